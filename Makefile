@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET = wasm32-unknown-unknown
 PATCHBAY = target/debug/patchbay
 
-.PHONY: run test crash test-interop test-terminal screens build plugins guests format lint deny advisories fuzz reproduce bench docs release install target
+.PHONY: run test crash test-interop test-acp test-mcp test-terminal screens build plugins guests format lint deny advisories fuzz reproduce bench docs release install target
 
 run: build ## Build everything, and open a terminal
 	@$(PATCHBAY)
@@ -18,6 +18,14 @@ test: build guests ## Run every test
 test-interop: build ## Check against what others wrote: official SDKs, and a server that speaks as providers do
 	@echo "== checking against what others wrote (the first time takes half a minute: it installs them)"
 	@$(MAKE) --no-print-directory -C tests/interop
+
+test-mcp: build ## Check patchbay mcp against the clients of the official SDKs
+	@echo "== checking MCP against what others wrote (the first time takes half a minute: it installs them)"
+	@$(MAKE) --no-print-directory -C tests/interop mcp
+
+test-acp: build ## Drive `patchbay acp` with clients of others: acpx, and the official SDKs for TypeScript and Python
+	@echo "== checking patchbay acp against clients of others (the first time takes half a minute: it installs them)"
+	@$(MAKE) --no-print-directory -C tests/interop acp
 
 build: plugins ## Build the host, with the bundled plugins in it
 	@echo "== building the host"

@@ -1,34 +1,34 @@
-//! Checks that the contract in `wit/` is compatible with every released copy of it.
+//! Checks that the contract in `wit/` contains every released copy of it unchanged, and that the host finds the optional
+//! interfaces of adapters.
 
 use std::{
-    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use patchbay_core::{
     Digest,
-    completion::{Block, CompletionRequest, Finish, Message, Role, Stop, StreamEvent, ToolChoice},
+    completion::{Block, CompletionRequest, Finish, Message, RequestHints, Role, Stop, StreamEvent, ToolChoice},
 };
 use patchbay_policy::{Identity, Permits, Root};
 use patchbay_sandbox::{
     Call, Content, Limits, Sandbox,
-    adapter::{Action, Budgets},
+    adapter::{Action, Budgets, Coverage, FACTS_BYTES, Input, ListedModel, ListingEnd, ListingEvent, LoadedAdapter},
 };
 use patchbay_tests::{
     adapter::Adapter,
     guest::{self, Guest},
     services,
 };
+use serde_json::json;
 use wit_component::semver_check;
-use wit_parser::{PackageId, Resolve};
+use wit_parser::{Resolve, WorldId};
 
 use crate::repository;
 
 const PACKAGES: [&str; 3] = ["host", "skill", "provider"];
-/// The worlds that plugins implement, each with its package.
-const WORLDS: [(&str, &str); 2] = [("skill", "skill-plugin"), ("provider", "provider-plugin")];
 
 fn frozen() -> Vec<PathBuf> {
     let mut versions: Vec<_> =
@@ -38,74 +38,95 @@ fn frozen() -> Vec<PathBuf> {
     versions
 }
 
-/// Packages by name.
-type Packages = BTreeMap<&'static str, PackageId>;
-
-/// Adds the packages of a folder; `change` edits the text of each file.
-fn add(resolve: &mut Resolve, folder: &Path, change: impl Fn(String) -> String) -> Packages {
-    let mut added = Packages::new();
+/// Adds the packages of a folder under another version, so that they do not collide with other copies. `change` edits the
+/// text of each file.
+fn add(resolve: &mut Resolve, folder: &Path, version: &str, change: impl Fn(String) -> String) {
     for package in PACKAGES {
         let path = folder.join(package).join(format!("{package}.wit"));
-        let text = change(fs::read_to_string(&path).unwrap());
-        added.insert(package, resolve.push_str(path, &text).unwrap());
+        let text = fs::read_to_string(&path).unwrap();
+        // Comments also name versions.
+        let own = text.lines().find_map(|line| line.strip_prefix("package ")).unwrap();
+        let (_, own) = own.trim_end_matches(';').split_once('@').unwrap();
+        let text = change(text.replace(&format!("@{own}"), &format!("@{version}")));
+        // Versions before 0.1.1 have no such marks.
+        let text = text.replace("@since(version = 0.1.1)", "");
+        resolve.push_str(path, &text).unwrap_or_else(|error| panic!("{package} of {version}: {error:#}"));
     }
-    added
 }
 
-/// Adds the packages of a frozen copy under another version, so that they do not collide with the present ones.
-fn add_frozen(resolve: &mut Resolve, folder: &Path) -> Packages {
-    let version = folder.file_name().unwrap().to_str().unwrap();
-    add(resolve, folder, |text| text.replace(&format!("@{version}"), &format!("@{version}-frozen")))
+/// Adds a world `w` in its own package. Both copies of a world have one name, which the check requires.
+fn add_world(resolve: &mut Resolve, number: usize, version: &str, body: &str) -> WorldId {
+    let text = format!("package check:w{number}@{version}; world w {{ {} }}", body.replace("VERSION", version));
+    let package = resolve.push_str("w.wit", &text).unwrap_or_else(|error| panic!("{text}: {error:#}"));
+    resolve.select_world(&[package], Some("w")).unwrap()
 }
 
-/// Checks that a component of the world in `before` works where the one in `now` is expected.
-fn check_compatible(
-    resolve: &Resolve,
-    before: &Packages,
-    now: &Packages,
-    (package, world): (&str, &str),
-) -> anyhow::Result<()> {
-    let before = resolve.select_world(&[before[package]], Some(world))?;
-    let now = resolve.select_world(&[now[package]], Some(world))?;
-    semver_check(resolve.clone(), before, now)
-}
-
-#[test]
-fn released_contract_versions_remain_compatible() {
-    for folder in frozen() {
-        let mut resolve = guest::contract();
-        let named = |package: &&'static str| {
-            let found = resolve.package_names.iter().find(|(name, _)| name.name == *package);
-            (*package, *found.unwrap().1)
-        };
-        let now = PACKAGES.iter().map(named).collect();
-        let before = add_frozen(&mut resolve, &folder);
-        for world in WORLDS {
-            if let Err(error) = check_compatible(&resolve, &before, &now, world) {
-                panic!("wit/ breaks {} as it was released in {}: {error:#}", world.1, folder.display());
+/// Checks that every interface and every world of the released packages in `folder` is the same after `change`, in both
+/// directions: a component of either version works where the other one is expected. Returns what is not, in words.
+fn differences(folder: &Path, now: &Path, change: impl Fn(String) -> String) -> Vec<String> {
+    let mut resolve = Resolve::default();
+    add(&mut resolve, folder, "1.0.0", |text| text);
+    add(&mut resolve, now, "2.0.0", change);
+    let released = |package: &str| {
+        let found = resolve.packages.iter().map(|(_, found)| found);
+        found.into_iter().find(|found| found.name.name == package && found.name.version.as_ref().unwrap().major == 1)
+    };
+    let mut bodies = Vec::new();
+    for package in PACKAGES {
+        let found = released(package).unwrap();
+        for interface in found.interfaces.keys() {
+            let name = format!("patchbay:{package}/{interface}");
+            bodies.push((name.clone(), format!("import {name}@VERSION;")));
+            bodies.push((name.clone(), format!("export {name}@VERSION;")));
+        }
+        for world in found.worlds.keys() {
+            let name = format!("patchbay:{package}/{world}");
+            bodies.push((name.clone(), format!("include {name}@VERSION;")));
+        }
+    }
+    let mut found = Vec::new();
+    for (number, (name, body)) in bodies.iter().enumerate() {
+        let before = add_world(&mut resolve, number, "1.0.0", body);
+        let now = add_world(&mut resolve, number, "2.0.0", body);
+        for (from, to, what) in [(before, now, "breaks"), (now, before, "adds to")] {
+            if let Err(error) = semver_check(resolve.clone(), from, to) {
+                found.push(format!("wit/ {what} {name} as it was released in {}: {error:#}", folder.display()));
             }
         }
     }
+    found
 }
 
-/// Verifies the check itself.
 #[test]
-fn added_record_field_is_detected() {
+fn released_interfaces_and_worlds_are_unchanged() {
+    for folder in frozen() {
+        let differences = differences(&folder, &repository("wit"), |text| text);
+        assert!(differences.is_empty(), "{}", differences.join("\n"));
+    }
+}
+
+/// Verifies the check itself, with a change of each kind.
+#[test]
+fn changes_of_released_interfaces_are_detected() {
     let folder = &frozen()[0];
-    for (world, record) in
-        WORLDS.into_iter().zip(["record link { path: string,", "record response-head { status: u16,"])
-    {
-        let mut resolve = Resolve::default();
-        let before = add_frozen(&mut resolve, folder);
-        let now = add(&mut resolve, folder, |text| text.replace(record, &format!("{record} size: u64,")));
-        assert!(check_compatible(&resolve, &before, &now, world).is_err(), "{record}");
+    for (released, changed) in [
+        ("record link { path: string,", "record link { size: u64, path: string,"),
+        ("record response-head { status: u16,", "record response-head { size: u64, status: u16,"),
+        ("report: func(text: string);", "report: func(text: string); report-all: func(text: string);"),
+        ("report: func(text: string);", "type more = u32; report: func(text: more);"),
+        ("export adapter;", "export adapter; import patchbay:host/kv@2.0.0;"),
+    ] {
+        let is_changed = |text: String| text.replace(released, changed);
+        assert!(!differences(folder, folder, is_changed).is_empty(), "{changed}");
     }
 }
 
 /// Returns the contract of a released version, for building plugins.
 fn released(folder: &Path) -> Resolve {
     let mut resolve = Resolve::default();
-    add(&mut resolve, folder, |text| text);
+    for package in PACKAGES {
+        resolve.push_dir(folder.join(package)).unwrap();
+    }
     resolve
 }
 
@@ -144,7 +165,7 @@ async fn adapters_of_released_versions_still_work() {
         let loaded = sandbox.load_adapter(Digest::of(&bytes), bytes).await.unwrap();
         let manifest = sandbox.describe_adapter(&loaded).await.unwrap();
         assert_eq!((manifest.name.as_str(), manifest.models[0].id.as_str()), ("scripted", "scripted-1"));
-        let plan = sandbox.explain_thinking(&loaded, "scripted-1", None).await.unwrap();
+        let plan = sandbox.explain_thinking(&loaded, "scripted-1", None, &[]).await.unwrap();
         assert_eq!(plan.description, ["Thinking: off"]);
         let log = services::unavailable().log;
         let (_, actions) = sandbox.begin(&loaded, request(), &[], &budgets(), log).await.unwrap();
@@ -163,6 +184,7 @@ fn request() -> CompletionRequest {
         tool_choice: ToolChoice::Auto,
         thinking: None,
         max_output_tokens: None,
+        hints: RequestHints::default(),
     }
 }
 
@@ -175,4 +197,72 @@ fn budgets() -> Budgets {
         actions: 10,
         step_bytes: 64 << 10,
     }
+}
+
+/// Returns the sandbox with the adapter loaded.
+async fn loaded(adapter: &Adapter) -> (Arc<Sandbox>, Arc<LoadedAdapter>) {
+    let bytes = adapter.component();
+    let sandbox = Arc::new(Sandbox::new(Limits::default()));
+    let loaded = sandbox.load_adapter(Digest::of(&bytes), bytes).await.unwrap();
+    sandbox.describe_adapter(&loaded).await.unwrap();
+    (sandbox, loaded)
+}
+
+/// An adapter exports any of the optional interfaces, which the host finds by their names.
+#[tokio::test]
+async fn optional_interfaces_are_found() {
+    let models = |ids: &[&str]| {
+        let models: Vec<_> = ids.iter().map(|id| json!({"id": id, "facts": format!("{{\"of\":\"{id}\"}}")})).collect();
+        json!({ "models": models })
+    };
+    let large =
+        json!({ "models": [{ "id": "c", "facts": "x".repeat(FACTS_BYTES + 1) }, { "id": "d e", "facts": "" }] });
+    let adapter = Adapter {
+        listing: vec![
+            json!([models(&["a"]), { "extra": { "name": "warning", "value": "old\u{1b}page" } }, { "wait-ms": 1 }]),
+            json!([models(&["b"]), large, { "extra": { "name": "new" } },
+                { "finish": { "coverage": "complete", "validator": "etag" } }]),
+        ],
+        facts: Some(json!("{\"size\":\"small\"}")),
+        level_plan: Some(json!({ "effective": "low", "description": ["Thinking: low"], "warning": "Little." })),
+        ..Adapter::default()
+    };
+    let (sandbox, adapter) = loaded(&adapter).await;
+    assert!(adapter.lists_models());
+    let log = services::unavailable().log;
+    let (mut listing, actions) =
+        sandbox.begin_listing(&adapter, None, &[], &budgets(), log.clone()).await.unwrap().unwrap();
+    let listed = |id: &str| ListedModel { id: id.to_owned(), facts: format!("{{\"of\":\"{id}\"}}") };
+    let emitted = |models, left_out| Action::Emit(ListingEvent::Models { models, left_out });
+    assert_eq!(
+        actions,
+        [
+            emitted(vec![listed("a")], 0),
+            Action::Emit(ListingEvent::Warning("oldpage".to_owned())),
+            Action::Wait(Duration::from_millis(1)),
+        ]
+    );
+    let end = ListingEnd { coverage: Coverage::Complete, validator: Some("etag".to_owned()) };
+    assert_eq!(
+        listing.resume(Input::Timer).await.unwrap(),
+        [
+            emitted(vec![listed("b")], 0),
+            emitted(Vec::new(), 2),
+            Action::Emit(ListingEvent::Unknown),
+            Action::Finish(end),
+        ]
+    );
+    assert_eq!(sandbox.model_facts(&adapter, "x", &[]).await.unwrap().unwrap(), "{\"size\":\"small\"}");
+    let plan = sandbox.explain_thinking(&adapter, "x", None, &[]).await.unwrap();
+    assert_eq!((&*plan.description[0], plan.warning.as_deref()), ("Thinking: low", Some("Little.")));
+
+    // Without them, and with facts that are too long.
+    let (sandbox, adapter) = loaded(&Adapter::default()).await;
+    assert!(!adapter.lists_models());
+    assert!(sandbox.begin_listing(&adapter, None, &[], &budgets(), log).await.unwrap().is_none());
+    assert_eq!(sandbox.model_facts(&adapter, "x", &[]).await.unwrap(), None);
+    let long = Adapter { facts: Some(json!("x".repeat(FACTS_BYTES + 1))), ..Adapter::default() };
+    let (sandbox, adapter) = loaded(&long).await;
+    let failure = sandbox.model_facts(&adapter, "x", &[]).await.unwrap_err().to_string();
+    assert!(failure.contains("8193 bytes of facts about a model, at most 8192 are allowed"), "{failure}");
 }

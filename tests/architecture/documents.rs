@@ -178,3 +178,23 @@ fn tests_named_in_the_security_document_exist() {
     }
     assert!(named > 60, "the tables are not found: {named} tests");
 }
+
+/// The entry for the registry of agents has this version and starts the front for editors. Its form is that of the registry's schema.
+#[test]
+fn registry_entry_is_of_this_version() {
+    let entry: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(repository("agent.json")).unwrap()).unwrap();
+    let manifest: toml::Table = fs::read_to_string(repository("Cargo.toml")).unwrap().parse().unwrap();
+    let package = &manifest["workspace"]["package"];
+    assert_eq!(entry["version"].as_str(), package["version"].as_str());
+    assert_eq!((entry["id"].as_str(), entry["license"].as_str()), (Some("patchbay"), package["license"].as_str()));
+    let targets = entry["distribution"]["binary"].as_object().unwrap();
+    let systems =
+        ["darwin", "linux", "windows"].map(|system| ["aarch64", "x86_64"].map(|machine| format!("{system}-{machine}")));
+    assert!(!targets.is_empty());
+    for (target, of) in targets {
+        assert!(systems.as_flattened().contains(target), "{target}");
+        assert_eq!((of["cmd"].as_str(), &of["args"]), (Some("./patchbay"), &serde_json::json!(["acp"])));
+        assert!(of["archive"].as_str().unwrap().ends_with(&format!("patchbay-{target}.tar.gz")));
+    }
+}

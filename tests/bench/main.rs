@@ -6,12 +6,14 @@ mod agents;
 mod bare;
 mod host;
 mod languages;
+mod models;
 mod path;
 mod process;
 mod reload;
 mod report;
 mod streaming;
 mod terminal;
+mod tokens;
 
 use std::{env, fs, path::Path, time::Instant};
 
@@ -55,6 +57,8 @@ const PARTS: &[(&str, Measure)] = &[
     ("streaming", streaming::measure),
     ("terminal", terminal::measure),
     ("agents", agents::measure),
+    ("models", models::measure),
+    ("tokens", tokens::measure),
     ("languages", languages::measure),
 ];
 

@@ -328,10 +328,8 @@ fn cpu(report: &mut Report, model: &Model, home: &Patchbay) {
 /// Returns the CPU time of an answer.
 fn cpu_of(text: &str, model: &Model, home: &Patchbay, arguments: &[&str]) -> u64 {
     let mut window = Window::open(&home.command(arguments));
-    if arguments.is_empty() {
-        window.wait_for_row(">");
-    }
-    // With `--plain`, there is no prompt to wait for.
+    window.wait_for_row(">");
+    // The work of a first line is not measured.
     window.press("/start\r");
     window.wait_for("unknown command '/start'");
     let before = window.cpu_time();

@@ -135,8 +135,8 @@ fn commands_lists_built_ins_before_aliases() {
 /drop - Take back the last message if it got no answer
 /history [N] - Show the last N messages and their answers
 /compact [FOCUS] - Summarise the conversation now; the summary keeps above all what FOCUS says
-/usage - List the tokens that this session has used, by model
-/providers - List the model providers
+/usage - List the tokens that this session has used, by model, and what they cost
+/providers [refresh] - List the model providers; refresh: ask them for their models first
 /quit - Leave; the session is kept
 /bare
 /calc <expression, such as 2^100 or 3 GiB / 100 Mbit/s> - Exact arithmetic on big numbers and units

@@ -88,7 +88,7 @@ fn provider_error_is_reported_and_session_continues() {
 
 #[test]
 fn interrupted_answer_keeps_its_received_part() {
-    let answers = Patchbay::quick().answers(&["say one two three\nfail server after 2", "show context"]);
+    let answers = Patchbay::quick().answers(&["say one two three\nfail server 0 after 2", "show context"]);
     assert_eq!(answers[0].code(), "provider_server");
     let row = &messages_of_kind(&answers[0].events, "assistant")[0];
     assert_eq!((&row["content"], &row["data"]["interrupted"]), (&json!("one two"), &json!(true)));
@@ -107,7 +107,9 @@ fn retry_is_performed_and_shown() {
         .collect();
     assert_eq!(
         notices,
-        (1..=3).map(|n| format!("Rate limit exceeded: demo. Retrying in 0 s (attempt {n} of 3).")).collect::<Vec<_>>()
+        (1..=15)
+            .map(|n| format!("Rate limit exceeded: demo. Retrying in 0 s (attempt {n} of at most 15)."))
+            .collect::<Vec<_>>()
     );
 }
 
@@ -181,6 +183,56 @@ fn conversation_is_compacted_by_command() {
     assert!(summary["content"].as_str().unwrap().starts_with("Summary: 2 messages"), "{summary}");
     // The summary, and the new message behind it.
     assert!(answers[4].message().contains("messages: 1\n"), "{}", answers[4].message());
+}
+
+/// Returns the values of an option of the host in the answers to `show context`, in order.
+fn hints<'a>(shown: &'a str, name: &str) -> Vec<&'a str> {
+    let options = shown.lines().filter_map(|line| line.strip_prefix("options: "));
+    let prefix = format!("host:{name}=");
+    options.map(|options| options.split(", ").find_map(|option| option.strip_prefix(&*prefix)).unwrap_or("")).collect()
+}
+
+#[test]
+fn adapters_receive_the_hints_of_the_host() {
+    let patchbay = Patchbay::quick();
+    patchbay.skill("guide", "summary: Shows the way", "Go there.");
+    let first = ["exec", "show context", "say One.", "show context", "/fork \"show context\""];
+    let ran = patchbay.run(&first);
+    assert_eq!(hints(&ran.out, "purpose"), ["turn"; 3]);
+    assert_eq!(hints(&ran.out, "attempt"), ["1"; 3]);
+    assert_eq!(hints(&ran.out, "bound-from"), ["0"; 3]);
+    // All agents of a session have one key, which is no id.
+    let keys = hints(&ran.out, "cache-key");
+    assert!(keys.len() == 3 && keys.iter().all(|key| *key == keys[0]), "{keys:?}");
+    assert!(keys[0].len() == 32 && keys[0].bytes().all(|byte| byte.is_ascii_hexdigit()), "{keys:?}");
+    let session = patchbay.last_session();
+    assert!(!session.replace('-', "").contains(keys[0]));
+    // Other tools: the four answers of the child's conversation were made with those of before.
+    patchbay.skill("guide", "summary: Shows another way", "Go there.");
+    let later = patchbay.run(&["exec", "--session", &session, "/reload_skills", "show context", "show context"]);
+    assert_eq!(hints(&later.out, "bound-from"), ["8", "8"], "{}", later.out);
+    assert_eq!(hints(&later.out, "cache-key"), [keys[0]; 2]);
+    let other = patchbay.run(&["exec", "show context"]);
+    assert_ne!(hints(&other.out, "cache-key"), [keys[0]]);
+}
+
+#[test]
+fn summary_names_the_skills_in_use() {
+    let patchbay = Patchbay::quick();
+    patchbay.skill("guide", "command: guide\nsummary: Shows the way", "say Go there.");
+    patchbay.skill("walk", "summary: Walks", "Go by foot.");
+    patchbay.skill("unused", "summary: Does nothing", "Wait.");
+    let call =
+        "call use_skill {\"name\": \"walk\", \"input\": \"\"}\ncall use_skill {\"name\": \"nope\", \"input\": \"\"}";
+    let answers = patchbay.answers(&["/guide there", call, "/compact", "say More.", "/compact", "show context"]);
+    for summary in [&answers[2], &answers[4]] {
+        let row = &messages_of_kind(&summary.events, "compaction")[0];
+        assert_eq!(row["data"]["skills"], json!(["guide", "walk"]), "{row}");
+    }
+    // Who the agent is, the summary, the skills, and the message.
+    let parts = answers[5].message().lines().find(|line| line.starts_with("1 user: ")).unwrap();
+    let skills = "Skills in use: guide, walk. use_skill gives their instructions again.".len();
+    assert!(parts.contains(&format!(", text({skills}), ")), "{parts}");
 }
 
 #[test]

@@ -13,7 +13,8 @@ use patchbay_tests::{
 };
 use serde_json::{Value, json};
 
-const KEYS: [&str; 5] = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_API_KEY", "XAI_API_KEY", "LLAMA_API_KEY"];
+const KEYS: [&str; 6] =
+    ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY", "XAI_API_KEY", "MODEL_API_KEY"];
 const SENTINEL: &str = "sk-doctor-sentinel-0123456789";
 
 /// Creates a Patchbay whose environment does not depend on the machine.

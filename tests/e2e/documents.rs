@@ -163,7 +163,7 @@ fn transcript(text: &str) -> (Vec<&str>, Vec<String>) {
 #[test]
 fn documented_transcripts_match_real_output() {
     for (document, beginning) in
-        [("README.md", "$ patchbay\n"), ("docs/providers.md", "> /model claude-sonnet-4-5/med\n")]
+        [("README.md", "$ patchbay\n"), ("docs/providers.md", "> /model claude-sonnet-5-5/med\n")]
     {
         let text = block(document, "", beginning);
         let (lines, expected) = transcript(&text);
@@ -212,6 +212,9 @@ fn documented_command_lines_work_in_a_shell() {
     let plain = Adapter::manifest(&plain).component();
     patchbay.write("elsewhere/plain.wasm", &plain);
     patchbay.write("elsewhere/plain/plain.wasm", &plain);
+    // Attached in the guide.
+    patchbay.write("elsewhere/error.png", b"\x89PNG\r\n\x1a\n");
+    patchbay.write("elsewhere/src/main.rs", "fn main() {}\n");
     assert_eq!(patchbay.line("/calc 1"), "1");
     let session = patchbay.last_session();
     let agent: String = patchbay

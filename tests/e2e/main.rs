@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[cfg(target_os = "linux")]
+mod acp_peers;
 mod adapters;
 mod agent_crashes;
 mod agent_limits;
@@ -13,9 +15,11 @@ mod agent_thousand;
 mod agents;
 mod artefacts;
 mod asking;
+mod attachments;
 mod blocks;
 mod building;
 mod bundled;
+mod catalogue;
 mod commands;
 mod conversation;
 mod crashes;
@@ -38,8 +42,12 @@ mod http;
 mod inference;
 mod invocation;
 mod journal;
+#[cfg(unix)]
+mod key_commands;
 mod languages;
 mod lines;
+mod mcp_http;
+mod mcp_server;
 mod menu;
 mod models;
 mod nested;
@@ -53,8 +61,11 @@ mod provider_secrets;
 mod provider_servers;
 mod providers;
 mod queue;
+mod recovery;
 mod reload;
 mod replacing;
+#[cfg(unix)]
+mod services;
 mod session_archive;
 mod sessions;
 mod shell;
@@ -63,4 +74,5 @@ mod snapshot;
 #[cfg(unix)]
 mod take_over;
 mod terminal;
+mod unsaved_files;
 mod waiting;

@@ -20,35 +20,76 @@ fn open(patchbay: &Patchbay, variables: &[(&str, &str)]) -> Terminal {
 fn file_is_inserted_behind_an_at_sign() {
     let patchbay = Patchbay::quick();
     for path in ["src/notes.md", "src/other/notes.txt", "out/notes.md", ".patchbay/notes.md"] {
-        patchbay.write(&format!("workspace/{path}"), "");
+        patchbay.write(&format!("workspace/{path}"), "Note.");
     }
     patchbay.write("workspace/.gitignore", "out/\n");
     let terminal = open(&patchbay, &[]);
     terminal.press("compare @notes");
-    terminal.wait_for_text("src/notes.md");
-    terminal.wait_for_text("src/other/notes.txt");
-    assert!(!terminal.lines().iter().any(|line| line.starts_with("out/") || line.starts_with(".patchbay")));
+    terminal.wait_for_text("@src/notes.md");
+    terminal.wait_for_text("@src/other/notes.txt");
+    assert!(!terminal.lines().iter().any(|line| line.starts_with("@out/") || line.starts_with("@.patchbay")));
     terminal.press(TAB);
-    terminal.wait_for_text("> compare src/notes.md");
+    terminal.wait_for_text("> compare @src/notes.md");
     terminal.press("with @snt");
-    terminal.wait_for_text("src/other/notes.txt");
+    terminal.wait_for_text("@src/other/notes.txt");
     terminal.press(DOWN);
     terminal.press(ENTER);
-    terminal.wait_for_prefix("> compare src/notes.md with src/");
+    terminal.wait_for_prefix("> compare @src/notes.md with @src/");
     // Enter has inserted the path and not sent the message.
     terminal.press(CTRL_C);
     terminal.wait_for_prompt();
-    // In the middle of a text, which is sent as it stands.
+    // In the middle of a text, which is sent as it stands, with the file.
     terminal.press("is good");
     terminal.press(CTRL_A);
     terminal.press("@src/n");
-    terminal.wait_for_text("src/notes.md");
+    terminal.wait_for_text("@src/notes.md");
     terminal.press(TAB);
-    terminal.wait_for_text("> src/notes.md is good");
+    terminal.wait_for_text("> @src/notes.md is good");
     terminal.press(ENTER);
-    terminal.wait_for_text("You said: src/notes.md is good");
+    terminal.wait_for_text("Attached: src/notes.md (text/plain, 5 bytes).");
+    terminal.wait_until_idle();
     terminal.press(CTRL_D);
     assert_eq!(terminal.wait_for_exit(), 0);
+}
+
+#[test]
+fn typed_paths_attach_files_and_pasted_ones_do_not() {
+    let patchbay = Patchbay::quick();
+    patchbay.write("workspace/a.png", b"\x89PNG\r\n\x1a\n");
+    patchbay.write("workspace/.env", "SECRET=1");
+    patchbay.write("workspace/x.bin", b"\xff\0");
+    patchbay.write("workspace/.gitignore", ".env\n");
+    let terminal = open(&patchbay, &[]);
+    terminal.press("say I see. @a.png,");
+    terminal.wait_for_text("> say I see. @a.png,");
+    terminal.press(ENTER);
+    terminal.wait_for_text("Attached: a.png (image/png, 8 bytes).");
+    terminal.wait_until_idle();
+    // Refused files: the text stays.
+    for (word, error) in [
+        ("@.env", "Error: '.env' is ignored by git; attach it with --attach or copy it first."),
+        ("@x.bin", "Error: 'x.bin' is neither text, an image nor a PDF."),
+    ] {
+        terminal.press(&format!("say {word}"));
+        terminal.press("\x1b[27u");
+        terminal.press(ENTER);
+        terminal.wait_for_text(error);
+        terminal.wait_for_text(&format!("> say {word}"));
+        terminal.press(CTRL_C);
+        terminal.wait_for_prompt();
+    }
+    // A pasted word, a recalled one, and what is no file.
+    terminal.press("\x1b[200~say Pasted @a.png\x1b[201~");
+    terminal.wait_for_text("> say Pasted @a.png");
+    terminal.press(ENTER);
+    terminal.wait_for_text("Pasted @a.png");
+    terminal.wait_until_idle();
+    terminal.press("say Mail me@example.com @types/node");
+    terminal.press(ENTER);
+    terminal.wait_for_text("Mail me@example.com @types/node");
+    terminal.wait_until_idle();
+    let attached = terminal.all_rows().iter().filter(|row| row.starts_with("Attached:")).count();
+    assert_eq!(attached, 1, "{:?}", terminal.all_rows());
 }
 
 #[test]
@@ -97,10 +138,11 @@ fn retries_are_counted_down_in_the_busy_row_only() {
     let patchbay = Patchbay::quick();
     let terminal = open(&patchbay, &[("VTE_VERSION", "7900")]);
     terminal.press("fail rate-limit 2\r");
-    terminal.wait_for_containing(" · asks again in 2 s, 1 of 3: ");
-    terminal.wait_for_containing(" · asks again in 1 s, 1 of 3: ");
-    terminal.wait_for_containing(", 3 of 3: ");
-    terminal.wait_for_prefix("Error: demo: ");
+    terminal.wait_for_containing(" · asks again in 2 s, 1 of 15: ");
+    terminal.wait_for_containing(" · asks again in 1 s, 1 of 15: ");
+    terminal.wait_for_containing(", 2 of 15: ");
+    terminal.press("\x1b");
+    terminal.wait_for_prefix("Stopped after ");
     terminal.wait_for_prompt();
     assert!(!terminal.lines().iter().any(|line| line.contains("etrying") || line.contains("asks again")));
     let written = terminal.written();

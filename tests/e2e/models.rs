@@ -48,6 +48,25 @@ fn invalid_thinking_level_is_shown_verbatim() {
     }
 }
 
+/// Names of OpenRouter, vLLM and LM Studio have a `/`.
+#[test]
+fn unlisted_model_with_a_slash_is_a_name_after_its_provider() {
+    let patchbay = Patchbay::new();
+    let config = "[providers.local]\nadapter = \"openai-compatible\"\norigin = \"http://127.0.0.1:9/v1\"\n";
+    patchbay.write("home/config/config.toml", config);
+    let lines = [
+        "/model local:anthropic/claude-opus-5.5",
+        "/model local:qwen/qwen3-coder:free/high",
+        "/model anthropic/claude-opus-5.5",
+    ];
+    let answers = patchbay.answers(&lines);
+    for (answer, name) in answers.iter().zip(["anthropic/claude-opus-5.5", "qwen/qwen3-coder:free"]) {
+        assert_eq!(answer.code(), "model_set");
+        assert!(answer.message().starts_with(&format!("✓ Switched to local {name}\n")), "{}", answer.message());
+    }
+    assert_eq!(answers[2].code(), "invalid_thinking_level");
+}
+
 /// Older builds stored any text after a prefix.
 #[test]
 fn invalid_stored_model_name_does_not_break_the_session() {

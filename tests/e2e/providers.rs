@@ -1,18 +1,20 @@
 //! Model selection: the texts of `/model`, `/providers`, completion and missing keys.
 
-use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
 
 use patchbay_provider::Settings;
 use patchbay_tests::{
     binary::{Patchbay, ran},
     host::host,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Prepares a run without the keys of any provider.
 fn keyless(patchbay: &Patchbay, arguments: &[&str]) -> std::process::Command {
     let mut command = patchbay.command(arguments);
-    for key in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_API_KEY", "XAI_API_KEY", "LLAMA_API_KEY"] {
+    for key in
+        ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY", "XAI_API_KEY", "MODEL_API_KEY"]
+    {
         command.env_remove(key);
     }
     command
@@ -21,29 +23,47 @@ fn keyless(patchbay: &Patchbay, arguments: &[&str]) -> std::process::Command {
 #[test]
 fn model_selection_prints_the_documented_texts() {
     let warned = "  ⚠ This model does not support disabling thinking\n";
+    let ends = |on: &str, successor: &str| format!("\n  ⚠ This model ends on {on}. Its successor is {successor}");
+    let sonnet = format!("Anthropic claude-sonnet-4-5{}", ends("2026-11-30", "claude-sonnet-5-5"));
+    let pro = format!("Google gemini-2.5-pro{}", ends("2026-12-01", "gemini-3.8-flash"));
+    let flash = format!("Google gemini-2.5-flash{}", ends("2026-12-01", "gemini-3.5-flash-lite"));
+    let o3 = format!("OpenAI o3 (Responses API){}", ends("2026-12-11", "gpt-6.1-sol"));
+    let gpt = format!("OpenAI gpt-4o (Responses API){}", ends("2027-01-14", "gpt-6-luna"));
     let table: &[(&str, String)] = &[
-        ("claude-sonnet-4-5/none", "Anthropic claude-sonnet-4-5\n  Thinking: off".into()),
-        ("claude-sonnet-4-5/low", "Anthropic claude-sonnet-4-5\n  Thinking: low (22,016 tokens)".into()),
-        ("claude-sonnet-4-5/med", "Anthropic claude-sonnet-4-5\n  Thinking: medium (43,008 tokens)".into()),
-        ("claude-sonnet-4-5/high", "Anthropic claude-sonnet-4-5\n  Thinking: high (59,904 tokens)".into()),
-        ("claude-sonnet-4-5", "Anthropic claude-sonnet-4-5\n  Thinking: provider default".into()),
+        ("claude-sonnet-4-5/none", format!("{sonnet}\n  Thinking: off")),
+        ("claude-sonnet-4-5/low", format!("{sonnet}\n  Thinking: low (22,016 tokens)")),
+        ("claude-sonnet-4-5/med", format!("{sonnet}\n  Thinking: medium (43,008 tokens)")),
+        ("claude-sonnet-4-5/high", format!("{sonnet}\n  Thinking: high (59,904 tokens)")),
+        ("claude-sonnet-4-5", format!("{sonnet}\n  Thinking: provider default")),
         ("claude-haiku-4-5/med", "Anthropic claude-haiku-4-5\n  Thinking: medium (21,674 tokens)".into()),
-        ("gemini-2.5-pro/none", format!("Google gemini-2.5-pro\n{warned}  Thinking: none (128 tokens, minimum)")),
-        ("gemini-2.5-pro/med", "Google gemini-2.5-pro\n  Thinking: medium (21,888 tokens)".into()),
-        ("gemini-2.5-pro", "Google gemini-2.5-pro\n  Thinking: provider default".into()),
-        ("gemini-2.5-flash/none", "Google gemini-2.5-flash\n  Thinking: off".into()),
+        (
+            "gemini-2.5-pro/none",
+            format!(
+                "{pro}
+{warned}  Thinking: none (128 tokens, minimum)"
+            ),
+        ),
+        ("gemini-2.5-pro/med", format!("{pro}\n  Thinking: medium (21,888 tokens)")),
+        ("gemini-2.5-pro", format!("{pro}\n  Thinking: provider default")),
+        ("gemini-2.5-flash/none", format!("{flash}\n  Thinking: off")),
         ("gemini-3-pro/none", format!("Google gemini-3-pro\n{warned}  Thinking: LOW level (minimum)")),
         ("gemini-3-pro/med", "Google gemini-3-pro\n  Thinking: HIGH level".into()),
-        ("o3/none", format!("OpenAI o3 (Responses API)\n{warned}  Thinking: medium effort (default)")),
-        ("o3/med", "OpenAI o3 (Responses API)\n  Thinking: medium effort".into()),
-        ("o3-mini/none", format!("OpenAI o3-mini (Responses API)\n{warned}  Thinking: medium effort (default)")),
-        ("o3-mini/med", "OpenAI o3-mini (Responses API)\n  Thinking: medium effort".into()),
-        ("gpt-4o/none", "OpenAI gpt-4o (Responses API)\n  Thinking: off".into()),
         (
-            "gpt-4o/med",
-            "OpenAI gpt-4o (Responses API)\n  ⚠ This model does not support thinking\n  Thinking: off".into(),
+            "o3/none",
+            format!(
+                "{o3}
+{warned}  Thinking: medium effort (default)"
+            ),
         ),
-        ("gpt-4o", "OpenAI gpt-4o (Responses API)\n  Thinking: off".into()),
+        ("o3/med", format!("{o3}\n  Thinking: medium effort")),
+        ("gpt-4o/none", format!("{gpt}\n  Thinking: off")),
+        ("gpt-4o/med", format!("{gpt}\n  ⚠ This model does not support thinking\n  Thinking: off")),
+        ("gpt-4o", format!("{gpt}\n  Thinking: off")),
+        ("claude-sonnet-5-5/none", "Anthropic claude-sonnet-5-5\n  Thinking: off".into()),
+        ("claude-opus-5-5/none", format!("Anthropic claude-opus-5-5\n{warned}  Thinking: low effort (minimum)")),
+        ("gpt-6-luna/none", "OpenAI gpt-6-luna (Responses API)\n  Thinking: off".into()),
+        ("gemini-4-argon/med", "Google gemini-4-argon\n  Thinking: MEDIUM level".into()),
+        ("muse-spark-1.3/high", "Meta muse-spark-1.3 (Responses API)\n  Thinking: high effort".into()),
         ("demo-1", "Demo demo-1\n  Thinking: provider default".into()),
         ("demo:demo-big/high", "Demo demo-big\n  Thinking: high".into()),
     ];
@@ -59,11 +79,10 @@ fn model_selection_prints_the_documented_texts() {
 
 #[test]
 fn unavailable_model_is_rejected_with_documented_texts() {
-    let supported = "\n\nSupported models:
-  Anthropic: claude-sonnet-4-5, claude-opus-4-5, claude-haiku-4-5
-  OpenAI:    gpt-4o, o3, o3-mini, o4-mini
-  Google:    gemini-2.5-pro, gemini-2.5-flash
-  Demo:      demo-1, demo-small, demo-big";
+    let lines =
+        [("Anthropic:", "anthropic"), ("OpenAI:", "openai"), ("Google:", "google"), ("xAI:", "xai"), ("Meta:", "meta")];
+    let lines = lines.map(|(label, provider)| format!("\n  {label:10} {}", shown(&listed(provider)))).concat();
+    let supported = format!("\n\nSupported models:{lines}\n  Demo:      demo-1, demo-small, demo-big");
     let levels = "Valid levels: none, low, med, high";
     let table = [
         ("/model unknown-model", "unknown_model", format!("Unknown model: unknown-model{supported}")),
@@ -80,15 +99,48 @@ fn unavailable_model_is_rejected_with_documented_texts() {
             format!("Invalid thinking level: maximum\n{levels}"),
         ),
         ("/model gpt-4o/MED", "invalid_thinking_level", format!("Invalid thinking level: MED\n{levels}")),
+        (
+            "/model claude-sonnet-5-5/maximum",
+            "invalid_thinking_level",
+            format!("Invalid thinking level: maximum\n{levels}, xhigh, max"),
+        ),
+        ("/model gpt-4o/max", "invalid_thinking_level", format!("Invalid thinking level: max\n{levels}")),
+        ("/model unknown-model/max", "unknown_model", format!("Unknown model: unknown-model{supported}")),
+        (
+            "/model o3-mini",
+            "model_retired",
+            "Error: model 'o3-mini' was shut down on 2026-10-23. Its successor is gpt-6-luna.".to_owned(),
+        ),
         ("/model", "invalid_args", "Error: /model requires a model name.".to_owned()),
         ("/model /high", "invalid_args", "Error: /model requires a model name.".to_owned()),
         ("/model gpt-4o/", "invalid_args", "Error: a thinking level must follow '/' in 'gpt-4o/'.".to_owned()),
-        ("/providers now", "invalid_args", "Error: /providers does not accept arguments.".to_owned()),
+        ("/providers now", "invalid_args", "Error: /providers takes 'refresh' or nothing.".to_owned()),
     ];
     let answers = Patchbay::new().answers(&table.each_ref().map(|(line, ..)| *line));
     for ((line, code, message), answer) in table.iter().zip(&answers) {
         assert_eq!((answer.code(), answer.message()), (*code, &**message), "{line}");
     }
+}
+
+/// Returns the models of a bundled provider that were not shut down: those that head the table, then by release, then by id.
+fn listed(provider: &str) -> Vec<String> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../plugins/providers/{provider}/models.json"));
+    let table: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    let living = table["models"].as_array().unwrap().iter().filter(|model| model["lifecycle"]["status"] != "retired");
+    let mut models: Vec<_> = living.enumerate().collect();
+    models.sort_by_key(|(place, model)| {
+        let place = if model["default"] == true { *place } else { usize::MAX };
+        let released = model["lifecycle"]["released-on"].as_str().map(str::to_owned);
+        (place, std::cmp::Reverse(released), model["id"].as_str().map(str::to_owned))
+    });
+    models.into_iter().map(|(_, model)| model["id"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Returns the first twelve of a provider's models, and the number of the others.
+fn shown(models: &[String]) -> String {
+    let more = models.len().saturating_sub(12);
+    let more = if more > 0 { format!(", … and {more} more") } else { String::new() };
+    models[..models.len().min(12)].join(", ") + &more
 }
 
 #[test]
@@ -108,7 +160,7 @@ fn providers_lists_the_state_of_each_provider() {
             "anthropic",
             "https://api.anthropic.com",
             "claude-",
-            "claude-sonnet-4-5, claude-opus-4-5, claude-haiku-4-5",
+            &shown(&listed("anthropic")),
             "missing: set ANTHROPIC_API_KEY, or add \"anthropic\": {\"api_key\": \"…\"} to credentials.json",
         ),
         (
@@ -116,7 +168,7 @@ fn providers_lists_the_state_of_each_provider() {
             "openai",
             "https://api.openai.com/v1",
             "gpt-, o1, o3, o4",
-            "gpt-4o, o3, o3-mini, o4-mini",
+            &shown(&listed("openai")),
             "missing: set OPENAI_API_KEY, or add \"openai\": {\"api_key\": \"…\"} to credentials.json",
         ),
         (
@@ -124,19 +176,26 @@ fn providers_lists_the_state_of_each_provider() {
             "google",
             "https://generativelanguage.googleapis.com",
             "gemini-",
-            "gemini-2.5-pro, gemini-2.5-flash",
-            "present (GOOGLE_API_KEY, or credentials.json)",
+            &shown(&listed("google")),
+            "present (GOOGLE_API_KEY or GEMINI_API_KEY, or credentials.json)",
         ),
-        (3, "xai", "https://api.x.ai/v1", "grok-", "(none)", "present (XAI_API_KEY, or credentials.json)"),
+        (
+            3,
+            "xai",
+            "https://api.x.ai/v1",
+            "grok-",
+            &shown(&listed("xai")),
+            "present (XAI_API_KEY, or credentials.json)",
+        ),
         (
             4,
             "meta",
-            "https://api.llama.com/compat/v1",
-            "llama-",
-            "(none)",
-            "missing: set LLAMA_API_KEY, or add \"meta\": {\"api_key\": \"…\"} to credentials.json",
+            "https://api.meta.ai/v1",
+            "muse-",
+            &shown(&listed("meta")),
+            "missing: set MODEL_API_KEY, or add \"meta\": {\"api_key\": \"…\"} to credentials.json",
         ),
-        (6, "demo", "(none)", "demo-", "demo-1, demo-small, demo-big", "not needed"),
+        (6, "demo", "(none)", "demo-", &"demo-1, demo-small, demo-big".to_owned(), "not needed"),
     ] {
         let state = if key.starts_with("missing") { "needs key" } else { "ready" };
         let in_use = if name == "demo" { "\n  in use    demo:demo-1" } else { "" };
@@ -185,36 +244,17 @@ async fn model_completion_offers_available_models() {
         let found = session.complete(line).await;
         found.into_iter().map(|found| found.text).collect::<Vec<_>>()
     };
-    let expected = "\
-claude-sonnet-4-5
-claude-sonnet-4-5/none
-claude-sonnet-4-5/low
-claude-sonnet-4-5/med
-claude-sonnet-4-5/high
-claude-opus-4-5
-claude-haiku-4-5
-gpt-4o
-gpt-4o/none
-o3
-o3/low
-o3/med
-o3/high
-o3-mini
-o4-mini
-gemini-2.5-pro
-gemini-2.5-pro/none
-gemini-2.5-pro/low
-gemini-2.5-pro/med
-gemini-2.5-pro/high
-gemini-2.5-flash
-demo-1
-demo-1/low
-demo-1/med
-demo-1/high
-demo-small
-demo-big";
-    assert_eq!(complete("/model ").await.join("\n"), expected);
+    let found = complete("/model ").await;
+    let first =
+        ["", "/none", "/low", "/med", "/high", "/xhigh", "/max"].map(|level| format!("claude-sonnet-5-5{level}"));
+    assert_eq!(found[..7], first);
+    assert_eq!(found[7], "claude-opus-5-5");
+    let living = ["anthropic", "openai", "google", "xai", "meta"].map(listed).concat().join(", ")
+        + ", demo-1, demo-small, demo-big";
+    let names: Vec<_> = found.iter().filter(|name| !name.contains('/')).map(String::as_str).collect();
+    assert_eq!(names.join(", "), living);
     assert_eq!(complete("/model o3/").await, ["o3/low", "o3/med", "o3/high"]);
+    assert_eq!(complete("/model o3-mini").await, [""; 0]);
     assert_eq!(complete("/model nothing").await, [""; 0]);
 }
 

@@ -12,7 +12,7 @@ use std::{
 
 use patchbay_core::{
     Digest, Name, Retrying,
-    completion::{Block, CompletionRequest, Message, Role, Stop, StreamEvent, ToolChoice},
+    completion::{Block, CompletionRequest, Message, RequestHints, Role, Stop, StreamEvent, ToolChoice},
 };
 use patchbay_provider::{Choice, Providers, Settings, Sink};
 use patchbay_tests::{adapter::Adapter, binary::Patchbay};
@@ -89,6 +89,7 @@ async fn ask(providers: &Providers) -> String {
         tool_choice: ToolChoice::Auto,
         thinking: None,
         max_output_tokens: None,
+        hints: RequestHints::default(),
     };
     let choice = Choice { provider: name(), model: "scripted-1".into(), level: None };
     let mut sink = TextSink::default();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use patchbay_core::{
     Code, Digest,
-    completion::{Blob, Block, CompletionRequest, Finish, Message, Role, Stop, StreamEvent, ToolChoice},
+    completion::{Blob, Block, CompletionRequest, Finish, Message, RequestHints, Role, Stop, StreamEvent, ToolChoice},
 };
 use patchbay_sandbox::{
     Failure, Limits, LogSink, Sandbox,
@@ -98,7 +98,7 @@ impl AdapterHarness {
 
 async fn assert_ended(running: &mut Running) {
     let failure = within_30_seconds(running.resume(Input::End)).await.unwrap_err();
-    assert_eq!(failure.to_string(), "this completion has failed before and does not go on");
+    assert_eq!(failure.to_string(), "this instance has failed before and does not go on");
 }
 
 fn chunk() -> Input {
@@ -116,6 +116,7 @@ fn request() -> CompletionRequest {
         tool_choice: ToolChoice::Auto,
         thinking: None,
         max_output_tokens: None,
+        hints: RequestHints::default(),
     }
 }
 
@@ -151,7 +152,7 @@ async fn describe_has_a_small_budget_and_no_log() {
     assert!(harness.recorder.log.lock().unwrap().is_empty());
     let looping = Adapter { before_explain: endless_loop(""), ..before(&endless_loop("")) };
     let loaded = harness.load(&looping).await;
-    let explained = within_30_seconds(harness.sandbox.explain_thinking(&loaded, "scripted-1", None)).await;
+    let explained = within_30_seconds(harness.sandbox.explain_thinking(&loaded, "scripted-1", None, &[])).await;
     assert_eq!(explained, Err(Failure::Fuel { budget: 10_000_000 }));
     let clock = AdapterHarness::with_limits(time_limit_only(60), budgets());
     assert_eq!(clock.describe(&looping).await.unwrap_err(), Failure::Time { limit_ms: 60 });
@@ -162,7 +163,7 @@ async fn thinking_description_is_cleaned_and_bounded() {
     let harness = AdapterHarness::new();
     let explain = async |plan| {
         let loaded = harness.load(&Adapter { plan, ..Adapter::default() }).await;
-        within_30_seconds(harness.sandbox.explain_thinking(&loaded, "scripted-1", None)).await
+        within_30_seconds(harness.sandbox.explain_thinking(&loaded, "scripted-1", None, &[])).await
     };
     let plan = explain(json!({ "description": ["off\u{1b}[2J\n and on"], "warning": "care" })).await.unwrap();
     assert_eq!((&plan.description[..], plan.warning.as_deref()), (&["off[2J and on".into()][..], Some("care")));

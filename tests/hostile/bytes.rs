@@ -97,7 +97,12 @@ async fn unknown_import_is_named() {
     assert_eq!(load_error(&component_with("(import \"run\" (func))")).await, foreign("run"));
     assert_eq!(load_error(&component_with("(import \"library\" (core module))")).await, foreign("library"));
     // An unknown interface of the host's package, and an unknown version.
-    for name in ["patchbay:host/secrets@0.1.0", "patchbay:host/log@0.2.0", "patchbay:host/log@1.0.0"] {
+    for name in [
+        "patchbay:host/secrets@0.1.0",
+        "patchbay:host/secrets@0.1.9",
+        "patchbay:host/log@0.2.0",
+        "patchbay:host/log@1.0.0",
+    ] {
         let import = format!(
             r#"(import "{name}" (instance $s (export "read" (func))))
                (core func $read (canon lower (func $s "read")))
@@ -106,6 +111,8 @@ async fn unknown_import_is_named() {
         );
         let words = load_error(&component_with(&import)).await;
         assert!(words.contains(&format!("`{name}`")) || words.contains(&format!("'{name}'")), "{words}");
+        let newer = "of a newer contract than this host has (0.1.1); update Patchbay";
+        assert_eq!(words.contains(newer), name.ends_with("@0.1.9"), "{words}");
     }
 }
 

@@ -5,8 +5,12 @@ value of another type. The paths must be those of the SDKs' own requests.
 """
 
 import json
+import typing
+import warnings
 
 import pydantic
+from anthropic.types import AnthropicBetaParam
+from anthropic.types.beta.message_create_params import MessageCreateParamsStreaming as BetaMessageCreateParamsStreaming
 from anthropic.types.message_create_params import MessageCreateParamsStreaming
 from google.genai import types as genai_types
 from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
@@ -38,6 +42,12 @@ BODIES = {
     "responses": strictly(ResponseCreateParamsStreaming),
     "gemini": strictly(GeminiBody),
 }
+# One of the SDK's types takes any field; pydantic warns that it cannot be made strict.
+warnings.filterwarnings("ignore", message="TypedDict class .* allows extra items")
+
+# The body of a request whose header names a beta of the API.
+BETA_BODIES = {"messages": strictly(BetaMessageCreateParamsStreaming)}
+KNOWN_BETAS = {name for member in typing.get_args(AnthropicBetaParam) for name in typing.get_args(member)}
 # Versions of the API. Ours may be any of them, because an adapter sends the same to all.
 VERSIONS = {"messages": ("2023-06-01", "2026-10-21")}
 # The secret, as the API's own documents say it. (The Anthropic SDK sends a bearer token, which is as good.)
@@ -78,8 +88,8 @@ def without_reasoning(body):
     return body | {"messages": messages}
 
 
-def check_body(word, body):
-    types = BODIES[word]
+def check_body(word, body, bodies):
+    types = bodies[word]
     if word == "chat":
         body = without_reasoning(body)
     try:
@@ -93,6 +103,41 @@ def check_body(word, body):
         nearest = sorted(error.errors(), key=lambda one: -len(one["loc"]))[:6]
         words = [f"{[place for place in one['loc'] if '[' not in str(place)]}: {one['msg']}" for one in nearest]
         raise AssertionError("\n  ".join(["the SDK knows no such request:", *words])) from None
+
+
+def steps(word, body):
+    """The ids of the calls and of the results of each message, in order. Gemini's calls have no ids: their names are used."""
+    if word == "messages":
+        for message in body["messages"]:
+            blocks = message["content"] if isinstance(message["content"], list) else []
+            yield ([block["id"] for block in blocks if block["type"] == "tool_use"],
+                   [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"])
+    elif word == "chat":
+        for message in body["messages"]:
+            yield ([call["id"] for call in message.get("tool_calls") or []],
+                   [message["tool_call_id"]] if message["role"] == "tool" else [])
+    elif word == "responses":
+        for item in body["input"]:
+            kind = item.get("type")
+            yield ([item["call_id"]] if kind == "function_call" else [],
+                   [item["call_id"]] if kind == "function_call_output" else [])
+    else:
+        for content in body["contents"]:
+            yield ([part["functionCall"]["name"] for part in content["parts"] if "functionCall" in part],
+                   [part["functionResponse"]["name"] for part in content["parts"] if "functionResponse" in part])
+
+
+def check_calls(word, body):
+    """Each call has its result, after it and before anything else; there is no other result. No API takes another request, but
+    no SDK checks it."""
+    open_calls = []
+    for calls, results in steps(word, body):
+        for result in results:
+            assert result in open_calls, f"a result without its call: {result}"
+            open_calls.remove(result)
+        assert results or calls or not open_calls, f"calls without results: {open_calls}"
+        open_calls += calls
+    assert not open_calls, f"calls without results: {open_calls}"
 
 
 def of_the_sdk(word, model):
@@ -112,12 +157,24 @@ def spoiled(body):
     yield body | {turns: [*body[turns][:-1], body[turns][-1] | {"no_such_field": 1}]}
 
 
+def bodies_for(request):
+    """The types of the body: a beta that a header names has more fields."""
+    betas = request["headers"].get("anthropic-beta")
+    if betas is None:
+        return BODIES
+    for beta in betas.split(","):
+        assert beta.strip() in KNOWN_BETAS, f"the SDK knows no beta '{beta}'"
+    return BETA_BODIES
+
+
 def check(word, request, model):
     """Checks a request of ours to the API `word` for an answer of `model`."""
-    check_body(word, request["body"])
+    bodies = bodies_for(request)
+    check_body(word, request["body"], bodies)
+    check_calls(word, request["body"])
     for body in spoiled(request["body"]):
         try:
-            check_body(word, body)
+            check_body(word, body, bodies)
         except AssertionError:
             continue
         raise AssertionError("an unknown field was accepted: the types are not checked")

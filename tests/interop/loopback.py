@@ -32,22 +32,25 @@ def _request(handler):
     """A received request: method, path, headers with lower-case names, and the body as JSON."""
     body = handler.rfile.read(int(handler.headers.get("content-length") or 0))
     headers = {name.lower(): value for name, value in handler.headers.items()}
-    return {"method": handler.command, "path": handler.path, "headers": headers, "bytes": body, "body": json.loads(body)}
+    read = json.loads(body) if body else None
+    return {"method": handler.command, "path": handler.path, "headers": headers, "bytes": body, "body": read}
 
 
 @contextlib.contextmanager
-def replay(bodies):
-    """Answers each request with the next of `bodies`, as server-sent events. Yields its origin and the requests so far."""
+def replay(bodies, media_type="text/event-stream"):
+    """Answers each request with the next of `bodies`. Yields its origin and the requests so far."""
     left, requests = list(bodies), []
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
             requests.append(_request(self))
             self.send_response(200 if left else 410)
-            self.send_header("content-type", "text/event-stream")
+            self.send_header("content-type", media_type)
             self.end_headers()
             if left:
                 self.wfile.write(left.pop(0))
+
+        do_GET = do_POST
 
         def log_message(self, *_):
             pass

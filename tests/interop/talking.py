@@ -30,11 +30,11 @@ class Provider:
 
 
 PROVIDERS = (
-    Provider("anthropic", "messages", "claude-sonnet-4-5", "", "ANTHROPIC_API_KEY"),
-    Provider("openai", "responses", "o3", "/v1", "OPENAI_API_KEY"),
-    Provider("google", "gemini", "gemini-2.5-pro", "", "GOOGLE_API_KEY"),
+    Provider("anthropic", "messages", "claude-sonnet-5-5", "", "ANTHROPIC_API_KEY"),
+    Provider("openai", "responses", "gpt-6.2-sol", "/v1", "OPENAI_API_KEY"),
+    Provider("google", "gemini", "gemini-4-argon", "", "GOOGLE_API_KEY"),
     Provider("xai", "responses", "grok-4", "/v1", "XAI_API_KEY"),
-    Provider("meta", "chat", "llama-4-maverick", "/v1", "LLAMA_API_KEY"),
+    Provider("meta", "responses", "muse-spark-1.3", "/v1", "MODEL_API_KEY"),
     Provider("local", "chat", "qwen3-32b", "/v1", "LOCAL_API_KEY"),
 )
 
@@ -45,6 +45,10 @@ def answers(provider):
     # Of itself it ends Gemini's calls with a word that Gemini does not have.
     called = {"finishReason": "stop"} if provider.word == "gemini" else {}
     usage = {"usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}}
+    twelve = [{"id": f"call_{n}", "name": "calc__eval", "arguments": {"expression": f"{n}*{n}"}} for n in range(12)]
+    endless = {"id": "call_endless", "name": "calc__eval", "arguments": {"expression": "1+" * 400 + "1"}}
+    # Gemini sends a call whole, so that only the text before it can be cut off.
+    well = "Well, well, well. " * (100 if provider.word == "gemini" else 1)
     return [
         {"match": {"userMessage": "Are you busy", "sequenceIndex": 0},
          "response": {"error": {"message": "Slow down.", "type": "rate_limit_error"}, "status": 429, "retryAfter": 1}},
@@ -57,6 +61,11 @@ def answers(provider):
          "response": {"content": "It is forty-two."}},
         {"match": {"userMessage": "How much is it", "hasToolResult": False},
          "response": {"reasoning": "A sum. There is a tool for it.", "toolCalls": [call], **called}},
+        {"match": {"userMessage": "Twelve at once", "hasToolResult": False},
+         "response": {"reasoning": "They do not depend on each other.", "toolCalls": twelve, **called}},
+        {"match": {"userMessage": "Twelve at once", "hasToolResult": True}, "response": {"content": "Twelve results."}},
+        {"match": {"userMessage": "Cut me off"}, "latency": 50, "chunkSize": 8,
+         "response": {"reasoning": "A long sum.", "content": well, "toolCalls": [endless], **called}},
         {"match": {"userMessage": "Think about it"},
          "response": {"reasoning": "First this, then that.", "content": "Thought about."}},
         {"match": {"userMessage": "Who am I", "turnIndex": 1}, "response": {"content": "You are Ada."}},
@@ -152,7 +161,7 @@ def busy(home):
     events, said = home.run("Are you busy?")
     equal(said, ["Not any more."])
     notices = [event["text"] for event in events if event["event"] == "notice"]
-    equal(notices, [f"Rate limit exceeded: {home.provider.name}. Retrying in 1 s (attempt 1 of 3)."])
+    equal(notices, [f"Rate limit exceeded: {home.provider.name}. Retrying in 1 s (attempt 1 of at most 15)."])
 
 
 def refused(home):
@@ -161,18 +170,50 @@ def refused(home):
 
 
 def broken_off(home):
-    """The received part is stored and marked as partial."""
+    """Each answer breaks off: it is asked for again, and what came of the last one is stored and marked as partial."""
     events, [said] = home.run("Break off", code=1)
     assert "cut short" in said, said
+    given_up = [place for place, event in enumerate(events) if event["event"] == "given_up"]
+    equal(len(given_up), 4)
     [row] = rows(events, "assistant")
     equal(row["data"]["interrupted"], True)
     assert row["content"].startswith("Once upon a time") and not row["content"].endswith("the end."), row["content"]
-    equal(texts(events, "text"), row["content"])
+    equal(texts(events[given_up[-1]:], "text"), row["content"])
 
 
-CASES = (several_turns, a_tool, thinking, busy, refused, broken_off)
+def twelve_calls(home):
+    """An answer with twelve calls: the results go back in the order of the calls."""
+    events, said = home.run(f"/model {home.provider.model}/low", "Twelve at once")
+    equal(said[1:], ["Twelve results."])
+    equal([row["content"] for row in rows(events, "tool")], [str(n * n) for n in range(12)])
+
+
+def reloaded(home):
+    """The skills, and so the tools of a request, change in the middle of a conversation in which the model has thought."""
+    home.run(f"/model {home.provider.model}/low", "Think about it", "How much is it?")
+    skill = home.folder / "home/config/skills/greeting"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\ndescription: How to greet.\n---\nBow.\n")
+    try:
+        _, said = home.run("--session", home.session, "/reload_skills", "Think about it", "How much is it?")
+    finally:
+        (skill / "SKILL.md").unlink()
+        skill.rmdir()
+    assert "+ greeting" in said[0], said
+    equal(said[1:], ["Thought about.", "It is forty-two."])
+
+
+def cancelled(home):
+    """A turn that is stopped while the arguments of a call arrive. The next request has no trace of that call."""
+    home.run(f"/model {home.provider.model}/low", "--timeout", "2", "Cut me off", code=3)
+    equal(home.run("--session", home.session, "Think about it")[1], ["Thought about."])
+
+
+CASES = (several_turns, a_tool, thinking, busy, refused, broken_off, twelve_calls, reloaded, cancelled)
 # The number of requests of each case.
-REQUESTS = {several_turns: 2, a_tool: 2, thinking: 3, busy: 2, refused: 1, broken_off: 1}
+REQUESTS = {
+    several_turns: 2, a_tool: 2, thinking: 3, busy: 2, refused: 1, broken_off: 5, twelve_calls: 2, reloaded: 6, cancelled: 2,
+}
 
 
 def run(report):

@@ -6,9 +6,11 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use wit_parser::{Resolve, SizeAlign, Type, TypeDefKind, TypeOwner};
 
-use crate::guest::{component_of, contract, module_of};
+use crate::guest::{component_of, contract, module_of, present_contract};
 
 const WORLD: &str = "patchbay:provider/provider-plugin";
+/// The world of an adapter with optional interfaces, of which each adapter exports some.
+const OWN_WORLD: &str = "test:adapter/adapter";
 
 /// Builder of an adapter's component.
 ///
@@ -27,6 +29,12 @@ pub struct Adapter {
     pub plan: Value,
     /// The actions of each step: of `begin`, then of each `resume`. Later steps repeat the last entry.
     pub steps: Vec<Value>,
+    /// The actions of each step of a listing, if it exports `catalogue`. Later steps repeat the last entry.
+    pub listing: Vec<Value>,
+    /// The result of `models.facts`, if it exports that.
+    pub facts: Option<Value>,
+    /// The result of `thinking.explain`, if it exports that.
+    pub level_plan: Option<Value>,
     /// WAT statements at the start of `describe`.
     pub before_describe: String,
     /// WAT statements at the start of `explain-thinking`.
@@ -59,6 +67,9 @@ impl Default for Adapter {
                 { "emit": { "block-end": { "index": 0 } } },
                 { "finish": { "stop": "end-turn", "raw": "stop" } },
             ])],
+            listing: Vec::new(),
+            facts: None,
+            level_plan: None,
             before_describe: String::new(),
             before_explain: String::new(),
             before_begin: String::new(),
@@ -95,12 +106,30 @@ impl Adapter {
         self
     }
 
-    /// Encodes the component.
+    /// Encodes the component: for the first version of the contract, or for the present one if it exports an optional
+    /// interface.
     ///
     /// # Panics
     /// If a value does not match its type, or the WAT is not a valid module.
     pub fn component(&self) -> Vec<u8> {
-        self.component_of(&contract())
+        let optional = [
+            ("catalogue", !self.listing.is_empty()),
+            ("models", self.facts.is_some()),
+            ("thinking", self.level_plan.is_some()),
+        ];
+        let mut exports = String::new();
+        for (interface, _) in optional.iter().filter(|(_, is_exported)| *is_exported) {
+            write!(exports, "export patchbay:provider/{interface}@{PRESENT};").expect("a String accepts all writes");
+        }
+        if exports.is_empty() {
+            return self.component_of(&contract());
+        }
+        let world = format!(
+            "package test:adapter; world adapter {{ include patchbay:provider/provider-plugin@{PRESENT}; {exports} }}"
+        );
+        let mut contract = present_contract();
+        contract.push_str("adapter.wit", &world).expect("a world");
+        component_of(&contract, &self.wat_of(&contract), OWN_WORLD)
     }
 
     /// Encodes the component for another version of the contract.
@@ -124,20 +153,58 @@ impl Adapter {
         let manifest = memory.value("manifest", &self.manifest);
         let plan = memory.value("thinking-plan", &self.plan);
         let steps: Vec<u32> = self.steps.iter().map(|actions| memory.list_of("action", actions)).collect();
-        self.wat(&memory.bytes, manifest, plan, &steps)
+        let listing: Vec<u32> = self.listing.iter().map(|actions| memory.list_of("listing-action", actions)).collect();
+        let facts = self.facts.as_ref().map(|facts| memory.text(facts));
+        let level_plan = self.level_plan.as_ref().map(|plan| memory.value("level-plan", plan));
+        let optional = Self::optional(&listing, facts, level_plan);
+        let package = contract.package_names.keys().find(|name| name.name == "provider").expect("a package");
+        let version = package.version.as_ref().expect("a version").to_string();
+        self.wat(&memory.bytes, manifest, plan, &steps, &optional, &version)
     }
 
-    fn wat(&self, bytes: &[u8], manifest: u32, plan: u32, steps: &[u32]) -> String {
+    /// Returns the functions of the optional interfaces.
+    fn optional(listing: &[u32], facts: Option<u32>, level_plan: Option<u32>) -> String {
+        let mut functions = String::new();
+        if let Some((last, others)) = listing.split_last() {
+            let steps: String = others.iter().enumerate().map(|(step, at)| case_of_step(step, *at)).collect();
+            write!(
+                functions,
+                r#"
+  (func $list (result i32) {steps} (i32.const {last}))
+  (func (export "patchbay:provider/catalogue@{PRESENT}#begin") (param i32 i32 i32 i32 i32) (result i32) (call $list))
+  (func (export "patchbay:provider/catalogue@{PRESENT}#resume") (param i32 i32 i32 i32 i32) (result i32)
+    (global.set $step (i32.add (global.get $step) (i32.const 1)))
+    (call $list))"#
+            )
+            .expect("a String accepts all writes");
+        }
+        if let Some(facts) = facts {
+            write!(
+                functions,
+                r#"
+  (func (export "patchbay:provider/models@{PRESENT}#facts") (param i32 i32 i32 i32) (result i32) (i32.const {facts}))"#
+            )
+            .expect("a String accepts all writes");
+        }
+        if let Some(plan) = level_plan {
+            write!(
+                functions,
+                r#"
+  (func (export "patchbay:provider/thinking@{PRESENT}#explain") (param i32 i32 i32 i32 i32 i32 i32) (result i32)
+    (i32.const {plan}))"#
+            )
+            .expect("a String accepts all writes");
+        }
+        functions
+    }
+
+    fn wat(&self, bytes: &[u8], manifest: u32, plan: u32, steps: &[u32], optional: &str, version: &str) -> String {
         let mut data = String::new();
         for byte in bytes {
             write!(data, "\\{byte:02x}").expect("a String accepts all writes");
         }
-        let mut answer = String::new();
         let (last, others) = steps.split_last().expect("a step");
-        for (step, at) in others.iter().enumerate() {
-            let is_now = format!("(i32.eq (global.get $step) (i32.const {step}))");
-            writeln!(answer, "(if {is_now} (then (return (i32.const {at}))))").expect("a String accepts all writes");
-        }
+        let answer: String = others.iter().enumerate().map(|(step, at)| case_of_step(step, *at)).collect();
         let imports_first = |line: &&str| line.trim_start().starts_with("(import");
         let (imports, rest): (Vec<&str>, Vec<&str>) = self.more.lines().partition(imports_first);
         let heap = (BASE as usize + bytes.len()).next_multiple_of(64 << 10);
@@ -161,19 +228,19 @@ impl Adapter {
     (global.set $heap (i32.const {heap}))
     {answer}
     (i32.const {last}))
-  (func (export "patchbay:provider/adapter@0.1.0#describe") (result i32)
+  (func (export "patchbay:provider/adapter@{version}#describe") (result i32)
     {before_describe}
     (i32.const {manifest}))
-  (func (export "patchbay:provider/adapter@0.1.0#explain-thinking") (param i32 i32 i32 i32 i32) (result i32)
+  (func (export "patchbay:provider/adapter@{version}#explain-thinking") (param i32 i32 i32 i32 i32) (result i32)
     {before_explain}
     (i32.const {plan}))
-  (func (export "patchbay:provider/adapter@0.1.0#begin") (param $request i32) (result i32)
+  (func (export "patchbay:provider/adapter@{version}#begin") (param $request i32) (result i32)
     {before_begin}
     (call $answer))
-  (func (export "patchbay:provider/adapter@0.1.0#resume") (param i32 i32 i32 i32 i32) (result i32)
+  (func (export "patchbay:provider/adapter@{version}#resume") (param i32 i32 i32 i32 i32) (result i32)
     (global.set $step (i32.add (global.get $step) (i32.const 1)))
     {before_resume}
-    (call $answer))
+    (call $answer)){optional}
   (data (i32.const {BASE}) "{data}"))"#,
             imports = imports.join("\n  "),
             rest = rest.join("\n  "),
@@ -186,6 +253,14 @@ impl Adapter {
         )
     }
 }
+
+/// Returns statements that return `at` in a step.
+fn case_of_step(step: usize, at: u32) -> String {
+    format!("(if (i32.eq (global.get $step) (i32.const {step})) (then (return (i32.const {at}))))\n")
+}
+
+/// The present version of the contract.
+const PRESENT: &str = "0.1.1";
 
 /// Address of the first value. Below it, the statements of a test may use the memory.
 const BASE: u32 = 1024;
@@ -204,12 +279,9 @@ impl<'a> Memory<'a> {
         Self { contract, sizes, bytes: Vec::new() }
     }
 
-    /// Finds a type of the package `patchbay:provider`.
+    /// Finds a type of the package `patchbay:provider`. Where an interface uses the type of another, it is the other's.
     fn named(&self, name: &str) -> Type {
-        let is_ours = |owner: TypeOwner| match owner {
-            TypeOwner::Interface(interface) => self.contract.interfaces[interface].name.as_deref() == Some("types"),
-            _ => false,
-        };
+        let is_used = |kind: &TypeDefKind| matches!(kind, TypeDefKind::Type(Type::Id(_)));
         let provider = |owner: TypeOwner| match owner {
             TypeOwner::Interface(interface) => self.contract.interfaces[interface]
                 .package
@@ -220,7 +292,7 @@ impl<'a> Memory<'a> {
             .contract
             .types
             .iter()
-            .find(|(_, def)| def.name.as_deref() == Some(name) && is_ours(def.owner) && provider(def.owner));
+            .find(|(_, def)| def.name.as_deref() == Some(name) && !is_used(&def.kind) && provider(def.owner));
         Type::Id(found.expect("a type of the contract").0)
     }
 
@@ -229,6 +301,13 @@ impl<'a> Memory<'a> {
         let ty = self.named(name);
         let at = self.room(1, &ty);
         self.lay(at, &ty, value);
+        at
+    }
+
+    /// Writes a text and its pointer and length; returns the address of the pointer.
+    fn text(&mut self, text: &Value) -> u32 {
+        let at = self.room(2, &Type::U32);
+        self.list(at, &Type::U8, text);
         at
     }
 

@@ -207,12 +207,25 @@ pub fn package(mut component: Vec<u8>, skill_md: &str) -> Vec<u8> {
     component
 }
 
-/// Parses all packages of `wit/`.
+/// Parses the first released version of the contract, which guests in WAT are built against: their exports have the version
+/// in their names, and in this way they are tests of old plugins, too.
 ///
 /// # Panics
 /// If a package is invalid.
 pub fn contract() -> Resolve {
-    let wit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wit");
+    packages("wit/frozen/0.1.0")
+}
+
+/// Parses the present version of the contract.
+///
+/// # Panics
+/// If a package is invalid.
+pub fn present_contract() -> Resolve {
+    packages("wit")
+}
+
+fn packages(folder: &str) -> Resolve {
+    let wit = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder);
     let mut resolve = Resolve::default();
     for package in ["host", "skill", "provider"] {
         resolve.push_dir(wit.join(package)).expect("the contract parses");

@@ -62,6 +62,7 @@ pub fn context(asker: Asker, hold: Hold, workspace: &str, snapshot: &Arc<Snapsho
         progress: Arc::new(Unavailable),
         inference: None,
         approvals: None,
+        editor: None,
         line: None,
         effect: EffectFlag::default(),
     })

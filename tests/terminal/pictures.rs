@@ -25,8 +25,8 @@ const SECTIONS: &[(&str, &str, &[&str])] = &[
     (
         "Typing",
         "Ctrl+J, Alt+Enter, Shift+Enter, and Enter after `\\` break the line. A long pasted text is one placeholder, and is sent \
-         whole; pasting it again shows it. `@` offers files. Ctrl+R searches what you typed before, Ctrl+G opens the text in \
-         `$EDITOR`.",
+         whole; pasting it again shows it. `@` offers files, and attaches the one that you type or choose. Ctrl+R searches what \
+         you typed before, Ctrl+G opens the text in `$EDITOR`.",
         &["newlines", "paste", "files", "search"],
     ),
     (

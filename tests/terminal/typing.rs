@@ -136,24 +136,25 @@ pub(crate) fn kitty_keys(stage: &Stage) {
     assert!(terminal.written().contains("\x1b[<1u"), "the protocol is not turned off");
 }
 
-/// `@` offers the files of the workspace that `.gitignore` does not hide; Tab inserts the path.
+/// `@` offers the files of the workspace that `.gitignore` does not hide; Tab inserts the path, whose file is attached.
 pub(crate) fn files(stage: &Stage) {
     let patchbay = stage.demo();
     for path in ["src/notes.md", "src/other/notes.txt", "out/notes.md", ".git/notes"] {
-        patchbay.write(&format!("workspace/{path}"), "");
+        patchbay.write(&format!("workspace/{path}"), "Note.");
     }
     patchbay.write("workspace/.gitignore", "out/\n");
     let terminal = stage.open(patchbay);
     terminal.press("compare @notes");
-    terminal.wait_for_text("src/notes.md");
-    terminal.wait_for_text("src/other/notes.txt");
+    terminal.wait_for_text("@src/notes.md");
+    terminal.wait_for_text("@src/other/notes.txt");
     stage.screen(&terminal);
     let lines = terminal.lines();
-    assert!(!lines.iter().any(|line| line.starts_with("out/") || line.starts_with(".git")), "{lines:?}");
+    assert!(!lines.iter().any(|line| line.starts_with("@out/") || line.starts_with("@.git")), "{lines:?}");
     terminal.press(TAB);
-    terminal.wait_for_text("> compare src/notes.md");
+    terminal.wait_for_text("> compare @src/notes.md");
     terminal.press(ENTER);
-    terminal.wait_for_text("You said: compare src/notes.md");
+    terminal.wait_for_text("Attached: src/notes.md (text/plain, 5 bytes).");
+    terminal.wait_until_idle();
 }
 
 pub(crate) fn pasted(stage: &Stage) {

@@ -6,14 +6,22 @@ use std::sync::{
 };
 
 use parking_lot::Mutex;
-use patchbay_core::{AgentId, DeltaPosition, EventKind, MessageKind, PrincipalId};
+use patchbay_core::{
+    AgentId, DeltaPosition, EventKind, Hasher, MessageKind, Outcome, PrincipalId, SessionId,
+    completion::{RequestHints, RequestPurpose},
+    text,
+};
 use patchbay_events::EventLog;
+use patchbay_provider::{Choice, Selector};
 use patchbay_sandbox::ProgressSink;
 use patchbay_store::{Hold, NewMessage};
-use patchbay_tools::{ApprovalSlot, Tools};
+use patchbay_tools::{ApprovalSlot, EditorSlot, Tools};
 use tokio::sync::OwnedMutexGuard;
 
-use crate::{Chosen, CompactionSettings, Model, Requests, receive::AnswerBuffer};
+use crate::{Chosen, CompactionSettings, Model, ModelOverride, Requests, receive::AnswerBuffer};
+
+/// Length of a cache key in hexadecimal digits.
+const CACHE_KEY: usize = 32;
 
 /// What an agent works with besides its conversation: its session, its ancestors, its workspace, its person.
 #[derive(Clone)]
@@ -34,6 +42,8 @@ pub struct AgentPlace {
     pub principal: PrincipalId,
     /// Who answers questions about grants.
     pub approvals: ApprovalSlot,
+    /// The user's editor.
+    pub editor: EditorSlot,
 }
 
 /// An agent: a conversation, a model, and the tools that it may call.
@@ -44,6 +54,8 @@ pub struct Agent {
     pub(crate) tools: Arc<Tools>,
     pub(crate) settings: CompactionSettings,
     chosen: Mutex<Chosen>,
+    /// The selector of the last request, and the model that it selected.
+    selected: Mutex<Option<(Selector, String)>>,
     /// Locked while a turn runs.
     turn: Arc<tokio::sync::Mutex<()>>,
     /// The answer that is being received, and its place. The buffer is gone once the answer is stored.
@@ -64,6 +76,8 @@ pub struct AnswerSoFar {
     pub turn: u64,
     /// The answer's index in the turn, from 0.
     pub answer: u32,
+    /// Number of attempts at the answer that were given up.
+    pub given_up: u32,
     /// What was received of its text: the pieces that were published, joined.
     pub text: String,
 }
@@ -92,6 +106,7 @@ impl Agent {
             tools,
             settings,
             chosen: Mutex::new(chosen),
+            selected: Mutex::default(),
             turn: Arc::default(),
             answering: Mutex::default(),
             waits_for_place: AtomicBool::new(false),
@@ -99,6 +114,27 @@ impl Agent {
             tokens: AtomicU64::new(tokens),
             unsaved_tokens: AtomicU64::new(0),
         })
+    }
+
+    /// Returns the model for the next request. If a selector now selects another model than for the last request, a notice
+    /// says so: the provider's list has changed.
+    pub(crate) async fn next_choice(&self) -> Result<Choice, Outcome> {
+        let chosen = self.chosen();
+        let choice = chosen.effective(&*self.model).await?;
+        let now = match chosen.model_override {
+            Some(ModelOverride::Selector(size)) => Some((size, choice.model.clone())),
+            _ => None,
+        };
+        let last = std::mem::replace(&mut *self.selected.lock(), now.clone());
+        if let (Some((size, model)), Some((last_size, last_model))) = (now, last)
+            && size == last_size
+            && model != last_model
+        {
+            let agent = self.place.agent;
+            let text = format!("'{}' is now {} for agent {agent}.", size.as_str(), text::clean_line(&model));
+            self.log.publish(agent, EventKind::Notice { text });
+        }
+        Ok(choice)
     }
 
     /// Returns the agent's id.
@@ -134,8 +170,8 @@ impl Agent {
     /// Returns the answer that is being received; `None` if there is none or its row is stored.
     pub fn answer_so_far(&self) -> Option<AnswerSoFar> {
         let (at, buffer) = self.answering.lock().clone();
-        let text = buffer.upgrade()?.text();
-        Some(AnswerSoFar { turn: at.turn, answer: at.answer, text })
+        let (text, given_up) = buffer.upgrade()?.text_so_far();
+        Some(AnswerSoFar { turn: at.turn, answer: at.answer, given_up, text })
     }
 
     /// Returns the row of the unfinished answer, as it is now; `None` if nothing of one was received.
@@ -177,6 +213,11 @@ impl Agent {
         self.unsaved_tokens.swap(0, Ordering::Relaxed)
     }
 
+    /// Returns the hints of a request that is made for `purpose`, without those about its messages.
+    pub(crate) fn hints(&self, purpose: RequestPurpose) -> RequestHints {
+        RequestHints { purpose, cache_key: Some(cache_key(self.log.session())), bound_from: None }
+    }
+
     /// Returns the chosen model.
     pub fn chosen(&self) -> Chosen {
         self.chosen.lock().clone()
@@ -207,6 +248,15 @@ impl Agent {
     pub fn progress(&self, tool: &str) -> Arc<dyn ProgressSink> {
         Arc::new(ToolProgress { log: Arc::clone(&self.log), agent: self.place.agent, tool: tool.to_owned() })
     }
+}
+
+/// Returns the text by which a provider finds the cache of a session: a digest, which says nothing about the session.
+fn cache_key(session: SessionId) -> String {
+    let mut hasher = Hasher::default();
+    hasher.field("patchbay cache key").field(session.to_string());
+    let mut key = hasher.finish().to_hex();
+    key.truncate(CACHE_KEY);
+    key
 }
 
 struct ToolProgress {

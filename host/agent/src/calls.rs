@@ -98,7 +98,7 @@ impl Agent {
     ) -> Result<ToolAnswer, Outcome> {
         let inference = Arc::new(AgentInference::new(self, turn.cancel.clone()));
         let context = toolbox.context(&self.place, self.progress(&call.name), inference);
-        let called = self.unless_cancelled(&turn.cancel, toolbox.call(id, self.id(), call, &context)).await;
+        let called = self.unless_cancelled(turn, toolbox.call(id, self.id(), call, &context)).await;
         if called.is_err() && context.effect.is_set() {
             let (shown, record) = interrupted(call, Code::OutcomeUnknown);
             self.commit_result(id, shown, json!(record)).await?;

@@ -3,7 +3,7 @@
 
 use patchbay_core::{
     MessageKind,
-    completion::{Block, CompletionRequest, Message, Part, Piece, Role, ToolChoice, ToolDeclaration},
+    completion::{Block, CompletionRequest, Message, Part, Piece, Role, ToolDeclaration},
 };
 use patchbay_store::MessageRow as Row;
 use schemars::JsonSchema;
@@ -86,12 +86,12 @@ text, no greeting, and call no tools.";
 
 /// The rows to summarise.
 pub(crate) struct CompactionPlan<'a> {
-    /// The rows that the summary replaces.
+    /// The rows that the summary is made of.
     pub(crate) rows: &'a [Row],
     /// The first row that is still sent; `None` if all are replaced.
     pub(crate) keep_from: Option<u64>,
-    /// The user's current request, if its rows are replaced.
-    pub(crate) request: Option<String>,
+    /// Whether only the user's rows from there on are still sent.
+    pub(crate) requests_only: bool,
 }
 
 /// Plans a summary of `rows` in a turn that began with row `turn`; `None` if there is nothing to summarise.
@@ -101,33 +101,34 @@ pub(crate) fn plan(rows: &[Row], turn: u64) -> Option<CompactionPlan<'_>> {
     let (before, of_turn) = rows.split_at(begin);
     if answered(of_turn) {
         // Within a turn all rows are summarised. The request is repeated; its results so far are in the summary.
-        let asked = of_turn.iter().filter(|row| matches!(row.kind, MessageKind::User | MessageKind::Skill));
-        let request: Vec<&str> = asked.map(|row| row.content.as_str()).collect();
-        return Some(CompactionPlan {
-            rows,
-            keep_from: None,
-            request: Some(request.join("\n\n")).filter(|text| !text.is_empty()),
-        });
+        return Some(CompactionPlan { rows, keep_from: Some(turn), requests_only: true });
     }
-    answered(before).then_some(CompactionPlan { rows: before, keep_from: Some(turn), request: None })
+    answered(before).then_some(CompactionPlan { rows: before, keep_from: Some(turn), requests_only: false })
 }
 
 /// Plans a summary of all rows when no turn runs; `None` if no answer came since the last summary.
 pub(crate) fn plan_whole(rows: &[Row]) -> Option<CompactionPlan<'_>> {
     let since = rows.iter().rposition(|row| row.kind == MessageKind::Compaction).map_or(0, |at| at + 1);
     let answered = rows[since..].iter().any(|row| row.kind == MessageKind::Assistant);
-    answered.then_some(CompactionPlan { rows, keep_from: None, request: None })
+    answered.then_some(CompactionPlan { rows, keep_from: None, requests_only: false })
 }
 
-/// Builds the request for a summary, with as much of the conversation's end as fits into `window` tokens. `focus`
-/// is what it is to keep above all; it may be empty.
+/// A request for a summary.
+pub(crate) struct SummaryMessages {
+    pub(crate) request: CompletionRequest,
+    /// Whether the beginning of the conversation was left out.
+    pub(crate) is_cut: bool,
+}
+
+/// Builds the request for a summary, with as much of the conversation's end as fits into `room` tokens. `focus`
+/// is what it is to keep above all; it may be empty. Everything but the messages is as in `like`, a request of the turn, so that
+/// the provider's cache has the beginning of it.
 pub(crate) fn request(
     mut conversation: Vec<Message>,
-    window: u64,
+    room: u64,
     like: &CompletionRequest,
     focus: &str,
-) -> CompletionRequest {
-    let room = window - window / 5;
+) -> SummaryMessages {
     let mut size: u64 = conversation.iter().map(tokens).sum();
     let mut first = 0;
     // Cut before a message of the user that contains no tool result.
@@ -149,12 +150,7 @@ pub(crate) fn request(
         Some(last) if last.role == Role::User => last.parts.push(ask),
         _ => conversation.push(Message { role: Role::User, parts: vec![ask] }),
     }
-    CompletionRequest {
-        messages: conversation,
-        tool_choice: if like.tools.is_empty() { ToolChoice::Auto } else { ToolChoice::None },
-        thinking: None,
-        ..like.clone()
-    }
+    SummaryMessages { request: CompletionRequest { messages: conversation, ..like.clone() }, is_cut: first > 0 }
 }
 
 fn begins_well(message: &Message) -> bool {

@@ -5,12 +5,12 @@
 use std::collections::{BTreeSet, HashSet};
 
 use patchbay_core::{
-    AgentId, AssistantRecord, CompactionRecord, MessageKind, ToolRecord,
+    AgentId, AssistantRecord, Attachment, CompactionRecord, Digest, MessageKind, ToolRecord,
     completion::{Block, Message, Part, Piece, Role, ToolCall, ToolResult},
 };
 use patchbay_store::MessageRow as Row;
 
-use crate::parts;
+use crate::{attachments, binding::AnswerPlace, parts};
 
 /// The model that a conversation is built for.
 pub(crate) struct ReaderModel<'a> {
@@ -28,10 +28,24 @@ pub(crate) struct ReaderModel<'a> {
 #[derive(Debug)]
 pub(crate) struct Conversation {
     pub(crate) messages: Vec<Message>,
+    /// The stored answers that the messages contain, in order.
+    pub(crate) answers: Vec<AnswerPlace>,
     /// Tokens that the model reported for its last answer, including the answer; `None` without a usable report.
     pub(crate) counted: Option<u64>,
     /// Bytes of the rows that `counted` does not include.
     pub(crate) uncounted: u64,
+    /// Placeholders of files that the model reads, in order; `attachments` puts the contents there.
+    pub(crate) slots: Vec<AttachmentSlot>,
+}
+
+/// The place of an attached file.
+#[derive(Debug)]
+pub(crate) struct AttachmentSlot {
+    /// The index of the message.
+    pub(crate) message: usize,
+    /// The index of the part in the message.
+    pub(crate) part: usize,
+    pub(crate) attachment: Attachment,
 }
 
 /// The result of a call whose own result is missing, because the process died or the turn was cancelled.
@@ -45,18 +59,22 @@ pub(crate) fn conversation(rows: &[Row], reader: &ReaderModel<'_>) -> Conversati
     let mut builder = ConversationBuilder {
         reader,
         messages: Vec::new(),
+        answers: Vec::new(),
+        slots: Vec::new(),
         open: Vec::new(),
         ids: HashSet::new(),
         introduced: BTreeSet::new(),
     };
     let (mut counted, mut uncounted) = (None, 0_u64);
     let last = rows.iter().rposition(|row| row.kind == MessageKind::Compaction);
+    let record = last.and_then(|at| data::<CompactionRecord>(&rows[at]));
     if let Some(at) = last {
-        builder.compaction(&rows[at]);
+        builder.compaction(&rows[at], record.as_ref());
         uncounted += rows[at].content.len() as u64;
     }
     for (at, row) in rows.iter().enumerate() {
-        if row.kind == MessageKind::Compaction || (last.is_some_and(|last| at < last) && !kept(row, rows, last)) {
+        let is_kept = last.is_none_or(|last| at > last) || record.as_ref().is_some_and(|record| keeps(record, row));
+        if row.kind == MessageKind::Compaction || !is_kept {
             continue;
         }
         // Counts from before the summary include rows that are no longer sent.
@@ -69,13 +87,13 @@ pub(crate) fn conversation(rows: &[Row], reader: &ReaderModel<'_>) -> Conversati
         }
     }
     builder.close();
-    Conversation { messages: builder.messages, counted, uncounted }
+    Conversation { messages: builder.messages, answers: builder.answers, counted, uncounted, slots: builder.slots }
 }
 
-/// Returns whether a row before the compaction at `last` is still sent.
-fn kept(row: &Row, rows: &[Row], last: Option<usize>) -> bool {
-    let compaction = last.and_then(|last| rows.get(last)).and_then(data::<CompactionRecord>);
-    compaction.and_then(|compaction| compaction.keep_from).is_some_and(|from| row.seq >= from)
+/// Returns whether a row before the summary is still sent.
+fn keeps(summary: &CompactionRecord, row: &Row) -> bool {
+    let is_request = matches!(row.kind, MessageKind::User | MessageKind::Skill);
+    summary.keep_from.is_some_and(|from| row.seq >= from) && (is_request || !summary.requests_only)
 }
 
 fn size(row: &Row) -> u64 {
@@ -83,10 +101,12 @@ fn size(row: &Row) -> u64 {
         (MessageKind::Assistant | MessageKind::Tool, Some(data)) => data.to_string().len(),
         _ => 0,
     };
-    row.content.len().max(data) as u64
+    let files = Attachment::from_data(row.data.as_ref()).iter().map(attachments::bytes).sum::<u64>();
+    row.content.len().max(data) as u64 + files
 }
 
-fn data<T: serde::de::DeserializeOwned>(row: &Row) -> Option<T> {
+/// Parses the data of a row; `None` if this build cannot.
+pub(crate) fn data<T: serde::de::DeserializeOwned>(row: &Row) -> Option<T> {
     serde_json::from_value(row.data.clone()?).ok()
 }
 
@@ -99,6 +119,8 @@ fn introduction(agent: AgentId, parent: Option<AgentId>) -> String {
 struct ConversationBuilder<'a> {
     reader: &'a ReaderModel<'a>,
     messages: Vec<Message>,
+    answers: Vec<AnswerPlace>,
+    slots: Vec<AttachmentSlot>,
     /// Calls without a result: the recorded id, and the call as it is sent.
     open: Vec<(String, ToolCall)>,
     /// Call ids in use.
@@ -114,13 +136,14 @@ impl ConversationBuilder<'_> {
             MessageKind::User | MessageKind::Skill => {
                 self.close();
                 self.introduce(row.agent);
+                self.attachments(&Attachment::from_data(row.data.as_ref()));
                 self.text(&row.content);
             }
             MessageKind::Assistant => {
                 self.close();
                 // A record that this version cannot parse still has its text.
                 let Some(answer) = data::<AssistantRecord>(row) else {
-                    self.push(Role::Assistant, vec![Block::Text(row.content.clone()).into()]);
+                    self.push_answer(vec![Block::Text(row.content.clone()).into()], None);
                     return None;
                 };
                 self.answer(&answer);
@@ -145,11 +168,19 @@ impl ConversationBuilder<'_> {
         }
     }
 
-    fn compaction(&mut self, row: &Row) {
+    fn compaction(&mut self, row: &Row, record: Option<&CompactionRecord>) {
         self.introduce(row.agent);
         self.text(&format!("Summary of the conversation so far, which had become long:\n\n{}", row.content));
-        if let Some(request) = data::<CompactionRecord>(row).and_then(|compaction| compaction.request) {
+        let Some(record) = record else { return };
+        if !record.skills.is_empty() {
+            let skills = record.skills.join(", ");
+            self.text(&format!("Skills in use: {skills}. use_skill gives their instructions again."));
+        }
+        if let Some(request) = &record.request {
             self.text(&format!("What is being worked on:\n\n{request}"));
+        } else if record.requests_only {
+            // The user's rows follow, with all their parts.
+            self.text("What is being worked on:");
         }
     }
 
@@ -157,6 +188,20 @@ impl ConversationBuilder<'_> {
         // No API accepts an empty text.
         if !text.trim().is_empty() {
             self.push(Role::User, vec![Block::Text(text.to_owned()).into()]);
+        }
+    }
+
+    /// Adds the files of a message, before its text.
+    fn attachments(&mut self, attachments: &[Attachment]) {
+        for attachment in attachments {
+            if !attachment.is_text() && !(self.reader.reads)(&attachment.media_type) {
+                self.text(&attachment.placeholder_with(", not readable by this model"));
+                continue;
+            }
+            self.text(&attachment.placeholder());
+            let Some((message, last)) = self.messages.len().checked_sub(1).zip(self.messages.last()) else { continue };
+            let part = last.parts.len().saturating_sub(1);
+            self.slots.push(AttachmentSlot { message, part, attachment: attachment.clone() });
         }
     }
 
@@ -178,7 +223,15 @@ impl ConversationBuilder<'_> {
             };
             sent.push(Part { block, opaque });
         }
-        self.push(Role::Assistant, sent);
+        self.push_answer(sent, answer.prefix);
+    }
+
+    /// Appends the parts of an answer, which was stored with the digest `prefix`.
+    fn push_answer(&mut self, parts: Vec<Part>, prefix: Option<Digest>) {
+        if !parts.is_empty() {
+            self.push(Role::Assistant, parts);
+            self.answers.push(AnswerPlace { message: self.messages.len().saturating_sub(1), prefix });
+        }
     }
 
     /// Returns the call with a name, id and input that every API accepts.

@@ -3,14 +3,18 @@
 use std::sync::Arc;
 
 use patchbay_core::{
-    completion::{Block, CompletionRequest, Message, Role, Stop, ToolChoice},
+    completion::{Block, CompletionRequest, Message, RequestHints, RequestPurpose, Role, Stop, ToolChoice},
     text,
 };
 use patchbay_events::{ReservedTokens, TokenBudget};
 use patchbay_sandbox::{BoxFuture, Fault, Inference, estimated_tokens};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Agent, Chosen, Model, Requests, receive::SummarySink, requests::RequestRank};
+use crate::{
+    Agent, Chosen, Model, Requests,
+    receive::SummarySink,
+    requests::{PlacedSink, RequestRank},
+};
 
 /// Sends prompts of skills to an agent's model. The tokens count for the session.
 pub struct AgentInference {
@@ -18,6 +22,7 @@ pub struct AgentInference {
     chosen: Chosen,
     budget: Arc<TokenBudget>,
     requests: Arc<Requests>,
+    hints: RequestHints,
     cancel: CancellationToken,
 }
 
@@ -26,7 +31,8 @@ impl AgentInference {
     pub fn new(agent: &Agent, cancel: CancellationToken) -> Self {
         let (model, budget) = (Arc::clone(&agent.model), Arc::clone(agent.log.budget()));
         let requests = Arc::clone(&agent.place.requests);
-        Self { model, chosen: agent.chosen(), budget, requests, cancel }
+        let hints = agent.hints(RequestPurpose::Inference);
+        Self { model, chosen: agent.chosen(), budget, requests, hints, cancel }
     }
 
     async fn ask(&self, system: &str, prompt: &str, tokens: u64) -> (Result<String, Fault>, u64) {
@@ -55,12 +61,14 @@ impl AgentInference {
             tool_choice: ToolChoice::Auto,
             thinking: None,
             max_output_tokens: Some(answer_tokens(tokens.saturating_sub(estimate))),
+            hints: self.hints.clone(),
         };
         // From here on the tokens count, even if this future is dropped.
         let mut sent = PromptGuard { sink: SummarySink::default(), reserved: Some(reserved), estimate };
         let asked = async {
-            let _place = self.requests.place(RequestRank::Person).await;
-            self.model.complete(&choice, request, &mut sent.sink).await
+            let place = self.requests.place(RequestRank::Person).await;
+            let mut placed = PlacedSink::new(place, RequestRank::Person, &mut sent.sink);
+            self.model.complete(&choice, request, &mut placed).await
         };
         let completed = tokio::select! {
             biased;
@@ -105,7 +113,7 @@ struct PromptGuard<'a> {
 impl PromptGuard<'_> {
     /// Counts the tokens that the provider reported; returns them.
     fn ended(&mut self) -> u64 {
-        let used = self.sink.0.usage.total();
+        let used = self.sink.0.all_usage().total();
         if let Some(reserved) = self.reserved.take() {
             reserved.settle(used);
         }
@@ -114,7 +122,7 @@ impl PromptGuard<'_> {
 
     /// Returns the tokens of a request that has not ended.
     fn used(&self) -> u64 {
-        match self.sink.0.usage.total() {
+        match self.sink.0.all_usage().total() {
             0 => self.estimate,
             used => used,
         }
@@ -202,6 +210,7 @@ mod tests {
             chosen: Chosen::default(),
             budget: TokenBudget::new(0, ceiling),
             requests: Requests::new(4, 10),
+            hints: RequestHints::default(),
             cancel: CancellationToken::new(),
         }
     }

@@ -70,7 +70,7 @@ pub(crate) fn interrupted(call: &ToolCall, code: Code) -> (String, ToolRecord) {
 /// Returns the results, for the user and for the model, of a call in an answer that was cut off. It is not run.
 pub(crate) fn cut_off(call: &ToolCall) -> (String, ToolRecord) {
     let tool = text::excerpt(&call.name, 80);
-    let message = format!("'{tool}' was not run: the answer was cut off. Call it again, if need be with less at once.");
+    let message = format!("'{tool}' was not run: the answer was cut off. Call it again, with less input if possible.");
     let content = vec![ToolRecordPart::Text { text: toolbox::envelope(message.clone(), Code::NotRun) }];
     let record = ToolRecord { call_id: call.id.clone(), name: call.name.clone(), error: Some(Code::NotRun), content };
     (message, record)

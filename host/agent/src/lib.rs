@@ -9,6 +9,8 @@
 //! The conversation is rebuilt from the stored rows for each request, so that the model never receives uncommitted data.
 
 mod agent;
+mod attachments;
+mod binding;
 mod calls;
 mod compaction;
 mod context;
@@ -22,6 +24,7 @@ mod parts;
 mod receive;
 mod repeats;
 mod requests;
+mod skills_in_use;
 mod summarise;
 mod toolbox;
 mod turn;

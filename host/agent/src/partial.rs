@@ -121,7 +121,7 @@ fn append(part: &mut AssistantPart, added: AssistantPart) {
 
 #[cfg(test)]
 mod tests {
-    use patchbay_core::completion::TokenUsage;
+    use patchbay_core::{FailedAttempts, completion::TokenUsage};
     use proptest::prelude::*;
 
     use super::*;
@@ -171,6 +171,8 @@ mod tests {
             stop: None,
             raw: None,
             interrupted: true,
+            prefix: None,
+            failed_attempts: FailedAttempts::default(),
             parts,
         }
     }

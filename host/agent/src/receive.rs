@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 use patchbay_core::{
-    AgentId, AssistantPart, AssistantRecord, DeltaKind, DeltaPosition, EventKind, Retrying,
+    AgentId, AssistantPart, AssistantRecord, DeltaKind, DeltaPosition, EventKind, FailedAttempts, Retrying,
     completion::{BlockKind, StreamEvent, TokenUsage},
 };
 use patchbay_provider::{Completed, Sink};
+use patchbay_store::PartialPiece;
 use tokio::sync::Notify;
 
 use patchbay_events::EventLog;
@@ -24,14 +25,33 @@ pub(crate) struct PartialAnswer {
     pub(crate) effective_model: Option<String>,
     pub(crate) parts: Vec<AssistantPart>,
     pub(crate) usage: TokenUsage,
+    /// The attempts that failed before.
+    pub(crate) failed: FailedAttempts,
     /// How much of the answer is already stored.
     pub(crate) written: Written,
+    /// Whether pieces of an attempt that was given up may be stored.
+    pub(crate) has_stale_pieces: bool,
 }
 
 impl PartialAnswer {
     /// Returns the text of the answer.
     pub(crate) fn text(&self) -> String {
         texts(&self.parts).collect::<Vec<_>>().join(BETWEEN)
+    }
+
+    /// Returns the tokens that all attempts used.
+    pub(crate) fn all_usage(&self) -> TokenUsage {
+        self.usage.plus(self.failed.usage)
+    }
+
+    /// Forgets what was received, since the attempt failed and another one follows. `given_up` says whether it had begun an
+    /// answer. Its tokens are kept.
+    fn fail(&mut self, given_up: bool) {
+        let failed = FailedAttempts {
+            given_up: self.failed.given_up.saturating_add(u32::from(given_up)),
+            usage: self.all_usage(),
+        };
+        *self = Self { failed, has_stale_pieces: given_up, ..Self::default() };
     }
 }
 
@@ -53,8 +73,9 @@ fn text_length(parts: &[AssistantPart]) -> usize {
 pub(crate) struct AnswerBuffer {
     /// What is known of the answer before it begins: provider, model and level.
     about: AssistantRecord,
+    /// What was received, and whether it has changed since the last piece for the store.
     received: Mutex<(PartialAnswer, bool)>,
-    /// Notified when a block is complete.
+    /// Notified when a block is complete, or an attempt has failed.
     pub(crate) block: Notify,
 }
 
@@ -76,6 +97,7 @@ impl AnswerBuffer {
             stop: completed.map(|completed| completed.finish.stop),
             raw: completed.map(|completed| completed.finish.raw.clone()),
             interrupted: completed.is_none(),
+            failed_attempts: received.failed,
             parts,
             ..self.about.clone()
         }
@@ -92,10 +114,21 @@ impl AnswerBuffer {
         self.received.lock()
     }
 
-    /// Calls `look` with the answer if it is not empty and has changed since the last call.
-    pub(crate) fn if_new<T>(&self, look: impl FnOnce(&mut PartialAnswer) -> T) -> Option<T> {
+    /// Returns the next piece of the answer of `agent` for the store; `None` if nothing has changed.
+    pub(crate) fn next_piece(&self, agent: AgentId) -> Option<PartialPiece> {
         let (received, new) = &mut *self.lock();
-        (std::mem::take(new) && !received.parts.is_empty()).then(|| look(received))
+        if !std::mem::take(new) {
+            return None;
+        }
+        if received.parts.is_empty() {
+            return std::mem::take(&mut received.has_stale_pieces).then(|| PartialPiece::nothing(agent));
+        }
+        // The first piece of an attempt replaces those of the attempt before.
+        received.has_stale_pieces = false;
+        let mut written = std::mem::take(&mut received.written);
+        let piece = written.next(agent, &received.parts, |added| self.record(received, None, added));
+        received.written = written;
+        Some(piece)
     }
 
     /// Makes the next stored piece contain the whole answer so far, because the last write failed.
@@ -103,9 +136,18 @@ impl AnswerBuffer {
         self.lock().0.written = Written::default();
     }
 
-    /// Returns the text that was received so far.
-    pub(crate) fn text(&self) -> String {
-        self.lock().0.text()
+    /// Notes that the attempt failed and another one follows.
+    fn fail(&self, given_up: bool) {
+        let (received, new) = &mut *self.lock();
+        received.fail(given_up);
+        *new = true;
+        self.block.notify_one();
+    }
+
+    /// Returns the text that was received so far of this attempt, and the number of attempts that were given up.
+    pub(crate) fn text_so_far(&self) -> (String, u32) {
+        let (received, _) = &*self.lock();
+        (received.text(), received.failed.given_up)
     }
 
     /// Takes the answer out of the buffer.
@@ -184,9 +226,15 @@ impl Sink for AnswerSink {
     }
 
     fn retrying(&mut self, retrying: &Retrying) {
-        // At most events of the failed attempt were received.
-        self.buffer.take();
+        self.buffer.fail(false);
         self.log.publish(self.agent, EventKind::Retrying(retrying.clone()));
+    }
+
+    fn given_up(&mut self, retrying: &Retrying) {
+        self.buffer.fail(true);
+        self.at.given_up = self.at.given_up.saturating_add(1);
+        let DeltaPosition { turn, answer, given_up, .. } = self.at;
+        self.log.publish(self.agent, EventKind::GivenUp { turn, answer, given_up, retry: retrying.clone() });
     }
 }
 
@@ -212,7 +260,7 @@ impl Sink for SummarySink {
     }
 
     fn retrying(&mut self, retrying: &Retrying) {
-        self.0 = PartialAnswer::default();
+        self.0.fail(false);
         tracing::info!("{retrying}");
     }
 }

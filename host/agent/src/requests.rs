@@ -10,7 +10,9 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use patchbay_core::{Code, Outcome, text};
+use patchbay_core::{Code, Outcome, Retrying, completion::StreamEvent, text};
+use patchbay_provider::Sink;
+use patchbay_sandbox::BoxFuture;
 use tokio::sync::oneshot;
 
 /// Limits the requests of a session's agents, which share it.
@@ -103,6 +105,45 @@ impl Requests {
     }
 }
 
+/// A sink that has a place while a request is under way. It gives the place up while the request waits for another attempt, which
+/// may take minutes, and takes one again before that.
+pub(crate) struct PlacedSink<'a> {
+    sink: &'a mut dyn Sink,
+    requests: Arc<Requests>,
+    rank: RequestRank,
+    place: Option<RequestPlace>,
+}
+
+impl<'a> PlacedSink<'a> {
+    /// Returns a sink that passes everything on to `sink`.
+    pub(crate) fn new(place: RequestPlace, rank: RequestRank, sink: &'a mut dyn Sink) -> Self {
+        Self { sink, requests: Arc::clone(&place.0), rank, place: Some(place) }
+    }
+}
+
+impl Sink for PlacedSink<'_> {
+    fn event(&mut self, event: StreamEvent) {
+        self.sink.event(event);
+    }
+
+    fn retrying(&mut self, retrying: &Retrying) {
+        self.place = None;
+        self.sink.retrying(retrying);
+    }
+
+    fn given_up(&mut self, retrying: &Retrying) {
+        self.place = None;
+        self.sink.given_up(retrying);
+    }
+
+    fn ready(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.place = Some(self.requests.place(self.rank).await);
+            self.sink.ready().await;
+        })
+    }
+}
+
 impl Drop for RequestPlace {
     fn drop(&mut self) {
         let requests = Arc::clone(&self.0);
@@ -133,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    fn is_ready(future: std::pin::Pin<&mut impl Future>) -> bool {
+    fn is_ready(future: std::pin::Pin<&mut (impl Future + ?Sized)>) -> bool {
         future.poll(&mut Context::from_waker(Waker::noop())).is_ready()
     }
 
@@ -179,6 +220,39 @@ mod tests {
             assert!(!is_ready(given.as_mut()));
             drop(held);
             drop(given);
+        }
+        assert!(requests.place_or_wait(RequestRank::Agent).is_ok());
+    }
+
+    #[tokio::test]
+    async fn waiting_request_lends_its_place_to_others() {
+        struct NoSink;
+        impl Sink for NoSink {
+            fn event(&mut self, _: StreamEvent) {}
+            fn retrying(&mut self, _: &Retrying) {}
+        }
+        let [provider, what, cause] = ["openai", "Rate limit exceeded", "slow down"].map(str::to_owned);
+        let retrying = Retrying { provider, what, cause, wait_ms: 60_000, attempt: 1, of: 15 };
+        let requests = Requests::new(1, 10);
+        let mut none = NoSink;
+        for give_up in [false, true] {
+            let place = requests.place(RequestRank::Agent).await;
+            let mut sink = PlacedSink::new(place, RequestRank::Agent, &mut none);
+            assert!(requests.place_or_wait(RequestRank::Agent).is_err());
+            if give_up {
+                sink.given_up(&retrying)
+            } else {
+                sink.retrying(&retrying)
+            }
+            // Another request takes the place, and the next attempt waits for it.
+            let other = requests.place_or_wait(RequestRank::Agent).ok().unwrap();
+            {
+                let mut ready = sink.ready();
+                assert!(!is_ready(ready.as_mut()));
+                drop(other);
+                ready.await;
+            }
+            assert!(requests.place_or_wait(RequestRank::Agent).is_err());
         }
         assert!(requests.place_or_wait(RequestRank::Agent).is_ok());
     }

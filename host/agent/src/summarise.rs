@@ -2,20 +2,22 @@
 //! asks for it. `turn` and the session call it; `compaction` plans and words the request.
 
 use patchbay_core::{
-    Code, CompactionRecord, EventKind, MessageKind, Outcome, TurnCause,
-    completion::{CompletionRequest, ToolChoice},
+    Code, CompactionRecord, EventKind, MessageKind, Outcome,
+    completion::{CompletionRequest, RequestHints, RequestPurpose},
     text,
 };
 use patchbay_provider::{Choice, Completed, ModelInfo};
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     Agent,
-    compaction::{self, CompactionPlan},
+    binding::{PrefixBinding, binding},
+    compaction::{self, CompactionPlan, SummaryMessages},
     receive::SummarySink,
+    requests::PlacedSink,
+    skills_in_use::skills_in_use,
     toolbox::Toolbox,
-    turn::Turn,
+    turn::{Turn, rank},
 };
 
 /// The size of a conversation before and after a summary, in estimated tokens.
@@ -28,38 +30,37 @@ pub struct Compacted {
 }
 
 impl Agent {
-    /// Summarises the whole conversation now, with `focus` in mind if it is not empty. `turn` is a turn that has not begun; no
-    /// other one may run. Returns `None` if there is no answer to summarise.
+    /// Summarises the whole conversation now, with `focus` in mind if it is not empty. `turn` is a turn that has not begun, and
+    /// no other turn runs. Returns `None` if the conversation has no new answer.
     ///
     /// # Errors
     /// The outcome of a command that changed nothing.
     pub async fn compact_now(&self, turn: &Turn, focus: &str) -> Result<Option<Compacted>, Outcome> {
-        let choice = self.chosen().effective(&*self.model).await?;
+        let choice = self.next_choice().await?;
         let about = self.model.about(&choice).await;
         let toolbox = Toolbox::new(self.tools.clone(), turn.snapshot.clone(), &turn.internal);
-        let like = CompletionRequest {
-            model: choice.model.clone(),
-            system: turn.system.clone(),
-            messages: Vec::new(),
-            tools: toolbox.declarations(),
-            tool_choice: ToolChoice::Auto,
-            thinking: choice.level,
-            max_output_tokens: None,
-        };
+        let like = turn.request(&toolbox, &choice);
         let rows = self.rows().await?;
         let Some(plan) = compaction::plan_whole(&rows) else { return Ok(None) };
         // Both are estimated in the same way: a model's report includes the system context and the tools.
-        let size = |rows: &_| compaction::estimate_messages(&self.read(rows, &choice, &about));
-        let before = size(&rows);
-        let notice = "The conversation is summarised.".to_owned();
-        let failure = "the conversation could not be summarised: ";
-        let request = SummaryRequest { like: &like, plan: &plan, focus, notice, failure };
-        self.summarise(&turn.cancel, turn.cause, &choice, &about, request).await?;
-        let after = size(&self.rows().await?);
+        let size = async |rows: &_| compaction::estimate_messages(&self.read(rows, &choice, &about).await);
+        let before = size(&rows).await;
+        let request = SummaryRequest {
+            like: &like,
+            plan: &plan,
+            focus,
+            is_refused: false,
+            notice: "The conversation is summarised.".to_owned(),
+            failure: "the conversation could not be summarised".to_owned(),
+            again: "try /compact again",
+        };
+        self.summarise(turn, &choice, &about, request).await?;
+        let after = size(&self.rows().await?).await;
         Ok(Some(Compacted { before, after }))
     }
 
-    /// Summarises a conversation of `size` tokens that has become too long for its model.
+    /// Summarises a conversation that has become too long for its model: `size` is its number of tokens, or `None` if the
+    /// provider has refused it.
     pub(crate) async fn compact(
         &self,
         turn: &Turn,
@@ -67,52 +68,91 @@ impl Agent {
         about: &ModelInfo,
         like: &CompletionRequest,
         plan: &CompactionPlan<'_>,
-        size: u64,
+        size: Option<u64>,
     ) -> Result<(), Outcome> {
         let window = about.context_window.unwrap_or(self.settings.context_window);
-        let notice = format!("The conversation has some {size} of the model's {window} tokens: it is summarised.");
         let model = text::excerpt(&choice.model, 80);
-        let failure = format!("the conversation has become too long for {model}, and could not be summarised: ");
-        let request = SummaryRequest { like, plan, focus: "", notice, failure: &failure };
-        self.summarise(&turn.cancel, turn.cause, choice, about, request).await
+        let request = SummaryRequest {
+            like,
+            plan,
+            focus: "",
+            is_refused: size.is_none(),
+            notice: match size {
+                Some(size) => {
+                    format!("The conversation has some {size} of the model's {window} tokens: it is summarised.")
+                }
+                None => format!("The conversation is longer than {model} can read: it is summarised."),
+            },
+            failure: format!("the conversation has become too long for {model}, and could not be summarised"),
+            again: "send your message again",
+        };
+        self.summarise(turn, choice, about, request).await
     }
 
     async fn summarise(
         &self,
-        cancel: &CancellationToken,
-        cause: TurnCause,
+        turn: &Turn,
         choice: &Choice,
         about: &ModelInfo,
         request: SummaryRequest<'_>,
     ) -> Result<(), Outcome> {
-        let SummaryRequest { like, plan, focus, notice, failure } = request;
-        let window = about.context_window.unwrap_or(self.settings.context_window);
+        let SummaryRequest { like, plan, focus, is_refused, notice, failure, again } = request;
         self.log.publish(self.place.agent, EventKind::Notice { text: notice });
-        let messages = self.read(plan.rows, choice, about).messages;
-        let mut quiet = SummarySink::default();
-        let request = compaction::request(messages, window, like, focus);
-        let completed = {
-            let _place = self.place_for_request(cancel, cause).await?;
-            self.unless_cancelled(cancel, self.model.complete(choice, request, &mut quiet)).await?
-        };
-        self.spend(quiet.0.usage.total());
         let failed = |why: &str| {
-            let message = format!(
-                "{failure}{why} It is kept as it was; send your message again, or choose a model that reads more with /model."
-            );
-            Outcome::error(Code::CompactionFailed, message)
+            let why = why.trim_end_matches('.');
+            let advice = format!("It is kept as it was; {again}, or choose a model that reads more with /model.");
+            Outcome::error(Code::CompactionFailed, format!("{failure}: {why}. {advice}"))
         };
-        let usage = match completed {
-            Ok(Completed { usage, .. }) => usage,
-            Err(outcome) => return Err(failed(&outcome.message)),
+        let conversation = self.read(plan.rows, choice, about).await;
+        let window = about.context_window.unwrap_or(self.settings.context_window);
+        let mut room = window - window / 5;
+        if is_refused {
+            // The window is smaller than what is known of it, or the estimate is too low.
+            room = room.min(compaction::estimate_messages(&conversation) / 2);
+        }
+        // The number of messages that were refused, and why.
+        let mut refused: Option<(usize, String)> = None;
+        let (quiet, usage) = loop {
+            let messages = conversation.messages.clone();
+            let SummaryMessages { mut request, is_cut } = compaction::request(messages, room, like, focus);
+            let length = request.messages.len();
+            if let Some((_, why)) = refused.as_ref().filter(|(refused, _)| *refused == length) {
+                if room == 0 {
+                    return Err(failed(why));
+                }
+                room /= 2;
+                continue;
+            }
+            // Behind a cut, nothing is what the answers were made with.
+            let PrefixBinding { bound_from, .. } = binding(&request, if is_cut { &[] } else { &conversation.answers });
+            request.hints = RequestHints { bound_from: Some(bound_from), ..self.hints(RequestPurpose::Summary) };
+            let mut quiet = SummarySink::default();
+            let completed = {
+                let place = self.place_for_request(turn).await?;
+                let mut placed = PlacedSink::new(place, rank(turn), &mut quiet);
+                self.unless_cancelled(turn, self.model.complete(choice, request, &mut placed)).await?
+            };
+            let usage = quiet.0.all_usage();
+            self.spend(usage.total());
+            match completed {
+                Ok(Completed { .. }) => break (quiet, usage),
+                // A shorter end of the conversation may fit.
+                Err(outcome) if outcome.code == Code::ProviderContextWindow => {
+                    refused = Some((length, outcome.message));
+                    room /= 2;
+                }
+                Err(outcome) => return Err(failed(&outcome.message)),
+            }
         };
         let summary = quiet.0.text();
         if summary.trim().is_empty() {
-            return Err(failed("its answer was empty."));
+            return Err(failed("its answer was empty"));
         }
         let data = CompactionRecord {
             keep_from: plan.keep_from,
-            request: plan.request.clone(),
+            requests_only: plan.requests_only,
+            request: None,
+            skills: skills_in_use(plan, &turn.snapshot),
             provider: choice.provider.to_string(),
             model: choice.model.clone(),
             usage,
@@ -128,8 +168,12 @@ struct SummaryRequest<'a> {
     plan: &'a CompactionPlan<'a>,
     /// What the summary is to keep above all; may be empty.
     focus: &'a str,
+    /// Whether the provider has refused the conversation as too long.
+    is_refused: bool,
     /// What the user is told first.
     notice: String,
     /// The beginning of an error.
-    failure: &'a str,
+    failure: String,
+    /// What the user can do again after an error.
+    again: &'static str,
 }

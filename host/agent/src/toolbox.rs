@@ -71,6 +71,7 @@ impl Toolbox {
             progress,
             inference: Some(inference),
             approvals: place.approvals.get(),
+            editor: place.editor.get(),
             line: None,
             effect: EffectFlag::default(),
         })

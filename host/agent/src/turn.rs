@@ -4,8 +4,11 @@
 use std::{sync::Arc, time::Duration};
 
 use patchbay_core::{
-    AgentId, AssistantPart, AssistantRecord, CallId, Code, DeltaPosition, EventKind, MessageKind, Outcome, TurnCause,
-    completion::{CompletionRequest, Finish, Role, Stop, TokenUsage, ToolCall, ToolChoice},
+    AgentId, AssistantPart, AssistantRecord, CallId, Code, DeltaPosition, Digest, EventKind, FailedAttempts,
+    MessageKind, Outcome, TurnCause,
+    completion::{
+        CompletionRequest, Finish, RequestHints, RequestPurpose, Role, Stop, TokenUsage, ToolCall, ToolChoice,
+    },
     text,
 };
 use patchbay_provider::{Choice, Completed, ModelInfo};
@@ -17,11 +20,13 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Agent, TurnEnding, compaction,
+    Agent, TurnEnding, attachments,
+    binding::{PrefixBinding, binding},
+    compaction,
     conversation::{Conversation, ReaderModel, conversation},
     receive::{AnswerBuffer, AnswerSink},
     repeats::Repeats,
-    requests::{RequestPlace, RequestRank},
+    requests::{PlacedSink, RequestPlace, RequestRank},
     toolbox::Toolbox,
 };
 
@@ -47,6 +52,22 @@ pub struct Turn {
     pub answers: u32,
     /// Cancels the turn at any point.
     pub cancel: CancellationToken,
+}
+
+impl Turn {
+    /// Returns a request of this turn without its messages and hints.
+    pub(crate) fn request(&self, toolbox: &Toolbox, choice: &Choice) -> CompletionRequest {
+        CompletionRequest {
+            model: choice.model.clone(),
+            system: self.system.clone(),
+            messages: Vec::new(),
+            tools: toolbox.declarations(),
+            tool_choice: ToolChoice::Auto,
+            thinking: choice.level,
+            max_output_tokens: None,
+            hints: RequestHints::default(),
+        }
+    }
 }
 
 /// A complete answer.
@@ -77,11 +98,16 @@ impl Agent {
             self.log.budget().check().map_err(exhausted)?;
             self.place.requests.count()?;
             // `/model` and an override take effect with the next request.
-            let choice = self.chosen().effective(&*self.model).await?;
+            let choice = self.next_choice().await?;
             let about = self.model.about(&choice).await;
-            let request = self.request(turn, &toolbox, &choice, &about).await?;
-            let CompletedAnswer { row, text, calls, stop, raw } =
-                self.ask(turn, answer, &choice, &about, request).await?;
+            let (request, prefix) = self.request(turn, &toolbox, &choice, &about).await?;
+            let answered = match self.ask(turn, answer, &choice, &about, request, prefix).await {
+                Err(refusal) if refusal.code == Code::ProviderContextWindow => {
+                    self.ask_summarised(turn, &toolbox, answer, &choice, &about, &refusal).await
+                }
+                answered => answered,
+            };
+            let CompletedAnswer { row, text, calls, stop, raw } = answered?;
             if calls.is_empty() {
                 return Ok(self.answered(&choice, text, stop, &raw));
             }
@@ -109,46 +135,78 @@ impl Agent {
         Outcome::ok(Code::Answered, text).with_data(data)
     }
 
-    /// Builds the next request. A conversation over the threshold is summarised first.
+    /// Builds the next request, and the digest for its answer. A conversation over the threshold is summarised first.
     async fn request(
         &self,
         turn: &Turn,
         toolbox: &Toolbox,
         choice: &Choice,
         about: &ModelInfo,
-    ) -> Result<CompletionRequest, Outcome> {
+    ) -> Result<(CompletionRequest, Digest), Outcome> {
         let mut rows = self.rows().await?;
-        let mut read = self.read(&rows, choice, about);
-        let mut request = CompletionRequest {
-            model: choice.model.clone(),
-            system: turn.system.clone(),
-            messages: Vec::new(),
-            tools: toolbox.declarations(),
-            tool_choice: ToolChoice::Auto,
-            thinking: choice.level,
-            max_output_tokens: None,
-        };
+        let mut read = self.read(&rows, choice, about).await;
+        let mut request = turn.request(toolbox, choice);
         let size = compaction::estimate(&read, &request.system, &request.tools);
         if size > self.settings.threshold(about.context_window)
             && let Some(plan) = compaction::plan(&rows, turn.ending.began)
         {
-            self.compact(turn, choice, about, &request, &plan, size).await?;
+            self.compact(turn, choice, about, &request, &plan, Some(size)).await?;
             rows = self.rows().await?;
-            read = self.read(&rows, choice, about);
+            read = self.read(&rows, choice, about).await;
         }
         request.messages = read.messages;
         // A turn that is run again may follow an answer that was interrupted before its text; the last message is the user's.
         while request.messages.len() > 1 && request.messages.last().is_some_and(|last| last.role == Role::Assistant) {
             request.messages.pop();
         }
-        Ok(request)
+        let PrefixBinding { bound_from, prefix } = binding(&request, &read.answers);
+        request.hints = RequestHints { bound_from: Some(bound_from), ..self.hints(RequestPurpose::Turn) };
+        Ok((request, prefix))
+    }
+
+    /// Summarises a conversation that the provider has refused as too long, and sends the request again.
+    async fn ask_summarised(
+        &self,
+        turn: &Turn,
+        toolbox: &Toolbox,
+        answer: u32,
+        choice: &Choice,
+        about: &ModelInfo,
+        refusal: &Outcome,
+    ) -> Result<CompletedAnswer, Outcome> {
+        let too_long = |refusal: &Outcome, also: &str, advice: &str| {
+            let (model, why) = (text::excerpt(&choice.model, 80), refusal.message.trim_end_matches('.'));
+            let message = format!("the conversation is too long for {model}{also}: {why}. {advice}");
+            Outcome::error(Code::ProviderContextWindow, message)
+        };
+        let rows = self.rows().await?;
+        let Some(plan) = compaction::plan(&rows, turn.ending.began) else {
+            let advice =
+                "There is nothing to summarise: send less at once, or choose a model that reads more with /model.";
+            return Err(too_long(refusal, "", advice));
+        };
+        self.compact(turn, choice, about, &turn.request(toolbox, choice), &plan, None).await?;
+        self.place.requests.count()?;
+        let (request, prefix) = self.request(turn, toolbox, choice, about).await?;
+        self.ask(turn, answer, choice, about, request, prefix).await.map_err(|refusal| match refusal.code {
+            Code::ProviderContextWindow => {
+                let advice = "/compact FOCUS summarises it once more, /model chooses a model that reads more.";
+                too_long(&refusal, ", also after a summary", advice)
+            }
+            _ => refusal,
+        })
     }
 
     pub(crate) async fn rows(&self) -> Result<Vec<Row>, Outcome> {
         self.log.store().conversation(self.place.agent).await.map_err(store_failed)
     }
 
-    pub(crate) fn read(&self, rows: &[Row], choice: &Choice, about: &ModelInfo) -> Conversation {
+    /// Builds the conversation of `rows` with the contents of its attachments.
+    pub(crate) async fn read(&self, rows: &[Row], choice: &Choice, about: &ModelInfo) -> Conversation {
+        attachments::load(self.log.store(), self.read_rows(rows, choice, about)).await
+    }
+
+    fn read_rows(&self, rows: &[Row], choice: &Choice, about: &ModelInfo) -> Conversation {
         let reads = |media: &str| about.input_media.iter().any(|there| there == media);
         let line: Vec<AgentId> =
             std::iter::once(self.place.agent).chain(self.place.ancestors.iter().copied()).collect();
@@ -163,6 +221,7 @@ impl Agent {
         choice: &Choice,
         about: &ModelInfo,
         request: CompletionRequest,
+        prefix: Digest,
     ) -> Result<CompletedAnswer, Outcome> {
         let buffer = AnswerBuffer::new(AssistantRecord {
             provider: choice.provider.to_string(),
@@ -174,26 +233,23 @@ impl Agent {
             stop: None,
             raw: None,
             interrupted: true,
+            prefix: Some(prefix),
+            failed_attempts: FailedAttempts::default(),
             parts: Vec::new(),
         });
         let at = DeltaPosition { turn: turn.ending.began, answer, ..DeltaPosition::default() };
         self.set_answering(at, &buffer);
         let (log, receiver_buffer) = (Arc::clone(&self.log), Arc::clone(&buffer));
         let mut receiver = AnswerSink { log, agent: self.place.agent, at, buffer: receiver_buffer };
-        let asked = self.model.complete(choice, request, &mut receiver);
+        let place = self.place_for_request(turn).await?;
+        let mut placed = PlacedSink::new(place, rank(turn), &mut receiver);
+        let asked = self.model.complete(choice, request, &mut placed);
         let kept = async {
             let mut tick = interval(CHECKPOINT);
             tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
                 tokio::select! { () = buffer.block.notified() => {}, _ = tick.tick() => {} }
-                let piece = buffer.if_new(|received| {
-                    let mut written = std::mem::take(&mut received.written);
-                    let piece =
-                        written.next(self.place.agent, &received.parts, |added| buffer.record(received, None, added));
-                    received.written = written;
-                    piece
-                });
-                let Some(piece) = piece else { continue };
+                let Some(piece) = buffer.next_piece(self.place.agent) else { continue };
                 if !self.log.keep_piece(piece).await {
                     buffer.write_again();
                 }
@@ -202,11 +258,10 @@ impl Agent {
         let asked = async {
             tokio::select! { biased; completed = asked => completed, never = kept => never }
         };
-        let place = self.place_for_request(&turn.cancel, turn.cause).await?;
-        let completed = self.unless_cancelled(&turn.cancel, asked).await.flatten();
-        drop(place);
+        let completed = self.unless_cancelled(turn, asked).await.flatten();
+        drop(placed);
         let received = buffer.take();
-        self.spend(received.usage.total());
+        self.spend(received.all_usage().total());
         let calls: Vec<ToolCall> = received.parts.iter().filter_map(AssistantPart::tool_call).collect();
         // Nothing is stored if nothing was received.
         let mut row = 0;
@@ -221,19 +276,18 @@ impl Agent {
                 turn.ending.answered(&received.text(), &mut change);
             }
             row = self.commit(change).await?;
+        } else if received.failed.given_up > 0 {
+            // No piece of an attempt that was given up may become a row.
+            self.commit(SessionChange { ends_partial: vec![self.place.agent], ..SessionChange::default() }).await?;
         }
         let Finish { stop, raw } = completed?.finish;
         Ok(CompletedAnswer { row, text: received.text(), calls, stop, raw })
     }
 
     /// Waits until one more request may be sent.
-    pub(crate) async fn place_for_request(
-        &self,
-        cancel: &CancellationToken,
-        cause: TurnCause,
-    ) -> Result<RequestPlace, Outcome> {
+    pub(crate) async fn place_for_request(&self, turn: &Turn) -> Result<RequestPlace, Outcome> {
         let requests = &self.place.requests;
-        let rank = if cause == TurnCause::Person { RequestRank::Person } else { RequestRank::Agent };
+        let rank = rank(turn);
         let given = match requests.place_or_wait(rank) {
             Ok(place) => return Ok(place),
             Err(given) => given,
@@ -245,20 +299,16 @@ impl Agent {
                 Err(_) => requests.place(rank).await,
             }
         };
-        let place = self.unless_cancelled(cancel, place).await;
+        let place = self.unless_cancelled(turn, place).await;
         self.set_waits_for_place(false);
         place
     }
 
-    /// Runs `work` until it ends or is cancelled.
-    pub(crate) async fn unless_cancelled<T>(
-        &self,
-        cancel: &CancellationToken,
-        work: impl Future<Output = T>,
-    ) -> Result<T, Outcome> {
+    /// Runs `work` until it ends or the turn is cancelled.
+    pub(crate) async fn unless_cancelled<T>(&self, turn: &Turn, work: impl Future<Output = T>) -> Result<T, Outcome> {
         tokio::select! {
             biased;
-            () = cancel.cancelled() => Err(cancelled()),
+            () = turn.cancel.cancelled() => Err(cancelled()),
             done = work => Ok(done),
         }
     }
@@ -310,6 +360,11 @@ impl Agent {
         };
         self.log.publish(self.place.agent, EventKind::Notice { text });
     }
+}
+
+/// Returns which waiting requests those of a turn precede.
+pub(crate) fn rank(turn: &Turn) -> RequestRank {
+    if turn.cause == TurnCause::Person { RequestRank::Person } else { RequestRank::Agent }
 }
 
 fn cancelled() -> Outcome {

@@ -2,7 +2,7 @@
 
 use patchbay_core::{
     Code, Outcome, Retrying,
-    completion::{Block, CompletionRequest, Message, Role, StreamEvent, TokenUsage, ToolChoice},
+    completion::{Block, CompletionRequest, Message, RequestPurpose, Role, StreamEvent, TokenUsage, ToolChoice},
 };
 use patchbay_provider::{Choice, Sink};
 use tokio::sync::Notify;
@@ -24,6 +24,7 @@ pub async fn try_model(caller: &Agent, choice: &Choice) -> Result<(), Outcome> {
         tool_choice: ToolChoice::Auto,
         thinking: None,
         max_output_tokens: None,
+        hints: caller.hints(RequestPurpose::Validation),
     };
     let failed = Notify::new();
     let mut sink = TrialSink { failed: &failed, usage: TokenUsage::default(), failure: None };

@@ -65,6 +65,10 @@ pub(crate) enum Command {
                       usage; 3: out of time (--timeout), all turns were stopped; 141: nothing reads standard output."
     )]
     Exec(Exec),
+    /// Serve an editor that speaks the Agent Client Protocol, over standard input and output
+    ///
+    /// An editor starts this command; docs/editors.md shows how to configure it. The log goes to the log file of the home.
+    Acp,
     /// List, show and remove stored sessions, and delete what no session needs
     ///
     /// Without a command it lists the sessions of this workspace, the last used first: short id, age, and first words.
@@ -97,6 +101,14 @@ pub(crate) enum Command {
     },
     /// Show tool calls: time, caller, outcome and cost
     Journal(Journal),
+    /// Serve the tools of your skills to an MCP client, such as an editor or another agent
+    ///
+    /// The client starts this command and speaks to it over standard input and output; with --http, clients connect to a port.
+    /// Each connection is a session of its own. Calls run in the sandbox, with the grants, limits and journal of every call.
+    /// Nothing is asked: a denied call names the command that grants what is missing.
+    #[command(after_help = "Example, for a client that reads JSON:\n  \
+        {\"mcpServers\": {\"patchbay\": {\"command\": \"patchbay\", \"args\": [\"mcp\", \"--workspace\", \"/home/ada/project\"]}}}")]
+    Mcp(ServeMcp),
     /// Check the installation: what is there, what works, what is wrong and how to mend it
     #[command(after_help = "Exit code 0: nothing is wrong; 1: something is wrong, or could not be checked.")]
     Doctor(DoctorArguments),
@@ -125,6 +137,9 @@ pub(crate) struct Exec {
     /// Print JSON, one object a line: the session, then events, each with its agent, and a result after each line
     #[arg(long)]
     pub(crate) json: bool,
+    /// Attach an image, a PDF or a text file to the first line, which is a message; may be given several times
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) attach: Vec<PathBuf>,
     /// Continue after a line that failed
     #[arg(long)]
     pub(crate) keep_going: bool,
@@ -145,6 +160,26 @@ pub(crate) struct SessionList {
     /// Print one JSON object a line
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct ServeMcp {
+    /// The workspace of the sessions [default: the current folder]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    workspace: Option<PathBuf>,
+    /// Offer only the tools of this skill; may be given several times
+    #[arg(long = "skill", value_name = "NAME")]
+    pub(crate) skills: Vec<Name>,
+    /// Listen on a port of 127.0.0.1, a free one if none is given; prints the URL, and the token that each request needs
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0")]
+    pub(crate) http: Option<u16>,
+}
+
+impl ServeMcp {
+    /// Returns the folder of the workspace.
+    pub(crate) fn workspace(&self) -> &Path {
+        self.workspace.as_deref().unwrap_or(Path::new("."))
+    }
 }
 
 #[derive(Args)]
@@ -169,7 +204,7 @@ pub(crate) enum Sessions {
     },
     /// Print a stored session: the conversation of the agent in view, also while another process has the session open
     Show(ShowSession),
-    /// Delete snapshots and components that no session needs, and what is remembered of skills' files
+    /// Delete snapshots, components and attached files that no session needs, and what is remembered of skills' files
     ///
     /// With --older-than, or sessions.keep_days in config.toml, old sessions are removed first.
     Gc(CollectGarbage),
@@ -271,6 +306,13 @@ pub(crate) enum Provider {
         /// Print one JSON object a line
         #[arg(long)]
         json: bool,
+    },
+    /// Ask the providers for their models
+    #[command(after_help = "Exit code 0: every provider that could be asked answered; 1: one failed.")]
+    Refresh {
+        /// Only this provider
+        #[arg(value_name = "NAME")]
+        name: Option<Name>,
     },
     /// Check an adapter file without installing it
     Check {

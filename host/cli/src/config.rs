@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, fs, io, path::Path};
 
 use patchbay_core::{Code, Name};
 use patchbay_egress::{CredentialConfig, EgressLimits};
-use patchbay_provider::{ExchangeLimits, ProviderConfig, Settings};
+use patchbay_provider::{CatalogueSettings, ExchangeLimits, ProviderConfig, Settings};
 use patchbay_repl::TerminalSettings;
 use patchbay_sandbox::Limits;
 use patchbay_session::CompactionSettings;
@@ -42,7 +42,7 @@ pub(crate) struct ConfigFile {
     /// env = "CI_KEY"
     /// ```
     pub(crate) credentials: BTreeMap<Name, CredentialConfig>,
-    /// The model of agents for which no model was chosen, written as for `/model`: `claude-sonnet-4-5/med`, or
+    /// The model of agents for which no model was chosen, written as for `/model`: `claude-sonnet-5-5/med`, or
     /// `PROVIDER:MODEL/LEVEL`. Until it is set, `demo-1` answers: an echo, which uses no network.
     pub(crate) default_model: Option<String>,
     /// A provider of models: [providers.md](providers.md). A table configures the adapter of the same name, or makes
@@ -55,6 +55,8 @@ pub(crate) struct ConfigFile {
     /// models = ["llama3.2:3b"]
     /// ```
     pub(crate) providers: BTreeMap<Name, ProviderConfig>,
+    /// When providers are asked for their models: [providers.md](providers.md#the-list-of-models).
+    pub(crate) catalogue: CatalogueSettings,
     /// Chooses the provider of a model, before catalogues and prefixes: a model's id, or a prefix of ids, and the
     /// provider's name. The file is watched: a change takes effect within a second.
     ///
@@ -107,6 +109,11 @@ fn parse(text: &str) -> Result<ConfigFile, String> {
     let config: ConfigFile = toml::from_str(text)
         .map_err(|error| located(text, error.span().map(|span| span.start), &unquoted(error.message())))?;
     ranges::check(text)?;
+    for (name, provider) in &config.providers {
+        if let Some(why) = provider.problem() {
+            return Err(format!("[providers.{name}]: {why}"));
+        }
+    }
     Ok(config)
 }
 
@@ -143,8 +150,30 @@ mod tests {
     }
 
     #[test]
+    fn key_has_one_source() {
+        let command = "key_command = [\"gcloud\"]\nkey_command_ms = 1";
+        assert!(
+            parse(&format!("[providers.a]\n{command}\n[credentials.b]\norigin = \"https://b.org\"\n{command}")).is_ok()
+        );
+        let two = parse(&format!("[providers.a]\nenv = \"A\"\n{command}")).unwrap_err();
+        assert_eq!(two, "[providers.a]: a key has one source: set `env` or `key_command`, not both");
+        let two = parse(&format!("[credentials.a]\norigin = \"https://a.org\"\nenv = \"A\"\n{command}")).unwrap_err();
+        assert!(two.contains("set `env` or `key_command`, not both"), "{two}");
+        for table in ["[providers.a]", "[credentials.a]\norigin = \"https://a.org\""] {
+            for ms in ["0", "600001"] {
+                let error = parse(&format!("{table}\nkey_command_ms = {ms}")).unwrap_err();
+                assert!(error.contains("it must be from 1 to 600000"), "{error}");
+            }
+        }
+    }
+
+    #[test]
     fn errors_do_not_show_values() {
         for text in [
+            "[providers.a]\nkey_command = \"sk-12345\"",
+            "[providers.a]\nkey_command = [\"./sk-12345\"]",
+            "[providers.a]\nkey_command = [1, \"sk-12345\"]",
+            "[providers.a]\nenv = [\"A\", \"sk-12345\"]",
             "[credentials.a]\ntoken = \"sk-12345\"",
             "[credentials]\na = \"sk-12345\"",
             "credentials = \"sk-12345\"",

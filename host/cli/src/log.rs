@@ -21,6 +21,9 @@ use tracing_subscriber::EnvFilter;
 
 use crate::CliError;
 
+/// The filter unless `PATCHBAY_LOG` is set. `rmcp` logs whole messages of servers, whose size and content are theirs.
+const FILTER: &str = "info,rmcp=off";
+
 /// Size in bytes over which a file is rotated. It can be exceeded by one line of each process.
 const FILE_BYTES: u64 = 8 << 20;
 
@@ -30,7 +33,7 @@ pub(crate) const NAME: &str = "patchbay.log";
 pub(crate) fn start(state: &Path) -> Result<(), CliError> {
     let path = state.join(NAME);
     let log = RotatingLog::open(path.clone(), FILE_BYTES).map_err(CliError::io(&path))?;
-    let filter = EnvFilter::try_from_env("PATCHBAY_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = EnvFilter::try_from_env("PATCHBAY_LOG").unwrap_or_else(|_| EnvFilter::new(FILTER));
     tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(Mutex::new(log)).init();
     Ok(())
 }

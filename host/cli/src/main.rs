@@ -12,6 +12,7 @@ mod exec;
 mod home;
 mod journal;
 mod log;
+mod mcp;
 mod out;
 mod plugin;
 mod progress_line;
@@ -23,7 +24,7 @@ mod terminal;
 use std::{process::ExitCode, sync::Arc};
 
 use clap::Parser as _;
-use patchbay_core::text;
+use patchbay_core::{Code, text};
 use patchbay_policy::quoted;
 use patchbay_provider::Watch;
 use patchbay_session::{Host, Observer, Session, Unobserved};
@@ -64,8 +65,9 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
             let home = HomeDirs::find()?;
             let progress = ProgressLine::new(Style::of_standard_error(), runtime.handle());
             let host = open_watched(&home, progress.clone())?;
-            let (_watch, session) =
-                runtime.block_on(async { Ok::<_, CliError>((watch(&host), start(&host, &session).await?)) })?;
+            let (_watch, _refreshing, session) = runtime.block_on(async {
+                Ok::<_, CliError>((watch(&host), host.providers().keep_refreshed(), start(&host, &session).await?))
+            })?;
             terminal::run(runtime, &home, session, plain, &progress)
         }
         Some(Command::Exec(exec)) => {
@@ -77,6 +79,17 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
                 let session = exec.session.clone();
                 exec::run(start(&host, &session), exec).await
             })
+        }
+        Some(Command::Acp) => {
+            let host = open(&HomeDirs::find()?)?;
+            runtime.block_on(async {
+                let _watch = watch(&host);
+                let options = patchbay_acp::AcpOptions { version: env!("CARGO_PKG_VERSION") };
+                let served = patchbay_acp::serve(host, tokio::io::stdin(), tokio::io::stdout(), options).await;
+                served
+                    .map_err(|error| CliError::new(Code::Internal, format!("standard input cannot be read: {error}.")))
+            })?;
+            Ok(ExitCode::SUCCESS)
         }
         Some(Command::Sessions { list, command }) => {
             let home = HomeDirs::find()?;
@@ -93,6 +106,11 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
         Some(Command::Grant { command }) => runtime.block_on(authority::grant(&open(&HomeDirs::find()?)?, command)),
         Some(Command::Trust { command }) => runtime.block_on(authority::trust(&open(&HomeDirs::find()?)?, command)),
         Some(Command::Journal(journal)) => runtime.block_on(journal::run(&open(&HomeDirs::find()?)?, &journal)),
+        Some(Command::Mcp(serve)) => {
+            let progress = ProgressLine::new(Style::of_standard_error(), runtime.handle());
+            let host = open_watched(&HomeDirs::find()?, progress)?;
+            runtime.block_on(mcp::serve(host, serve))
+        }
         Some(Command::Doctor(doctor)) => runtime.block_on(doctor::run(&doctor)),
         Some(Command::Completions { shell }) => shell::completions(shell),
         Some(Command::Man) => shell::man(),
@@ -123,6 +141,7 @@ fn host_config(
         limits: config.limits,
         egress: config.egress,
         exchange: config.exchange,
+        catalogue: config.catalogue,
         compaction: config.compaction,
         bundled_adapters: bundled::ADAPTERS,
         providers: {

@@ -118,7 +118,9 @@ fn print_provider(provider: &AdapterManifest) {
     field("base_url", provider.default_base_url.as_deref().unwrap_or_default());
     let credential = provider.credential.as_ref();
     field("credential", &credential.map(|asked| format!("{} ({})", asked.id, asked.scheme)).unwrap_or_default());
-    field("variable", credential.and_then(|asked| asked.env.as_deref()).unwrap_or_default());
+    let variables: Vec<_> =
+        credential.iter().flat_map(|asked| asked.env.iter().chain(&asked.env_also)).map(String::as_str).collect();
+    field("variable", &variables.join(" or "));
     field("obtain_url", credential.and_then(|asked| asked.obtain_url.as_deref()).unwrap_or_default());
     for (name, value) in &provider.extra {
         say!("extra {name}: {value}");

@@ -1,4 +1,4 @@
-//! `patchbay provider`: adds, allows, lists, checks and removes adapters. `main` runs it.
+//! `patchbay provider`: adds, allows, lists, refreshes, checks and removes adapters. `main` runs it.
 
 use std::{
     fs,
@@ -29,9 +29,21 @@ pub(crate) async fn run(host: &Arc<Host>, command: Provider) -> Result<ExitCode,
                 say!("{}", render(&list));
             }
         }
+        Provider::Refresh { name } => return refresh(host, name.as_ref()).await,
         Provider::Check { file } => return check(host, &file).await,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn refresh(host: &Arc<Host>, name: Option<&Name>) -> Result<ExitCode, CliError> {
+    let refreshed = host.providers().refresh(name).await?;
+    if refreshed.is_empty() {
+        say!("No provider can list its models.");
+    }
+    for of in &refreshed {
+        say!("{}: {}", of.provider, of.text);
+    }
+    Ok(if refreshed.iter().any(|of| of.failed) { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }
 
 async fn add(host: &Arc<Host>, file: &Path, name: Option<&Name>) -> Result<(), CliError> {
@@ -129,9 +141,10 @@ async fn allow(host: &Arc<Host>, name: &Name) -> Result<(), CliError> {
         Some(origin) => say!("  origin    {origin}, and nothing outside of it"),
         None => say!("  origin    none: it reaches no network"),
     }
-    match &provider.variable {
-        Some(variable) => {
-            say!("  key       {variable}, or \"{name}\" in credentials.json; it goes to that origin alone");
+    match provider.key_variables() {
+        _ if provider.key_command => say!("  key       by command; it goes to that origin alone"),
+        Some(variables) => {
+            say!("  key       {variables}, or \"{name}\" in credentials.json; it goes to that origin alone");
             if !provider.credential {
                 say!("The key is missing: {}", missing_key(&provider));
             }
@@ -143,10 +156,7 @@ async fn allow(host: &Arc<Host>, name: &Name) -> Result<(), CliError> {
 
 /// Returns how to set the provider's key.
 fn missing_key(provider: &ProviderStatus) -> String {
-    provider.credential_problem.clone().unwrap_or_else(|| {
-        let (name, variable) = (&provider.name, provider.variable.as_deref().unwrap_or_default());
-        format!("set {variable}, or add \"{name}\": {{\"api_key\": \"…\"}} to credentials.json")
-    })
+    provider.credential_problem.clone().unwrap_or_else(|| provider.how_to_set_key())
 }
 
 async fn remove(host: &Arc<Host>, name: &Name) -> Result<(), CliError> {
@@ -215,7 +225,8 @@ async fn check(host: &Arc<Host>, file: &Path) -> Result<ExitCode, CliError> {
 /// Prints the origin, key, prefixes and models of a provider.
 fn print(provider: &ProviderStatus) {
     field("origin", provider.origin.as_deref().unwrap_or_default());
-    field("key", provider.variable.as_deref().unwrap_or_default());
+    let key = if provider.key_command { Some("by command".to_owned()) } else { provider.key_variables() };
+    field("key", &key.unwrap_or_default());
     field("prefixes", &provider.prefixes.join(", "));
     field("models", &provider.models.join(", "));
 }

@@ -47,6 +47,8 @@ pub enum Completion {
     Models,
     /// The agents of the session.
     Agents,
+    /// These words.
+    Words(&'static [&'static str]),
 }
 
 impl Spec {

@@ -53,7 +53,7 @@ codes! {
         CaptureCancelled = "capture_cancelled", "`/cancel`: capturing has ended; nothing was sent.";
         MailSent = "mail_sent", "`/mail-send`: the mail is in the inbox of its recipient.";
         MailListed = "mail_listed", "`/mail-check`, `/mail-filter`: the inbox of the agent in view.";
-        MailEmpty = "mail_empty", "`/mail-check`, `/mail-filter`: there is no such mail.";
+        MailEmpty = "mail_empty", "`/mail-check`, `/mail-filter`: the list is empty.";
         MailRead = "mail_read", "`/mail-read`: one mail, which is marked as read.";
         MailDeleted = "mail_deleted", "`/mail-delete`: the mail is deleted.";
         Compacted = "compacted", "`/compact`: the conversation is summarised.";
@@ -71,6 +71,7 @@ codes! {
         ToolNotFound = "tool_not_found", "The snapshot has no tool of that name.";
         InvalidInput = "invalid_input", "A tool's input does not satisfy its schema.";
         UnknownModel = "unknown_model", "No provider has such a model.";
+        ModelRetired = "model_retired", "The provider has shut the model down.";
         InvalidThinkingLevel = "invalid_thinking_level", "The text after the `/` is not a thinking level.";
         ProviderPending = "provider_pending", "The provider waits for the operator's approval; the message names the command.";
         ProviderUnusable = "provider_unusable", "The provider does not exist or cannot be used; the message says why.";
@@ -95,6 +96,9 @@ codes! {
         MailTooLong = "mail_too_long", "The mail is longer than 64 KiB.";
         LimitMail = "limit_mail", "The inbox of the recipient is full (`limits.mails`).";
         ModelValidationFailed = "model_validation_failed", "`set_agent_model`: the model did not answer a test; nothing was changed.";
+        AttachmentsCaptured = "attachments_captured", "A line with attachments cannot be captured.";
+        AttachmentRefused = "attachment_refused", "A file cannot be attached; the message says why. Nothing was sent.";
+        AttachmentUnreadable = "attachment_unreadable", "The chosen model cannot read what is attached; nothing was sent.";
         LineTooLong = "line_too_long", "The line is longer than the limit; nothing of it was stored.";
     }
     "A turn ended early" {
@@ -131,9 +135,11 @@ codes! {
     }
     "A model did not answer" {
         MissingCredentials = "missing_credentials", "The provider's key is missing; nothing was sent, and the message says where to put it.";
+        KeyCommandFailed = "key_command_failed", "The provider's key command (`key_command`) gave no key; nothing was sent.";
         ProviderAuthentication = "provider_authentication", "The provider rejects the key.";
         ProviderRateLimit = "provider_rate_limit", "Too many requests, or an exhausted quota; the message says when to try again, if known.";
         ProviderInvalidRequest = "provider_invalid_request", "The provider rejects the request as invalid.";
+        ProviderContextWindow = "provider_context_window", "The conversation is longer than the model can read, also after a summary.";
         ProviderNotFound = "provider_not_found", "The provider does not know the model or the address.";
         ProviderServer = "provider_server", "The provider reports an internal error.";
         ProviderTimeout = "provider_timeout", "The provider, or the whole exchange, took too long.";
@@ -172,6 +178,8 @@ codes! {
         SessionClosed = "session_closed", "The session was closed before the line.";
         FolderUnusable = "folder_unusable", "A folder or file that Patchbay needs cannot be used.";
         ConfigInvalid = "config_invalid", "`config.toml` is invalid.";
+        PortUnusable = "port_unusable", "`patchbay mcp --http` cannot listen on the port.";
+        ClientProtocol = "client_protocol", "The client of `patchbay mcp` broke the protocol before it was connected.";
         Timeout = "timeout", "`exec` reached its time-out.";
         Internal = "internal", "A bug in Patchbay. Please report it.";
     }

@@ -138,13 +138,22 @@ pub enum ThinkingLevel {
     Low,
     /// A medium amount.
     Med,
-    /// The model's maximum.
+    /// Much thinking; the most that every model with levels has.
     High,
+    /// More than high. Only some models have it.
+    XHigh,
+    /// The model's maximum. Only some models have it.
+    Max,
 }
 
 impl ThinkingLevel {
     /// All levels, in ascending order.
-    pub const ALL: [Self; 4] = [Self::None, Self::Low, Self::Med, Self::High];
+    pub const ALL: [Self; 6] = [Self::None, Self::Low, Self::Med, Self::High, Self::XHigh, Self::Max];
+
+    /// Whether every model accepts the level, at least by sending the nearest one that it has.
+    pub fn is_common(self) -> bool {
+        self <= Self::High
+    }
 
     /// Returns the word that users and adapters use.
     pub fn as_str(self) -> &'static str {
@@ -153,6 +162,8 @@ impl ThinkingLevel {
             Self::Low => "low",
             Self::Med => "med",
             Self::High => "high",
+            Self::XHigh => "xhigh",
+            Self::Max => "max",
         }
     }
 
@@ -176,6 +187,44 @@ pub enum ToolChoice {
     Named(String),
 }
 
+/// Why a request is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RequestPurpose {
+    /// A turn of an agent.
+    #[default]
+    Turn,
+    /// A summary of a conversation. No later request begins with it, so that it need not be written to a cache.
+    Summary,
+    /// The capability `inference` of a skill.
+    Inference,
+    /// A trial of a model.
+    Validation,
+}
+
+impl RequestPurpose {
+    /// Returns the word that adapters receive.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Turn => "turn",
+            Self::Summary => "summary",
+            Self::Inference => "inference",
+            Self::Validation => "validation",
+        }
+    }
+}
+
+/// What the host knows about a request besides its content. Adapters receive it as options whose names begin with `host:`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestHints {
+    /// Why the request is made.
+    pub purpose: RequestPurpose,
+    /// The same text for all requests of a session, which says nothing about the user; `None` outside sessions.
+    pub cache_key: Option<String>,
+    /// Index into the messages: every answer from this one on was made with exactly this system context, these tools and the
+    /// messages before it. `None` if the request has no answers.
+    pub bound_from: Option<usize>,
+}
+
 /// A request to a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompletionRequest {
@@ -194,6 +243,8 @@ pub struct CompletionRequest {
     pub thinking: Option<ThinkingLevel>,
     /// Largest number of tokens of the answer; `None` for the provider's default.
     pub max_output_tokens: Option<u32>,
+    /// What the host knows about the request besides its content.
+    pub hints: RequestHints,
 }
 
 /// The kind of a block that starts.

@@ -100,7 +100,7 @@ impl From<Digest> for String {
 
 /// Hashes a sequence of fields. Each field is preceded by its length, so that different structures never hash the same
 /// bytes.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Hasher(Sha256);
 
 impl Hasher {

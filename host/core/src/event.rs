@@ -5,10 +5,13 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::Value;
 
-use crate::{AgentId, AssistantRecord, CompactionRecord, LineId, Outcome, SessionId, ToolRecord, TurnCause, TurnState};
+use crate::{
+    AgentId, AssistantRecord, Attachment, CompactionRecord, LineId, Outcome, SessionId, ToolRecord, TurnCause,
+    TurnState,
+};
 
 /// The version of an [`Event`]'s JSON. It is raised when a kind or field is added that older readers do not know.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// A change of a session.
 ///
@@ -63,6 +66,17 @@ pub enum EventKind {
     },
     /// A request to a provider failed and is sent again after a wait. Live only.
     Retrying(Retrying),
+    /// An answer broke off and is requested again after a wait: what was received of it is void. Live only.
+    GivenUp {
+        /// The turn: the number of its first row.
+        turn: u64,
+        /// The answer's index in the turn, from 0. Its next pieces begin at offset 0 again.
+        answer: u32,
+        /// Number of attempts at the answer that are given up, with this one.
+        given_up: u32,
+        /// The failure, and the request that follows.
+        retry: Retrying,
+    },
     /// A submitted line has ended. Live only; the line's rows are published before it.
     LineEnded {
         /// The id that the line got when it was submitted.
@@ -128,7 +142,7 @@ pub enum EventKind {
 }
 
 /// A retry of a failed request. As text, it is the line that fronts without a live display print:
-/// `Rate limit exceeded: openai. Retrying in 60 s (attempt 1 of 3).`
+/// `Rate limit exceeded: openai. Retrying in 60 s (attempt 1 of at most 15).`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retrying {
     /// The provider.
@@ -141,8 +155,18 @@ pub struct Retrying {
     pub wait_ms: u64,
     /// The number of the retry, from 1.
     pub attempt: u32,
-    /// The most retries of one completion.
+    /// The most retries of one completion after failures of this kind.
     pub of: u32,
+}
+
+impl Retrying {
+    /// Returns the line about an answer that broke off: `The answer broke off; asking again (attempt 2 of 5).` If a part of it
+    /// was printed where it cannot be marked, the line says that this part is given up.
+    pub fn broke_off(&self, is_printed: bool) -> String {
+        let [next, most] = [self.attempt, self.of].map(|retries| retries.saturating_add(1));
+        let given_up = if is_printed { " What was printed of it is given up." } else { "" };
+        format!("The answer broke off; asking again (attempt {next} of {most}).{given_up}")
+    }
 }
 
 impl fmt::Display for Retrying {
@@ -150,7 +174,7 @@ impl fmt::Display for Retrying {
         let Self { provider, what, wait_ms, attempt, of, .. } = self;
         // Rounded up, so that the wait is never longer than announced.
         let seconds = wait_ms.div_ceil(1000);
-        write!(f, "{what}: {provider}. Retrying in {seconds} s (attempt {attempt} of {of}).")
+        write!(f, "{what}: {provider}. Retrying in {seconds} s (attempt {attempt} of at most {of}).")
     }
 }
 
@@ -175,6 +199,9 @@ pub struct DeltaPosition {
     pub index: u32,
     /// Byte offset of the piece: for text within the text of the whole answer, for thinking within its block.
     pub offset: u64,
+    /// Number of attempts at the answer that were given up before this one.
+    #[serde(default)]
+    pub given_up: u32,
 }
 
 /// The kind of block that a piece belongs to.
@@ -233,6 +260,14 @@ impl EventKind {
     /// Returns the summary, if this is a row of kind `compaction`.
     pub fn compaction(&self) -> Option<CompactionRecord> {
         self.data(MessageKind::Compaction)
+    }
+
+    /// Returns the files that are attached, if this is a row of kind `user`.
+    pub fn attachments(&self) -> Vec<Attachment> {
+        match self {
+            Self::Message { kind: MessageKind::User, data, .. } => Attachment::from_data(data.as_ref()),
+            _ => Vec::new(),
+        }
     }
 
     fn data<T: for<'de> Deserialize<'de>>(&self, of: MessageKind) -> Option<T> {
@@ -317,22 +352,26 @@ mod tests {
     fn retrying() -> Retrying {
         let (provider, what, cause) = ("openai", "Rate limit exceeded", "too many requests");
         let [provider, what, cause] = [provider, what, cause].map(str::to_owned);
-        Retrying { provider, what, cause, wait_ms: 60_000, attempt: 1, of: 3 }
+        Retrying { provider, what, cause, wait_ms: 60_000, attempt: 1, of: 15 }
     }
 
     #[test]
     fn retry_is_announced_in_whole_seconds() {
-        let words = "Rate limit exceeded: openai. Retrying in 60 s (attempt 1 of 3).";
+        let words = "Rate limit exceeded: openai. Retrying in 60 s (attempt 1 of at most 15).";
         assert_eq!(EventKind::Retrying(retrying()).notice().as_deref(), Some(words));
         let later = Retrying { wait_ms: 1_001, attempt: 2, ..retrying() };
-        assert_eq!(later.to_string(), "Rate limit exceeded: openai. Retrying in 2 s (attempt 2 of 3).");
+        assert_eq!(later.to_string(), "Rate limit exceeded: openai. Retrying in 2 s (attempt 2 of at most 15).");
+        let broken = Retrying { of: 4, ..retrying() };
+        let line = "The answer broke off; asking again (attempt 2 of 5).";
+        assert_eq!(broken.broke_off(false), line);
+        assert_eq!(broken.broke_off(true), format!("{line} What was printed of it is given up."));
         assert_eq!(EventKind::Notice { text: "n".to_owned() }.notice().as_deref(), Some("n"));
         assert_eq!(EventKind::QueueHeld { held: true }.notice(), None);
     }
 
     #[test]
     fn an_event_survives_a_trip_as_json() {
-        let at = DeltaPosition { turn: 3, answer: 1, index: 2, offset: 40 };
+        let at = DeltaPosition { turn: 3, answer: 1, index: 2, offset: 40, given_up: 1 };
         let outcome = Outcome::error(Code::Timeout, "late.").with_data(json!({"a": [1]}));
         for kind in [
             EventKind::Message { kind: MessageKind::User, content: "hi".to_owned(), data: None },
@@ -341,6 +380,7 @@ mod tests {
             EventKind::Delta { block: DeltaKind::Thinking, text: "hm".to_owned(), at },
             EventKind::Notice { text: "n".to_owned() },
             EventKind::Retrying(retrying()),
+            EventKind::GivenUp { turn: 3, answer: 1, given_up: 2, retry: retrying() },
             EventKind::LineEnded { line: LineId::from_bytes([3; 16]), outcome },
             EventKind::LineQueued { line: LineId::from_bytes([3; 16]), text: "hi".to_owned() },
             EventKind::LineDequeued { line: LineId::from_bytes([3; 16]), reason: DequeueReason::TakenBack },
@@ -388,7 +428,9 @@ mod tests {
         assert_eq!(row(MessageKind::Assistant).answer(), None);
         let compaction = CompactionRecord {
             keep_from: Some(4),
+            requests_only: true,
             request: None,
+            skills: vec!["guide".to_owned()],
             provider: "p".to_owned(),
             model: "m".to_owned(),
             usage: TokenUsage::default(),

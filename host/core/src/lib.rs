@@ -9,6 +9,7 @@
 //! - [`Event`]: a change of a session that fronts render; [`Retrying`]: a request that is sent again.
 //! - [`TurnCause`], [`TurnState`]: why a turn begins and how it ends.
 //! - [`AssistantRecord`], [`ToolRecord`], [`CompactionRecord`]: the structured data of conversation rows.
+//! - [`Attachment`]: a file that is attached to a message of the user.
 //! - [`RootLimits`]: limits that all skills of one root share.
 //! - [`COMPONENT_BYTES`]: the size limit of a component.
 //! - [`completion`]: requests to a model and its responses.
@@ -31,6 +32,7 @@
 //! ```
 
 mod asker;
+mod attachment;
 mod code;
 pub mod completion;
 mod component;
@@ -49,6 +51,7 @@ mod tool;
 mod turn;
 
 pub use asker::{Asker, AskerError};
+pub use attachment::{Attachment, TEXT_MEDIA};
 pub use code::Code;
 pub use component::COMPONENT_BYTES;
 pub use digest::{Digest, DigestError, Hasher};
@@ -57,7 +60,7 @@ pub use id::{AgentId, CallId, LineId, SessionId};
 pub use name::{Name, NameError};
 pub use outcome::{Outcome, Status};
 pub use principal::{PrincipalError, PrincipalId};
-pub use record::{AssistantPart, AssistantRecord, CompactionRecord, ToolRecord, ToolRecordPart};
+pub use record::{AssistantPart, AssistantRecord, CompactionRecord, FailedAttempts, ToolRecord, ToolRecordPart};
 pub use root_limits::{Bound, RootAllowance, RootLimits};
 pub use tool::ToolSpec;
 pub use turn::{TurnCause, TurnState};

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Code,
+    Code, Digest,
     completion::{Stop, ThinkingLevel, TokenUsage, ToolCall},
 };
 
@@ -34,8 +34,31 @@ pub struct AssistantRecord {
     /// Whether the answer broke off or was cancelled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
+    /// Digest of the system context, the tools and the messages that the answer was made with; `None` in answers of earlier
+    /// builds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<Digest>,
+    /// The attempts at the answer that failed before.
+    #[serde(default, skip_serializing_if = "FailedAttempts::is_empty")]
+    pub failed_attempts: FailedAttempts,
     /// The blocks of the answer, in order.
     pub parts: Vec<AssistantPart>,
+}
+
+/// Attempts at an answer that failed and were followed by another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FailedAttempts {
+    /// Number of attempts that broke off in the answer, so that a part of it was shown and given up.
+    pub given_up: u32,
+    /// Tokens that all failed attempts used.
+    pub usage: TokenUsage,
+}
+
+impl FailedAttempts {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A block of an answer.
@@ -118,9 +141,16 @@ pub struct CompactionRecord {
     /// The number of the first earlier row that is still sent to the model; `None` if the summary replaces all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_from: Option<u64>,
-    /// The user's current request; `None` if its rows are still sent.
+    /// Whether only the user's rows from `keep_from` on are still sent: the current request, whose results so far are in the
+    /// summary.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub requests_only: bool,
+    /// The text of the user's current request, in summaries of earlier builds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
+    /// The skills whose instructions are in the summarised rows, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<String>,
     /// The provider that made the summary.
     pub provider: String,
     /// The model that made the summary.

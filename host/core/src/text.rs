@@ -58,6 +58,19 @@ pub fn with_commas(number: u64) -> String {
     text
 }
 
+/// Returns a size in bytes for people: `345 bytes`, `120 KB`, `2.4 MB`. A KB is 1,000 bytes.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        1 => "1 byte".to_owned(),
+        0..1_000 => format!("{bytes} bytes"),
+        1_000..999_500 => format!("{} KB", (bytes + 500) / 1_000),
+        _ => {
+            let tenths = bytes.saturating_add(50_000) / 100_000;
+            format!("{}.{} MB", with_commas(tenths / 10), tenths % 10)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,6 +88,13 @@ mod tests {
         assert_eq!(clean_line("  a\n\n b\u{1b} "), "a b");
         assert_eq!(excerpt("abcdef", 3), "abc…");
         assert_eq!(excerpt("äöü", 3), "äöü");
+    }
+
+    #[test]
+    fn sizes_are_rounded() {
+        let sizes = [0, 1, 999, 1_000, 120_499, 120_500, 999_499, 999_500, 10_485_760].map(size);
+        let expected = ["0 bytes", "1 byte", "999 bytes", "1 KB", "120 KB", "121 KB", "999 KB", "1.0 MB", "10.5 MB"];
+        assert_eq!(sizes, expected);
     }
 
     #[test]

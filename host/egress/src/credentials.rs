@@ -15,8 +15,9 @@ use serde::{
 };
 
 use crate::{
-    Binding, Origin, Placement, RequestError, Secret, SecretError, headers,
-    secrets::{Malformed, SecretSource, Secrets},
+    Binding, CommandLine, Origin, Placement, RequestError, Secret, SecretError, Variables, headers,
+    key_command::KEY_COMMAND_MS,
+    secrets::{KeyCommandError, Malformed, SecretLookup, SecretRef, SecretSource, Secrets},
 };
 
 /// One table `[credentials.NAME]` of `config.toml`.
@@ -26,9 +27,15 @@ pub struct CredentialConfig {
     /// machine.
     #[schemars(with = "String")]
     pub origin: Origin,
-    /// The environment variable of the secret. The default is the credential's name in capitals, with `_` for `-`,
-    /// and `_TOKEN`: `GITHUB_TOKEN`.
-    pub env: Option<String>,
+    /// The environment variable of the secret, or a list of variables, of which the first that is set has it. The
+    /// default is the credential's name in capitals, with `_` for `-`, and `_TOKEN`: `GITHUB_TOKEN`.
+    pub env: Option<Variables>,
+    /// A command that prints the secret: a list of a program and its arguments, instead of `env`. It is run without
+    /// a shell when a request needs the secret: [providers.md](providers.md#a-key-from-a-command).
+    pub key_command: Option<CommandLine>,
+    /// Time limit of one run of `key_command`, in milliseconds. The default is 10 seconds.
+    #[schemars(range(min = 1, max = KEY_COMMAND_MS))]
+    pub key_command_ms: Option<u64>,
     /// The only header that may contain the secret, such as `"private-token"`. If neither `header` nor `query` is
     /// set, the skill chooses the header.
     pub header: Option<String>,
@@ -105,11 +112,16 @@ impl CredentialConfig {
         Err(PlacementError::Elsewhere { name: name.clone(), asked, allowed })
     }
 
-    /// Returns the environment variable of the credential `name`: `env`, else the name in capitals, with `_` for `-`,
-    /// and `_TOKEN`.
-    pub fn variable(&self, name: &Name) -> String {
+    /// Returns how the secret of the credential `name` is found: by `key_command`; else in the variables of `env`, or in that of
+    /// the name in capitals, with `_` for `-`, and `_TOKEN`; else in `credentials.json`.
+    pub fn secret(&self, name: &Name) -> SecretRef {
         let made = || format!("{}_TOKEN", name.as_str().to_ascii_uppercase().replace('-', "_"));
-        self.env.clone().unwrap_or_else(made)
+        let lookup = match (&self.key_command, &self.env) {
+            (Some(line), _) => SecretLookup::Command(line.within(self.key_command_ms)),
+            (None, Some(variables)) => SecretLookup::Stored(variables.clone()),
+            (None, None) => SecretLookup::Stored(Variables::new([made()])),
+        };
+        SecretRef { name: name.clone(), lookup }
     }
 }
 
@@ -127,14 +139,17 @@ pub enum CredentialError {
     },
     /// Neither the environment nor `credentials.json` has its secret.
     #[error(
-        "credential '{name}' has no secret: set {variable}, or add \"{name}\": {{\"api_key\": \"…\"}} to credentials.json"
+        "credential '{name}' has no secret: set {variables}, or add \"{name}\": {{\"api_key\": \"…\"}} to credentials.json"
     )]
     NoSecret {
         /// The credential.
         name: Name,
-        /// The environment variable that may have it.
-        variable: String,
+        /// The environment variables that may have it.
+        variables: Variables,
     },
+    /// Its key command gave no key.
+    #[error(transparent)]
+    KeyCommand(#[from] KeyCommandError),
     /// The secret cannot be sent.
     #[error("the secret of credential '{name}' in {place} cannot be used: {source}")]
     Unusable {
@@ -177,6 +192,7 @@ impl CredentialError {
         match self {
             Self::NotConfigured { .. } => "not-found",
             Self::NoSecret { .. }
+            | Self::KeyCommand(_)
             | Self::Unusable { .. }
             | Self::Unreadable { .. }
             | Self::Malformed { .. }
@@ -184,9 +200,10 @@ impl CredentialError {
         }
     }
 
-    /// Returns the message for a plugin. It does not contain paths of the operator's files.
-    pub fn without_path(&self) -> String {
+    /// Returns the message for a plugin. It contains neither paths of the operator's files nor a key command.
+    pub fn for_plugin(&self) -> String {
         match self {
+            Self::KeyCommand(error) => error.without_command(),
             Self::Unreadable { source, .. } => format!("credentials.json cannot be read: {source}"),
             Self::Malformed { source, .. } => format!("credentials.json, {source}"),
             Self::Entry { name, .. } => {
@@ -222,11 +239,10 @@ impl Credentials {
 
     /// Like [`Credentials::open`], with `secrets` that other components share. Binds each secret to its origin.
     pub fn new(table: BTreeMap<Name, CredentialConfig>, secrets: Arc<Secrets>) -> Self {
-        secrets.bind(table.iter().map(|(name, config)| Binding {
-            name: name.clone(),
-            variable: config.variable(name),
-            origin: config.origin.clone(),
-        }));
+        let bindings = table.iter();
+        secrets.bind(
+            bindings.map(|(name, config)| Binding { secret: config.secret(name), origin: config.origin.clone() }),
+        );
         Self { table, secrets }
     }
 
@@ -243,14 +259,28 @@ impl Credentials {
         self.table.get(name).ok_or_else(|| CredentialError::NotConfigured { name: name.clone() })
     }
 
-    /// Returns the credential `name`.
+    /// Returns the credential `name`. Runs its key command, if it has one and no key of it is kept.
     ///
     /// # Errors
     /// [`CredentialError`], with what to do next. The next call searches for the secret again.
-    pub fn get(&self, name: &Name) -> Result<Credential, CredentialError> {
+    pub async fn get(&self, name: &Name) -> Result<Credential, CredentialError> {
         let config = self.config(name)?;
-        let secret = self.secrets.get(name, &config.variable(name))?;
+        let secret = self.secrets.get(&config.secret(name)).await?;
         Ok(Credential { origin: config.origin.clone(), secret })
+    }
+
+    /// Returns another secret of the credential `name` after a server rejected `secret`; `None` without a key command, which is
+    /// run once more.
+    ///
+    /// # Errors
+    /// [`CredentialError`].
+    pub async fn renew(&self, name: &Name, secret: &Secret) -> Result<Option<Secret>, CredentialError> {
+        let found = self.config(name)?.secret(name);
+        if found.command().is_none() {
+            return Ok(None);
+        }
+        self.secrets.discard(&found, secret).await;
+        self.secrets.get(&found).await.map(Some)
     }
 }
 
@@ -262,8 +292,12 @@ impl<'de> Deserialize<'de> for CredentialConfig {
         struct Table {
             #[serde(deserialize_with = "origin")]
             origin: Origin,
-            #[serde(default, deserialize_with = "variable")]
-            env: Option<String>,
+            #[serde(default, deserialize_with = "variables")]
+            env: Option<Variables>,
+            #[serde(default)]
+            key_command: Option<CommandLine>,
+            #[serde(default)]
+            key_command_ms: Option<u64>,
             #[serde(default, deserialize_with = "header")]
             header: Option<String>,
             #[serde(default, deserialize_with = "query")]
@@ -278,13 +312,17 @@ impl<'de> Deserialize<'de> for CredentialConfig {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<CredentialConfig, A::Error> {
-                let Table { origin, env, header, query } = Table::deserialize(MapAccessDeserializer::new(map))?;
+                let Table { origin, env, key_command, key_command_ms, header, query } =
+                    Table::deserialize(MapAccessDeserializer::new(map))?;
+                if env.is_some() && key_command.is_some() {
+                    return Err(A::Error::custom("a secret has one source: set `env` or `key_command`, not both"));
+                }
                 if header.is_some() && query.is_some() {
                     return Err(A::Error::custom(
                         "a credential goes into one place: set `header` or `query`, not both",
                     ));
                 }
-                Ok(CredentialConfig { origin, env, header, query })
+                Ok(CredentialConfig { origin, env, key_command, key_command_ms, header, query })
             }
 
             fn visit_str<E: Error>(self, _: &str) -> Result<CredentialConfig, E> {
@@ -328,19 +366,13 @@ fn query<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D
     }
 }
 
-/// Whether `text` can name an environment variable.
-pub fn is_variable(text: &str) -> bool {
-    let letter = |b: u8| b.is_ascii_alphabetic() || b == b'_';
-    text.bytes().next().is_some_and(letter) && text.bytes().all(|b| letter(b) || b.is_ascii_digit())
-}
-
-fn variable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    let variable = String::deserialize(deserializer)?;
-    if !is_variable(&variable) {
-        // The value may be the secret itself.
-        return Err(D::Error::custom("this is not the name of an environment variable: use A-Z, 0-9 and '_'"));
+/// A credential has at least one variable.
+fn variables<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Variables>, D::Error> {
+    let variables = Variables::deserialize(deserializer)?;
+    match variables.is_empty() {
+        true => Err(D::Error::custom("this is not the name of an environment variable: use A-Z, 0-9 and '_'")),
+        false => Ok(Some(variables)),
     }
-    Ok(Some(variable))
 }
 
 #[cfg(test)]

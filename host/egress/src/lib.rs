@@ -17,7 +17,8 @@
 //! - *Limits* of time and size ([`EgressLimits`]), each with its own error.
 //! - *Secrets.* A [`Secret`] is added last, only for the origin that it is bound to. A [`Scrub`] removes every secret that is
 //!   bound to an origin from all answers of that origin, and from every error, whether or not the request carried it.
-//!   [`Credentials`] holds the operator's table; [`Secrets`] reads the environment and `credentials.json`, and knows all bindings.
+//!   [`Credentials`] holds the operator's table; [`Secrets`] reads the environment, `credentials.json` and
+//!   key commands, and knows all bindings.
 //! - *Slots.* The number of concurrent requests is limited, for the process and for each owner.
 //! - *Connections* are reused only for requests of the same owner that the same rule allowed.
 //!
@@ -52,6 +53,7 @@ mod egress;
 mod error;
 mod exchange;
 mod headers;
+mod key_command;
 mod limits;
 mod places;
 mod pools;
@@ -65,17 +67,22 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod variables;
 
 pub use address::AddressScope;
 pub use answer::{Answer, Response};
-pub use credentials::{Credential, CredentialConfig, CredentialError, Credentials, PlacementError, is_variable};
+pub use credentials::{Credential, CredentialConfig, CredentialError, Credentials, PlacementError};
 pub use egress::Egress;
 pub use error::EgressError;
 pub use headers::is_reserved_header;
+pub use key_command::{CommandLine, KEY_COMMAND_MS, KeyCommand};
 pub use limits::{EgressLimits, LimitKey};
 pub use request::{Request, RequestError};
 pub use resolve::{Resolver, Resolving, SystemResolver};
 pub use scrub::{Scrub, Scrubber};
 pub use secret::{Placed, Placement, Secret, SecretError};
-pub use secrets::{Binding, Loader, Malformed, SecretSource, Secrets};
+pub use secrets::{
+    Binding, KeyCommandError, KeyCommandFailure, Loader, Malformed, SecretLookup, SecretRef, SecretSource, Secrets,
+};
 pub use target::{CheckedTarget, Origin, Target, UrlError};
+pub use variables::{Variables, is_variable};

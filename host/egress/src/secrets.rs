@@ -1,17 +1,29 @@
-//! Reads the operator's secrets from the environment and `credentials.json`, and knows the origins to which they are bound.
-//! Credentials of skills and keys of providers use it.
+//! Reads the operator's secrets from the environment, `credentials.json` and key commands, and knows the origins to which they are
+//! bound. Credentials of skills and keys of providers use it.
 
+mod command;
 mod file;
 
-use std::{collections::HashMap, env, ffi::OsString, fmt, future::Future, path::Path, pin::Pin};
+use std::{
+    collections::HashMap,
+    env,
+    ffi::OsString,
+    fmt,
+    future::Future,
+    path::{Path, PathBuf},
+    pin::Pin,
+};
 
 use parking_lot::{Mutex, MutexGuard};
 use patchbay_core::Name;
 
-use self::file::CredentialsFile;
-use crate::{CredentialError, Origin, Scrub, Secret, SecretError};
+use self::{command::KeyCommands, file::CredentialsFile};
+use crate::{CredentialError, KeyCommand, Origin, Scrub, Secret, SecretError, Variables};
 
-pub use self::file::Malformed;
+pub use self::{
+    command::{KeyCommandError, KeyCommandFailure},
+    file::Malformed,
+};
 
 /// The secrets of one home, and the origins to which they are bound.
 ///
@@ -20,13 +32,16 @@ pub use self::file::Malformed;
 pub struct Secrets {
     environment: fn(&str) -> Option<OsString>,
     file: CredentialsFile,
+    commands: KeyCommands,
+    /// The folder in which key commands run.
+    folder: PathBuf,
     state: Mutex<SecretsState>,
 }
 
 #[derive(Default)]
 struct SecretsState {
-    /// Every value that was found for a name and its variable, the newest last.
-    found: HashMap<(Name, String), Vec<Secret>>,
+    /// Every value that was found for a secret, the newest last.
+    found: HashMap<SecretRef, Vec<Secret>>,
     bound: Vec<Binding>,
     /// Loaders that add bindings later.
     loaders: Vec<Loader>,
@@ -37,13 +52,50 @@ struct SecretsState {
 /// Adds bindings with [`Secrets::bind`] before answers are scrubbed.
 pub type Loader = std::sync::Arc<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
+/// A secret of the operator, without its value.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SecretRef {
+    /// Its name: of a provider or a credential.
+    pub name: Name,
+    /// How its value is found.
+    pub lookup: SecretLookup,
+}
+
+/// How the value of a secret is found.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum SecretLookup {
+    /// In the first of these environment variables that is not empty, else in the entry of `credentials.json` with the secret's
+    /// name.
+    Stored(Variables),
+    /// In the output of this command.
+    Command(KeyCommand),
+}
+
+impl SecretRef {
+    /// Returns the command that prints the value, if there is one.
+    pub fn command(&self) -> Option<&KeyCommand> {
+        match &self.lookup {
+            SecretLookup::Stored(_) => None,
+            SecretLookup::Command(command) => Some(command),
+        }
+    }
+}
+
+impl SecretLookup {
+    /// Returns the environment variables; none for a command.
+    pub fn variables(&self) -> &[String] {
+        match self {
+            Self::Stored(variables) => variables.names(),
+            Self::Command(_) => &[],
+        }
+    }
+}
+
 /// A secret and an origin that it is sent to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binding {
-    /// The name of the secret in `credentials.json`.
-    pub name: Name,
-    /// The environment variable that may hold it.
-    pub variable: String,
+    /// The secret.
+    pub secret: SecretRef,
     /// The origin.
     pub origin: Origin,
 }
@@ -55,6 +107,8 @@ pub enum SecretSource {
     Variable(String),
     /// In `credentials.json`.
     File,
+    /// A command prints it. Whether it does is known only when it is run.
+    Command,
 }
 
 impl fmt::Display for SecretSource {
@@ -62,11 +116,13 @@ impl fmt::Display for SecretSource {
         match self {
             Self::Variable(variable) => write!(f, "the environment variable {variable}"),
             Self::File => f.write_str("credentials.json"),
+            Self::Command => f.write_str("the output of its key command"),
         }
     }
 }
 
-/// Values that are kept for each secret. A key is rarely replaced more often while a process runs.
+/// Values that are kept for each secret, and scrubbed. A key is rarely replaced more often while a process runs; the tokens of key
+/// commands mostly live an hour.
 const VALUES: usize = 64;
 
 impl Secrets {
@@ -78,46 +134,87 @@ impl Secrets {
     /// Like [`Secrets::open`], with another environment.
     pub(crate) fn with_environment(config: &Path, environment: fn(&str) -> Option<OsString>) -> Self {
         let file = CredentialsFile::new(config.join("credentials.json"));
-        Self { environment, file, state: Mutex::default() }
+        let (commands, folder) = (KeyCommands::default(), config.to_owned());
+        Self { environment, file, commands, folder, state: Mutex::default() }
     }
 
-    /// Returns the secret `name`: the value of the environment variable `variable`, unless that is empty; else the
-    /// entry `name` of `credentials.json`, `{"NAME": {"api_key": "…"}}` (or `token`). The file is read again when it
-    /// has changed.
+    /// Returns the value of `secret`: the output of its command; else the first of its environment variables that is not empty;
+    /// else the entry of `credentials.json`, `{"NAME": {"api_key": "…"}}` (or `token`). The file is read again when it has changed.
+    /// The command is run unless an earlier key of it is still kept, so that this is called only if a request needs the key.
     ///
     /// # Errors
     /// [`CredentialError`], but never [`CredentialError::NotConfigured`].
-    pub fn get(&self, name: &Name, variable: &str) -> Result<Secret, CredentialError> {
-        let found = self.find(name, variable).map(|(secret, _)| secret);
-        let mut state = self.state();
-        let values = state.found.entry((name.clone(), variable.to_owned())).or_default();
-        match found {
-            Ok(secret) => {
-                if !values.last().is_some_and(|last| last.is(&secret)) {
-                    values.retain(|value| !value.is(&secret));
-                    values.push(secret.clone());
-                    let over = values.len().saturating_sub(VALUES);
-                    values.drain(..over);
-                }
-                Ok(secret)
-            }
-            Err(error) => values.last().cloned().ok_or(error),
-        }
+    pub async fn get(&self, secret: &SecretRef) -> Result<Secret, CredentialError> {
+        let Some(command) = secret.command() else { return self.stored(secret) };
+        let value = self.commands.get(secret, command, &self.folder).await?;
+        self.keep(secret, &value);
+        Ok(value)
     }
 
-    /// Returns where the secret `name` is found, as [`Secrets::get`] finds it. The value is not kept.
+    /// Returns the value of `secret` without running a command; `None` if that is necessary.
     ///
     /// # Errors
     /// As [`Secrets::get`].
-    pub fn locate(&self, name: &Name, variable: &str) -> Result<SecretSource, CredentialError> {
-        self.find(name, variable).map(|(_, place)| place)
+    pub fn peek(&self, secret: &SecretRef) -> Result<Option<Secret>, CredentialError> {
+        if secret.command().is_some() {
+            return Ok(None);
+        }
+        self.stored(secret).map(Some)
     }
 
-    fn find(&self, name: &Name, variable: &str) -> Result<(Secret, SecretSource), CredentialError> {
+    /// Tells that a server rejected `value`. The command of `secret` is run again for the next request.
+    pub async fn discard(&self, secret: &SecretRef, value: &Secret) {
+        if secret.command().is_some() {
+            self.commands.discard(secret, value).await;
+        }
+    }
+
+    fn stored(&self, secret: &SecretRef) -> Result<Secret, CredentialError> {
+        match self.find(secret) {
+            Ok((value, _)) => {
+                self.keep(secret, &value);
+                Ok(value)
+            }
+            Err(error) => {
+                let state = self.state();
+                let last = state.found.get(secret).and_then(|values| values.last());
+                last.cloned().ok_or(error)
+            }
+        }
+    }
+
+    /// Keeps a value of `secret`, so that it is scrubbed from now on.
+    fn keep(&self, secret: &SecretRef, value: &Secret) {
+        let mut state = self.state();
+        let values = state.found.entry(secret.clone()).or_default();
+        if !values.last().is_some_and(|last| last.is(value)) {
+            values.retain(|there| !there.is(value));
+            values.push(value.clone());
+            let over = values.len().saturating_sub(VALUES);
+            values.drain(..over);
+        }
+    }
+
+    /// Returns where `secret` is found, as [`Secrets::get`] finds it. A command is not run, and no value is kept.
+    ///
+    /// # Errors
+    /// As [`Secrets::get`].
+    pub fn locate(&self, secret: &SecretRef) -> Result<SecretSource, CredentialError> {
+        if secret.command().is_some() {
+            return Ok(SecretSource::Command);
+        }
+        self.find(secret).map(|(_, place)| place)
+    }
+
+    /// Finds a value in the environment or in the file.
+    fn find(&self, secret: &SecretRef) -> Result<(Secret, SecretSource), CredentialError> {
+        let SecretRef { name, lookup } = secret;
         let unusable = |place| |source| CredentialError::Unusable { name: name.clone(), place, source };
-        if let Some(value) = (self.environment)(variable).filter(|value| !value.is_empty()) {
+        let values = lookup.variables().iter().map(|variable| (variable, (self.environment)(variable)));
+        let mut set = values.filter_map(|(variable, value)| Some((variable, value.filter(|value| !value.is_empty())?)));
+        if let Some((variable, value)) = set.next() {
             let secret = value.to_str().ok_or(SecretError::Characters).and_then(Secret::new);
-            let place = SecretSource::Variable(variable.to_owned());
+            let place = SecretSource::Variable(variable.clone());
             return secret.map(|secret| (secret, place.clone())).map_err(unusable(place));
         }
         match self.file.entry(name)? {
@@ -125,7 +222,10 @@ impl Secrets {
                 Ok(secret) => Ok((secret, SecretSource::File)),
                 Err(error) => Err(unusable(SecretSource::File)(error)),
             },
-            None => Err(CredentialError::NoSecret { name: name.clone(), variable: variable.to_owned() }),
+            None => Err(CredentialError::NoSecret {
+                name: name.clone(),
+                variables: Variables::new(lookup.variables().to_vec()),
+            }),
         }
     }
 
@@ -154,11 +254,12 @@ impl Secrets {
         let bound: Vec<_> = {
             let state = self.state();
             let same = state.bound.iter().filter(|binding| binding.origin.shares_host_with(origin));
-            same.map(|binding| (binding.name.clone(), binding.variable.clone())).collect()
+            same.map(|binding| binding.secret.clone()).collect()
         };
-        for (name, variable) in &bound {
+        for secret in &bound {
+            // The values of a command are those that it gave so far.
             if let Err(error @ (CredentialError::Unreadable { .. } | CredentialError::Malformed { .. })) =
-                self.get(name, variable)
+                self.peek(secret)
             {
                 tracing::debug!("a secret cannot be scrubbed: {error}");
             }

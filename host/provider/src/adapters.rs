@@ -8,6 +8,7 @@ use std::{
     sync::Arc,
 };
 
+use parking_lot::Mutex;
 use patchbay_core::{COMPONENT_BYTES, Digest, Name};
 use patchbay_sandbox::{
     Failure, Sandbox,
@@ -39,7 +40,15 @@ pub(crate) struct Adapter {
     pub(crate) manifest: AdapterManifest,
     bytes: Bytes,
     loaded: OnceCell<Arc<LoadedAdapter>>,
+    /// What it said of models that are in no list, by model and options.
+    facts: Mutex<FactsOfModels>,
 }
+
+/// An adapter's answers about models: JSON, or `None` if it answers no such questions.
+type FactsOfModels = BTreeMap<(String, Vec<(String, String)>), Option<String>>;
+
+/// Models whose facts are kept; a person uses few.
+const KEPT_FACTS: usize = 64;
 
 #[derive(Clone)]
 enum Bytes {
@@ -50,7 +59,11 @@ enum Bytes {
 impl Adapter {
     /// Returns the adapter of a file.
     pub(crate) fn read(digest: Digest, bytes: Arc<[u8]>, manifest: AdapterManifest) -> Self {
-        Self { digest, manifest, bytes: Bytes::Read(bytes), loaded: OnceCell::new() }
+        Self::new(digest, manifest, Bytes::Read(bytes))
+    }
+
+    fn new(digest: Digest, manifest: AdapterManifest, bytes: Bytes) -> Self {
+        Self { digest, manifest, bytes, loaded: OnceCell::new(), facts: Mutex::default() }
     }
 
     /// Returns the component, ready to be instantiated. The first call compiles it. Callers keep it across a reload.
@@ -63,6 +76,27 @@ impl Adapter {
             sandbox.load_adapter(self.digest, bytes).await
         };
         self.loaded.get_or_try_init(load).await.cloned()
+    }
+
+    /// Returns what the adapter says of a model that is in no list: supposed to be a JSON object. Each question is asked once.
+    pub(crate) async fn facts(
+        &self,
+        sandbox: &Sandbox,
+        loaded: &LoadedAdapter,
+        model: &str,
+        options: &[(String, String)],
+    ) -> Result<Option<String>, Failure> {
+        let question = (model.to_owned(), options.to_vec());
+        if let Some(known) = self.facts.lock().get(&question) {
+            return Ok(known.clone());
+        }
+        let answer = sandbox.model_facts(loaded, model, options).await?;
+        let mut kept = self.facts.lock();
+        if kept.len() >= KEPT_FACTS {
+            kept.clear();
+        }
+        kept.insert(question, answer.clone());
+        Ok(answer)
     }
 }
 
@@ -87,7 +121,7 @@ pub(crate) fn bundled(adapters: &[BundledAdapter]) -> BTreeMap<Name, Arc<Adapter
         let Description { digest, manifest } = serde_json::from_str(adapter.description).ok()?;
         let name: Name = adapter.name.parse().ok()?;
         let bytes = Bytes::Embedded(adapter.bytes);
-        Some((name, Arc::new(Adapter { digest, manifest, bytes, loaded: OnceCell::new() })))
+        Some((name, Arc::new(Adapter::new(digest, manifest, bytes))))
     };
     let found: BTreeMap<_, _> = adapters.iter().filter_map(read).collect();
     if found.len() < adapters.len() {

@@ -60,6 +60,15 @@ pub enum Selector {
 }
 
 impl Selector {
+    /// Returns the word of the selector.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Small => "small",
+            Self::Normal => "normal",
+            Self::Big => "big",
+        }
+    }
+
     /// Returns the acceptable sizes, the best first.
     pub(crate) fn sizes(self) -> [ModelSize; 4] {
         use ModelSize::{Large, Normal, Small, Unknown};
@@ -91,8 +100,9 @@ pub(crate) trait Names {
 }
 
 /// Parses `[PROVIDER:]MODEL[/THINKING]`. A listed id is the whole model. Otherwise the text after the only `/` is the level; with
-/// several `/`, the text after the last one is the level if it is a valid one. A name with an empty part between slashes, or with
-/// two levels, is not a model name unless a catalogue lists it.
+/// several `/`, or after a provider, the text after the last one is the level if it is a valid one, else part of the name
+/// (`openrouter:anthropic/claude-opus-5.5`). A name with an empty part between slashes, or with two levels, is not a model name
+/// unless a catalogue lists it.
 ///
 /// # Errors
 /// [`ModelError::Level`], [`ModelError::NoLevel`], [`ModelError::NoModel`], [`ModelError::NotAName`].
@@ -131,8 +141,8 @@ pub(crate) fn parse(text: &str, names: &dyn Names) -> Result<ModelQuery, ModelEr
         Some(_) if model.is_empty() => Err(ModelError::NoModel(text.to_owned())),
         Some(level) => checked(model, Some(level)),
         None if level.is_empty() => Err(ModelError::NoLevel(text.to_owned())),
-        None if model.contains('/') => checked(rest, None),
-        None => Err(ModelError::Level(level.to_owned())),
+        None if provider.is_some() || model.contains('/') => checked(rest, None),
+        None => Err(ModelError::Level { level: level.to_owned(), more: Vec::new() }),
     }
 }
 
@@ -177,6 +187,12 @@ mod tests {
             // Two levels, but the first one belongs to an exact id.
             ("meta/llama/high/low", "- meta/llama/high low"),
             ("org/model/v2", "- org/model/v2 -"),
+            // After a provider, a word that is not a level is part of the name.
+            ("local:anthropic/claude-opus-5.5", "local anthropic/claude-opus-5.5 -"),
+            ("local:anthropic/claude-opus-5.5/high", "local anthropic/claude-opus-5.5 high"),
+            ("local:org/model:free", "local org/model:free -"),
+            ("local:org/High", "local org/High -"),
+            ("openai:gpt-4o/maximum", "openai gpt-4o/maximum -"),
         ] {
             assert_eq!(asked(text).as_deref(), Ok(expected), "{text}");
         }
@@ -188,6 +204,12 @@ mod tests {
         assert_eq!(asked("openai:").unwrap_err(), "/model requires a model name.");
         assert_eq!(asked("/high").unwrap_err(), "/model requires a model name.");
         assert_eq!(asked("org/model/").unwrap_err(), "a thinking level must follow '/' in 'org/model/'.");
+        assert_eq!(asked("local:org/").unwrap_err(), "a thinking level must follow '/' in 'local:org/'.");
+        // `other` is not a provider.
+        assert_eq!(
+            asked("other:org/model").unwrap_err(),
+            "Invalid thinking level: model\nValid levels: none, low, med, high"
+        );
         assert_eq!(
             asked("claude-sonnet-4-5/m\u{e9}d").unwrap_err(),
             "Invalid thinking level: m\u{e9}d\nValid levels: none, low, med, high"
@@ -210,6 +232,9 @@ mod tests {
             ("org//model/v2", "org//model/v2", "nothing stands before or behind one of its '/'"),
             ("claude-sonnet-4-5/low/high", "claude-sonnet-4-5/low/high", "it has two thinking levels"),
             ("openai:gpt-4o/low/high", "openai:gpt-4o/low/high", "it has two thinking levels"),
+            ("local:/model", "local:/model", "nothing stands before or behind one of its '/'"),
+            ("local:org//model", "local:org//model", "nothing stands before or behind one of its '/'"),
+            ("local:org/mod\u{e9}l", "local:org/mod\u{e9}l", "it contains characters that are not ASCII"),
         ] {
             let expected = format!("'{shown}' is not a model name: {why}; {NAME_RULE}.");
             assert_eq!(asked(text).unwrap_err(), expected, "{text:?}");
@@ -223,6 +248,20 @@ mod tests {
             if let Ok(ModelQuery { model, .. }) = parse(&text, &FakeNames) {
                 prop_assert_eq!(name_problem(&model), None);
             }
+        }
+
+        #[test]
+        fn after_a_provider_every_path_is_a_model(path in "[a-zA-Z0-9.:-]{1,9}(/[a-zA-Z0-9.:-]{1,9}){0,3}") {
+            let ModelQuery { provider, model, level } = match parse(&format!("local:{path}"), &FakeNames) {
+                Ok(query) => query,
+                // Two levels at the end are a mistake.
+                Err(ModelError::NotAName { why: "it has two thinking levels", .. }) => return Ok(()),
+                Err(error) => return Err(TestCaseError::fail(error.to_string())),
+            };
+            prop_assert_eq!(provider.as_ref().map(Name::as_str), Some("local"));
+            let last = path.rsplit_once('/').and_then(|(_, last)| ThinkingLevel::from_word(last));
+            prop_assert_eq!(level, last.filter(|_| path != "meta/llama/high"));
+            prop_assert_eq!(model + &level.map(|level| format!("/{}", level.as_str())).unwrap_or_default(), path);
         }
 
         #[test]

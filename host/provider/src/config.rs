@@ -5,16 +5,16 @@ use std::{
     fmt,
 };
 
-use patchbay_core::{Name, completion::ThinkingLevel};
-use patchbay_egress::is_variable;
+use patchbay_core::{Name, completion::ThinkingLevel, text};
+use patchbay_egress::{CommandLine, KEY_COMMAND_MS, Variables};
 use patchbay_sandbox::adapter::{ModelEntry, ModelSize};
 use schemars::JsonSchema;
 use serde::{
-    Deserialize, Deserializer,
+    Deserialize, Deserializer, Serialize,
     de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use crate::model_name;
+use crate::{exchange::host_options::HOST_PREFIX, model_name};
 
 /// One `[providers.NAME]`: what the operator decided for a provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -29,11 +29,16 @@ pub struct ProviderConfig {
     /// Whether `origin` may be a machine of the private network, also by plain `http`. Without https, the identity of
     /// a server cannot be verified, so that this is never the default.
     pub allow_private: bool,
-    /// The environment variable of the key; `""` if the provider needs no key. `credentials.json` may have the key
-    /// under the provider's name instead. A bundled adapter under its own name has a default; any other provider has
-    /// none. A variable belongs to only one provider.
-    #[serde(deserialize_with = "variable")]
-    pub env: Option<String>,
+    /// The environment variable of the key, or a list of variables, of which the first that is set has the key; `""`
+    /// if the provider needs no key. `credentials.json` may have the key under the provider's name instead. A bundled
+    /// adapter under its own name has a default; any other provider has none. A variable belongs to only one provider.
+    pub env: Option<Variables>,
+    /// A command that prints the key: a list of a program and its arguments, instead of `env`. It is run without a
+    /// shell when a request needs the key: [providers.md](providers.md#a-key-from-a-command).
+    pub key_command: Option<CommandLine>,
+    /// Time limit of one run of `key_command`, in milliseconds. The default is 10 seconds.
+    #[schemars(range(min = 1, max = KEY_COMMAND_MS))]
+    pub key_command_ms: Option<u64>,
     /// Prefixes of the provider's models: `mistral-` matches every model that begins with it, `o3` matches `o3` and
     /// `o3-…`. A bundled adapter under its own name has defaults. The models of a provider without prefixes are
     /// written `PROVIDER:MODEL`.
@@ -45,8 +50,17 @@ pub struct ProviderConfig {
     pub models: Vec<ModelConfig>,
     /// Context window in tokens of models for which neither the catalogue nor `models` gives one.
     pub context_window: Option<u64>,
-    /// Settings for the adapter, which documents them.
+    /// Settings for the adapter, which documents them. Names that begin with `host:` are reserved for Patchbay.
+    #[serde(deserialize_with = "options")]
     pub options: BTreeMap<String, String>,
+}
+
+impl ProviderConfig {
+    /// Returns what is wrong with keys that cannot be set together.
+    pub fn problem(&self) -> Option<&'static str> {
+        let two = self.env.is_some() && self.key_command.is_some();
+        two.then_some("a key has one source: set `env` or `key_command`, not both")
+    }
 }
 
 /// A model that the operator adds to a provider's catalogue.
@@ -94,6 +108,7 @@ impl<'de> Deserialize<'de> for ModelConfig {
                 input_media: table.input_media,
                 context_window: table.context_window,
                 deprecated: false,
+                facts: None,
             })
         }
         deserializer.deserialize_any(IdOrTable)
@@ -112,13 +127,31 @@ fn checked<E: Error>(id: String) -> Result<String, E> {
     if model_name::name_problem(&id).is_none() { Ok(id) } else { Err(E::custom(model_name::NAME_RULE)) }
 }
 
-fn variable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    let variable = String::deserialize(deserializer)?;
-    if !variable.is_empty() && !is_variable(&variable) {
-        // The value may be the secret itself, so that the error does not show it.
-        return Err(D::Error::custom("this is not the name of an environment variable: use A-Z, 0-9 and '_'"));
+fn options<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
+    let options = BTreeMap::<String, String>::deserialize(deserializer)?;
+    match options.keys().find(|name| name.starts_with(HOST_PREFIX)) {
+        Some(name) => Err(D::Error::custom(format!(
+            "option '{}' is reserved: Patchbay itself sets the options that begin with '{HOST_PREFIX}'; remove it",
+            text::excerpt(name, 80)
+        ))),
+        None => Ok(options),
     }
-    Ok(Some(variable))
+}
+
+/// When the APIs of providers are asked for their models: `[catalogue]` of `config.toml`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CatalogueSettings {
+    /// Hours after which the terminal asks the providers that you use for their models again, in the background; 0: never.
+    /// `/providers refresh` asks at any time.
+    #[schemars(range(max = 8760))]
+    pub refresh_hours: u32,
+}
+
+impl Default for CatalogueSettings {
+    fn default() -> Self {
+        Self { refresh_hours: 24 }
+    }
 }
 
 /// The operator's settings for all providers.
@@ -147,13 +180,24 @@ mod tests {
         .unwrap();
         let ids: Vec<_> = config.models.iter().map(|model| model.0.id.as_str()).collect();
         assert_eq!(ids, ["llama3.2:3b", "qwen3"]);
-        assert_eq!((config.models[1].0.size, config.env.as_deref()), (ModelSize::Small, Some("")));
+        assert_eq!((config.models[1].0.size, config.env), (ModelSize::Small, Some(Variables::default())));
+        let command = "key_command = [\"gcloud\", \"auth\"]\nkey_command_ms = 30000";
+        let config: ProviderConfig = toml::from_str(command).unwrap();
+        assert_eq!(config.key_command.as_ref().unwrap().within(None).to_string(), "gcloud auth");
+        assert_eq!((config.key_command_ms, config.problem()), (Some(30_000), None));
+        for env in ["\"A\"", "\"\"", "[\"A\", \"B\"]"] {
+            let config: ProviderConfig = toml::from_str(&format!("env = {env}\n{command}")).unwrap();
+            assert_eq!(config.problem(), Some("a key has one source: set `env` or `key_command`, not both"));
+        }
         for (text, words) in [
             ("orgin = \"x\"", "unknown field `orgin`"),
             ("env = \"sk-12345678\"", "not the name of an environment variable"),
+            ("env = [\"A\", \"sk-12345678\"]", "not the name of an environment variable"),
+            ("key_command = [\"./sk-12345678\"]", "a name without '/'"),
             ("models = [\"a b\"]", "1 to 128 visible ASCII characters"),
             ("models = [{ size = \"small\" }]", "missing field `id`"),
             ("models = [{ id = \"x\", level = 1 }]", "unknown field `level`"),
+            ("options = { \"host:purpose\" = \"turn\" }", "option 'host:purpose' is reserved"),
         ] {
             let error = toml::from_str::<ProviderConfig>(text).unwrap_err();
             let message = error.message();

@@ -3,7 +3,11 @@
 
 use std::time::Duration;
 
-use patchbay_core::{Code, Digest, Name, Outcome, completion::FailureKind, text};
+use patchbay_core::{
+    Code, Digest, Name, Outcome,
+    completion::{FailureKind, ThinkingLevel},
+    text,
+};
 use patchbay_sandbox::Failure;
 use patchbay_store::StoreError;
 
@@ -28,8 +32,13 @@ pub enum ModelError {
     #[error("a thinking level must follow '/' in '{}'.", text::excerpt(.0, 80))]
     NoLevel(String),
     /// The text after the `/` is not a thinking level.
-    #[error("Invalid thinking level: {}\nValid levels: none, low, med, high", text::excerpt(.0, 80))]
-    Level(String),
+    #[error("Invalid thinking level: {}\nValid levels: {}", text::excerpt(.level, 80), valid_levels(.more))]
+    Level {
+        /// The text.
+        level: String,
+        /// The levels that the model has besides the common ones.
+        more: Vec<ThinkingLevel>,
+    },
     /// No provider has the model.
     #[error("Unknown model: {}{supported}", text::excerpt(.model, 80))]
     Unknown {
@@ -38,6 +47,16 @@ pub enum ModelError {
         /// The models of the ready providers, to follow the message: a blank line, then a line for each provider with a
         /// catalogue. Empty without any.
         supported: String,
+    },
+    /// The provider has shut the model down.
+    #[error("model '{}' was shut down{}.{}", text::excerpt(.model, 80), with_date(.on.as_deref()), with_successor(.successor.as_deref()))]
+    Retired {
+        /// The model.
+        model: String,
+        /// When, as YYYY-MM-DD.
+        on: Option<String>,
+        /// The model that replaces it.
+        successor: Option<String>,
     },
     /// The operator has not allowed the provider.
     #[error(
@@ -110,12 +129,27 @@ pub enum ModelError {
     Store(#[from] StoreError),
 }
 
+/// Returns the levels that a model takes, for people.
+fn valid_levels(more: &[ThinkingLevel]) -> String {
+    let common = ThinkingLevel::ALL.into_iter().filter(|level| level.is_common());
+    common.chain(more.iter().copied()).map(ThinkingLevel::as_str).collect::<Vec<_>>().join(", ")
+}
+
+fn with_date(date: Option<&str>) -> String {
+    date.map(|date| format!(" on {date}")).unwrap_or_default()
+}
+
+fn with_successor(model: Option<&str>) -> String {
+    model.map(|model| format!(" Its successor is {model}.")).unwrap_or_default()
+}
+
 impl ModelError {
     /// Returns the stable code.
     pub fn code(&self) -> Code {
         match self {
             Self::NoModel(_) | Self::NoLevel(_) | Self::NotAName { .. } => Code::InvalidArgs,
-            Self::Level(_) => Code::InvalidThinkingLevel,
+            Self::Level { .. } => Code::InvalidThinkingLevel,
+            Self::Retired { .. } => Code::ModelRetired,
             Self::Unknown { .. } => Code::UnknownModel,
             Self::Pending { .. } | Self::Changed(_) => Code::ProviderPending,
             Self::Refused { .. } | Self::Gone(_) | Self::Route { .. } => Code::ProviderUnusable,
@@ -128,7 +162,7 @@ impl ModelError {
 
     /// Whether fronts print the message without `Error: `. The commands' reference fixes the texts of these two.
     fn is_refusal(&self) -> bool {
-        matches!(self, Self::Level(_) | Self::Unknown { .. })
+        matches!(self, Self::Level { .. } | Self::Unknown { .. })
     }
 }
 
@@ -155,6 +189,12 @@ pub enum ExchangeError {
     #[error("{message}")]
     UnusableCredentials {
         /// What is wrong with it, and what to do.
+        message: String,
+    },
+    /// The provider's key command gave no key.
+    #[error("{message}")]
+    KeyCommand {
+        /// What happened, and the command. Nothing of its output.
         message: String,
     },
     /// The provider, or the connection to it, failed.
@@ -198,6 +238,10 @@ impl ExchangeError {
     pub fn code(&self) -> Code {
         match self {
             Self::MissingCredentials { .. } | Self::UnusableCredentials { .. } => Code::MissingCredentials,
+            Self::KeyCommand { .. } => Code::KeyCommandFailed,
+            Self::Failed { kind: FailureKind::InvalidRequest, code: Some(code), .. } if is_context_window(code) => {
+                Code::ProviderContextWindow
+            }
             Self::Failed { kind, .. } => match kind {
                 FailureKind::Authentication => Code::ProviderAuthentication,
                 FailureKind::RateLimit => Code::ProviderRateLimit,
@@ -217,7 +261,9 @@ impl ExchangeError {
     /// Returns the kind of failure; [`FailureKind::Unknown`] for a fault of the adapter.
     pub fn kind(&self) -> FailureKind {
         match self {
-            Self::MissingCredentials { .. } | Self::UnusableCredentials { .. } => FailureKind::Authentication,
+            Self::MissingCredentials { .. } | Self::UnusableCredentials { .. } | Self::KeyCommand { .. } => {
+                FailureKind::Authentication
+            }
             Self::Failed { kind, .. } => *kind,
             Self::Adapter { .. } | Self::Sandbox { .. } => FailureKind::Unknown,
         }
@@ -230,6 +276,12 @@ impl ExchangeError {
             _ => None,
         }
     }
+}
+
+/// Returns whether an adapter's code says that the conversation is longer than the model can read: the contract's word, or
+/// OpenAI's, which many servers have.
+fn is_context_window(code: &str) -> bool {
+    matches!(code, "context_window" | "context_length_exceeded")
 }
 
 /// Why a completion failed.

@@ -4,17 +4,25 @@
 //! failure that may pass, another one:
 //!
 //! - `attempt`: one instance of the adapter; does its actions in order.
+//! - `listing`: one instance that lists the models of its API; for [`Providers::refresh`](crate::Providers::refresh).
+//! - `in_flight`: the pending request and timer of an instance.
 //! - `request`: checks a request of the adapter and adds the secret.
 //! - `pending_request`: the one open request, its deadlines, and its body in chunks.
+//! - `retry_after`: turns the date of a `Retry-After` into seconds.
 //! - `stream_check`: checks the adapter's stream events and forwards them to the [`Sink`].
 //! - `report`: words a failure for the caller, and decides whether another attempt may follow.
+//! - `host_options`: the options that the host adds to the operator's.
 //! - `adapter`: what an attempt needs of an adapter; the sandbox implements it, and so do scripts in tests.
 
 mod adapter;
 mod attempt;
+pub(crate) mod host_options;
+mod in_flight;
+mod listing;
 mod pending_request;
 mod report;
 mod request;
+mod retry_after;
 mod stream_check;
 #[cfg(test)]
 mod tests;
@@ -27,13 +35,15 @@ use patchbay_egress::{Egress, EgressError, Scrub, Secret, Secrets};
 use patchbay_sandbox::{Sandbox, adapter::AdapterFailure};
 use tracing::Instrument as _;
 
+pub(crate) use self::listing::{Listed, list};
 use self::{
     adapter::{AdapterLog, Sandboxed, StartAdapter},
     attempt::Attempt,
     report::given_up,
 };
 use crate::{
-    Completed, ExchangeError, ExchangeLimits, Sink, retry,
+    Completed, ExchangeError, ExchangeLimits, Sink,
+    retry::{Patience, Setback},
     route::{Base, Route, RouteCredential},
     sink,
 };
@@ -77,7 +87,10 @@ struct Keys {
 impl Keys {
     async fn read(target: &RequestTarget<'_>) -> Self {
         let Some(base) = target.base else { return Self { own: Ok(None), scrub: Scrub::default() } };
-        let own = target.credential.map(|credential| request::secret(target, credential)).transpose();
+        let own = match target.credential {
+            Some(credential) => request::secret(target, credential).await.map(Some),
+            None => Ok(None),
+        };
         let bound = target.secrets.scrub(&base.origin).await;
         let scrub = bound.and(own.iter().flatten());
         Self { own, scrub }
@@ -128,13 +141,13 @@ impl From<ExchangeError> for AttemptStop {
     }
 }
 
-/// Requests one completion from the provider of `route` and forwards it to `sink` as it arrives. A failure before any block of
-/// the answer began is retried, up to three times.
+/// Requests one completion from the provider of `route` and forwards it to `sink` as it arrives. After a failure that may pass,
+/// also in the middle of the answer, the whole completion is requested again: see [`Patience`].
 ///
 /// Dropping the future closes the connection and frees the adapter's instance.
 ///
 /// # Errors
-/// [`ExchangeError`]. Blocks that `sink` has received by then are the beginning of an answer.
+/// [`ExchangeError`], the last one. Blocks that `sink` has received of the last attempt are the beginning of an answer.
 pub(crate) async fn complete(
     context: &ExchangeContext,
     route: &Route,
@@ -147,6 +160,7 @@ pub(crate) async fn complete(
         sandbox: &context.sandbox,
         adapter: &route.adapter,
         options: &route.options,
+        model_facts: route.model_facts.as_deref(),
         budgets: context.limits.budgets(),
         log,
     };
@@ -170,28 +184,44 @@ async fn drive<W: Future<Output = ()> + Send>(
     shared: &SharedScrub,
     wait: impl Fn(Duration) -> W,
 ) -> Result<Completed, ExchangeError> {
-    let mut retries = 0;
+    let mut patience = Patience::default();
+    let mut number = 0;
+    // Whether the key command was run again because the provider rejected its key.
+    let mut is_renewed = false;
     loop {
+        number += 1;
         let keys = Keys::read(target).await;
+        let own = keys.own.clone().ok().flatten();
         *shared.write() = keys.scrub.clone();
         let span = tracing::info_span!(
             "exchange",
             provider = target.provider.as_str(),
             model = request.model,
-            attempt = retries + 1
+            attempt = number
         );
         // The request is cloned because an attempt keeps it only until its instance has read it.
-        let attempt = Attempt::new(target, sink, keys).run(adapter, request.clone());
+        let attempt = Attempt::new(target, sink, keys).run(adapter, request.clone(), number);
         let failure = match attempt.instrument(span).await {
             Ok(completed) => return Ok(completed),
             Err(failure) => failure,
         };
-        let Some(delay) = failure.may_retry.then(|| retry::delay(retries, failure.hint)).flatten() else {
-            return Err(given_up(failure));
-        };
-        retries += 1;
-        sink.retrying(&sink::retrying(target.provider, &failure.error, delay, retries));
-        wait(delay).await;
+        if let (true, Some(own), Some(credential)) = (failure.is_unauthorized, own, target.credential)
+            && credential.secret.command().is_some()
+        {
+            target.secrets.discard(&credential.secret, &own).await;
+            if !std::mem::replace(&mut is_renewed, true) {
+                continue;
+            }
+        }
+        let next = failure.setback.and_then(|setback| Some((setback, patience.next(setback, failure.hint)?)));
+        let Some((setback, next)) = next else { return Err(given_up(failure)) };
+        let retrying = sink::retrying(target.provider, &failure.error, next);
+        match setback {
+            Setback::BrokenOff => sink.given_up(&retrying),
+            Setback::Overload | Setback::Passing => sink.retrying(&retrying),
+        }
+        wait(next.delay).await;
+        sink.ready().await;
     }
 }
 

@@ -11,13 +11,16 @@
 //! requests actions, and the `exchange` does them after its checks.
 //!
 //! Modules, from the outside in: `providers` (the public face), `registry` (which providers there are), `adapters` (their
-//! components), `route` (where requests go), `exchange` (one completion).
+//! components), `catalogue` and `facts` (which models there are, and what is known of them), `route` (where requests go),
+//! `exchange` (one completion, or one listing of models).
 
 mod adapters;
+mod catalogue;
 mod choice;
 mod config;
 mod error;
 mod exchange;
+mod facts;
 mod limits;
 mod model_name;
 mod providers;
@@ -31,10 +34,14 @@ mod watch;
 
 pub use adapters::BundledAdapter;
 pub use choice::{Choice, Selector};
-pub use config::{ModelConfig, ProviderConfig, Settings};
+pub use config::{CatalogueSettings, ModelConfig, ProviderConfig, Settings};
 pub use error::{CompleteError, ExchangeError, ModelError};
+pub use facts::Prices;
 pub use limits::{ExchangeLimits, LimitError};
-pub use providers::{CheckedAdapter, DefaultChoice, ModelInfo, Providers, SettingsSource, Sources, SuggestedModel};
+pub use providers::{
+    CheckedAdapter, DefaultChoice, ModelInfo, Providers, RefreshedProvider, Refreshing, SettingsSource, Sources,
+    SuggestedModel,
+};
 pub use sink::{Completed, Sink};
 pub use status::{ProviderSource, ProviderState, ProviderStatus, render};
 pub use watch::{Watch, WatchError};

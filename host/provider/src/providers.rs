@@ -3,6 +3,7 @@
 //! - `reload` reads the adapters and `config.toml` and replaces the [`Registry`].
 //! - `consent` decides whether a provider may be asked, and records what the operator allows.
 //! - `ask` finds the provider of a model and sends completions to it.
+//! - `refresh` asks their APIs for the models.
 //! - `check` examines an adapter file before it is added.
 //! - `notices` words the changes of a reload.
 
@@ -10,17 +11,18 @@ mod ask;
 mod check;
 mod consent;
 mod notices;
+mod refresh;
 mod reload;
 #[cfg(test)]
 mod tests;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use patchbay_core::Name;
 use patchbay_egress::{Binding, CredentialError, EgressError, Secrets};
 use patchbay_sandbox::Sandbox;
@@ -30,10 +32,12 @@ use tokio::sync::broadcast;
 pub use self::{
     ask::{DefaultChoice, ModelInfo, SuggestedModel},
     check::CheckedAdapter,
+    refresh::{RefreshedProvider, Refreshing},
 };
 use crate::{
-    BundledAdapter, ExchangeLimits, ProviderStatus, Settings,
+    BundledAdapter, CatalogueSettings, ExchangeLimits, ProviderStatus, Settings,
     adapters::{self, Adapter},
+    catalogue::Catalogue,
     exchange::ExchangeContext,
     registry::{Entry, Registry},
     status,
@@ -56,6 +60,12 @@ pub struct Providers {
     /// Held during a reload. The last valid settings; `None` until the first reload.
     reload_lock: tokio::sync::Mutex<Option<Settings>>,
     notices: broadcast::Sender<String>,
+    /// The models that APIs have listed; `None` until the first use.
+    catalogue: RwLock<Option<Arc<Catalogue>>>,
+    /// Providers, with their base URLs, whose use this process has stored.
+    noted: Mutex<BTreeSet<(Name, String)>>,
+    /// Hours between two listings of a provider's models in the background; 0 for never.
+    refresh_hours: u32,
 }
 
 /// Reads the providers' part of `config.toml`. The error says what is wrong with the file, in words.
@@ -71,6 +81,8 @@ pub struct Sources {
     pub settings: SettingsSource,
     /// The limits of one completion.
     pub limits: ExchangeLimits,
+    /// When the lists of models are refreshed.
+    pub catalogue: CatalogueSettings,
 }
 
 impl Providers {
@@ -85,7 +97,7 @@ impl Providers {
         secrets: Arc<Secrets>,
         sources: Sources,
     ) -> Result<Arc<Self>, EgressError> {
-        let Sources { folder, bundled, settings, limits } = sources;
+        let Sources { folder, bundled, settings, limits, catalogue } = sources;
         let exchange = ExchangeContext { sandbox, egress: limits.egress()?, secrets, limits };
         let providers = Arc::new(Self {
             store,
@@ -96,6 +108,9 @@ impl Providers {
             current: RwLock::default(),
             reload_lock: tokio::sync::Mutex::default(),
             notices: broadcast::Sender::new(NOTICES),
+            catalogue: RwLock::default(),
+            noted: Mutex::default(),
+            refresh_hours: catalogue.refresh_hours,
         });
         let weak = Arc::downgrade(&providers);
         providers.exchange.secrets.bind_with(Arc::new(move || {
@@ -119,8 +134,7 @@ impl Providers {
         };
         let ready = registry.entries.iter().filter(|entry| consents.is_ready(entry));
         self.exchange.secrets.bind(ready.filter_map(|entry| {
-            let (base, variable) = (entry.base.as_ref()?, entry.variable.as_ref()?);
-            Some(Binding { name: entry.name.clone(), variable: variable.clone(), origin: base.origin.clone() })
+            Some(Binding { secret: entry.secret()?, origin: entry.base.as_ref()?.origin.clone() })
         }));
     }
 
@@ -158,13 +172,15 @@ impl Providers {
 
     async fn statuses(&self, registry: &Registry) -> Vec<ProviderStatus> {
         let consents = self.consents().await;
+        // A key command is not run for a list: it is assumed to give a key.
         let credential = |entry: &Entry| {
-            entry.variable.as_ref().map(|variable| match self.exchange.secrets.get(&entry.name, variable) {
+            entry.secret().map(|secret| match self.exchange.secrets.peek(&secret) {
                 Ok(_) => Ok(true),
                 Err(CredentialError::NoSecret { .. }) => Ok(false),
                 Err(error) => Err(error.to_string()),
             })
         };
-        status::list(registry, &|entry| consent::readiness(&consents, entry), &credential)
+        let catalogue = self.catalogue_or_empty().await;
+        status::list(registry, &catalogue, &|entry| consent::readiness(&consents, entry), &credential)
     }
 }

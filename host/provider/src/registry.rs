@@ -205,11 +205,20 @@ pub(crate) struct RegistryView<'a> {
 }
 
 impl<'a> RegistryView<'a> {
-    /// Returns the provider that owns `model`, ignoring `[routes]`: exact id first, then prefix.
+    /// Returns the provider that owns `model`, ignoring `[routes]`: one whose models of `config.toml` have exactly this id, then
+    /// one whose table has it, then by prefix. What an API lists never changes the owner.
     pub(crate) fn owner(&self, model: &str) -> Option<&'a Arc<Entry>> {
-        let exactly = self.entries.iter().find(|entry| entry.model(model).is_some());
+        let configured = self.entries.iter().find(|entry| entry.is_configured(model));
+        let exactly = configured.or_else(|| self.entries.iter().find(|entry| entry.model(model).is_some()));
         let has = |entry: &Entry| entry.prefixes.iter().any(|prefix| prefix::matches(prefix, model));
         exactly.or_else(|| self.entries.iter().find(|entry| has(entry))).copied()
+    }
+}
+
+impl<'a> RegistryView<'a> {
+    /// Returns the providers.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &'a Entry> {
+        self.entries.iter().map(|entry| &***entry)
     }
 }
 

@@ -1,23 +1,74 @@
-//! When a failed completion is retried. The driver of an exchange calls it.
+//! When a failed completion is tried again. The driver of an exchange calls it.
 
 use std::time::Duration;
 
 use patchbay_sandbox::adapter::RetryHint;
 
-/// Retries of one completion.
-pub(crate) const MAX_RETRIES: u32 = 3;
+/// Attempts at one completion whose failures are not overload: broken streams, connections that fail, time-outs, errors of the
+/// server. Such a failure lasts seconds or stays.
+pub(crate) const ATTEMPTS: u32 = 5;
 
-/// The longest wait before a retry. Beyond it, the person gets the error and can try again later.
+/// Retries of one completion after overload and rate limits, which last minutes.
+pub(crate) const OVERLOAD_RETRIES: u32 = 15;
+
+/// The longest wait that the host chooses.
+const LONGEST_STEP: Duration = Duration::from_secs(60);
+
+/// All waits of one completion together. Beyond it, the person gets the error and can try again later.
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
 
-/// Returns how long to wait before the next retry after `done` retries; `None` if there is none.
-pub(crate) fn delay(done: u32, hint: RetryHint) -> Option<Duration> {
-    let delay = match hint {
-        RetryHint::Never => return None,
-        RetryHint::After(time) => time,
-        RetryHint::Backoff => Duration::from_secs(1 << done.min(MAX_RETRIES)) + jitter(),
-    };
-    (done < MAX_RETRIES && delay <= LONGEST_WAIT).then_some(delay)
+/// How an attempt failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Setback {
+    /// The provider has too much to do, or the caller has asked too often; nothing of the answer had begun.
+    Overload,
+    /// Another failure that may pass, before anything of the answer had begun.
+    Passing,
+    /// The answer broke off.
+    BrokenOff,
+}
+
+/// The next attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NextAttempt {
+    /// The wait before it.
+    pub(crate) delay: Duration,
+    /// Which retry it is of those after setbacks of this kind, from 1.
+    pub(crate) number: u32,
+    /// The most retries after setbacks of this kind.
+    pub(crate) of: u32,
+}
+
+/// The failures of one completion so far, and how much patience is left.
+#[derive(Debug, Default)]
+pub(crate) struct Patience {
+    overloads: u32,
+    others: u32,
+    waited: Duration,
+}
+
+impl Patience {
+    /// Notes that an attempt failed and returns the next one; `None` if there is none.
+    pub(crate) fn next(&mut self, setback: Setback, hint: RetryHint) -> Option<NextAttempt> {
+        let (failed, of) = match setback {
+            Setback::Overload => (&mut self.overloads, OVERLOAD_RETRIES),
+            Setback::Passing | Setback::BrokenOff => (&mut self.others, ATTEMPTS - 1),
+        };
+        // The random part of the host's own waits does not count.
+        let (delay, random) = match hint {
+            RetryHint::Never => return None,
+            RetryHint::After(time) => (time, Duration::ZERO),
+            RetryHint::Backoff => (Duration::from_secs(1 << (*failed).min(6)).min(LONGEST_STEP), jitter()),
+        };
+        let waited = self.waited.saturating_add(delay);
+        if *failed >= of || waited > LONGEST_WAIT {
+            return None;
+        }
+        *failed += 1;
+        let number = *failed;
+        self.waited = waited;
+        Some(NextAttempt { delay: delay + random, number, of })
+    }
 }
 
 /// Returns up to a second at random, so that clients that were refused together do not return together.
@@ -40,22 +91,58 @@ pub(crate) fn in_words(time: Duration) -> String {
 mod tests {
     use super::*;
 
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Returns the waits in whole seconds until no retry is left.
+    fn waits(setback: Setback, hint: RetryHint) -> Vec<u64> {
+        let mut patience = Patience::default();
+        let next = || patience.next(setback, hint);
+        std::iter::from_fn(next).map(|next| next.delay.as_secs()).collect()
+    }
+
     #[test]
-    fn delays_grow_until_the_last_retry() {
-        let second = Duration::from_secs(1);
-        for (done, least) in [(0, 1), (1, 2), (2, 4)] {
-            let waits: Vec<Duration> = (0..50).map(|_| delay(done, RetryHint::Backoff).unwrap()).collect();
-            assert!(waits.iter().all(|wait| (second * least..second * (least + 1)).contains(wait)), "{waits:?}");
-            assert!(waits.iter().any(|wait| *wait != waits[0]), "they are not all the same");
-            assert_eq!(delay(done, RetryHint::After(second * 60)), Some(second * 60));
-            assert_eq!(delay(done, RetryHint::After(Duration::ZERO)), Some(Duration::ZERO));
-            assert_eq!(delay(done, RetryHint::After(second * 600)), Some(second * 600));
-            assert_eq!(delay(done, RetryHint::After(second * 600 + Duration::from_millis(1))), None);
-            assert_eq!(delay(done, RetryHint::Never), None);
+    fn overload_is_waited_out_for_ten_minutes() {
+        let overload = |hint| waits(Setback::Overload, hint);
+        let mut expected = vec![1, 2, 4, 8, 16, 32];
+        expected.resize(14, 60);
+        assert_eq!(overload(RetryHint::Backoff), expected);
+        assert_eq!(overload(RetryHint::After(SECOND * 60)), [60; 10]);
+        assert_eq!(overload(RetryHint::After(SECOND)), [1; 15]);
+        assert_eq!(overload(RetryHint::After(Duration::ZERO)), [0; 15]);
+        assert_eq!(overload(RetryHint::After(SECOND * 600)), [600]);
+        assert!(overload(RetryHint::After(SECOND * 600 + Duration::from_millis(1))).is_empty());
+        assert!(overload(RetryHint::After(Duration::MAX)).is_empty());
+        assert!(overload(RetryHint::Never).is_empty());
+    }
+
+    #[test]
+    fn other_failures_have_five_attempts() {
+        for setback in [Setback::Passing, Setback::BrokenOff] {
+            assert_eq!(waits(setback, RetryHint::Backoff), [1, 2, 4, 8]);
+            assert_eq!(waits(setback, RetryHint::After(SECOND * 3)), [3; 4]);
+            assert!(waits(setback, RetryHint::Never).is_empty());
         }
-        for hint in [RetryHint::Backoff, RetryHint::After(second)] {
-            assert_eq!(delay(MAX_RETRIES, hint), None);
-        }
+    }
+
+    #[test]
+    fn failures_of_both_kinds_are_counted_apart() {
+        let mut patience = Patience::default();
+        let mut number = |setback| patience.next(setback, RetryHint::After(SECOND)).map(|next| (next.number, next.of));
+        assert_eq!(number(Setback::Overload), Some((1, 15)));
+        assert_eq!(number(Setback::BrokenOff), Some((1, 4)));
+        assert_eq!(number(Setback::Passing), Some((2, 4)));
+        assert_eq!(number(Setback::Overload), Some((2, 15)));
+        assert_eq!(number(Setback::BrokenOff), Some((3, 4)));
+        assert_eq!(number(Setback::BrokenOff), Some((4, 4)));
+        assert_eq!(number(Setback::Passing), None);
+        assert_eq!(number(Setback::Overload), Some((3, 15)));
+    }
+
+    #[test]
+    fn clients_do_not_return_together() {
+        let first = || Patience::default().next(Setback::Overload, RetryHint::Backoff).map(|next| next.delay);
+        let waits: Vec<_> = (0..50).map(|_| first()).collect();
+        assert!(waits.iter().any(|wait| *wait != waits[0]), "they are all the same");
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub(crate) mod prefix;
 use std::sync::Arc;
 
 use patchbay_core::Name;
+use patchbay_egress::SecretRef;
 use patchbay_sandbox::adapter::LoadedAdapter;
 
 pub(crate) use self::{
@@ -33,6 +34,8 @@ pub(crate) struct Route {
     pub(crate) credential: Option<RouteCredential>,
     /// The operator's options for the adapter: names and values.
     pub(crate) options: Vec<(String, String)>,
+    /// What is known of the model, as JSON; `None` if nothing is.
+    pub(crate) model_facts: Option<String>,
 }
 
 /// The credential of a provider.
@@ -40,8 +43,8 @@ pub(crate) struct Route {
 pub(crate) struct RouteCredential {
     /// The adapter's name for it.
     pub(crate) id: String,
-    /// The environment variable that may have the key; `credentials.json` has it under the provider's name.
-    pub(crate) variable: String,
+    /// The key, under the provider's name.
+    pub(crate) secret: SecretRef,
     /// The page where the person can get a key, if the adapter names one.
     pub(crate) obtain_url: Option<String>,
 }

@@ -1,14 +1,13 @@
 //! What the caller of a completion receives: the stream ([`Sink`]), and how it ended ([`Completed`]).
 
-use std::time::Duration;
-
 use patchbay_core::{
     Name, Retrying,
     completion::{FailureKind, Finish, StreamEvent, TokenUsage},
     text,
 };
+use patchbay_sandbox::BoxFuture;
 
-use crate::{ExchangeError, retry};
+use crate::{ExchangeError, retry::NextAttempt};
 
 /// Length limit in characters of the cause of a retry.
 const CAUSE: usize = 200;
@@ -18,13 +17,24 @@ pub trait Sink: Send {
     /// Receives a piece of the answer. Blocks are numbered from 0; each is started once and ended once.
     fn event(&mut self, event: StreamEvent);
 
-    /// Called when an attempt failed before any block began and another one follows. Earlier events of the failed attempt
-    /// ([`StreamEvent::Started`], [`StreamEvent::Usage`]) are void.
+    /// Called when an attempt failed before any block began, and another one follows after a wait. Earlier events of the failed
+    /// attempt are void; only the tokens of its last [`StreamEvent::Usage`] were used.
     fn retrying(&mut self, retrying: &Retrying);
+
+    /// Called instead of [`Sink::retrying`] when the attempt had begun an answer. What was received of it is given up; the next
+    /// attempt begins with block 0.
+    fn given_up(&mut self, retrying: &Retrying) {
+        self.retrying(retrying);
+    }
+
+    /// Called after the wait; the next attempt begins when the future ends.
+    fn ready(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
-/// Returns the retry of a failed attempt, for [`Sink::retrying`].
-pub(crate) fn retrying(provider: &Name, failure: &ExchangeError, delay: Duration, attempt: u32) -> Retrying {
+/// Returns the retry of a failed attempt, for [`Sink::retrying`] and [`Sink::given_up`].
+pub(crate) fn retrying(provider: &Name, failure: &ExchangeError, next: NextAttempt) -> Retrying {
     let what = match failure.kind() {
         FailureKind::RateLimit => "Rate limit exceeded",
         FailureKind::Server => "Server error",
@@ -36,9 +46,9 @@ pub(crate) fn retrying(provider: &Name, failure: &ExchangeError, delay: Duration
         provider: provider.to_string(),
         what: what.to_owned(),
         cause: cause(failure),
-        wait_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
-        attempt,
-        of: retry::MAX_RETRIES,
+        wait_ms: u64::try_from(next.delay.as_millis()).unwrap_or(u64::MAX),
+        attempt: next.number,
+        of: next.of,
     }
 }
 
@@ -70,6 +80,8 @@ pub struct Completed {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn failed(kind: FailureKind, message: &str) -> ExchangeError {
@@ -80,9 +92,10 @@ mod tests {
     #[test]
     fn retry_names_kind_cause_and_wait() {
         let failure = failed(FailureKind::RateLimit, "slow\u{1b} down");
-        let retrying = retrying(&"openai".parse().unwrap(), &failure, Duration::from_micros(1_500_900), 2);
+        let next = NextAttempt { delay: Duration::from_micros(1_500_900), number: 2, of: 15 };
+        let retrying = retrying(&"openai".parse().unwrap(), &failure, next);
         assert_eq!((retrying.cause.as_str(), retrying.wait_ms), ("slow down", 1_500));
-        assert_eq!(retrying.to_string(), "Rate limit exceeded: openai. Retrying in 2 s (attempt 2 of 3).");
+        assert_eq!(retrying.to_string(), "Rate limit exceeded: openai. Retrying in 2 s (attempt 2 of at most 15).");
     }
 
     #[test]

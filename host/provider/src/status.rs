@@ -2,10 +2,12 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use patchbay_core::Digest;
+use patchbay_core::{Digest, text};
+use patchbay_egress::SecretLookup;
 use serde::{Serialize, Serializer};
 
 use crate::{
+    catalogue::{Catalogue, offered},
     readiness::Readiness,
     registry::{Entry, EntrySource, Registry},
 };
@@ -91,11 +93,23 @@ pub struct ProviderStatus {
     pub origin: Option<String>,
     /// Prefixes of the names of its models.
     pub prefixes: Vec<String>,
-    /// The ids of its catalogue.
+    /// The ids of the models that it offers, those of its table first.
     pub models: Vec<String>,
-    /// The environment variable of its key; `None` if it needs none.
+    /// When its API listed its models last, in seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listed_at: Option<i64>,
+    /// Why its API could not be asked for its models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listing_problem: Option<String>,
+    /// The first environment variable of its key; `None` if it has none.
     pub variable: Option<String>,
-    /// Whether its key was found. Looked for only if the provider may be asked.
+    /// All environment variables that may have its key, if there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub variables: Vec<String>,
+    /// Whether a command prints its key. The command is not run for a list.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub key_command: bool,
+    /// Whether its key was found, or a command prints it. Looked for only if the provider may be asked.
     pub credential: bool,
     /// Why its key cannot be used.
     pub credential_problem: Option<String>,
@@ -120,7 +134,12 @@ type GetReadiness<'a> = &'a dyn Fn(&Entry) -> Readiness;
 type FindKey<'a> = &'a dyn Fn(&Entry) -> Option<Result<bool, String>>;
 
 /// Returns the status of every provider, every table without an adapter, and every file that is not an adapter.
-pub(crate) fn list(registry: &Registry, readiness: GetReadiness<'_>, key: FindKey<'_>) -> Vec<ProviderStatus> {
+pub(crate) fn list(
+    registry: &Registry,
+    catalogue: &Catalogue,
+    readiness: GetReadiness<'_>,
+    key: FindKey<'_>,
+) -> Vec<ProviderStatus> {
     let mut invalid: BTreeMap<&str, &str> =
         registry.found.invalid.iter().map(|(file, why)| (file.as_str(), why.as_str())).collect();
     let mut list: Vec<_> = registry
@@ -134,7 +153,7 @@ pub(crate) fn list(registry: &Registry, readiness: GetReadiness<'_>, key: FindKe
                 EntrySource::Config => ProviderSource::Config,
                 EntrySource::File => ProviderSource::File(file),
             };
-            status(entry, source, &readiness(entry), newer, key)
+            status(entry, catalogue, source, &readiness(entry), newer, key)
         })
         .collect();
     let missing = registry.missing.iter();
@@ -149,6 +168,7 @@ pub(crate) fn list(registry: &Registry, readiness: GetReadiness<'_>, key: FindKe
 /// Returns the status of a provider. `newer`: why the newer version of its file cannot be used.
 fn status(
     entry: &Entry,
+    catalogue: &Catalogue,
     source: ProviderSource,
     readiness: &Readiness,
     newer: Option<&str>,
@@ -175,6 +195,7 @@ fn status(
         Some(Err(why)) => (false, Some(why)),
     };
     let manifest = &entry.adapter.manifest;
+    let listed = catalogue.of(entry);
     ProviderStatus {
         name: entry.name.to_string(),
         display_name: display_name(entry),
@@ -185,8 +206,12 @@ fn status(
         reason: [reason, note].into_iter().flatten().reduce(|reason, note| format!("{reason}; {note}")),
         origin: entry.base_url.clone(),
         prefixes: entry.prefixes.clone(),
-        models: entry.models.iter().map(|model| model.id.clone()).collect(),
-        variable: entry.variable.clone(),
+        models: offered(entry, catalogue).iter().map(|model| model.id.clone()).collect(),
+        listed_at: listed.and_then(|listed| listed.listed_at),
+        listing_problem: listed.and_then(|listed| listed.problem.clone()),
+        variable: entry.variables().first().cloned(),
+        variables: Some(entry.variables()).filter(|all| all.len() > 1).unwrap_or_default().to_vec(),
+        key_command: matches!(entry.key, Some(SecretLookup::Command(_))),
         credential,
         credential_problem,
         in_use: None,
@@ -206,7 +231,11 @@ fn unusable(name: &str, source: ProviderSource, why: &str) -> ProviderStatus {
         origin: None,
         prefixes: Vec::new(),
         models: Vec::new(),
+        listed_at: None,
+        listing_problem: None,
         variable: None,
+        variables: Vec::new(),
+        key_command: false,
         credential: false,
         credential_problem: None,
         in_use: None,
@@ -228,7 +257,10 @@ pub fn render(providers: &[ProviderStatus]) -> String {
         if provider.digest.is_some() {
             line("origin", provider.origin.clone().unwrap_or_else(|| "(none)".to_owned()));
             line("prefixes", or_none(&provider.prefixes));
-            line("models", or_none(&provider.models));
+            line("models", models(provider));
+            if let Some(problem) = &provider.listing_problem {
+                line("listing", format!("failed: {problem}"));
+            }
             line("key", key(provider));
         }
         lines.join("\n")
@@ -236,20 +268,52 @@ pub fn render(providers: &[ProviderStatus]) -> String {
     shown.collect::<Vec<_>>().join("\n\n")
 }
 
+/// The most models of one provider in the text.
+const SHOWN_MODELS: usize = 12;
+
+/// Returns the models for people, and when their API listed them.
+fn models(provider: &ProviderStatus) -> String {
+    let mut words = or_none(&provider.models[..provider.models.len().min(SHOWN_MODELS)]);
+    if let Some(more) = provider.models.len().checked_sub(SHOWN_MODELS).filter(|more| *more > 0) {
+        words += &format!(", … and {} more", text::with_commas(more as u64));
+    }
+    if let Some(at) = provider.listed_at.and_then(|at| jiff::Timestamp::from_second(at).ok()) {
+        words += &format!(" (listed {})", at.strftime("%Y-%m-%d %H:%M"));
+    }
+    words
+}
+
 fn or_none(words: &[String]) -> String {
     if words.is_empty() { "(none)".to_owned() } else { words.join(", ") }
 }
 
-fn key(provider: &ProviderStatus) -> String {
-    let looked_for = matches!(provider.state, ProviderState::Ready | ProviderState::NeedsKey);
-    match (&provider.variable, provider.credential, &provider.credential_problem) {
-        (None, ..) => "not needed".to_owned(),
-        (Some(variable), ..) if !looked_for => format!("{variable}, not looked for"),
-        (Some(_), _, Some(problem)) => problem.clone(),
-        (Some(variable), true, None) => format!("present ({variable}, or credentials.json)"),
-        (Some(variable), false, None) => {
-            format!("missing: set {variable}, or add \"{}\": {{\"api_key\": \"…\"}} to credentials.json", provider.name)
+impl ProviderStatus {
+    /// Returns the environment variables of its key for people, `A` or `A or B`; `None` without any.
+    pub fn key_variables(&self) -> Option<String> {
+        match self.variables.as_slice() {
+            [] => self.variable.clone(),
+            several => Some(several.join(" or ")),
         }
+    }
+
+    /// Returns how to set its key.
+    pub fn how_to_set_key(&self) -> String {
+        let (name, variables) = (&self.name, self.key_variables().unwrap_or_default());
+        format!("set {variables}, or add \"{name}\": {{\"api_key\": \"…\"}} to credentials.json")
+    }
+}
+
+fn key(provider: &ProviderStatus) -> String {
+    if provider.key_command {
+        return "by command".to_owned();
+    }
+    let looked_for = matches!(provider.state, ProviderState::Ready | ProviderState::NeedsKey);
+    match (provider.key_variables(), provider.credential, &provider.credential_problem) {
+        (None, ..) => "not needed".to_owned(),
+        (Some(variables), ..) if !looked_for => format!("{variables}, not looked for"),
+        (Some(_), _, Some(problem)) => problem.clone(),
+        (Some(variables), true, None) => format!("present ({variables}, or credentials.json)"),
+        (Some(_), false, None) => format!("missing: {}", provider.how_to_set_key()),
     }
 }
 

@@ -144,7 +144,7 @@ mod tests {
     use tokio::sync::broadcast;
 
     use super::*;
-    use crate::{ExchangeLimits, Settings, SettingsSource, Sources};
+    use crate::{CatalogueSettings, ExchangeLimits, Settings, SettingsSource, Sources};
 
     fn providers(home: &Path) -> Arc<Providers> {
         with_settings(home, Box::new(|| Ok(Settings::default())))
@@ -153,8 +153,13 @@ mod tests {
     fn with_settings(home: &Path, settings: SettingsSource) -> Arc<Providers> {
         let config = home.join("config");
         fs::create_dir_all(&config).unwrap();
-        let sources =
-            Sources { folder: config.join("providers"), bundled: &[], settings, limits: ExchangeLimits::default() };
+        let sources = Sources {
+            folder: config.join("providers"),
+            bundled: &[],
+            settings,
+            limits: ExchangeLimits::default(),
+            catalogue: CatalogueSettings::default(),
+        };
         let store = Store::open(&home.join("data")).unwrap();
         let sandbox = Arc::new(Sandbox::new(Limits::default()));
         Providers::new(store, sandbox, Arc::new(Secrets::open(&config)), sources).unwrap()

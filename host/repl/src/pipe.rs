@@ -8,7 +8,7 @@ use std::{
 };
 
 use patchbay_core::{
-    AgentId, AssistantPart, Code, DeltaKind, DeltaPosition, Event, EventKind, MessageKind, Outcome,
+    AgentId, AssistantPart, Attachment, Code, DeltaKind, DeltaPosition, Event, EventKind, MessageKind, Outcome,
     completion::ToolCall, text,
 };
 use patchbay_session::Received;
@@ -117,11 +117,18 @@ impl PipeOutput {
 
     fn agent_in_view(&mut self, event: Event) -> io::Result<()> {
         let (answer, result) = (event.kind.answer(), event.kind.tool_result());
+        if let Some(attached) = Attachment::summary(&event.kind.attachments()) {
+            self.line(&attached)?;
+        }
         match event.kind {
             EventKind::Delta { block, text, at } => self.delta(block, &text, at),
             EventKind::Progress { text, .. } => self.line(&text),
             EventKind::Notice { text } => self.line(&text),
             EventKind::Retrying(retrying) => self.line(&retrying.to_string()),
+            EventKind::GivenUp { turn, answer, retry, .. } => {
+                let is_printed = std::mem::take(&mut self.answered) && self.answer == Some((turn, answer));
+                self.line(&retry.broke_off(is_printed))
+            }
             EventKind::Message { kind: MessageKind::Assistant, .. } => {
                 self.end()?;
                 let calls = answer.iter().flat_map(|answer| &answer.parts).filter_map(AssistantPart::tool_call);

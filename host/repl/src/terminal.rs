@@ -3,6 +3,7 @@
 
 mod agents;
 mod answer;
+mod attaching;
 mod busy;
 mod call_timer;
 mod completion;
@@ -30,6 +31,7 @@ mod suspend;
 #[cfg(test)]
 mod tests;
 mod transcript;
+mod typed_paths;
 mod wrap;
 
 use std::{
@@ -46,7 +48,9 @@ use futures_util::{
     stream::{self, FuturesUnordered, SelectAll},
 };
 use patchbay_core::{AgentId, Code, DequeueReason, EventKind, LineId, Outcome, text};
-use patchbay_session::{AgentInView, ModelInUse, QueueView, Received, Session, Submitted, Subscription, Suggestion};
+use patchbay_session::{
+    AgentInView, LineInput, ModelInUse, QueueView, Received, Session, Submitted, Subscription, Suggestion,
+};
 use tokio::sync::{mpsc, watch};
 
 use crate::{Options, ReplError, Welcome, events_from_here};
@@ -100,8 +104,9 @@ pub(crate) async fn run(session: Arc<Session>, options: Options<'_>, greeting: W
                 Err(error) => return Err(ReplError::Store(error.to_string())),
             },
             Some((id, outcome)) = front.running.next() => front.ended(id, &outcome).await?,
-            text = if_any(&mut front.taking_back) => front.taken_back(text),
+            line = if_any(&mut front.taking_back) => front.taken_back(line),
             (typed, suggestions) = if_any(&mut front.completing) => front.completed(&typed, suggestions),
+            (typed, read) = if_any(&mut front.attaching) => front.attached(&typed, read),
             () = next_frame => {}
         }
         if let Some(away) = front.away.take() {
@@ -143,6 +148,13 @@ struct SubmittedLine {
     took: Option<Duration>,
 }
 
+/// A line that was taken back from the queue.
+struct TakenBackLine {
+    text: String,
+    /// The names of its files.
+    attached: Vec<String>,
+}
+
 /// The state of the front.
 struct Front {
     session: Arc<Session>,
@@ -161,6 +173,8 @@ struct Front {
     asked_to_leave: bool,
     running: FuturesUnordered<BoxFuture<'static, (LineId, Outcome)>>,
     completing: Option<BoxFuture<'static, (String, Vec<Suggestion>)>>,
+    /// Reads the files of the text that was entered.
+    attaching: Option<attaching::ReadingFiles>,
     /// Whether Tab was pressed before the suggestions were there.
     tab: bool,
     asked: mpsc::Receiver<ApproverMessage>,
@@ -178,7 +192,7 @@ struct Front {
     /// The texts of waiting lines, which are printed when their turns begin.
     texts: BTreeMap<LineId, String>,
     /// A line that is being taken back from the queue.
-    taking_back: Option<BoxFuture<'static, Option<String>>>,
+    taking_back: Option<BoxFuture<'static, Option<TakenBackLine>>>,
     /// The model that answers, for the status row.
     model: Option<ModelInUse>,
     area: LiveArea,
@@ -229,6 +243,7 @@ impl Front {
             asked_to_leave: false,
             running: FuturesUnordered::new(),
             completing: None,
+            attaching: None,
             tab: false,
             asked,
             questions: Questions::new(Instant::now()),
@@ -424,8 +439,10 @@ impl Front {
     }
 
     /// Runs the text of the composer, or puts it into the queue.
-    fn submit(&mut self, line: &str) {
-        let submitted: Submitted = self.session.submit(line);
+    fn submit(&mut self, input: impl Into<LineInput>) {
+        let input = input.into();
+        let line = &*input.text.clone();
+        let submitted: Submitted = self.session.submit_input(input);
         let (id, agent) = (submitted.id(), submitted.agent());
         let is_bare_help = line.trim() == "/help";
         let moves_view = agents::moves_view(line);
@@ -441,15 +458,18 @@ impl Front {
     /// Takes the last waiting line back into the composer.
     fn take_back(&mut self) {
         let Some(last) = self.queue.lines.last().filter(|_| self.taking_back.is_none()) else { return };
-        let (session, id) = (Arc::clone(&self.session), last.id);
-        self.taking_back = Some(Box::pin(async move { session.take_back(id).await }));
+        let (session, id, attached) = (Arc::clone(&self.session), last.id, last.attached.clone());
+        self.taking_back =
+            Some(Box::pin(async move { Some(TakenBackLine { text: session.take_back(id).await?, attached }) }));
     }
 
-    fn taken_back(&mut self, text: Option<String>) {
+    /// Shows a line that was taken back. The words that name its files attach them again.
+    fn taken_back(&mut self, line: Option<TakenBackLine>) {
         self.taking_back = None;
         self.queue = self.session.queue();
         self.changed = true;
-        if let Some(text) = text.filter(|_| self.composer.is_empty()) {
+        if let Some(TakenBackLine { text, attached }) = line.filter(|_| self.composer.is_empty()) {
+            attached.iter().for_each(|path| self.composer.choose(&typed_paths::word_of(path)));
             self.composer.set(&text);
             self.edited();
         }

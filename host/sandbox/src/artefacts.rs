@@ -312,16 +312,14 @@ pub(crate) fn fingerprint(engine: &Engine) -> String {
 #[cfg(unix)]
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
     use super::*;
 
     /// A compiler that is a shell script; `$1` is its address space and `$2` its time.
     fn script(folder: &Path, script: &str) -> Artefacts {
-        let program = folder.join("compiler");
-        fs::write(&program, format!("#!/bin/sh\n/bin/cat >/dev/null\n{script}\n")).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-        Artefacts::not_kept(Compiler { program, arguments: Vec::new() })
+        let file = folder.join("compiler");
+        fs::write(&file, format!("/bin/cat >/dev/null\n{script}\n")).unwrap();
+        // Not executed itself: a child of another test may still have it open for writing.
+        Artefacts::not_kept(Compiler { program: "/bin/sh".into(), arguments: vec![file.display().to_string()] })
     }
 
     fn words(compiled: Result<Vec<u8>, Failure>) -> String {

@@ -18,3 +18,21 @@ pub mod adapter {
         with: { "patchbay:host": super::patchbay::host },
     });
 }
+
+/// The interfaces that an adapter may export besides its world. A component that lacks one is no instance of the world here;
+/// use the indices of each interface.
+pub mod optional {
+    wasmtime::component::bindgen!({
+        path: ["../../wit/host", "../../wit/provider"],
+        inline: "
+            package patchbay:optional;
+            world optional {
+                export patchbay:provider/catalogue@0.1.1;
+                export patchbay:provider/models@0.1.1;
+                export patchbay:provider/thinking@0.1.1;
+            }
+        ",
+        exports: { default: async },
+        with: { "patchbay:provider/types": super::adapter::patchbay::provider::types },
+    });
+}

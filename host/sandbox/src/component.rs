@@ -102,8 +102,26 @@ pub(crate) fn link<W: PluginWorld>(
     let needs = needs(component)?;
     needs.check(limits)?;
     let slots = needs.memories.div_ceil(Limits::MEMORIES_PER_SLOT).max(needs.tables.div_ceil(Limits::TABLES_PER_SLOT));
-    let pre = W::linker(parts).instantiate_pre(component).and_then(W::new).map_err(invalid)?;
+    let ty = component.component_type();
+    let newer = || ty.imports(&parts.engine).map(|(name, _)| name).find(|name| is_newer(name));
+    let pre = W::linker(parts).instantiate_pre(component).and_then(W::new).map_err(|error| match newer() {
+        Some(import) => Failure::InvalidComponent(format!(
+            "it needs '{}', of a newer contract than this host has ({CONTRACT}); update Patchbay",
+            text::excerpt(import, 200)
+        )),
+        None => invalid(error),
+    })?;
     Ok(LinkedComponent { digest, pre, slots: slots.max(1) })
+}
+
+/// The version of the contract.
+const CONTRACT: &str = "0.1.1";
+
+/// Returns whether an import is of a later version `0.1.N` of the contract.
+fn is_newer(import: &str) -> bool {
+    let number = |version: &str| version.strip_prefix("0.1.").and_then(|number| number.parse::<u32>().ok());
+    let version = import.strip_prefix("patchbay:").and_then(|rest| rest.split_once('@'));
+    version.is_some_and(|(_, version)| number(version) > number(CONTRACT))
 }
 
 /// Returns the needs of all instances of the component's modules; a module can be instantiated several times.

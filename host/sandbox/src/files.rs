@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use patchbay_workspace::{FileEntry, FileError, Workspace, WorkspaceAccess};
+use patchbay_workspace::{FileEntry, FileError, FilePlace, Workspace, WorkspaceAccess};
 
 use crate::BoxFuture;
 
@@ -29,6 +29,9 @@ pub enum FilesError {
     /// The request is invalid, or the file cannot be used this way. The guest sees the reason.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The user's editor refused or failed. The guest sees its reason.
+    #[error("{0}")]
+    Editor(String),
     /// The host failed; the cause is in its log.
     #[error("{0}")]
     Failed(&'static str),
@@ -44,6 +47,16 @@ impl LocalFiles {
     /// Returns the files of the folder of `access`, within its rules.
     pub fn new(access: WorkspaceAccess) -> Self {
         Self { access: Arc::new(access), opened: OnceLock::new() }
+    }
+
+    /// Checks a read; see [`Workspace::place_to_read`].
+    pub fn place_to_read(&self, path: String) -> BoxFuture<'_, Result<FilePlace, FilesError>> {
+        self.step(move |files| files.place_to_read(&path))
+    }
+
+    /// Checks a write; see [`Workspace::place_to_write`].
+    pub fn place_to_write(&self, path: String, size: usize) -> BoxFuture<'_, Result<Option<FilePlace>, FilesError>> {
+        self.step(move |files| files.place_to_write(&path, size))
     }
 
     /// Runs `step` on a thread for blocking work. If the call runs out of time, this step still completes, and its result

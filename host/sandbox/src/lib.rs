@@ -71,7 +71,7 @@ pub use files::{FilesError, LocalFiles, WorkspaceFiles};
 pub use limits::Limits;
 pub use output::Content;
 pub use patchbay_core::kv::{KvEntry, KvError, Scope};
-pub use patchbay_workspace::{FileEntry, WorkspaceAccess};
+pub use patchbay_workspace::{FileEntry, FilePlace, WorkspaceAccess};
 pub use state::{PermitSource, Services};
 
 /// The future of a host function in the traits of this crate.

@@ -7,7 +7,7 @@ use patchbay_agent::{Agent, AgentPlace, Chosen, CompactionSettings, Model, Reque
 use patchbay_core::{AgentId, PrincipalId};
 use patchbay_events::EventLog;
 use patchbay_store::Hold;
-use patchbay_tools::{ApprovalSlot, Tools};
+use patchbay_tools::{ApprovalSlot, EditorSlot, Tools};
 
 /// The living agents of a session by id, their order, and the agent in view.
 pub(crate) struct Agents {
@@ -78,6 +78,7 @@ pub(crate) struct AgentFactory {
     pub(crate) workspace: String,
     pub(crate) principal: PrincipalId,
     pub(crate) approvals: ApprovalSlot,
+    pub(crate) editor: EditorSlot,
     pub(crate) requests: Arc<Requests>,
     pub(crate) log: Arc<EventLog>,
     pub(crate) model: Arc<dyn Model>,
@@ -108,6 +109,7 @@ impl AgentFactory {
             workspace: self.workspace.clone(),
             principal: self.principal.clone(),
             approvals: self.approvals.clone(),
+            editor: self.editor.clone(),
         };
         let (log, model, tools) = (Arc::clone(&self.log), Arc::clone(&self.model), Arc::clone(&self.tools));
         Agent::new(place, log, model, tools, self.compaction.clone(), chosen, tokens)

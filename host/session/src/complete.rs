@@ -30,7 +30,8 @@ impl Session {
     /// whose end is being typed. Suggestions that are not ready are last.
     pub async fn complete_at(&self, text: &str, cursor: usize) -> Vec<Suggestion> {
         if let Some(token) = PathToken::at(text, cursor) {
-            return self.complete_path(&token).await;
+            let sign = if text.starts_with('/') { "" } else { "@" };
+            return self.complete_path(&token, sign).await;
         }
         if cursor == text.len() && !text.contains('\n') {
             let mut suggestions = self.complete(text).await;
@@ -41,11 +42,16 @@ impl Session {
         Vec::new()
     }
 
-    /// Returns the paths that fit, without `@`. White space in a path is put in quotation marks.
-    async fn complete_path(&self, token: &PathToken<'_>) -> Vec<Suggestion> {
+    /// Returns the paths that fit, behind `sign`: in a message `@`, which attaches the file; nothing in a command. A path with
+    /// white space is put in quotation marks.
+    async fn complete_path(&self, token: &PathToken<'_>, sign: &str) -> Vec<Suggestion> {
         let paths = self.files.find(token.typed).await;
         let suggestion = |path: String| Suggestion {
-            text: if path.contains(char::is_whitespace) { format!("\"{path}\"") } else { path },
+            text: if path.contains(char::is_whitespace) {
+                format!("{sign}\"{path}\"")
+            } else {
+                format!("{sign}{path}")
+            },
             start: token.start,
             end: token.end,
             takes_argument: true,
@@ -88,6 +94,7 @@ impl Session {
             },
             Completion::Models => self.suggested_models().await,
             Completion::Agents => self.suggested_agents(name).await,
+            Completion::Words(words) => words.iter().map(|word| named(((*word).to_owned(), String::new()))).collect(),
         };
         suggestions = filter::by_name(suggestions, argument, |suggestion| &suggestion.text);
         for suggestion in &mut suggestions {

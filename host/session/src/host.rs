@@ -10,7 +10,9 @@ use patchbay_agent::CompactionSettings;
 use patchbay_core::{AgentId, Name, PrincipalId, SessionId};
 use patchbay_egress::{CredentialConfig, Credentials, Egress, EgressLimits, Secrets};
 use patchbay_policy::quoted_folder;
-use patchbay_provider::{BundledAdapter, ExchangeLimits, Providers, Settings, SettingsSource, Sources};
+use patchbay_provider::{
+    BundledAdapter, CatalogueSettings, ExchangeLimits, Providers, Settings, SettingsSource, Sources,
+};
 use patchbay_sandbox::{Artefacts, Compiler, Limits, Sandbox};
 use patchbay_skill::{BundledSkill, Snapshot, SnapshotError};
 use patchbay_store::{AgentRow, Collected, DatabaseHealth, JournalSettings, KvStore, SessionRow, Store, StoreError};
@@ -55,6 +57,8 @@ pub struct Config {
     pub credentials: BTreeMap<Name, CredentialConfig>,
     /// Limits of one completion.
     pub exchange: ExchangeLimits,
+    /// When providers are asked for their models.
+    pub catalogue: CatalogueSettings,
     /// The adapters that are embedded in the binary.
     pub bundled_adapters: &'static [BundledAdapter],
     /// Returns the provider settings of `config.toml`, reading the file again at each call.
@@ -97,6 +101,7 @@ impl Config {
             egress: EgressLimits::default(),
             credentials: BTreeMap::new(),
             exchange: ExchangeLimits::default(),
+            catalogue: CatalogueSettings::default(),
             bundled_adapters: &[],
             providers: Box::new(|| Ok(Settings::default())),
             compaction: CompactionSettings::default(),
@@ -151,6 +156,7 @@ impl Host {
             bundled: config.bundled_adapters,
             settings: config.providers,
             limits: config.exchange,
+            catalogue: config.catalogue,
         };
         let providers =
             Providers::new(store.clone(), Arc::new(adapters), secrets, sources).map_err(SessionError::Egress)?;

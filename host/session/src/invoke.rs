@@ -58,6 +58,7 @@ async fn dispatch(line: &LineContext, skill: &Skill, input: &str, command: &str)
         progress: line.agent.progress(&tool),
         inference: Some(line.inference()),
         approvals: session.approvals.get(),
+        editor: session.editor.get(),
         // The line as typed, except for white space around the input.
         line: Some(format!("{command} {input}", input = typed).trim_end().to_owned()),
         effect: line.effect.clone(),

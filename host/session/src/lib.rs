@@ -2,8 +2,10 @@
 //!
 //! - [`Host`]: the state that all sessions of a process share, opened from one home.
 //! - [`Session`]: created or resumed by the host. [`Session::submit`] takes a line and returns a [`Submitted`],
+//!   [`Session::submit_input`] also takes attached files ([`LineInput`]),
 //!   [`Session::subscribe`] returns events, [`Session::queue`] the lines that wait for a turn, [`Session::close`] ends the
 //!   session.
+//! - [`McpSessions`]: opens sessions for the clients of `patchbay mcp`.
 //! - [`Observer`]: receives the progress of compilation while a user waits.
 //! - [`specs`]: the built-in commands. Routing, `/commands`, completion and the documents use this table.
 //! - [`RESERVED`], [`INTERNAL_TOOLS`], [`HostPlatform`]: inputs of the checks on skills.
@@ -34,6 +36,7 @@
 
 mod activity;
 mod agents;
+mod attach;
 mod building;
 mod builtin;
 mod capture;
@@ -48,6 +51,7 @@ mod json;
 mod lines;
 mod lock;
 mod mail;
+mod mcp_sessions;
 mod notices;
 mod persona;
 mod platform;
@@ -70,8 +74,11 @@ pub use patchbay_agent::{AnswerSoFar, CompactionSettings, INTERNAL_TOOLS};
 pub use patchbay_command::RESERVED;
 pub use patchbay_events::{Received, Subscription};
 pub use patchbay_policy::{Capability, Identity, Root};
-pub use patchbay_tools::{Approval, Approver, OfferedGrant, Question};
+pub use patchbay_provider::DefaultChoice;
+pub use patchbay_sandbox::BoxFuture;
+pub use patchbay_tools::{Approval, Approver, Editor, OfferedGrant, Question};
 
+pub use attach::{LineInput, NewAttachment};
 pub use building::{Observer, Unobserved};
 pub use builtin::specs;
 pub use commands::CommandInfo;
@@ -80,6 +87,7 @@ pub use error::SessionError;
 pub use expiry::ExpiredSessions;
 pub use host::{Config, Host, Paths};
 pub use lines::Submitted;
+pub use mcp_sessions::McpSessions;
 pub use notices::ModelInUse;
 pub use platform::HostPlatform;
 pub use queue::{QueueView, QueuedLine};

@@ -17,7 +17,7 @@ use std::{
 use parking_lot::Mutex;
 use patchbay_agent::{Agent, AgentInference};
 use patchbay_command::{Line, Resolved, resolve};
-use patchbay_core::{AgentId, CallId, Code, DequeueReason, EventKind, LineId, MessageKind, Outcome};
+use patchbay_core::{AgentId, Attachment, CallId, Code, DequeueReason, EventKind, LineId, MessageKind, Outcome};
 use patchbay_sandbox::Inference;
 use patchbay_store::{MessageRow, NewMessage, QueueRow, SessionChange, StoreError};
 use patchbay_tools::EffectFlag;
@@ -27,7 +27,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument as _;
 
 use crate::{
-    Session,
+    LineInput, Session,
+    attach::{AcceptedLine, NewAttachment},
     builtin::{self, CommandChange, Effect},
     capture::{CaptureEffect, CaptureTicket},
     invoke,
@@ -131,6 +132,10 @@ pub(crate) struct LineContext {
     pub(crate) effect: EffectFlag,
     /// The right to run a turn; `None` for a command that begins none.
     pub(crate) turn: Option<LineTurn>,
+    /// Attached files that are not stored yet.
+    pub(crate) new_attachments: Vec<NewAttachment>,
+    /// Attached files that are stored.
+    pub(crate) attachments: Vec<Attachment>,
     /// Whether the line is stored among the waiting lines.
     pub(crate) queued: AtomicBool,
     /// The agent, if it must still be alive when the line is committed; not if it was dead when the line was submitted.
@@ -174,18 +179,24 @@ impl Session {
     /// # Panics
     /// Outside of a Tokio runtime.
     pub fn submit(self: &Arc<Self>, line: &str) -> Submitted {
-        self.submit_to(line, false)
+        self.submit_input(line.into())
     }
 
     /// Like [`Session::submit`], for fronts that run one line after another, such as scripts: the line runs before waiting
     /// lines, and a held queue stays held.
     pub fn submit_ahead(self: &Arc<Self>, line: &str) -> Submitted {
-        self.submit_to(line, true)
+        self.submit_input(LineInput { ahead: true, ..line.into() })
     }
 
-    fn submit_to(self: &Arc<Self>, line: &str, ahead: bool) -> Submitted {
+    /// Like [`Session::submit`], for a line with attached files.
+    ///
+    /// # Panics
+    /// Outside of a Tokio runtime.
+    pub fn submit_input(self: &Arc<Self>, input: LineInput) -> Submitted {
         let (id, agent, state) = (accepted_now(), self.agent_in_view(), self.state());
-        let usable = line.len() <= LINE_BYTES && !agent.is_dead();
+        let (line, ahead) = (&*input.text, input.ahead);
+        let refused = input.check().err();
+        let usable = line.len() <= LINE_BYTES && !agent.is_dead() && refused.is_none();
         let capture = if usable { self.captures.ticket(agent.id(), capture_effect(line)) } else { None };
         let captured = capture.as_ref().is_some_and(|ticket| ticket.captured);
         let arrival = if captured || !usable { None } else { turns::arrival(line, &state.snapshot, ahead) };
@@ -193,13 +204,14 @@ impl Session {
             self.message_came(&agent, ahead);
         }
         // A line that begins a turn enters its agent's queue before this returns.
-        let entry = match arrival.map(|arrival| self.queue.enter(&agent, id, line, arrival)) {
-            None | Some(Entered::Busy) => LineEntry::Direct,
+        let entry = match arrival.map(|arrival| self.queue.enter(&agent, id, &input, arrival)) {
+            None | Some(Entered::Busy) => refused.map_or(LineEntry::Direct, LineEntry::Refused),
             Some(Entered::Begins(turn)) => LineEntry::Turn(turn),
             Some(Entered::Waits(waiting)) => LineEntry::Waits(waiting),
             Some(Entered::Full(outcome)) => LineEntry::Refused(outcome),
         };
-        Submitted { id, agent: agent.id(), outcome: self.start(id, line.to_owned(), agent, state, entry, capture) }
+        let line = AcceptedLine { text: input.text, new: input.attachments, stored: Vec::new() };
+        Submitted { id, agent: agent.id(), outcome: self.start(id, line, agent, state, entry, capture) }
     }
 
     /// Notes a message of a person: counts since the last one begin at zero, and stopped agents may go on.
@@ -220,7 +232,8 @@ impl Session {
             let Some(agent) = self.agent(row.agent) else { continue };
             let entry = LineEntry::Restored(self.queue.restore(&agent, &row));
             // The outcome is published as an event.
-            drop(self.start(row.line, row.text, agent, self.state(), entry, None));
+            let line = AcceptedLine { text: row.text, new: Vec::new(), stored: row.attachments };
+            drop(self.start(row.line, line, agent, self.state(), entry, None));
         }
     }
 
@@ -228,12 +241,13 @@ impl Session {
     fn start(
         self: &Arc<Self>,
         id: LineId,
-        line: String,
+        line: AcceptedLine,
         agent: Arc<Agent>,
         state: SessionState,
         entry: LineEntry,
         capture: Option<CaptureTicket>,
     ) -> oneshot::Receiver<Outcome> {
+        let AcceptedLine { text: line, new: new_attachments, stored: attachments } = line;
         let (sender, outcome) = oneshot::channel();
         let busy = (!matches!(entry, LineEntry::Waits(_) | LineEntry::Restored(_))).then(|| self.activity.begin());
         let stop = self.lines.begin(id, agent.id());
@@ -246,6 +260,8 @@ impl Session {
             stop,
             effect: EffectFlag::default(),
             turn: None,
+            new_attachments,
+            attachments,
             queued: AtomicBool::new(matches!(entry, LineEntry::Restored(_))),
             requires_alive,
             capture,
@@ -278,12 +294,18 @@ impl Session {
     }
 }
 
+/// Also after a panic, later lines must not wait for this one.
+impl Drop for LineContext {
+    fn drop(&mut self) {
+        self.end_capture_ticket();
+    }
+}
+
 impl LineContext {
     async fn run(mut self, line: &str, entry: LineEntry) -> Outcome {
         let outcome = self.run_entered(line, entry).await;
         // The turn of a line that failed before its first commit is over.
         self.turn = None;
-        self.end_capture_ticket();
         self.end_waiting(outcome).await
     }
 
@@ -318,6 +340,9 @@ impl LineContext {
         if self.is_captured(line).await {
             if let LineEntry::Turn(turn) = entry {
                 turn.unused();
+            }
+            if !self.new_attachments.is_empty() {
+                return Outcome::error(Code::AttachmentsCaptured, "attachments cannot be captured.");
             }
             return self.capture(line).await;
         }

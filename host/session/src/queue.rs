@@ -8,6 +8,8 @@
 //! When no line waits, the agent is reported as idle, so that `wake` looks for its mail. A stopped agent is not: it begins no
 //! turn by itself until the user's next message.
 
+mod line_turn;
+
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
@@ -21,9 +23,13 @@ use patchbay_store::QueueRow;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    Session,
+    LineInput, Session,
     activity::{Activity, ActivityGuard},
 };
+
+pub(crate) use line_turn::{LineTurn, WaitingTurn};
+
+use line_turn::TurnEnd;
 
 /// Limit of the waiting lines of a session.
 const LINES: usize = 100;
@@ -46,6 +52,8 @@ pub struct QueuedLine {
     pub id: LineId,
     /// The line as it was typed.
     pub text: String,
+    /// The names of the files that are attached to it.
+    pub attached: Vec<String>,
 }
 
 /// How a line enters the queue.
@@ -136,6 +144,8 @@ struct WaitingLine {
     ahead: bool,
     position: i64,
     text: Arc<str>,
+    /// The names of its files.
+    attached: Vec<String>,
     wake: oneshot::Sender<Wake>,
 }
 
@@ -259,7 +269,13 @@ impl LineQueue {
     }
 
     /// Puts a line into the queue of `agent`, or starts its turn.
-    pub(crate) fn enter(self: &Arc<Self>, agent: &Arc<Agent>, id: LineId, text: &str, arrival: Arrival) -> Entered {
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        agent: &Arc<Agent>,
+        id: LineId,
+        input: &LineInput,
+        arrival: Arrival,
+    ) -> Entered {
         let mut queues = self.lock();
         let queue = queues.entry(agent.id()).or_default();
         let begins = !queue.active && (arrival.first || queue.waiting.is_empty());
@@ -277,12 +293,14 @@ impl LineQueue {
         if !arrival.waits {
             return Entered::Busy;
         }
+        let text = &*input.text;
         if let Err(full) = check_room(&queues, text) {
             return Entered::Full(full);
         }
         let position = position(&queues, arrival.first);
         let (wake, woken) = oneshot::channel();
-        let line = WaitingLine { id, ahead: arrival.first, position, text: text.into(), wake };
+        let attached = input.names();
+        let line = WaitingLine { id, ahead: arrival.first, position, text: text.into(), attached, wake };
         let queue = queues.entry(agent.id()).or_default();
         if arrival.first {
             queue.waiting.push_front(line);
@@ -298,13 +316,14 @@ impl LineQueue {
 
     /// Puts a stored line into the queue of `agent`, which is held from then on.
     pub(crate) fn restore(self: &Arc<Self>, agent: &Arc<Agent>, row: &QueueRow) -> WaitingTurn {
-        let QueueRow { line: id, position, text, .. } = row;
+        let QueueRow { line: id, position, text, attachments, .. } = row;
         let (wake, woken) = oneshot::channel();
         let mut queues = self.lock();
         let queue = queues.entry(agent.id()).or_default();
         queue.held = true;
         let text = text.as_str().into();
-        queue.waiting.push_back(WaitingLine { id: *id, ahead: false, position: *position, text, wake });
+        let attached = attachments.iter().map(|file| file.name.clone()).collect();
+        queue.waiting.push_back(WaitingLine { id: *id, ahead: false, position: *position, text, attached, wake });
         WaitingTurn { queue: Arc::clone(self), agent: agent.id(), id: *id, position: *position, woken }
     }
 
@@ -340,7 +359,11 @@ impl LineQueue {
     fn view(&self, agent: AgentId) -> QueueView {
         let queues = self.lock();
         let Some(queue) = queues.get(&agent) else { return QueueView::default() };
-        let lines = queue.waiting.iter().map(|line| QueuedLine { id: line.id, text: line.text.to_string() });
+        let lines = queue.waiting.iter().map(|line| QueuedLine {
+            id: line.id,
+            text: line.text.to_string(),
+            attached: line.attached.clone(),
+        });
         QueueView { held: queue.held && !queue.waiting.is_empty(), lines: lines.collect() }
     }
 
@@ -471,108 +494,6 @@ fn position(queues: &BTreeMap<AgentId, AgentQueue>, first: bool) -> i64 {
         positions.min().map_or(0, |least| least.saturating_sub(1))
     } else {
         positions.max().map_or(0, |greatest| greatest.saturating_add(1))
-    }
-}
-
-/// The right of one line to run a turn of its agent. When it is dropped, the next line runs. Unless
-/// [`LineTurn::succeeded`] or [`LineTurn::unused`] was called, the queue is held instead.
-pub(crate) struct LineTurn {
-    queue: Arc<LineQueue>,
-    agent: Arc<Agent>,
-    /// `None` until [`LineTurn::ready`].
-    permit: Option<TurnPermit>,
-    /// Whether the line released a held queue.
-    released: bool,
-    end: TurnEnd,
-    /// False if the turn was never given to its line.
-    armed: bool,
-    _busy: ActivityGuard,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum TurnEnd {
-    /// The turn failed, or its task panicked.
-    Failed,
-    /// A person stopped the turn.
-    Stopped,
-    Succeeded,
-    /// The line ran no turn.
-    Unused,
-}
-
-impl LineTurn {
-    /// Waits until no other turn of the agent runs.
-    pub(crate) async fn ready(&mut self) {
-        if self.permit.is_none() {
-            self.permit = Some(self.agent.begin_turn().await);
-        }
-    }
-
-    /// Ends the turn; the next line runs.
-    pub(crate) fn succeeded(mut self) {
-        self.end = TurnEnd::Succeeded;
-    }
-
-    /// Ends the turn, which a person stopped. The agent begins no turn by itself until the next message.
-    pub(crate) fn stopped(mut self) {
-        self.end = TurnEnd::Stopped;
-    }
-
-    /// Gives the right back without a turn. The queue is held again if this line released it.
-    pub(crate) fn unused(mut self) {
-        self.end = TurnEnd::Unused;
-    }
-
-    fn disarm(&mut self) {
-        self.armed = false;
-    }
-}
-
-impl Drop for LineTurn {
-    fn drop(&mut self) {
-        if self.armed {
-            let (hold, stopped) = match self.end {
-                TurnEnd::Failed => (true, false),
-                TurnEnd::Stopped => (true, true),
-                TurnEnd::Succeeded => (false, false),
-                TurnEnd::Unused => (self.released, false),
-            };
-            self.queue.turn_ended(&self.agent, self.permit.take(), hold, stopped);
-        }
-    }
-}
-
-/// A line's place in the queue. The line leaves the queue when this is dropped.
-pub(crate) struct WaitingTurn {
-    queue: Arc<LineQueue>,
-    agent: AgentId,
-    id: LineId,
-    position: i64,
-    woken: oneshot::Receiver<Wake>,
-}
-
-impl WaitingTurn {
-    /// Returns the line's position for the store.
-    pub(crate) fn position(&self) -> i64 {
-        self.position
-    }
-
-    /// Returns why the line no longer waits; `None` while it waits.
-    pub(crate) fn try_wake(&mut self) -> Option<Wake> {
-        self.woken.try_recv().ok()
-    }
-
-    /// Waits until the line's turn begins or the line is taken back; `None` if the queue is gone. The future is cancel-safe.
-    pub(crate) async fn wake(&mut self) -> Option<Wake> {
-        (&mut self.woken).await.ok()
-    }
-}
-
-impl Drop for WaitingTurn {
-    fn drop(&mut self) {
-        if let Some(queue) = self.queue.lock().get_mut(&self.agent) {
-            queue.remove(self.id);
-        }
     }
 }
 

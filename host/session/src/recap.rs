@@ -1,12 +1,14 @@
 //! Formats the last exchange of a resumed session in a few lines, and the first words of a session. `notices` and `host` use
 //! it.
 
-use patchbay_core::{MessageKind, text};
+use patchbay_core::{Attachment, MessageKind, text};
 use patchbay_store::MessageRow;
 use serde_json::Value;
 
 /// Limit of shown lines of the message.
 const SAID: usize = 3;
+/// Limit of shown files of the message.
+const FILES: usize = 3;
 /// Limit of shown lines of the answer. Its end is shown, where the conversation continues.
 const ANSWERED: usize = 12;
 /// What follows a message without an answer, and an answer that is not whole.
@@ -73,6 +75,12 @@ fn said_lines(said: &MessageRow) -> Vec<String> {
             let mut shown: Vec<String> = lines.into_iter().take(SAID).collect();
             if more > 0 {
                 shown.push(left_out(more));
+            }
+            let files = Attachment::from_data(said.data.as_ref());
+            let shown_files = files.iter().take(FILES).map(|file| text::excerpt(&file.placeholder(), WIDTH));
+            shown.extend(shown_files);
+            if let Some(more) = files.len().checked_sub(FILES).filter(|more| *more > 0) {
+                shown.push(format!("\u{2026} {more} more {}", if more == 1 { "file" } else { "files" }));
             }
             shown
         }
@@ -162,6 +170,24 @@ mod tests {
         let sly = "\u{1b}[2J\u{202e}x".to_owned() + &"y".repeat(2 * WIDTH);
         let shown = lines(&row(MessageKind::User, &sly, None), None);
         assert!(shown[0].starts_with("> [2Jxy") && shown[0].chars().count() == WIDTH + 3, "{}", shown[0]);
+    }
+
+    #[test]
+    fn attached_files_are_named() {
+        let file = |name: &str| Attachment {
+            name: name.to_owned(),
+            media_type: "image/png".to_owned(),
+            digest: patchbay_core::Digest::of(b""),
+            size: 1,
+        };
+        let said = |names: &[&str], text: &str| {
+            let data = Attachment::to_data(&names.iter().map(|name| file(name)).collect::<Vec<_>>());
+            row(MessageKind::User, text, data)
+        };
+        let shown = lines(&said(&["a.png"], "What is this?"), None);
+        assert_eq!(shown, ["> What is this?", "[image: a.png]", "(no answer)"]);
+        let shown = lines(&said(&["1", "2", "3", "4"], "Look"), None);
+        assert_eq!(shown[1..5], ["[image: 1]", "[image: 2]", "[image: 3]", "\u{2026} 1 more file"]);
     }
 
     #[test]

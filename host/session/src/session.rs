@@ -10,7 +10,7 @@ use patchbay_events::{Broadcast, EventLog, Subscription, TokenBudget};
 use patchbay_provider::Choice;
 use patchbay_skill::Snapshot;
 use patchbay_store::{AgentRow, Hold, SessionRow};
-use patchbay_tools::{ApprovalSlot, Approver};
+use patchbay_tools::{ApprovalSlot, Approver, Editor, EditorSlot};
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -35,6 +35,7 @@ pub struct Session {
     /// The person that it belongs to.
     pub(crate) owner: PrincipalId,
     pub(crate) approvals: ApprovalSlot,
+    pub(crate) editor: EditorSlot,
     pub(crate) home_notice: Option<String>,
     state: Mutex<SessionState>,
     agents: Mutex<Agents>,
@@ -94,12 +95,13 @@ impl Session {
         let budget = TokenBudget::new(tokens, limits.session_tokens);
         let requests = Requests::new(limits.concurrent_requests, limits.tree_requests);
         let log = EventLog::new(hold.clone(), host.store.clone(), last_seq, budget, Broadcast::default());
-        let approvals = ApprovalSlot::default();
+        let (approvals, editor) = (ApprovalSlot::default(), EditorSlot::default());
         let factory = AgentFactory {
             hold,
             workspace: row.workspace.clone(),
             principal: row.owner.clone(),
             approvals: approvals.clone(),
+            editor: editor.clone(),
             requests: Arc::clone(&requests),
             log: Arc::clone(&log),
             model: Arc::clone(&host.providers) as Arc<dyn patchbay_agent::Model>,
@@ -128,6 +130,7 @@ impl Session {
             workspace: row.workspace,
             owner: row.owner,
             approvals,
+            editor,
             home_notice,
             state: Mutex::new(SessionState { persona: Arc::new(persona), snapshot: Arc::new(snapshot) }),
             agents: Mutex::new(agents),
@@ -184,6 +187,11 @@ impl Session {
         self.agents.lock().living().len() > 1
     }
 
+    /// Returns the first words of the session, at most `max` characters, as a title; `None` before the first message.
+    pub async fn title(&self, max: usize) -> Option<String> {
+        self.host.first_words(self.id(), max).await.ok().flatten()
+    }
+
     /// Returns the agent that the user sees and talks to.
     pub fn view(&self) -> AgentId {
         self.agents.lock().in_view().id()
@@ -193,6 +201,12 @@ impl Session {
     /// denied with the command that grants the capability.
     pub fn set_approver(&self, approver: Arc<dyn Approver>) {
         self.approvals.set(approver);
+    }
+
+    /// Sets the editor through which skills that change files read and write, from the next call on. Without one, they use
+    /// the disk.
+    pub fn set_editor(&self, editor: Arc<dyn Editor>) {
+        self.editor.set(editor);
     }
 
     /// Closes the session: rejects new lines, stops running ones, waits until their results are committed, and releases the

@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use patchbay_agent::{Agent, Turn, TurnEnding, system_context};
 use patchbay_command::{Line, Resolved, resolve};
-use patchbay_core::{AgentId, Code, DequeueReason, EventKind, MessageKind, Outcome, TurnCause, TurnState};
+use patchbay_core::{AgentId, Attachment, Code, DequeueReason, EventKind, MessageKind, Outcome, TurnCause, TurnState};
 use patchbay_skill::Snapshot;
 use patchbay_store::{MessageRow, NewMessage, NewTurn, QueueRow, SessionChange, StoreError};
 use tokio_util::sync::CancellationToken;
@@ -89,17 +89,19 @@ impl LineContext {
     }
 
     /// Stores the line among the waiting lines and waits for its turn.
-    async fn wait(&self, line: &str, mut waiting: WaitingTurn) -> Result<LineTurn, Outcome> {
+    async fn wait(&mut self, line: &str, mut waiting: WaitingTurn) -> Result<LineTurn, Outcome> {
         let early = waiting.try_wake();
         if early.is_none() && !self.queued.load(Ordering::Relaxed) {
+            let retained = self.store_attachments().await?;
             let row = QueueRow {
                 line: self.line,
                 agent: self.agent.id(),
                 position: waiting.position(),
                 text: line.to_owned(),
+                attachments: self.attachments.clone(),
             };
             let log = self.session.log();
-            log.store().queue_line(log.hold(), row).await.map_err(not_kept)?;
+            log.store().queue_line(log.hold(), row, retained).await.map_err(not_kept)?;
             self.queued.store(true, Ordering::Relaxed);
             log.publish(self.agent.id(), EventKind::LineQueued { line: self.line, text: line.to_owned() });
         }
@@ -193,14 +195,26 @@ impl LineContext {
             () = self.stop.cancelled() => return Err(stopped()),
             () = right.ready() => {}
         }
+        let attachments = match self.store_attachments().await {
+            Ok(retained) => retained,
+            Err(outcome) => {
+                right.unused();
+                return Err(outcome);
+            }
+        };
         let agent = self.agent.id();
         let turn = |began| NewTurn { agent, cause: TurnCause::Person, state: TurnState::Running, began };
-        let (messages, again, answers) = match start {
+        let (mut messages, again, answers) = match start {
             TurnStart::Rows(said) => (said, None, 0),
             TurnStart::Again(message) => (Vec::new(), Some(message.first), message.answers),
         };
+        // Only lines that are one message have attachments.
+        if let Some(message) = messages.last_mut().filter(|_| !self.attachments.is_empty()) {
+            message.data = Attachment::to_data(&self.attachments);
+        }
         let change = SessionChange {
             messages,
+            attachments,
             begins_turns: vec![turn(again)],
             requires_alive: vec![agent],
             ..SessionChange::default()

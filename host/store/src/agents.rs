@@ -110,7 +110,7 @@ pub(crate) fn create(
     set_model(connection, *id, model)
 }
 
-/// Marks agents as dead. Their waiting lines are deleted, and what they captured is no longer waiting for `/fork`.
+/// Marks agents as dead. Their waiting lines are deleted, and their capturing ends.
 pub(crate) fn kill(connection: &Connection, session: SessionId, agents: &[AgentId]) -> Result<(), StoreError> {
     let session = session.to_string();
     for agent in agents {

@@ -12,8 +12,15 @@ use crate::{Store, StoreError, now};
 pub struct Allowance {
     /// The base URL of its requests; empty if it sends none.
     pub base_url: String,
-    /// The environment variable of its secret; empty if it has none.
+    /// The environment variables of its secret, with a blank between; empty if it has none.
     pub variable: String,
+}
+
+impl Allowance {
+    /// Returns the environment variables of its secret.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.variable.split_ascii_whitespace()
+    }
 }
 
 /// A claim that belongs to another provider already. Nothing was stored.
@@ -90,15 +97,13 @@ impl Store {
     ) -> Result<Option<Conflict>, StoreError> {
         self.database
             .write(move |connection| {
-                let Allowance { base_url, variable } = allowance;
-                let owner = "SELECT provider FROM allowances WHERE variable = ? AND variable <> '' AND provider <> ?";
-                let owner = connection.query_row(owner, params![variable, provider], |row| row.get(0)).optional()?;
-                if let Some(owner) = owner {
-                    return Ok(Some(Conflict::Variable { variable, owner }));
+                if let Some(taken) = taken_variable(connection, &provider, &allowance)? {
+                    return Ok(Some(taken));
                 }
                 if let Some(taken) = claim(connection, &provider, &prefixes)? {
                     return Ok(Some(taken));
                 }
+                let Allowance { base_url, variable } = allowance;
                 connection.execute(
                     "INSERT OR REPLACE INTO allowances (provider, base_url, variable, created_at) VALUES (?, ?, ?, ?)",
                     params![provider, base_url, variable, now()],
@@ -134,6 +139,24 @@ impl Store {
             })
             .await
     }
+}
+
+/// Returns the first variable of `allowance` that another provider uses.
+fn taken_variable(
+    connection: &Connection,
+    provider: &str,
+    allowance: &Allowance,
+) -> Result<Option<Conflict>, StoreError> {
+    let mut others = connection.prepare_cached("SELECT provider, variable FROM allowances WHERE provider <> ?")?;
+    let others = others.query_map(params![provider], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    for other in others {
+        let (owner, variable): (String, String) = other?;
+        let mut theirs = variable.split_ascii_whitespace();
+        if let Some(variable) = theirs.find(|theirs| allowance.variables().any(|own| own == *theirs)) {
+            return Ok(Some(Conflict::Variable { variable: variable.to_owned(), owner }));
+        }
+    }
+    Ok(None)
 }
 
 fn claim(connection: &Connection, provider: &str, prefixes: &[String]) -> Result<Option<Conflict>, StoreError> {
@@ -190,8 +213,18 @@ mod tests {
             assert_eq!(allow(name, variable).await.unwrap(), None, "{name}");
         }
         let taken = Conflict::Variable { variable: "KEY".to_owned(), owner: "one".to_owned() };
-        assert_eq!(allow("two", "KEY").await.unwrap(), Some(taken));
-        assert_eq!(store.allowances().await.unwrap().into_keys().collect::<Vec<_>>(), ["none", "none-too", "one"]);
+        assert_eq!(allow("two", "KEY").await.unwrap(), Some(taken.clone()));
+        // Each variable of a list belongs to one provider.
+        assert_eq!(allow("two", "OTHER KEY").await.unwrap(), Some(taken));
+        assert_eq!(allow("three", "FIRST SECOND").await.unwrap(), None);
+        let taken = Conflict::Variable { variable: "SECOND".to_owned(), owner: "three".to_owned() };
+        assert_eq!(allow("two", "SECOND").await.unwrap(), Some(taken));
+        assert_eq!(allow("two", "SECON").await.unwrap(), None);
+        assert!(store.forget_provider("three".to_owned()).await.unwrap());
+        assert_eq!(
+            store.allowances().await.unwrap().into_keys().collect::<Vec<_>>(),
+            ["none", "none-too", "one", "two"]
+        );
         assert!(store.forget_provider("one".to_owned()).await.unwrap());
         assert_eq!(allow("two", "KEY").await.unwrap(), None);
         assert_eq!(store.allowance("two").await.unwrap(), Some(wanted("https://a.org", "KEY")));

@@ -6,7 +6,8 @@ use rusqlite::{Connection, params};
 
 use crate::{
     AgentModel, DroppedMessage, EndedTurn, Hold, MessageRow, NewAgent, NewMail, NewMessage, NewSnapshot, NewTurn,
-    Store, StoreError, agents, calls, exchanges, mail, messages, partials, queued_lines, snapshots, turns,
+    RetainedAttachments, Store, StoreError, agents, attachments, calls, exchanges, mail, messages, partials,
+    queued_lines, snapshots, turns,
 };
 
 /// The change that one line makes to a session. It is committed in one transaction.
@@ -39,6 +40,8 @@ pub struct SessionChange {
     pub settles: Vec<CallId>,
     /// The waiting line whose rows these are. It leaves the queue in the same transaction; see [`Store::queue_line`].
     pub begins: Option<LineId>,
+    /// The contents of attachments that rows among `messages` name.
+    pub attachments: Option<RetainedAttachments>,
     /// The message that is dropped.
     pub drops: Option<DroppedMessage>,
     /// The mail that was read: the recipient and the number.
@@ -67,7 +70,8 @@ impl Store {
     /// database error. Nothing is changed then.
     pub async fn commit(&self, hold: &Hold, change: SessionChange) -> Result<Vec<MessageRow>, StoreError> {
         let hold = hold.clone();
-        let _held = change.snapshot.as_ref().map(|(snapshot, _)| snapshot.components.clone());
+        let _held =
+            (change.snapshot.as_ref().map(|(snapshot, _)| snapshot.components.clone()), change.attachments.clone());
         self.database.write(move |connection| apply(connection, &hold, change)).await
     }
 }
@@ -114,6 +118,9 @@ fn apply(connection: &Connection, hold: &Hold, change: SessionChange) -> Result<
     }
     if let Some(line) = change.begins {
         queued_lines::remove(connection, session, line)?;
+    }
+    if let Some(retained) = change.attachments {
+        attachments::name(connection, session, &retained)?;
     }
     if let Some(message) = change.drops {
         exchanges::drop_message(connection, session, message)?;

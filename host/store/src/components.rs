@@ -1,100 +1,20 @@
 //! Components by content: files named by digest, and the tools that each component has declared.
 
-use std::{
-    collections::BTreeSet,
-    fs::{self, File},
-    io::Write,
-    path::PathBuf,
-    sync::Arc,
-};
+use std::{collections::BTreeSet, fs::File, sync::Arc};
 
 use patchbay_core::Digest;
 use rusqlite::{OptionalExtension, params};
 
-use crate::{Store, StoreError};
-
-/// The folder of component files. A file never changes.
-#[derive(Debug)]
-pub(crate) struct ComponentFolder {
-    folder: PathBuf,
-}
-
-impl ComponentFolder {
-    pub(crate) fn open(folder: &std::path::Path) -> Result<Self, StoreError> {
-        fs::create_dir_all(folder).map_err(StoreError::io(folder))?;
-        Ok(Self { folder: folder.to_owned() })
-    }
-
-    fn path(&self, digest: &Digest) -> PathBuf {
-        self.folder.join(format!("{}.wasm", digest.to_hex()))
-    }
-
-    /// Locks the folder: shared by writers of files until the rows that name these files are committed; exclusive for
-    /// garbage collection.
-    pub(crate) fn lock(&self, exclusive: bool) -> Result<File, StoreError> {
-        let path = self.folder.join("lock");
-        let lock =
-            File::options().create(true).truncate(false).write(true).open(&path).map_err(StoreError::io(&path))?;
-        let locked = if exclusive { lock.lock() } else { lock.lock_shared() };
-        locked.map_err(StoreError::io(&path))?;
-        Ok(lock)
-    }
-
-    /// Returns whether the file exists with this size. The content is not read.
-    fn has(&self, digest: &Digest, size: u64) -> bool {
-        fs::metadata(self.path(digest)).is_ok_and(|file| file.len() == size)
-    }
-
-    /// Writes a file atomically: the name appears when all bytes are on disk.
-    fn put(&self, digest: &Digest, bytes: &[u8]) -> Result<(), StoreError> {
-        if self.has(digest, bytes.len() as u64) {
-            return Ok(());
-        }
-        let path = self.path(digest);
-        let mut file = tempfile::NamedTempFile::new_in(&self.folder).map_err(StoreError::io(&self.folder))?;
-        file.write_all(bytes).map_err(StoreError::io(&path))?;
-        file.as_file().sync_data().map_err(StoreError::io(&path))?;
-        file.persist(&path).map_err(|error| StoreError::io(&path)(error.error))?;
-        Ok(())
-    }
-
-    fn get(&self, digest: &Digest) -> Result<Vec<u8>, StoreError> {
-        let path = self.path(digest);
-        let bytes = fs::read(&path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => StoreError::ComponentMissing(*digest),
-            _ => StoreError::io(&path)(error),
-        })?;
-        if Digest::of(&bytes) != *digest {
-            // Deleted, so that a reload finds it missing and stores it again.
-            let _ = fs::remove_file(&path);
-            return Err(StoreError::ComponentDamaged(*digest));
-        }
-        Ok(bytes)
-    }
-
-    /// Deletes all components for which `keep` returns false. Returns their number and size in bytes.
-    pub(crate) fn collect(&self, keep: impl Fn(&str) -> bool) -> Result<(usize, u64), StoreError> {
-        let (mut count, mut bytes) = (0, 0);
-        for entry in fs::read_dir(&self.folder).map_err(StoreError::io(&self.folder))? {
-            let entry = entry.map_err(StoreError::io(&self.folder))?;
-            let name = entry.file_name();
-            let Some(hex) = name.to_str().and_then(|name| name.strip_suffix(".wasm")) else { continue };
-            if !keep(&format!("sha256:{hex}")) {
-                let path = entry.path();
-                bytes += entry.metadata().map_or(0, |file| file.len());
-                fs::remove_file(&path).map_err(StoreError::io(&path))?;
-                count += 1;
-            }
-        }
-        Ok((count, bytes))
-    }
-}
+use crate::{
+    Store, StoreError,
+    content::{ContentFolder, StoredContent},
+};
 
 /// Components in the store that garbage collection keeps until this value and its clones are dropped, so that a row can
 /// name them.
 #[derive(Clone, Debug)]
 pub struct RetainedComponents {
-    folder: Arc<ComponentFolder>,
+    folder: Arc<ContentFolder>,
     pub(crate) digests: BTreeSet<Digest>,
     /// Shared lock that garbage collection waits for.
     _lock: Arc<File>,
@@ -139,7 +59,11 @@ impl Store {
     /// # Errors
     /// [`StoreError::ComponentMissing`], [`StoreError::ComponentDamaged`].
     pub async fn component(&self, digest: &Digest) -> Result<Vec<u8>, StoreError> {
-        self.components.get(digest)
+        match self.components.get(digest)? {
+            StoredContent::Whole(bytes) => Ok(bytes),
+            StoredContent::Missing => Err(StoreError::ComponentMissing(*digest)),
+            StoredContent::Damaged => Err(StoreError::ComponentDamaged(*digest)),
+        }
     }
 
     /// Returns, for each of `components`, the answer stored by [`Store::keep_described`].

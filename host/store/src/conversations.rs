@@ -30,15 +30,18 @@ const CHAIN: &str = "WITH RECURSIVE chain (session, agent, parent, fork_point, o
      FROM chain JOIN agents ON agents.uuid = chain.parent WHERE chain.depth < 64) \
      SELECT session, agent, last, heir FROM chain ORDER BY depth";
 
-/// The first row that a conversation still has: that of its last summary, or the first one that the summary keeps.
-const SUMMARY: &str = "SELECT coalesce(json_extract(data, '$.keep_from'), seq) FROM messages INDEXED BY messages_compactions \
+/// The first row that a conversation still has: that of its last summary, or the first one that the summary keeps. Then the row
+/// from which on it has all rows: a summary may keep only what the user said.
+const SUMMARY: &str = "SELECT coalesce(json_extract(data, '$.keep_from'), seq), \
+     iif(json_extract(data, '$.requests_only'), seq, 0) FROM messages INDEXED BY messages_compactions \
      WHERE agent = ? AND session = ? AND seq <= ? AND kind = 'compaction' AND (dropped = 0 OR dropped > ?) \
      ORDER BY seq DESC LIMIT 1";
 
 /// The rows of a part, without their columns.
 const ROWS: &str = "FROM messages INDEXED BY messages_by_agent \
      WHERE agent = ? AND session = ? AND seq BETWEEN ? AND ? AND (dropped = 0 OR dropped > ?) \
-     AND kind IN ('user', 'skill', 'assistant', 'tool', 'compaction') ORDER BY seq";
+     AND kind IN ('user', 'skill', 'assistant', 'tool', 'compaction') \
+     AND (seq >= ? OR kind IN ('user', 'skill')) ORDER BY seq";
 
 /// Returns the parts of a conversation, that of the agent itself first.
 fn parts(connection: &Connection, agent: AgentId) -> Result<Vec<ConversationPart>, StoreError> {
@@ -49,20 +52,22 @@ fn parts(connection: &Connection, agent: AgentId) -> Result<Vec<ConversationPart
     Ok(parts.collect::<Result<_, _>>()?)
 }
 
-/// Returns the number of the first row of a conversation after its last summary; 0 without a summary.
-fn first_row(connection: &Connection, parts: &[ConversationPart]) -> Result<i64, StoreError> {
+/// Returns the number of the first row that a conversation still has, and the one from which on it has all rows; 0 without a
+/// summary.
+fn first_rows(connection: &Connection, parts: &[ConversationPart]) -> Result<(i64, i64), StoreError> {
     let mut query = connection.prepare_cached(SUMMARY)?;
     for ConversationPart { session, agent, last, heir } in parts {
-        if let Some(first) = query.query_row(params![agent, session, last, heir], |row| row.get(0)).optional()? {
-            return Ok(first);
+        let rows = query.query_row(params![agent, session, last, heir], |row| Ok((row.get(0)?, row.get(1)?)));
+        if let Some(rows) = rows.optional()? {
+            return Ok(rows);
         }
     }
-    Ok(0)
+    Ok((0, 0))
 }
 
 impl Store {
     /// Returns the rows of an agent's conversation, in order: the last compaction, the rows after it, and the earlier
-    /// rows that it keeps (`keep_from` in its data). Dropped messages are left out. A forked agent begins with the rows of its
+    /// rows that it keeps (`keep_from` and `requests_only` in its data). Dropped messages are left out. A forked agent begins with the rows of its
     /// parent up to its fork point; what the parent drops or summarises after the fork changes nothing for it.
     ///
     /// # Errors
@@ -72,12 +77,12 @@ impl Store {
             // All statements read one state of the database.
             let _transaction = connection.unchecked_transaction()?;
             let parts = parts(connection, agent)?;
-            let first = first_row(connection, &parts)?;
+            let (first, whole) = first_rows(connection, &parts)?;
             let mut query = connection.prepare_cached(&format!("SELECT {COLUMNS} {ROWS}"))?;
             let mut conversation = Vec::new();
             // The rows of an agent are later than its fork point.
             for ConversationPart { session, agent, last, heir } in parts.iter().rev() {
-                let mut rows = query.query(params![agent, session, first, last, heir])?;
+                let mut rows = query.query(params![agent, session, first, last, heir, whole])?;
                 while let Some(row) = rows.next()? {
                     conversation.push(messages::read(row)?);
                 }

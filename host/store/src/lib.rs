@@ -10,17 +10,20 @@
 //! Writes to a session need a [`Hold`]. Taking a session ends the previous hold, also that of another process; later
 //! writes with it are rejected.
 //!
-//! - [`Store`] is `patchbay.db` and the folder of components.
+//! - [`Store`] is `patchbay.db` and the folders of components and of attachments.
 //! - [`KvStore`] is `kv.db`.
 
 mod agents;
 mod allowances;
 mod artefacts;
+mod attachments;
 mod authority;
 mod blocks;
 mod calls;
+mod catalogues;
 mod change;
 mod components;
+mod content;
 mod conversations;
 mod database;
 mod error;
@@ -47,9 +50,11 @@ use std::{path::Path, sync::Arc};
 
 pub use agents::{AgentCounts, AgentModel, AgentRow, NewAgent};
 pub use allowances::{Allowance, Conflict};
+pub use attachments::RetainedAttachments;
 pub use authority::GrantRow;
 pub use blocks::BlockedComponent;
 pub use calls::{OpenCall, UnsettledCall};
+pub use catalogues::{ListingChange, ListingCoverage, NewListing, StoredCatalogue};
 pub use change::SessionChange;
 pub use components::RetainedComponents;
 pub use error::StoreError;
@@ -69,17 +74,18 @@ pub use snapshots::NewSnapshot;
 pub use turns::{EndedTurn, NewTurn, TurnRow};
 pub use usage::ModelUsage;
 
-use components::ComponentFolder;
+use content::ContentFolder;
 use database::Database;
 use generation::Generation;
 use rules::RulesCache;
 use uuid::Uuid;
 
-/// `patchbay.db` and the folder of components beside it. Cheap to clone.
+/// `patchbay.db` and the folders of components and of attachments beside it. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
     database: Arc<Database>,
-    components: Arc<ComponentFolder>,
+    components: Arc<ContentFolder>,
+    attachments: Arc<ContentFolder>,
     journal: JournalSettings,
     generation: Arc<Generation>,
     rules: Arc<RulesCache>,
@@ -103,6 +109,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/13.sql"),
     include_str!("../migrations/patchbay/14.sql"),
     include_str!("../migrations/patchbay/15.sql"),
+    include_str!("../migrations/patchbay/16.sql"),
+    include_str!("../migrations/patchbay/17.sql"),
 ];
 
 impl Store {
@@ -111,12 +119,14 @@ impl Store {
     /// # Errors
     /// [`StoreError`], if the folder or the database cannot be used, or if a newer Patchbay wrote the database.
     pub fn open(data: &Path) -> Result<Self, StoreError> {
-        let components = ComponentFolder::open(&data.join("components"))?;
+        let components = ContentFolder::open(&data.join("components"), ".wasm")?;
+        let attachments = ContentFolder::open(&data.join("attachments"), ".bin")?;
         let generation = Arc::new(Generation::open(&data.join("generation"))?);
         let database = Database::open(&data.join("patchbay.db"), MIGRATIONS, Some(Arc::clone(&generation)))?;
         Ok(Self {
             database: Arc::new(database),
             components: Arc::new(components),
+            attachments: Arc::new(attachments),
             journal: JournalSettings::default(),
             generation,
             rules: Arc::default(),

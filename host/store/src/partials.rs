@@ -17,6 +17,13 @@ pub struct PartialPiece {
     pub piece: String,
 }
 
+impl PartialPiece {
+    /// Returns what only deletes the pieces of an earlier answer.
+    pub fn nothing(agent: AgentId) -> Self {
+        Self { agent, ordinal: 0, piece: String::new() }
+    }
+}
+
 /// Joins the pieces of one answer, which are in their order, into the text and the data of its message; `None` if they cannot
 /// be read.
 pub type JoinPieces = fn(&[String]) -> Option<(String, serde_json::Value)>;
@@ -69,6 +76,9 @@ impl Store {
                     }
                     if ordinal == 0 {
                         end(connection, agent)?;
+                    }
+                    if piece.is_empty() {
+                        continue;
                     }
                     insert.execute(params![agent.to_string(), ordinal, piece])?;
                 }

@@ -1,10 +1,10 @@
 //! Lines of a session that wait for their turn. `session` writes them when they are submitted during a turn, and reads them
 //! when a session is resumed.
 
-use patchbay_core::{AgentId, LineId, SessionId};
+use patchbay_core::{AgentId, Attachment, LineId, SessionId};
 use rusqlite::{Connection, params};
 
-use crate::{Hold, Store, StoreError, agents};
+use crate::{Hold, RetainedAttachments, Store, StoreError, agents, attachments};
 
 /// A line that waits for its turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct QueueRow {
     pub position: i64,
     /// The line as it was typed.
     pub text: String,
+    /// The files that are attached to it.
+    pub attachments: Vec<Attachment>,
 }
 
 /// Deletes a waiting line, because its turn begins or because it was taken back.
@@ -27,31 +29,53 @@ pub(crate) fn remove(connection: &Connection, session: SessionId, line: LineId) 
     Ok(())
 }
 
+/// Returns attachments as the store keeps them; `None` without attachments.
+fn to_json(attachments: &[Attachment]) -> Option<String> {
+    // The value contains only what JSON can represent.
+    if attachments.is_empty() { None } else { serde_json::to_string(attachments).ok() }
+}
+
+fn from_json(json: Option<String>) -> Result<Vec<Attachment>, StoreError> {
+    json.map_or(Ok(Vec::new()), |json| serde_json::from_str(&json).map_err(|_| StoreError::BadRow("waiting line")))
+}
+
 impl Store {
-    /// Adds a line to the waiting lines of a session. [`SessionChange::begins`](crate::SessionChange::begins) removes it.
+    /// Adds a line to the waiting lines of a session; `retained` are the contents of its attachments.
+    /// [`SessionChange::begins`](crate::SessionChange::begins) removes it.
     ///
     /// # Errors
     /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], [`StoreError::AgentDead`] if the agent was killed meanwhile,
     /// or a database error.
-    pub async fn queue_line(&self, hold: &Hold, row: QueueRow) -> Result<(), StoreError> {
+    pub async fn queue_line(
+        &self,
+        hold: &Hold,
+        row: QueueRow,
+        retained: Option<RetainedAttachments>,
+    ) -> Result<(), StoreError> {
         let hold = hold.clone();
+        let _held = retained.clone();
         self.database
             .write(move |connection| {
                 hold.check(connection)?;
-                let QueueRow { line, agent, position, text } = row;
+                let QueueRow { line, agent, position, text, attachments } = row;
                 if agents::is_dead(connection, agent)? {
                     return Err(StoreError::AgentDead(agent));
                 }
+                if let Some(retained) = &retained {
+                    attachments::name(connection, hold.session(), retained)?;
+                }
                 connection
                     .prepare_cached(
-                        "INSERT INTO queued_lines (session, position, agent, line, content) VALUES (?, ?, ?, ?, ?)",
+                        "INSERT INTO queued_lines (session, position, agent, line, content, attachments) \
+                         VALUES (?, ?, ?, ?, ?, ?)",
                     )?
                     .execute(params![
                         hold.session().to_string(),
                         position,
                         agent.to_string(),
                         line.to_string(),
-                        text
+                        text,
+                        to_json(&attachments),
                     ])?;
                 Ok(())
             })
@@ -79,7 +103,7 @@ impl Store {
     pub async fn queued_lines(&self, session: SessionId) -> Result<Vec<QueueRow>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(
-                "SELECT line, agent, position, content FROM queued_lines WHERE session = ? ORDER BY position",
+                "SELECT line, agent, position, content, attachments FROM queued_lines WHERE session = ? ORDER BY position",
             )?;
             let mut rows = query.query(params![session.to_string()])?;
             let mut lines = Vec::new();
@@ -90,6 +114,7 @@ impl Store {
                     agent: agent.parse().map_err(|_| StoreError::BadRow("waiting line"))?,
                     position: row.get(2)?,
                     text: row.get(3)?,
+                    attachments: from_json(row.get(4)?)?,
                 });
             }
             Ok(lines)

@@ -65,7 +65,9 @@ pub struct Collected {
     pub snapshots: usize,
     /// Number of components.
     pub components: usize,
-    /// Size of these components in bytes.
+    /// Number of attachments.
+    pub attachments: usize,
+    /// Size of these components and attachments in bytes.
     pub bytes: u64,
     /// Components whose compiled form is no longer used. The store has deleted its records; the caller deletes the files.
     pub artefacts: Vec<Digest>,
@@ -237,13 +239,14 @@ impl Store {
             .await
     }
 
-    /// Deletes snapshots that no session uses, components that no snapshot uses, and the records of files of skills.
+    /// Deletes snapshots that no session uses, components that no snapshot uses, attachments that no session has, and the records
+    /// of files of skills.
     ///
     /// # Errors
-    /// A database error, or an I/O error in the folder of components.
+    /// A database error, or an I/O error in the folders of components and of attachments.
     pub async fn collect(&self) -> Result<Collected, StoreError> {
-        let _lock = self.components.lock(true)?;
-        let (snapshots, needed, artefacts) = self
+        let _locks = (self.components.lock(true)?, self.attachments.lock(true)?);
+        let (snapshots, needed, attached, artefacts) = self
             .database
             .write(|connection| {
                 connection.execute("DELETE FROM seen", [])?;
@@ -252,6 +255,8 @@ impl Store {
                 texts::collect(connection)?;
                 let mut query = connection.prepare("SELECT DISTINCT component FROM snapshot_components")?;
                 let needed: HashSet<String> = query.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+                let mut query = connection.prepare("SELECT DISTINCT digest FROM attachments")?;
+                let attached: HashSet<String> = query.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
                 let mut forget = connection.prepare(
                     "DELETE FROM artefacts WHERE component NOT IN (SELECT component FROM snapshot_components) \
                      RETURNING component",
@@ -259,11 +264,12 @@ impl Store {
                 let forgotten: Vec<String> = forget.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
                 let artefacts =
                     forgotten.iter().map(|digest| digest.parse().map_err(|_| StoreError::BadRow("artefact")));
-                Ok::<_, StoreError>((snapshots, needed, artefacts.collect::<Result<Vec<_>, _>>()?))
+                Ok::<_, StoreError>((snapshots, needed, attached, artefacts.collect::<Result<Vec<_>, _>>()?))
             })
             .await?;
-        let (components, bytes) = self.components.collect(|digest| needed.contains(digest))?;
-        Ok(Collected { snapshots, components, bytes, artefacts })
+        let (components, component_bytes) = self.components.collect(|digest| needed.contains(digest))?;
+        let (attachments, attachment_bytes) = self.attachments.collect(|digest| attached.contains(digest))?;
+        Ok(Collected { snapshots, components, attachments, bytes: component_bytes + attachment_bytes, artefacts })
     }
 }
 

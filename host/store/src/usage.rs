@@ -12,7 +12,7 @@ pub struct ModelUsage {
     pub provider: String,
     /// The model's id.
     pub model: String,
-    /// The sum of all answers and summaries.
+    /// The sum of all answers and summaries, also of attempts that failed.
     pub usage: TokenUsage,
 }
 
@@ -23,13 +23,15 @@ impl Store {
     /// A database error.
     pub async fn usage(&self, session: SessionId) -> Result<Vec<ModelUsage>, StoreError> {
         self.database.read(|connection| {
-            let mut query = connection.prepare_cached(
-                "SELECT data ->> '$.provider' AS provider, data ->> '$.model' AS model, \
-                 total(data ->> '$.usage.input'), total(data ->> '$.usage.output'), total(data ->> '$.usage.thinking'), \
-                 total(data ->> '$.usage.cache_read'), total(data ->> '$.usage.cache_write') FROM messages \
+            // An answer has the tokens of its own attempt, and those of the attempts that failed before.
+            let sums = ["input", "output", "thinking", "cache_read", "cache_write"]
+                .map(|of| format!("total(data ->> '$.usage.{of}') + total(data ->> '$.failed_attempts.usage.{of}')"))
+                .join(", ");
+            let mut query = connection.prepare_cached(&format!(
+                "SELECT data ->> '$.provider' AS provider, data ->> '$.model' AS model, {sums} FROM messages \
                  WHERE session = ? AND kind IN ('assistant', 'compaction') AND provider IS NOT NULL AND model IS NOT NULL \
                  GROUP BY provider, model ORDER BY provider, model",
-            )?;
+            ))?;
             let read = query.query_map(params![session.to_string()], |row| {
                 // Sums are floating-point numbers, so that no row can overflow them. Negative ones become 0.
                 let sum = |column| row.get::<_, f64>(column).map(|sum| sum as u64);

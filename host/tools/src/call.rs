@@ -12,7 +12,7 @@ use patchbay_skill::{Skill, Snapshot};
 use patchbay_store::Hold;
 use serde_json::Value;
 
-use crate::{Approvals, Internal, ResultRow, ToolError, record::CallRecord};
+use crate::{Approvals, Editor, Internal, ResultRow, ToolError, record::CallRecord};
 
 /// The data that a call shares with all calls nested in it.
 pub struct CallContext {
@@ -34,6 +34,8 @@ pub struct CallContext {
     pub inference: Option<Arc<dyn Inference>>,
     /// Asks a person for missing capabilities; `None` if no person can be asked.
     pub approvals: Option<Arc<Approvals>>,
+    /// The user's editor; `None` if the session has none.
+    pub editor: Option<Arc<dyn Editor>>,
     /// The line that the person typed, if the call runs a command.
     pub line: Option<String>,
     /// Set when the call begins its first effect.

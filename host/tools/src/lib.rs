@@ -5,6 +5,7 @@
 //! - [`CallContext`] and [`ToolInvocation`]: the input of a call, shared with nested calls and its own.
 //! - [`Tools::run`]: runs a tool; [`Tools::only_reads`]: whether others may run beside it.
 //! - [`Approver`]: asks a person for what a skill is not granted.
+//! - [`Editor`]: reads and writes files as the user's editor has them.
 //! - [`Internal`]: a tool implemented by the host; [`ResultRow`]: how it commits a change with its result.
 //! - [`Tools::describe`]: the tools of a component, asked once for each digest.
 //! - [`Tools::permits`]: what a skill may do at this moment.
@@ -27,6 +28,7 @@
 mod approval;
 mod call;
 mod describe;
+mod editor;
 mod error;
 mod input;
 mod internal;
@@ -52,6 +54,7 @@ use patchbay_workspace::{HomeFolder, ProtectedPaths};
 pub use approval::{Approval, ApprovalSlot, Approvals, Approver, OfferedGrant, Question};
 pub use call::{CallContext, EffectFlag, ResolvedTool, SkillTool, ToolInvocation};
 pub use describe::{DescribeOutcome, Described, Group, blocked_problem, describe_component};
+pub use editor::{Editor, EditorSlot};
 pub use error::ToolError;
 pub use input::{InputError, input_from_text};
 pub use internal::{Internal, InternalCall, InternalError, ResultRow};

@@ -100,6 +100,12 @@ pub enum FileError {
         /// The target of the link.
         target: String,
     },
+    /// A file that a `.gitignore` hides.
+    #[error("'{path}' is ignored by git")]
+    Ignored {
+        /// The path.
+        path: String,
+    },
     /// A file without write permission.
     #[error("'{path}' is read-only; give it write permission if a plugin may change it")]
     ReadOnly {
@@ -188,6 +194,7 @@ impl FileError {
             | Self::Protected { .. }
             | Self::Instructions { .. }
             | Self::LinkTarget { .. }
+            | Self::Ignored { .. }
             | Self::ReadOnly { .. }
             | Self::Refused { .. } => "denied",
             Self::ReadTooLarge { .. }

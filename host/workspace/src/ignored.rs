@@ -6,6 +6,7 @@
 
 use std::io::{self, Read as _};
 
+use cap_fs_ext::DirExt as _;
 use cap_std::fs::Dir;
 
 use crate::{
@@ -94,6 +95,24 @@ impl IgnoreStack {
         }
         Ok(false)
     }
+}
+
+/// Returns true if the file at `path` below `root` is hidden, or a directory above it. Behind a link the path ends.
+pub(crate) fn is_hidden(root: &Dir, path: &str, work: &mut WorkBudget) -> Result<bool, FileError> {
+    let mut rules = IgnoreStack::default();
+    rules.enter(root, "")?;
+    let mut dir = None;
+    for (end, _) in path.match_indices('/') {
+        let above = &path[..end];
+        if rules.hides(above, true, work)? {
+            return Ok(true);
+        }
+        let name = above.rsplit_once('/').map_or(above, |(_, name)| name);
+        let Ok(next) = dir.as_ref().unwrap_or(root).open_dir_nofollow(name) else { return Ok(false) };
+        rules.enter(&next, &path[..=end])?;
+        dir = Some(next);
+    }
+    rules.hides(path, false, work)
 }
 
 /// Parses a `.gitignore` file. Lines that are not UTF-8 or not a valid pattern are skipped: they cannot match a listed

@@ -11,7 +11,7 @@
 //! - [`WorkspaceAccess`]: what the plugins of one call may do. [`ProtectedPaths`]: Patchbay's own folders, which no
 //!   plugin may enter. [`HomeFolder`] detects a workspace that is or contains the home folder.
 //! - [`open_regular_file`] and [`open_file_below`] open files for the host itself and never block on a pipe.
-//! - [`FileEntry`]: one entry of a listing.
+//! - [`FileEntry`]: one entry of a listing. [`FilePlace`]: a file that an editor may read or write.
 //! - [`FileError`]: why a call failed; [`FileError::kind`] is the error kind of the WIT contract.
 //!
 //! Permissions and the number of calls are checked by the sandbox, not here. Mounted and hard-linked files below the
@@ -25,6 +25,7 @@ mod handle;
 mod ignored;
 pub mod limits;
 mod path;
+mod place;
 mod protected;
 mod read;
 mod resolve;
@@ -112,6 +113,17 @@ pub struct FileEntry {
     pub is_directory: bool,
     /// Size of the file in bytes; 0 for a directory.
     pub size: u64,
+}
+
+/// A file that passed every check, for an editor that reads or writes it in place of this crate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilePlace {
+    /// The real path relative to the root; links are resolved.
+    pub path: String,
+    /// Size in bytes: of the file to read, or of the contents to write.
+    pub size: u64,
+    /// False for a file with a NUL byte in its first 8 KiB.
+    pub is_text: bool,
 }
 
 impl Workspace {
@@ -206,6 +218,23 @@ impl Workspace {
         write::write(self, path, contents)
     }
 
+    /// Checks a read of `path` and returns the place of the file.
+    ///
+    /// # Errors
+    /// Those of [`read`](Self::read).
+    pub fn place_to_read(&self, path: &str) -> Result<FilePlace, FileError> {
+        place::to_read(self, path)
+    }
+
+    /// Checks a write of `size` bytes to `path`, creates missing directories, and returns the place of the file. `None` for
+    /// a part of a git repository, which only [`write`](Self::write) writes safely.
+    ///
+    /// # Errors
+    /// Those of [`write`](Self::write).
+    pub fn place_to_write(&self, path: &str, size: usize) -> Result<Option<FilePlace>, FileError> {
+        place::to_write(self, path, size)
+    }
+
     /// Deletes the regular file at `path`. Does not delete links and directories.
     ///
     /// # Errors
@@ -223,6 +252,15 @@ impl Workspace {
     /// Those of [`read`](Self::read), and [`FileError::LinkTarget`].
     pub fn open_file(&self, path: &str) -> Result<(File, Metadata), FileError> {
         read::open_file(self, path)
+    }
+
+    /// Opens the regular file at `path` that the user wants to send to a model. Refuses files that a `.gitignore` hides, also
+    /// behind a link.
+    ///
+    /// # Errors
+    /// Those of [`open_file`](Self::open_file), and [`FileError::Ignored`].
+    pub fn open_listed_file(&self, path: &str) -> Result<(File, Metadata), FileError> {
+        read::open_listed_file(self, path)
     }
 
     /// Opens the directory at `path` for the host itself. Follows links inside the workspace.

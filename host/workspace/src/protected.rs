@@ -58,6 +58,11 @@ impl ProtectedPaths {
         Self { open: open.collect(), paths }
     }
 
+    /// Returns true if the file or folder at `path`, or a folder above it, is protected. Links are followed.
+    pub fn cover(&self, path: &Path) -> bool {
+        path.canonicalize().is_ok_and(|path| self.identities().cover(&path))
+    }
+
     /// Returns the identities of everything that is protected now.
     pub(crate) fn identities(&self) -> ProtectedIds {
         let mut all: Vec<FileId> = self.open.iter().map(|(identity, _)| *identity).collect();

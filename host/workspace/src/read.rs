@@ -7,7 +7,7 @@ use cap_std::fs::{File, Metadata};
 use crate::{
     Workspace,
     error::{FileError, shown},
-    guard, handle, limits,
+    guard, handle, ignored, limits,
     path::RelPath,
     resolve::{self, ResolvedFile},
     work::WorkBudget,
@@ -43,6 +43,24 @@ pub(crate) fn open_file(workspace: &Workspace, path: &str) -> Result<(File, Meta
     open_resolved(workspace, &found, path)
 }
 
+/// Implements [`Workspace::open_listed_file`](crate::Workspace::open_listed_file).
+pub(crate) fn open_listed_file(workspace: &Workspace, path: &str) -> Result<(File, Metadata), FileError> {
+    let path = RelPath::parse(path)?;
+    let mut work = WorkBudget::default();
+    let found = resolve::follow(workspace, path, &mut work)?;
+    for real in [Some(path.as_str()), found.link_target.as_deref()].into_iter().flatten() {
+        if ignored::is_hidden(&workspace.root, real, &mut work)? {
+            return Err(FileError::Ignored { path: path.shown() });
+        }
+    }
+    if let Some(target) = &found.link_target
+        && found.name.starts_with('.')
+    {
+        return Err(FileError::LinkTarget { path: path.shown(), target: shown(target) });
+    }
+    open_resolved(workspace, &found, path)
+}
+
 /// Implements [`Workspace::read_rules`](crate::Workspace::read_rules).
 pub(crate) fn read_rules(workspace: &Workspace, path: &str, max: u64) -> Result<Vec<u8>, FileError> {
     let path = RelPath::parse(path)?;
@@ -64,7 +82,7 @@ pub(crate) fn read_rules(workspace: &Workspace, path: &str, max: u64) -> Result<
 }
 
 /// Opens a resolved file and checks it again, because another file may have replaced it.
-fn open_resolved(
+pub(crate) fn open_resolved(
     workspace: &Workspace,
     found: &ResolvedFile,
     path: RelPath<'_>,

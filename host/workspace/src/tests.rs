@@ -3,6 +3,7 @@
 mod any;
 mod hostile;
 mod own_folders;
+mod places;
 mod races;
 mod reading;
 mod rules;

@@ -45,7 +45,7 @@ pub(crate) fn delete(workspace: &Workspace, path: &str) -> Result<(), FileError>
 }
 
 /// Checks that an existing file is regular and writable. Returns its permissions; `None` if there is no such file.
-fn check_existing(
+pub(crate) fn check_existing(
     workspace: &Workspace,
     dir: &Dir,
     name: &str,

@@ -2,9 +2,11 @@
 //!
 //! A blob is a node of the tree, not a marker within a text, so that no text can be mistaken for a blob.
 
+use std::borrow::Cow;
+
 use patchbay_provider_sdk::BodyPiece;
 use serde::de::IgnoredAny;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// JSON that may contain blobs. Objects keep the order of insertion, so that the same request has the same bytes, as
 /// the caches of servers require.
@@ -19,7 +21,7 @@ pub enum Json {
     /// An array.
     Array(Vec<Json>),
     /// An object, created by [`object!`](crate::object).
-    Object(Vec<(&'static str, Json)>),
+    Object(Vec<(Cow<'static, str>, Json)>),
 }
 
 /// Text that was checked to be JSON.
@@ -30,7 +32,7 @@ pub struct RawJson(String);
 #[macro_export]
 macro_rules! object {
     ($($key:literal : $value:expr),* $(,)?) => {
-        $crate::body::Json::Object(::std::vec![$(($key, $crate::body::Json::from($value))),*])
+        $crate::body::Json::Object(::std::vec![$((::std::borrow::Cow::Borrowed($key), $crate::body::Json::from($value))),*])
     };
 }
 
@@ -62,7 +64,41 @@ impl Json {
     /// Adds `key` to an object. Does nothing for other nodes.
     pub fn put(&mut self, key: &'static str, value: impl Into<Json>) {
         if let Self::Object(entries) = self {
-            entries.push((key, value.into()));
+            entries.push((Cow::Borrowed(key), value.into()));
+        }
+    }
+
+    /// Merges `patch` as JSON Merge Patch (RFC 7396) says: objects are merged, other values replaced, and `null` removes a
+    /// field. Fields keep their order; new ones follow.
+    pub fn merge(&mut self, patch: &Map<String, Value>) {
+        if let Self::Raw(raw) = self
+            && let Some(value) = raw.read()
+        {
+            *self = Self::Value(value);
+        }
+        match self {
+            Self::Object(entries) => {
+                for (key, value) in patch {
+                    let at = entries.iter().position(|(there, _)| there == key);
+                    match (at, value) {
+                        (Some(at), Value::Null) => drop(entries.remove(at)),
+                        (None, Value::Null) => {}
+                        (Some(at), Value::Object(patch)) => entries[at].1.merge(patch),
+                        (None, Value::Object(patch)) => {
+                            let mut made = Self::Object(Vec::new());
+                            made.merge(patch);
+                            entries.push((Cow::Owned(key.clone()), made));
+                        }
+                        (Some(at), value) => entries[at].1 = value.clone().into(),
+                        (None, value) => entries.push((Cow::Owned(key.clone()), value.clone().into())),
+                    }
+                }
+            }
+            Self::Value(value) => merge(value, patch),
+            Self::Raw(_) | Self::Blob(..) | Self::Array(_) => {
+                *self = Self::Object(Vec::new());
+                self.merge(patch);
+            }
         }
     }
 
@@ -86,6 +122,20 @@ impl Json {
         writer.json(self);
         writer.flush();
         writer.pieces
+    }
+}
+
+/// Merges `patch` into a value; see [`Json::merge`].
+fn merge(value: &mut Value, patch: &Map<String, Value>) {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    for (key, patch) in patch {
+        match patch {
+            Value::Null => drop(value.as_object_mut().and_then(|value| value.remove(key))),
+            Value::Object(patch) => merge(&mut value[key.as_str()], patch),
+            patch => value[key.as_str()] = patch.clone(),
+        }
     }
 }
 

@@ -26,7 +26,7 @@ use tags::{Piece, Tags};
 
 /// Begins a completion.
 pub fn begin(request: &CompletionRequest, settings: Settings) -> (Stream<Chat>, Vec<Action>) {
-    Stream::begin(Chat::new(request), request::request(request, settings))
+    Stream::begin_or_fail(Chat::new(request), request::request(request, settings))
 }
 
 /// The state of one answer.

@@ -4,9 +4,12 @@
 //! The host guarantees that roles alternate, that the first and the last message are the user's, that ids are unique
 //! words, that each call has its result in the next message, and that no text is blank. An answer may be interrupted:
 //! then it has any blocks but calls, and thinking without data. Data of blocks may be missing, because another model
-//! made them.
+//! made them. A turn may have twelve calls at once. The skills may have been loaded again in between, so that answers
+//! before some message were made with other tools; and the request may be one for a summary.
 
-use patchbay_provider_sdk::{Block, CompletionRequest, Message, Part, Piece, Role, ToolCall, ToolChoice, ToolResult};
+use patchbay_provider_sdk::{
+    Block, CompletionRequest, Message, Pair, Part, Piece, Role, ToolCall, ToolChoice, ToolResult,
+};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -35,13 +38,24 @@ pub(crate) fn conversations(pool: Vec<Part>, data: Vec<Option<String>>) -> impl 
     let pool: Vec<Part> = pool.into_iter().filter(calls_less).chain(foreign).collect();
     let turn = (
         prop::collection::vec(select(pool), 0..4),
-        prop::collection::vec(select(data), 0..3),
+        prop_oneof![
+            4 => prop::collection::vec(select(data.clone()), 0..3),
+            1 => prop::collection::vec(select(data), 12),
+        ],
         any::<(bool, bool)>(),
         any::<bool>(),
     );
     let turn = turn.prop_map(|(parts, calls, result, says)| Turn { parts, calls, result, says });
     let ids = select(vec!["call_", "toolu_01-", "fc", "x_"]);
-    (prop::collection::vec(turn, 0..6), ids).prop_map(|(turns, ids)| request(turns, ids))
+    let options = (prop::option::of(0_usize..14), any::<bool>());
+    (prop::collection::vec(turn, 0..6), ids, options).prop_map(|(turns, ids, (bound_from, is_summary))| {
+        let option = |name: &str, value: String| Pair { name: name.to_owned(), value };
+        let purpose = if is_summary { "summary" } else { "turn" };
+        let mut request = request(turns, ids);
+        request.options.push(option("host:purpose", purpose.to_owned()));
+        request.options.extend(bound_from.map(|index| option("host:bound-from", index.to_string())));
+        request
+    })
 }
 
 fn request(turns: Vec<Turn>, ids: &str) -> CompletionRequest {

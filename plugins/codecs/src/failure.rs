@@ -1,6 +1,6 @@
 //! Converts HTTP statuses, headers and retry hints to failures of the contract.
 
-use patchbay_provider_sdk::{Failure, Pair, Retry};
+use patchbay_provider_sdk::{Failure, Pair, Retry, TransportFailure};
 
 /// Creates a failure without status or code. Rate limits, server errors, time-outs and network errors are retried with
 /// the host's delays; other kinds are not.
@@ -11,6 +11,11 @@ pub fn failure(kind: &str, message: impl Into<String>) -> Failure {
 /// Creates the failure for a response that ended early.
 pub fn cut() -> Failure {
     failure("network", "the answer ended before it was whole")
+}
+
+/// Converts a failure of the transport.
+pub fn transport(failed: TransportFailure) -> Failure {
+    failure(if failed.kind == "timeout" { "timeout" } else { "network" }, failed.message)
 }
 
 /// Returns when a failure of this kind may be retried; `hint` is the server's delay in milliseconds.

@@ -18,6 +18,7 @@ mod request;
 mod tests;
 
 pub use answer::Gemini;
+pub use error::refused;
 pub use request::{Dialect, Thinking, request};
 
 /// Prefix of the ids that this codec creates. They are not sent to the API.

@@ -8,7 +8,11 @@
 //! * [`stream`]: drives one codec through one exchange: heads, bodies, refusals, ends,
 //! * [`sse`]: splits a body into server-sent events, for any chunks,
 //! * [`body`]: writes the JSON of a request, with blobs that the host inserts,
+//! * [`options`]: the operator's additions to the body and the headers of every request,
+//! * [`context_window`]: recognises failures that say that a conversation is too long,
+//! * [`listing`]: drives a listing of models through its pages,
 //! * [`failure`]: converts statuses and retry hints to failures of the contract,
+//! * [`models`]: the dated table of an adapter's models,
 //! * [`thinking`]: parses levels and computes their budgets.
 //!
 //! Everything that differs between providers (names, catalogues, sizes) is in the crate of each adapter.
@@ -16,12 +20,16 @@
 
 pub mod body;
 pub mod chat;
+pub mod context_window;
 #[cfg(test)]
 mod conversations;
 pub mod failure;
 pub mod gemini;
+pub mod listing;
 pub mod messages;
+pub mod models;
 pub mod openai;
+pub mod options;
 #[cfg(test)]
 mod recording;
 pub mod responses;

@@ -16,6 +16,7 @@ pub use request::is_forced;
 
 use crate::body::Json;
 use crate::failure::{duration_ms, failure, header, kind_of_status, retry};
+use crate::options::Extra;
 use crate::stream::{Codec, Out, Stream};
 
 /// Settings that differ between models.
@@ -79,8 +80,9 @@ enum Open {
 impl Messages {
     /// Begins the completion.
     pub fn begin(request: &CompletionRequest, settings: Settings) -> (Stream<Self>, Vec<Action>) {
-        let request = request::Request::new(request, settings);
-        let first = request.http(&[]);
+        let extra = Extra::read(&request.options);
+        let request = request::Request::new(request, settings, extra.clone().unwrap_or_default());
+        let first = extra.map(|_| request.http(&[]));
         let codec = Self {
             request,
             content: Vec::new(),
@@ -91,7 +93,7 @@ impl Messages {
             started: false,
             pauses: 0,
         };
-        Stream::begin(codec, first)
+        Stream::begin_or_fail(codec, first)
     }
 
     fn start_block(&mut self, at: u64, block: Value, out: &mut Out) {
@@ -250,26 +252,31 @@ impl Codec for Messages {
     }
 
     fn refused(&mut self, status: u16, headers: &[Pair], body: &[u8]) -> Failure {
-        let error = wire::refusal(body);
-        let used_up = error.as_ref().is_some_and(wire::Error::is_credit_used_up);
-        let kind = match &error {
-            _ if used_up => "rate-limit",
-            Some(error) if status < 400 => kind_of_type(&error.kind).unwrap_or("server"),
-            None if status < 300 => "server",
-            _ => kind_of_status(status),
-        };
-        let hint = header(headers, "retry-after").and_then(duration_ms);
-        let retry = match header(headers, "x-should-retry") {
-            _ if used_up => Retry::Never,
-            Some("false") => Retry::Never,
-            _ => retry(kind, hint),
-        };
-        let (code, message) = match error {
-            Some(error) => (error.code(), error.words()),
-            None => (None, format!("the server answered with status {status} and no reason that can be read")),
-        };
-        Failure { kind: kind.to_owned(), message, http_status: Some(status), code, retry }
+        refused(status, headers, body)
     }
+}
+
+/// Converts a response whose status is not 2xx.
+pub fn refused(status: u16, headers: &[Pair], body: &[u8]) -> Failure {
+    let error = wire::refusal(body);
+    let used_up = error.as_ref().is_some_and(wire::Error::is_credit_used_up);
+    let kind = match &error {
+        _ if used_up => "rate-limit",
+        Some(error) if status < 400 => kind_of_type(&error.kind).unwrap_or("server"),
+        None if status < 300 => "server",
+        _ => kind_of_status(status),
+    };
+    let hint = header(headers, "retry-after").and_then(duration_ms);
+    let retry = match header(headers, "x-should-retry") {
+        _ if used_up => Retry::Never,
+        Some("false") => Retry::Never,
+        _ => retry(kind, hint),
+    };
+    let (code, message) = match error {
+        Some(error) => (error.code(), error.words()),
+        None => (None, format!("the server answered with status {status} and no reason that can be read")),
+    };
+    Failure { kind: kind.to_owned(), message, http_status: Some(status), code, retry }
 }
 
 /// Converts an error within an answer.

@@ -10,7 +10,8 @@ use serde_json::Value;
 use crate::body::Json;
 use crate::thinking::{Level, plan};
 
-pub(crate) use error::{api_error, refused};
+pub(crate) use error::api_error;
+pub use error::refused;
 
 /// The id of the only credential of these adapters.
 pub const CREDENTIAL: &str = "api-key";
@@ -27,6 +28,21 @@ pub(crate) fn post(path: &str, body: &Json) -> HttpRequest {
             placement: Placement::Header(pair("authorization", "Bearer ")),
         }],
         body: body.body(),
+    }
+}
+
+/// Creates a request for JSON, with the key as bearer token.
+pub fn get(path: &str, credential: &str) -> HttpRequest {
+    let pair = |name: &str, value: &str| Pair { name: name.to_owned(), value: value.to_owned() };
+    HttpRequest {
+        method: "GET".to_owned(),
+        path_and_query: path.to_owned(),
+        headers: vec![pair("accept", "application/json")],
+        auth: vec![Auth {
+            credential: credential.to_owned(),
+            placement: Placement::Header(pair("authorization", "Bearer ")),
+        }],
+        body: Vec::new(),
     }
 }
 
@@ -80,6 +96,13 @@ pub fn one_of<'a>(options: &[Pair], name: &str, values: [&'a str; 2]) -> Result<
     let [one, two] = values;
     let message = || format!("option '{name}' of this provider must be '{one}' or '{two}', not '{}'", option.value);
     found.map(Some).ok_or_else(message)
+}
+
+/// Returns the host's key for caches, at most 64 characters: OpenAI, Azure and Meta refuse longer ones (2026-11-23,
+/// theopenco/llmgateway#3110).
+pub(crate) fn cache_key(options: &[Pair]) -> Option<String> {
+    let key = options.iter().find(|option| option.name == "host:cache-key")?;
+    Some(key.value.chars().take(64).collect())
 }
 
 /// Returns a string field of an event; empty if it is missing.

@@ -17,16 +17,22 @@ use serde_json::{Value, json, value::RawValue};
 use crate::body::Json;
 use crate::failure::failure;
 use crate::openai::{api_error, count, refused, text};
+use crate::options::Extra;
 use crate::stream::{Codec, Out, Stream};
 
 pub use request::Reasoning;
 
 /// Begins a completion.
 pub fn begin(request: &CompletionRequest, reasoning: Reasoning) -> (Stream<Responses>, Vec<Action>) {
-    let body = request::body(request, reasoning);
-    let first = request::http(&body);
+    let extra = match Extra::read(&request.options) {
+        Ok(extra) => extra,
+        Err(failure) => return Stream::begin_or_fail(Responses::default(), Err(failure)),
+    };
+    let mut body = request::body(request, reasoning);
+    extra.merge(&mut body);
+    let first = extra.with_headers(request::http(&body));
     let again = (reasoning.summary && reasoning.effort.is_some()).then_some((body, reasoning));
-    Stream::begin(Responses { again, ..Responses::default() }, first)
+    Stream::begin(Responses { again, extra, ..Responses::default() }, first)
 }
 
 /// The state of one answer.
@@ -34,6 +40,7 @@ pub fn begin(request: &CompletionRequest, reasoning: Reasoning) -> (Stream<Respo
 pub struct Responses {
     /// The body and its reasoning if it asks for a summary, until the first event.
     again: Option<(Json, Reasoning)>,
+    extra: Extra,
     started: bool,
     /// Open blocks by the index of the item and of the part in it; calls and thinking have no parts.
     open: BTreeMap<(u64, u64), Open>,
@@ -97,7 +104,8 @@ impl Codec for Responses {
             return None;
         }
         request::drop_summary(&mut sent, reasoning);
-        Some(request::http(&sent))
+        self.extra.merge(&mut sent);
+        Some(self.extra.with_headers(request::http(&sent)))
     }
 
     fn refused(&mut self, status: u16, headers: &[Pair], body: &[u8]) -> Failure {

@@ -11,7 +11,8 @@ use patchbay_provider_sdk::{
     ResponseHead, TransportFailure, Usage,
 };
 
-use crate::failure::{cut, failure, header};
+use crate::context_window;
+use crate::failure::{cut, failure, header, transport};
 use crate::sse::Parser;
 
 /// The most bytes of a refusal that are read. An API error has a few hundred bytes, a gateway's page a few thousand.
@@ -114,9 +115,10 @@ impl Out {
         self.over = true;
     }
 
-    /// Fails the answer. Open blocks are not ended, because they were interrupted.
+    /// Fails the answer. Open blocks are not ended, because they were interrupted. A conversation that is too long has a code of
+    /// its own: see [`context_window`].
     pub fn fail(&mut self, failure: Failure) {
-        self.act(Action::Fail(failure));
+        self.act(Action::Fail(context_window::recognised(failure)));
         self.over = true;
     }
 
@@ -173,6 +175,19 @@ impl<C: Codec> Stream<C> {
     /// Sends `request`.
     pub fn begin(codec: C, request: HttpRequest) -> (Self, Vec<Action>) {
         (Self { codec, out: Out::default(), at: At::Sent }, vec![Action::Send(request)])
+    }
+
+    /// Sends `request`, or fails at once.
+    pub fn begin_or_fail(codec: C, request: Result<HttpRequest, Failure>) -> (Self, Vec<Action>) {
+        match request {
+            Ok(request) => Self::begin(codec, request),
+            Err(failure) => {
+                let mut out = Out::default();
+                out.fail(failure);
+                let actions = std::mem::take(&mut out.actions);
+                (Self { codec, out, at: At::Idle }, actions)
+            }
+        }
     }
 
     /// Handles an input and returns the next actions; none after the end.
@@ -269,10 +284,7 @@ impl<C: Codec> Stream<C> {
         match &self.at {
             // The status is more helpful than the error of its body.
             At::Refusal { head, .. } if !(200..300).contains(&head.status) => self.refuse(),
-            _ => {
-                let kind = if failed.kind == "timeout" { "timeout" } else { "network" };
-                self.out.fail(failure(kind, failed.message));
-            }
+            _ => self.out.fail(transport(failed)),
         }
     }
 

@@ -11,30 +11,47 @@ pub enum Level {
     Low,
     /// Two thirds between minimum and maximum.
     Med,
-    /// The maximum of the model.
+    /// The maximum of a budget; the third effort.
     High,
+    /// An effort above `high`, which only some models have.
+    XHigh,
+    /// The highest effort, which only some models have.
+    Max,
 }
 
 impl Level {
-    /// Parses `none`, `low`, `med` or `high`. `None` for anything else, which the host never passes.
+    /// All levels in ascending order.
+    pub const ALL: [Self; 6] = [Self::None, Self::Low, Self::Med, Self::High, Self::XHigh, Self::Max];
+
+    /// Parses the name of a level, such as `med`. `None` for anything else, which the host never passes.
     pub fn parse(level: &str) -> Option<Self> {
-        match level {
-            "none" => Some(Self::None),
-            "low" => Some(Self::Low),
-            "med" => Some(Self::Med),
-            "high" => Some(Self::High),
-            _ => None,
-        }
+        Self::ALL.into_iter().find(|known| known.name() == level)
     }
 
-    /// Returns the full name: `none`, `low`, `medium`, `high`.
-    pub fn word(self) -> &'static str {
+    /// Returns the name of the contract and of `/model`: `none`, `low`, `med`, `high`, `xhigh`, `max`.
+    pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Low => "low",
-            Self::Med => "medium",
+            Self::Med => "med",
             Self::High => "high",
+            Self::XHigh => "xhigh",
+            Self::Max => "max",
         }
+    }
+
+    /// Returns the word that APIs use, and that people are shown: `medium` for `med`, otherwise the name.
+    pub fn word(self) -> &'static str {
+        if self == Self::Med { "medium" } else { self.name() }
+    }
+
+    /// Returns the highest level of `levels` that is not above this one, and the warning if it is another one. `levels`
+    /// are in ascending order and not empty.
+    pub fn within(self, levels: &[Self]) -> (Self, Option<String>) {
+        let below = levels.iter().rev().find(|level| **level <= self).or(levels.first());
+        let sent = below.copied().unwrap_or(self);
+        let warning = || format!("This model has no level {}; {} is sent instead", self.name(), sent.name());
+        (sent, (sent != self).then(warning))
     }
 
     /// Returns the level's tokens between `min` and `max`, in thirds.
@@ -43,7 +60,7 @@ impl Level {
             Self::None => 0,
             Self::Low => 1,
             Self::Med => 2,
-            Self::High => 3,
+            Self::High | Self::XHigh | Self::Max => 3,
         };
         // In u64, because three times the range may overflow.
         u32::try_from(u64::from(max.saturating_sub(min)) * thirds / 3).map_or(max, |more| min + more)
@@ -85,8 +102,28 @@ mod tests {
 
     #[test]
     fn levels_have_names() {
-        let words = ["none", "low", "med", "high", "medium", ""].map(|level| Level::parse(level).map(Level::word));
-        assert_eq!(words, [Some("none"), Some("low"), Some("medium"), Some("high"), None, None]);
+        let names = ["none", "low", "med", "high", "xhigh", "max"];
+        let words = ["none", "low", "medium", "high", "xhigh", "max"];
+        assert_eq!(names.map(|name| Level::parse(name).map(Level::word)), words.map(Some));
+        assert_eq!(Level::ALL.map(Level::name), names);
+        assert!(Level::ALL.is_sorted());
+        assert_eq!(["medium", "", "High"].map(Level::parse), [None; 3]);
+    }
+
+    #[test]
+    fn missing_levels_are_replaced_with_a_warning() {
+        let levels = [Level::Low, Level::Med, Level::High, Level::Max];
+        assert_eq!(Level::Med.within(&levels), (Level::Med, None));
+        let warning = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            Level::XHigh.within(&levels),
+            (Level::High, warning("This model has no level xhigh; high is sent instead"))
+        );
+        assert_eq!(
+            Level::Med.within(&levels[2..]),
+            (Level::High, warning("This model has no level med; high is sent instead"))
+        );
+        assert_eq!(Level::Max.within(&[]), (Level::Max, None));
     }
 
     #[test]

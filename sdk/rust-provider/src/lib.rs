@@ -87,6 +87,57 @@ pub mod bindings {
     });
 }
 
+/// The bindings of the optional interfaces, each with its own world and its own macro.
+#[doc(hidden)]
+#[allow(missing_docs, unsafe_code, clippy::all)]
+pub mod optional {
+    pub mod catalogue {
+        wit_bindgen::generate!({
+            path: ["../../wit/host", "../../wit/provider"],
+            inline: "
+                package patchbay:with-catalogue;
+                world with-catalogue { export patchbay:provider/catalogue@0.1.1; }
+            ",
+            with: { "patchbay:provider/types@0.1.1": crate::bindings::patchbay::provider::types },
+            additional_derives: [PartialEq, Eq],
+            pub_export_macro: true,
+            export_macro_name: "export_catalogue",
+            default_bindings_module: "patchbay_provider_sdk::optional::catalogue",
+            runtime_path: "patchbay_provider_sdk::wit_bindgen::rt",
+        });
+    }
+    pub mod models {
+        wit_bindgen::generate!({
+            path: ["../../wit/host", "../../wit/provider"],
+            inline: "
+                package patchbay:with-models;
+                world with-models { export patchbay:provider/models@0.1.1; }
+            ",
+            with: { "patchbay:provider/types@0.1.1": crate::bindings::patchbay::provider::types },
+            additional_derives: [PartialEq, Eq],
+            pub_export_macro: true,
+            export_macro_name: "export_models",
+            default_bindings_module: "patchbay_provider_sdk::optional::models",
+            runtime_path: "patchbay_provider_sdk::wit_bindgen::rt",
+        });
+    }
+    pub mod thinking {
+        wit_bindgen::generate!({
+            path: ["../../wit/host", "../../wit/provider"],
+            inline: "
+                package patchbay:with-thinking;
+                world with-thinking { export patchbay:provider/thinking@0.1.1; }
+            ",
+            with: { "patchbay:provider/types@0.1.1": crate::bindings::patchbay::provider::types },
+            additional_derives: [PartialEq, Eq],
+            pub_export_macro: true,
+            export_macro_name: "export_thinking",
+            default_bindings_module: "patchbay_provider_sdk::optional::thinking",
+            runtime_path: "patchbay_provider_sdk::wit_bindgen::rt",
+        });
+    }
+}
+
 #[doc(hidden)]
 pub use wit_bindgen;
 
@@ -115,6 +166,11 @@ pub use bindings::patchbay::provider::types::{
     ResponseHead, Retry, Role, ThinkingPlan, Tool, ToolCall, ToolChoice, ToolHead, ToolResult, TransportFailure, Usage,
 };
 
+pub use optional::{
+    catalogue::exports::patchbay::provider::catalogue::{Listing, ListingAction, ListingEnd, ModelFacts},
+    thinking::exports::patchbay::provider::thinking::LevelPlan,
+};
+
 /// An adapter: one value serves one completion. `begin` is called once; one request is pending at a time; no action may
 /// follow `finish` or `fail`; and while nothing is pending, each step must send a request, start a timer, finish or
 /// fail.
@@ -132,6 +188,126 @@ pub trait Adapter: Sized + 'static {
 
     /// Continues with the next input from the pending request or timer. Returns the next actions, in order.
     fn resume(&mut self, input: Input) -> Vec<Action>;
+}
+
+/// A listing of the models of an API: one value serves one listing. The rules are those of [`Adapter`]. Export it with
+/// [`catalogue!`].
+pub trait Catalogue: Sized + 'static {
+    /// Begins a listing. Returns its value and its first actions, in order.
+    fn begin(listing: Listing) -> (Self, Vec<ListingAction>);
+
+    /// Continues with the next input from the pending request or timer. Returns the next actions, in order.
+    fn resume(&mut self, input: Input) -> Vec<ListingAction>;
+}
+
+/// What an adapter knows of a model that is not in its catalogue. Export it with [`models!`].
+pub trait Models {
+    /// Returns a JSON object as in [`ModelFacts`]; `{}` if nothing is known. The same arguments return the same result.
+    fn facts(model: &str, options: &[Pair]) -> String;
+}
+
+/// [`Adapter::explain_thinking`] with the options of a completion. Export it with [`thinking!`].
+pub trait Thinking {
+    /// Describes what `begin` would send for this level with these options; no level is the provider's default. The same
+    /// arguments return the same result.
+    fn explain(model: &str, level: Option<&str>, options: &[Pair]) -> LevelPlan;
+}
+
+/// Exports the interface `catalogue`. Use it beside [`provider!`], at most once in a crate.
+#[macro_export]
+macro_rules! catalogue {
+    ($catalogue:ty) => {
+        // Public, so that tests, which export no component, do not report it as dead code.
+        #[doc(hidden)]
+        pub struct PatchbayCatalogue;
+
+        const _: () = {
+            use $crate::optional::catalogue::exports::patchbay::provider::catalogue::Guest;
+
+            ::std::thread_local! {
+                static RUNNING: ::std::cell::RefCell<::std::option::Option<$catalogue>> =
+                    const { ::std::cell::RefCell::new(::std::option::Option::None) };
+            }
+
+            impl Guest for PatchbayCatalogue {
+                fn begin(listing: $crate::Listing) -> ::std::vec::Vec<$crate::ListingAction> {
+                    $crate::rt::log_panics();
+                    let (catalogue, actions) = <$catalogue as $crate::Catalogue>::begin(listing);
+                    RUNNING.set(::std::option::Option::Some(catalogue));
+                    actions
+                }
+
+                fn resume(input: $crate::Input) -> ::std::vec::Vec<$crate::ListingAction> {
+                    RUNNING.with_borrow_mut(|running| match running {
+                        ::std::option::Option::Some(catalogue) => $crate::Catalogue::resume(catalogue, input),
+                        ::std::option::Option::None => ::std::panic!("resume came before begin"),
+                    })
+                }
+            }
+
+            #[cfg(target_arch = "wasm32")]
+    $crate::optional::catalogue::export_catalogue!(PatchbayCatalogue with_types_in $crate::optional::catalogue);
+
+            // Tests export nothing; without a use, code in a private module would be reported as dead.
+            let _: (fn(_) -> _, fn(_) -> _) =
+                (<PatchbayCatalogue as Guest>::begin, <PatchbayCatalogue as Guest>::resume);
+        };
+    };
+}
+
+/// Exports the interface `models`. Use it beside [`provider!`], at most once in a crate.
+#[macro_export]
+macro_rules! models {
+    ($models:ty) => {
+        #[doc(hidden)]
+        pub struct PatchbayModels;
+
+        const _: () = {
+            impl $crate::optional::models::exports::patchbay::provider::models::Guest for PatchbayModels {
+                fn facts(
+                    model: ::std::string::String,
+                    options: ::std::vec::Vec<$crate::Pair>,
+                ) -> ::std::string::String {
+                    $crate::rt::log_panics();
+                    <$models as $crate::Models>::facts(&model, &options)
+                }
+            }
+
+            #[cfg(target_arch = "wasm32")]
+    $crate::optional::models::export_models!(PatchbayModels with_types_in $crate::optional::models);
+
+            let _: fn(_, _) -> _ =
+                <PatchbayModels as $crate::optional::models::exports::patchbay::provider::models::Guest>::facts;
+        };
+    };
+}
+
+/// Exports the interface `thinking`. Use it beside [`provider!`], at most once in a crate.
+#[macro_export]
+macro_rules! thinking {
+    ($thinking:ty) => {
+        #[doc(hidden)]
+        pub struct PatchbayThinking;
+
+        const _: () = {
+            impl $crate::optional::thinking::exports::patchbay::provider::thinking::Guest for PatchbayThinking {
+                fn explain(
+                    model: ::std::string::String,
+                    level: ::std::option::Option<::std::string::String>,
+                    options: ::std::vec::Vec<$crate::Pair>,
+                ) -> $crate::LevelPlan {
+                    $crate::rt::log_panics();
+                    <$thinking as $crate::Thinking>::explain(&model, level.as_deref(), &options)
+                }
+            }
+
+            #[cfg(target_arch = "wasm32")]
+    $crate::optional::thinking::export_thinking!(PatchbayThinking with_types_in $crate::optional::thinking);
+
+            let _: fn(_, _, _) -> _ =
+                <PatchbayThinking as $crate::optional::thinking::exports::patchbay::provider::thinking::Guest>::explain;
+        };
+    };
 }
 
 /// Turns an [`Adapter`] into a component. Use it once in a crate.

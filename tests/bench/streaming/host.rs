@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
 
 use patchbay_core::{EventKind, MessageKind};
+use patchbay_egress::Variables;
 use patchbay_provider::{BundledAdapter, ProviderConfig, Settings};
 use patchbay_sandbox::Compiler;
 use patchbay_session::{Config, Host, Paths, Received, Session};
@@ -23,7 +24,7 @@ pub fn host(home: &Path, origin: &str) -> Arc<Host> {
     let origin = Some(origin.to_owned());
     let settings = move || {
         // A variable that is not set: the user may have a real key in the usual one.
-        let env = Some("PATCHBAY_BENCH_KEY".to_owned());
+        let env = Some(Variables::new(["PATCHBAY_BENCH_KEY".to_owned()]));
         let anthropic = ProviderConfig { origin: origin.clone(), env, ..ProviderConfig::default() };
         let providers = BTreeMap::from([("anthropic".parse().unwrap(), anthropic)]);
         Ok(Settings { providers, default_model: Some(MODEL.to_owned()), ..Settings::default() })

@@ -12,7 +12,7 @@ use std::{
 
 use patchbay_core::{
     Digest,
-    completion::{Block, CompletionRequest, Message, Role, StreamEvent, ToolChoice},
+    completion::{Block, CompletionRequest, Message, RequestHints, Role, StreamEvent, ToolChoice},
 };
 use patchbay_egress::{Answer, Egress, EgressLimits, Placed, Placement, Request, Secret, Target};
 use patchbay_policy::HostPattern as Pattern;
@@ -127,6 +127,7 @@ pub fn request() -> CompletionRequest {
         tool_choice: ToolChoice::Auto,
         thinking: None,
         max_output_tokens: None,
+        hints: RequestHints::default(),
     }
 }
 

@@ -55,7 +55,7 @@ async fn forms_of_fork_work() {
         ("/fork --model demo-small", "demo/demo-small/default", None),
         ("/fork --model demo-1/low", "demo/demo-1/low", None),
         ("/fork --model claude-sonnet-4-5/med", "anthropic/claude-sonnet-4-5/med", None),
-        ("/fork --model o3-mini", "openai/o3-mini/default", None),
+        ("/fork --model gpt-6-luna", "openai/gpt-6-luna/default", None),
         ("/fork --model demo-1/none \"Solve this\"", "demo/demo-1/none", Some("Solve this")),
         ("/fork --model demo-1\"Solve \"this\" now\"", "demo/demo-1/default", Some("Solve \"this\" now")),
         ("/fork --model\tdemo-1  \"Solve this\"  ", "demo/demo-1/default", Some("Solve this")),

@@ -300,7 +300,11 @@ async fn traces(play: &Play) -> Vec<String> {
     for agent in agents {
         let agent: AgentId = agent.parse().unwrap();
         for row in play.rows(agent).await {
-            let row = serde_json::to_string(&row).unwrap();
+            let mut row = serde_json::to_value(&row).unwrap();
+            // What stands before an answer contains the agent's id, and so does its digest.
+            if let Some(data) = row.get_mut("data").and_then(serde_json::Value::as_object_mut) {
+                data.remove("prefix");
+            }
             traces.push(numbering.replace(&format!("{agent} {row}")));
         }
         traces.push(numbering.replace(&format!("{agent} {:?}", play.turns(agent))));

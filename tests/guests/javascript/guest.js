@@ -1,5 +1,5 @@
 // The guest in JavaScript: the tools that need nothing of WASI.
-import kv from "patchbay:host/kv@0.1.0";
+import kv from "patchbay:host/kv";
 
 const text = (val) => [{ tag: "text", val }];
 export const json = (value) => [{ tag: "json", val: JSON.stringify(value) }];

@@ -1,7 +1,7 @@
 //! Tests of the conversation that a model receives.
 
 use patchbay_core::{
-    AgentId, AssistantPart, ToolRecordPart,
+    AgentId, AssistantPart, FailedAttempts, ToolRecordPart,
     completion::{TokenUsage, ToolCall},
 };
 use proptest::prelude::*;
@@ -39,6 +39,8 @@ fn answer(parts: Vec<AssistantPart>) -> AssistantRecord {
         stop: None,
         raw: None,
         interrupted: false,
+        prefix: None,
+        failed_attempts: FailedAttempts::default(),
         parts,
     }
 }
@@ -140,11 +142,35 @@ fn images_are_sent_only_to_models_that_accept_them() {
 }
 
 #[test]
+fn files_stand_before_the_text_of_their_message() {
+    let file = |name: &str, media_type: &str| Attachment {
+        name: name.to_owned(),
+        media_type: media_type.to_owned(),
+        digest: Digest::of(name.as_bytes()),
+        size: 1,
+    };
+    let files = [file("a.png", "image/png"), file("b.pdf", "application/pdf"), file("c.txt", "text/plain")];
+    let said = row(1, MessageKind::User, "look", Attachment::to_data(&files));
+    let expected = "U [image: a.png] / [PDF, not readable by this model: b.pdf] / [file: c.txt] / look";
+    assert_eq!(shape(std::slice::from_ref(&said)), expected);
+    // The contents of what the model reads are put there later.
+    let rows = [said, assistant(2, &answer(vec![text("I see.")])), user(3, "and now?")];
+    let slots: Vec<_> = conversation(&rows, &READER)
+        .slots
+        .into_iter()
+        .map(|slot| (slot.message, slot.part, slot.attachment.name))
+        .collect();
+    assert_eq!(slots, [(0, 0, "a.png".to_owned()), (0, 2, "c.txt".to_owned())]);
+}
+
+#[test]
 fn summary_replaces_earlier_rows() {
     let compaction = |keep_from, request: Option<&str>| {
         let data = CompactionRecord {
             keep_from,
-            request: request.map(str::to_owned),
+            requests_only: keep_from.is_some() && request.is_some(),
+            request: request.map(str::to_owned).filter(|_| keep_from.is_none()),
+            skills: Vec::new(),
             provider: "demo".to_owned(),
             model: "demo-1".to_owned(),
             usage: TokenUsage::default(),
@@ -160,6 +186,21 @@ fn summary_replaces_earlier_rows() {
     rows.push(compaction(None, Some("new")));
     rows.push(user(5, "newer"));
     assert_eq!(shape(&rows), format!("U {summary} / What is being worked on:\n\nnew / newer"));
+    // Of the turn, only what the user said is kept, as it was said.
+    let mut rows = before.to_vec();
+    rows.extend([assistant(4, &answer(vec![text("first answer")])), compaction(Some(3), Some(""))]);
+    rows[4].seq = 5;
+    rows.push(user(6, "newer"));
+    assert_eq!(shape(&rows), format!("U {summary} / What is being worked on: / new / newer"));
+}
+
+#[test]
+fn summary_names_the_skills_in_use() {
+    let record = json!({"skills": ["guide", "plan"], "provider": "demo", "model": "demo-1", "usage": {}});
+    let rows = [row(4, MessageKind::Compaction, "much was said", Some(record)), user(5, "go on")];
+    let shape = shape(&rows);
+    let skills = "much was said / Skills in use: guide, plan. use_skill gives their instructions again. / go on";
+    assert!(shape.ends_with(skills), "{shape}");
 }
 
 #[test]

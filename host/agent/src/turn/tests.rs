@@ -9,7 +9,8 @@ use std::{
 };
 
 use patchbay_core::{
-    AgentId, DeltaKind, Digest, Event, PrincipalId, RootLimits, SessionId, ToolRecord, ToolSpec,
+    AgentId, Attachment, DeltaKind, Digest, Event, FailedAttempts, PrincipalId, Retrying, RootLimits, SessionId,
+    TEXT_MEDIA, ToolRecord, ToolSpec,
     completion::{Block, BlockKind, Finish, Message, Part, Role, StreamEvent, TokenUsage},
 };
 use patchbay_egress::{Credentials, Egress, EgressLimits};
@@ -18,7 +19,7 @@ use patchbay_provider::{ModelInfo, Selector, Sink};
 use patchbay_sandbox::{BoxFuture, Limits, Sandbox};
 use patchbay_skill::{Platform, SnapshotRules, build};
 use patchbay_store::{KvStore, NewSnapshot, SessionRow, Store};
-use patchbay_tools::{ApprovalSlot, Internal, InternalCall, InternalError, Tools};
+use patchbay_tools::{ApprovalSlot, EditorSlot, Internal, InternalCall, InternalError, Tools};
 
 use super::*;
 use crate::{AgentPlace, Chosen, CompactionSettings, Model, ModelOverride, Requests};
@@ -35,8 +36,12 @@ enum Reply {
     Breaks(&'static str),
     /// Fails at once.
     Fails,
+    /// Refuses the conversation, since it is too long.
+    TooLong,
     /// Streams some text, then nothing more.
     Hangs(&'static str),
+    /// Streams some text, which is stored; the answer breaks off and is given up. Then streams these words, or nothing more.
+    BreaksOff(&'static str, Option<&'static str>),
 }
 
 /// A model that follows a script and records its requests.
@@ -44,6 +49,8 @@ struct ScriptedModel {
     does: Mutex<VecDeque<Reply>>,
     asked: Mutex<Vec<(Choice, CompletionRequest)>>,
     about: ModelInfo,
+    /// The model that the selector `big` selects.
+    big: Mutex<&'static str>,
 }
 
 const USAGE: TokenUsage = TokenUsage { input: 100, output: 10, thinking: 0, cache_read: 0, cache_write: 0 };
@@ -70,7 +77,7 @@ impl Model for ScriptedModel {
     }
 
     fn select<'a>(&'a self, _: &'a Choice, size: Selector) -> BoxFuture<'a, Option<String>> {
-        Box::pin(async move { (size == Selector::Big).then(|| "demo-big".to_owned()) })
+        Box::pin(async move { (size == Selector::Big).then(|| (*self.big.lock().unwrap()).to_owned()) })
     }
 
     fn resolve<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<Choice, Outcome>> {
@@ -120,9 +127,22 @@ impl Model for ScriptedModel {
                     Err(failed())
                 }
                 Reply::Fails => Err(failed()),
+                Reply::TooLong => Err(Outcome::error(Code::ProviderContextWindow, "demo: prompt is too long")),
                 Reply::Hangs(word) => {
                     say(sink, &[word]);
                     std::future::pending().await
+                }
+                Reply::BreaksOff(word, again) => {
+                    say(sink, &[word]);
+                    sink.event(StreamEvent::Usage(USAGE));
+                    tokio::time::sleep(CHECKPOINT * 2).await;
+                    let [provider, what, cause] = ["demo", "Server error", "overloaded"].map(str::to_owned);
+                    sink.given_up(&Retrying { provider, what, cause, wait_ms: 1_000, attempt: 1, of: 4 });
+                    tokio::time::sleep(CHECKPOINT * 2).await;
+                    let Some(again) = again else { return std::future::pending().await };
+                    say(sink, &[again]);
+                    sink.event(StreamEvent::Usage(USAGE));
+                    Ok(finished(Stop::EndTurn))
                 }
             }
         })
@@ -197,9 +217,13 @@ impl TestAgent {
         let egress = Egress::new(EgressLimits::default()).unwrap();
         let credentials = Credentials::open(home.path(), BTreeMap::new());
         let tools = Arc::new(Tools::new(sandbox, store.clone(), kv, egress, credentials, &[]));
-        let about = ModelInfo { adapter: "demo".to_owned(), context_window: Some(window), input_media: Vec::new() };
-        let script =
-            Arc::new(ScriptedModel { does: Mutex::new(does.into_iter().collect()), asked: Mutex::default(), about });
+        let about = ModelInfo { adapter: "demo".to_owned(), context_window: Some(window), ..ModelInfo::default() };
+        let script = Arc::new(ScriptedModel {
+            does: Mutex::new(does.into_iter().collect()),
+            asked: Mutex::default(),
+            about,
+            big: Mutex::new("demo-big"),
+        });
         let budget = TokenBudget::new(0, ceiling);
         let log = EventLog::new(hold.clone(), store.clone(), 0, budget, Broadcast::default());
         let place = AgentPlace {
@@ -211,6 +235,7 @@ impl TestAgent {
             workspace: "/".to_owned(),
             principal: PrincipalId::LOCAL,
             approvals: ApprovalSlot::default(),
+            editor: EditorSlot::default(),
         };
         let agent = Agent::new(
             place,
@@ -242,7 +267,11 @@ impl TestAgent {
     }
 
     async fn run(&self, began: u64, answers: u32) -> Outcome {
-        let turn = Turn {
+        self.agent.run(&self.turn(began, answers)).await
+    }
+
+    fn turn(&self, began: u64, answers: u32) -> Turn {
+        Turn {
             snapshot: Arc::clone(&self.snapshot),
             system: vec!["You are a test.".to_owned()],
             internal: self.internal.clone(),
@@ -250,8 +279,7 @@ impl TestAgent {
             ending: TurnEnding { agent: self.agent.id(), began, report_to: None },
             answers,
             cancel: self.cancel.clone(),
-        };
-        self.agent.run(&turn).await
+        }
     }
 
     async fn rows(&self) -> Vec<Row> {
@@ -370,6 +398,8 @@ async fn turn_that_runs_again_continues_after_its_message() {
         stop: None,
         raw: None,
         interrupted: true,
+        prefix: None,
+        failed_attempts: FailedAttempts::default(),
         parts: vec![AssistantPart::Thinking { text: "Hm".to_owned(), opaque: Some("signed".to_owned()) }],
     };
     let message = NewMessage {
@@ -425,6 +455,67 @@ async fn partial_answer_survives_the_process() {
     assert!(stage.answer().await.interrupted);
     stage.store.recover(stage.log.hold(), crate::join_pieces).await.unwrap();
     assert_eq!(stage.kinds().await, ["user", "assistant"]);
+}
+
+#[tokio::test]
+async fn answer_that_broke_off_is_replaced_and_its_tokens_count() {
+    let stage = TestAgent::new([Reply::BreaksOff("Half a", Some("Whole."))], 0).await;
+    let mut events = stage.log.subscribe(2);
+    assert_eq!(stage.say("hello").await.message, "Whole.");
+    let answer = stage.answer().await;
+    assert_eq!((stage.last().await.content.as_str(), answer.parts.len(), answer.usage), ("Whole.", 1, USAGE));
+    assert_eq!(answer.failed_attempts, FailedAttempts { given_up: 1, usage: USAGE });
+    let mut shown = Vec::new();
+    while let Some(Received::Event(event)) = events.try_next().await.unwrap() {
+        shown.push(match event.kind {
+            EventKind::Delta { text, at, .. } => format!("{text} {} {}", at.given_up, at.offset),
+            EventKind::GivenUp { turn, answer, given_up, retry } => {
+                format!("{turn} {answer} {given_up}: {}", retry.broke_off(true))
+            }
+            _ => continue,
+        });
+    }
+    let line = "1 0 1: The answer broke off; asking again (attempt 2 of 5). What was printed of it is given up.";
+    assert_eq!(shown, ["Half a 0 0", line, "Whole. 1 0"]);
+    // The session, the agent and the model have used the tokens of both attempts.
+    let session = stage.log.session();
+    assert_eq!((stage.store.tokens(session).await.unwrap(), stage.agent.tokens()), (220, 220));
+    let usage = stage.store.usage(session).await.unwrap();
+    assert_eq!((usage.len(), usage[0].usage), (1, USAGE.plus(USAGE)));
+    // Only the last attempt says how long the conversation is.
+    assert_eq!(answer.usage.total(), 110);
+}
+
+/// What was given up is not an answer, whether the process dies while it waits for the next attempt, or the turn is stopped.
+#[tokio::test]
+async fn part_that_was_given_up_never_becomes_an_answer() {
+    for dies in [true, false] {
+        let stage = TestAgent::new([Reply::BreaksOff("Half a", None)], 0).await;
+        let mut events = stage.log.subscribe(1);
+        let given_up = async {
+            while let Ok(Some(received)) = events.next().await {
+                if matches!(received, Received::Event(Event { kind: EventKind::GivenUp { .. }, .. })) {
+                    break;
+                }
+            }
+            if dies {
+                tokio::time::sleep(CHECKPOINT).await;
+            } else {
+                stage.cancel.cancel();
+                std::future::pending().await
+            }
+        };
+        let session = stage.log.session();
+        tokio::select! {
+            outcome = stage.say("hello") => assert_eq!((dies, outcome.code), (false, Code::TurnCancelled)),
+            () = given_up => {}
+        }
+        assert!(stage.store.partial_answers(session, crate::join_pieces).await.unwrap().is_empty(), "{dies}");
+        stage.store.recover(stage.log.hold(), crate::join_pieces).await.unwrap();
+        assert_eq!(stage.kinds().await, ["user"]);
+        // The tokens of the attempt were used.
+        assert_eq!(stage.agent.tokens(), if dies { 0 } else { 110 });
+    }
 }
 
 #[tokio::test]
@@ -496,7 +587,136 @@ async fn long_turn_is_summarised_in_the_middle() {
     let asked = stage.asked();
     assert_eq!(asked.len(), 1);
     let said = texts(&asked[0]);
-    assert!(said[0].ends_with("In short.") && said[1] == "What is being worked on:\n\nfind it", "{said:?}");
+    assert!(said[0].ends_with("In short.") && said[1..] == ["What is being worked on:", "find it"], "{said:?}");
+}
+
+/// The provider's cache has what the turn's requests begin with.
+#[tokio::test]
+async fn summary_is_requested_as_the_turn_is() {
+    let does = [Reply::Says(&["Yes."]), Reply::Says(&["In short."])];
+    let mut stage = TestAgent::with_window(does, 0, 1_000_000).await;
+    stage.internal = vec![MeetingTool::new("read", true, 1)];
+    let level = Some(patchbay_core::completion::ThinkingLevel::High);
+    stage.agent.choose(Chosen { model: Some(Choice { level, ..choice("demo-1") }), model_override: None });
+    stage.say("one").await;
+    stage.agent.compact_now(&stage.turn(0, 0), "").await.unwrap().unwrap();
+    let asked = stage.script.asked.lock().unwrap();
+    let [(_, turn), (_, summary)] = &asked[..] else { panic!("{asked:?}") };
+    assert_eq!((&summary.system, &summary.tools, &summary.tool_choice), (&turn.system, &turn.tools, &turn.tool_choice));
+    assert_eq!((summary.thinking, turn.tools.len()), (level, 1));
+    assert_eq!(summary.messages[0], turn.messages[0]);
+    let purposes = [turn, summary].map(|request| request.hints.purpose);
+    assert_eq!(purposes, [RequestPurpose::Turn, RequestPurpose::Summary]);
+    assert_eq!(summary.hints.cache_key, turn.hints.cache_key);
+    // The answer in it was made with what stands before it.
+    assert_eq!(summary.hints.bound_from, Some(0));
+}
+
+#[tokio::test]
+async fn refused_conversation_is_summarised_and_sent_again() {
+    let does = [Reply::Says(&["Yes."]), Reply::TooLong, Reply::Says(&["In short."]), Reply::Says(&["Right."])];
+    // The window is far larger than the conversation.
+    let stage = TestAgent::with_window(does, 0, 1_000_000).await;
+    stage.say("one").await;
+    let mut events = stage.log.subscribe(3);
+    assert_eq!(stage.say("two").await.message, "Right.");
+    assert_eq!(stage.kinds().await, ["user", "assistant", "user", "compaction", "assistant"]);
+    let said = stage.asked();
+    assert!(texts(&said[0])[0].ends_with("In short.") && texts(&said[0])[1] == "two", "{said:?}");
+    let mut notices = Vec::new();
+    while let Some(Received::Event(event)) = events.try_next().await.unwrap() {
+        if let EventKind::Notice { text } = event.kind {
+            notices.push(text);
+        }
+    }
+    assert_eq!(notices, ["The conversation is longer than demo-1 can read: it is summarised."]);
+}
+
+#[tokio::test]
+async fn refused_conversation_is_summarised_in_the_middle_of_a_turn() {
+    let does =
+        [Reply::Calls(&[("no__tool", "{}")]), Reply::TooLong, Reply::Says(&["In short."]), Reply::Says(&["Done."])];
+    let stage = TestAgent::with_window(does, 0, 1_000_000).await;
+    assert_eq!(stage.say("find it").await.message, "Done.");
+    assert_eq!(stage.kinds().await, ["user", "assistant", "tool", "compaction", "assistant"]);
+    let said = stage.asked();
+    assert_eq!(texts(&said[0])[1..], ["What is being worked on:", "find it"]);
+}
+
+#[tokio::test]
+async fn conversation_that_stays_too_long_is_an_error_with_advice() {
+    let does = [Reply::Says(&["Yes."]), Reply::TooLong, Reply::Says(&["In short."]), Reply::TooLong, Reply::TooLong];
+    let stage = TestAgent::with_window(does, 0, 1_000_000).await;
+    stage.say("one").await;
+    let outcome = stage.say("two").await;
+    let expected = "the conversation is too long for demo-1, also after a summary: demo: prompt is too long. /compact FOCUS \
+        summarises it once more, /model chooses a model that reads more.";
+    assert_eq!((outcome.code, outcome.message.as_str()), (Code::ProviderContextWindow, expected));
+    // A first message has nothing before it.
+    let stage = TestAgent::with_window([Reply::TooLong], 0, 1_000_000).await;
+    let outcome = stage.say("one").await;
+    assert_eq!(outcome.code, Code::ProviderContextWindow);
+    assert!(
+        outcome.message.contains("prompt is too long. There is nothing to summarise: send less at once"),
+        "{outcome:?}"
+    );
+}
+
+/// The request for the summary is too long as well: it is made of a shorter end of the conversation.
+#[tokio::test]
+async fn refused_summary_is_asked_for_with_less() {
+    let exchanges = (0..6).map(|_| Reply::Says(&["Yes."]));
+    let does = exchanges.chain([Reply::TooLong, Reply::TooLong, Reply::Says(&["In short."]), Reply::Says(&["Right."])]);
+    let stage = TestAgent::with_window(does, 0, 1_000_000).await;
+    for number in 0..6 {
+        stage.say(&format!("{number} {}", "word ".repeat(50))).await;
+    }
+    assert_eq!(stage.say("last").await.message, "Right.");
+    let asked = stage.script.asked.lock().unwrap();
+    let lengths: Vec<_> = asked[6..].iter().map(|(_, request)| request.messages.len()).collect();
+    let [refused, half, quarter, last] = lengths[..] else { panic!("{lengths:?}") };
+    assert!(refused == 13 && half < refused && quarter < half && last == 1, "{lengths:?}");
+    // It begins behind a cut, so that no answer in it is bound to what stands before it.
+    assert!(asked[8].1.hints.bound_from.unwrap() > quarter - 3, "{:?}", asked[8].1.hints);
+}
+
+#[tokio::test]
+async fn failed_command_advises_the_command() {
+    let stage = TestAgent::with_window([Reply::Says(&["Yes."]), Reply::Fails], 0, 1_000_000).await;
+    stage.say("one").await;
+    let outcome = stage.agent.compact_now(&stage.turn(0, 0), "").await.unwrap_err();
+    let expected = "the conversation could not be summarised: it broke. It is kept as it was; try /compact again, or choose a \
+        model that reads more with /model.";
+    assert_eq!((outcome.code, outcome.message.as_str()), (Code::CompactionFailed, expected));
+}
+
+#[tokio::test]
+async fn repeated_request_keeps_its_attachments() {
+    let does = [Reply::Calls(&[("no__tool", "{}")]), Reply::Says(&["In short."]), Reply::Says(&["Done."])];
+    let stage = TestAgent::with_window(does, 0, 100).await;
+    let file = |name: &str, media_type: &str, digest| {
+        let (name, media_type) = (name.to_owned(), media_type.to_owned());
+        Attachment { name, media_type, digest, size: 4 }
+    };
+    let files = [
+        file("a.txt", TEXT_MEDIA, Digest::of(b"text")),
+        file("b.txt", TEXT_MEDIA, Digest::of(b"gone")),
+        file("c.png", "image/png", Digest::of(b"text")),
+    ];
+    let (agent, kind, content) = (stage.agent.id(), MessageKind::User, "find it".to_owned());
+    let message = NewMessage { agent, kind, content, data: Attachment::to_data(&files) };
+    let attachments = Some(stage.store.store_attachments([&b"text"[..]]).unwrap());
+    let change = SessionChange { messages: vec![message], attachments, ..SessionChange::default() };
+    let rows = stage.log.commit(change, || {}).await.unwrap();
+    assert_eq!(stage.run(rows[0].seq, 0).await.message, "Done.");
+    let sent =
+        ["a.txt:\n\ntext", "[file missing: b.txt]", "[image, not readable by this model: c.png]"].map(str::to_owned);
+    let first = stage.script.asked.lock().unwrap()[0].1.messages[0].clone();
+    assert_eq!(texts(&first), [&*sent[0], &*sent[1], &*sent[2], "find it"]);
+    let asked = stage.asked();
+    let said = texts(&asked[0]);
+    assert!(said[0].ends_with("In short."), "{said:?}");
+    assert_eq!(said[1..], ["What is being worked on:", &*sent[0], &*sent[1], &*sent[2], "find it"]);
 }
 
 #[tokio::test]
@@ -536,6 +756,26 @@ async fn override_replaces_the_model() {
 }
 
 #[tokio::test]
+async fn selector_that_selects_another_model_is_reported() {
+    let stage = TestAgent::new((0..4).map(|_| Reply::Says(&["."])), 0).await;
+    let mut events = stage.log.subscribe(1);
+    let model_override = Some(ModelOverride::Selector(Selector::Big));
+    stage.agent.choose(Chosen { model: Some(choice("demo-1")), model_override });
+    stage.say("one").await;
+    stage.say("two").await;
+    *stage.script.big.lock().unwrap() = "demo-2-big";
+    stage.say("three").await;
+    stage.say("four").await;
+    let mut notices = Vec::new();
+    while let Some(received) = events.try_next().await.unwrap() {
+        if let Received::Event(Event { kind: EventKind::Notice { text }, .. }) = received {
+            notices.push(text);
+        }
+    }
+    assert_eq!(notices, [format!("'big' is now demo-2-big for agent {}.", stage.agent.id())]);
+}
+
+#[tokio::test]
 async fn deltas_have_their_positions() {
     let stage = TestAgent::new([], 0).await;
     let mut events = stage.log.subscribe(1);
@@ -550,6 +790,8 @@ async fn deltas_have_their_positions() {
         stop: None,
         raw: None,
         interrupted: true,
+        prefix: None,
+        failed_attempts: FailedAttempts::default(),
         parts: Vec::new(),
     };
     let buffer = AnswerBuffer::new(about);

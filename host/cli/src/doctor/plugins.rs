@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use patchbay_core::{Code, Digest};
-use patchbay_egress::{CredentialError, SecretSource, Secrets};
+use patchbay_core::{Code, Digest, Name};
+use patchbay_egress::{CredentialError, SecretLookup, SecretRef, SecretSource, Secrets, Variables};
 use patchbay_policy::Root;
 use patchbay_provider::{ProviderSource, ProviderState, ProviderStatus};
 use patchbay_session::workspace_path;
@@ -189,50 +189,54 @@ fn keys(report: &mut DoctorReport, home: &OpenHome, list: &[ProviderStatus]) {
     let mut facts = Vec::new();
     let mut faults = BTreeSet::new();
     for provider in list {
-        let (Some(variable), Ok(name)) = (&provider.variable, provider.name.parse()) else { continue };
+        if provider.key_command {
+            facts.push(by_command(&provider.name));
+            continue;
+        }
+        let (Some(variable), Ok(name)) = (&provider.variable, provider.name.parse::<Name>()) else { continue };
+        let several = if provider.variables.is_empty() { std::slice::from_ref(variable) } else { &provider.variables };
+        let variables = Variables::new(several.iter().cloned());
         if !matches!(provider.state, ProviderState::Ready | ProviderState::NeedsKey) {
             facts.push(Fact::with(
                 &provider.name,
-                format!("{variable}, not looked for"),
+                format!("{variables}, not looked for"),
                 json!({"variable": variable}),
             ));
             continue;
         }
-        let found = secrets.locate(&name, variable);
-        facts.push(key(&provider.name, variable, &found));
+        let found = secrets.locate(&SecretRef { name: name.clone(), lookup: SecretLookup::Stored(variables.clone()) });
+        facts.push(key(&provider.name, &variables, &found));
         match found {
             Err(CredentialError::NoSecret { .. }) if provider.source != ProviderSource::Bundled => {
                 report.problem(format!("Provider '{name}' has no key."), set_key(Some(variable)));
             }
             Ok(_) | Err(CredentialError::NoSecret { .. }) => {}
-            Err(error) => fault(report, home, &error, variable, &mut faults),
+            Err(error) => fault(report, home, &error, &mut faults),
         }
     }
     for (name, config) in &home.config.credentials {
-        let variable = config.variable(name);
-        let found = secrets.locate(name, &variable);
-        facts.push(key(&format!("credential {name}"), &variable, &found));
+        let (label, secret) = (format!("credential {name}"), config.secret(name));
+        let SecretLookup::Stored(variables) = &secret.lookup else {
+            facts.push(by_command(&label));
+            continue;
+        };
+        let found = secrets.locate(&secret);
+        facts.push(key(&label, variables, &found));
         match found {
             Ok(_) => {}
             Err(CredentialError::NoSecret { .. }) => {
-                report.problem(format!("Credential '{name}' has no secret."), set_key(Some(&variable)));
+                report.problem(format!("Credential '{name}' has no secret."), set_key(Some(variables.first())));
             }
-            Err(error) => fault(report, home, &error, &variable, &mut faults),
+            Err(error) => fault(report, home, &error, &mut faults),
         }
     }
     report.section("Keys", facts);
 }
 
 /// Reports a key that cannot be used, and a fault of the whole file once.
-fn fault(
-    report: &mut DoctorReport,
-    home: &OpenHome,
-    error: &CredentialError,
-    variable: &str,
-    faults: &mut BTreeSet<String>,
-) {
+fn fault(report: &mut DoctorReport, home: &OpenHome, error: &CredentialError, faults: &mut BTreeSet<String>) {
     let command = match error {
-        CredentialError::Unusable { place: SecretSource::Variable(_), .. } => set_key(Some(variable)),
+        CredentialError::Unusable { place: SecretSource::Variable(variable), .. } => set_key(Some(variable)),
         _ => edit(&home.paths.config.join("credentials.json")),
     };
     if faults.insert(error.to_string()) {
@@ -240,13 +244,18 @@ fn fault(
     }
 }
 
-fn key(name: &str, variable: &str, found: &Result<SecretSource, CredentialError>) -> Fact {
+fn key(name: &str, variables: &Variables, found: &Result<SecretSource, CredentialError>) -> Fact {
     let (text, present) = match found {
         Ok(place) => (format!("present in {place}"), true),
-        Err(CredentialError::NoSecret { .. }) => (format!("missing; {variable} is not set"), false),
+        Err(CredentialError::NoSecret { .. }) => (format!("missing; {variables} is not set"), false),
         Err(_) => ("cannot be used".to_owned(), false),
     };
-    Fact::with(name, text, json!({"variable": variable, "present": present}))
+    Fact::with(name, text, json!({"variable": variables.first(), "present": present}))
+}
+
+/// Reports a key whose command is not run for a report.
+fn by_command(name: &str) -> Fact {
+    Fact::with(name, "by command", json!({"key_command": true}))
 }
 
 fn set_key(variable: Option<&str>) -> String {

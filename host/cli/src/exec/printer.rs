@@ -3,7 +3,8 @@
 use std::io::{self, ErrorKind, Write};
 
 use patchbay_core::{
-    AgentId, Code, DeltaKind, Event, EventKind, MessageKind, Outcome, SessionId, TurnCause, TurnState, text,
+    AgentId, Attachment, Code, DeltaKind, DeltaPosition, Event, EventKind, MessageKind, Outcome, Retrying, SessionId,
+    TurnCause, TurnState, text,
 };
 use patchbay_session::Received;
 use serde_json::{Value, json};
@@ -30,8 +31,10 @@ pub(super) struct Printer<W = io::Stdout> {
     moved: bool,
     /// The agent of the line that runs. The outcome of the line says how its turn ended.
     line_agent: Option<AgentId>,
-    /// Bytes of the current answer that are already printed.
+    /// Bytes of the current attempt at the answer that are already printed.
     printed: usize,
+    /// Number of attempts at the current answer that are known to be given up.
+    given_up: u32,
     /// Whether the last printed line has no line feed yet.
     open: bool,
     /// Set when pieces of the current answer are missing: the session's last row at that time. The answer is then printed as a
@@ -59,6 +62,7 @@ impl<W: Write> Printer<W> {
             moved: false,
             line_agent: None,
             printed: 0,
+            given_up: 0,
             open: false,
             lagged: None,
             answered: 0,
@@ -143,9 +147,20 @@ impl<W: Write> Printer<W> {
     fn text(&mut self, event: Event) -> Result<(), EarlyEnd> {
         let Event { agent, seq, kind, .. } = event;
         let in_view = agent == self.view;
+        let record = kind.answer();
+        if let Some(attached) = Attachment::summary(&kind.attachments()).filter(|_| in_view) {
+            self.print(&attached)?;
+        }
         match kind {
-            EventKind::Delta { block: DeltaKind::Text, text, at } if in_view => self.piece(seq, at.offset, &text),
-            EventKind::Message { kind: MessageKind::Assistant, content, .. } if in_view => self.answer(seq, &content),
+            EventKind::Delta { block: DeltaKind::Text, text, at } if in_view => self.piece(seq, at, &text),
+            EventKind::Message { kind: MessageKind::Assistant, content, .. } if in_view => {
+                self.answer(seq, &content, record.map_or(0, |record| record.failed_attempts.given_up))
+            }
+            EventKind::GivenUp { given_up, retry, .. } if in_view => self.give_up(given_up, Some(&retry)),
+            EventKind::GivenUp { retry, .. } => {
+                self.note_of(agent, &retry.broke_off(false));
+                Ok(())
+            }
             EventKind::Message { kind: MessageKind::User | MessageKind::Assistant, .. } => {
                 self.conversation = true;
                 Ok(())
@@ -205,13 +220,38 @@ impl<W: Write> Printer<W> {
 
     /// Prepares for the first answer of a turn.
     fn begin_answer(&mut self) -> Result<(), EarlyEnd> {
-        (self.printed, self.lagged) = (0, None);
+        (self.printed, self.given_up, self.lagged) = (0, 0, None);
         self.end_line()
     }
 
-    /// Prints a piece of an answer, which begins at byte `offset` of the answer. All pieces together are the answer's text.
-    fn piece(&mut self, seq: u64, offset: u64, text: &str) -> Result<(), EarlyEnd> {
-        if self.printed == 0 && offset > 0 && self.lagged.is_none() {
+    /// Ends the line of an attempt that broke off: so many are given up now. `retry` is missing if its event was lost.
+    fn give_up(&mut self, given_up: u32, retry: Option<&Retrying>) -> Result<(), EarlyEnd> {
+        if given_up <= self.given_up {
+            return Ok(());
+        }
+        self.given_up = given_up;
+        let is_printed = std::mem::take(&mut self.printed) > 0;
+        self.end_line()?;
+        match retry {
+            Some(retry) => {
+                // All pieces of the next attempt follow.
+                self.lagged = None;
+                note(&retry.broke_off(is_printed));
+            }
+            None if is_printed => {
+                note("The answer broke off and was asked for again. What was printed of it is given up.");
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Prints a piece of an answer. All pieces of an attempt together are the answer's text.
+    fn piece(&mut self, seq: u64, at: DeltaPosition, text: &str) -> Result<(), EarlyEnd> {
+        if seq >= self.answered {
+            self.give_up(at.given_up, None)?;
+        }
+        if self.printed == 0 && at.offset > 0 && self.lagged.is_none() {
             self.lagged = Some(seq);
         }
         if self.lagged.is_some() || seq < self.answered {
@@ -222,8 +262,10 @@ impl<W: Write> Printer<W> {
         self.write(text)
     }
 
-    /// Prints the part of an answer that was not printed yet. The answer may be incomplete.
-    fn answer(&mut self, seq: u64, content: &str) -> Result<(), EarlyEnd> {
+    /// Prints the part of an answer that was not printed yet. The answer may be incomplete. `given_up` attempts at it broke off.
+    fn answer(&mut self, seq: u64, content: &str, given_up: u32) -> Result<(), EarlyEnd> {
+        self.give_up(given_up, None)?;
+        self.given_up = 0;
         self.conversation = true;
         self.answered = seq;
         if self.lagged.is_some_and(|latest| seq > latest) {
@@ -232,6 +274,15 @@ impl<W: Write> Printer<W> {
         let rest = content.get(std::mem::take(&mut self.printed)..).unwrap_or_default();
         self.write(rest)?;
         self.end_line()
+    }
+
+    /// Prints why no line is run.
+    pub(super) fn refused(&mut self, outcome: &Outcome) -> Result<(), EarlyEnd> {
+        if self.json {
+            return self.object(&serde_json::to_value(outcome).unwrap_or_default());
+        }
+        note(&outcome.line());
+        Ok(())
     }
 
     /// Prints the outcome of a line. `latest` is the number of the session's last row.
@@ -310,6 +361,12 @@ fn json_of(event: Event) -> Option<Value> {
         | EventKind::Unknown => return None,
         _ => {}
     }
+    // Scripts see that it is asked for again by the pieces that follow.
+    if let EventKind::GivenUp { turn, answer, .. } = kind {
+        let event =
+            json!({"event": "given_up", "turn": turn, "answer": answer, "agent": agent.to_string(), "seq": seq});
+        return Some(event);
+    }
     // Scripts read a retry as the notice that it was before it had a kind of its own.
     if let Some(text) = kind.notice() {
         kind = EventKind::Notice { text };
@@ -326,8 +383,6 @@ fn json_of(event: Event) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use patchbay_core::DeltaPosition;
-
     use super::*;
 
     const VIEW: AgentId = AgentId::from_bytes([1; 16]);
@@ -393,6 +448,62 @@ mod tests {
             answer(5, "Six."),
         ];
         assert_eq!(printed(late), "One two three.\nFour five.\nSix.\n");
+    }
+
+    /// A piece of an attempt, before which `given_up` attempts were given up.
+    fn piece_after(given_up: u32, offset: u64, text: &str) -> Received {
+        let at = DeltaPosition { offset, given_up, ..DeltaPosition::default() };
+        event(1, EventKind::Delta { block: DeltaKind::Text, text: text.to_owned(), at })
+    }
+
+    fn broke_off(given_up: u32) -> Received {
+        let [provider, what, cause] = ["openai", "Server error", "overloaded"].map(str::to_owned);
+        let retry = Retrying { provider, what, cause, wait_ms: 1_000, attempt: given_up, of: 4 };
+        event(1, EventKind::GivenUp { turn: 1, answer: 0, given_up, retry })
+    }
+
+    /// The row of an answer of which one attempt was given up.
+    fn answer_after(seq: u64, text: &str) -> Received {
+        let data = json!({
+            "provider": "p", "adapter": "a", "model": "m", "usage": {}, "parts": [],
+            "failed_attempts": {"given_up": 1, "usage": {}},
+        });
+        event(seq, EventKind::Message { kind: MessageKind::Assistant, content: text.to_owned(), data: Some(data) })
+    }
+
+    #[test]
+    fn answer_that_broke_off_is_followed_by_the_whole_new_one() {
+        let received = vec![
+            piece(1, "Half of"),
+            broke_off(1),
+            piece_after(1, 0, "All "),
+            piece_after(1, 4, "of it."),
+            answer_after(2, "All of it."),
+            piece(2, "Next."),
+        ];
+        assert_eq!(printed(received), "Half of\nAll of it.\nNext.\n");
+        // Nothing was printed of it.
+        assert_eq!(printed(vec![broke_off(1), piece_after(1, 0, "All."), answer_after(2, "All.")]), "All.\n");
+    }
+
+    #[test]
+    fn lagging_never_mixes_two_attempts() {
+        // The event and the first piece of the second attempt are lost.
+        let lost =
+            vec![piece(1, "Half of"), Received::Lagged(2), piece_after(1, 4, "of it."), answer_after(4, "All of it.")];
+        assert_eq!(printed(lost), "Half of\nAll of it.\n");
+        let lost = vec![piece(1, "Half of"), Received::Lagged(3), answer_after(4, "All of it.")];
+        assert_eq!(printed(lost), "Half of\nAll of it.\n");
+        // Pieces were lost before; the attempt that follows is printed as it arrives.
+        let late = vec![piece(1, "Half"), Received::Lagged(1), broke_off(1), piece_after(1, 0, "All of it.")];
+        assert_eq!(printed(late), "Half\nAll of it.\n");
+    }
+
+    #[test]
+    fn given_up_is_an_object_for_scripts() {
+        let Received::Event(event) = broke_off(1) else { panic!() };
+        let expected = json!({"event": "given_up", "turn": 1, "answer": 0, "agent": VIEW.to_string(), "seq": 1});
+        assert_eq!(json_of(event), Some(expected));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Runs the lines of `exec` one after another, prints what the agents do meanwhile, and waits until all are idle.
 
-use std::{process::ExitCode, sync::Arc, time::Duration};
+use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use patchbay_core::{AgentId, Code, Event, EventKind, LineId, Outcome};
-use patchbay_session::{Received, Session, Submitted, Subscription};
+use patchbay_session::{LineInput, NewAttachment, Received, Session, Submitted, Subscription};
 use tokio::time::timeout;
 
 use super::{
@@ -50,13 +50,20 @@ impl ScriptRun {
         for notice in self.session.notices() {
             note(&format!("Note: {notice}"));
         }
+        let mut attachments = match self.read_attachments(&exec.attach).await {
+            Ok(attachments) => attachments,
+            Err(refused) => {
+                self.printer.refused(&refused)?;
+                return Ok(ExitCode::from(FAILED));
+            }
+        };
         let mut lines = LineSource::new(exec);
         let (mut succeeded, mut quit) = (true, false);
         while let Some(line) = self.next_line(&mut lines).await? {
             if line.trim().is_empty() {
                 continue;
             }
-            match self.run_line(&line).await? {
+            match self.run_line(line, std::mem::take(&mut attachments)).await? {
                 LineStatus::Succeeded => {}
                 LineStatus::Quit => {
                     quit = true;
@@ -70,6 +77,11 @@ impl ScriptRun {
                 }
             }
         }
+        if !attachments.is_empty() {
+            let unused = Outcome::error(Code::InvalidArgs, "--attach needs a line with a message.");
+            self.printer.refused(&unused)?;
+            succeeded = false;
+        }
         if quit {
             succeeded &= self.view_succeeded();
             self.stop_agents().await?;
@@ -79,6 +91,15 @@ impl ScriptRun {
         }
         self.printer.idle()?;
         Ok(if succeeded { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    }
+
+    /// Reads the files for the first line.
+    async fn read_attachments(&self, files: &[PathBuf]) -> Result<Vec<NewAttachment>, Outcome> {
+        let mut attachments = Vec::with_capacity(files.len());
+        for file in files {
+            attachments.push(self.session.attach_file(file).await?);
+        }
+        Ok(attachments)
     }
 
     /// Prints the events that are available without waiting.
@@ -104,11 +125,11 @@ impl ScriptRun {
     }
 
     /// Runs one line to its end: that of its own turn, if it begins one.
-    async fn run_line(&mut self, line: &str) -> Result<LineStatus, EarlyEnd> {
+    async fn run_line(&mut self, line: String, attachments: Vec<NewAttachment>) -> Result<LineStatus, EarlyEnd> {
         self.printer.begin_line();
-        let submitted = self.session.submit_ahead(line);
+        let submitted = self.session.submit_input(LineInput { text: line.clone(), attachments, ahead: true });
         let EndedLine { outcome, after } = self.ended(submitted).await?;
-        self.printer.outcome(line, &outcome, self.session.last_seq())?;
+        self.printer.outcome(&line, &outcome, self.session.last_seq())?;
         for received in after {
             self.print(received)?;
         }

@@ -33,12 +33,12 @@ pub(super) async fn run(
         say!("Removed {}.{open}", count(removed.removed, "session"));
     }
     let collected = host.collect().await?;
-    say!(
-        "Deleted {} and {} ({} bytes).",
-        count(collected.snapshots, "snapshot"),
-        count(collected.components, "component"),
-        collected.bytes
-    );
+    let (snapshots, components) = (count(collected.snapshots, "snapshot"), count(collected.components, "component"));
+    let deleted = match collected.attachments {
+        0 => format!("{snapshots} and {components}"),
+        files => format!("{snapshots}, {components} and {}", count(files, "attached file")),
+    };
+    say!("Deleted {deleted} ({} bytes).", collected.bytes);
     Ok(ExitCode::SUCCESS)
 }
 

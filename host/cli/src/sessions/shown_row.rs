@@ -1,6 +1,6 @@
 //! A stored row of a conversation as text, cleaned. `sessions show` prints it.
 
-use patchbay_core::{AssistantPart, AssistantRecord, EventKind, MessageKind, text};
+use patchbay_core::{AssistantPart, AssistantRecord, Attachment, EventKind, MessageKind, text};
 use patchbay_store::MessageRow;
 use serde_json::Value;
 
@@ -19,7 +19,11 @@ pub(super) fn text(row: &MessageRow) -> Option<String> {
     let event = || EventKind::Message { kind: row.kind, content: String::new(), data: row.data.clone() };
     Some(match row.kind {
         MessageKind::User if data(row, "notification").is_some() => content.to_owned(),
-        MessageKind::User => format!("> {content}"),
+        MessageKind::User => {
+            let said = format!("> {content}");
+            let files = event().attachments();
+            std::iter::once(said).chain(files.iter().map(Attachment::placeholder)).collect::<Vec<_>>().join("\n")
+        }
         MessageKind::Capture => format!("> {content} (captured)"),
         MessageKind::Skill => format!("> /skill {}", word(row, "skill")),
         MessageKind::Assistant => match event().answer() {

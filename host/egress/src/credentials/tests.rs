@@ -17,11 +17,24 @@ fn table_has_an_origin_and_an_optional_variable() {
     )
     .unwrap();
     assert_eq!(table["github"].origin.to_string(), "https://api.github.com");
-    assert_eq!(table["github"].variable(&name("github")), "GITHUB_TOKEN");
+    let variables = |of: &str, config: &CredentialConfig| config.secret(&name(of)).lookup.variables().to_vec();
+    assert_eq!(variables("github", &table["github"]), ["GITHUB_TOKEN"]);
     assert_eq!(table["my-ci"].origin.to_string(), "http://127.0.0.1:8080");
-    assert_eq!(table["my-ci"].variable(&name("my-ci")), "CI");
+    assert_eq!(variables("my-ci", &table["my-ci"]), ["CI"]);
     let unnamed = CredentialConfig { env: None, ..table["my-ci"].clone() };
-    assert_eq!(unnamed.variable(&name("my-ci")), "MY_CI_TOKEN");
+    assert_eq!(variables("my-ci", &unnamed), ["MY_CI_TOKEN"]);
+}
+
+#[test]
+fn table_has_several_variables_or_a_command() {
+    let table = table(
+        "[a]\norigin = \"https://a.org\"\nenv = [\"A\", \"B\"]\n[b]\norigin = \"https://b.org\"\nkey_command = [\"pass\", \"b\"]",
+    )
+    .unwrap();
+    assert_eq!(table["a"].secret(&name("a")).lookup.variables(), ["A", "B"]);
+    let by_command = table["b"].secret(&name("b"));
+    assert_eq!(by_command.command().unwrap().to_string(), "pass b");
+    assert!(by_command.lookup.variables().is_empty());
 }
 
 #[test]
@@ -36,6 +49,12 @@ fn configuration_errors_name_the_position() {
         ("[a]\norigin = \"http://10.0.0.1\"", "http://10.0.0.1 would get the secret without encryption"),
         ("[a]\norigin = \"https://a.org\"\nenv = \"\"", "not the name of an environment variable"),
         ("[a]\norigin = \"https://a.org\"\nenv = \"sk-123456789\"", "not the name of an environment variable"),
+        ("[a]\norigin = \"https://a.org\"\nenv = [\"A\", \"sk-123456789\"]", "not the name of an environment variable"),
+        ("[a]\norigin = \"https://a.org\"\nenv = \"A\"\nkey_command = [\"b\"]", "set `env` or `key_command`, not both"),
+        (
+            "[a]\norigin = \"https://a.org\"\nkey_command = [\"bin/b\"]",
+            "a name without '/', which is looked up in PATH",
+        ),
         ("[a]\norigin = \"https://a.org\"\ntoken = \"x\"", "unknown field `token`"),
         ("[a]\norigin = \"https://a.org\"\nheader = \"sk 12345\"", "this is not the name of a header"),
         ("[a]\norigin = \"https://a.org\"\nheader = \"Host\"", "the header 'host' is set by the host"),
@@ -49,24 +68,24 @@ fn configuration_errors_name_the_position() {
     }
 }
 
-#[test]
-fn credential_is_bound_to_its_origin() {
+#[tokio::test]
+async fn credential_is_bound_to_its_origin() {
     let home = tempfile::tempdir().unwrap();
     let table =
         table("[a]\norigin = \"https://a.org\"\n[b]\norigin = \"https://b.org\"\nenv = \"SURELY_NOT_SET\"").unwrap();
     std::fs::write(home.path().join("credentials.json"), r#"{"a": {"token": "sk-12345"}, "c": {"token": "sk-67890"}}"#)
         .unwrap();
     let credentials = Credentials::open(home.path(), table);
-    let credential = credentials.get(&name("a")).unwrap();
+    let credential = credentials.get(&name("a")).await.unwrap();
     assert_eq!((credential.origin.to_string().as_str(), credential.secret.expose()), ("https://a.org", "sk-12345"));
-    let missing = credentials.get(&name("b")).unwrap_err();
+    let missing = credentials.get(&name("b")).await.unwrap_err();
     assert_eq!(missing.kind(), "unavailable");
     assert_eq!(
         missing.to_string(),
         "credential 'b' has no secret: set SURELY_NOT_SET, or add \"b\": {\"api_key\": \"…\"} to credentials.json"
     );
     // A secret without a table is bound to no origin, so that it is never sent.
-    let unbound = credentials.get(&name("c")).unwrap_err();
+    let unbound = credentials.get(&name("c")).await.unwrap_err();
     assert_eq!(unbound.kind(), "not-found");
     assert_eq!(
         unbound.to_string(),

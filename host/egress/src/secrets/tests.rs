@@ -22,10 +22,16 @@ fn write(home: &tempfile::TempDir, text: &str) {
     fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
 }
 
+/// Returns the secret `of`, which is in this variable or in the file.
+fn secret(of: &str, variable: &str) -> SecretRef {
+    SecretRef { name: name(of), lookup: SecretLookup::Stored(Variables::new([variable.to_owned()])) }
+}
+
 fn environment(variable: &str) -> Option<OsString> {
     match variable {
         "SET" => Some("from-the-environment".into()),
         "EMPTY" => Some(OsString::new()),
+        "ALSO" => Some("from-the-second-variable".into()),
         "SHORT" => Some("sk-1".into()),
         #[cfg(unix)]
         "BYTES" => Some(std::os::unix::ffi::OsStringExt::from_vec(b"sk-1234\xff".to_vec())),
@@ -37,7 +43,7 @@ fn environment(variable: &str) -> Option<OsString> {
 fn environment_takes_precedence_over_the_file() {
     let home = home(r#"{"a": {"token": "from-the-file"}, "b": {"api_key": "as-a-provider"}, "c": {"token": ""}}"#);
     let secrets = Secrets::with_environment(home.path(), environment);
-    let get = |of: &str, variable: &str| secrets.get(&name(of), variable).map(|secret| secret.expose().to_owned());
+    let get = |of: &str, variable: &str| secrets.stored(&secret(of, variable)).map(|secret| secret.expose().to_owned());
     assert_eq!(get("a", "SET").unwrap(), "from-the-environment");
     assert_eq!(get("a", "EMPTY").unwrap(), "from-the-file");
     assert_eq!(get("a", "UNSET").unwrap(), "from-the-file");
@@ -56,17 +62,35 @@ fn environment_takes_precedence_over_the_file() {
 }
 
 #[test]
+fn first_variable_that_is_set_has_the_secret() {
+    let home = home(r#"{"a": {"token": "from-the-file"}}"#);
+    let secrets = Secrets::with_environment(home.path(), environment);
+    let found = |variables: &[&str]| {
+        let variables = Variables::new(variables.iter().map(|name| (*name).to_owned()));
+        let secret = SecretRef { name: name("a"), lookup: SecretLookup::Stored(variables) };
+        let place = secrets.locate(&secret).unwrap();
+        (secrets.peek(&secret).unwrap().unwrap().expose().to_owned(), place)
+    };
+    let variable = |name: &str| SecretSource::Variable(name.to_owned());
+    assert_eq!(found(&["SET", "ALSO"]), ("from-the-environment".to_owned(), variable("SET")));
+    assert_eq!(found(&["ALSO", "SET"]), ("from-the-second-variable".to_owned(), variable("ALSO")));
+    assert_eq!(found(&["UNSET", "EMPTY", "ALSO"]), ("from-the-second-variable".to_owned(), variable("ALSO")));
+    assert_eq!(found(&["UNSET", "EMPTY"]), ("from-the-file".to_owned(), SecretSource::File));
+    assert_eq!(found(&[]), ("from-the-file".to_owned(), SecretSource::File));
+}
+
+#[test]
 fn missing_file_is_allowed_and_created_one_is_read() {
     let home = tempfile::tempdir().unwrap();
     let secrets = Secrets::with_environment(home.path(), environment);
-    assert!(matches!(secrets.get(&name("a"), "UNSET"), Err(CredentialError::NoSecret { .. })));
+    assert!(matches!(secrets.stored(&secret("a", "UNSET")), Err(CredentialError::NoSecret { .. })));
     write(&home, r#"{"a": {"token": "from-the-file"}}"#);
-    assert_eq!(secrets.get(&name("a"), "UNSET").unwrap().expose(), "from-the-file");
+    assert_eq!(secrets.stored(&secret("a", "UNSET")).unwrap().expose(), "from-the-file");
     // A secret that was found is kept, even if the file is lost or damaged later.
     fs::remove_file(home.path().join("credentials.json")).unwrap();
-    assert_eq!(secrets.get(&name("a"), "UNSET").unwrap().expose(), "from-the-file");
+    assert_eq!(secrets.stored(&secret("a", "UNSET")).unwrap().expose(), "from-the-file");
     write(&home, "{\"a\": {\"token\": \"from-th");
-    assert_eq!(secrets.get(&name("a"), "UNSET").unwrap().expose(), "from-the-file");
+    assert_eq!(secrets.stored(&secret("a", "UNSET")).unwrap().expose(), "from-the-file");
 }
 
 fn origin(text: &str) -> Origin {
@@ -74,7 +98,7 @@ fn origin(text: &str) -> Origin {
 }
 
 fn binding(of: &str, variable: &str, to: &str) -> Binding {
-    Binding { name: name(of), variable: variable.to_owned(), origin: origin(to) }
+    Binding { secret: secret(of, variable), origin: origin(to) }
 }
 
 #[tokio::test]
@@ -110,7 +134,7 @@ async fn replaced_secret_is_used_and_both_are_scrubbed() {
     let scrubbed = async || secrets.scrub(&origin("https://a.org")).await.text("the-first-key the-second-key!");
     assert_eq!(scrubbed().await, "[secret] the-second-key!");
     write(&home, r#"{"a": {"api_key": "the-second-key!"}}"#);
-    assert_eq!(secrets.get(&name("a"), "UNSET").unwrap().expose(), "the-second-key!");
+    assert_eq!(secrets.stored(&secret("a", "UNSET")).unwrap().expose(), "the-second-key!");
     assert_eq!(scrubbed().await, "[secret] [secret]");
 }
 
@@ -135,10 +159,10 @@ fn malformed_file_error_names_position_not_content() {
         ("[\"sk-secret\"]", "the file must be an object: {\"NAME\": {\"api_key\": \"…\"}}"),
     ] {
         let home = home(text);
-        let error = Secrets::with_environment(home.path(), environment).get(&name("a"), "UNSET").unwrap_err();
+        let error = Secrets::with_environment(home.path(), environment).stored(&secret("a", "UNSET")).unwrap_err();
         let file = home.path().join("credentials.json");
         assert_eq!(error.to_string(), format!("{}, {what}", file.display()), "{text}");
-        assert_eq!(error.without_path(), format!("credentials.json, {what}"), "{text}");
+        assert_eq!(error.for_plugin(), format!("credentials.json, {what}"), "{text}");
         assert!(!format!("{error} {error:?}").contains("sk-"), "{error:?}");
         assert_eq!(error.kind(), "unavailable");
     }
@@ -151,16 +175,16 @@ fn invalid_entry_affects_no_other_entry() {
             "e": {}, "f": ["sk-secret"], "note": null}"#,
     );
     let secrets = Secrets::with_environment(home.path(), environment);
-    assert_eq!(secrets.get(&name("a"), "UNSET").unwrap().expose(), "the-key-of-a");
-    assert!(matches!(secrets.get(&name("g"), "UNSET"), Err(CredentialError::NoSecret { .. })));
+    assert_eq!(secrets.stored(&secret("a", "UNSET")).unwrap().expose(), "the-key-of-a");
+    assert!(matches!(secrets.stored(&secret("g", "UNSET")), Err(CredentialError::NoSecret { .. })));
     for bad in ["b", "c", "d", "e", "f"] {
-        let error = secrets.get(&name(bad), "UNSET").unwrap_err();
+        let error = secrets.stored(&secret(bad, "UNSET")).unwrap_err();
         let words = format!("the entry '{bad}' holds no key; write \"{bad}\": {{\"api_key\": \"…\"}}");
         assert_eq!(error.to_string(), format!("{}: {words}", home.path().join("credentials.json").display()));
-        assert_eq!(error.without_path(), format!("credentials.json: {words}"));
+        assert_eq!(error.for_plugin(), format!("credentials.json: {words}"));
         assert!(!format!("{error:?}").contains("sk-"), "{error:?}");
         // The environment takes precedence, whatever the file contains.
-        assert_eq!(secrets.get(&name(bad), "SET").unwrap().expose(), "from-the-environment");
+        assert_eq!(secrets.stored(&secret(bad, "SET")).unwrap().expose(), "from-the-environment");
     }
 }
 
@@ -169,12 +193,12 @@ fn unreadable_file_is_an_error() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("credentials.json");
     fs::create_dir(&file).unwrap();
-    let error = Secrets::with_environment(home.path(), environment).get(&name("a"), "UNSET").unwrap_err();
+    let error = Secrets::with_environment(home.path(), environment).stored(&secret("a", "UNSET")).unwrap_err();
     assert_eq!(error.to_string(), format!("{} cannot be read: it is not a regular file", file.display()));
-    assert_eq!(error.without_path(), "credentials.json cannot be read: it is not a regular file");
+    assert_eq!(error.for_plugin(), "credentials.json cannot be read: it is not a regular file");
     fs::remove_dir(&file).unwrap();
     fs::write(&file, vec![b' '; (1 << 20) + 1]).unwrap();
-    let error = Secrets::with_environment(home.path(), environment).get(&name("a"), "UNSET").unwrap_err();
+    let error = Secrets::with_environment(home.path(), environment).stored(&secret("a", "UNSET")).unwrap_err();
     assert!(error.to_string().ends_with("it has more than 1048576 bytes"), "{error}");
 }
 

@@ -12,17 +12,18 @@ use patchbay_sandbox::{
     log_plugin_line,
 };
 
-use super::SharedScrub;
+use super::{SharedScrub, host_options};
 
 /// Starts instances of an adapter.
 pub(crate) trait StartAdapter: Sync {
     /// The instance that serves one attempt.
     type Instance: Instance;
 
-    /// Starts an instance. Returns it with its first actions.
+    /// Starts the instance of the attempt with this number, from 1. Returns it with its first actions.
     fn begin(
         &self,
         request: CompletionRequest,
+        attempt: u32,
     ) -> impl Future<Output = Result<(Self::Instance, Vec<Action>), Failure>> + Send;
 }
 
@@ -49,7 +50,10 @@ impl Instance for Running {
 pub(crate) struct Sandboxed<'a> {
     pub(crate) sandbox: &'a Arc<Sandbox>,
     pub(crate) adapter: &'a LoadedAdapter,
+    /// The operator's options.
     pub(crate) options: &'a [(String, String)],
+    /// What is known of the model, as JSON.
+    pub(crate) model_facts: Option<&'a str>,
     pub(crate) budgets: Budgets,
     pub(crate) log: Arc<AdapterLog>,
 }
@@ -57,8 +61,9 @@ pub(crate) struct Sandboxed<'a> {
 impl StartAdapter for Sandboxed<'_> {
     type Instance = Running;
 
-    async fn begin(&self, request: CompletionRequest) -> Result<(Running, Vec<Action>), Failure> {
-        self.sandbox.begin(self.adapter, request, self.options, &self.budgets, self.log.clone()).await
+    async fn begin(&self, request: CompletionRequest, attempt: u32) -> Result<(Running, Vec<Action>), Failure> {
+        let options = host_options::behind(self.options, &request.hints, self.model_facts, attempt);
+        self.sandbox.begin(self.adapter, request, &options, &self.budgets, self.log.clone()).await
     }
 }
 

@@ -1,13 +1,13 @@
 //! The open request of an attempt: its head, its body in chunks of bounded size, and its deadlines. Driven by `attempt`.
 
-use std::pin::Pin;
+use std::{pin::Pin, time::SystemTime};
 
 use bytes::BytesMut;
 use patchbay_egress::{Answer, Egress, EgressError, LimitKey, Request};
 use patchbay_sandbox::adapter::{Input, TransportKind};
 use tokio::time::{Instant, timeout_at};
 
-use super::{AttemptStop, Violation};
+use super::{AttemptStop, Violation, retry_after};
 use crate::ExchangeLimits;
 
 /// Bytes of one chunk for an adapter: room for many events in a step, and an upper bound for the work of one.
@@ -80,7 +80,8 @@ impl PendingRequest {
         let answer = match &mut self.state {
             State::Opening(opening) => {
                 let mut answer = timeout_at(until, opening).await.map_err(|_| silent(self.begun))??;
-                let (status, headers) = (answer.status, std::mem::take(&mut answer.headers));
+                let (status, mut headers) = (answer.status, std::mem::take(&mut answer.headers));
+                retry_after::date_to_seconds(&mut headers, SystemTime::now());
                 self.state = State::Body(Box::new(answer));
                 return Ok(Input::Head { status, headers });
             }

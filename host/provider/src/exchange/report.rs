@@ -4,28 +4,31 @@
 //! secret.
 
 use patchbay_core::completion::FailureKind;
-use patchbay_egress::{EgressError, Scrub};
+use patchbay_egress::{EgressError, Scrub, SecretLookup};
 use patchbay_sandbox::{
     Failure,
     adapter::{AdapterFailure, RetryHint, TransportKind},
 };
 
 use super::{AttemptStop, RequestTarget, Violation};
-use crate::{ExchangeError, retry};
+use crate::{
+    ExchangeError,
+    retry::{self, Setback},
+};
 
 /// A failed attempt.
 pub(super) struct AttemptFailure {
     pub(super) error: ExchangeError,
     /// The adapter's hint about another attempt.
     pub(super) hint: RetryHint,
-    /// Whether another attempt may follow: this one produced nothing, and the failure may pass.
-    pub(super) may_retry: bool,
+    /// What kind of failure it is, if it may pass; `None` if no other attempt may follow.
+    pub(super) setback: Option<Setback>,
+    /// Whether the server rejected the key, with the status 401, before an answer began.
+    pub(super) is_unauthorized: bool,
 }
 
 /// How far an attempt got before it failed.
 pub(super) struct Progress<'a> {
-    /// Bytes of answers that were received.
-    pub(super) received: u64,
     /// Whether a block of the answer began.
     pub(super) has_begun: bool,
     /// The last connection that failed, unless another request followed it.
@@ -48,7 +51,8 @@ pub(super) struct Reporter<'a> {
 impl Reporter<'_> {
     /// Returns the failure of an attempt that ended by `stop`.
     pub(super) fn failure(&self, stop: AttemptStop, progress: &Progress<'_>) -> AttemptFailure {
-        let final_failure = |error| AttemptFailure { error, hint: RetryHint::Never, may_retry: false };
+        let final_failure =
+            |error| AttemptFailure { error, hint: RetryHint::Never, setback: None, is_unauthorized: false };
         match stop {
             AttemptStop::Adapter(failure) => self.provider_failure(failure, progress),
             AttemptStop::Failed(error) => final_failure(error),
@@ -90,12 +94,19 @@ impl Reporter<'_> {
         if let Some(lost) = progress.lost.filter(|lost| !message.contains(lost.message.as_str())) {
             message = format!("{message} ({})", lost.message);
         }
-        let may_pass = match kind {
-            FailureKind::RateLimit | FailureKind::Server | FailureKind::Timeout => true,
-            FailureKind::Network => progress.received == 0,
-            _ => false,
-        };
         let was_too_large = progress.lost.is_some_and(|lost| lost.kind == TransportKind::TooLarge);
+        let setback = match kind {
+            _ if was_too_large => None,
+            FailureKind::RateLimit | FailureKind::Server | FailureKind::Timeout | FailureKind::Network
+                if progress.has_begun =>
+            {
+                Some(Setback::BrokenOff)
+            }
+            FailureKind::RateLimit => Some(Setback::Overload),
+            FailureKind::Server if is_overload(http_status, code.as_deref()) => Some(Setback::Overload),
+            FailureKind::Server | FailureKind::Timeout | FailureKind::Network => Some(Setback::Passing),
+            _ => None,
+        };
         let error = ExchangeError::Failed {
             provider: self.target.provider.to_string(),
             kind,
@@ -104,18 +115,19 @@ impl Reporter<'_> {
             code: code.map(|code| self.scrub.clean(code)),
             again_in: None,
         };
-        AttemptFailure { error, hint: retry, may_retry: may_pass && !progress.has_begun && !was_too_large }
+        AttemptFailure { error, hint: retry, setback, is_unauthorized: false }
     }
 
     /// Appends to `message` what the person can do about a failure of `kind`.
     fn with_advice(&self, message: String, kind: FailureKind, status: Option<u16>) -> String {
         let advice = match (kind, self.target.credential) {
-            (FailureKind::Authentication, Some(credential)) if credential.variable.is_empty() => {
-                "Check its key in credentials.json".to_owned()
-            }
-            (FailureKind::Authentication, Some(credential)) => {
-                format!("Check {} or credentials.json", credential.variable)
-            }
+            (FailureKind::Authentication, Some(credential)) => match &credential.secret.lookup {
+                SecretLookup::Command(command) => format!("Check its key command: {command}"),
+                SecretLookup::Stored(variables) if variables.is_empty() => {
+                    "Check its key in credentials.json".to_owned()
+                }
+                SecretLookup::Stored(variables) => format!("Check {variables} or credentials.json"),
+            },
             (FailureKind::Authentication, None) => {
                 format!("It has no credential: name one in [providers.{}]", self.target.provider)
             }
@@ -142,6 +154,13 @@ impl Reporter<'_> {
             error => self.scrub.clean(error.to_string()),
         }
     }
+}
+
+/// Returns whether an error of a server says that it has too much to do. APIs report it by the statuses 503 and 529, and in the
+/// middle of a response by codes such as `overloaded_error`, `server_overloaded`, `UNAVAILABLE` and `slow_down`.
+fn is_overload(status: Option<u16>, code: Option<&str>) -> bool {
+    let code = code.unwrap_or_default().to_ascii_lowercase();
+    matches!(status, Some(503 | 529)) || ["overload", "unavailable", "slow_down"].iter().any(|word| code.contains(word))
 }
 
 /// Returns the error of the last attempt, with the time of the next try if the provider gave one.

@@ -1,29 +1,29 @@
 //! Checks an adapter's request and completes it: joins the path to the base URL, adds the secret and assembles the body.
-//! Called by `attempt` for each request.
+//! Called by `in_flight` for each request.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use patchbay_core::text;
+use patchbay_core::{completion::Blob, text};
 use patchbay_egress::{CredentialError, Placed, Placement, Request, Scrub, Secret};
 use patchbay_sandbox::{
     Auth,
     adapter::{AdapterRequest, BodyPiece},
 };
 
-use super::{AttemptStop, Keys, RequestTarget, Violation, adapter::Instance};
+use super::{AttemptStop, Keys, RequestTarget, Violation};
 use crate::{
     ExchangeError,
     route::{Base, JoinError, RouteCredential, join},
 };
 
-/// Returns the request to send for `request` of an adapter.
+/// Returns the request to send for `request` of an adapter. `blob` returns the blobs that its body may contain.
 ///
 /// # Errors
 /// An [`AttemptStop`] for a request against the contract or a limit, for a refused base URL, and for a missing key.
-pub(super) fn build(
+pub(super) fn build<'b>(
     target: &RequestTarget<'_>,
     request: AdapterRequest,
-    instance: &impl Instance,
+    blob: impl Fn(u32) -> Option<&'b Blob>,
     keys: &Keys,
 ) -> Result<Request, AttemptStop> {
     let AdapterRequest { method, path_and_query, headers, auth, body } = scrubbed(request, &keys.scrub);
@@ -39,7 +39,7 @@ pub(super) fn build(
         }
         JoinError::Base(error) => AttemptStop::Refused(error),
     })?;
-    let body = assemble(body, instance, target.limits.request_bytes)?;
+    let body = assemble(body, &blob, target.limits.request_bytes)?;
     let secrets = place(target, base, auth, keys)?;
     let owner = format!("provider:{}", target.provider);
     Ok(Request { owner, method, target: url, headers, body, timeout: None, secrets, scrub: keys.scrub.clone() })
@@ -83,19 +83,22 @@ fn place(target: &RequestTarget<'_>, base: &Base, auth: Vec<Auth>, keys: &Keys) 
     Ok(auth.into_iter().map(placed).collect())
 }
 
-/// Reads the provider's key.
+/// Reads the provider's key, or runs its key command.
 ///
 /// # Errors
-/// [`ExchangeError::MissingCredentials`] and [`ExchangeError::UnusableCredentials`].
-pub(super) fn secret(target: &RequestTarget<'_>, credential: &RouteCredential) -> Result<Secret, ExchangeError> {
-    target.secrets.get(target.provider, &credential.variable).map_err(|error| {
-        let (provider, variable) = (target.provider, &credential.variable);
+/// [`ExchangeError::MissingCredentials`], [`ExchangeError::UnusableCredentials`] and [`ExchangeError::KeyCommand`].
+pub(super) async fn secret(target: &RequestTarget<'_>, credential: &RouteCredential) -> Result<Secret, ExchangeError> {
+    target.secrets.get(&credential.secret).await.map_err(|error| {
+        let provider = target.provider;
         let mut message = match error {
-            CredentialError::NoSecret { .. } | CredentialError::NotConfigured { .. } if variable.is_empty() => {
-                format!("No credentials for {provider}. Add to credentials.json")
-            }
+            CredentialError::KeyCommand(error) => return ExchangeError::KeyCommand { message: error.to_string() },
             CredentialError::NoSecret { .. } | CredentialError::NotConfigured { .. } => {
-                format!("No credentials for {provider}. Set {variable} or add to credentials.json")
+                match credential.secret.lookup.variables() {
+                    [] => format!("No credentials for {provider}. Add to credentials.json"),
+                    [variable, ..] => {
+                        format!("No credentials for {provider}. Set {variable} or add to credentials.json")
+                    }
+                }
             }
             // There is a key or a file, which cannot be used.
             error => return ExchangeError::UnusableCredentials { message: format!("{error}.") },
@@ -109,15 +112,18 @@ pub(super) fn secret(target: &RequestTarget<'_>, credential: &RouteCredential) -
 }
 
 /// Assembles the body. Its size is checked before memory is allocated.
-fn assemble(pieces: Vec<BodyPiece>, instance: &impl Instance, most: usize) -> Result<Bytes, Violation> {
+fn assemble<'b>(
+    pieces: Vec<BodyPiece>,
+    blob: &impl Fn(u32) -> Option<&'b Blob>,
+    most: usize,
+) -> Result<Bytes, Violation> {
     let mut size = 0_usize;
     for piece in &pieces {
         size = size.saturating_add(match piece {
             BodyPiece::Bytes(bytes) => bytes.len(),
             BodyPiece::BlobBase64(id) => {
-                let blob = instance.blob(*id);
-                let blob =
-                    blob.ok_or_else(|| Violation::of_contract(format!("put blob {id} into a body; there is none")))?;
+                let blob = blob(*id)
+                    .ok_or_else(|| Violation::of_contract(format!("put blob {id} into a body; there is none")))?;
                 base64::encoded_len(blob.data.len(), true).unwrap_or(usize::MAX)
             }
         });
@@ -140,7 +146,7 @@ fn assemble(pieces: Vec<BodyPiece>, instance: &impl Instance, most: usize) -> Re
             BodyPiece::Bytes(bytes) => whole.extend_from_slice(&bytes),
             BodyPiece::BlobBase64(id) => {
                 // In pieces whose length divides by three, so that no second copy of the whole blob is in memory.
-                for part in instance.blob(id).map(|blob| blob.data.chunks(3 << 12)).into_iter().flatten() {
+                for part in blob(id).map(|blob| blob.data.chunks(3 << 12)).into_iter().flatten() {
                     body.clear();
                     STANDARD.encode_string(part, &mut body);
                     whole.extend_from_slice(body.as_bytes());

@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use patchbay_core::{
     Name,
-    completion::{CompletionRequest, ThinkingLevel},
+    completion::{CompletionRequest, FailureKind, ThinkingLevel},
     text,
 };
-use patchbay_sandbox::adapter::ModelEntry;
 
 use super::{Providers, consent::Consents};
 use crate::{
     Choice, CompleteError, Completed, ModelError, Selector, Settings, Sink,
     adapters::FoundAdapters,
+    catalogue::{self, Catalogue, known_facts, offered},
     choice::{self, ModelQuery},
     exchange,
+    facts::{Lifecycle, LifecycleStatus, ModelFacts, Prices},
     registry::{Entry, Registry, RegistryView, StoredClaims},
     route::{Route, RouteCredential},
     status,
@@ -52,6 +53,8 @@ pub struct ModelInfo {
     pub context_window: Option<u64>,
     /// Media types that a message to the model may contain.
     pub input_media: Vec<String>,
+    /// Prices of its tokens, if known.
+    pub prices: Option<Prices>,
 }
 
 impl Providers {
@@ -64,13 +67,76 @@ impl Providers {
         let consents = self.consents().await?;
         // Providers that may not be asked do not affect how a text is parsed.
         let ready = registry.view(|entry| consents.is_ready(entry));
-        let ModelQuery { provider, model, level } = choice::parse(text, &ready)?;
-        let provider = match provider {
-            Some(provider) => provider,
-            None => owner(&registry, &consents, &ready, &model)?,
+        let catalogue = self.catalogue().await?;
+        let found = choice::parse(text, &ready).and_then(|ModelQuery { provider, model, level }| {
+            let provider = match provider {
+                Some(provider) => provider,
+                None => owner(&registry, &consents, &ready, &catalogue, &model)?,
+            };
+            Ok(Choice { provider, model, level })
+        });
+        // Listed ids come last, so that a text that named a model before still names the same one.
+        let choice = match found {
+            Ok(choice) => choice,
+            Err(error) => match listed(&ready, &catalogue, text) {
+                Some(choice) => choice,
+                None => return Err(self.with_levels(error, &registry, &ready, &catalogue, text).await),
+            },
         };
-        consents.ready(&registry, &provider)?;
-        Ok(Choice { provider, model, level })
+        let entry = consents.ready(&registry, &choice.provider)?;
+        self.check_facts(&entry, &catalogue, &choice).await?;
+        self.note_used(&entry).await;
+        Ok(choice)
+    }
+
+    /// Checks that a model was not shut down, and that it has the level of the choice.
+    async fn check_facts(&self, entry: &Entry, catalogue: &Catalogue, choice: &Choice) -> Result<(), ModelError> {
+        let known = known_facts(entry, catalogue, &choice.model);
+        let Lifecycle { status, retires_on, successor } = known.as_ref().map(ModelFacts::lifecycle).unwrap_or_default();
+        if status == LifecycleStatus::Retired {
+            return Err(ModelError::Retired { model: choice.model.clone(), on: retires_on, successor });
+        }
+        let Some(level) = choice.level.filter(|level| !level.is_common()) else { return Ok(()) };
+        let more = more_levels(&self.facts(entry, catalogue, &choice.model).await?);
+        if more.contains(&level) {
+            return Ok(());
+        }
+        Err(ModelError::Level { level: level.as_str().to_owned(), more })
+    }
+
+    /// Adds the levels that the model has to an error for an invalid level.
+    async fn with_levels(
+        &self,
+        error: ModelError,
+        registry: &Registry,
+        ready: &RegistryView<'_>,
+        catalogue: &Catalogue,
+        text: &str,
+    ) -> ModelError {
+        let ModelError::Level { level, .. } = error else { return error };
+        let model = text.rsplit_once('/').map_or(text, |(model, _)| model);
+        let query = choice::parse(model, ready).ok();
+        let entry = query.as_ref().and_then(|ModelQuery { provider, model, .. }| match provider {
+            Some(provider) => registry.get(provider.as_str()),
+            None => ready.owner(model),
+        });
+        let more = match (entry, query) {
+            (Some(entry), Some(query)) => self.facts(entry, catalogue, &query.model).await,
+            _ => return ModelError::Level { level, more: Vec::new() },
+        };
+        ModelError::Level { level, more: more.map(|facts| more_levels(&facts)).unwrap_or_default() }
+    }
+
+    /// Returns everything that is known of a model of a provider, also by its adapter for a name that is in no list.
+    async fn facts(&self, entry: &Entry, catalogue: &Catalogue, model: &str) -> Result<ModelFacts, ModelError> {
+        if let Some(facts) = known_facts(entry, catalogue, model) {
+            return Ok(facts);
+        }
+        let failed = |failure| ModelError::Adapter { provider: entry.name.clone(), failure };
+        let sandbox = &self.exchange.sandbox;
+        let loaded = entry.adapter.loaded(sandbox).await.map_err(failed)?;
+        let facts = entry.adapter.facts(sandbox, &loaded, model, &entry.options).await.map_err(failed)?;
+        Ok(facts.as_deref().and_then(ModelFacts::parse).unwrap_or_default())
     }
 
     /// Returns the model of an agent for which none was chosen: `default_model` of `config.toml`, else `demo-1`.
@@ -100,7 +166,8 @@ impl Providers {
         // `explain-thinking` of the contract gets no options, so an option that turns levels off is evaluated here.
         let off = entry.thinking_off();
         let level = if off.is_some() { None } else { choice.level };
-        let mut plan = sandbox.explain_thinking(&adapter, &choice.model, level).await.map_err(failed)?;
+        let mut plan =
+            sandbox.explain_thinking(&adapter, &choice.model, level, &entry.options).await.map_err(failed)?;
         if let (Some((option, value)), Some(_)) = (off, choice.level) {
             plan.warning =
                 Some(format!("Thinking levels are not sent: option '{option}' of this provider is '{value}'"));
@@ -109,6 +176,8 @@ impl Providers {
         let label = label.map(|(_, label)| format!(" ({label})")).unwrap_or_default();
         let model = text::clean_line(&choice.model);
         let mut lines = vec![format!("✓ Switched to {} {model}{label}", status::display_name(&entry))];
+        let facts = known_facts(&entry, &*self.catalogue().await?, &choice.model).unwrap_or_default();
+        lines.extend(ending(&facts.lifecycle()).map(|warning| format!("  ⚠ {warning}")));
         lines.extend(plan.warning.map(|warning| format!("  ⚠ {warning}")));
         lines.extend(plan.description.iter().map(|line| format!("  {line}")));
         Ok(lines.join("\n"))
@@ -137,44 +206,54 @@ impl Providers {
             let (found, claims) = (FoundAdapters::default(), StoredClaims::default());
             Arc::new(Registry::build(&self.bundled, found, &Settings::default(), &claims, None))
         });
+        let catalogue = self.catalogue_or_empty().await;
+        let view = registry.view(|entry| consents.is_ready(entry));
+        let reaches = |entry: &Entry, id: &str| match registry.route(id) {
+            Some(name) => *name == entry.name,
+            None => match view.owner(id) {
+                Some(owner) => owner.name == entry.name,
+                None => catalogue.only_owner(view.entries(), id) == Some(&entry.name),
+            },
+        };
         let suggested = |entry: &Entry, needs_key: bool| {
-            let shown = entry.models.iter().filter(|model| !model.deprecated);
-            let names = shown.flat_map(|model| {
-                let level = |level: &ThinkingLevel| format!("{}/{}", model.id, level.as_str());
-                std::iter::once(model.id.clone()).chain(model.suggested_levels.iter().map(level))
+            let models = offered(entry, &catalogue);
+            let names = models.iter().flat_map(|model| {
+                // The bare name may belong to another provider.
+                let name = match reaches(entry, &model.id) {
+                    true => model.id.clone(),
+                    false => format!("{}:{}", entry.name, model.id),
+                };
+                let levels: Vec<_> = model.levels.iter().map(|level| format!("{name}/{}", level.as_str())).collect();
+                std::iter::once(name).chain(levels)
             });
             names.map(|model| SuggestedModel { provider: entry.name.clone(), model, needs_key }).collect::<Vec<_>>()
         };
-        let has_key = |entry: &Entry| {
-            let variable = entry.variable.as_ref();
-            variable.is_none_or(|variable| self.exchange.secrets.locate(&entry.name, variable).is_ok())
-        };
         let ready = registry.shown().into_iter().filter(|entry| consents.is_ready(entry));
-        ready.flat_map(|entry| suggested(entry, !has_key(entry))).collect()
+        ready.flat_map(|entry| suggested(entry, !self.has_key(entry))).collect()
     }
 
     /// Returns the first model in the provider's catalogue of the size of `selector`, or of the next best size. `None` without a
     /// catalogue.
     pub async fn select(&self, provider: &Name, selector: Selector) -> Option<String> {
         let registry = self.registry().await;
-        let models = &registry.get(provider.as_str())?.models;
-        let of = |size| models.iter().find(|model| model.size == size);
-        selector.sizes().into_iter().find_map(of).map(|model| model.id.clone())
+        let entry = registry.get(provider.as_str())?;
+        let models = offered(entry, &*self.catalogue_or_empty().await);
+        catalogue::select(&models, selector.sizes()).map(|model| model.id.clone())
     }
 
     /// Returns what is known of a model; `None` if there is no such provider.
     pub async fn model(&self, provider: &Name, model: &str) -> Option<ModelInfo> {
         let registry = self.registry().await;
         let entry = registry.get(provider.as_str())?;
-        let known = entry.model(model).or_else(|| {
-            // A name that continues that of a known model, with a date for example.
-            let of = |known: &&ModelEntry| model.strip_prefix(&known.id).is_some_and(|rest| rest.starts_with('-'));
-            entry.models.iter().filter(of).max_by_key(|known| known.id.len())
+        let facts = self.facts(entry, &*self.catalogue_or_empty().await, model).await.unwrap_or_else(|error| {
+            tracing::warn!("what is known of the model '{model}' could not be asked: {error}");
+            ModelFacts::default()
         });
         Some(ModelInfo {
             adapter: format!("{}:{}", entry.name, entry.adapter.manifest.name),
-            context_window: known.and_then(|known| known.context_window).or(entry.context_window),
-            input_media: known.map(|known| known.input_media.clone()).unwrap_or_default(),
+            context_window: facts.context_window().or(entry.context_window),
+            input_media: facts.input_media().unwrap_or_default(),
+            prices: facts.prices(),
         })
     }
 
@@ -188,21 +267,37 @@ impl Providers {
         request: CompletionRequest,
         sink: &mut dyn Sink,
     ) -> Result<Completed, CompleteError> {
-        let route = self.route(choice).await?;
-        Ok(exchange::complete(&self.exchange, &route, request, sink).await?)
-    }
-
-    /// Returns what a completion needs of the provider of `choice`, if it may be asked.
-    async fn route(&self, choice: &Choice) -> Result<Route, ModelError> {
         choice.check()?;
         let registry = self.registry().await;
         let entry = self.ready(&registry, &choice.provider).await?;
         drop(registry);
-        let failed = |failure| ModelError::Adapter { provider: choice.provider.clone(), failure };
+        let mut route = self.route_of(&entry).await?;
+        let catalogue = self.catalogue().await.map_err(ModelError::from)?;
+        let facts = self.facts(&entry, &catalogue, &choice.model).await?;
+        route.model_facts = facts.to_json();
+        self.note_used(&entry).await;
+        exchange::complete(&self.exchange, &route, request, sink).await.map_err(|error| match facts.lifecycle() {
+            Lifecycle { status: LifecycleStatus::Retired, retires_on, successor }
+                if error.kind() == FailureKind::NotFound =>
+            {
+                ModelError::Retired { model: choice.model.clone(), on: retires_on, successor }.into()
+            }
+            _ => error.into(),
+        })
+    }
+
+    /// Whether the key of a provider was found, or none is needed. The key is not read.
+    pub(super) fn has_key(&self, entry: &Entry) -> bool {
+        entry.secret().is_none_or(|secret| self.exchange.secrets.locate(&secret).is_ok())
+    }
+
+    /// Returns what a request to a provider needs. The provider may be asked.
+    pub(super) async fn route_of(&self, entry: &Entry) -> Result<Route, ModelError> {
+        let failed = |failure| ModelError::Adapter { provider: entry.name.clone(), failure };
         let hint = entry.adapter.manifest.credential.as_ref();
-        let credential = entry.variable.clone().map(|variable| RouteCredential {
+        let credential = entry.secret().map(|secret| RouteCredential {
             id: hint.map_or_else(|| "api-key".to_owned(), |hint| hint.id.clone()),
-            variable,
+            secret,
             // The page has keys of the adapter's own API; a proxy or another server has other keys.
             obtain_url: hint.and_then(|hint| hint.obtain_url.clone()).filter(|_| entry.has_own_origin()),
         });
@@ -212,13 +307,20 @@ impl Providers {
             base: entry.base.clone(),
             credential,
             options: entry.options.clone(),
+            model_facts: None,
         })
     }
 }
 
 /// Returns the provider that owns `model`: by `[routes]`, then among the ready providers, the pending ones, and the refused ones,
 /// so that the error names the refused one.
-fn owner(registry: &Registry, consents: &Consents, ready: &RegistryView<'_>, model: &str) -> Result<Name, ModelError> {
+fn owner(
+    registry: &Registry,
+    consents: &Consents,
+    ready: &RegistryView<'_>,
+    catalogue: &Catalogue,
+    model: &str,
+) -> Result<Name, ModelError> {
     if let Some(name) = registry.route(model) {
         return match registry.find(name) {
             Err(ModelError::Gone(provider)) => Err(ModelError::Route { model: model.to_owned(), provider }),
@@ -236,18 +338,60 @@ fn owner(registry: &Registry, consents: &Consents, ready: &RegistryView<'_>, mod
     let named = model.split_once(':').and_then(|(name, _)| name.parse().ok());
     match named.filter(|name| !matches!(registry.find(name), Err(ModelError::Gone(_)))) {
         Some(name) => Ok(name),
-        None => Err(ModelError::Unknown { model: model.to_owned(), supported: supported(registry, consents) }),
+        None => {
+            Err(ModelError::Unknown { model: model.to_owned(), supported: supported(registry, consents, catalogue) })
+        }
     }
 }
 
+/// Returns the model that a text names by an id that only one ready provider's API lists, and that no table and no prefix
+/// knows: the whole text, or the text before a level.
+fn listed(ready: &RegistryView<'_>, catalogue: &Catalogue, text: &str) -> Option<Choice> {
+    let named = |model: &str, level| {
+        let is_known = ready.owner(model).is_some();
+        let owner = catalogue.only_owner(ready.entries(), model).filter(|_| !is_known)?;
+        Some(Choice { provider: owner.clone(), model: model.to_owned(), level })
+    };
+    named(text, None).or_else(|| {
+        let (model, level) = text.rsplit_once('/')?;
+        named(model, Some(ThinkingLevel::from_word(level)?))
+    })
+}
+
+/// Returns the levels that a model has besides the common ones.
+fn more_levels(facts: &ModelFacts) -> Vec<ThinkingLevel> {
+    ThinkingLevel::ALL.into_iter().filter(|level| !level.is_common() && facts.has_level(*level)).collect()
+}
+
+/// Returns the warning about a model that its provider is going to shut down.
+fn ending(lifecycle: &Lifecycle) -> Option<String> {
+    let Lifecycle { status: LifecycleStatus::Deprecated, retires_on, successor } = lifecycle else { return None };
+    let mut warning = match retires_on {
+        Some(date) => format!("This model ends on {date}"),
+        None => "This model is deprecated".to_owned(),
+    };
+    if let Some(successor) = successor {
+        warning += &format!(". Its successor is {successor}");
+    }
+    Some(warning)
+}
+
+/// The most models of one provider in [`ModelError::Unknown`].
+const LISTED_MODELS: usize = 12;
+
 /// Returns the models of the ready providers for [`ModelError::Unknown`]: a blank line, then a line for each provider with a
-/// catalogue.
-fn supported(registry: &Registry, consents: &Consents) -> String {
-    let listed = registry.shown().into_iter().filter(|entry| !entry.models.is_empty() && consents.is_ready(entry));
+/// catalogue. Models that were shut down are left out.
+fn supported(registry: &Registry, consents: &Consents, catalogue: &Catalogue) -> String {
+    let ready = registry.shown().into_iter().filter(|entry| consents.is_ready(entry));
+    let listed = ready.map(|entry| (entry, offered(entry, catalogue))).filter(|(_, models)| !models.is_empty());
     let lines: Vec<_> = listed
-        .map(|entry| {
-            let ids: Vec<_> = entry.models.iter().map(|model| model.id.as_str()).collect();
-            (format!("{}:", status::display_name(entry)), ids.join(", "))
+        .map(|(entry, models)| {
+            let mut ids: Vec<_> = models.iter().map(|model| model.id.as_str()).collect();
+            let more = ids.len().saturating_sub(LISTED_MODELS);
+            ids.truncate(LISTED_MODELS);
+            let more =
+                if more > 0 { format!(", … and {} more", text::with_commas(more as u64)) } else { String::new() };
+            (format!("{}:", status::display_name(entry)), ids.join(", ") + &more)
         })
         .collect();
     let width = lines.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);

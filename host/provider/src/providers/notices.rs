@@ -44,7 +44,7 @@ pub(super) fn changes(before: &Registry, after: &Registry, consents: &Result<Con
 fn same(a: &Entry, b: &Entry) -> bool {
     a.adapter.digest == b.adapter.digest
         && a.base_url == b.base_url
-        && a.variable == b.variable
+        && a.key == b.key
         && a.prefixes == b.prefixes
         && a.models == b.models
         && a.options == b.options

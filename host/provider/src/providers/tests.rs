@@ -1,5 +1,7 @@
 //! Several processes with one store: consent, claims, blocks, reloads and notices.
 
+mod catalogue;
+
 use std::{fs, path::PathBuf, sync::Mutex};
 
 use patchbay_core::{Code, Digest};
@@ -44,6 +46,7 @@ impl Home {
             bundled: &[],
             settings: Box::new(move || Ok(settings.lock().unwrap().clone())),
             limits: ExchangeLimits::default(),
+            catalogue: CatalogueSettings::default(),
         };
         let store = Store::open(&self.folder.path().join("data")).unwrap();
         let sandbox = Arc::new(Sandbox::new(Limits::default()));

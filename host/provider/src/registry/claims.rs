@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_core::Name;
+use patchbay_store::Allowance;
 
 use super::{Entry, EntrySource, StoredClaims, entry::Rank};
 use crate::route::prefix;
@@ -26,7 +27,7 @@ impl<'a> Claims<'a> {
     /// Makes `entry` the owner of what it claims.
     pub(super) fn add(&mut self, entry: &Entry) {
         let name = &entry.name;
-        self.keys.extend(entry.variable.iter().map(|variable| (variable.clone(), name.clone())));
+        self.keys.extend(entry.variables().iter().map(|variable| (variable.clone(), name.clone())));
         self.prefixes.extend(entry.prefixes.iter().map(|prefix| (prefix.clone(), name.clone())));
         for model in &entry.models {
             self.models.entry(model.id.clone()).or_insert_with(|| name.clone());
@@ -39,14 +40,16 @@ impl<'a> Claims<'a> {
     }
 
     fn key(&self, entry: &Entry, rank: Rank) -> Option<String> {
-        let variable = entry.variable.as_ref()?;
-        if let Some(owner) = self.keys.get(variable) {
-            return Some(key_taken(variable, owner.as_str(), &entry.name));
-        }
-        // A table of the operator may take the key from an allowed file.
-        let mut stored = self.stored.allowances.iter().filter(|_| rank > Rank::Table);
-        let (owner, _) = stored.find(|(owner, of)| *owner != entry.name.as_str() && of.variable == *variable)?;
-        Some(key_taken(variable, owner, &entry.name) + &self.freed(owner))
+        entry.variables().iter().find_map(|variable| {
+            if let Some(owner) = self.keys.get(variable) {
+                return Some(key_taken(variable, owner.as_str(), &entry.name));
+            }
+            // A table of the operator may take the key from an allowed file.
+            let mut stored = self.stored.allowances.iter().filter(|_| rank > Rank::Table);
+            let is_taken = |of: &Allowance| of.variables().any(|of| of == variable);
+            let (owner, _) = stored.find(|(owner, of)| *owner != entry.name.as_str() && is_taken(of))?;
+            Some(key_taken(variable, owner, &entry.name) + &self.freed(owner))
+        })
     }
 
     fn prefix(&self, entry: &Entry, rank: Rank) -> Option<String> {

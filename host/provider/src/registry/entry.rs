@@ -1,13 +1,14 @@
 //! One provider: what its adapter suggests, and what the operator decided. The registry builds it.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use patchbay_core::Name;
+use patchbay_egress::{SecretLookup, SecretRef, Variables};
 use patchbay_sandbox::adapter::ModelEntry;
 use patchbay_store::Allowance;
 
 use super::StoredClaims;
-use crate::{ProviderConfig, Settings, adapters::Adapter, route::Base};
+use crate::{ProviderConfig, Settings, adapters::Adapter, catalogue::OfferedCache, route::Base};
 
 /// Where a provider comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,12 +52,14 @@ pub(crate) struct Entry {
     pub(crate) base_url: Option<String>,
     /// The base URL if it is valid.
     pub(crate) base: Option<Base>,
-    /// The environment variable of its key; `None` if it needs none.
-    pub(crate) variable: Option<String>,
+    /// How its key is found; `None` if it needs none.
+    pub(crate) key: Option<SecretLookup>,
     /// Prefixes of the names of its models.
     pub(crate) prefixes: Vec<String>,
     /// The models of its catalogue.
     pub(crate) models: Vec<ModelEntry>,
+    /// The ids of the models that `config.toml` names.
+    configured: BTreeSet<String>,
     /// Tokens that its models can read, for models whose entry does not say so.
     pub(crate) context_window: Option<u64>,
     /// The operator's options for the adapter.
@@ -66,6 +69,8 @@ pub(crate) struct Entry {
     pub(crate) refused: Option<String>,
     /// Whether it is refused only because the operator has to name its origin.
     pub(crate) needs_origin: bool,
+    /// The models that it offers, as [`crate::catalogue::offered`] found them last.
+    pub(crate) offered: OfferedCache,
 }
 
 impl Entry {
@@ -79,11 +84,18 @@ impl Entry {
         let own_origin = || manifest.default_base_url.clone().filter(|_| suggests);
         let base_url = config.origin.clone().or_else(own_origin);
         let named = config.origin.is_some();
-        let own_variable = || {
-            let hint = manifest.credential.as_ref()?.env.clone();
-            hint.filter(|_| source == EntrySource::Bundled || (source == EntrySource::File && !named))
+        let own_variables = || {
+            let hint = manifest.credential.as_ref();
+            let hint = hint.filter(|_| source == EntrySource::Bundled || (source == EntrySource::File && !named));
+            Variables::new(hint.into_iter().flat_map(|hint| hint.env.iter().chain(&hint.env_also)).cloned())
         };
-        let variable = config.env.clone().or_else(own_variable).filter(|variable| !variable.is_empty());
+        let key = match &config.key_command {
+            Some(line) => Some(SecretLookup::Command(line.within(config.key_command_ms))),
+            None => {
+                let variables = config.env.clone().unwrap_or_else(own_variables);
+                Some(variables).filter(|variables| !variables.is_empty()).map(SecretLookup::Stored)
+            }
+        };
         let own_prefixes = || if suggests { manifest.model_prefixes.clone() } else { Vec::new() };
         let mut models = if suggests { manifest.models.clone() } else { Vec::new() };
         for model in &config.models {
@@ -121,7 +133,8 @@ impl Entry {
             })
         });
         // `credentials.json` has keys by name: the key of a skill's credential may not go to a provider.
-        let is_of_skills = variable.is_some() && settings.credentials.contains(name);
+        let is_stored = matches!(key, Some(SecretLookup::Stored(_)));
+        let is_of_skills = is_stored && settings.credentials.contains(name);
         let refused = refused.or_else(|| {
             is_of_skills.then(|| {
                 format!(
@@ -137,20 +150,42 @@ impl Entry {
             adapter: Arc::clone(adapter),
             base_url,
             base,
-            variable,
+            key,
             prefixes: config.prefixes.clone().unwrap_or_else(own_prefixes),
             models,
+            configured: config.models.iter().map(|model| model.0.id.clone()).collect(),
             context_window: config.context_window,
             options: config.options.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
             consent: if source == EntrySource::File && !named { Consent::Required } else { Consent::Given },
             refused,
             needs_origin,
+            offered: OfferedCache::default(),
         }
     }
 
     /// Returns the entry of the catalogue with exactly this id.
     pub(crate) fn model(&self, id: &str) -> Option<&ModelEntry> {
         self.models.iter().find(|model| model.id == id)
+    }
+
+    /// Returns the environment variables that may have its key.
+    pub(crate) fn variables(&self) -> &[String] {
+        self.key.as_ref().map_or(&[], SecretLookup::variables)
+    }
+
+    /// Returns its key; `None` if it needs none.
+    pub(crate) fn secret(&self) -> Option<SecretRef> {
+        Some(SecretRef { name: self.name.clone(), lookup: self.key.clone()? })
+    }
+
+    /// Whether a command prints its key.
+    pub(crate) fn has_key_command(&self) -> bool {
+        matches!(self.key, Some(SecretLookup::Command(_)))
+    }
+
+    /// Whether `config.toml` names a model.
+    pub(crate) fn is_configured(&self, id: &str) -> bool {
+        self.configured.contains(id)
     }
 
     /// Whether requests go to the origin that the adapter suggests.
@@ -168,10 +203,7 @@ impl Entry {
 
     /// Returns what the operator would allow it.
     pub(crate) fn requested(&self) -> Allowance {
-        Allowance {
-            base_url: self.base_url.clone().unwrap_or_default(),
-            variable: self.variable.clone().unwrap_or_default(),
-        }
+        Allowance { base_url: self.base_url.clone().unwrap_or_default(), variable: self.variables().join(" ") }
     }
 
     pub(super) fn rank(&self, stored: &StoredClaims) -> Rank {

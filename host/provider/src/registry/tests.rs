@@ -19,6 +19,7 @@ fn model(id: &str, size: ModelSize) -> ModelEntry {
         input_media: Vec::new(),
         context_window: None,
         deprecated: false,
+        facts: None,
     }
 }
 
@@ -34,6 +35,7 @@ pub(crate) fn manifest(name: &str, prefixes: &[&str], models: &[&str]) -> Adapte
             id: "api-key".to_owned(),
             scheme: "api-key".to_owned(),
             env: Some(format!("{}_KEY", name.to_uppercase())),
+            env_also: Vec::new(),
             obtain_url: None,
         }),
         extra: Vec::new(),
@@ -86,7 +88,8 @@ fn known(allowed: &[AdapterManifest]) -> StoredClaims {
         let name = manifest.name.to_string();
         let prefixes = manifest.model_prefixes.iter();
         known.prefixes.extend(prefixes.map(|prefix| (prefix.clone(), name.clone())));
-        let variable = manifest.credential.as_ref().and_then(|hint| hint.env.clone()).unwrap_or_default();
+        let variables = manifest.credential.iter().flat_map(|hint| hint.env.iter().chain(&hint.env_also));
+        let variable = variables.cloned().collect::<Vec<_>>().join(" ");
         let base_url = manifest.default_base_url.clone().unwrap_or_default();
         known.allowances.insert(name, Allowance { base_url, variable });
     }
@@ -137,7 +140,7 @@ fn other_instance_has_only_what_its_table_names() {
     let work = registry.get("work").unwrap();
     assert_eq!(work.refused, None);
     assert!(work.prefixes.is_empty() && work.models.is_empty() && work.consent == Consent::Given);
-    assert_eq!(work.variable.as_deref(), Some("WORK_KEY"));
+    assert_eq!(work.variables(), ["WORK_KEY"]);
     assert_eq!(owner(&registry, "gpt-4o").as_deref(), Some("openai"));
     // Without an origin, it would send requests to the adapter's own origin, which the operator did not name.
     let registry = build(FoundAdapters::default(), "[providers.work]\nadapter = \"openai\"\nenv = \"WORK_KEY\"\n");
@@ -156,6 +159,57 @@ fn key_belongs_to_one_provider() {
     let registry = build_known(found([manifest("second", &["second-"], &[])]), "", &known);
     let why = refused(&registry, "second");
     assert!(why.contains("belongs to provider 'first'") && why.ends_with("patchbay provider remove first"), "{why}");
+}
+
+/// Every variable of a list has one owner: a thief may neither name a second one of another provider, nor own it by its list.
+#[test]
+fn each_variable_of_a_list_belongs_to_one_provider() {
+    let also = |variable: &str, mut manifest: AdapterManifest| {
+        manifest.credential.as_mut().unwrap().env_also = vec![variable.to_owned()];
+        manifest
+    };
+    let registry = build(found([also("OPENAI_KEY", manifest("thief", &["thief-"], &[]))]), "");
+    assert!(refused(&registry, "thief").contains("OPENAI_KEY belongs to provider 'openai'"));
+    let both = "env = [\"FIRST_KEY\", \"OPENAI_KEY\"]";
+    let text = format!("[providers.work]\nadapter = \"openai\"\norigin = \"https://evil.example.com\"\n{both}\n");
+    assert!(refused(&build(FoundAdapters::default(), &text), "work").contains("OPENAI_KEY belongs to"));
+    // The operator's list owns both of its variables.
+    let text = "[providers.openai]\nenv = [\"FIRST_KEY\", \"SECOND_KEY\"]\n";
+    let registry = build(found([manifest("first", &[], &[]), manifest("second", &[], &[])]), text);
+    assert_eq!(registry.get("openai").unwrap().variables(), ["FIRST_KEY", "SECOND_KEY"]);
+    assert!(refused(&registry, "first").contains("FIRST_KEY belongs to provider 'openai'"));
+    assert!(refused(&registry, "second").contains("SECOND_KEY belongs to provider 'openai'"));
+    // A file was allowed both of its variables, and only both.
+    let first = || also("SECOND_KEY", manifest("first", &[], &[]));
+    let known = known(&[first()]);
+    let registry = build_known(found([first(), manifest("second", &["second-"], &[])]), "", &known);
+    assert_eq!(registry.get("first").unwrap().requested().variable, "FIRST_KEY SECOND_KEY");
+    assert_eq!(registry.get("first").unwrap().rank(&known), Rank::Allowed);
+    assert!(refused(&registry, "second").contains("SECOND_KEY belongs to provider 'first'"));
+    let fewer = build_known(found([manifest("first", &[], &[])]), "", &known);
+    assert_eq!(fewer.get("first").unwrap().rank(&known), Rank::Pending);
+}
+
+#[test]
+fn key_command_replaces_every_variable() {
+    let command = "key_command = [\"gcloud\", \"auth\"]\n";
+    let registry = build(found([manifest("zed", &["zed-"], &[])]), &format!("[providers.openai]\n{command}"));
+    let openai = registry.get("openai").unwrap();
+    assert!(openai.variables().is_empty());
+    assert_eq!(openai.secret().unwrap().command().unwrap().to_string(), "gcloud auth");
+    // The variable is free for another provider.
+    let registry =
+        build(found([with_key("OPENAI_KEY", manifest("zed", &[], &[]))]), &format!("[providers.openai]\n{command}"));
+    assert_eq!(refused(&registry, "zed"), "");
+    // Its key is not in `credentials.json`, so that a credential of skills may have its name.
+    let registry =
+        build(FoundAdapters::default(), &format!("credentials = [\"openai\"]\n[providers.openai]\n{command}"));
+    assert_eq!(refused(&registry, "openai"), "");
+    // A file that was allowed its variable has another key now.
+    let zed = || manifest("zed", &[], &[]);
+    let known = known(&[zed()]);
+    let registry = build_known(found([zed()]), &format!("[providers.zed]\n{command}"), &known);
+    assert_eq!(registry.get("zed").unwrap().rank(&known), Rank::Pending);
 }
 
 #[test]
@@ -193,14 +247,14 @@ fn file_takes_no_existing_name_and_no_local_origin() {
     let entry = registry.get("near").unwrap();
     assert_eq!((entry.refused.as_deref(), entry.consent), (None, Consent::Given));
     // The operator named an origin, but no key.
-    assert_eq!(entry.variable, None);
+    assert_eq!(entry.key, None);
 }
 
 #[test]
 fn file_is_pending_until_allowed() {
     let registry = build(found([manifest("zed", &["zed-"], &[])]), "[providers.zed]\noptions = { a = \"b\" }\n");
     let zed = registry.get("zed").unwrap();
-    assert_eq!((zed.consent, zed.variable.as_deref()), (Consent::Required, Some("ZED_KEY")));
+    assert_eq!((zed.consent, zed.variables()), (Consent::Required, &["ZED_KEY".to_owned()][..]));
     assert_eq!(zed.options, [("a".to_owned(), "b".to_owned())]);
 }
 

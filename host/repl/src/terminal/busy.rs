@@ -153,12 +153,9 @@ impl Busy {
                 }
             }
             EventKind::Delta { .. } => self.step = Step::Answering,
-            EventKind::Retrying(Retrying { wait_ms, attempt, of, cause, .. }) => {
-                // A wait that the clock cannot add is over at once; the provider's limit is minutes.
-                let at = now.checked_add(Duration::from_millis(*wait_ms)).unwrap_or(now);
-                let cause = text::excerpt(cause, CAUSE);
-                self.step = Step::Retrying { at, attempt: *attempt, of: *of, cause };
-            }
+            EventKind::Retrying(retry) => self.step = retrying(retry, 0, now),
+            // The transcript counts the attempts, of which the first one is no retry.
+            EventKind::GivenUp { retry, .. } => self.step = retrying(retry, 1, now),
             EventKind::Progress { tool, text: progress } => {
                 let progress = Some(text::excerpt(progress, PROGRESS));
                 match &mut self.step {
@@ -229,6 +226,15 @@ impl Busy {
     }
 }
 
+/// Returns the step of a wait. `first` is the number of attempts that are counted besides the retries.
+fn retrying(retry: &Retrying, first: u32, now: Instant) -> Step {
+    let Retrying { wait_ms, attempt, of, cause, .. } = retry;
+    // A wait that the clock cannot add is over at once; the provider's limit is minutes.
+    let at = now.checked_add(Duration::from_millis(*wait_ms)).unwrap_or(now);
+    let [attempt, of] = [attempt, of].map(|retries| retries.saturating_add(first));
+    Step::Retrying { at, attempt, of, cause: text::excerpt(cause, CAUSE) }
+}
+
 #[cfg(test)]
 mod tests {
     use patchbay_core::{DeltaPosition, TurnCause};
@@ -284,6 +290,11 @@ mod tests {
         }
         busy.event(AGENT, &delta(DeltaKind::Text), at(3_000));
         assert_eq!(busy.text(Some("m1"), None, at(3_000)).unwrap(), "* m1 · answering 3 s · Esc stops");
+        let [provider, what, cause] = ["m", "Server error", "overloaded"].map(str::to_owned);
+        let retry = Retrying { provider, what, cause, wait_ms: 1_000, attempt: 1, of: 4 };
+        busy.event(AGENT, &EventKind::GivenUp { turn: 1, answer: 0, given_up: 1, retry }, at(3_000));
+        let broken = "* m1 · asks again in 1 s, 2 of 5: overloaded · Esc stops";
+        assert_eq!(busy.text(Some("m1"), None, at(3_000)).unwrap(), broken);
     }
 
     #[test]

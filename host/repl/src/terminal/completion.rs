@@ -92,6 +92,7 @@ impl Front {
         let blank = if suggestion.takes_argument && !after.starts_with(char::is_whitespace) { " " } else { "" };
         let kept = format!("{before}{}{blank}", suggestion.text);
         let text = format!("{kept}{after}");
+        self.composer.choose(&suggestion.text);
         self.composer.replace(&text, kept.len());
         self.edited();
     }

@@ -10,6 +10,7 @@ use reedline::{
 use super::{
     history::InputHistory,
     paste::Pastes,
+    typed_paths::{PathInText, TypedPaths},
     wrap::{self, Wrapped},
 };
 
@@ -18,6 +19,7 @@ pub(crate) struct Composer {
     model: Reedline,
     keys: Emacs,
     pastes: Pastes,
+    paths: TypedPaths,
     history: InputHistory,
 }
 
@@ -38,6 +40,7 @@ impl Composer {
             model: Reedline::create(),
             keys: Emacs::new(default_emacs_keybindings()),
             pastes: Pastes::default(),
+            paths: TypedPaths::default(),
             history,
         }
     }
@@ -60,8 +63,10 @@ impl Composer {
     pub(crate) fn key(&mut self, key: KeyEvent) -> bool {
         let Ok(raw) = ReedlineRawEvent::try_from(Event::Key(key)) else { return false };
         let event = self.keys.parse_event(raw);
+        let before = self.text().to_owned();
         let edited = self.apply(event);
         if edited {
+            self.paths.edited(&before, self.model.current_buffer_contents(), self.model.current_insertion_point());
             self.history.leave();
         }
         edited
@@ -146,9 +151,20 @@ impl Composer {
     pub(crate) fn take(&mut self) -> String {
         let text = self.pastes.expand(self.text());
         self.pastes.clear();
+        self.paths.clear();
         self.clear();
         self.history.add(&text);
         text
+    }
+
+    /// Notes that the user chose `word` from the menu.
+    pub(crate) fn choose(&mut self, word: &str) {
+        self.paths.choose(word);
+    }
+
+    /// Returns the paths in the text whose files the user wants to attach. The text of a placeholder has none.
+    pub(crate) fn attached_paths(&self) -> Vec<PathInText> {
+        self.paths.paths(self.text())
     }
 
     /// Returns the text with all pastes in full.

@@ -24,7 +24,7 @@ pub(crate) const NAMES: &[&str] = &["copy", "show"];
 /// Printed below the error of `/help` without an argument.
 pub(crate) const HELP_HINT: &str = "? lists the keys, /commands the commands.";
 
-/// Runs `line` if it is a command of the terminal, and returns whether it succeeded; `None` if it is no such command.
+/// Runs `line` if it is a command of the terminal. Returns whether the command succeeded; `None` for any other line.
 pub(crate) fn run(front: &mut Front, line: &str) -> Option<bool> {
     let line = line.trim();
     let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));

@@ -131,11 +131,14 @@ impl Front {
             self.session.release_queue();
             return;
         }
+        if self.attach() {
+            return;
+        }
         let line = self.composer.take();
         self.edited();
         match front_command::run(self, &line) {
             Some(is_ok) => self.transcript.end_output(is_ok),
-            None => self.submit(&line),
+            None => self.submit(&*line),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The lines of an outcome that is no answer: an error in its parts (what, why, what to do), and how long a stopped turn ran.
+//! The lines of an error or of a stop: an error in its parts (what, why, what to do), and how long a stopped turn ran.
 //! Pure; `transcript` prints them.
 
 use std::{borrow::Cow, time::Duration};

@@ -6,7 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use patchbay_core::{AssistantPart, Code, DeltaKind, DeltaPosition, Event, EventKind, MessageKind, Outcome, text};
+use patchbay_core::{
+    AssistantPart, Attachment, Code, DeltaKind, DeltaPosition, Event, EventKind, MessageKind, Outcome, text,
+};
 use patchbay_markdown::{Palette, WrapMode};
 use patchbay_session::{AgentInView, LastExchange, Received};
 
@@ -54,8 +56,8 @@ pub(crate) struct Transcript {
     later: Vec<String>,
     /// What was printed of the agent in view when it came into view.
     joined: Joined,
-    /// The answer that is being received, and how many bytes of its text have been received without a gap.
-    received: Option<(AnswerId, u64)>,
+    /// The answer that is being received.
+    received: Option<ReceivedAnswer>,
     results: Results,
     /// The text of the last answer.
     last_answer: String,
@@ -73,6 +75,16 @@ pub(crate) struct Transcript {
 /// The turn and the index of an answer in it.
 type AnswerId = (u64, u32);
 
+/// How much of an answer was received.
+#[derive(Clone, Copy, Debug)]
+struct ReceivedAnswer {
+    id: AnswerId,
+    /// Number of attempts that were given up before the pieces.
+    given_up: u32,
+    /// Bytes of its text that have been received without a gap.
+    bytes: u64,
+}
+
 /// What was printed of an agent when it came into view. Events of what it contains may still follow.
 #[derive(Debug, Default)]
 struct Joined {
@@ -87,8 +99,9 @@ impl Joined {
         match (&event.kind, self.answer) {
             (EventKind::Message { .. }, _) => event.seq <= self.seq,
             (EventKind::Delta { at, .. }, Some(answer)) => (at.turn, at.answer) < answer,
+            (EventKind::GivenUp { turn, answer, .. }, Some(joined)) => (*turn, *answer) < joined,
             // A piece of an answer that is stored was published before its row.
-            (EventKind::Delta { .. }, None) => event.seq < self.seq,
+            (EventKind::Delta { .. } | EventKind::GivenUp { .. }, None) => event.seq < self.seq,
             _ => false,
         }
     }
@@ -201,7 +214,7 @@ impl Transcript {
         let answer = view.answer.as_ref().map(|answer| (answer.turn, answer.answer));
         self.joined = Joined { seq: view.seq, answer };
         if let (Some(id), Some(answer)) = (answer, &view.answer) {
-            self.received = Some((id, answer.text.len() as u64));
+            self.received = Some(ReceivedAnswer { id, given_up: answer.given_up, bytes: answer.text.len() as u64 });
             self.push_text(&answer.text, now);
         }
     }
@@ -310,15 +323,31 @@ impl Transcript {
             return;
         }
         let (answer, result) = (event.kind.answer(), event.kind.tool_result());
+        if let Some(attached) = Attachment::summary(&event.kind.attachments()) {
+            self.notice(&attached);
+        }
         match event.kind {
             EventKind::Delta { block: DeltaKind::Text, text, at } => self.text(&text, at, now),
             EventKind::Delta { block: DeltaKind::Thinking, text, .. } => self.thinking(&text, now),
+            EventKind::GivenUp { turn, answer, given_up, retry } => {
+                let id = (turn, answer);
+                let is_known = self.received.is_some_and(|known| known.id == id && known.given_up >= given_up);
+                if !is_known {
+                    self.received = Some(ReceivedAnswer { id, given_up, bytes: 0 });
+                    self.end_at(now);
+                    self.notice(&retry.broke_off(false));
+                }
+            }
             EventKind::Notice { text } => {
                 // The answer goes on below the notice.
                 self.notice(&text);
             }
             EventKind::Message { kind: MessageKind::Assistant, content, .. } => {
-                let shown = self.received.take().map_or(0, |(_, bytes)| usize::try_from(bytes).unwrap_or(usize::MAX));
+                if let Some(record) = &answer {
+                    self.note_given_up(record.failed_attempts.given_up, now);
+                }
+                let shown =
+                    self.received.take().map_or(0, |received| usize::try_from(received.bytes).unwrap_or(usize::MAX));
                 if let Some(rest) = content.get(shown..).filter(|rest| !rest.is_empty()) {
                     self.push_text(rest, now);
                 }
@@ -427,15 +456,26 @@ impl Transcript {
     /// Adds a piece of text at its place. Behind a gap nothing is shown until the answer's row is there.
     fn text(&mut self, text: &str, at: DeltaPosition, now: Instant) {
         let id = (at.turn, at.answer);
-        let received = match self.received {
-            Some((same, received)) if same == id => received,
-            _ => 0,
-        };
-        if received == at.offset {
-            self.received = Some((id, received + text.len() as u64));
+        if self.received.is_none_or(|known| known.id != id) {
+            self.received = Some(ReceivedAnswer { id, given_up: at.given_up, bytes: 0 });
+        }
+        self.note_given_up(at.given_up, now);
+        if let Some(received) = &mut self.received
+            && (received.given_up, received.bytes) == (at.given_up, at.offset)
+        {
+            received.bytes += text.len() as u64;
             self.push_text(text, now);
-        } else {
-            self.received = Some((id, received));
+        }
+    }
+
+    /// Notes that so many attempts at the answer were given up. If the event of the last one was lost, the text that was shown is
+    /// marked now.
+    fn note_given_up(&mut self, given_up: u32, now: Instant) {
+        let Some(received) = self.received.as_mut().filter(|received| received.given_up < given_up) else { return };
+        received.given_up = given_up;
+        if std::mem::take(&mut received.bytes) > 0 {
+            self.end_at(now);
+            self.notice("The answer broke off and was asked for again.");
         }
     }
 

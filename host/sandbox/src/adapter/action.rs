@@ -6,18 +6,19 @@ use patchbay_core::completion::{FailureKind, Finish, StreamEvent};
 
 use crate::Auth;
 
-/// An action that an adapter requests. Texts are cleaned and sizes bounded; nothing else is checked.
+/// An action that an adapter requests: of a completion, or with other types of a listing. Texts are cleaned and sizes
+/// bounded; nothing else is checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum Action<E = StreamEvent, F = Finish> {
     /// Send a request; the response of an earlier one is dropped.
     Send(AdapterRequest),
     /// Wait, then resume with [`Input::Timer`].
     Wait(Duration),
-    /// Forward an event to the caller of the completion.
-    Emit(StreamEvent),
-    /// The completion is done.
-    Finish(Finish),
-    /// The completion has failed.
+    /// Forward an event to the caller.
+    Emit(E),
+    /// The completion or listing is done.
+    Finish(F),
+    /// It has failed.
     Fail(AdapterFailure),
 }
 

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, fmt};
 use patchbay_core::{Name, completion::ThinkingLevel, text};
 use serde::{Deserialize, Serialize};
 
+use super::listing::FACTS_BYTES;
 use crate::{Failure, Limits, bindings::adapter::patchbay::provider::types as wit};
 
 /// The manifest of an adapter. Checked: names are valid, texts cleaned and on one line, lists and sizes bounded.
@@ -48,6 +49,10 @@ pub struct ModelEntry {
     /// Whether the provider is going to remove the model.
     #[serde(default)]
     pub deprecated: bool,
+    /// What the adapter knows besides: supposed to be a JSON object of at most [`FACTS_BYTES`](super::FACTS_BYTES), not
+    /// parsed yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<String>,
 }
 
 /// The size of a model relative to others of the provider.
@@ -74,6 +79,9 @@ pub struct CredentialHint {
     /// The environment variable where it is usually stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub env: Option<String>,
+    /// Other variables where it may be stored, which are read if `env` is not set: the pairs `env-also` of the credential.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env_also: Vec<String>,
     /// The page where a person can obtain it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub obtain_url: Option<String>,
@@ -94,9 +102,11 @@ const PREFIXES: usize = 32;
 const PREFIX_CHARS: usize = 64;
 const MODELS: usize = 1_000;
 const ID_CHARS: usize = 128;
+const SUGGESTED_LEVELS: usize = 4;
 const MEDIA_TYPES: usize = 32;
 const MEDIA_TYPE_CHARS: usize = 127;
 const ENV_CHARS: usize = 64;
+const ENV_ALSO: usize = 3;
 const OBTAIN_URL_CHARS: usize = 200;
 const BASE_URL_CHARS: usize = 500;
 const PLAN_LINES: usize = 8;
@@ -159,7 +169,7 @@ impl AdapterManifest {
 impl ModelEntry {
     fn read(model: wit::Model) -> Result<Self, Failure> {
         let id = model.id;
-        if !is_word(&id, ID_CHARS) {
+        if !is_model_id(&id) {
             let rule = format_args!("1 to {ID_CHARS} printable ASCII characters without white space");
             return wrong("model id", &id, rule);
         }
@@ -176,26 +186,37 @@ impl ModelEntry {
         let level = |word: &String| {
             let what = || format!("level of model '{id}'");
             let levels = format_args!("'none', 'low', 'med' or 'high'");
-            ThinkingLevel::from_word(word).map_or_else(|| wrong(&what(), word, levels), Ok)
+            // Older hosts refuse other levels, so that a file with them would not work everywhere.
+            let level = ThinkingLevel::from_word(word).filter(|level| level.is_common());
+            level.map_or_else(|| wrong(&what(), word, levels), Ok)
         };
         let suggested_levels = model.suggested_levels.iter().map(level).collect::<Result<Vec<_>, _>>()?;
-        at_most(&format!("suggested levels of model '{id}'"), suggested_levels.len(), ThinkingLevel::ALL.len())?;
+        at_most(&format!("suggested levels of model '{id}'"), suggested_levels.len(), SUGGESTED_LEVELS)?;
         at_most(&format!("media types of model '{id}'"), model.input_media.len(), MEDIA_TYPES)?;
         if let Some(media) = model.input_media.iter().find(|media| !is_media_type(media)) {
             let what = format!("media type of model '{id}'");
             return wrong(&what, media, format_args!("TYPE/SUBTYPE of at most {MEDIA_TYPE_CHARS} characters"));
         }
+        let facts = model.extra.into_iter().find(|pair| pair.name == "facts").map(|pair| pair.value);
+        at_most(&format!("bytes of facts of model '{id}'"), facts.as_ref().map_or(0, String::len), FACTS_BYTES)?;
         let (input_media, context_window, deprecated) = (model.input_media, model.context_window, model.deprecated);
-        Ok(Self { id, size, suggested_levels, input_media, context_window, deprecated })
+        Ok(Self { id, size, suggested_levels, input_media, context_window, deprecated, facts })
     }
 }
 
 impl CredentialHint {
     fn read(credential: wit::Credential) -> Result<Self, Failure> {
         let id: Name = credential.id.parse().or_else(|error| invalid(format!("the credential's id: {error}")))?;
-        if let Some(env) = credential.env.as_ref().filter(|env| !is_variable(env)) {
+        let also = credential.extra.into_iter().filter(|pair| pair.name == "env-also");
+        let env_also: Vec<String> = also.map(|pair| pair.value).collect();
+        at_most("variables in env-also", env_also.len(), ENV_ALSO)?;
+        let mut variables = credential.env.iter().chain(&env_also);
+        if let Some(env) = variables.find(|env| !is_variable(env)) {
             let rule = format_args!("1 to {ENV_CHARS} of A-Z, 0-9 and '_', a letter first");
             return wrong("credential's env", env, rule);
+        }
+        if credential.env.is_none() && !env_also.is_empty() {
+            return invalid("the credential has env-also, but no env".to_owned());
         }
         let is_url = |url: &str| is_word(url, OBTAIN_URL_CHARS) && url.starts_with("https://");
         if let Some(url) = credential.obtain_url.as_ref().filter(|url| !is_url(url)) {
@@ -203,16 +224,16 @@ impl CredentialHint {
             return wrong("credential's obtain-url", url, rule);
         }
         let scheme = line("credential's scheme", &credential.scheme, LINE_CHARS)?;
-        Ok(Self { id: id.into(), scheme, env: credential.env, obtain_url: credential.obtain_url })
+        Ok(Self { id: id.into(), scheme, env: credential.env, env_also, obtain_url: credential.obtain_url })
     }
 }
 
 impl ThinkingPlan {
     /// Checks and cleans an adapter's explanation of a thinking level.
-    pub(super) fn read(plan: wit::ThinkingPlan) -> Result<Self, Failure> {
-        at_most("lines of description", plan.description.len(), PLAN_LINES)?;
-        let description = plan.description.iter().map(|text| line("line of description", text, PLAN_LINE_CHARS));
-        let warning = plan.warning.map(|text| line("warning", &text, PLAN_LINE_CHARS));
+    pub(super) fn read(description: &[String], warning: Option<&str>) -> Result<Self, Failure> {
+        at_most("lines of description", description.len(), PLAN_LINES)?;
+        let description = description.iter().map(|text| line("line of description", text, PLAN_LINE_CHARS));
+        let warning = warning.map(|text| line("warning", text, PLAN_LINE_CHARS));
         Ok(Self { description: description.collect::<Result<_, _>>()?, warning: warning.transpose()? })
     }
 }
@@ -224,6 +245,11 @@ fn line(what: &str, value: &str, max: usize) -> Result<String, Failure> {
         return wrong(what, value, format_args!("1 to {max} characters"));
     }
     Ok(line)
+}
+
+/// Returns whether `id` may be the id of a model.
+pub(super) fn is_model_id(id: &str) -> bool {
+    is_word(id, ID_CHARS)
 }
 
 fn is_word(word: &str, max: usize) -> bool {
@@ -284,7 +310,7 @@ mod tests {
             scheme: "api-key".into(),
             env: Some("ACME_API_KEY".into()),
             obtain_url: Some("https://acme.example/keys".into()),
-            extra: Vec::new(),
+            extra: vec![pair("env-also", "ACME_KEY"), pair("unknown", "x")],
         }
     }
 
@@ -309,6 +335,7 @@ mod tests {
         assert_eq!(read.models[0].suggested_levels, [ThinkingLevel::Low, ThinkingLevel::High]);
         assert_eq!((read.models[1].id.as_str(), read.models[1].size), ("org/acme-2:free", ModelSize::Normal));
         assert_eq!(read.credential.as_ref().unwrap().env.as_deref(), Some("ACME_API_KEY"));
+        assert_eq!(read.credential.as_ref().unwrap().env_also, ["ACME_KEY"]);
         // The form in the store.
         let text = serde_json::to_string(&read).unwrap();
         assert_eq!(serde_json::from_str::<AdapterManifest>(&text).unwrap(), read);
@@ -385,6 +412,15 @@ mod tests {
                 format!("the credential's scheme '{}…' is not 1 to 80", "s".repeat(80)),
             ),
             (env("acme"), "the credential's env 'acme' is not 1 to 64 of A-Z, 0-9 and '_', a letter first".into()),
+            (
+                Box::new(|m| m.credentials[0].extra = vec![pair("env-also", "a key")]),
+                "the credential's env 'a key' is not 1 to 64 of A-Z".into(),
+            ),
+            (
+                Box::new(|m| m.credentials[0].extra = vec![pair("env-also", "A"); 4]),
+                "4 variables in env-also, at most 3 are allowed".into(),
+            ),
+            (Box::new(|m| m.credentials[0].env = None), "the credential has env-also, but no env".into()),
             (env("_A"), "the credential's env '_A' is not".into()),
             (env("A=B"), "the credential's env 'A=B' is not".into()),
             (env(&"A".repeat(65)), format!("the credential's env '{}' is not", "A".repeat(65))),

@@ -33,9 +33,14 @@ pub(super) fn request(request: CompletionRequest, options: &[(String, String)]) 
         },
         thinking: request.thinking.map(ThinkingLevel::as_str).map(str::to_owned),
         max_output_tokens: request.max_output_tokens,
-        options: options.iter().map(|(name, value)| wit::Pair { name: name.clone(), value: value.clone() }).collect(),
+        options: pairs(options),
     };
     (request, blobs)
+}
+
+/// Converts names and values.
+pub(super) fn pairs(pairs: &[(String, String)]) -> Vec<wit::Pair> {
+    pairs.iter().map(|(name, value)| wit::Pair { name: name.clone(), value: value.clone() }).collect()
 }
 
 fn message(message: Message, blobs: &mut Vec<Blob>) -> wit::Message {
@@ -117,21 +122,27 @@ pub(super) fn action(action: wit::Action, deltas: &mut Deltas) -> Result<Action,
         wit::Action::Finish(finish) => {
             Action::Finish(Finish { stop: Stop::from_word(&finish.stop), raw: word(&finish.raw) })
         }
-        wit::Action::Fail(failure) => Action::Fail(AdapterFailure {
-            kind: FailureKind::from_word(&failure.kind),
-            message: text::excerpt(&failure.message, MESSAGE_CHARS),
-            http_status: failure.http_status.filter(|status| (100..1000).contains(status)),
-            code: failure.code.as_deref().map(word),
-            retry: match failure.retry {
-                wit::Retry::Never => RetryHint::Never,
-                wit::Retry::Backoff => RetryHint::Backoff,
-                wit::Retry::AfterMs(ms) => RetryHint::After(Duration::from_millis(ms)),
-            },
-        }),
+        wit::Action::Fail(failure) => Action::Fail(self::failure(failure)),
     })
 }
 
-fn send(request: wit::HttpRequest) -> Result<AdapterRequest, Failure> {
+/// Converts a failure: texts cleaned and bounded.
+pub(super) fn failure(failure: wit::Failure) -> AdapterFailure {
+    AdapterFailure {
+        kind: FailureKind::from_word(&failure.kind),
+        message: text::excerpt(&failure.message, MESSAGE_CHARS),
+        http_status: failure.http_status.filter(|status| (100..1000).contains(status)),
+        code: failure.code.as_deref().map(word),
+        retry: match failure.retry {
+            wit::Retry::Never => RetryHint::Never,
+            wit::Retry::Backoff => RetryHint::Backoff,
+            wit::Retry::AfterMs(ms) => RetryHint::After(Duration::from_millis(ms)),
+        },
+    }
+}
+
+/// Converts a request: sizes bounded.
+pub(super) fn send(request: wit::HttpRequest) -> Result<AdapterRequest, Failure> {
     let wit::HttpRequest { method, path_and_query, headers, auth: credentials, body } = request;
     at_most("bytes of method, path and query", method.len() + path_and_query.len(), PATH_BYTES)?;
     at_most("headers", headers.len(), HEADERS)?;

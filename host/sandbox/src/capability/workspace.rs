@@ -39,6 +39,7 @@ impl CallAccess {
         match error {
             FilesError::File(FileError::Instructions { path }) => self.deny(self.permits.deny_instructions(path)),
             FilesError::File(error) => WitError { kind: error.kind().to_owned(), message: error.to_string() },
+            FilesError::Editor(message) => WitError { kind: "failed".to_owned(), message },
             FilesError::Failed(message) => WitError { kind: "failed".to_owned(), message: message.to_owned() },
         }
     }

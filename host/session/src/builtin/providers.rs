@@ -1,4 +1,4 @@
-//! `/providers`: lists the providers and their states.
+//! `/providers [refresh]`: lists the providers and their states; `refresh` asks their APIs for the models first.
 
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
@@ -11,9 +11,9 @@ pub(crate) struct ProvidersCommand;
 
 static SPEC: Spec = Spec {
     name: "providers",
-    argument: Argument::None,
-    summary: "List the model providers",
-    completion: Completion::None,
+    argument: Argument::Optional { usage: "[refresh]" },
+    summary: "List the model providers; refresh: ask them for their models first",
+    completion: Completion::Words(&["refresh"]),
 };
 
 impl BuiltIn for ProvidersCommand {
@@ -21,8 +21,16 @@ impl BuiltIn for ProvidersCommand {
         &SPEC
     }
 
-    fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> EffectFuture<'a> {
+    fn run<'a>(&'a self, line: &'a LineContext, text: &'a str) -> EffectFuture<'a> {
         Box::pin(async move {
+            let refreshed = match text {
+                "" => Vec::new(),
+                "refresh" => match line.session.host.providers.refresh(None).await {
+                    Ok(refreshed) => refreshed,
+                    Err(error) => return Outcome::from(error).into(),
+                },
+                _ => return Outcome::error(Code::InvalidArgs, "/providers takes 'refresh' or nothing.").into(),
+            };
             let mut providers = line.session.host.providers.list().await;
             // If no model can be used, no provider is marked as in use.
             if let Ok(choice) = line.session.model_of(&line.agent).await
@@ -30,8 +38,15 @@ impl BuiltIn for ProvidersCommand {
             {
                 provider.in_use = Some(choice.as_argument());
             }
-            let text = patchbay_provider::render(&providers);
-            Outcome::ok(Code::ProvidersListed, text).with_data(json!({"providers": providers})).into()
+            let mut lines: Vec<_> = refreshed.iter().map(|of| format!("{}: {}", of.provider, of.text)).collect();
+            if text == "refresh" && lines.is_empty() {
+                lines.push("No provider can list its models.".to_owned());
+            }
+            if !lines.is_empty() {
+                lines.push(String::new());
+            }
+            lines.push(patchbay_provider::render(&providers));
+            Outcome::ok(Code::ProvidersListed, lines.join("\n")).with_data(json!({"providers": providers})).into()
         })
     }
 }

@@ -1,19 +1,20 @@
-//! `/usage`: lists the tokens that the session's models have used.
+//! `/usage`: lists the tokens that the session's models have used, and what they cost where prices are known.
 
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome, completion::TokenUsage, text};
 use patchbay_store::{ModelUsage, StoreError};
+use rust_decimal::Decimal;
 use serde_json::json;
 
 use super::{BuiltIn, EffectFuture};
-use crate::lines::LineContext;
+use crate::{Session, lines::LineContext};
 
 pub(crate) struct UsageCommand;
 
 static SPEC: Spec = Spec {
     name: "usage",
     argument: Argument::None,
-    summary: "List the tokens that this session has used, by model",
+    summary: "List the tokens that this session has used, by model, and what they cost",
     completion: Completion::None,
 };
 
@@ -35,25 +36,88 @@ async fn usage(line: &LineContext) -> Result<Outcome, StoreError> {
     let by_model = session.log().store().usage(session.id()).await?;
     let all = session.log().budget().used();
     let total = by_model.iter().fold(TokenUsage::default(), |sum, of| sum.plus(of.usage));
-    let mut lines: Vec<String> = by_model.iter().map(shown).collect();
+    let mut costs = Vec::new();
+    for of in &by_model {
+        costs.push(cost(session, of).await);
+    }
+    let mut lines: Vec<String> = by_model.iter().zip(&costs).map(|(of, cost)| shown(of, cost.as_ref())).collect();
     // Requests without a row: those of skills, trials of models, and answers of which nothing came.
     let others = all.saturating_sub(total.total());
     if others > 0 {
         lines.push(format!("Other requests: {} tokens", text::with_commas(others)));
     }
-    lines.push(format!("In all: {} tokens", text::with_commas(all)));
+    let is_whole = others == 0 && costs.iter().all(Option::is_some);
+    let sum = in_all(costs.iter().flatten(), is_whole).map(|sum| format!(", {sum}")).unwrap_or_default();
+    lines.push(format!("In all: {} tokens{sum}", text::with_commas(all)));
     let models: Vec<_> = by_model
         .iter()
-        .map(|ModelUsage { provider, model, usage }| json!({"provider": provider, "model": model, "usage": usage}))
+        .zip(&costs)
+        .map(|(ModelUsage { provider, model, usage }, cost)| {
+            let cost = cost.as_ref().map(|cost| json!({"currency": cost.currency, "amount": cost.amount.to_string()}));
+            json!({"provider": provider, "model": model, "usage": usage, "cost": cost})
+        })
         .collect();
     let data = json!({"models": models, "other": others, "total": all});
     Ok(Outcome::ok(Code::UsageListed, lines.join("\n")).with_data(data))
 }
 
-fn shown(of: &ModelUsage) -> String {
+/// What the tokens of a model cost.
+struct Cost {
+    currency: String,
+    amount: Decimal,
+    /// Whether long requests have other prices, which the sum does not know.
+    is_estimate: bool,
+}
+
+/// Returns what the tokens of a model cost by its present prices; `None` if they are unknown.
+async fn cost(session: &Session, of: &ModelUsage) -> Option<Cost> {
+    let provider = of.provider.parse().ok()?;
+    let prices = session.host.providers.model(&provider, &of.model).await?.prices?;
+    Some(Cost { amount: prices.of(of.usage)?, currency: prices.currency, is_estimate: prices.has_tiers })
+}
+
+/// Returns the sum of costs of one currency. If it lacks the cost of some tokens, `is_whole` is false.
+fn in_all<'a>(costs: impl Iterator<Item = &'a Cost>, is_whole: bool) -> Option<String> {
+    let costs: Vec<_> = costs.collect();
+    let currency = &costs.first()?.currency;
+    if costs.iter().any(|cost| cost.currency != *currency) {
+        return None;
+    }
+    let amount = costs.iter().try_fold(Decimal::ZERO, |sum, cost| sum.checked_add(cost.amount))?;
+    let is_estimate = costs.iter().any(|cost| cost.is_estimate);
+    let sum = money(&Cost { currency: currency.clone(), amount, is_estimate });
+    Some(if is_whole { sum } else { format!("at least {sum}") })
+}
+
+fn money(cost: &Cost) -> String {
+    let about = if cost.is_estimate { "about " } else { "" };
+    format!("{about}{:.4} {}", cost.amount.round_dp(4), cost.currency)
+}
+
+fn shown(of: &ModelUsage, cost: Option<&Cost>) -> String {
     let ModelUsage { provider, model, usage } = of;
     let TokenUsage { input, output, cache_read, cache_write, .. } = *usage;
     let [input, output, read, written] = [input, output, cache_read, cache_write].map(text::with_commas);
     let name = text::clean_line(&format!("{provider}/{model}"));
-    format!("{name}: {input} in, {output} out, {read} read from the cache, {written} written to it")
+    let cost = cost.map(|cost| format!(", {}", money(cost))).unwrap_or_default();
+    format!("{name}: {input} in, {output} out, {read} read from the cache, {written} written to it{cost}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cost(amount: &str, currency: &str, is_estimate: bool) -> Cost {
+        Cost { currency: currency.to_owned(), amount: amount.parse().unwrap(), is_estimate }
+    }
+
+    #[test]
+    fn costs_are_summed_in_one_currency() {
+        let (one, other) = (cost("0.00125", "USD", false), cost("1.5", "USD", true));
+        assert_eq!(money(&one), "0.0012 USD");
+        assert_eq!(in_all([&one].into_iter(), true).unwrap(), "0.0012 USD");
+        assert_eq!(in_all([&one, &other].into_iter(), false).unwrap(), "at least about 1.5012 USD");
+        assert_eq!(in_all([&one, &cost("1", "EUR", false)].into_iter(), true), None);
+        assert_eq!(in_all([].into_iter(), true), None);
+    }
 }

@@ -126,18 +126,24 @@ async fn change_is_refused_if_an_agent_is_dead() {
 async fn killed_agent_has_no_waiting_lines_and_no_new_pieces() {
     let tree = TestTree::new().await;
     let child = tree.fork(tree.root).await;
-    let row = |agent, position| QueueRow { line: LineId::new(1), agent, position, text: "later".to_owned() };
+    let row = |agent, position| QueueRow {
+        line: LineId::new(1),
+        agent,
+        position,
+        text: "later".to_owned(),
+        attachments: Vec::new(),
+    };
     let piece = |agent, piece: &str| PartialPiece { agent, ordinal: 0, piece: piece.to_owned() };
     let (store, hold) = (&tree.store, &tree.hold);
-    store.queue_line(hold, row(child, 1)).await.unwrap();
-    store.queue_line(hold, row(tree.root, 2)).await.unwrap();
+    store.queue_line(hold, row(child, 1), None).await.unwrap();
+    store.queue_line(hold, row(tree.root, 2), None).await.unwrap();
     store.checkpoint(hold, vec![piece(child, "before")]).await.unwrap();
     tree.commit(SessionChange { capture: Some((child, true)), ..SessionChange::default() }).await.unwrap();
     tree.kill(&[child]).await;
     assert!(!store.agent(tree.session(), child).await.unwrap().unwrap().capturing);
     let lines = store.queued_lines(tree.session()).await.unwrap();
     assert_eq!(lines.iter().map(|row| row.agent).collect::<Vec<_>>(), [tree.root]);
-    assert_dead(store.queue_line(hold, row(child, 3)).await, child);
+    assert_dead(store.queue_line(hold, row(child, 3), None).await, child);
     store.checkpoint(hold, vec![piece(child, "late"), piece(tree.root, "kept")]).await.unwrap();
     let join = |pieces: &[String]| Some((pieces.concat(), serde_json::Value::Null));
     let mut answers: Vec<_> = store.partial_answers(tree.session(), join).await.unwrap();

@@ -111,6 +111,29 @@ async fn circle_of_agents_does_not_run_forever() {
     assert!(tree.sent(child).await.len() <= 65);
 }
 
+/// In the middle of a turn, only what the user said of it stays.
+#[tokio::test]
+async fn summary_may_keep_the_requests_alone() {
+    use MessageKind::{Assistant, Compaction, Skill, Tool, User};
+    let tree = TestTree::new().await;
+    let root = tree.root;
+    tree.add(root, User, "one").await;
+    tree.add(root, Assistant, "two").await;
+    let three = tree.add(root, User, "three").await;
+    for (kind, text) in [(Assistant, "four"), (Tool, "five"), (Skill, "six"), (Assistant, "seven")] {
+        tree.add(root, kind, text).await;
+    }
+    let mut summary = message(root, Compaction, "summary");
+    summary.data = Some(json!({"keep_from": three, "requests_only": true}));
+    tree.commit(SessionChange { messages: vec![summary], ..SessionChange::default() }).await.unwrap();
+    tree.add(root, Assistant, "eight").await;
+    assert_eq!(tree.sent(root).await, ["three", "six", "summary", "eight"]);
+    let child = tree.fork(root).await;
+    assert_eq!(tree.sent(child).await, ["three", "six", "summary", "eight"]);
+    compact(&tree, root, "later", None).await;
+    assert_eq!(tree.sent(root).await, ["later"]);
+}
+
 /// A row of the model.
 #[derive(Clone)]
 struct CopiedRow {

@@ -6,7 +6,7 @@ use super::*;
 use crate::{NewMessage, SessionChange, testing::new_session};
 
 fn row(agent: AgentId, position: i64, text: &str) -> QueueRow {
-    QueueRow { line: LineId::random(), agent, position, text: text.to_owned() }
+    QueueRow { line: LineId::random(), agent, position, text: text.to_owned(), attachments: Vec::new() }
 }
 
 async fn texts(store: &Store, session: SessionId) -> Vec<String> {
@@ -20,7 +20,7 @@ async fn waiting_lines_survive_a_restart_in_their_order() {
     let (hold, agent) = new_session(&store).await;
     let (second, first) = (row(agent, 1, " second\n"), row(agent, -1, "first"));
     for line in [&second, &first] {
-        store.queue_line(&hold, line.clone()).await.unwrap();
+        store.queue_line(&hold, line.clone(), None).await.unwrap();
     }
     drop(store);
     let store = Store::open(home.path()).unwrap();
@@ -33,12 +33,27 @@ async fn waiting_lines_survive_a_restart_in_their_order() {
 }
 
 #[tokio::test]
+async fn waiting_line_keeps_its_attachments() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let (hold, agent) = new_session(&store).await;
+    let digest = patchbay_core::Digest::of(b"image");
+    let attachment = Attachment { name: "a.png".to_owned(), media_type: "image/png".to_owned(), digest, size: 5 };
+    let line = QueueRow { attachments: vec![attachment], ..row(agent, 0, "look") };
+    let retained = store.store_attachments([&b"image"[..]]).unwrap();
+    store.queue_line(&hold, line.clone(), Some(retained)).await.unwrap();
+    store.collect().await.unwrap();
+    assert_eq!(store.queued_lines(hold.session()).await.unwrap(), [line]);
+    assert!(store.attachment(&digest).unwrap().is_some());
+}
+
+#[tokio::test]
 async fn line_leaves_the_queue_in_the_commit_of_its_rows() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
     let (hold, agent) = new_session(&store).await;
     let line = row(agent, 0, "hello");
-    store.queue_line(&hold, line.clone()).await.unwrap();
+    store.queue_line(&hold, line.clone(), None).await.unwrap();
     let change = |agent| SessionChange {
         messages: vec![NewMessage { agent, kind: MessageKind::User, content: "hello".to_owned(), data: None }],
         begins: Some(line.line),
@@ -59,10 +74,10 @@ async fn earlier_holds_cannot_change_the_queue() {
     let store = Store::open(home.path()).unwrap();
     let (old, agent) = new_session(&store).await;
     let line = row(agent, 0, "kept");
-    store.queue_line(&old, line.clone()).await.unwrap();
+    store.queue_line(&old, line.clone(), None).await.unwrap();
     store.hold(old.session()).await.unwrap();
     let lost = row(agent, 1, "lost");
-    assert!(matches!(store.queue_line(&old, lost).await, Err(StoreError::Fenced(_))));
+    assert!(matches!(store.queue_line(&old, lost, None).await, Err(StoreError::Fenced(_))));
     assert!(matches!(store.remove_queued_line(&old, line.line).await, Err(StoreError::Fenced(_))));
     assert_eq!(texts(&store, old.session()).await, ["kept"]);
 }

@@ -1,18 +1,101 @@
-//! The files of the workspace. A write is an effect.
+//! The files of the workspace. A write is an effect. A skill that asks for `workspace-write` reads and writes through the
+//! user's editor, if there is one, so that it sees changes that are not saved and does not overwrite them. Lists, deletions,
+//! binary files and files over [`CallServices::EDITOR_BYTES`] stay on the disk, and so do all reads of other skills, which
+//! may read thousands of files.
 
+use std::sync::Arc;
+
+use patchbay_core::text;
 use patchbay_sandbox::{BoxFuture, FileEntry, FilesError, WorkspaceFiles};
 
 use super::{CallServices, NOT_RECORDED};
+use crate::Editor;
+
+/// The last file that a call read in the editor, for reads of its further parts.
+pub(super) struct ReadInEditor {
+    path: String,
+    contents: Arc<[u8]>,
+}
 
 impl CallServices {
+    /// Most bytes of a text that is exchanged with the editor. An editor that answers with more is refused.
+    const EDITOR_BYTES: usize = 4 << 20;
+    /// Most characters of an editor's error.
+    const EDITOR_ERROR: usize = 300;
+
     async fn begin_write(&self) -> Result<(), FilesError> {
         if self.begin_effect().await { Ok(()) } else { Err(FilesError::Failed(NOT_RECORDED)) }
     }
+
+    /// Reads a part of a file in the editor. The first part is read again; further ones come from the same text.
+    async fn read_in_editor(
+        &self,
+        editor: &dyn Editor,
+        path: String,
+        offset: u64,
+        max: u32,
+    ) -> Result<Vec<u8>, FilesError> {
+        let place = self.files.place_to_read(path.clone()).await?;
+        if !place.is_text || place.size > Self::EDITOR_BYTES as u64 {
+            return self.files.read(path, offset, max).await;
+        }
+        let known = self.read_in_editor.lock().take().filter(|known| offset > 0 && known.path == place.path);
+        let contents = match known {
+            Some(known) => known.contents,
+            None => {
+                let text = editor.read(&self.absolute(&place.path)).await;
+                let text = text.map_err(|error| editor_error("read", &path, &error))?;
+                if text.len() > Self::EDITOR_BYTES {
+                    let problem =
+                        format!("its text has {} bytes, over the limit of {}", text.len(), Self::EDITOR_BYTES);
+                    return Err(editor_error("read", &path, &problem));
+                }
+                text.into_bytes().into()
+            }
+        };
+        let start = usize::try_from(offset).map_or(contents.len(), |offset| offset.min(contents.len()));
+        let end = usize::try_from(max).map_or(contents.len(), |max| start.saturating_add(max).min(contents.len()));
+        let part = contents[start..end].to_vec();
+        *self.read_in_editor.lock() = Some(ReadInEditor { path: place.path, contents });
+        Ok(part)
+    }
+
+    /// Writes a file in the editor. Returns the contents if they must be written to the disk.
+    async fn write_in_editor(
+        &self,
+        editor: &dyn Editor,
+        path: &str,
+        contents: Vec<u8>,
+    ) -> Result<Option<Vec<u8>>, FilesError> {
+        let text = match String::from_utf8(contents) {
+            Ok(text) if text.len() <= Self::EDITOR_BYTES && !text.contains('\0') => text,
+            Ok(text) => return Ok(Some(text.into_bytes())),
+            Err(error) => return Ok(Some(error.into_bytes())),
+        };
+        let Some(place) = self.files.place_to_write(path.to_owned(), text.len()).await? else {
+            return Ok(Some(text.into_bytes()));
+        };
+        let written = editor.write(&self.absolute(&place.path), &text).await;
+        written.map(|()| None).map_err(|error| editor_error("write", path, &error))
+    }
+
+    fn absolute(&self, path: &str) -> std::path::PathBuf {
+        std::path::Path::new(&self.record.context.workspace).join(path)
+    }
+}
+
+/// Returns the error of an editor, which is untrusted text.
+fn editor_error(action: &str, path: &str, error: &str) -> FilesError {
+    let (path, error) = (text::excerpt(path, 200), text::excerpt(error, CallServices::EDITOR_ERROR));
+    FilesError::Editor(format!("the editor could not {action} '{path}': {error}"))
 }
 
 impl WorkspaceFiles for CallServices {
     fn read(&self, path: String, offset: u64, max: u32) -> BoxFuture<'_, Result<Vec<u8>, FilesError>> {
-        self.files.read(path, offset, max)
+        match &self.editor {
+            Some(editor) if editor.can_read() => Box::pin(self.read_in_editor(&**editor, path, offset, max)),
+            _ => self.files.read(path, offset, max),
+        }
     }
 
     fn walk(
@@ -27,7 +110,15 @@ impl WorkspaceFiles for CallServices {
     fn write(&self, path: String, contents: Vec<u8>) -> BoxFuture<'_, Result<(), FilesError>> {
         Box::pin(async move {
             self.begin_write().await?;
-            self.files.write(path, contents).await
+            self.read_in_editor.lock().take();
+            let contents = match &self.editor {
+                Some(editor) if editor.can_write() => self.write_in_editor(&**editor, &path, contents).await?,
+                _ => Some(contents),
+            };
+            match contents {
+                Some(contents) => self.files.write(path, contents).await,
+                None => Ok(()),
+            }
         })
     }
 

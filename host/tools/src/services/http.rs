@@ -29,7 +29,7 @@ impl Http for CallServices {
             let mut used = vec![Capability::Http(rule)];
             let mut secrets = Vec::with_capacity(request.auth.len());
             for auth in request.auth {
-                let (placed, capability) = self.place(auth, permits)?;
+                let (placed, capability) = self.place(auth, permits).await?;
                 if let Capability::Credential(name) = &capability
                     && used.contains(&capability)
                 {
@@ -40,7 +40,7 @@ impl Http for CallServices {
             }
             let scrub = self.tools.credentials.secrets().scrub(target.origin()).await;
             let has_effect = !matches!(&*request.method, "GET" | "HEAD" | "OPTIONS");
-            let request = Request {
+            let mut request = Request {
                 owner: self.owner.to_string(),
                 method: request.method,
                 target,
@@ -53,7 +53,10 @@ impl Http for CallServices {
             if has_effect && !self.begin_effect().await {
                 return Err(Fault::Failed { kind: "failed".to_owned(), message: NOT_RECORDED.to_owned() });
             }
-            let answer = self.tools.egress.send(request).await.map_err(refused)?;
+            let mut answer = self.tools.egress.send(request.clone()).await.map_err(refused)?;
+            if answer.status == 401 && self.renew(&mut request, &used).await? {
+                answer = self.tools.egress.send(request).await.map_err(refused)?;
+            }
             Ok((HttpResponse { status: answer.status, headers: answer.headers, body: answer.body }, used))
         })
     }
@@ -61,7 +64,7 @@ impl Http for CallServices {
 
 impl CallServices {
     /// Returns the secret of a credential that the skill may use, and where it goes.
-    fn place(&self, auth: Auth, permits: &Permits) -> Result<(Placed, Capability), Fault> {
+    async fn place(&self, auth: Auth, permits: &Permits) -> Result<(Placed, Capability), Fault> {
         let name: Name = auth.credential.parse().map_err(|_| Fault::Failed {
             kind: "invalid".to_owned(),
             message: format!("'{}' is not a valid credential name", text::excerpt(&auth.credential, 80)),
@@ -75,8 +78,29 @@ impl CallServices {
         let credentials = &self.tools.credentials;
         let config = credentials.config(&name).map_err(missing)?;
         config.check(&name, &placement).map_err(|error| misplaced(&error))?;
-        let Credential { origin, secret } = credentials.get(&name).map_err(missing)?;
+        let Credential { origin, secret } = credentials.get(&name).await.map_err(missing)?;
         Ok((Placed { secret, placement, origin }, capability))
+    }
+
+    /// Replaces the secrets of a request that a server rejected with the status 401, so that nothing was done. Returns whether there
+    /// are others: those of key commands, each of which is run once more.
+    async fn renew(&self, request: &mut Request, used: &[Capability]) -> Result<bool, Fault> {
+        let mut is_renewed = false;
+        let credentials = &self.tools.credentials;
+        let names = used.iter().filter_map(|capability| match capability {
+            Capability::Credential(name) => Some(name),
+            _ => None,
+        });
+        for (placed, name) in request.secrets.iter_mut().zip(names) {
+            if let Some(secret) = credentials.renew(name, &placed.secret).await.map_err(missing)? {
+                placed.secret = secret;
+                is_renewed = true;
+            }
+        }
+        if is_renewed {
+            request.scrub = credentials.secrets().scrub(request.target.origin()).await;
+        }
+        Ok(is_renewed)
     }
 }
 
@@ -97,5 +121,5 @@ fn refused(error: EgressError) -> Fault {
 }
 
 fn missing(error: CredentialError) -> Fault {
-    Fault::Failed { kind: error.kind().to_owned(), message: error.without_path() }
+    Fault::Failed { kind: error.kind().to_owned(), message: error.for_plugin() }
 }

@@ -10,11 +10,13 @@ mod permit;
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use patchbay_policy::{Capability, Identity, Permits};
 use patchbay_sandbox::{Inference, LocalFiles, PermitSource, Services};
 use patchbay_skill::Skill;
 
-use crate::{Tools, record::CallRecord};
+use crate::{Editor, Tools, record::CallRecord};
+use files::ReadInEditor;
 
 /// The services of one call.
 pub(crate) struct CallServices {
@@ -23,6 +25,9 @@ pub(crate) struct CallServices {
     owner: Identity,
     record: Arc<CallRecord>,
     files: LocalFiles,
+    /// The user's editor, for a skill that may change files.
+    editor: Option<Arc<dyn Editor>>,
+    read_in_editor: Mutex<Option<ReadInEditor>>,
 }
 
 /// The message for an effect that did not happen because the store failed to record the call first.
@@ -38,7 +43,9 @@ impl CallServices {
         // A person may allow writing during the call, so that the request in the manifest decides.
         let asks_to_write = skill.manifest.capabilities.iter().any(|it| it.capability == Capability::WorkspaceWrite);
         let written = if asks_to_write { workspaces.written(context.hold.session(), &owner) } else { Arc::default() };
-        let services = Arc::new(Self { tools: Arc::clone(tools), owner, record: Arc::clone(record), files });
+        let editor = context.editor.clone().filter(|_| asks_to_write);
+        let (tools, record) = (Arc::clone(tools), Arc::clone(record));
+        let services = Arc::new(Self { tools, owner, record, files, editor, read_in_editor: Mutex::default() });
         let inference = context.inference.is_some().then(|| Arc::clone(&services) as Arc<dyn Inference>);
         let permit_source = context.approvals.is_some().then(|| Arc::clone(&services) as Arc<dyn PermitSource>);
         Services {

@@ -1,7 +1,7 @@
 //! Reading: ranges, errors, links inside the workspace.
 
 use super::{Fixture, kind};
-use crate::limits;
+use crate::{FileError, limits};
 
 #[test]
 fn read_returns_the_requested_range() {
@@ -58,5 +58,29 @@ fn patchbay_folder_is_readable_and_git_is_not() {
     assert_eq!(fixture.read(".patchbay/agents/a/SOUL.md").unwrap(), "soul");
     for path in [".git/config", "sub/.git", "config", "sub/repository/config", "again/config", ".GIT/config", ".git"] {
         assert_eq!(kind(fixture.read(path)), "denied", "{path}");
+    }
+}
+
+#[test]
+fn listed_files_are_opened_and_ignored_ones_refused() {
+    let fixture = Fixture::new();
+    fixture.file(".gitignore", ".env\n/out/\n*.log\n!kept.log\n");
+    fixture.file("sub/.gitignore", "private/\n");
+    for path in [".env", "out/a.png", "a.log", "kept.log", "sub/private/deep/a.png", "sub/a.png", "out.png"] {
+        fixture.file(path, "text");
+    }
+    fixture.link(".env", "shown");
+    fixture.link("sub/private", "private");
+    fixture.link("sub/a.png", "link.png");
+    fixture.link("../outside/secret", "out-link");
+    for path in [".env", "out/a.png", "a.log", "sub/private/deep/a.png", "shown", "private/deep/a.png"] {
+        let opened = fixture.workspace.open_listed_file(path);
+        assert!(matches!(&opened, Err(FileError::Ignored { path: shown }) if shown == path), "{path}: {opened:?}");
+    }
+    for path in ["kept.log", "sub/a.png", "out.png", "link.png", "sub/.gitignore"] {
+        assert!(fixture.workspace.open_listed_file(path).is_ok(), "{path}");
+    }
+    for (path, expected) in [("out-link", "denied"), ("gone", "not-found"), ("sub", "invalid"), ("../x", "invalid")] {
+        assert_eq!(kind(fixture.workspace.open_listed_file(path)), expected, "{path}");
     }
 }

@@ -3,14 +3,15 @@
 use std::borrow::Cow;
 
 use patchbay_provider_sdk::{
-    BlobRef, Block, CompletionRequest, HttpRequest, Message, Part, Piece, Role, Tool, ToolChoice, ToolResult,
+    BlobRef, Block, CompletionRequest, Failure, HttpRequest, Message, Part, Piece, Role, Tool, ToolChoice, ToolResult,
 };
 
 use super::calls::extra;
 use super::reasoning::Kept;
 use crate::body::Json;
 use crate::object;
-use crate::openai::{Media, media, post, system};
+use crate::openai::{Media, cache_key, media, post, system};
+use crate::options::Extra;
 
 /// Settings that differ between servers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub struct Settings {
     /// True if `cache_control` is sent, with which OpenRouter caches the prompts of Claude (2026-11-23, openrouter.ai,
     /// `AnthropicCacheControlDirective`: at the top level it marks the last block that can be cached).
     pub cache: bool,
+    /// True if the host's cache key is sent as `prompt_cache_key`. Not all servers know the field.
+    pub cache_key: bool,
 }
 
 /// Whether the model's earlier thinking is sent back to the server from which it came.
@@ -83,7 +86,8 @@ pub enum LimitField {
     MaxTokens,
 }
 
-pub(super) fn request(request: &CompletionRequest, settings: Settings) -> HttpRequest {
+pub(super) fn request(request: &CompletionRequest, settings: Settings) -> Result<HttpRequest, Failure> {
+    let extra = Extra::read(&request.options)?;
     let mut messages = Vec::new();
     if let Some(system) = system(request) {
         messages.push(object! { "role": "system", "content": system });
@@ -119,10 +123,14 @@ pub(super) fn request(request: &CompletionRequest, settings: Settings) -> HttpRe
             LimitField::MaxTokens => body.put("max_tokens", limit),
         }
     }
+    if let Some(key) = cache_key(&request.options).filter(|_| settings.cache_key) {
+        body.put("prompt_cache_key", key);
+    }
     if settings.cache {
         body.put("cache_control", object! { "type": "ephemeral" });
     }
-    post("/chat/completions", &body)
+    extra.merge(&mut body);
+    Ok(extra.with_headers(post("/chat/completions", &body)))
 }
 
 fn tool(tool: &Tool) -> Json {

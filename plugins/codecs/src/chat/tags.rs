@@ -17,7 +17,7 @@ enum Place {
     #[default]
     Start,
     Thinking,
-    /// After the end of thinking, and before the next character that is no white space.
+    /// In the white space after the end of thinking.
     Gap,
     Text,
 }

@@ -6,6 +6,7 @@ use patchbay_provider_sdk::{Block, Event, HttpRequest, Message, Piece, ToolChoic
 use serde_json::json;
 
 use super::*;
+use crate::context_window;
 use crate::openai::fixtures::*;
 use crate::recording::{check_all, parts, play, summary};
 
@@ -39,6 +40,7 @@ fn deltas(list: &[Value], reason: &str) -> Vec<Action> {
 #[test]
 fn recordings_give_the_same_result_for_any_chunks() {
     check_all("chat", stream);
+    check_all("services/chat", stream);
 }
 
 #[test]
@@ -512,5 +514,34 @@ fn cached_tokens_are_read_from_each_form() {
         let chunk = json!({"choices": [{"delta": {"content": "Hi."}, "finish_reason": "stop"}], "usage": usage});
         let end = summary(&answer(stream(), &format!("data: {chunk}\n\ndata: [DONE]\n\n")));
         assert_eq!(end["usage"], json!({"input": 9, "output": 1, "cache_read": 7}));
+    }
+}
+
+#[test]
+fn extra_body_and_headers_are_in_the_request() {
+    assert_extra(&sent(&with_extra(completion(Vec::new())), Settings::default()));
+    let mut request = completion(Vec::new());
+    request.options = vec![Pair { name: "extra-headers".to_owned(), value: r#"{"Authorization": "x"}"#.to_owned() }];
+    let (mut stream, first) = begin(&request, Settings::default());
+    assert!(matches!(first.as_slice(), [Action::Fail(failure)] if failure.kind == "invalid-request"), "{first:?}");
+    assert!(stream.resume(patchbay_provider_sdk::Input::Timer).is_empty());
+}
+
+#[test]
+fn conversation_that_is_too_long_has_its_code() {
+    let too_long = |code: &str| ("invalid-request".to_owned(), Some(code.to_owned()));
+    let words = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.";
+    for (error, code) in [
+        (json!({"message": words, "type": "BadRequestError", "code": 400}), "context_window"),
+        (
+            json!({"message": "request (66202 tokens) exceeds the available context size (65536 tokens), try increasing it", "type": "exceed_context_size_error", "code": 400}),
+            "context_window",
+        ),
+        (
+            json!({"message": words, "type": "invalid_request_error", "code": "context_length_exceeded"}),
+            "context_length_exceeded",
+        ),
+    ] {
+        assert_eq!(context_window::refused(stream(), 400, &json!({"error": error})), too_long(code), "{error}");
     }
 }

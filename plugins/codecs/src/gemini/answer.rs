@@ -248,7 +248,7 @@ impl Codec for Gemini {
     }
 }
 
-/// Returns the failure for a finish reason that means that there is no answer (2026-11-23, `FinishReason` of the Python SDK
+/// Returns the failure for a finish reason of an attempt without an answer (2026-11-23, `FinishReason` of the Python SDK
 /// google-genai 3.4.0). Most of these go away when the model is asked again. An answer with complete calls counts.
 fn failed(reason: &str, called: bool, message: Option<&str>) -> Option<Failure> {
     let (kind, words) = match reason {

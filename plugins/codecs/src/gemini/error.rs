@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::failure::{duration_ms, failure, header, kind_of_status, retry};
 
-/// Converts the status and the body of a refused request.
-pub(super) fn refused(status: u16, headers: &[Pair], body: &[u8]) -> Failure {
+/// Converts a response whose status is not 2xx.
+pub fn refused(status: u16, headers: &[Pair], body: &[u8]) -> Failure {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     // The API returns an array with one error if it fails before it reads that events were requested.
     let error = body.get(0).unwrap_or(&body).get("error").unwrap_or(&Value::Null);

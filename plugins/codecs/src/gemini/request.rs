@@ -1,12 +1,12 @@
 //! Converts a completion into a Gemini request.
 
 use patchbay_provider_sdk::{
-    Auth, BlobRef, Block, CompletionRequest, HttpRequest, Message, Pair, Part, Piece, Placement, Role, ToolCall,
-    ToolChoice, ToolResult,
+    Auth, BlobRef, Block, CompletionRequest, Failure, HttpRequest, Message, Pair, Part, Piece, Placement, Role,
+    ToolCall, ToolChoice, ToolResult,
 };
 
 use super::is_known;
-use crate::{body::Json, object};
+use crate::{body::Json, object, options::Extra};
 
 /// The signature for calls of another model, which Google documents for transferred histories.
 const NOT_OURS: &str = "skip_thought_signature_validator";
@@ -32,9 +32,15 @@ pub enum Thinking {
 }
 
 /// Creates the request for a completion.
-pub fn request(request: &CompletionRequest, dialect: Dialect<'_>) -> HttpRequest {
+///
+/// # Errors
+/// The failure for invalid options of the operator.
+pub fn request(request: &CompletionRequest, dialect: Dialect<'_>) -> Result<HttpRequest, Failure> {
+    let extra = Extra::read(&request.options)?;
+    let mut body = body(request, dialect);
+    extra.merge(&mut body);
     let header = |name: &str, value: &str| Pair { name: name.to_owned(), value: value.to_owned() };
-    HttpRequest {
+    Ok(extra.with_headers(HttpRequest {
         method: "POST".to_owned(),
         path_and_query: format!("/v1beta/models/{}:streamGenerateContent?alt=sse", encoded(&request.model)),
         headers: vec![header("content-type", "application/json")],
@@ -42,8 +48,8 @@ pub fn request(request: &CompletionRequest, dialect: Dialect<'_>) -> HttpRequest
             credential: dialect.credential.to_owned(),
             placement: Placement::Header(header("x-goog-api-key", "")),
         }],
-        body: body(request, dialect).into_body(),
-    }
+        body: body.into_body(),
+    }))
 }
 
 /// Encodes a model's name as one segment of a path.
@@ -175,7 +181,7 @@ fn answered(parts: &[Part], dialect: Dialect<'_>) -> Vec<Json> {
 
 fn is_thought(part: &Json) -> bool {
     match part {
-        Json::Object(entries) => entries.iter().any(|(key, _)| *key == "thought"),
+        Json::Object(entries) => entries.iter().any(|(key, _)| key == "thought"),
         Json::Raw(part) => part.read().is_some_and(|part| part["thought"] == true),
         Json::Value(_) | Json::Blob(..) | Json::Array(_) => false,
     }

@@ -7,6 +7,7 @@ use patchbay_provider_sdk::{
 use serde_json::{Value, json};
 
 use super::*;
+use crate::context_window;
 use crate::{failure::header, recording, stream::Stream};
 
 mod errors;
@@ -70,7 +71,7 @@ fn sent(sent: &HttpRequest) -> Value {
 }
 
 fn body(completion: &CompletionRequest, dialect: Dialect<'_>) -> Value {
-    sent(&request(completion, dialect))
+    sent(&request(completion, dialect).expect("valid options"))
 }
 
 /// Returns the parts of the only message.
@@ -79,7 +80,7 @@ fn parts(message: Message) -> Value {
 }
 
 fn stream(completion: &CompletionRequest) -> Stream<Gemini> {
-    Stream::begin(Gemini::new(completion), request(completion, DIALECT)).0
+    Stream::begin_or_fail(Gemini::new(completion), request(completion, DIALECT)).0
 }
 
 /// Returns the actions for these events.
@@ -142,7 +143,7 @@ fn recordings_give_the_same_result_for_any_chunks() {
 #[test]
 fn minimal_request() {
     let completion = completion_of(vec![user(vec![text("Hello")])]);
-    let sent_request = request(&completion, DIALECT);
+    let sent_request = request(&completion, DIALECT).expect("valid options");
     assert_eq!(sent_request.method, "POST");
     assert_eq!(sent_request.path_and_query, "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse");
     assert_eq!(header(&sent_request.headers, "content-type"), Some("application/json"));
@@ -160,7 +161,7 @@ fn model_name_is_one_path_segment() {
     ] {
         let completion = CompletionRequest { model: model.to_owned(), ..completion_of(Vec::new()) };
         let expected = format!("/v1beta/models/{path}:streamGenerateContent?alt=sse");
-        assert_eq!(request(&completion, DIALECT).path_and_query, expected);
+        assert_eq!(request(&completion, DIALECT).expect("valid options").path_and_query, expected);
     }
 }
 
@@ -463,4 +464,31 @@ fn unknown_events_are_failures() {
         let Some(Action::Fail(failed)) = actions.last() else { panic!("{event}: {actions:?}") };
         assert_eq!((failed.kind.as_str(), &failed.retry), ("server", &Retry::Backoff), "{event}");
     }
+}
+
+#[test]
+fn extra_body_and_headers_are_in_the_request() {
+    let option = |name: &str, value: &str| Pair { name: name.to_owned(), value: value.to_owned() };
+    let mut completion = completion_of(vec![user(vec![text("hi")])]);
+    completion.max_output_tokens = Some(5);
+    completion.options = vec![
+        option("extra-body", r#"{"generationConfig": {"topK": 3}, "safetySettings": []}"#),
+        option("extra-headers", r#"{"x-goog-user-project": "p"}"#),
+    ];
+    let request = request(&completion, DIALECT).expect("valid options");
+    assert_eq!(sent(&request)["generationConfig"], json!({"maxOutputTokens": 5, "topK": 3}));
+    assert_eq!(sent(&request)["safetySettings"], json!([]));
+    assert_eq!(header(&request.headers, "x-goog-user-project"), Some("p"));
+    completion.options = vec![option("extra-body", "null")];
+    let failure = super::request(&completion, DIALECT).expect_err("an option that is no object");
+    assert_eq!(failure.kind, "invalid-request");
+}
+
+#[test]
+fn conversation_that_is_too_long_has_its_code() {
+    let too_long = |code: &str| ("invalid-request".to_owned(), Some(code.to_owned()));
+    let message = "The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).";
+    let body = json!({"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}});
+    let stream = stream(&completion_of(Vec::new()));
+    assert_eq!(context_window::refused(stream, 400, &body), too_long("context_window"));
 }

@@ -2,7 +2,9 @@
 //!
 //! A request finds what an earlier one wrote if one of its points is at most 20 blocks behind a point of the earlier one.
 //! One request may have four points (2026-11-23, platform.claude.com, "Prompt caching"). So the messages have a point
-//! at their end, one where the request before ended, and one each [`STEP`] blocks back from the end.
+//! at their end, one where the request before ended, and one each [`STEP`] blocks back from the end. A request for a summary
+//! only has the point where the request before ended: after a summary, the conversation is another one, and what its
+//! request would write would be read by none.
 
 use patchbay_provider_sdk::Role;
 
@@ -20,8 +22,8 @@ pub(super) fn mark(block: &mut Json) {
     block.put("cache_control", object! { "type": "ephemeral" });
 }
 
-/// Marks at most `points` blocks of the messages.
-pub(super) fn mark_messages(messages: &mut [(Role, Vec<Json>)], points: usize) {
+/// Marks at most `points` blocks of the messages. `writes` is false for the last request of a conversation.
+pub(super) fn mark_messages(messages: &mut [(Role, Vec<Json>)], points: usize, writes: bool) {
     let ends: Vec<usize> = messages
         .iter()
         .scan(0, |end, (_, content)| {
@@ -34,9 +36,10 @@ pub(super) fn mark_messages(messages: &mut [(Role, Vec<Json>)], points: usize) {
     let answer = messages.iter().rposition(|(role, _)| *role == Role::Assistant);
     let before = answer.and_then(|answer| answer.checked_sub(1)).map(|before| ends[before]);
     let steps = (0..).map_while(|step| last.checked_sub(step * STEP)).skip(1);
+    let (end, steps) = (Some(*last).filter(|_| writes), writes.then_some(steps).into_iter().flatten());
     let mut blocks: Vec<&mut Json> = messages.iter_mut().flat_map(|(_, content)| content).collect();
     let mut marked: Vec<usize> = Vec::new();
-    for end in [*last].into_iter().chain(before).chain(steps) {
+    for end in end.into_iter().chain(before).chain(steps) {
         // Thinking and blocks of the server's tools cannot have a point; the nearest block before them has it.
         let at = blocks[..end].iter().rposition(|block| matches!(block, Json::Object(_)));
         let Some(at) = at.filter(|at| !marked.contains(at)) else { continue };

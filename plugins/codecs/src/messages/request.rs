@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::{Settings, Thinking, cache};
 use crate::body::Json;
 use crate::object;
+use crate::options::Extra;
 
 /// A request, retained because it may be sent again with a part of the answer.
 #[derive(Debug)]
@@ -18,10 +19,11 @@ pub(super) struct Request {
     messages: Vec<Json>,
     /// True if the body has a setting for bound thinking, which needs a header.
     is_bound: bool,
+    extra: Extra,
 }
 
 impl Request {
-    pub(super) fn new(request: &CompletionRequest, settings: Settings) -> Self {
+    pub(super) fn new(request: &CompletionRequest, settings: Settings, extra: Extra) -> Self {
         let mut fields = object! { "model": &request.model, "max_tokens": settings.max_tokens, "stream": true };
         // The API refuses thinking together with a forced tool; the tool takes precedence.
         let forced = is_forced(request) && settings.forced_tools;
@@ -65,13 +67,21 @@ impl Request {
                 ToolChoice::Named(name) => fields.put("tool_choice", object! { "type": "tool", "name": name }),
             }
         }
-        let mut messages: Vec<(Role, Vec<Json>)> =
-            request.messages.iter().map(|message| (message.role, content(message))).collect();
+        let bound_from = host_option(request, "bound-from").and_then(|index| index.parse().ok());
+        let is_bound_elsewhere =
+            |index: usize| settings.bound_thinking && bound_from.is_some_and(|bound_from: usize| index < bound_from);
+        let mut messages: Vec<(Role, Vec<Json>)> = request
+            .messages
+            .iter()
+            .enumerate()
+            .map(|(index, message)| (message.role, content(message, is_bound_elsewhere(index))))
+            .collect();
         // The API refuses empty messages, and joins adjacent messages of one role.
         messages.retain(|(_, content)| !content.is_empty());
-        cache::mark_messages(&mut messages, points);
+        let writes = host_option(request, "purpose") != Some("summary");
+        cache::mark_messages(&mut messages, points, writes);
         let messages = messages.into_iter().map(|(role, content)| message(role, content)).collect();
-        Self { fields, messages, is_bound }
+        Self { fields, messages, is_bound, extra }
     }
 
     /// Creates the request; `partial` is the part of the answer that has arrived.
@@ -83,6 +93,7 @@ impl Request {
         }
         let mut body = self.fields.clone();
         body.put("messages", messages);
+        self.extra.merge(&mut body);
         let header = |name: &str, value: &str| Pair { name: name.to_owned(), value: value.to_owned() };
         let mut headers = vec![
             header("content-type", "application/json"),
@@ -92,7 +103,7 @@ impl Request {
         if self.is_bound {
             headers.push(header("anthropic-beta", "thinking-binding-controls-2026-08-01"));
         }
-        HttpRequest {
+        self.extra.with_headers(HttpRequest {
             method: "POST".to_owned(),
             path_and_query: "/v1/messages".to_owned(),
             headers,
@@ -101,7 +112,7 @@ impl Request {
                 placement: Placement::Header(header("x-api-key", "")),
             }],
             body: body.into_body(),
-        }
+        })
     }
 }
 
@@ -160,12 +171,25 @@ fn message(role: Role, content: Vec<Json>) -> Json {
     object! { "role": role, "content": content }
 }
 
+/// Returns an option of the host.
+fn host_option<'a>(request: &'a CompletionRequest, name: &str) -> Option<&'a str> {
+    let option = |option: &&Pair| option.name.strip_prefix("host:") == Some(name);
+    request.options.iter().find(option).map(|option| option.value.as_str())
+}
+
 /// Returns the blocks of a message, tool results first, as the API requires. Thinking at the end of an answer is left
-/// out: the answer was interrupted, or reached its limit while the model was thinking.
-fn content(message: &Message) -> Vec<Json> {
+/// out: the answer was interrupted, or reached its limit while the model was thinking. All thinking is left out if it is
+/// bound to another beginning of the conversation: the API would drop it, but only after it was sent, and only for
+/// accounts that may ask for that.
+fn content(message: &Message, is_bound_elsewhere: bool) -> Vec<Json> {
     let (results, others): (Vec<&Part>, Vec<&Part>) =
         message.parts.iter().partition(|part| matches!(part.block, Block::ToolResult(_)));
-    without_last_thinking(results.into_iter().chain(others).filter_map(|part| block(part, message.role)).collect())
+    let mut blocks: Vec<Json> =
+        results.into_iter().chain(others).filter_map(|part| block(part, message.role)).collect();
+    if is_bound_elsewhere {
+        blocks.retain(|block| !is_thinking(block));
+    }
+    without_last_thinking(blocks)
 }
 
 /// Removes thinking from the end. The API refuses it in every later request: "The final block in an assistant message

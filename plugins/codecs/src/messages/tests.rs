@@ -3,12 +3,13 @@
 mod rules;
 
 use patchbay_provider_sdk::{
-    BlobRef, Block, BodyPiece, Event, Finish, HttpRequest, Input, Message, Part, Piece, Placement, ResponseHead, Role,
-    Tool, ToolCall, ToolChoice, ToolResult,
+    BlobRef, Block, BodyPiece, Event, Finish, HttpRequest, Input, Message, Pair, Part, Piece, Placement, ResponseHead,
+    Role, Tool, ToolCall, ToolChoice, ToolResult,
 };
 use serde_json::json;
 
 use super::*;
+use crate::context_window;
 use crate::recording;
 
 fn request(messages: Vec<Message>) -> CompletionRequest {
@@ -414,6 +415,40 @@ fn cache_points_are_within_reach_of_earlier_ones() {
 }
 
 #[test]
+fn summary_reads_the_cache_and_writes_nothing_behind_it() {
+    let option = |purpose: &str| Pair { name: "host:purpose".to_owned(), value: purpose.to_owned() };
+    let answer = Message { role: Role::Assistant, parts: vec![part(Block::Text("b".to_owned()))] };
+    let mut completion = request(vec![user("a"), answer, user("Summarise.")]);
+    completion.system = vec!["Be brief.".to_owned()];
+    completion.options = vec![option("turn")];
+    assert_eq!(cache_points(&body_of(&completion, Thinking::Unsaid)), [0, 2]);
+    completion.options = vec![option("summary")];
+    let sent = body_of(&completion, Thinking::Unsaid);
+    assert_eq!(cache_points(&sent), [0]);
+    assert!(sent["system"][0].get("cache_control").is_some());
+    let mut first = request(vec![user("Summarise.")]);
+    first.options = vec![option("summary")];
+    assert_eq!(cache_points(&body_of(&first, Thinking::Unsaid)), [0; 0]);
+}
+
+#[test]
+fn thinking_of_another_prefix_is_left_out_where_it_is_bound() {
+    let mut completion = request(vec![user("a"), recorded("thinking"), user("b"), recorded("thinking"), user("c")]);
+    completion.options = vec![Pair { name: "host:bound-from".to_owned(), value: "3".to_owned() }];
+    let thinks = |settings| {
+        let (_, actions) = Messages::begin(&completion, settings);
+        let sent = sent(&actions);
+        let messages = sent["messages"].as_array().expect("a list").clone();
+        [1, 3].map(|at: usize| {
+            messages[at]["content"].as_array().expect("a list").iter().any(|b| b["type"] == "thinking")
+        })
+    };
+    let settings = settings(Thinking::Adaptive(None));
+    assert_eq!(thinks(Settings { bound_thinking: true, ..settings }), [false, true]);
+    assert_eq!(thinks(settings), [true, true]);
+}
+
+#[test]
 fn bound_thinking_is_dropped_by_the_api() {
     let bound = Settings { bound_thinking: true, ..settings(Thinking::Adaptive(None)) };
     let (_, actions) = Messages::begin(&request(vec![user("a")]), bound);
@@ -682,4 +717,45 @@ fn malformed_events_are_server_failures() {
         let [Action::Fail(failure)] = &actions[..] else { panic!("{actions:?}") };
         assert_eq!((failure.kind.as_str(), &failure.retry), ("server", &Retry::Backoff));
     }
+}
+
+/// The operator's options are in the request after a pause, too.
+#[test]
+fn extra_body_and_headers_are_in_every_request() {
+    let option = |name: &str, value: &str| Pair { name: name.to_owned(), value: value.to_owned() };
+    let mut asked = request(vec![user("?")]);
+    asked.options = vec![
+        option("extra-body", r#"{"service_tier": "auto"}"#),
+        option("extra-headers", r#"{"anthropic-beta": "b-2026"}"#),
+    ];
+    let (mut stream, first) = Messages::begin(&asked, settings(Thinking::Unsaid));
+    let actions = recording::play(&mut stream, &recording::parts("messages", "pause_turn"), &[]);
+    let requests: Vec<&HttpRequest> = first
+        .iter()
+        .chain(&actions)
+        .filter_map(|action| if let Action::Send(request) = action { Some(request) } else { None })
+        .collect();
+    assert_eq!(requests.len(), 2);
+    for sent in requests {
+        assert_eq!(body(sent)["service_tier"], "auto");
+        assert_eq!(crate::failure::header(&sent.headers, "anthropic-beta"), Some("b-2026"));
+    }
+    asked.options = vec![option("extra-body", "[]")];
+    let (mut stream, first) = Messages::begin(&asked, settings(Thinking::Unsaid));
+    assert!(matches!(first.as_slice(), [Action::Fail(failure)] if failure.kind == "invalid-request"), "{first:?}");
+    assert!(stream.resume(Input::Timer).is_empty());
+}
+
+#[test]
+fn conversation_that_is_too_long_has_its_code() {
+    let too_long = |code: &str| ("invalid-request".to_owned(), Some(code.to_owned()));
+    let message = "prompt is too long: 205000 tokens > 200000 maximum";
+    let body = json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}});
+    let stream = || begin(&request(vec![user("?")]));
+    assert_eq!(context_window::refused(stream(), 400, &body), too_long("context_window"));
+    // Also in the middle of a response.
+    let event = format!("event: error\ndata: {body}\n\n").into_bytes();
+    let actions = recording::play(&mut stream(), &[event], &[]);
+    let Some(Action::Fail(failure)) = actions.last() else { panic!("{actions:?}") };
+    assert_eq!((failure.kind.clone(), failure.code.clone()), too_long("context_window"));
 }

@@ -9,7 +9,7 @@ use crate::failure::{duration_ms, failure, header, kind_of_status, retry};
 const EXCERPT: usize = 500;
 
 /// Converts a response without events.
-pub(crate) fn refused(status: u16, headers: &[Pair], body: &[u8]) -> Failure {
+pub fn refused(status: u16, headers: &[Pair], body: &[u8]) -> Failure {
     let error_body = serde_json::from_slice(body).ok().as_ref().and_then(ErrorBody::read);
     let error_body = error_body.unwrap_or_else(|| ErrorBody { message: words(status, body), ..ErrorBody::default() });
     let kind = match (status, error_body.kind()) {

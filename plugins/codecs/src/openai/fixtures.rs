@@ -1,8 +1,8 @@
 //! Helpers for the tests of both APIs.
 
 use patchbay_provider_sdk::{
-    Action, BlobRef, Block, BlockKind, BodyPiece, CompletionRequest, Event, HttpRequest, Input, Message, Part, Piece,
-    ResponseHead, Role, Tool, ToolCall, ToolChoice, ToolResult,
+    Action, BlobRef, Block, BlockKind, BodyPiece, CompletionRequest, Event, HttpRequest, Input, Message, Pair, Part,
+    Piece, ResponseHead, Role, Tool, ToolCall, ToolChoice, ToolResult,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -22,6 +22,19 @@ pub(crate) fn completion(messages: Vec<Message>) -> CompletionRequest {
         max_output_tokens: None,
         options: Vec::new(),
     }
+}
+
+/// Adds options that put `tier` into the body, and `x-tier` into the headers.
+pub(crate) fn with_extra(mut request: CompletionRequest) -> CompletionRequest {
+    let options = [("extra-body", r#"{"tier": {"a": 1}}"#), ("extra-headers", r#"{"X-Tier": "b"}"#)];
+    request.options.extend(options.map(|(name, value)| Pair { name: name.to_owned(), value: value.to_owned() }));
+    request
+}
+
+/// Checks that a request has what [`with_extra`] adds.
+pub(crate) fn assert_extra(request: &HttpRequest) {
+    assert_eq!(body(request)["tier"]["a"], 1);
+    assert_eq!(crate::failure::header(&request.headers, "x-tier"), Some("b"));
 }
 
 pub(crate) fn user(blocks: Vec<Block>) -> Message {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::body::Json;
 use crate::object;
-use crate::openai::{Media, media, post, system};
+use crate::openai::{Media, cache_key, media, post, system};
 
 /// The smallest limit that the API accepts.
 const LEAST_OUTPUT_TOKENS: u32 = 16;
@@ -63,9 +63,8 @@ pub(super) fn body(request: &CompletionRequest, reasoning: Reasoning) -> Json {
     if let Some(limit) = request.max_output_tokens {
         body.put("max_output_tokens", limit.max(LEAST_OUTPUT_TOKENS));
     }
-    let key = request.options.iter().find(|option| option.name == "host:cache-key");
-    if let Some(key) = key {
-        body.put("prompt_cache_key", &key.value);
+    if let Some(key) = cache_key(&request.options) {
+        body.put("prompt_cache_key", key);
     }
     body
 }

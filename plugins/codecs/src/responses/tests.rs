@@ -6,6 +6,7 @@ use patchbay_provider_sdk::{Block, Event, HttpRequest, Placement, Role, Tool, To
 use serde_json::json;
 
 use super::*;
+use crate::context_window;
 use crate::openai::fixtures::*;
 use crate::recording::{check_all, parts, play, summary};
 
@@ -35,6 +36,7 @@ fn events(list: &[Value]) -> String {
 #[test]
 fn recordings_give_the_same_result_for_any_chunks() {
     check_all("responses", stream);
+    check_all("services/responses", stream);
 }
 
 #[test]
@@ -388,7 +390,8 @@ fn errors_within_an_answer_have_their_kind() {
 /// Returns the actions for a refusal of the first request.
 fn refused_first(reasoning: Reasoning, status: u16, param: &str) -> Vec<Action> {
     use patchbay_provider_sdk::{Input, ResponseHead};
-    let (mut stream, _) = begin(&completion(vec![user(vec![text_block("hi")])]), reasoning);
+    let (mut stream, first) = begin(&with_extra(completion(vec![user(vec![text_block("hi")])])), reasoning);
+    assert!(matches!(first.as_slice(), [Action::Send(_)]), "{first:?}");
     let error = json!({"error": {"message": "no", "type": "invalid_request_error", "param": param, "code": "unsupported_value"}});
     let head = ResponseHead { status, headers: Vec::new() };
     let mut actions = stream.resume(Input::ResponseHead(head.clone()));
@@ -407,7 +410,10 @@ fn refused_first(reasoning: Reasoning, status: u16, param: &str) -> Vec<Action> 
 fn refused_summary_is_left_out() {
     let actions = refused_first(REASONING, 400, "reasoning.summary");
     let [Action::Send(again), Action::Fail(_)] = actions.as_slice() else { panic!("{actions:?}") };
-    let mut first = body(&sent(&completion(vec![user(vec![text_block("hi")])]), REASONING));
+    let first = sent(&with_extra(completion(vec![user(vec![text_block("hi")])])), REASONING);
+    assert_extra(&first);
+    assert_extra(again);
+    let mut first = body(&first);
     first["reasoning"] = json!({"effort": "medium"});
     assert_eq!(body(again), first);
     for (reasoning, status, param) in [
@@ -419,4 +425,25 @@ fn refused_summary_is_left_out() {
         let actions = refused_first(reasoning, status, param);
         assert!(matches!(actions.as_slice(), [Action::Fail(_)]), "{actions:?}");
     }
+}
+
+#[test]
+fn invalid_options_are_a_failure() {
+    let mut request = completion(Vec::new());
+    request.options = vec![Pair { name: "extra-body".to_owned(), value: "5".to_owned() }];
+    let (mut stream, first) = begin(&request, REASONING);
+    assert!(matches!(first.as_slice(), [Action::Fail(failure)] if failure.kind == "invalid-request"), "{first:?}");
+    assert!(stream.resume(patchbay_provider_sdk::Input::Timer).is_empty());
+}
+
+#[test]
+fn conversation_that_is_too_long_has_its_code() {
+    let too_long = |code: &str| ("invalid-request".to_owned(), Some(code.to_owned()));
+    let message = "Your input exceeds the context window of this model. Please adjust your input and try again.";
+    let error = json!({"message": message, "type": "invalid_request_error", "code": "context_length_exceeded"});
+    let body = json!({"error": error});
+    assert_eq!(context_window::refused(stream(), 400, &body), too_long("context_length_exceeded"));
+    let event = json!({"type": "response.failed", "response": {"error": {"code": "context_length_exceeded", "message": message}}});
+    let failed = summary(&answer(stream(), &events(&[event])));
+    assert_eq!(failed["failure"], json!({"kind": "invalid-request", "code": "context_length_exceeded"}));
 }

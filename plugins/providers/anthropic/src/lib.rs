@@ -1,17 +1,25 @@
 //! The adapter of the provider `anthropic`: the Messages API of <https://api.anthropic.com>.
 //!
-//! [`patchbay_codecs::messages`] has the wire format. This crate has the manifest, and in `thinking` the thinking
-//! levels of each model.
+//! [`patchbay_codecs::messages`] has the wire format. This crate has the manifest, in `models.json` the dated table of
+//! models, and in `thinking` the thinking levels of each model.
 #![deny(missing_docs)]
 
+mod catalogue;
 mod thinking;
 
 use patchbay_codecs::messages::{Messages, is_forced};
+use patchbay_codecs::models;
 use patchbay_codecs::stream::Stream;
 use patchbay_codecs::thinking::Level;
 use patchbay_provider_sdk::{
-    Action, Adapter, CompletionRequest, Credential, Input, Manifest, Model, ThinkingPlan, provider,
+    Action, Adapter, CompletionRequest, Credential, Input, LevelPlan, Manifest, Models, Pair, Thinking, ThinkingPlan,
+    provider,
 };
+
+use thinking::Known;
+
+/// The dated table of models.
+const TABLE: &str = include_str!("../models.json");
 
 /// The adapter of one completion.
 #[derive(Debug)]
@@ -24,11 +32,7 @@ impl Adapter for Anthropic {
             display_name: "Anthropic".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             model_prefixes: vec!["claude-".to_owned()],
-            models: vec![
-                model("claude-sonnet-4-5", "normal", &["none", "low", "med", "high"]),
-                model("claude-opus-4-5", "large", &[]),
-                model("claude-haiku-4-5", "small", &[]),
-            ],
+            models: models::table(TABLE),
             default_base_url: Some("https://api.anthropic.com".to_owned()),
             credentials: vec![Credential {
                 id: "api-key".to_owned(),
@@ -42,13 +46,15 @@ impl Adapter for Anthropic {
     }
 
     fn explain_thinking(model: &str, level: Option<&str>) -> ThinkingPlan {
-        thinking::explain(model, level.and_then(Level::parse))
+        thinking::explain(&Known::of(model, None), level)
     }
 
     fn begin(request: CompletionRequest) -> (Self, Vec<Action>) {
         let level = request.thinking.as_deref().and_then(Level::parse);
         let forced = is_forced(&request);
-        let settings = thinking::settings(&request.model, level, forced, request.max_output_tokens);
+        let facts = models::facts(&request.options);
+        let known = Known::of(&request.model, facts.as_ref());
+        let settings = thinking::settings(&known, level, forced, request.max_output_tokens);
         let (stream, actions) = Messages::begin(&request, settings);
         (Self(stream), actions)
     }
@@ -60,18 +66,22 @@ impl Adapter for Anthropic {
 
 provider!(Anthropic);
 
-fn model(id: &str, size: &str, levels: &[&str]) -> Model {
-    let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect();
-    Model {
-        id: id.to_owned(),
-        size: size.to_owned(),
-        suggested_levels: words(levels),
-        input_media: words(&["image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"]),
-        context_window: Some(200_000),
-        deprecated: false,
-        extra: Vec::new(),
+impl Thinking for Anthropic {
+    fn explain(model: &str, level: Option<&str>, options: &[Pair]) -> LevelPlan {
+        let facts = models::facts(options);
+        let known = Known::of(model, facts.as_ref());
+        models::level_plan(thinking::explain(&known, level), known.effective(level))
     }
 }
+
+impl Models for Anthropic {
+    fn facts(model: &str, _: &[Pair]) -> String {
+        models::unlisted(TABLE, model, |level| Self::explain_thinking(model, Some(level)))
+    }
+}
+
+patchbay_provider_sdk::thinking!(Anthropic);
+patchbay_provider_sdk::models!(Anthropic);
 
 #[cfg(test)]
 mod tests;

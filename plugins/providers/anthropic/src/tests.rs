@@ -1,5 +1,6 @@
 //! Tests of the adapter through the interface that the host uses.
 
+use patchbay_codecs::models::check_levels;
 use patchbay_provider_sdk::{Block, BodyPiece, Event, Message, Part, ResponseHead, Role, ToolChoice};
 use serde_json::{Value, json};
 
@@ -36,6 +37,8 @@ fn levels_are_sent() {
         (&sent["thinking"], &sent["output_config"]),
         (&json!({"type": "adaptive", "display": "summarized"}), &json!({"effort": "high"}))
     );
+    let sent = body(request("claude-opus-5-5", Some("max")));
+    assert_eq!(sent["output_config"], json!({"effort": "max"}));
     for level in [None, Some("none"), Some("maximum")] {
         let sent = body(request("claude-sonnet-4-5", level));
         assert_eq!((sent.get("thinking"), &sent["max_tokens"]), (None, &json!(32_000)), "{level:?}");
@@ -58,29 +61,45 @@ fn answer_is_converted() {
 #[test]
 fn manifest_lists_the_models() {
     let manifest = Anthropic::describe();
-    let models: Vec<_> = manifest
-        .models
-        .iter()
-        .flat_map(|model| {
-            let levels = model.suggested_levels.iter().map(|level| format!("{}/{level}", model.id));
-            [model.id.clone()].into_iter().chain(levels).collect::<Vec<_>>()
-        })
-        .collect();
-    assert_eq!(
-        models,
-        [
-            "claude-sonnet-4-5",
-            "claude-sonnet-4-5/none",
-            "claude-sonnet-4-5/low",
-            "claude-sonnet-4-5/med",
-            "claude-sonnet-4-5/high",
-            "claude-opus-4-5",
-            "claude-haiku-4-5",
-        ]
-    );
-    let sizes: Vec<_> = manifest.models.iter().map(|model| model.size.as_str()).collect();
-    assert_eq!(sizes, ["normal", "large", "small"]);
+    let first: Vec<_> = manifest.models[..3].iter().map(|model| (model.id.as_str(), model.size.as_str())).collect();
+    assert_eq!(first, [("claude-sonnet-5-5", "normal"), ("claude-opus-5-5", "large"), ("claude-haiku-5-5", "small")]);
+    let old = |id: &str| manifest.models.iter().find(|model| model.id == id).expect("listed").deprecated;
+    assert_eq!(["claude-sonnet-4-5", "claude-opus-4-1"].map(old), [false, true]);
     assert_eq!(manifest.credentials[0].env.as_deref(), Some("ANTHROPIC_API_KEY"));
     let plan = Anthropic::explain_thinking("claude-sonnet-4-5", Some("med"));
     assert_eq!(plan.description, ["Thinking: medium (43,008 tokens)"]);
+}
+
+#[test]
+fn table_has_the_levels_that_are_sent() {
+    check_levels(&Anthropic::describe().models, Anthropic::explain_thinking);
+}
+
+#[test]
+fn facts_of_the_host_decide_what_is_shown_and_sent() {
+    let facts =
+        json!({"thinking-types": ["adaptive", "disabled"], "efforts": ["low", "high"], "max-output-tokens": 9000});
+    let options = vec![Pair { name: "host:model-facts".to_owned(), value: facts.to_string() }];
+    for (options, level, type_, line, effective) in [
+        (&options, Some("none"), "disabled", "Thinking: off", Some("none")),
+        (&options, Some("max"), "adaptive", "Thinking: high effort", Some("high")),
+        (&Vec::new(), Some("none"), "adaptive", "Thinking: low effort (minimum)", Some("low")),
+        (&options, None, "adaptive", "Thinking: provider default", None),
+    ] {
+        let plan = <Anthropic as Thinking>::explain("claude-opus-7", level, options);
+        assert_eq!((&plan.description[..], plan.effective.as_deref()), (&[line.to_owned()][..], effective));
+        let sent = body(CompletionRequest { options: options.clone(), ..request("claude-opus-7", level) });
+        assert_eq!(sent["thinking"]["type"], type_);
+        assert!(options.is_empty() || sent["max_tokens"] == 9000, "{sent}");
+    }
+}
+
+#[test]
+fn unlisted_models_have_facts() {
+    let facts =
+        |model: &str| -> Value { serde_json::from_str(&<Anthropic as Models>::facts(model, &[])).expect("JSON") };
+    assert_eq!(facts("claude-opus-5-5-20260922")["context-window"], 1_000_000);
+    let newer = facts("claude-sonnet-7");
+    assert!(newer["input-media"].as_array().expect("media").contains(&json!("image/png")));
+    assert_eq!((newer.get("context-window"), newer["levels"].as_array().map(Vec::len)), (None, Some(6)));
 }

@@ -1,5 +1,6 @@
 //! Tests of the manifest, of the levels, and of one completion.
 
+use patchbay_codecs::models::check_levels;
 use patchbay_provider_sdk::{
     Block, BlockKind, BodyPiece, Event, Finish, Message, Part, Placement, ResponseHead, Role, ToolChoice,
 };
@@ -36,17 +37,26 @@ fn manifest_lists_the_models() {
     assert_eq!(manifest.default_base_url.as_deref(), Some("https://generativelanguage.googleapis.com"));
     let [credential] = manifest.credentials.as_slice() else { panic!("one credential") };
     assert_eq!(credential.env.as_deref(), Some("GOOGLE_API_KEY"));
+    let also: Vec<_> = credential.extra.iter().map(|pair| (&*pair.name, &*pair.value)).collect();
+    assert_eq!(also, [("env-also", "GEMINI_API_KEY")]);
     assert_eq!(credential.obtain_url.as_deref(), Some("https://aistudio.google.com/app/apikey"));
-    let models: Vec<_> = manifest.models.iter().map(|model| (&*model.id, &*model.size)).collect();
-    assert_eq!(models, [("gemini-2.5-pro", "normal"), ("gemini-2.5-flash", "small")]);
-    assert_eq!(manifest.models[0].suggested_levels, ["none", "low", "med", "high"]);
-    assert_eq!(manifest.models[1].suggested_levels, [""; 0]);
+    let first: Vec<_> = manifest.models[..3].iter().map(|model| (&*model.id, &*model.size)).collect();
+    assert_eq!(first, [("gemini-4-argon", "normal"), ("gemini-4-carbon", "large"), ("gemini-3.8-flash", "small")]);
+    let old = |id: &str| manifest.models.iter().find(|model| model.id == id).expect("listed").deprecated;
+    assert_eq!(["gemini-2.5-pro", "gemini-3-pro-preview"].map(old), [false, true]);
+}
+
+#[test]
+fn table_has_the_levels_that_are_sent() {
+    check_levels(&Google::describe().models, Google::explain_thinking);
 }
 
 #[test]
 fn shown_setting_equals_sent_setting() {
     let cannot_stop = Some("This model does not support disabling thinking");
     let cannot_think = Some("This model does not support thinking");
+    let no_xhigh = Some("This model has no level xhigh; high is sent instead");
+    let no_max = Some("This model has no level max; xhigh is sent instead");
     let budget = |tokens: u32| match tokens {
         0 => r#""thinkingConfig":{"thinkingBudget":0}"#.to_owned(),
         tokens => format!(r#""thinkingConfig":{{"thinkingBudget":{tokens},"includeThoughts":true}}"#),
@@ -83,6 +93,10 @@ fn shown_setting_equals_sent_setting() {
         ("gemini-3.1-pro-preview", Some("med"), "Thinking: MEDIUM level", None, level("MEDIUM")),
         ("gemini-3.5-flash-lite", Some("none"), "Thinking: MINIMAL level (minimum)", cannot_stop, level("MINIMAL")),
         ("gemini-3.5-flash-lite", Some("low"), "Thinking: LOW level", None, level("LOW")),
+        ("gemini-4-hydrogen", Some("xhigh"), "Thinking: XHIGH level", None, level("XHIGH")),
+        ("gemini-4-carbon", Some("xhigh"), "Thinking: HIGH level", no_xhigh, level("HIGH")),
+        ("gemini-4-hydrogen", Some("max"), "Thinking: XHIGH level", no_max, level("XHIGH")),
+        (pro, Some("xhigh"), "Thinking: high (32,768 tokens)", no_xhigh, budget(32_768)),
         (two, Some("none"), "Thinking: off", None, nothing()),
         (two, Some("med"), "Thinking: off", cannot_think, nothing()),
         (two, None, "Thinking: off", None, nothing()),
@@ -124,4 +138,17 @@ fn completion_from_request_to_end() {
     assert!(matches!(&actions[1], Action::Emit(Event::BlockStart(start)) if start.kind == BlockKind::Text));
     let end = Action::Finish(Finish { stop: "end-turn".to_owned(), raw: "STOP".to_owned() });
     assert_eq!(actions.last(), Some(&end));
+}
+
+#[test]
+fn facts_of_the_host_decide_what_is_shown_and_sent() {
+    let options = vec![Pair {
+        name: "host:model-facts".to_owned(),
+        value: r#"{"capabilities": {"thinking": false}}"#.to_owned(),
+    }];
+    let plan = <Google as Thinking>::explain("gemini-5-plain", Some("high"), &options);
+    assert_eq!((&plan.description[..], plan.effective.as_deref()), (&["Thinking: off".to_owned()][..], Some("none")));
+    assert!(!body(CompletionRequest { options, ..request("gemini-5-plain", Some("high")) }).contains("thinking"));
+    let plan = <Google as Thinking>::explain("gemini-5-plain", Some("max"), &[]);
+    assert_eq!(plan.effective.as_deref(), Some("high"));
 }

@@ -1,13 +1,28 @@
-//! The adapter of the provider `meta`: Chat Completions, which the Llama API supports in addition to its own format.
+//! The adapter of the provider `meta`: Muse models by the Meta Model API, whose form is that of OpenAI Responses.
+//!
+//! Meta recommends Responses: the reasoning of its Chat Completions is empty for callers from outside, so that it could not
+//! go back between calls of tools (2026-11-23: dev.meta.ai, "Reasoning", quoted in deepnoodle-ai/dive#279, which ran it; promptfoo and
+//! ai-sdk.dev, "Meta"). The Llama API, which this adapter used before, ended on 2026-07-06.
+//!
+//! This crate has the manifest, in `models.json` the dated table of models, and in `thinking` the thinking levels.
 #![deny(missing_docs)]
 
-use patchbay_codecs::chat::{self, Chat, Settings};
-use patchbay_codecs::openai::{CREDENTIAL, by_effort};
+mod catalogue;
+mod thinking;
+
+use patchbay_codecs::models;
+use patchbay_codecs::openai::CREDENTIAL;
+use patchbay_codecs::responses::{self, Responses};
 use patchbay_codecs::stream::Stream;
-use patchbay_provider_sdk::{Action, Adapter, CompletionRequest, Credential, Input, Manifest, ThinkingPlan, provider};
+use patchbay_provider_sdk::{
+    Action, Adapter, CompletionRequest, Credential, Input, Manifest, Models, Pair, ThinkingPlan, ToolChoice, provider,
+};
+
+/// The dated table of models.
+const TABLE: &str = include_str!("../models.json");
 
 /// The adapter of one completion.
-pub struct Meta(Stream<Chat>);
+pub struct Meta(Stream<Responses>);
 
 impl Adapter for Meta {
     fn describe() -> Manifest {
@@ -15,27 +30,32 @@ impl Adapter for Meta {
             name: "meta".to_owned(),
             display_name: "Meta".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            model_prefixes: vec!["llama-".to_owned()],
-            models: Vec::new(),
-            default_base_url: Some("https://api.llama.com/compat/v1".to_owned()),
+            model_prefixes: vec!["muse-".to_owned()],
+            models: models::table(TABLE),
+            default_base_url: Some("https://api.meta.ai/v1".to_owned()),
             credentials: vec![Credential {
                 id: CREDENTIAL.to_owned(),
                 scheme: "api-key".to_owned(),
-                env: Some("LLAMA_API_KEY".to_owned()),
-                obtain_url: Some("https://llama.developer.meta.com".to_owned()),
+                env: Some("MODEL_API_KEY".to_owned()),
+                obtain_url: Some("https://dev.meta.ai".to_owned()),
                 extra: Vec::new(),
             }],
-            extra: Vec::new(),
+            extra: vec![Pair { name: "api-label".to_owned(), value: "Responses API".to_owned() }],
         }
     }
 
-    fn explain_thinking(_: &str, level: Option<&str>) -> ThinkingPlan {
-        by_effort(level).1
+    fn explain_thinking(model: &str, level: Option<&str>) -> ThinkingPlan {
+        thinking::thinking(model, level).1
     }
 
-    fn begin(request: CompletionRequest) -> (Self, Vec<Action>) {
-        let (effort, _) = by_effort(request.thinking.as_deref());
-        let (stream, actions) = chat::begin(&request, Settings { effort, ..Settings::default() });
+    fn begin(mut request: CompletionRequest) -> (Self, Vec<Action>) {
+        // The API accepts no other choice than `auto` (2026-11-23, ocaml.org, chatoyant.provider `Meta`).
+        match std::mem::replace(&mut request.tool_choice, ToolChoice::Auto) {
+            ToolChoice::None => request.tools.clear(),
+            ToolChoice::Auto | ToolChoice::Required | ToolChoice::Named(_) => {}
+        }
+        let (reasoning, _) = thinking::thinking(&request.model, request.thinking.as_deref());
+        let (stream, actions) = responses::begin(&request, reasoning);
         (Self(stream), actions)
     }
 
@@ -46,50 +66,95 @@ impl Adapter for Meta {
 
 provider!(Meta);
 
+impl Models for Meta {
+    fn facts(model: &str, _: &[Pair]) -> String {
+        models::unlisted(TABLE, model, |level| Self::explain_thinking(model, Some(level)))
+    }
+}
+
+patchbay_provider_sdk::models!(Meta);
+
 #[cfg(test)]
 mod tests {
-    use patchbay_provider_sdk::{BodyPiece, ToolChoice};
+    use patchbay_provider_sdk::{BodyPiece, Tool};
 
     use super::*;
+
+    fn request(model: &str, level: Option<&str>) -> CompletionRequest {
+        CompletionRequest {
+            model: model.to_owned(),
+            system: Vec::new(),
+            messages: Vec::new(),
+            tools: Vec::new(),
+            tool_choice: ToolChoice::Auto,
+            thinking: level.map(str::to_owned),
+            max_output_tokens: None,
+            options: Vec::new(),
+        }
+    }
+
+    fn sent(request: CompletionRequest) -> String {
+        let (_, actions) = Meta::begin(request);
+        let [Action::Send(request)] = actions.as_slice() else { panic!("{actions:?}") };
+        assert_eq!(request.path_and_query, "/responses");
+        let [BodyPiece::Bytes(bytes)] = request.body.as_slice() else { panic!("{request:?}") };
+        String::from_utf8(bytes.clone()).expect("UTF-8")
+    }
 
     #[test]
     fn manifest_has_url_and_credential() {
         let manifest = Meta::describe();
         assert_eq!((manifest.name.as_str(), manifest.display_name.as_str()), ("meta", "Meta"));
-        assert_eq!(manifest.model_prefixes, ["llama-"]);
-        assert!(manifest.models.is_empty() && manifest.extra.is_empty());
-        assert_eq!(manifest.default_base_url.as_deref(), Some("https://api.llama.com/compat/v1"));
-        assert_eq!(manifest.credentials[0].env.as_deref(), Some("LLAMA_API_KEY"));
-        assert_eq!(manifest.credentials[0].obtain_url.as_deref(), Some("https://llama.developer.meta.com"));
+        assert_eq!(manifest.model_prefixes, ["muse-"]);
+        let first: Vec<_> = manifest.models[..3].iter().map(|model| model.id.as_str()).collect();
+        assert_eq!(first, ["muse-spark-1.3", "muse-wonder-1.0", "muse-ember-1.0"]);
+        assert_eq!(manifest.default_base_url.as_deref(), Some("https://api.meta.ai/v1"));
+        assert_eq!(manifest.credentials[0].env.as_deref(), Some("MODEL_API_KEY"));
+        assert_eq!(manifest.credentials[0].obtain_url.as_deref(), Some("https://dev.meta.ai"));
+    }
+
+    #[test]
+    fn table_has_the_levels_that_are_sent() {
+        models::check_levels(&Meta::describe().models, Meta::explain_thinking);
     }
 
     #[test]
     fn shown_setting_equals_sent_setting() {
-        for (level, line, effort) in [
-            (Some("high"), "Thinking: high effort", Some("high")),
-            (Some("none"), "Thinking: provider default", None),
-            (None, "Thinking: provider default", None),
+        let always = Some("This model does not support disabling thinking");
+        let no_max = Some("This model has no level max; xhigh is sent instead");
+        for (model, level, line, warning, effort) in [
+            ("muse-spark-1.3", None, "Thinking: provider default", None, None),
+            ("muse-spark-1.3", Some("none"), "Thinking: minimal effort (minimum)", always, Some("minimal")),
+            ("muse-spark-1.3", Some("med"), "Thinking: medium effort", None, Some("medium")),
+            ("muse-spark-1.3", Some("max"), "Thinking: max effort", None, Some("max")),
+            ("muse-spark-1.1", Some("max"), "Thinking: xhigh effort", no_max, Some("xhigh")),
+            ("muse-spark-1.3-contributor", Some("max"), "Thinking: xhigh effort", no_max, Some("xhigh")),
+            ("muse-ember-1.0", Some("xhigh"), "Thinking: xhigh effort", None, Some("xhigh")),
         ] {
-            assert_eq!(Meta::explain_thinking("llama-4", level).description, [line]);
-            let (_, actions) = Meta::begin(CompletionRequest {
-                model: "llama-4".to_owned(),
-                system: Vec::new(),
-                messages: Vec::new(),
-                tools: Vec::new(),
-                tool_choice: ToolChoice::Auto,
-                thinking: level.map(str::to_owned),
-                max_output_tokens: Some(7),
-                options: Vec::new(),
-            });
-            let [Action::Send(request)] = actions.as_slice() else { panic!("{actions:?}") };
-            assert_eq!(request.path_and_query, "/chat/completions");
-            let [BodyPiece::Bytes(bytes)] = request.body.as_slice() else { panic!("{request:?}") };
-            let body = String::from_utf8(bytes.clone()).expect("UTF-8");
-            assert!(body.contains(r#""max_completion_tokens":7"#), "{body}");
+            let plan = Meta::explain_thinking(model, level);
+            assert_eq!((&plan.description[..], plan.warning.as_deref()), (&[line.to_owned()][..], warning), "{model}");
+            let body = sent(request(model, level));
             match effort {
-                Some(effort) => assert!(body.contains(&format!(r#""reasoning_effort":"{effort}""#)), "{body}"),
+                Some(effort) => assert!(body.contains(&format!(r#""effort":"{effort}""#)), "{body}"),
                 None => assert!(!body.contains("effort"), "{body}"),
             }
+            assert!(body.contains(r#""store":false"#) && body.contains("reasoning.encrypted_content"), "{body}");
+        }
+    }
+
+    #[test]
+    fn tool_choice_is_always_auto() {
+        for (choice, tools) in [
+            (ToolChoice::Auto, true),
+            (ToolChoice::None, false),
+            (ToolChoice::Required, true),
+            (ToolChoice::Named("a".to_owned()), true),
+        ] {
+            let tool = Tool { name: "a".to_owned(), description: String::new(), input_schema: "{}".to_owned() };
+            let body =
+                sent(CompletionRequest { tools: vec![tool], tool_choice: choice, ..request("muse-spark-1.3", None) });
+            assert_eq!(body.contains(r#""tool_choice":"auto""#), tools, "{body}");
+            assert_eq!(body.contains("tool_choice"), tools, "{body}");
         }
     }
 }

@@ -9,15 +9,21 @@
 //!   that refuse the field.
 //! * `reasoning-history`: `keep` (the default) sends the model's thinking back in the field in which it came, as DeepSeek and
 //!   others demand; `drop` sends none, for servers that refuse the field that they send.
+//! * `cache-key`: `send` sends a key of the session as `prompt_cache_key`, by which a service finds its cache; `off` is the default.
 //! * `cache`: `anthropic` asks a server such as OpenRouter to cache the prompts of Claude; `off` is the default.
 #![deny(missing_docs)]
 
+mod catalogue;
+mod levels;
+
 use patchbay_codecs::chat::{self, Chat, History, LimitField, Settings};
 use patchbay_codecs::failure::failure;
-use patchbay_codecs::openai::{CREDENTIAL, by_effort, one_of};
+use patchbay_codecs::models;
+use patchbay_codecs::openai::{CREDENTIAL, one_of};
 use patchbay_codecs::stream::Stream;
+use patchbay_codecs::thinking::plan;
 use patchbay_provider_sdk::{
-    Action, Adapter, CompletionRequest, Credential, Input, Manifest, Pair, ThinkingPlan, provider,
+    Action, Adapter, CompletionRequest, Credential, Input, LevelPlan, Manifest, Pair, Thinking, ThinkingPlan, provider,
 };
 
 /// The adapter of one completion; empty if the operator's options are invalid.
@@ -49,7 +55,7 @@ impl Adapter for OpenaiCompatible {
     }
 
     fn explain_thinking(_: &str, level: Option<&str>) -> ThinkingPlan {
-        by_effort(level).1
+        levels::effort(level, None).1
     }
 
     fn begin(request: CompletionRequest) -> (Self, Vec<Action>) {
@@ -69,6 +75,20 @@ impl Adapter for OpenaiCompatible {
 
 provider!(OpenaiCompatible);
 
+impl Thinking for OpenaiCompatible {
+    fn explain(_: &str, level: Option<&str>, options: &[Pair]) -> LevelPlan {
+        if one_of(options, "reasoning", ["effort", "off"]) == Ok(Some("off")) && level.is_some() {
+            let warning = "Thinking levels are not sent: option 'reasoning' of this provider is 'off'".to_owned();
+            let plan = ThinkingPlan { warning: Some(warning), ..plan("Thinking: provider default") };
+            return models::level_plan(plan, None);
+        }
+        let facts = models::facts(options);
+        models::level_plan(levels::effort(level, facts.as_ref()).1, levels::effective(level, facts.as_ref()))
+    }
+}
+
+patchbay_provider_sdk::thinking!(OpenaiCompatible);
+
 /// Reads the settings from the request and the operator's options. Other options are ignored.
 fn settings(request: &CompletionRequest) -> Result<Settings, String> {
     let option = |name: &str, values| one_of(&request.options, name, values);
@@ -78,14 +98,15 @@ fn settings(request: &CompletionRequest) -> Result<Settings, String> {
     };
     let effort = match option("reasoning", ["effort", "off"])? {
         Some("off") => None,
-        _ => by_effort(request.thinking.as_deref()).0,
+        _ => levels::effort(request.thinking.as_deref(), models::facts(&request.options).as_ref()).0,
     };
     let history = match option("reasoning-history", ["keep", "drop"])? {
         Some("drop") => History::Drop,
         _ => History::Keep,
     };
     let cache = option("cache", ["off", "anthropic"])? == Some("anthropic");
-    Ok(Settings { effort, limit, history, cache })
+    let cache_key = option("cache-key", ["off", "send"])? == Some("send");
+    Ok(Settings { effort, limit, history, cache, cache_key })
 }
 
 #[cfg(test)]
@@ -143,6 +164,9 @@ mod tests {
         }
         let cached = r#""cache_control":{"type":"ephemeral"}"#;
         assert!(sent(None, &[("cache", "anthropic")]).contains(cached));
+        let key = ("host:cache-key", "k1");
+        assert!(sent(None, &[("cache-key", "send"), key]).contains(r#""prompt_cache_key":"k1""#));
+        assert!(!sent(None, &[key]).contains("prompt_cache_key"));
         assert!(!sent(None, &[("cache", "off")]).contains("cache_control"));
         assert!(!sent(None, &[]).contains("cache_control"));
         assert!(!sent(Some("none"), &[]).contains("effort"));
@@ -172,5 +196,20 @@ mod tests {
         let plan = OpenaiCompatible::explain_thinking("qwen3", Some("med"));
         assert_eq!(plan.description, ["Thinking: medium effort"]);
         assert_eq!(OpenaiCompatible::explain_thinking("qwen3", None).description, ["Thinking: provider default"]);
+    }
+
+    #[test]
+    fn facts_and_options_decide_what_is_shown_and_sent() {
+        let facts = ("host:model-facts", r#"{"efforts": ["low"]}"#);
+        let explain = |level, options: &[(&str, &str)]| {
+            let pair = |(name, value): &(&str, &str)| Pair { name: (*name).to_owned(), value: (*value).to_owned() };
+            <OpenaiCompatible as Thinking>::explain("m", level, &options.iter().map(pair).collect::<Vec<_>>())
+        };
+        let plan = explain(Some("high"), &[facts]);
+        assert_eq!((plan.effective.as_deref(), plan.warning.is_some()), (Some("low"), true));
+        assert!(sent(Some("high"), &[facts]).contains(r#""reasoning_effort":"low""#));
+        assert_eq!(explain(Some("max"), &[]).effective.as_deref(), Some("max"));
+        let plan = explain(Some("high"), &[("reasoning", "off"), facts]);
+        assert_eq!((plan.effective, &plan.description[..]), (None, &["Thinking: provider default".to_owned()][..]));
     }
 }

@@ -8,33 +8,32 @@
 //! without them.
 #![deny(missing_docs)]
 
+mod catalogue;
 mod thinking;
 
 use patchbay_codecs::failure::failure;
+use patchbay_codecs::models;
 use patchbay_codecs::openai::{CREDENTIAL, one_of};
 use patchbay_codecs::responses::{self, Responses};
 use patchbay_codecs::stream::Stream;
 use patchbay_provider_sdk::{
-    Action, Adapter, CompletionRequest, Credential, Input, Manifest, Model, Pair, ThinkingPlan, provider,
+    Action, Adapter, CompletionRequest, Credential, Input, Manifest, Models, Pair, ThinkingPlan, provider,
 };
+
+/// The dated table of models.
+const TABLE: &str = include_str!("../models.json");
 
 /// The adapter of one completion; empty if the operator's options are invalid.
 pub struct Openai(Option<Stream<Responses>>);
 
 impl Adapter for Openai {
     fn describe() -> Manifest {
-        const IMAGES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"];
         Manifest {
             name: "openai".to_owned(),
             display_name: "OpenAI".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             model_prefixes: ["gpt-", "o1", "o3", "o4"].map(str::to_owned).to_vec(),
-            models: vec![
-                model("gpt-4o", "normal", &["none"], IMAGES, 128_000),
-                model("o3", "large", &["low", "med", "high"], IMAGES, 200_000),
-                model("o3-mini", "small", &[], &[], 200_000),
-                model("o4-mini", "normal", &[], IMAGES, 200_000),
-            ],
+            models: models::table(TABLE),
             default_base_url: Some("https://api.openai.com/v1".to_owned()),
             credentials: vec![Credential {
                 id: CREDENTIAL.to_owned(),
@@ -70,18 +69,13 @@ impl Adapter for Openai {
 
 provider!(Openai);
 
-fn model(id: &str, size: &str, levels: &[&str], media: &[&str], context_window: u64) -> Model {
-    let owned = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect();
-    Model {
-        id: id.to_owned(),
-        size: size.to_owned(),
-        suggested_levels: owned(levels),
-        input_media: owned(media),
-        context_window: Some(context_window),
-        deprecated: false,
-        extra: Vec::new(),
+impl Models for Openai {
+    fn facts(model: &str, _: &[Pair]) -> String {
+        models::unlisted(TABLE, model, |level| Self::explain_thinking(model, Some(level)))
     }
 }
+
+patchbay_provider_sdk::models!(Openai);
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! Tests of the manifest, of the levels, and of requests.
 
+use patchbay_codecs::models::check_levels;
 use patchbay_provider_sdk::{BodyPiece, Message, Part, Role, ToolChoice};
 
 use super::*;
@@ -39,18 +40,10 @@ fn sent_with(model: &str, level: Option<&str>, options: &[(&str, &str)]) -> Stri
 fn manifest_lists_the_models() {
     let manifest = Openai::describe();
     assert_eq!(manifest, Openai::describe());
-    let models: Vec<_> = manifest
-        .models
-        .iter()
-        .map(|model| (model.id.as_str(), model.size.as_str(), model.suggested_levels.join(" ")))
-        .collect();
-    let expected = [
-        ("gpt-4o", "normal", "none"),
-        ("o3", "large", "low med high"),
-        ("o3-mini", "small", ""),
-        ("o4-mini", "normal", ""),
-    ];
-    assert_eq!(models, expected.map(|(id, size, levels)| (id, size, levels.to_owned())));
+    let first: Vec<_> = manifest.models[..3].iter().map(|model| (model.id.as_str(), model.size.as_str())).collect();
+    assert_eq!(first, [("gpt-6.2-sol", "normal"), ("gpt-6.2-astra", "large"), ("gpt-6-luna", "small")]);
+    let old = |id: &str| manifest.models.iter().find(|model| model.id == id).expect("listed").deprecated;
+    assert_eq!(["gpt-4o", "o3", "o3-mini"].map(old), [false, false, true]);
     assert_eq!(manifest.model_prefixes, ["gpt-", "o1", "o3", "o4"]);
     assert_eq!(manifest.default_base_url.as_deref(), Some("https://api.openai.com/v1"));
     assert_eq!(manifest.credentials.len(), 1);
@@ -59,11 +52,18 @@ fn manifest_lists_the_models() {
 }
 
 #[test]
+fn table_has_the_levels_that_are_sent() {
+    check_levels(&Openai::describe().models, Openai::explain_thinking);
+}
+
+#[test]
 fn shown_setting_equals_sent_setting() {
     let always = "⚠ This model does not support disabling thinking";
     let never = "⚠ This model does not support thinking";
     let series = ["o1", "o3", "o3-mini", "o4-mini-2025-04-16"];
-    let newer = ["gpt-5.1", "gpt-5.2-chat-latest", "gpt-5.4-mini", "gpt-5.6-sol", "gpt-6-sol", "gpt-6-luna"];
+    let newer =
+        ["gpt-5.1", "gpt-5.2-chat-latest", "gpt-5.4-mini", "gpt-5.6-sol", "gpt-6-sol", "gpt-6-luna", "gpt-6.1-terra"];
+
     let lasting =
         ["gpt-5-codex", "gpt-5.1-codex-mini", "gpt-6-astra", "gpt-6.1-sol", "gpt-6.2-astra", "gpt-5.10", "gpt-10"];
     let plain =
@@ -86,9 +86,33 @@ fn shown_setting_equals_sent_setting() {
         (&lasting, Some("none"), vec![always, "Thinking: low effort (minimum)"], Some("low")),
         (&lasting, Some("med"), vec!["Thinking: medium effort"], Some("medium")),
         (&["gpt-5-pro"], Some("none"), vec![always, "Thinking: high effort (minimum)"], Some("high")),
-        (&["gpt-5-pro"], Some("low"), vec!["Thinking: high effort (minimum)"], Some("high")),
+        (
+            &["gpt-5-pro"],
+            Some("low"),
+            vec!["⚠ This model has no level low; high is sent instead", "Thinking: high effort"],
+            Some("high"),
+        ),
         (&["gpt-5-pro"], Some("high"), vec!["Thinking: high effort"], Some("high")),
-        (&["gpt-5.2-pro"], Some("low"), vec!["Thinking: medium effort (minimum)"], Some("medium")),
+        (
+            &["gpt-5.2-pro"],
+            Some("low"),
+            vec!["⚠ This model has no level low; med is sent instead", "Thinking: medium effort"],
+            Some("medium"),
+        ),
+        (
+            &["gpt-5.1", "o3", "gpt-5-codex"],
+            Some("xhigh"),
+            vec!["⚠ This model has no level xhigh; high is sent instead", "Thinking: high effort"],
+            Some("high"),
+        ),
+        (&["gpt-5.2", "gpt-5.1-codex-max", "gpt-6-luna"], Some("xhigh"), vec!["Thinking: xhigh effort"], Some("xhigh")),
+        (
+            &["gpt-5.5", "gpt-5.5-pro"],
+            Some("max"),
+            vec!["⚠ This model has no level max; xhigh is sent instead", "Thinking: xhigh effort"],
+            Some("xhigh"),
+        ),
+        (&["gpt-5.6-sol", "gpt-6.2-astra", "gpt-7"], Some("max"), vec!["Thinking: max effort"], Some("max")),
         (&newer, Some("high"), vec!["Thinking: high effort"], Some("high")),
         (&newer, None, vec!["Thinking: provider default"], None),
         (&plain, Some("none"), vec!["Thinking: off"], None),

@@ -4,14 +4,19 @@
 //! of each model.
 #![deny(missing_docs)]
 
+mod catalogue;
 mod thinking;
 
+use patchbay_codecs::models;
 use patchbay_codecs::openai::CREDENTIAL;
 use patchbay_codecs::responses::{self, Responses};
 use patchbay_codecs::stream::Stream;
 use patchbay_provider_sdk::{
-    Action, Adapter, CompletionRequest, Credential, Input, Manifest, Pair, ThinkingPlan, provider,
+    Action, Adapter, CompletionRequest, Credential, Input, Manifest, Models, Pair, ThinkingPlan, provider,
 };
+
+/// The dated table of models.
+const TABLE: &str = include_str!("../models.json");
 
 /// The adapter of one completion.
 pub struct Xai(Stream<Responses>);
@@ -23,7 +28,7 @@ impl Adapter for Xai {
             display_name: "xAI".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             model_prefixes: vec!["grok-".to_owned()],
-            models: Vec::new(),
+            models: models::table(TABLE),
             default_base_url: Some("https://api.x.ai/v1".to_owned()),
             credentials: vec![Credential {
                 id: CREDENTIAL.to_owned(),
@@ -53,6 +58,14 @@ impl Adapter for Xai {
 
 provider!(Xai);
 
+impl Models for Xai {
+    fn facts(model: &str, _: &[Pair]) -> String {
+        models::unlisted(TABLE, model, |level| Self::explain_thinking(model, Some(level)))
+    }
+}
+
+patchbay_provider_sdk::models!(Xai);
+
 #[cfg(test)]
 mod tests {
     use patchbay_provider_sdk::{BodyPiece, ToolChoice};
@@ -81,7 +94,8 @@ mod tests {
         let manifest = Xai::describe();
         assert_eq!((manifest.name.as_str(), manifest.display_name.as_str()), ("xai", "xAI"));
         assert_eq!(manifest.model_prefixes, ["grok-"]);
-        assert!(manifest.models.is_empty());
+        let first: Vec<_> = manifest.models[..3].iter().map(|model| model.id.as_str()).collect();
+        assert_eq!(first, ["grok-4.7", "grok-4.3", "grok-build-0.1"]);
         assert_eq!(manifest.default_base_url.as_deref(), Some("https://api.x.ai/v1"));
         assert_eq!(manifest.credentials[0].env.as_deref(), Some("XAI_API_KEY"));
         assert_eq!(manifest.credentials[0].obtain_url.as_deref(), Some("https://console.x.ai"));
@@ -89,9 +103,16 @@ mod tests {
     }
 
     #[test]
+    fn table_has_the_levels_that_are_sent() {
+        models::check_levels(&Xai::describe().models, Xai::explain_thinking);
+    }
+
+    #[test]
     fn shown_setting_equals_sent_setting() {
         let always = Some("This model does not support disabling thinking");
         let unset = Some("The thinking of this model cannot be set");
+        let no_xhigh = Some("This model has no level xhigh; high is sent instead");
+        let no_max = Some("This model has no level max; xhigh is sent instead");
         let never = Some("This model does not support thinking");
         for (model, level, line, warning, effort) in [
             ("grok-4.7", Some("low"), "Thinking: low effort", None, Some("low")),
@@ -99,6 +120,10 @@ mod tests {
             ("grok-4.7", Some("high"), "Thinking: high effort", None, Some("high")),
             ("grok-4.7", Some("none"), "Thinking: low effort (minimum)", always, Some("low")),
             ("grok-4.7", None, "Thinking: provider default", None, None),
+            ("grok-4.7", Some("xhigh"), "Thinking: xhigh effort", None, Some("xhigh")),
+            ("grok-4.7", Some("max"), "Thinking: xhigh effort", no_max, Some("xhigh")),
+            ("grok-4.6", Some("xhigh"), "Thinking: high effort", no_xhigh, Some("high")),
+            ("grok-4.3", Some("xhigh"), "Thinking: high effort", no_xhigh, Some("high")),
             ("grok-4.3", Some("none"), "Thinking: off", None, Some("none")),
             ("grok-4.3", Some("high"), "Thinking: high effort", None, Some("high")),
             ("grok-4.20-reasoning", Some("high"), "Thinking: provider default", unset, None),

@@ -1,6 +1,8 @@
 //! The driver of an exchange, with scripted adapters and hostile servers.
 
 mod answers;
+#[cfg(unix)]
+mod key_command;
 mod requests;
 mod retries;
 mod secrets;
@@ -15,9 +17,11 @@ use std::{
 
 use patchbay_core::{
     Name, Retrying,
-    completion::{Blob, BlockKind, CompletionRequest, FailureKind, Finish, Stop, StreamEvent, ToolChoice},
+    completion::{
+        Blob, BlockKind, CompletionRequest, FailureKind, Finish, RequestHints, Stop, StreamEvent, ToolChoice,
+    },
 };
-use patchbay_egress::{Egress, Secrets};
+use patchbay_egress::{Binding, Egress, SecretLookup, SecretRef, Secrets, Variables};
 use patchbay_sandbox::{
     Auth, Failure, RequestedPlacement,
     adapter::{Action, AdapterFailure, AdapterRequest, BodyPiece, Input, RetryHint},
@@ -104,8 +108,11 @@ impl Script {
 impl StartAdapter for Script {
     type Instance = Playing;
 
-    async fn begin(&self, _: CompletionRequest) -> Result<(Playing, Vec<Action>), Failure> {
-        *self.begun.lock().unwrap() += 1;
+    async fn begin(&self, _: CompletionRequest, attempt: u32) -> Result<(Playing, Vec<Action>), Failure> {
+        let mut begun = self.begun.lock().unwrap();
+        *begun += 1;
+        assert_eq!(attempt, *begun, "attempts are counted");
+        drop(begun);
         let playing = Playing { steps: self.steps.clone(), heard: self.heard.clone(), blobs: self.blobs.clone() };
         let actions = (playing.steps)(None);
         Ok((playing, actions))
@@ -126,8 +133,11 @@ impl Instance for Playing {
 /// A sink that records the events and retries of a completion.
 #[derive(Default)]
 pub(super) struct Heard {
+    /// The events of all attempts.
     pub(super) events: Vec<StreamEvent>,
     pub(super) retries: Vec<Retrying>,
+    /// The retries after answers that broke off, each with the number of events before it.
+    pub(super) given_up: Vec<(usize, Retrying)>,
 }
 
 impl Sink for Heard {
@@ -138,16 +148,21 @@ impl Sink for Heard {
     fn retrying(&mut self, retrying: &Retrying) {
         self.retries.push(retrying.clone());
     }
+
+    fn given_up(&mut self, retrying: &Retrying) {
+        self.given_up.push((self.events.len(), retrying.clone()));
+    }
 }
 
 impl Heard {
-    /// Returns the text of all deltas.
+    /// Returns the text of the last attempt.
     pub(super) fn text(&self) -> String {
         let text = |event: &StreamEvent| match event {
             StreamEvent::BlockDelta { text, .. } => text.clone(),
             _ => String::new(),
         };
-        self.events.iter().map(text).collect()
+        let from = self.given_up.last().map_or(0, |(events, _)| *events);
+        self.events[from..].iter().map(text).collect()
     }
 }
 
@@ -198,10 +213,34 @@ impl Bench {
         }
         self.credential = Some(RouteCredential {
             id: "key".to_owned(),
-            variable: "PATCHBAY_TEST_NO_SUCH_KEY".to_owned(),
+            secret: stored(&self.provider, "PATCHBAY_TEST_NO_SUCH_KEY"),
             obtain_url: Some("https://keys.example".to_owned()),
         });
         self
+    }
+
+    /// Writes a script that prints a key into the home, and makes it the key command of the credential `key`. `text` is its body.
+    #[cfg(unix)]
+    pub(super) fn with_key_command(mut self, text: &str) -> Self {
+        use std::os::unix::fs::PermissionsExt as _;
+        let (new, file) = (self.home.path().join("new"), self.home.path().join("give-key"));
+        std::fs::write(&new, format!("#!/bin/sh\necho run >> runs; n=$(wc -l < runs)\n{text}\n")).unwrap();
+        std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::rename(&new, &file).unwrap();
+        let line: patchbay_egress::CommandLine = serde_json::from_value(serde_json::json!([file])).unwrap();
+        let secret = SecretRef { name: self.provider.clone(), lookup: SecretLookup::Command(line.within(None)) };
+        // As the providers do for each that is ready, so that all its keys are scrubbed.
+        let origin = self.base.as_ref().unwrap().origin.clone();
+        self.secrets.bind([Binding { secret: secret.clone(), origin }]);
+        self.credential =
+            Some(RouteCredential { id: "key".to_owned(), secret, obtain_url: Some("https://keys.example".to_owned()) });
+        self
+    }
+
+    /// Returns how often the key command ran.
+    #[cfg(unix)]
+    pub(super) fn runs(&self) -> usize {
+        std::fs::read_to_string(self.home.path().join("runs")).unwrap_or_default().lines().count()
     }
 
     pub(super) fn write_credentials(&self, text: &str) {
@@ -229,6 +268,12 @@ impl Bench {
     }
 }
 
+/// Returns the key of a provider, which is in this variable or in `credentials.json`; `""` for no variable.
+pub(super) fn stored(provider: &Name, variable: &str) -> SecretRef {
+    let variables = Variables::new(Some(variable.to_owned()).filter(|variable| !variable.is_empty()));
+    SecretRef { name: provider.clone(), lookup: SecretLookup::Stored(variables) }
+}
+
 pub(super) fn question() -> CompletionRequest {
     CompletionRequest {
         model: "m".to_owned(),
@@ -238,6 +283,7 @@ pub(super) fn question() -> CompletionRequest {
         tool_choice: ToolChoice::Auto,
         thinking: None,
         max_output_tokens: None,
+        hints: RequestHints::default(),
     }
 }
 

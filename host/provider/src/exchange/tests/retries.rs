@@ -11,9 +11,9 @@ use std::{
 
 use patchbay_core::{
     Code,
-    completion::{FailureKind, StreamEvent},
+    completion::{BlockKind, FailureKind, StreamEvent},
 };
-use patchbay_sandbox::adapter::{Action, Input, RetryHint, TransportKind};
+use patchbay_sandbox::adapter::{Action, AdapterFailure, Input, RetryHint, TransportKind};
 use tokio::io::AsyncWriteExt as _;
 
 use super::{
@@ -29,19 +29,37 @@ fn failing(kind: FailureKind, hint: RetryHint) -> Script {
     Script::new(move |_| vec![fail(kind, "no", hint)])
 }
 
+/// Returns an adapter that fails at every attempt, with the status of a response.
+fn failing_with_status(kind: FailureKind, status: u16, code: Option<&'static str>) -> Script {
+    let hint = RetryHint::After(Duration::from_secs(30));
+    Script::new(move |_| {
+        let code = code.map(str::to_owned);
+        let failure = AdapterFailure { kind, message: "no".to_owned(), http_status: Some(status), code, retry: hint };
+        vec![Action::Fail(failure)]
+    })
+}
+
 #[tokio::test]
 async fn retry_delay_is_the_providers_or_grows() {
-    for kind in [FailureKind::RateLimit, FailureKind::Server, FailureKind::Timeout, FailureKind::Network] {
+    let own: &[u64] = &[1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60, 60, 60, 60];
+    for (kind, providers, own) in [
+        (FailureKind::RateLimit, 10, own),
+        (FailureKind::Server, 4, &own[..4]),
+        (FailureKind::Timeout, 4, &own[..4]),
+        (FailureKind::Network, 4, &own[..4]),
+    ] {
         let mut bench = Bench::nowhere();
         let script = failing(kind, RetryHint::After(MINUTE));
         bench.run(&script).await.unwrap_err();
-        assert_eq!((*script.begun.lock().unwrap(), bench.waits.lock().unwrap().clone()), (4, vec![MINUTE; 3]));
+        let attempts = u32::try_from(providers).unwrap() + 1;
+        let waits = bench.waits.lock().unwrap().clone();
+        assert_eq!((*script.begun.lock().unwrap(), waits), (attempts, vec![MINUTE; providers]), "{kind:?}");
         let mut bench = Bench::nowhere();
         let script = failing(kind, RetryHint::Backoff);
         bench.run(&script).await.unwrap_err();
         let waits = bench.waits.lock().unwrap().clone();
         let seconds: Vec<u64> = waits.iter().map(Duration::as_secs).collect();
-        assert_eq!((*script.begun.lock().unwrap(), seconds), (4, vec![1, 2, 4]), "{kind:?}");
+        assert_eq!((*script.begun.lock().unwrap() as usize, &*seconds), (own.len() + 1, own), "{kind:?}");
         let mut bench = Bench::nowhere();
         let script = failing(kind, RetryHint::Never);
         bench.run(&script).await.unwrap_err();
@@ -50,19 +68,32 @@ async fn retry_delay_is_the_providers_or_grows() {
 }
 
 #[tokio::test]
+async fn overloaded_servers_are_given_minutes() {
+    for (status, code, retries) in [
+        (503, None, 15),
+        (529, Some("overloaded_error"), 15),
+        (200, Some("overloaded_error"), 15),
+        (500, Some("server_is_overloaded"), 15),
+        (200, Some("UNAVAILABLE"), 15),
+        (500, None, 4),
+        (502, Some("api_error"), 4),
+    ] {
+        let mut bench = Bench::nowhere();
+        bench.run(&failing_with_status(FailureKind::Server, status, code)).await.unwrap_err();
+        assert_eq!(bench.heard.retries.len(), retries, "{status} {code:?}");
+        let last = format!("Retrying in 30 s (attempt {retries} of at most {retries}).");
+        assert!(bench.heard.retries[retries - 1].to_string().ends_with(&last), "{:?}", bench.heard.retries);
+    }
+}
+
+#[tokio::test]
 async fn each_retry_is_announced() {
     let mut bench = Bench::nowhere();
     bench.provider = "openai".parse().unwrap();
     let error = bench.run(&failing(FailureKind::RateLimit, RetryHint::After(MINUTE))).await.unwrap_err();
-    let told: Vec<String> = bench.heard.retries.iter().map(ToString::to_string).collect();
-    assert_eq!(
-        told,
-        [
-            "Rate limit exceeded: openai. Retrying in 60 s (attempt 1 of 3).",
-            "Rate limit exceeded: openai. Retrying in 60 s (attempt 2 of 3).",
-            "Rate limit exceeded: openai. Retrying in 60 s (attempt 3 of 3).",
-        ]
-    );
+    let announced: Vec<String> = bench.heard.retries.iter().map(ToString::to_string).collect();
+    let line = |n| format!("Rate limit exceeded: openai. Retrying in 60 s (attempt {n} of at most 15).");
+    assert_eq!(announced, (1..=10).map(line).collect::<Vec<_>>());
     assert_eq!((error.code(), error.again_in()), (Code::ProviderRateLimit, Some(MINUTE)));
     assert_eq!(error.to_string(), "openai: no. Try again in 60 s");
     for (kind, words) in [
@@ -115,22 +146,97 @@ async fn delay_over_ten_minutes_is_not_waited_for() {
     assert_eq!(error.to_string(), "test: no. Try again in 2 h 5 min");
 }
 
-#[tokio::test]
-async fn started_answer_is_not_retried() {
-    let script =
-        Script::new(|_| vec![start(0), delta(0, "half"), fail(FailureKind::Network, "cut", RetryHint::Backoff)]);
-    let mut bench = Bench::nowhere();
-    let error = bench.run(&script).await.unwrap_err();
-    assert_eq!((*script.begun.lock().unwrap(), error.code()), (1, Code::ProviderNetwork));
-    assert_eq!(bench.heard.text(), "half", "what came is kept");
-    let ended = bench.heard.events.iter().any(|event| matches!(event, StreamEvent::BlockEnd { .. }));
-    assert!(!ended, "and shows that it is cut");
+/// Returns the actions of an attempt that begins a block of this kind and breaks off.
+fn breaking(block: BlockKind, kind: FailureKind) -> Vec<Action> {
+    let begun = emit(StreamEvent::BlockStart { index: 0, kind: block });
+    vec![begun, delta(0, "half"), fail(kind, "cut", RetryHint::Backoff)]
 }
 
-/// A provider that has sent the first byte may charge for the request.
+fn blocks() -> [BlockKind; 3] {
+    let call = BlockKind::ToolCall { id: "1".to_owned(), name: "a__b".to_owned() };
+    [BlockKind::Text, BlockKind::Thinking, call]
+}
+
 #[tokio::test]
-async fn broken_connection_is_retried_only_before_the_first_byte() {
-    for (first, attempts) in [("", 4), (OPEN, 4), ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", 1)] {
+async fn answer_that_broke_off_is_requested_again() {
+    for kind in [FailureKind::Network, FailureKind::Server, FailureKind::Timeout, FailureKind::RateLimit] {
+        for block in blocks() {
+            let attempts = AtomicU32::new(0);
+            let first = block.clone();
+            let script = Script::new(move |_| match attempts.fetch_add(1, Ordering::SeqCst) {
+                0 | 1 => breaking(first.clone(), kind),
+                _ => vec![start(0), delta(0, "whole"), end(0), finish()],
+            });
+            let mut bench = Bench::nowhere();
+            bench.run(&script).await.unwrap();
+            // The second answer begins with block 0 again.
+            assert_eq!(bench.heard.text(), "whole");
+            let lines: Vec<_> = bench.heard.given_up.iter().map(|(_, retry)| retry.broke_off(true)).collect();
+            let line = |n| {
+                format!("The answer broke off; asking again (attempt {n} of 5). What was printed of it is given up.")
+            };
+            assert_eq!(lines, [line(2), line(3)], "{kind:?} {block:?}");
+            assert!(bench.heard.retries.is_empty());
+            let waits: Vec<_> = bench.waits.lock().unwrap().iter().map(Duration::as_secs).collect();
+            assert_eq!(waits, [1, 2]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn fifth_broken_answer_is_kept() {
+    for block in blocks() {
+        let block = block.clone();
+        let script = Script::new(move |_| breaking(block.clone(), FailureKind::Network));
+        let mut bench = Bench::nowhere();
+        let error = bench.run(&script).await.unwrap_err();
+        assert_eq!((*script.begun.lock().unwrap(), error.code()), (5, Code::ProviderNetwork));
+        assert_eq!(bench.heard.given_up.len(), 4, "the last one is not given up");
+        assert_eq!(bench.heard.text(), "half", "what came of the last attempt is kept");
+        let ended = bench.heard.events.iter().any(|event| matches!(event, StreamEvent::BlockEnd { .. }));
+        assert!(!ended, "and shows that it is cut");
+    }
+}
+
+#[tokio::test]
+async fn broken_answer_is_not_requested_again_if_that_cannot_help() {
+    for (kind, hint) in [
+        (FailureKind::Server, RetryHint::Never),
+        (FailureKind::ContentFilter, RetryHint::Backoff),
+        (FailureKind::InvalidRequest, RetryHint::Backoff),
+        (FailureKind::Unknown, RetryHint::Backoff),
+    ] {
+        let script = Script::new(move |_| vec![start(0), delta(0, "half"), fail(kind, "cut", hint)]);
+        let mut bench = Bench::nowhere();
+        bench.run(&script).await.unwrap_err();
+        assert_eq!((*script.begun.lock().unwrap(), bench.heard.given_up.len()), (1, 0), "{kind:?}");
+    }
+    // A response over the limit would be as long again.
+    let server = Server::with(|_| ok("", "x".repeat(5_000))).await;
+    let mut bench = Bench::at(&server.origin());
+    bench.limits.answer_bytes = 1_000;
+    bench.run(&Script::relaying(get("/"))).await.unwrap_err();
+    assert_eq!((server.requests().len(), bench.heard.given_up.len()), (1, 0));
+}
+
+/// Overload while attempts break off: both are counted apart.
+#[tokio::test]
+async fn answer_that_broke_off_survives_overload() {
+    let attempts = AtomicU32::new(0);
+    let script = Script::new(move |_| match attempts.fetch_add(1, Ordering::SeqCst) {
+        n @ 0..12 if n % 3 > 0 => vec![fail(FailureKind::RateLimit, "wait", RetryHint::After(Duration::ZERO))],
+        0..12 => breaking(BlockKind::Text, FailureKind::Network),
+        _ => vec![start(0), delta(0, "whole"), end(0), finish()],
+    });
+    let mut bench = Bench::nowhere();
+    bench.run(&script).await.unwrap();
+    let (waits, broken) = (bench.heard.retries.len(), bench.heard.given_up.len());
+    assert_eq!((bench.heard.text().as_str(), waits, broken), ("whole", 8, 4));
+}
+
+#[tokio::test]
+async fn broken_connection_is_opened_again() {
+    for first in ["", OPEN, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"] {
         let server = Server::then(move |mut stream| async move {
             stream.write_all(first.as_bytes()).await.unwrap();
         })
@@ -145,8 +251,43 @@ async fn broken_connection_is_retried_only_before_the_first_byte() {
         });
         let mut bench = Bench::at(&server.origin());
         bench.run(&script).await.unwrap_err();
-        assert_eq!((*script.begun.lock().unwrap(), server.requests().len()), (attempts, attempts as usize), "{first}");
+        assert_eq!((*script.begun.lock().unwrap(), server.requests().len()), (5, 5), "{first}");
     }
+}
+
+/// The script reads seconds only, as adapters do.
+#[tokio::test]
+async fn date_of_a_retry_reaches_the_adapter_as_seconds() {
+    let asked = AtomicU32::new(0);
+    let server = Server::with(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
+        0 => {
+            b"HTTP/1.1 429 No\r\nDate: Mon, 23 Nov 2026 10:00:00 GMT\r\nRetry-After: Mon, 23 Nov 2026 10:00:07 GMT\r\n\
+            Content-Length: 4\r\n\r\nwait"
+                .to_vec()
+        }
+        _ => ok("", "hello"),
+    })
+    .await;
+    let mut bench = Bench::at(&server.origin());
+    bench.run(&limited()).await.unwrap();
+    assert_eq!(
+        (bench.heard.text().as_str(), bench.waits.lock().unwrap().clone()),
+        ("hello", vec![Duration::from_secs(7)])
+    );
+}
+
+/// Returns an adapter that waits as long as the header `retry-after` says.
+fn limited() -> Script {
+    Script::new(|input| match input {
+        None => vec![Action::Send(get("/"))],
+        Some(Input::Head { status: 429, headers }) => {
+            let seconds = headers.iter().find(|(name, _)| name == "retry-after").unwrap().1.parse().unwrap();
+            vec![fail(FailureKind::RateLimit, "slow down", RetryHint::After(Duration::from_secs(seconds)))]
+        }
+        Some(Input::Head { .. }) => vec![start(0)],
+        Some(Input::Chunk(bytes)) => vec![delta(0, std::str::from_utf8(bytes).unwrap())],
+        Some(_) => vec![end(0), finish()],
+    })
 }
 
 #[tokio::test]
@@ -157,16 +298,7 @@ async fn recovering_server_is_retried() {
         _ => ok("", "hello"),
     })
     .await;
-    let script = Script::new(|input| match input {
-        None => vec![Action::Send(get("/"))],
-        Some(Input::Head { status: 429, headers }) => {
-            let seconds = headers.iter().find(|(name, _)| name == "retry-after").unwrap().1.parse().unwrap();
-            vec![fail(FailureKind::RateLimit, "slow down", RetryHint::After(Duration::from_secs(seconds)))]
-        }
-        Some(Input::Head { .. }) => vec![start(0)],
-        Some(Input::Chunk(bytes)) => vec![delta(0, std::str::from_utf8(bytes).unwrap())],
-        Some(_) => vec![end(0), finish()],
-    });
+    let script = limited();
     let mut bench = Bench::at(&server.origin());
     bench.run(&script).await.unwrap();
     assert_eq!(bench.heard.text(), "hello");
@@ -250,7 +382,7 @@ async fn attempt_span_names_provider_and_model() {
     Bench::nowhere().run(&script).await.unwrap_err();
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     let lines: Vec<_> = log.lines().filter(|line| line.ends_with(": a step")).collect();
-    assert_eq!(lines.len(), 4, "{log}");
+    assert_eq!(lines.len(), 5, "{log}");
     for (attempt, line) in (1..).zip(lines) {
         assert!(line.contains(&format!("exchange{{provider=\"test\" model=\"m\" attempt={attempt}}}")), "{line}");
     }

@@ -12,7 +12,7 @@ use patchbay_sandbox::{
 use super::{
     Bench, SENTINEL, Script, bearer, delta, emit, end, fail, finish, get,
     server::{OPEN, Server, ok, piece},
-    start,
+    start, stored,
 };
 
 /// Whether `text` contains a recognisable part of the secret.
@@ -73,7 +73,7 @@ async fn missing_key_sends_nothing_and_names_its_page() {
         bench.provider = "anthropic".parse().unwrap();
         let credential = bench.credential.as_mut().unwrap();
         credential.obtain_url = page.map(str::to_owned);
-        credential.variable = variable.to_owned();
+        credential.secret = stored(&bench.provider, variable);
         let error = bench.run(&Script::relaying(asking())).await.unwrap_err();
         assert_eq!((error.code(), error.kind()), (Code::MissingCredentials, FailureKind::Authentication));
         assert!(bench.heard.retries.is_empty());

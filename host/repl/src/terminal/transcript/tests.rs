@@ -1,7 +1,8 @@
 //! Tests of the transcript: which lines an event finishes.
 
-use patchbay_core::{AgentId, DeltaPosition, SessionId};
+use patchbay_core::{AgentId, DeltaPosition, Retrying, SessionId};
 use patchbay_session::AnswerSoFar;
+use serde_json::json;
 
 use super::*;
 
@@ -235,7 +236,7 @@ fn in_view(seq: u64, answer: Option<&str>) -> AgentInView {
         exchange: vec!["> How?".to_owned()],
         context_tokens: Some(7),
         unread: 0,
-        answer: answer.map(|text| AnswerSoFar { turn: 5, answer: 1, text: text.to_owned() }),
+        answer: answer.map(|text| AnswerSoFar { turn: 5, answer: 1, given_up: 0, text: text.to_owned() }),
     }
 }
 
@@ -294,4 +295,80 @@ fn lines_about_other_agents_are_never_inside_a_block() {
     assert_eq!(printed(&mut transcript), ["a1b2c3d4 is done."]);
     transcript.other_agent("b2c3d4e5 is done.");
     assert_eq!(printed(&mut transcript), ["b2c3d4e5 is done."]);
+}
+
+fn given_up(seq: u64, answer: u32, given_up: u32) -> Received {
+    let [provider, what, cause] = ["openai", "Server error", "overloaded"].map(str::to_owned);
+    let retry = Retrying { provider, what, cause, wait_ms: 1_000, attempt: given_up, of: 4 };
+    at(seq, EventKind::GivenUp { turn: 5, answer, given_up, retry })
+}
+
+/// A piece of an answer of which `given_up` attempts were given up before.
+fn piece_after(seq: u64, given_up: u32, offset: u64, text: &str) -> Received {
+    let position = DeltaPosition { turn: 5, answer: 1, offset, given_up, ..DeltaPosition::default() };
+    at(seq, EventKind::Delta { block: DeltaKind::Text, text: text.to_owned(), at: position })
+}
+
+/// The row of an answer of which one attempt was given up.
+fn assistant_after(seq: u64, text: &str) -> Received {
+    let failed = json!({"given_up": 1, "usage": {}});
+    let data = json!({
+        "provider": "p", "adapter": "a", "model": "m", "usage": {}, "failed_attempts": failed,
+        "parts": [{"type": "text", "text": text}],
+    });
+    at(seq, EventKind::Message { kind: MessageKind::Assistant, content: text.to_owned(), data: Some(data) })
+}
+
+const AGAIN: &str = "The answer broke off; asking again (attempt 2 of 5).";
+
+#[test]
+fn answer_that_broke_off_is_marked_and_shown_again() {
+    let now = Instant::now();
+    let mut transcript = Transcript::new(80, Look::default());
+    for event in [
+        piece_after(9, 0, 0, "Half of"),
+        given_up(9, 1, 1),
+        piece_after(9, 1, 0, "All "),
+        piece_after(9, 1, 4, "of it."),
+        assistant_after(10, "All of it."),
+    ] {
+        transcript.event(event, now);
+    }
+    assert_eq!(printed(&mut transcript), ["Half of", AGAIN, "All of it."]);
+    // Nothing was shown: thinking, a call.
+    transcript.event(given_up(10, 2, 1), now);
+    assert_eq!(printed(&mut transcript), [AGAIN]);
+}
+
+#[test]
+fn lost_events_never_mix_two_attempts() {
+    let now = Instant::now();
+    let lost = "The answer broke off and was asked for again.";
+    // The event is lost, and pieces of the next attempt.
+    let mut transcript = Transcript::new(80, Look::default());
+    transcript.event(piece_after(9, 0, 0, "Half of"), now);
+    transcript.event(piece_after(9, 1, 4, "of it."), now);
+    transcript.event(assistant_after(10, "All of it."), now);
+    assert_eq!(printed(&mut transcript), ["Half of", lost, "All of it."]);
+    // Everything is lost but the row.
+    let mut transcript = Transcript::new(80, Look::default());
+    transcript.event(piece_after(9, 0, 0, "Half of"), now);
+    transcript.event(assistant_after(10, "All of it."), now);
+    assert_eq!(printed(&mut transcript), ["Half of", lost, "All of it."]);
+}
+
+#[test]
+fn agent_in_view_goes_on_with_its_present_attempt() {
+    let now = Instant::now();
+    let mut transcript = Transcript::new(80, Look::default());
+    let mut view = in_view(9, Some("All "));
+    view.answer.as_mut().unwrap().given_up = 1;
+    transcript.join(&view, now);
+    // It is known already.
+    transcript.event(given_up(9, 1, 1), now);
+    transcript.event(piece_after(9, 1, 0, "All "), now);
+    transcript.event(piece_after(9, 1, 4, "of it."), now);
+    transcript.event(assistant_after(10, "All of it."), now);
+    let expected = ["Agent 02020202 is in view; it is working.", "> How?", "All of it."];
+    assert_eq!(printed(&mut transcript), expected);
 }

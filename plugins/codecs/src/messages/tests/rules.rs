@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{body, recorded, settings};
 use crate::conversations::conversations;
-use crate::messages::{Messages, Thinking};
+use crate::messages::{Messages, Settings, Thinking};
 
 fn check(body: &Value) {
     let list = |value: &Value| value.as_array().expect("a list").clone();
@@ -63,7 +63,8 @@ proptest! {
         ),
     ) {
         for thinking in [Thinking::Unsaid, Thinking::Adaptive(None), Thinking::Budget(2000)] {
-            let (_, actions) = Messages::begin(&request, settings(thinking));
+            let bound_thinking = thinking == Thinking::Adaptive(None);
+            let (_, actions) = Messages::begin(&request, Settings { bound_thinking, ..settings(thinking) });
             let [Action::Send(sent)] = &actions[..] else { panic!("{actions:?}") };
             check(&body(sent));
         }

@@ -1,0 +1,27 @@
+//! The answer to `initialize`: what this agent can do. `connection` sends it.
+
+use patchbay_session::{DefaultChoice, Host};
+use serde_json::{Value, json};
+
+/// The version of the protocol that is spoken.
+const PROTOCOL_VERSION: u16 = 1;
+
+/// Returns the result of `initialize`. Version 1 is offered whatever was asked for; the client decides whether it speaks it.
+pub(crate) async fn initialized(host: &Host, version: &str) -> Value {
+    let media = match host.providers().default_choice().await {
+        Ok(DefaultChoice { choice, .. }) => host.providers().model(&choice.provider, &choice.model).await,
+        Err(_) => None,
+    };
+    let media = media.map(|model| model.input_media).unwrap_or_default();
+    let reads = |kind: &str| media.iter().any(|media| media.starts_with(kind));
+    json!({
+        "protocolVersion": PROTOCOL_VERSION,
+        "agentInfo": {"name": "patchbay", "title": "Patchbay", "version": version},
+        "agentCapabilities": {
+            "loadSession": true,
+            "promptCapabilities": {"image": reads("image/"), "audio": false, "embeddedContext": true},
+            "sessionCapabilities": {"list": {}, "delete": {}, "resume": {}, "close": {}},
+        },
+        "authMethods": [],
+    })
+}

@@ -1,0 +1,160 @@
+//! The connection to one client: reads its messages, answers those that concern no open session, and passes the others to the
+//! tasks of sessions, in the order in which they came.
+
+mod methods;
+mod sessions;
+
+use std::{io, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use patchbay_session::Host;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::task::TaskTracker;
+
+use crate::{
+    capabilities,
+    params::{CancelRequest, ClientCapabilities, Initialize},
+    wire::{
+        Client, Incoming, LineReader, OpenRequests, Outbox, ReceivedLine, RequestId, Responder, RpcError, params_of,
+    },
+};
+
+pub(crate) use methods::TITLE;
+use sessions::OpenSessions;
+
+/// Length limit of a line: a message with as many attachments as one may have, in base64, and its text.
+const LINE_BYTES: usize = 64 << 20;
+/// Limit of the requests of the client that have no answer yet.
+const OPEN_REQUESTS: usize = 1000;
+/// How long sessions may take to store what came of stopped turns.
+const CLOSING: Duration = Duration::from_secs(5);
+/// How long a client that has closed its end may take to read what waits.
+const FLUSHING: Duration = Duration::from_secs(2);
+
+/// The state of a connection.
+pub(crate) struct Connection {
+    host: Arc<Host>,
+    outbox: Outbox,
+    client: Client,
+    /// The requests of the client that have no answer yet.
+    requests: OpenRequests,
+    sessions: OpenSessions,
+    /// What the client offers; `None` before `initialize`.
+    capabilities: Mutex<Option<ClientCapabilities>>,
+    tasks: TaskTracker,
+    version: String,
+}
+
+/// Serves a client until it closes its end.
+pub(crate) async fn run<R, W>(host: Arc<Host>, input: R, output: W, version: &str) -> io::Result<()>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let (outbox, writing) = Outbox::new(output);
+    let writing = tokio::spawn(writing);
+    let connection = Arc::new(Connection {
+        host,
+        client: Client::new(outbox.clone()),
+        outbox: outbox.clone(),
+        requests: Default::default(),
+        sessions: OpenSessions::default(),
+        capabilities: Mutex::default(),
+        tasks: TaskTracker::new(),
+        version: version.to_owned(),
+    });
+    let mut lines = LineReader::new(input, LINE_BYTES);
+    let ended = loop {
+        tokio::select! {
+            biased;
+            () = outbox.closed() => break Ok(()),
+            line = lines.next() => match line {
+                Ok(Some(ReceivedLine::Line(line))) => connection.received(line).await,
+                Ok(Some(ReceivedLine::TooLong(bytes))) => {
+                    let message = format!("a line of {bytes} bytes is over the limit of {LINE_BYTES}.");
+                    connection.refuse(&RequestId::Null, RpcError::invalid_request(message)).await;
+                }
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        }
+    };
+    connection.client.end();
+    // Sessions that do not end in time are stopped with the process; what was committed is kept.
+    let _ = tokio::time::timeout(CLOSING, connection.end()).await;
+    drop((connection, outbox));
+    let _ = tokio::time::timeout(FLUSHING, writing).await;
+    ended
+}
+
+impl Connection {
+    /// Stops all turns, closes all sessions and waits for the tasks.
+    async fn end(&self) {
+        self.sessions.close_all().await;
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    async fn refuse(&self, id: &RequestId, error: RpcError) {
+        // The client may have left; then the loop ends.
+        let _ = self.outbox.respond(id, Err(error)).await;
+    }
+
+    async fn received(self: &Arc<Self>, line: Vec<u8>) {
+        match Incoming::parse(&line) {
+            Incoming::Request { id, method } => self.request(id, &method, line).await,
+            Incoming::Notification { method } => self.notification(&method, &line).await,
+            Incoming::Response { id } => self.client.answered(&id, line),
+            Incoming::Invalid { id, error } => self.refuse(&id, error).await,
+        }
+    }
+
+    async fn request(self: &Arc<Self>, id: RequestId, method: &str, line: Vec<u8>) {
+        if self.requests.lock().len() >= OPEN_REQUESTS {
+            let message = format!("{OPEN_REQUESTS} requests have no answer yet; wait for one.");
+            return self.refuse(&id, RpcError::invalid_request(message)).await;
+        }
+        let Some(responder) = Responder::new(id.clone(), &self.outbox, &self.requests) else {
+            return self.refuse(&id, RpcError::invalid_request("a request with this id has no answer yet.")).await;
+        };
+        if let Err(error) = self.check_order(method) {
+            return responder.respond(Err(error)).await;
+        }
+        if method == "initialize" {
+            return responder.respond(self.initialize(&line).await).await;
+        }
+        self.call(responder, method, line).await;
+    }
+
+    /// Checks that `initialize` comes first, and once.
+    fn check_order(&self, method: &str) -> Result<(), RpcError> {
+        match (method == "initialize", self.capabilities.lock().is_some()) {
+            (true, true) => Err(RpcError::invalid_request("the connection is already initialized.")),
+            (false, false) => {
+                Err(RpcError::invalid_request("the connection is not initialized; send initialize first."))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn initialize(&self, line: &[u8]) -> Result<serde_json::Value, RpcError> {
+        let params: Initialize = params_of(line)?;
+        let result = capabilities::initialized(&self.host, &self.version).await;
+        *self.capabilities.lock() = Some(params.client_capabilities.unwrap_or_default());
+        Ok(result)
+    }
+
+    /// Handles a notification. Unknown ones are ignored, as the protocol says.
+    async fn notification(&self, method: &str, line: &[u8]) {
+        match method {
+            "session/cancel" => self.cancel_session(line).await,
+            "$/cancel_request" => {
+                let Ok(CancelRequest { request_id }) = params_of(line) else { return };
+                if let Some(cancelled) = self.requests.lock().get(&request_id) {
+                    cancelled.cancel();
+                }
+            }
+            _ => tracing::debug!("an unknown notification of the client"),
+        }
+    }
+}

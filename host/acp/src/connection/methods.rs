@@ -1,0 +1,234 @@
+//! The methods of sessions: which of them answer here, and which go to the task of a session.
+
+use std::{path::Path, sync::Arc};
+
+use jiff::Timestamp;
+use patchbay_core::{Code, SessionId};
+use patchbay_session::{Session, SessionError, workspace_path};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{Connection, sessions::OPEN_SESSIONS};
+use crate::{
+    params::{Bounded, ListSessions, LoadSession, McpServer, NewSession, OfSession, Prompt},
+    session::{Opening, SessionHandle, SessionTask},
+    wire::{Responder, RpcError, params_of},
+};
+
+/// Sessions on one page of `session/list`.
+const PAGE: usize = 50;
+/// Length limit of a session's title, in characters.
+pub(crate) const TITLE: usize = 80;
+
+impl Connection {
+    /// Calls a method. What takes long runs on a task; what the task of a session does is passed to it before this returns, so that
+    /// messages of one session keep their order.
+    pub(super) async fn call(self: &Arc<Self>, responder: Responder, method: &str, line: Vec<u8>) {
+        match method {
+            "session/new" => self.spawn(responder, line, Self::new_session),
+            "session/load" => self.spawn(responder, line, |connection, responder, params| {
+                connection.open_session(responder, params, Opening::Load)
+            }),
+            "session/resume" => self.spawn(responder, line, |connection, responder, params| {
+                connection.open_session(responder, params, Opening::Resume)
+            }),
+            "session/list" => self.spawn(responder, line, async |connection, responder, params| {
+                responder.respond(connection.list(params).await).await;
+            }),
+            "session/delete" => self.spawn(responder, line, Self::delete),
+            "session/prompt" => match self.with_session(&line, |params: &Prompt| &params.session_id) {
+                Ok((handle, params)) => handle.prompt(responder, params.prompt.0).await,
+                Err(error) => responder.respond(Err(error)).await,
+            },
+            "session/close" => match self.with_session(&line, |params: &OfSession| &params.session_id) {
+                Ok((handle, _)) => handle.close(Some(responder)).await,
+                Err(error) => responder.respond(Err(error)).await,
+            },
+            "authenticate" => {
+                responder.respond(Err(RpcError::invalid_params("there is nothing to authenticate with."))).await;
+            }
+            method => responder.respond(Err(RpcError::unknown_method(method))).await,
+        }
+    }
+
+    /// Runs a method on a task of its own, until the client gives the request up.
+    fn spawn<P, F, R>(self: &Arc<Self>, responder: Responder, line: Vec<u8>, run: F)
+    where
+        P: DeserializeOwned + Send + 'static,
+        F: FnOnce(Arc<Self>, Responder, P) -> R + Send + 'static,
+        R: Future<Output = ()> + Send + 'static,
+    {
+        let connection = Arc::clone(self);
+        self.tasks.spawn(async move {
+            let params = match params_of(&line) {
+                Ok(params) => params,
+                Err(error) => return responder.respond(Err(error)).await,
+            };
+            drop(line);
+            let cancelled = responder.cancelled().clone();
+            // A responder that is dropped answers that the request was cancelled.
+            let _ = cancelled.run_until_cancelled(run(connection, responder, params)).await;
+        });
+    }
+
+    /// Returns the open session that the parameters name, and the parameters.
+    fn with_session<P: DeserializeOwned>(
+        &self,
+        line: &[u8],
+        id: impl Fn(&P) -> &str,
+    ) -> Result<(SessionHandle, P), RpcError> {
+        let params = params_of(line)?;
+        let handle = self.find(id(&params))?;
+        Ok((handle, params))
+    }
+
+    fn find(&self, id: &str) -> Result<SessionHandle, RpcError> {
+        let handle = id.parse().ok().and_then(|id| self.sessions.get(id));
+        handle.ok_or_else(|| RpcError::session_not_found(id))
+    }
+
+    /// Passes `session/cancel` on. A session that is not open has nothing to cancel.
+    pub(super) async fn cancel_session(&self, line: &[u8]) {
+        let Ok(params) = params_of::<OfSession>(line) else { return };
+        if let Ok(handle) = self.find(&params.session_id) {
+            handle.cancel().await;
+        }
+    }
+
+    async fn new_session(self: Arc<Self>, responder: Responder, params: NewSession) {
+        let opened = async {
+            let workspace = absolute(&params.cwd)?;
+            note_servers(params.mcp_servers);
+            self.check_room()?;
+            self.host.new_session(workspace).await.map_err(session_error)
+        };
+        match opened.await {
+            Ok(session) => self.start(session, responder, Opening::New).await,
+            Err(error) => responder.respond(Err(error)).await,
+        }
+    }
+
+    async fn open_session(self: Arc<Self>, responder: Responder, params: LoadSession, opening: Opening) {
+        let opened = async {
+            let workspace = absolute(&params.cwd)?;
+            note_servers(params.mcp_servers);
+            let id: SessionId =
+                params.session_id.parse().map_err(|_| RpcError::session_not_found(&params.session_id))?;
+            if self.sessions.get(id).is_none() {
+                self.check_room()?;
+            }
+            self.check_workspace(id, workspace).await?;
+            self.host.resume(id).await.map_err(session_error)
+        };
+        match opened.await {
+            Ok(session) => self.start(session, responder, opening).await,
+            Err(error) => responder.respond(Err(error)).await,
+        }
+    }
+
+    /// Passes a session to its task, which answers the request. A session that is open already keeps its task.
+    async fn start(&self, session: Arc<Session>, responder: Responder, opening: Opening) {
+        let id = session.id();
+        let capabilities = self.capabilities.lock().clone().unwrap_or_default();
+        let (handle, task) = SessionTask::new(session, self.outbox.clone(), self.client.clone(), &capabilities);
+        let handle = match self.sessions.add(id, &handle) {
+            Some(open) => open,
+            None => {
+                let sessions = self.sessions.clone();
+                self.tasks.spawn(async move {
+                    task.run().await;
+                    sessions.remove(id);
+                });
+                handle
+            }
+        };
+        handle.opened(responder, opening).await;
+    }
+
+    fn check_room(&self) -> Result<(), RpcError> {
+        if self.sessions.count() < OPEN_SESSIONS {
+            return Ok(());
+        }
+        let message = format!("{OPEN_SESSIONS} sessions are open; close one with session/close.");
+        Err(RpcError::invalid_request(message))
+    }
+
+    /// Checks that the client means the workspace of the session: tools work there, wherever the client's window is.
+    async fn check_workspace(&self, id: SessionId, cwd: &Path) -> Result<(), RpcError> {
+        let session = self.host.store().session(id).await.map_err(|error| session_error(error.into()))?;
+        match workspace_path(cwd) {
+            Ok(workspace) if workspace == session.workspace => Ok(()),
+            // The folder of a session may be gone; what was said there can still be read.
+            Err(_) if cwd.as_os_str() == session.workspace.as_str() => Ok(()),
+            _ => Err(RpcError::invalid_params(format_args!(
+                "session {id} has the workspace {}; give it as cwd.",
+                patchbay_core::text::clean_line(&session.workspace)
+            ))),
+        }
+    }
+
+    async fn list(&self, params: ListSessions) -> Result<Value, RpcError> {
+        let first = match params.cursor.as_deref() {
+            None => 0,
+            Some(cursor) => cursor.parse::<usize>().map_err(|_| RpcError::invalid_params("unknown cursor."))?,
+        };
+        let cwd = params.cwd.as_deref().map(absolute).transpose()?;
+        let cwd = cwd.map(|cwd| workspace_path(cwd).unwrap_or_else(|_| cwd.to_string_lossy().into_owned()));
+        let mut sessions = self.host.store().sessions().await.map_err(|error| session_error(error.into()))?;
+        if let Some(cwd) = cwd {
+            sessions.retain(|session| session.workspace == cwd);
+        }
+        let more = sessions.len() > first.saturating_add(PAGE);
+        let mut listed = Vec::new();
+        for session in sessions.into_iter().skip(first).take(PAGE) {
+            let title = self.host.first_words(session.id, TITLE).await.map_err(session_error)?;
+            let updated = Timestamp::from_second(session.used_at).unwrap_or_default();
+            listed.push(json!({
+                "sessionId": session.id.to_string(),
+                "cwd": session.workspace,
+                "title": title,
+                "updatedAt": updated.to_string(),
+            }));
+        }
+        let next = more.then(|| (first + PAGE).to_string());
+        Ok(json!({ "sessions": listed, "nextCursor": next }))
+    }
+
+    async fn delete(self: Arc<Self>, responder: Responder, params: OfSession) {
+        let deleted = async {
+            let id: SessionId =
+                params.session_id.parse().map_err(|_| RpcError::session_not_found(&params.session_id))?;
+            if let Some(handle) = self.sessions.get(id) {
+                handle.close(None).await;
+            }
+            self.host.remove_session(id).await.map_err(session_error)?;
+            Ok(json!({}))
+        };
+        responder.respond(deleted.await).await;
+    }
+}
+
+/// Logs the MCP servers of a client. This version does not use them.
+fn note_servers(servers: Option<Bounded<McpServer, 64>>) {
+    for server in servers.into_iter().flat_map(|Bounded(servers)| servers) {
+        let name = patchbay_core::text::excerpt(&server.name, 80);
+        tracing::warn!(name, "the client names an MCP server, which this version does not use");
+    }
+}
+
+/// Returns a path that is absolute.
+fn absolute(path: &str) -> Result<&Path, RpcError> {
+    let path = Path::new(path);
+    if path.is_absolute() { Ok(path) } else { Err(RpcError::invalid_params("cwd is not an absolute path.")) }
+}
+
+/// Returns the error of a session that cannot be opened, with its stable code.
+fn session_error(error: SessionError) -> RpcError {
+    let (code, message) = (error.code(), error.to_string());
+    let of_host = RpcError::of_host(code, message);
+    match code {
+        Code::SessionNotFound => RpcError { code: -32002, ..of_host },
+        Code::FolderUnusable => RpcError { code: -32602, ..of_host },
+        _ => of_host,
+    }
+}

@@ -1,0 +1,195 @@
+//! The parameters of the methods that a client calls. Unknown members are ignored, and lists are bounded: the memory of a line that
+//! was read is a small multiple of its length.
+
+use std::{fmt, marker::PhantomData};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, SeqAccess, Visitor},
+};
+
+/// Parameters of `initialize`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Initialize {
+    #[serde(rename = "protocolVersion")]
+    pub(crate) _protocol_version: u16,
+    #[serde(default)]
+    pub(crate) client_capabilities: Option<ClientCapabilities>,
+}
+
+/// What the client offers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(crate) struct ClientCapabilities {
+    #[serde(default)]
+    fs: Option<FileCapabilities>,
+    #[serde(default)]
+    session: Option<ClientSessionCapabilities>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct FileCapabilities {
+    read_text_file: bool,
+    write_text_file: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+struct ClientSessionCapabilities {
+    #[serde(default)]
+    notices: Option<Marker>,
+}
+
+/// An object whose presence is what counts.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+struct Marker {}
+
+impl ClientCapabilities {
+    /// Returns whether the client reads files as its editor has them.
+    pub(crate) fn reads_files(&self) -> bool {
+        self.fs.as_ref().is_some_and(|fs| fs.read_text_file)
+    }
+
+    /// Returns whether the client writes files.
+    pub(crate) fn writes_files(&self) -> bool {
+        self.fs.as_ref().is_some_and(|fs| fs.write_text_file)
+    }
+
+    /// Returns whether the client shows the update `notice`.
+    pub(crate) fn shows_notices(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.notices.is_some())
+    }
+}
+
+/// Parameters of `session/new`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct NewSession {
+    pub(crate) cwd: String,
+    #[serde(default)]
+    pub(crate) mcp_servers: Option<Bounded<McpServer, 64>>,
+}
+
+/// Parameters of `session/load` and `session/resume`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct LoadSession {
+    pub(crate) session_id: String,
+    pub(crate) cwd: String,
+    #[serde(default)]
+    pub(crate) mcp_servers: Option<Bounded<McpServer, 64>>,
+}
+
+/// An MCP server that the client names.
+#[derive(Debug, Deserialize)]
+pub(crate) struct McpServer {
+    pub(crate) name: String,
+}
+
+/// Parameters of `session/list`.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ListSessions {
+    #[serde(default)]
+    pub(crate) cwd: Option<String>,
+    #[serde(default)]
+    pub(crate) cursor: Option<String>,
+}
+
+/// Parameters of methods that name a session and nothing else.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OfSession {
+    pub(crate) session_id: String,
+}
+
+/// Parameters of `session/prompt`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Prompt {
+    pub(crate) session_id: String,
+    pub(crate) prompt: Bounded<ContentBlock, 1000>,
+}
+
+/// A block of a prompt, with the members of all kinds.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ContentBlock {
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    pub(crate) text: Option<String>,
+    /// Base64 of an image or audio.
+    pub(crate) data: Option<String>,
+    pub(crate) mime_type: Option<String>,
+    pub(crate) uri: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) resource: Option<Resource>,
+}
+
+/// The contents of an embedded resource.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Resource {
+    pub(crate) uri: String,
+    pub(crate) mime_type: Option<String>,
+    pub(crate) text: Option<String>,
+    /// Base64.
+    pub(crate) blob: Option<String>,
+}
+
+/// Parameters of `$/cancel_request`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CancelRequest {
+    pub(crate) request_id: crate::wire::RequestId,
+}
+
+/// A list of at most `MOST` entries.
+#[derive(Debug)]
+pub(crate) struct Bounded<T, const MOST: usize>(pub(crate) Vec<T>);
+
+impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for Bounded<T, MOST> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries<T, const MOST: usize>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for Entries<T, MOST> {
+            type Value = Vec<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "a list of at most {MOST} entries")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = list.next_element()? {
+                    if entries.len() == MOST {
+                        return Err(A::Error::custom(format_args!("a list has more than {MOST} entries")));
+                    }
+                    entries.push(entry);
+                }
+                Ok(entries)
+            }
+        }
+        deserializer.deserialize_seq(Entries::<T, MOST>(PhantomData)).map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_bounded() {
+        let read = |json: &str| serde_json::from_str::<Bounded<u8, 3>>(json).map(|Bounded(list)| list);
+        assert_eq!(read("[1,2,3]").unwrap(), [1, 2, 3]);
+        assert!(read("[1,2,3,4]").unwrap_err().to_string().starts_with("a list has more than 3 entries"));
+        assert!(read("{}").is_err());
+    }
+
+    #[test]
+    fn capabilities_of_newer_clients_are_read() {
+        let json = r#"{"protocolVersion":2,"clientCapabilities":{"fs":{"readTextFile":true},"session":{"notices":{},"new":1},"x":[]}}"#;
+        let read: Initialize = serde_json::from_str(json).unwrap();
+        assert!(read.client_capabilities.unwrap().shows_notices());
+        let read: Initialize = serde_json::from_str(r#"{"protocolVersion":1,"clientCapabilities":null}"#).unwrap();
+        assert_eq!(read.client_capabilities, None);
+    }
+}

@@ -1,0 +1,155 @@
+//! The turns of agents that are not in view: each is one tool call of the client, which lives as long as the turn. What such an agent
+//! says is not part of the conversation. Pure; `transcript` calls it.
+
+use std::collections::BTreeMap;
+
+use patchbay_core::{AgentId, AssistantPart, AssistantRecord, Outcome, TurnState, text};
+use serde_json::{Value, json};
+
+use super::update::{CallStatus, call_status, call_text};
+
+/// Length limit of what a card shows, in characters.
+const CHARS: usize = 2000;
+
+/// The turns that run, and which of them have cards.
+#[derive(Debug, Default)]
+pub(super) struct AgentCards {
+    running: BTreeMap<AgentId, ShownTurn>,
+}
+
+#[derive(Debug)]
+struct ShownTurn {
+    /// The number of its first row.
+    turn: u64,
+    has_card: bool,
+}
+
+impl ShownTurn {
+    fn id(&self) -> String {
+        format!("turn-{}", self.turn)
+    }
+
+    /// Shows the card of a turn of `agent`, if it has none.
+    fn show(&mut self, agent: AgentId, out: &mut Vec<Value>) {
+        if !std::mem::replace(&mut self.has_card, true) {
+            out.push(json!({
+                "sessionUpdate": "tool_call", "toolCallId": self.id(), "title": agent.short(), "kind": "other",
+                "status": CallStatus::InProgress.as_str(),
+            }));
+        }
+    }
+}
+
+impl AgentCards {
+    /// Notes that a turn has begun.
+    pub(super) fn began(&mut self, agent: AgentId, turn: u64, is_in_view: bool, out: &mut Vec<Value>) {
+        let mut running = ShownTurn { turn, has_card: false };
+        if !is_in_view {
+            running.show(agent, out);
+        }
+        self.running.insert(agent, running);
+    }
+
+    /// Shows the turns of all agents but the one that came into view.
+    pub(super) fn view_moved(&mut self, view: AgentId, out: &mut Vec<Value>) {
+        for (agent, running) in self.running.iter_mut().filter(|(agent, _)| **agent != view) {
+            running.show(*agent, out);
+        }
+    }
+
+    /// Returns the card of an agent's turn.
+    pub(super) fn card(&self, agent: AgentId) -> Option<String> {
+        self.running.get(&agent).filter(|running| running.has_card).map(ShownTurn::id)
+    }
+
+    /// Shows what an agent has answered: its text, else the tools that it calls.
+    pub(super) fn answered(&self, agent: AgentId, content: &str, answer: &AssistantRecord, out: &mut Vec<Value>) {
+        let Some(id) = self.card(agent) else { return };
+        let mut words = shortened(content);
+        if words.is_empty() {
+            let tools: Vec<String> =
+                answer.parts.iter().filter_map(AssistantPart::tool_call).map(|call| call.name).collect();
+            words = shortened(&tools.join(", "));
+        }
+        if !words.is_empty() {
+            out.push(call_status(&id, CallStatus::InProgress, Some(vec![call_text(&words)])));
+        }
+    }
+
+    /// Ends the card of a turn.
+    pub(super) fn ended(&mut self, agent: AgentId, state: TurnState, outcome: &Outcome, out: &mut Vec<Value>) {
+        let Some(running) = self.running.remove(&agent).filter(|running| running.has_card) else { return };
+        let is_done = state == TurnState::Done && outcome.is_ok();
+        let status = if is_done { CallStatus::Completed } else { CallStatus::Failed };
+        let words = shortened(&outcome.line());
+        let content = (!words.is_empty()).then(|| vec![call_text(&words)]);
+        out.push(call_status(&running.id(), status, content));
+    }
+
+    /// Ends all cards: nothing runs any more. Their last events were lost.
+    pub(super) fn idle(&mut self, out: &mut Vec<Value>) {
+        for (_, running) in std::mem::take(&mut self.running).into_iter().filter(|(_, running)| running.has_card) {
+            out.push(call_status(&running.id(), CallStatus::Completed, None));
+        }
+    }
+}
+
+/// Returns a text that is cleaned and cut.
+pub(super) fn shortened(words: &str) -> String {
+    let clean = text::clean(words);
+    let clean = clean.trim();
+    match clean.char_indices().nth(CHARS) {
+        Some((end, _)) => format!("{}…", &clean[..end]),
+        None => clean.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use patchbay_core::Code;
+
+    use super::*;
+
+    const PARENT: AgentId = AgentId::from_bytes([1; 16]);
+    const CHILD: AgentId = AgentId::from_bytes([0xab; 16]);
+
+    fn states(out: &mut Vec<Value>) -> Vec<String> {
+        let state = |update: Value| {
+            format!("{} {}", update["toolCallId"].as_str().unwrap(), update["status"].as_str().unwrap_or("-"))
+        };
+        out.drain(..).map(state).collect()
+    }
+
+    #[test]
+    fn turn_of_another_agent_is_a_card_while_it_runs() {
+        let (mut cards, mut out) = (AgentCards::default(), Vec::new());
+        cards.began(PARENT, 1, true, &mut out);
+        assert_eq!(out, Vec::<Value>::new());
+        cards.began(CHILD, 3, false, &mut out);
+        assert_eq!(out[0]["title"], "abababab");
+        assert_eq!(states(&mut out), ["turn-3 in_progress"]);
+        cards.ended(CHILD, TurnState::Done, &Outcome::ok(Code::Answered, "Two\u{1b}[2J."), &mut out);
+        assert_eq!(out[0]["content"][0]["content"]["text"], "Two[2J.");
+        assert_eq!(states(&mut out), ["turn-3 completed"]);
+        cards.ended(PARENT, TurnState::Done, &Outcome::ok(Code::Answered, "One"), &mut out);
+        assert_eq!(out, Vec::<Value>::new());
+    }
+
+    #[test]
+    fn running_turns_get_cards_when_the_view_moves_away() {
+        let (mut cards, mut out) = (AgentCards::default(), Vec::new());
+        cards.began(PARENT, 1, true, &mut out);
+        cards.view_moved(CHILD, &mut out);
+        cards.view_moved(CHILD, &mut out);
+        assert_eq!(
+            (cards.card(PARENT).as_deref(), states(&mut out)),
+            (Some("turn-1"), vec!["turn-1 in_progress".into()])
+        );
+        cards.ended(PARENT, TurnState::Interrupted, &Outcome::error(Code::AgentDead, "killed"), &mut out);
+        assert_eq!(states(&mut out), ["turn-1 failed"]);
+        cards.began(PARENT, 5, false, &mut out);
+        out.clear();
+        cards.idle(&mut out);
+        assert_eq!(states(&mut out), ["turn-5 completed"]);
+    }
+}

@@ -1,0 +1,57 @@
+//! The client's files: what is not saved in its editor. `task` gives it to the session, if the client offers it.
+
+use std::{path::Path, sync::Arc};
+
+use patchbay_session::{BoxFuture, Editor};
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::json;
+
+use crate::{params::ClientCapabilities, wire::Client};
+
+/// The files of one session's client.
+pub(super) struct ClientFiles {
+    client: Client,
+    session: String,
+    reads: bool,
+    writes: bool,
+}
+
+#[derive(Deserialize)]
+struct FileText {
+    content: String,
+}
+
+impl ClientFiles {
+    /// Returns the files of a client; `None` if it offers none.
+    pub(super) fn of(client: &Client, session: String, capabilities: &ClientCapabilities) -> Option<Arc<Self>> {
+        let (reads, writes) = (capabilities.reads_files(), capabilities.writes_files());
+        (reads || writes).then(|| Arc::new(Self { client: client.clone(), session, reads, writes }))
+    }
+}
+
+impl Editor for ClientFiles {
+    fn can_read(&self) -> bool {
+        self.reads
+    }
+
+    fn can_write(&self) -> bool {
+        self.writes
+    }
+
+    fn read<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<String, String>> {
+        Box::pin(async move {
+            let params = json!({"sessionId": self.session, "path": path});
+            let read = self.client.request::<FileText>("fs/read_text_file", &params).await;
+            read.map(|read| read.content).map_err(|error| error.message)
+        })
+    }
+
+    fn write<'a>(&'a self, path: &'a Path, text: &'a str) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async move {
+            let params = json!({"sessionId": self.session, "path": path, "content": text});
+            // The result may be an empty object or null.
+            let written = self.client.request::<Option<IgnoredAny>>("fs/write_text_file", &params).await;
+            written.map(drop).map_err(|error| error.message)
+        })
+    }
+}

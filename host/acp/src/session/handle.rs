@@ -1,0 +1,97 @@
+//! The way to the task of a session. `connection` has a handle for each open session.
+
+use std::sync::Arc;
+
+use patchbay_session::Session;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{
+    params::ContentBlock,
+    wire::{Responder, RpcError},
+};
+
+/// Messages that wait for the task. A client that sends more waits.
+const WAITING: usize = 64;
+
+/// How a client opened a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opening {
+    /// `session/new`.
+    New,
+    /// `session/load`: the conversation is replayed.
+    Load,
+    /// `session/resume`: without a replay.
+    Resume,
+}
+
+/// A message for the task.
+pub(super) enum SessionMessage {
+    /// The client opened the session; the task answers.
+    Opened(Responder, Opening),
+    Prompt(Responder, Vec<ContentBlock>),
+    /// Everything that runs is stopped.
+    Cancel,
+    /// The session is closed, and the task ends.
+    Close(Option<Responder>, oneshot::Sender<()>),
+}
+
+/// The way to the task of a session.
+#[derive(Clone)]
+pub(crate) struct SessionHandle {
+    messages: mpsc::Sender<SessionMessage>,
+    session: Arc<Session>,
+}
+
+impl SessionHandle {
+    pub(super) fn new(session: Arc<Session>) -> (Self, mpsc::Receiver<SessionMessage>) {
+        let (messages, receiver) = mpsc::channel(WAITING);
+        (Self { messages, session }, receiver)
+    }
+
+    /// Passes the request that opened the session.
+    pub(crate) async fn opened(&self, responder: Responder, opening: Opening) {
+        self.send(SessionMessage::Opened(responder, opening)).await;
+    }
+
+    /// Passes a prompt.
+    pub(crate) async fn prompt(&self, responder: Responder, blocks: Vec<ContentBlock>) {
+        self.send(SessionMessage::Prompt(responder, blocks)).await;
+    }
+
+    /// Stops what runs, and answers every open prompt as cancelled.
+    pub(crate) async fn cancel(&self) {
+        self.send(SessionMessage::Cancel).await;
+    }
+
+    /// Stops the turns at once.
+    pub(crate) fn stop(&self) {
+        self.session.stop_all();
+    }
+
+    /// Closes the session and waits until its task has answered.
+    pub(crate) async fn close(&self, responder: Option<Responder>) {
+        let (done, ended) = oneshot::channel();
+        self.send(SessionMessage::Close(responder, done)).await;
+        // An error means that the task has ended.
+        let _ = ended.await;
+    }
+
+    /// Sends a message. A task that has ended answers nothing more.
+    async fn send(&self, message: SessionMessage) {
+        if let Err(mpsc::error::SendError(message)) = self.messages.send(message).await {
+            message.refuse().await;
+        }
+    }
+}
+
+impl SessionMessage {
+    /// Answers a message for a session that is closed.
+    pub(super) async fn refuse(self) {
+        let closed = || RpcError::of_host(patchbay_core::Code::SessionClosed, "the session was closed.");
+        match self {
+            Self::Opened(responder, _) | Self::Prompt(responder, _) => responder.respond(Err(closed())).await,
+            Self::Close(Some(responder), _) => responder.respond(Ok(serde_json::json!({}))).await,
+            Self::Close(None, _) | Self::Cancel => {}
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! One open session of the client. Its task sends everything that the client receives about the session, so that updates come in
+//! order: the answer to `session/new` first, and the answer to a prompt after the last update of its turn.
+
+mod agent_cards;
+mod answer;
+mod client_files;
+mod commands;
+mod handle;
+mod open_prompts;
+mod permissions;
+mod task;
+mod tool_calls;
+mod tool_kinds;
+mod transcript;
+mod update;
+
+pub(crate) use handle::{Opening, SessionHandle};
+pub(crate) use task::SessionTask;

@@ -1,0 +1,101 @@
+//! The prompts of the client that have no answer yet: which line each became, and with which reason it will be answered.
+
+use patchbay_core::{AgentId, Code, LineId, Outcome, completion::Stop};
+use patchbay_session::Submitted;
+use serde::Deserialize as _;
+
+use crate::wire::Responder;
+
+/// Why a prompt is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StopReason {
+    EndTurn,
+    MaxTokens,
+    MaxTurnRequests,
+    Refusal,
+    Cancelled,
+}
+
+impl StopReason {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::EndTurn => "end_turn",
+            Self::MaxTokens => "max_tokens",
+            Self::MaxTurnRequests => "max_turn_requests",
+            Self::Refusal => "refusal",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Returns the reason for a turn or a command that ended with `outcome`.
+    pub(super) fn of(outcome: &Outcome) -> Self {
+        match outcome.code {
+            Code::Answered => {
+                let stop = outcome.data.as_ref().and_then(|data| Stop::deserialize(data.get("stop")?).ok());
+                match stop {
+                    Some(Stop::MaxTokens | Stop::ContextWindow) => Self::MaxTokens,
+                    Some(Stop::Refusal | Stop::ContentFilter) => Self::Refusal,
+                    _ => Self::EndTurn,
+                }
+            }
+            Code::TurnRounds | Code::LimitRequests => Self::MaxTurnRequests,
+            Code::LimitTokens => Self::MaxTokens,
+            Code::ProviderContentFilter => Self::Refusal,
+            Code::TurnCancelled => Self::Cancelled,
+            _ => Self::EndTurn,
+        }
+    }
+}
+
+/// A prompt without an answer yet.
+pub(super) struct OpenPrompt {
+    pub(super) responder: Responder,
+    pub(super) line: LineId,
+    pub(super) submitted: Submitted,
+    /// Whether it is a command. Its answer does not wait for what other prompts began.
+    pub(super) is_command: bool,
+    /// The reason for its answer, once the line has ended.
+    pub(super) reason: Option<StopReason>,
+    /// The child that the line made, whose first turn the prompt began.
+    pub(super) child: Option<AgentId>,
+}
+
+/// Returns the child that a line made, if it has a prompt.
+pub(super) fn child_with_turn(outcome: &Outcome) -> Option<AgentId> {
+    let data = outcome.data.as_ref().filter(|_| outcome.code == Code::Forked)?;
+    let child = data.get("child_uuid")?.as_str()?.parse().ok()?;
+    (data.get("turn")? == true).then_some(child)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn reason_is_that_of_the_turn() {
+        let answered =
+            |stop: &str| StopReason::of(&Outcome::ok(Code::Answered, "x").with_data(json!({ "stop": stop })));
+        for (stop, expected) in [
+            ("end-turn", "end_turn"),
+            ("tool-use", "end_turn"),
+            ("max-tokens", "max_tokens"),
+            ("context-window", "max_tokens"),
+            ("refusal", "refusal"),
+            ("content-filter", "refusal"),
+            ("new", "end_turn"),
+        ] {
+            assert_eq!(answered(stop).as_str(), expected);
+        }
+        for (code, expected) in [
+            (Code::TurnRounds, "max_turn_requests"),
+            (Code::LimitTokens, "max_tokens"),
+            (Code::TurnCancelled, "cancelled"),
+            (Code::ProviderServer, "end_turn"),
+            (Code::UnknownCommand, "end_turn"),
+        ] {
+            assert_eq!(StopReason::of(&Outcome::error(code, "x")).as_str(), expected);
+        }
+    }
+}

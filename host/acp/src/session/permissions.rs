@@ -1,0 +1,124 @@
+//! Questions to the user: `session/request_permission`. A refusal, a cancelled request and an error of the client mean no. `task`
+//! names the tool call that a question belongs to.
+
+use patchbay_session::{Approval, Approver, BoxFuture, Question};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::wire::Client;
+
+/// Passes questions to the task of the session.
+pub(super) struct ClientApprover(pub(super) mpsc::Sender<PermissionMessage>);
+
+/// A message for the task of the session.
+pub(super) enum PermissionMessage {
+    /// A question for the user.
+    Asked(Box<AskedQuestion>),
+    /// A grant could not be stored: the line that says so.
+    NotStored(String),
+}
+
+/// A question that waits for its answer.
+pub(super) struct AskedQuestion {
+    pub(super) question: Question,
+    answer: oneshot::Sender<Approval>,
+}
+
+impl Approver for ClientApprover {
+    fn approve(&self, question: Question) -> BoxFuture<'_, Approval> {
+        Box::pin(async move {
+            let (answer, answered) = oneshot::channel();
+            // An error means that the session is closed.
+            match self.0.send(PermissionMessage::Asked(Box::new(AskedQuestion { question, answer }))).await {
+                Ok(()) => answered.await.unwrap_or(Approval::No),
+                Err(_) => Approval::No,
+            }
+        })
+    }
+
+    fn grant_stored(&self, question: &Question, stored: Result<(), String>) {
+        let Err(error) = stored else { return };
+        let Question { skill, capability, .. } = question;
+        let line =
+            format!("Error: the grant is not stored: {error}. Only for this call, the {skill} may use '{capability}'.");
+        // An error means that the session is closed, or that many questions wait.
+        let _ = self.0.try_send(PermissionMessage::NotStored(line));
+    }
+}
+
+#[derive(Deserialize)]
+struct PermissionResponse {
+    outcome: PermissionOutcome,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PermissionOutcome {
+    option_id: Option<String>,
+}
+
+/// Asks the client, and passes the answer on. A question that is withdrawn is withdrawn from the client as well.
+pub(super) async fn ask(client: Client, session: String, tool_call: String, asked: AskedQuestion) {
+    let AskedQuestion { question, mut answer } = asked;
+    let params = params(&session, &tool_call, &question);
+    let response = tokio::select! {
+        response = client.request::<PermissionResponse>("session/request_permission", &params) => response,
+        () = answer.closed() => return,
+    };
+    let chosen = response.ok().and_then(|PermissionResponse { outcome }| outcome.option_id);
+    let approval = choices(&question).into_iter().map(|(approval, _)| approval);
+    let approval = approval.into_iter().find(|approval| chosen.as_deref() == Some(approval.as_str()));
+    // An error means that the call was stopped.
+    let _ = answer.send(approval.unwrap_or(Approval::No));
+}
+
+fn params(session: &str, tool_call: &str, question: &Question) -> Value {
+    let mut lines = vec![format!("May the {} use '{}'?", question.skill, question.capability)];
+    lines.push(format!("for {}", question.chain.join(" > ")));
+    lines.extend(question.reason.as_ref().map(|reason| format!("the skill's reason: {reason}")));
+    if let Some(grant) = &question.grant {
+        lines.push(format!("always is: {}", grant.command));
+        lines.extend(grant.digest.map(|digest| format!("for the skill's files {digest}")));
+    }
+    let options: Vec<Value> = choices(question)
+        .into_iter()
+        .map(|(approval, name)| json!({"optionId": approval.as_str(), "name": name, "kind": kind(approval)}))
+        .collect();
+    json!({
+        "sessionId": session,
+        "toolCall": {
+            "toolCallId": tool_call,
+            "title": lines[0],
+            "content": [{"type": "content", "content": {"type": "text", "text": lines.join("\n")}}],
+        },
+        "options": options,
+    })
+}
+
+/// Returns the answers to offer, with their names.
+fn choices(question: &Question) -> Vec<(Approval, String)> {
+    // Clients know one kind of always: the grant, or the session where no grant can be given.
+    let always = [Approval::Always, Approval::Session].into_iter().find(|approval| question.allows(*approval));
+    let all = [Some(Approval::Once), always, Some(Approval::No), Some(Approval::Never)];
+    all.into_iter().flatten().map(|approval| (approval, name(approval, question))).collect()
+}
+
+fn name(approval: Approval, question: &Question) -> String {
+    match approval {
+        Approval::Once => "Allow for this call".to_owned(),
+        Approval::Session => "Allow for this session".to_owned(),
+        Approval::Always => format!("Always allow '{}' for the {}", question.capability, question.skill),
+        Approval::No => "Do not allow".to_owned(),
+        Approval::Never => "Do not allow in this session".to_owned(),
+    }
+}
+
+fn kind(approval: Approval) -> &'static str {
+    match approval {
+        Approval::Once => "allow_once",
+        Approval::Session | Approval::Always => "allow_always",
+        Approval::No => "reject_once",
+        Approval::Never => "reject_always",
+    }
+}

@@ -1,0 +1,266 @@
+//! The tool calls of the agent in view, from the answer that asks for them to their results. Pure; `transcript` calls it.
+
+use std::collections::VecDeque;
+
+use patchbay_core::{AssistantRecord, ToolRecord, ToolRecordPart, completion::ToolCall};
+use serde_json::{Value, json};
+
+use super::{
+    tool_kinds,
+    update::{CallStatus, call_status, call_text},
+};
+
+/// Length limit of a result's text in bytes; the rest is counted.
+const TEXT_BYTES: usize = 64 << 10;
+/// Length limit of the raw input and the raw output in bytes. A longer one is left out.
+const RAW_BYTES: usize = 256 << 10;
+/// Limit of the progress of one call in bytes. Earlier parts are left out.
+const PROGRESS_BYTES: usize = 16 << 10;
+/// Limit of one picture of a result, as base64.
+const PICTURE_BYTES: usize = 8 << 20;
+
+/// The calls that have no result yet, in the order in which they run.
+#[derive(Debug, Default)]
+pub(super) struct ToolCalls {
+    open: VecDeque<ShownCall>,
+}
+
+#[derive(Debug)]
+struct ShownCall {
+    /// The id that the client knows.
+    id: String,
+    /// The model's id of the call.
+    call_id: String,
+    name: String,
+    progress: String,
+    diff: Option<Value>,
+}
+
+impl ToolCalls {
+    /// Shows the calls of an answer, which is row `seq`. The first one begins.
+    pub(super) fn asked(&mut self, seq: u64, answer: &AssistantRecord, workspace: &str, out: &mut Vec<Value>) {
+        let calls = answer.parts.iter().filter_map(patchbay_core::AssistantPart::tool_call);
+        for (index, call) in calls.enumerate() {
+            let id = format!("{seq}-{index}");
+            let diff = tool_kinds::diff(&call, workspace);
+            out.push(shown(&id, &call, diff.as_ref(), workspace));
+            let ToolCall { id: call_id, name, .. } = call;
+            self.open.push_back(ShownCall { id, call_id, name, progress: String::new(), diff });
+        }
+        self.begin_next(out);
+    }
+
+    /// Returns the id of the first open call of a tool.
+    pub(super) fn open_call(&self, tool: &str) -> Option<String> {
+        self.open.iter().find(|call| call.name == tool).map(|call| call.id.clone())
+    }
+
+    /// Takes the result of a call.
+    pub(super) fn ended(&mut self, seq: u64, text: &str, record: &ToolRecord, out: &mut Vec<Value>) {
+        let status = if record.error.is_none() { CallStatus::Completed } else { CallStatus::Failed };
+        let at = self.open.iter().position(|call| call.call_id == record.call_id);
+        let call = match at.and_then(|at| self.open.remove(at)) {
+            Some(call) => call,
+            // The answer was not shown, such as when the view has moved since.
+            None => {
+                let id = format!("row-{seq}");
+                out.push(json!({
+                    "sessionUpdate": "tool_call", "toolCallId": id, "title": record.name, "name": record.name,
+                    "kind": tool_kinds::kind(&record.name),
+                }));
+                let (call_id, name) = (record.call_id.clone(), record.name.clone());
+                ShownCall { id, call_id, name, progress: String::new(), diff: None }
+            }
+        };
+        let diff = call.diff.filter(|_| status == CallStatus::Completed);
+        let mut update = call_status(&call.id, status, Some(content(text, record, diff)));
+        if let Some(raw) = raw_output(record) {
+            update["rawOutput"] = raw;
+        }
+        out.push(update);
+        self.begin_next(out);
+    }
+
+    /// Takes partial output of a call that runs.
+    pub(super) fn progress(&mut self, tool: &str, text: &str, out: &mut Vec<Value>) {
+        let Some(call) = self.open.front_mut().filter(|call| call.name == tool) else { return };
+        call.progress.push_str(text);
+        if !text.ends_with('\n') {
+            call.progress.push('\n');
+        }
+        let excess = call.progress.len().saturating_sub(PROGRESS_BYTES);
+        if excess > 0 {
+            let cut = call.progress.ceil_char_boundary(excess);
+            call.progress.drain(..cut);
+        }
+        out.push(call_status(&call.id, CallStatus::InProgress, Some(vec![call_text(&call.progress)])));
+    }
+
+    /// Ends the calls that will have no result: their turn is over.
+    pub(super) fn abandon(&mut self, out: &mut Vec<Value>) {
+        out.extend(self.open.drain(..).map(|call| call_status(&call.id, CallStatus::Failed, None)));
+    }
+
+    fn begin_next(&self, out: &mut Vec<Value>) {
+        if let Some(call) = self.open.front() {
+            out.push(call_status(&call.id, CallStatus::InProgress, None));
+        }
+    }
+}
+
+/// Returns the update that shows a call for the first time.
+fn shown(id: &str, call: &ToolCall, diff: Option<&Value>, workspace: &str) -> Value {
+    let mut update = json!({
+        "sessionUpdate": "tool_call", "toolCallId": id, "title": tool_kinds::title(call), "name": call.name,
+        "kind": tool_kinds::kind(&call.name), "status": CallStatus::Pending.as_str(),
+    });
+    let locations = tool_kinds::locations(call, workspace);
+    if !locations.is_empty() {
+        update["locations"] = locations.into();
+    }
+    if let Some(diff) = diff {
+        update["content"] = vec![diff.clone()].into();
+    }
+    if call.input.len() <= RAW_BYTES {
+        // What a model writes may be no JSON.
+        update["rawInput"] = serde_json::from_str(&call.input).unwrap_or_else(|_| call.input.clone().into());
+    }
+    update
+}
+
+/// Returns the content of a result: the change of a file, the text, and pictures.
+fn content(text: &str, record: &ToolRecord, diff: Option<Value>) -> Vec<Value> {
+    let mut content: Vec<Value> = diff.into_iter().collect();
+    if !text.is_empty() {
+        let end = text.floor_char_boundary(TEXT_BYTES);
+        let (shown, rest) = text.split_at(end);
+        content.push(match rest.len() {
+            0 => call_text(shown),
+            more => call_text(&format!("{shown}\n… {more} more bytes")),
+        });
+    }
+    let pictures = record.content.iter().filter_map(|part| match part {
+        ToolRecordPart::Blob { media_type, data }
+            if media_type.starts_with("image/") && data.len() <= PICTURE_BYTES =>
+        {
+            Some(json!({"type": "content", "content": {"type": "image", "mimeType": media_type, "data": data}}))
+        }
+        _ => None,
+    });
+    content.extend(pictures);
+    content
+}
+
+/// Returns what the tool answered: its texts, or the value if they are one JSON text.
+fn raw_output(record: &ToolRecord) -> Option<Value> {
+    let texts = record.content.iter().filter_map(|part| match part {
+        ToolRecordPart::Text { text } => Some(&**text),
+        ToolRecordPart::Blob { .. } => None,
+    });
+    let output: String = texts.collect::<Vec<_>>().join("\n");
+    if output.is_empty() || output.len() > RAW_BYTES {
+        return None;
+    }
+    Some(serde_json::from_str(&output).unwrap_or_else(|_| output.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use patchbay_core::{AssistantPart, Code, FailedAttempts, completion::TokenUsage};
+
+    use super::*;
+
+    fn answer(calls: &[(&str, &str, &str)]) -> AssistantRecord {
+        let part = |(id, name, input): &(&str, &str, &str)| AssistantPart::ToolCall {
+            id: (*id).to_owned(),
+            name: (*name).to_owned(),
+            input: (*input).to_owned(),
+            opaque: None,
+        };
+        AssistantRecord {
+            provider: "demo".to_owned(),
+            adapter: "demo".to_owned(),
+            model: "demo-1".to_owned(),
+            effective_model: None,
+            level: None,
+            usage: TokenUsage::default(),
+            stop: None,
+            raw: None,
+            interrupted: false,
+            prefix: None,
+            failed_attempts: FailedAttempts::default(),
+            parts: calls.iter().map(part).collect(),
+        }
+    }
+
+    fn result(call_id: &str, name: &str, text: &str, error: Option<Code>) -> ToolRecord {
+        let content = vec![ToolRecordPart::Text { text: text.to_owned() }];
+        ToolRecord { call_id: call_id.to_owned(), name: name.to_owned(), error, content }
+    }
+
+    fn states(out: &mut Vec<Value>) -> Vec<String> {
+        let state = |update: Value| {
+            format!("{} {}", update["toolCallId"].as_str().unwrap(), update["status"].as_str().unwrap_or("-"))
+        };
+        out.drain(..).map(state).collect()
+    }
+
+    #[test]
+    fn calls_begin_one_after_another_and_end_with_their_results() {
+        let (mut calls, mut out) = (ToolCalls::default(), Vec::new());
+        calls.asked(4, &answer(&[("a", "calc__eval", "{}"), ("b", "calc__eval", "{}")]), "/w", &mut out);
+        assert_eq!(states(&mut out), ["4-0 pending", "4-1 pending", "4-0 in_progress"]);
+        calls.ended(5, "2", &result("a", "calc__eval", "2", None), &mut out);
+        assert_eq!(states(&mut out), ["4-0 completed", "4-1 in_progress"]);
+        calls.ended(6, "no", &result("b", "calc__eval", "no", Some(Code::ToolFailed)), &mut out);
+        assert_eq!(states(&mut out), ["4-1 failed"]);
+        // A result whose call was not shown is shown by itself.
+        calls.ended(7, "x", &result("c", "files__read", "x", None), &mut out);
+        assert_eq!(out[0]["kind"], "read");
+        assert_eq!(states(&mut out), ["row-7 -", "row-7 completed"]);
+        calls.asked(8, &answer(&[("a", "calc__eval", "{}")]), "/w", &mut out);
+        out.clear();
+        calls.abandon(&mut out);
+        assert_eq!(states(&mut out), ["8-0 failed"]);
+    }
+
+    #[test]
+    fn call_has_its_input_output_and_change() {
+        let (mut calls, mut out) = (ToolCalls::default(), Vec::new());
+        let input = r#"{"path":"a.txt","old":"1","new":"2"}"#;
+        calls.asked(4, &answer(&[("a", "files__edit", input)]), "/w", &mut out);
+        assert_eq!(
+            out[0],
+            json!({
+                "sessionUpdate": "tool_call", "toolCallId": "4-0", "title": "files__edit a.txt", "name": "files__edit",
+                "kind": "edit", "status": "pending", "locations": [{"path": "/w/a.txt"}],
+                "content": [{"type": "diff", "path": "/w/a.txt", "oldText": "1", "newText": "2"}],
+                "rawInput": {"path": "a.txt", "old": "1", "new": "2"},
+            })
+        );
+        out.clear();
+        calls.ended(5, "Replaced.", &result("a", "files__edit", r#"{"n":1}"#, None), &mut out);
+        assert_eq!(out[0]["content"][0]["type"], "diff");
+        assert_eq!(out[0]["content"][1], call_text("Replaced."));
+        assert_eq!(out[0]["rawOutput"], json!({"n": 1}));
+    }
+
+    #[test]
+    fn long_inputs_results_and_progress_are_cut() {
+        let (mut calls, mut out) = (ToolCalls::default(), Vec::new());
+        let long = "ä".repeat(RAW_BYTES);
+        calls.asked(4, &answer(&[("a", "x__y", &long)]), "/w", &mut out);
+        assert_eq!(out[0].get("rawInput"), None);
+        for _ in 0..10 {
+            calls.progress("x__y", &"ö".repeat(5_000), &mut out);
+        }
+        calls.progress("other__y", "not this call", &mut out);
+        let shown = out.last().unwrap()["content"][0]["content"]["text"].as_str().unwrap();
+        assert!(shown.len() <= PROGRESS_BYTES && shown.ends_with("ö\n"), "{}", shown.len());
+        out.clear();
+        calls.ended(5, &long, &result("a", "x__y", &long, None), &mut out);
+        let shown = out[0]["content"][0]["content"]["text"].as_str().unwrap();
+        assert!(shown.ends_with(&format!("\n… {} more bytes", long.len() - TEXT_BYTES)));
+        assert_eq!(out[0].get("rawOutput"), None);
+    }
+}

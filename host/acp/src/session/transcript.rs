@@ -1,0 +1,223 @@
+//! Turns the events of a session into updates: the conversation of the agent in view with its tool calls, and a card for each turn of
+//! another agent. Pure; `task` passes the events and sends the updates.
+
+use patchbay_core::{AgentId, AssistantRecord, Event, EventKind, MessageKind, Outcome, TurnCause};
+use serde_json::Value;
+
+use super::{
+    agent_cards::AgentCards,
+    answer::{Added, AnswerState},
+    tool_calls::ToolCalls,
+    update::{self, ChunkKind, chunk},
+};
+
+/// The state of what the client has seen.
+pub(super) struct SessionTranscript {
+    workspace: String,
+    /// The agent in view.
+    view: AgentId,
+    answer: AnswerState,
+    calls: ToolCalls,
+    cards: AgentCards,
+    /// The message of the last chunk, if the last update was one. A text of another message is set apart, for clients that join
+    /// all of them.
+    last_message: Option<(ChunkKind, String)>,
+    /// Number of messages of this front, such as outcomes of commands.
+    own_messages: u64,
+    /// Whether notices are updates of their own.
+    shows_notices: bool,
+}
+
+impl SessionTranscript {
+    pub(super) fn new(workspace: &str, view: AgentId, shows_notices: bool) -> Self {
+        Self {
+            workspace: workspace.to_owned(),
+            view,
+            answer: AnswerState::default(),
+            calls: ToolCalls::default(),
+            cards: AgentCards::default(),
+            last_message: None,
+            own_messages: 0,
+            shows_notices,
+        }
+    }
+
+    /// Returns the agent in view.
+    pub(super) fn view(&self) -> AgentId {
+        self.view
+    }
+
+    /// Takes an event. `window` is the context window of the model in use.
+    pub(super) fn event(&mut self, event: Event, window: u64, out: &mut Vec<Value>) {
+        let Event { agent, seq, kind, .. } = event;
+        let is_in_view = agent == self.view;
+        let (answer, result) = (kind.answer(), kind.tool_result());
+        match kind {
+            EventKind::Delta { block, text, at } if is_in_view => {
+                let added = self.answer.piece(seq, block, at, &text);
+                self.add(added, out);
+            }
+            EventKind::Message { kind: MessageKind::Assistant, content, .. } => match answer {
+                Some(record) if is_in_view => self.answered(seq, &content, &record, window, out),
+                Some(record) => self.push_all(out, |this, out| this.cards.answered(agent, &content, &record, out)),
+                None => {}
+            },
+            EventKind::Message { kind: MessageKind::Tool, content, .. } if is_in_view => {
+                if let Some(record) = result {
+                    self.push_all(out, |this, out| this.calls.ended(seq, &content, &record, out));
+                }
+            }
+            EventKind::Message { kind: MessageKind::User, content, data: Some(data) }
+                if is_in_view && data.get("notification").is_some() =>
+            {
+                self.notice(&content, false, out);
+            }
+            EventKind::Progress { tool, text } if is_in_view => {
+                self.push_all(out, |this, out| this.calls.progress(&tool, &text, out));
+            }
+            EventKind::GivenUp { given_up, retry, .. } if is_in_view => {
+                let is_printed = self.answer.give_up(given_up);
+                self.notice(&retry.broke_off(is_printed), false, out);
+            }
+            EventKind::Notice { text } => self.notice(&of_agent(agent, self.view, &text), false, out),
+            EventKind::Retrying(retrying) => {
+                self.notice(&of_agent(agent, self.view, &retrying.to_string()), false, out);
+            }
+            EventKind::TurnBegan { turn, .. } => {
+                self.push_all(out, |this, out| this.cards.began(agent, turn, is_in_view, out));
+            }
+            EventKind::TurnEnded { cause, state, outcome, .. } => {
+                self.push_all(out, |this, out| this.cards.ended(agent, state, &outcome, out));
+                if is_in_view {
+                    self.push_all(out, |this, out| this.calls.abandon(out));
+                    // The outcome of a line that a person submitted comes with the line.
+                    if !outcome.is_ok() && cause != TurnCause::Person {
+                        self.outcome(&outcome, out);
+                    }
+                }
+            }
+            EventKind::ViewMoved => self.view_moved(agent, out),
+            EventKind::Delta { .. }
+            | EventKind::Message { .. }
+            | EventKind::Progress { .. }
+            | EventKind::GivenUp { .. }
+            | EventKind::LineEnded { .. }
+            | EventKind::LineQueued { .. }
+            | EventKind::LineDequeued { .. }
+            | EventKind::QueueHeld { .. }
+            | EventKind::AgentForked { .. }
+            | EventKind::AgentKilled
+            | EventKind::MailArrived { .. }
+            | EventKind::Unknown => {}
+        }
+    }
+
+    /// Notes that a prompt began: clients show its answer apart from the last one.
+    pub(super) fn prompt_began(&mut self) {
+        self.last_message = None;
+    }
+
+    /// Returns the id of the tool call that runs a tool, if the client knows one.
+    pub(super) fn open_call(&self, tool: &str) -> Option<String> {
+        self.calls.open_call(tool)
+    }
+
+    /// Notes that events were lost. `view` is the agent in view now.
+    pub(super) fn lost(&mut self, view: AgentId, out: &mut Vec<Value>) {
+        self.view_moved(view, out);
+        self.answer.lost();
+    }
+
+    /// Ends what can still be shown as running: no agent works.
+    pub(super) fn idle(&mut self, out: &mut Vec<Value>) {
+        self.push_all(out, |this, out| {
+            this.cards.idle(out);
+            this.calls.abandon(out);
+        });
+    }
+
+    /// Adds the outcome of a line.
+    pub(super) fn outcome(&mut self, outcome: &Outcome, out: &mut Vec<Value>) {
+        self.say(&outcome.line(), out);
+    }
+
+    /// Adds a message of this front.
+    pub(super) fn say(&mut self, text: &str, out: &mut Vec<Value>) {
+        self.own_messages += 1;
+        let message = format!("host {}", self.own_messages);
+        self.text(ChunkKind::Agent, message, text, out);
+    }
+
+    /// Adds one line that the user should read now.
+    fn notice(&mut self, line: &str, is_error: bool, out: &mut Vec<Value>) {
+        if self.shows_notices {
+            out.push(update::notice(line, is_error));
+        } else {
+            self.say(line, out);
+        }
+    }
+
+    fn answered(&mut self, seq: u64, content: &str, record: &AssistantRecord, window: u64, out: &mut Vec<Value>) {
+        let added = self.answer.row(seq, content, record.failed_attempts.given_up);
+        self.add(added, out);
+        self.push_all(out, |this, out| this.calls.asked(seq, record, &this.workspace, out));
+        let used = record.usage.total();
+        if used > 0 {
+            out.push(update::usage(used, window));
+        }
+    }
+
+    fn add(&mut self, Added { piece, is_given_up }: Added, out: &mut Vec<Value>) {
+        if is_given_up {
+            // The event of the failure was lost.
+            let line = "The answer broke off and was asked for again. What was printed of it is given up.";
+            self.notice(line, false, out);
+        }
+        if let Some(piece) = piece {
+            let kind = if piece.is_thought { ChunkKind::Thought } else { ChunkKind::Agent };
+            self.text(kind, piece.message, &piece.text, out);
+        }
+    }
+
+    /// Adds a piece of a message.
+    fn text(&mut self, kind: ChunkKind, message: String, text: &str, out: &mut Vec<Value>) {
+        let key = Some((kind, message));
+        let is_apart = self.last_message.as_ref().is_some_and(|(last, _)| *last == kind) && self.last_message != key;
+        self.last_message = key;
+        let Some((_, message)) = &self.last_message else { return };
+        match is_apart {
+            true => out.push(chunk(kind, message, &format!("\n\n{text}"))),
+            false => out.push(chunk(kind, message, text)),
+        }
+    }
+
+    /// Adds updates that are no chunks.
+    fn push_all(&mut self, out: &mut Vec<Value>, add: impl FnOnce(&mut Self, &mut Vec<Value>)) {
+        let before = out.len();
+        add(self, out);
+        if out.len() > before {
+            self.last_message = None;
+        }
+    }
+
+    fn view_moved(&mut self, view: AgentId, out: &mut Vec<Value>) {
+        if self.view == view {
+            return;
+        }
+        self.view = view;
+        self.answer.view_moved();
+        self.push_all(out, |this, out| {
+            this.calls.abandon(out);
+            this.cards.view_moved(view, out);
+        });
+    }
+}
+
+/// Returns a line about an agent; the name of an agent that is not in view comes first.
+fn of_agent(agent: AgentId, view: AgentId, line: &str) -> String {
+    let short = agent.short();
+    if agent == view || line.contains(&*short) { line.to_owned() } else { format!("{short}: {line}") }
+}
+
+#[cfg(test)]
+mod tests;

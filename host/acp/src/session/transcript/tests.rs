@@ -1,0 +1,143 @@
+//! Tests of whole sequences of events.
+
+use patchbay_core::{Code, DeltaKind, DeltaPosition, Retrying, SessionId, TurnState};
+use serde_json::json;
+
+use super::*;
+
+const ROOT: AgentId = AgentId::from_bytes([1; 16]);
+const CHILD: AgentId = AgentId::from_bytes([0xab; 16]);
+
+struct Play {
+    transcript: SessionTranscript,
+    seq: u64,
+}
+
+impl Play {
+    fn new(shows_notices: bool) -> Self {
+        Self { transcript: SessionTranscript::new("/w", ROOT, shows_notices), seq: 4 }
+    }
+
+    /// Passes an event of an agent and returns the updates in short.
+    fn event(&mut self, agent: AgentId, kind: EventKind) -> Vec<String> {
+        if matches!(kind, EventKind::Message { .. }) {
+            self.seq += 1;
+        }
+        let mut out = Vec::new();
+        let event = Event { session: SessionId::from_bytes([9; 16]), agent, seq: self.seq, kind };
+        self.transcript.event(event, 1000, &mut out);
+        out.iter().map(short).collect()
+    }
+}
+
+fn short(update: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+    match update["sessionUpdate"].as_str().unwrap() {
+        kind if kind.ends_with("_chunk") => {
+            format!("{} {:?}", kind.trim_end_matches("_message_chunk"), text(&update["content"]["text"]))
+        }
+        "usage_update" => format!("usage {} of {}", update["used"], update["size"]),
+        "notice" => format!("notice {:?}", text(&update["title"])),
+        kind => format!("{kind} {} {}", text(&update["toolCallId"]), text(&update["status"])),
+    }
+}
+
+fn delta(text: &str, offset: u64) -> EventKind {
+    let at = DeltaPosition { turn: 4, offset, ..DeltaPosition::default() };
+    EventKind::Delta { block: DeltaKind::Text, text: text.to_owned(), at }
+}
+
+fn answer(text: &str, calls: &[&str]) -> EventKind {
+    let call = |name: &&str| json!({"type": "tool_call", "id": name, "name": name, "input": "{}"});
+    let parts: Vec<Value> = calls.iter().map(call).collect();
+    let data = json!({
+        "provider": "demo", "adapter": "demo", "model": "demo-1", "usage": {"input": 10, "output": 2}, "parts": parts,
+    });
+    EventKind::Message { kind: MessageKind::Assistant, content: text.to_owned(), data: Some(data) }
+}
+
+fn ended(cause: TurnCause, outcome: Outcome) -> EventKind {
+    EventKind::TurnEnded { turn: 4, cause, state: TurnState::Done, outcome }
+}
+
+#[test]
+fn turn_with_a_tool_is_text_call_and_usage() {
+    let mut play = Play::new(false);
+    assert_eq!(play.event(ROOT, EventKind::TurnBegan { turn: 4, cause: TurnCause::Person }), Vec::<String>::new());
+    assert_eq!(play.event(ROOT, delta("Let me", 0)), ["agent \"Let me\""]);
+    let expected = ["agent \" see.\"", "tool_call 5-0 pending", "tool_call_update 5-0 in_progress", "usage 12 of 1000"];
+    assert_eq!(play.event(ROOT, answer("Let me see.", &["calc__eval"])), expected);
+    let result = json!({"call_id": "calc__eval", "name": "calc__eval", "content": [{"type": "text", "text": "2"}]});
+    let row = EventKind::Message { kind: MessageKind::Tool, content: "2".to_owned(), data: Some(result) };
+    assert_eq!(play.event(ROOT, row), ["tool_call_update 5-0 completed"]);
+    assert_eq!(play.event(ROOT, answer("Two.", &[])), ["agent \"Two.\"", "usage 12 of 1000"]);
+    assert_eq!(play.event(ROOT, ended(TurnCause::Person, Outcome::ok(Code::Answered, "Two."))), Vec::<String>::new());
+}
+
+#[test]
+fn messages_are_set_apart_and_pieces_of_one_are_not() {
+    let mut play = Play::new(false);
+    let mut out = Vec::new();
+    play.event(ROOT, delta("One", 0));
+    assert_eq!(play.event(ROOT, delta(" two", 3)), ["agent \" two\""]);
+    play.transcript.say("Said.", &mut out);
+    play.transcript.say("Said again.", &mut out);
+    assert_eq!(out.iter().map(short).collect::<Vec<_>>(), ["agent \"\\n\\nSaid.\"", "agent \"\\n\\nSaid again.\""]);
+    assert_ne!(out[0]["messageId"], out[1]["messageId"]);
+}
+
+#[test]
+fn other_agents_are_cards_and_their_talk_is_not_mixed_in() {
+    let mut play = Play::new(false);
+    let began = EventKind::TurnBegan { turn: 4, cause: TurnCause::Fork };
+    assert_eq!(play.event(CHILD, began), ["tool_call turn-4 in_progress"]);
+    assert_eq!(play.event(CHILD, delta("Secret", 0)), Vec::<String>::new());
+    assert_eq!(play.event(CHILD, answer("Secret", &[])), ["tool_call_update turn-4 in_progress"]);
+    let done = ended(TurnCause::Fork, Outcome::ok(Code::Answered, "Secret"));
+    assert_eq!(play.event(CHILD, done), ["tool_call_update turn-4 completed"]);
+}
+
+#[test]
+fn moved_view_shows_the_other_agent_from_its_next_row_on() {
+    let mut play = Play::new(false);
+    play.event(ROOT, EventKind::TurnBegan { turn: 4, cause: TurnCause::Person });
+    play.event(ROOT, delta("Half of", 0));
+    assert_eq!(play.event(CHILD, EventKind::ViewMoved), ["tool_call turn-4 in_progress"]);
+    assert_eq!(play.event(ROOT, delta(" this", 7)), Vec::<String>::new());
+    // Its first pieces were not received.
+    assert_eq!(play.event(CHILD, delta("words", 6)), Vec::<String>::new());
+    assert_eq!(play.event(CHILD, answer("First words", &[])), ["agent \"First words\"", "usage 12 of 1000"]);
+}
+
+#[test]
+fn notices_are_updates_for_clients_that_show_them() {
+    let [provider, what, cause] = ["openai", "Rate limit exceeded", "429"].map(str::to_owned);
+    let retry = Retrying { provider, what, cause, wait_ms: 1000, attempt: 1, of: 4 };
+    let line = "Rate limit exceeded: openai. Retrying in 1 s (attempt 1 of at most 4).";
+    assert_eq!(Play::new(true).event(ROOT, EventKind::Retrying(retry.clone())), [format!("notice {line:?}")]);
+    let mut play = Play::new(false);
+    assert_eq!(
+        play.event(CHILD, EventKind::Retrying(retry.clone())),
+        [format!("agent {:?}", format!("abababab: {line}"))]
+    );
+    play.event(ROOT, delta("Half", 0));
+    let given_up = EventKind::GivenUp { turn: 4, answer: 0, given_up: 1, retry };
+    let line = "\n\nThe answer broke off; asking again (attempt 2 of 5). What was printed of it is given up.";
+    assert_eq!(play.event(ROOT, given_up), [format!("agent {line:?}")]);
+}
+
+#[test]
+fn failures_of_turns_that_no_person_began_are_told() {
+    let mut play = Play::new(false);
+    let failed = || Outcome::error(Code::ProviderServer, "demo: it broke.");
+    assert_eq!(play.event(ROOT, ended(TurnCause::Mail, failed())), ["agent \"Error: demo: it broke.\""]);
+    assert_eq!(play.event(ROOT, ended(TurnCause::Person, failed())), Vec::<String>::new());
+}
+
+#[test]
+fn calls_of_a_stopped_turn_do_not_stay_open() {
+    let mut play = Play::new(false);
+    play.event(ROOT, answer("", &["calc__eval"]));
+    let stopped = Outcome::refused(Code::TurnCancelled, "Cancelled. What came is kept.");
+    assert_eq!(play.event(ROOT, ended(TurnCause::Person, stopped)), ["tool_call_update 5-0 failed"]);
+}

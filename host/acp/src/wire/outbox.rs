@@ -1,0 +1,237 @@
+//! What is sent to the client: a queue of lines that is bounded in number and bytes, and the task that writes them. While the
+//! client does not read, senders wait, so that a session falls behind its own events and reads them from the store again.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncWrite, AsyncWriteExt as _},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{RequestId, RpcError};
+
+/// Limit of the lines that wait to be written.
+const LINES: usize = 256;
+/// Limit of their bytes. A longer line waits until it is alone.
+const BYTES: u32 = 16 << 20;
+/// Bytes that are written at once, if so many wait.
+const CHUNK: usize = 64 << 10;
+
+/// The client does not read any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OutboxClosed;
+
+/// The sending end of the queue.
+#[derive(Clone)]
+pub(crate) struct Outbox {
+    lines: mpsc::Sender<OutgoingLine>,
+    room: Arc<Semaphore>,
+    closed: CancellationToken,
+}
+
+struct OutgoingLine {
+    json: String,
+    _room: OwnedSemaphorePermit,
+}
+
+impl Outbox {
+    /// Returns a queue, and the future that writes what is in it to `output` until all senders are gone.
+    pub(crate) fn new<W: AsyncWrite + Unpin>(output: W) -> (Self, impl Future<Output = ()>) {
+        let (sender, lines) = mpsc::channel(LINES);
+        let (room, closed) = (Arc::new(Semaphore::new(BYTES as usize)), CancellationToken::new());
+        let outbox = Self { lines: sender, room, closed: closed.clone() };
+        let writing = async move {
+            if let Err(error) = write_lines(lines, output).await {
+                tracing::info!("the client does not read any more: {error}");
+            }
+            closed.cancel();
+        };
+        (outbox, writing)
+    }
+
+    /// Waits until nothing can be written any more.
+    pub(crate) async fn closed(&self) {
+        self.closed.cancelled().await;
+    }
+
+    /// Sends a notification.
+    pub(crate) async fn notify(&self, method: &str, params: &Value) -> Result<(), OutboxClosed> {
+        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await
+    }
+
+    /// Sends a request.
+    pub(crate) async fn request(&self, id: i64, method: &str, params: &Value) -> Result<(), OutboxClosed> {
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await
+    }
+
+    /// Answers a request.
+    pub(crate) async fn respond(&self, id: &RequestId, result: Result<Value, RpcError>) -> Result<(), OutboxClosed> {
+        let response = match result {
+            Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+            Err(error) => json!({"jsonrpc": "2.0", "id": id, "error": error}),
+        };
+        self.send(&response).await
+    }
+
+    async fn send(&self, message: &Value) -> Result<(), OutboxClosed> {
+        // serde_json writes no line feeds outside of its pretty form.
+        let json = message.to_string();
+        let bytes = u32::try_from(json.len()).unwrap_or(u32::MAX).min(BYTES);
+        let sent = async {
+            let room = Arc::clone(&self.room).acquire_many_owned(bytes).await.ok()?;
+            self.lines.send(OutgoingLine { json, _room: room }).await.ok()
+        };
+        tokio::select! {
+            biased;
+            () = self.closed.cancelled() => Err(OutboxClosed),
+            sent = sent => sent.ok_or(OutboxClosed),
+        }
+    }
+}
+
+async fn write_lines<W: AsyncWrite + Unpin>(
+    mut lines: mpsc::Receiver<OutgoingLine>,
+    mut output: W,
+) -> std::io::Result<()> {
+    let mut chunk = Vec::new();
+    while let Some(line) = lines.recv().await {
+        chunk.extend_from_slice(line.json.as_bytes());
+        chunk.push(b'\n');
+        // Each keeps its room until it is written.
+        let mut rooms = vec![line._room];
+        while chunk.len() < CHUNK
+            && let Ok(line) = lines.try_recv()
+        {
+            chunk.extend_from_slice(line.json.as_bytes());
+            chunk.push(b'\n');
+            rooms.push(line._room);
+        }
+        output.write_all(&chunk).await?;
+        output.flush().await?;
+        chunk.clear();
+        chunk.shrink_to(CHUNK);
+    }
+    Ok(())
+}
+
+/// The requests of the client that have no answer yet.
+pub(crate) type OpenRequests = Arc<Mutex<std::collections::HashMap<RequestId, CancellationToken>>>;
+
+/// The right and the duty to answer one request. A request whose responder is dropped is answered with an error.
+pub(crate) struct Responder {
+    id: RequestId,
+    outbox: Outbox,
+    open: OpenRequests,
+    cancelled: CancellationToken,
+    answered: bool,
+}
+
+impl Responder {
+    /// Returns the responder of the request `id`; `None` if a request with this id has no answer yet.
+    pub(crate) fn new(id: RequestId, outbox: &Outbox, open: &OpenRequests) -> Option<Self> {
+        let cancelled = CancellationToken::new();
+        match open.lock().entry(id.clone()) {
+            std::collections::hash_map::Entry::Occupied(_) => return None,
+            std::collections::hash_map::Entry::Vacant(entry) => entry.insert(cancelled.clone()),
+        };
+        Some(Self { id, outbox: outbox.clone(), open: Arc::clone(open), cancelled, answered: false })
+    }
+
+    /// Returns a token that is cancelled when the client gives the request up (`$/cancel_request`).
+    pub(crate) fn cancelled(&self) -> &CancellationToken {
+        &self.cancelled
+    }
+
+    /// Answers the request.
+    pub(crate) async fn respond(mut self, result: Result<Value, RpcError>) {
+        self.answered = true;
+        self.open.lock().remove(&self.id);
+        // The client may have left.
+        let _ = self.outbox.respond(&self.id, result).await;
+    }
+}
+
+impl Drop for Responder {
+    fn drop(&mut self) {
+        if self.answered {
+            return;
+        }
+        self.open.lock().remove(&self.id);
+        let (id, outbox) = (self.id.clone(), self.outbox.clone());
+        // Dropped outside of a runtime only when the process ends.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { outbox.respond(&id, Err(RpcError::cancelled())).await });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::io::{AsyncBufReadExt as _, BufReader};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn senders_wait_while_nothing_is_read() {
+        let (read, written) = tokio::io::duplex(1024);
+        let (outbox, writing) = Outbox::new(written);
+        let writing = tokio::spawn(writing);
+        let big = json!({"text": "x".repeat(1 << 20)});
+        let mut sent = 0;
+        // 16 lines of a megabyte, the line that is being written, and no more.
+        while let Ok(done) = tokio::time::timeout(Duration::from_millis(200), outbox.notify("a", &big)).await {
+            done.unwrap();
+            sent += 1;
+            assert!(sent < 20, "the queue has no bound");
+        }
+        let mut lines = BufReader::new(read).lines();
+        for _ in 0..sent {
+            assert!(lines.next_line().await.unwrap().unwrap().len() > 1 << 20);
+        }
+        outbox.notify("b", &json!({})).await.unwrap();
+        let line = lines.next_line().await.unwrap().unwrap();
+        assert_eq!(line, r#"{"jsonrpc":"2.0","method":"b","params":{}}"#);
+        drop(outbox);
+        writing.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn closed_reader_ends_all_senders() {
+        let (read, written) = tokio::io::duplex(16);
+        let (outbox, writing) = Outbox::new(written);
+        let writing = tokio::spawn(writing);
+        drop(read);
+        for _ in 0..LINES * 2 {
+            if outbox.notify("a", &json!({"text": "more than sixteen bytes"})).await.is_err() {
+                break;
+            }
+        }
+        outbox.closed().await;
+        assert_eq!(outbox.notify("a", &json!({})).await, Err(OutboxClosed));
+        writing.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn request_is_answered_once_and_also_if_it_is_given_up() {
+        let (read, written) = tokio::io::duplex(1 << 16);
+        let (outbox, writing) = Outbox::new(written);
+        tokio::spawn(writing);
+        let open = OpenRequests::default();
+        let id = RequestId::Number(1);
+        let responder = Responder::new(id.clone(), &outbox, &open).unwrap();
+        assert!(Responder::new(id.clone(), &outbox, &open).is_none());
+        responder.respond(Ok(json!({}))).await;
+        drop(Responder::new(id, &outbox, &open).unwrap());
+        let mut lines = BufReader::new(read).lines();
+        let mut next = async || lines.next_line().await.unwrap().unwrap();
+        assert_eq!(next().await, r#"{"id":1,"jsonrpc":"2.0","result":{}}"#);
+        let expected = r#"{"error":{"code":-32800,"message":"the request was cancelled."},"id":1,"jsonrpc":"2.0"}"#;
+        assert_eq!(next().await, expected);
+        assert!(open.lock().is_empty());
+    }
+}

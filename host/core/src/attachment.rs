@@ -1,0 +1,115 @@
+//! References to images, PDFs and text files that the user attached to a message. Rows hold the references, the store the
+//! contents. `session` writes them, `agent` sends the contents to models, and fronts show the names.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Digest, text};
+
+/// Media type of attached text files.
+pub const TEXT_MEDIA: &str = "text/plain";
+/// Media type of PDFs.
+const PDF_MEDIA: &str = "application/pdf";
+
+/// A file that is attached to a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attachment {
+    /// The path that the user gave, cleaned, on one line.
+    pub name: String,
+    /// The media type, which follows from the content: of an image, `application/pdf`, or [`TEXT_MEDIA`].
+    pub media_type: String,
+    /// The digest of the content in the store.
+    pub digest: Digest,
+    /// The size of the content in bytes.
+    pub size: u64,
+}
+
+/// The data of a row of kind `user` with attachments.
+#[derive(Serialize, Deserialize)]
+struct AttachmentData {
+    attachments: Vec<Attachment>,
+}
+
+impl Attachment {
+    /// Returns the attachments that the data of a row names; none if the data is of another kind.
+    pub fn from_data(data: Option<&Value>) -> Vec<Self> {
+        data.and_then(|data| AttachmentData::deserialize(data).ok()).map(|data| data.attachments).unwrap_or_default()
+    }
+
+    /// Returns the data of a row with these attachments; `None` without attachments.
+    pub fn to_data(attachments: &[Self]) -> Option<Value> {
+        if attachments.is_empty() {
+            return None;
+        }
+        serde_json::to_value(AttachmentData { attachments: attachments.to_vec() }).ok()
+    }
+
+    /// Whether the content is sent to models as text.
+    pub fn is_text(&self) -> bool {
+        self.media_type == TEXT_MEDIA
+    }
+
+    /// Returns what stands for the content where it is not shown: `[image: a.png]`.
+    pub fn placeholder(&self) -> String {
+        format!("[{}: {}]", self.kind(), self.name)
+    }
+
+    /// Returns what a model reads instead of the content: `[image left out: a.png]` with the `reason` ` left out`.
+    pub fn placeholder_with(&self, reason: &str) -> String {
+        format!("[{}{reason}: {}]", self.kind(), self.name)
+    }
+
+    /// Returns the word for files of this kind.
+    fn kind(&self) -> &'static str {
+        match &*self.media_type {
+            TEXT_MEDIA => "file",
+            PDF_MEDIA => "PDF",
+            _ => "image",
+        }
+    }
+
+    /// Returns the line that tells the user what is attached: `Attached: a.png (image/png, 120 KB).` `None` without
+    /// attachments.
+    pub fn summary(attachments: &[Self]) -> Option<String> {
+        let each = |Self { name, media_type, size, .. }: &Self| format!("{name} ({media_type}, {})", text::size(*size));
+        let all: Vec<String> = attachments.iter().map(each).collect();
+        (!all.is_empty()).then(|| format!("Attached: {}.", all.join(", ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn attachment(name: &str, media_type: &str, size: u64) -> Attachment {
+        Attachment { name: name.to_owned(), media_type: media_type.to_owned(), digest: Digest::of(b"x"), size }
+    }
+
+    #[test]
+    fn data_of_rows_has_the_attachments() {
+        let attachments = [attachment("a.png", "image/png", 120_000), attachment("b.txt", TEXT_MEDIA, 3)];
+        let data = Attachment::to_data(&attachments).unwrap();
+        assert_eq!(data["attachments"][0]["name"], "a.png");
+        assert_eq!(Attachment::from_data(Some(&data)), attachments);
+        assert_eq!(Attachment::to_data(&[]), None);
+        for other in [None, Some(json!({"notification": 1})), Some(json!({"attachments": [{"name": 1}]}))] {
+            assert_eq!(Attachment::from_data(other.as_ref()), []);
+        }
+    }
+
+    #[test]
+    fn attachments_are_named_by_their_kind() {
+        let image = attachment("docs/a.png", "image/png", 120_400);
+        let pdf = attachment("b.pdf", "application/pdf", 2_449_999);
+        let text = attachment("c.txt", TEXT_MEDIA, 999);
+        let placeholders = [&image, &pdf, &text].map(Attachment::placeholder);
+        assert_eq!(placeholders, ["[image: docs/a.png]", "[PDF: b.pdf]", "[file: c.txt]"]);
+        assert_eq!(image.placeholder_with(" left out"), "[image left out: docs/a.png]");
+        let expected = "Attached: docs/a.png (image/png, 120 KB), b.pdf (application/pdf, 2.4 MB), \
+                        c.txt (text/plain, 999 bytes).";
+        assert_eq!(Attachment::summary(&[image, pdf, text]).as_deref(), Some(expected));
+        assert_eq!(Attachment::summary(&[]), None);
+    }
+}

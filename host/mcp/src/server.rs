@@ -1,0 +1,31 @@
+//! The session's tools as an MCP server, over stdio and streamable HTTP. `session` implements [`SessionSource`]; `cli` starts a
+//! server.
+//!
+//! - [`serve_stdio`]: one connection, over standard input and output.
+//! - [`HttpServer`]: connections over HTTP on the loopback address.
+//! - [`SessionSource`], [`ServedSession`]: what a server needs of sessions.
+//!
+//! It speaks the revisions of the protocol that `rmcp` knows: 2024-11-05 to 2026-07-28 (checked 2026-11-23,
+//! modelcontextprotocol.io/specification). A client is not trusted: messages are bounded before they are parsed, and so are the
+//! requests that run at once, connections and sessions.
+
+mod answer;
+mod handler;
+mod http;
+mod json_bounds;
+mod line_transport;
+mod lines;
+mod open_session;
+mod progress;
+mod source;
+mod stdio;
+
+pub use http::{HttpServer, HttpServerError};
+pub use source::{ClientCall, OfferedTool, ServedError, ServedSession, SessionSource};
+pub use stdio::{StdioServerError, serve_stdio};
+
+/// Limit in bytes of a message of a client: a line, or the body of an HTTP request.
+const MESSAGE_BYTES: usize = 4 << 20;
+
+/// Limit of the requests of one connection that run at once.
+const REQUESTS_AT_ONCE: usize = 32;

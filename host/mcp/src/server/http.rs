@@ -1,0 +1,141 @@
+//! A server over streamable HTTP, on the loopback address alone. Other programs and web pages can connect to a port of this
+//! machine, so that each request is checked before anything of it is read: its `Host` and `Origin`, and a token that only the
+//! operator knows.
+
+mod client_sessions;
+mod front;
+mod gate;
+mod timed_io;
+
+use std::{io, net::Ipv4Addr, sync::Arc, time::Duration};
+
+use hyper::{server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    task::JoinSet,
+};
+use tokio_util::sync::CancellationToken;
+
+pub(super) use client_sessions::ClientSessions;
+
+use super::SessionSource;
+use front::HttpFront;
+use gate::Gate;
+use timed_io::TimedIo;
+
+/// The path of the endpoint.
+const PATH: &str = "/mcp";
+/// Limit of the open connections. Further ones wait to be accepted.
+const CONNECTIONS: usize = 64;
+/// Limit of the sessions that are open at once.
+const SESSIONS: usize = 32;
+/// A session ends if nothing is requested of it for this long.
+const IDLE: Duration = Duration::from_secs(30 * 60);
+/// How long a connection may take for the head of a request; also how long it may have none.
+const HEAD_TIME: Duration = Duration::from_secs(60);
+/// How long a client may read nothing of an answer that is there.
+const WRITE_TIME: Duration = Duration::from_secs(30);
+/// Limit in bytes of the head of a request.
+const HEAD_BYTES: usize = 64 << 10;
+/// How long to wait before the next connection if one cannot be accepted, for example because the process has too many files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Why a server over HTTP cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpServerError {
+    /// The port cannot be used.
+    #[error("cannot listen on port {port} of 127.0.0.1: {source}.")]
+    Port {
+        /// The port that was asked for; 0 is any.
+        port: u16,
+        /// The cause.
+        source: io::Error,
+    },
+}
+
+/// A server that listens, but does not answer yet.
+pub struct HttpServer {
+    listener: TcpListener,
+    port: u16,
+    gate: Gate,
+}
+
+impl HttpServer {
+    /// Listens on `port` of 127.0.0.1; 0 takes a free one. Makes a new token.
+    ///
+    /// # Errors
+    /// [`HttpServerError`].
+    pub async fn bind(port: u16) -> Result<Self, HttpServerError> {
+        let failed = |source| HttpServerError::Port { port, source };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(failed)?;
+        let bound = listener.local_addr().map_err(failed)?.port();
+        Ok(Self { listener, port: bound, gate: Gate::new(bound) })
+    }
+
+    /// Returns the URL of the endpoint.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}{PATH}", self.port)
+    }
+
+    /// Returns the token that each request has to bring. It is secret: who has it can use what the operator granted.
+    pub fn token(&self) -> &str {
+        self.gate.token()
+    }
+
+    /// Answers requests until `stopped` is cancelled. Then running calls are stopped.
+    pub async fn run(self, source: Arc<dyn SessionSource>, stopped: CancellationToken) {
+        let front = Arc::new(HttpFront::new(self.gate, ClientSessions::new(source), stopped.child_token()));
+        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let mut connections = JoinSet::new();
+        let mut expiry = tokio::time::interval(Duration::from_secs(60));
+        loop {
+            tokio::select! {
+                () = stopped.cancelled() => return,
+                _ = expiry.tick() => front.expire_sessions(),
+                Some(_) = connections.join_next() => {}
+                accepted = accept(&self.listener, &places) => {
+                    let Some((stream, place)) = accepted else { continue };
+                    let front = Arc::clone(&front);
+                    connections.spawn(async move {
+                        serve(stream, front).await;
+                        drop(place);
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Accepts a connection when there is a place for it.
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+    let place = Arc::clone(places).acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok((stream, _)) => Some((stream, place)),
+        Err(error) => {
+            tracing::warn!("an MCP connection could not be accepted: {error}");
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            None
+        }
+    }
+}
+
+async fn serve(stream: TcpStream, front: Arc<HttpFront>) {
+    let service = service_fn(move |request| {
+        let front = Arc::clone(&front);
+        async move { Ok::<_, std::convert::Infallible>(front.answer(request).await) }
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME)
+        .max_buf_size(HEAD_BYTES)
+        .serve_connection(TokioIo::new(TimedIo::new(stream, WRITE_TIME)), service)
+        .await;
+    if let Err(error) = served {
+        tracing::debug!("an MCP connection ended: {error}");
+    }
+}

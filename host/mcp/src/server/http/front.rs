@@ -1,0 +1,130 @@
+//! One request over HTTP: checked, read with a bound, and given to `rmcp`, which knows the transport.
+
+use std::{
+    convert::Infallible,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited, combinators::BoxBody};
+use hyper::body::Incoming;
+use rmcp::transport::{
+    StreamableHttpServerConfig, StreamableHttpService,
+    streamable_http_server::session::local::{LocalSessionManager, SessionConfig},
+};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    super::{MESSAGE_BYTES, handler::ToolServer, json_bounds::is_parsable},
+    ClientSessions, IDLE, SESSIONS,
+    gate::{Gate, Refused},
+};
+
+/// The answer to a request. Its body may be a stream of events.
+type HttpReply = Response<BoxBody<Bytes, Infallible>>;
+
+/// How long the body of a request may take.
+const BODY_TIME: Duration = Duration::from_secs(30);
+/// The header with the id of a session, of revisions before 2026-07-28.
+const SESSION_HEADER: &str = "mcp-session-id";
+
+/// Answers the requests of all connections.
+pub(super) struct HttpFront {
+    gate: Gate,
+    sessions: Arc<ClientSessions>,
+    connections: Arc<LocalSessionManager>,
+    service: StreamableHttpService<ToolServer, LocalSessionManager>,
+}
+
+impl HttpFront {
+    /// Returns what answers requests until `stopped` is cancelled.
+    pub(super) fn new(gate: Gate, sessions: Arc<ClientSessions>, stopped: CancellationToken) -> Self {
+        let mut connections = LocalSessionManager::default();
+        let mut config = SessionConfig::default();
+        config.keep_alive = Some(IDLE);
+        connections.session_config = config;
+        let connections = Arc::new(connections);
+        let served = Arc::clone(&sessions);
+        let service = StreamableHttpService::new(
+            move || Ok(ToolServer::over_http(Arc::clone(&served))),
+            Arc::clone(&connections),
+            StreamableHttpServerConfig::default()
+                .with_cancellation_token(stopped)
+                .with_max_request_body_bytes(MESSAGE_BYTES),
+        );
+        Self { gate, sessions, connections, service }
+    }
+
+    /// Ends sessions that were not used for a while. `rmcp` ends those that belong to a connection.
+    pub(super) fn expire_sessions(&self) {
+        self.sessions.expire(Instant::now());
+    }
+
+    /// Answers a request.
+    pub(super) async fn answer(&self, request: Request<Incoming>) -> HttpReply {
+        let (head, body) = request.into_parts();
+        if let Err(refused) = self.gate.check(&head) {
+            return refusal(refused);
+        }
+        let body = match head.method {
+            Method::POST => match read(body).await {
+                Ok(body) => body,
+                Err((status, message)) => return json_error(status, message),
+            },
+            _ => Bytes::new(),
+        };
+        let begins = head.method == Method::POST && !head.headers.contains_key(SESSION_HEADER);
+        if begins && self.connections.sessions.read().await.len() >= SESSIONS {
+            return json_error(StatusCode::SERVICE_UNAVAILABLE, "too many MCP sessions are open; close one of them");
+        }
+        let ends = head.method == Method::DELETE;
+        let mut answer = self.service.handle(Request::from_parts(head, Full::new(body))).await;
+        if ends && answer.status() == StatusCode::ACCEPTED {
+            // The Python SDK takes another status for a failure.
+            *answer.status_mut() = StatusCode::NO_CONTENT;
+            *answer.body_mut() = Full::default().boxed();
+        }
+        answer
+    }
+}
+
+/// Reads the body of a request.
+async fn read(body: Incoming) -> Result<Bytes, (StatusCode, &'static str)> {
+    let limited = Limited::new(body, MESSAGE_BYTES);
+    let body = match tokio::time::timeout(BODY_TIME, limited.collect()).await {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            return Err((StatusCode::PAYLOAD_TOO_LARGE, "the message is longer than 4 MiB"));
+        }
+        Ok(Err(_)) => return Err((StatusCode::BAD_REQUEST, "the body of the request ended early")),
+        Err(_) => return Err((StatusCode::REQUEST_TIMEOUT, "the body of the request did not come in time")),
+    };
+    if !is_parsable(&body) {
+        return Err((StatusCode::BAD_REQUEST, "the message has too many values"));
+    }
+    Ok(body)
+}
+
+fn refusal(refused: Refused) -> HttpReply {
+    let mut answer = text(refused.status(), "text/plain; charset=utf-8", refused.text().to_owned());
+    if refused == Refused::NoToken {
+        answer.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
+    }
+    answer
+}
+
+/// Returns an error as JSON-RPC has it, for a message that has no id yet.
+fn json_error(status: StatusCode, message: &str) -> HttpReply {
+    let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": message}});
+    text(status, "application/json", error.to_string())
+}
+
+fn text(status: StatusCode, media_type: &'static str, text: String) -> HttpReply {
+    let mut answer = Response::new(Full::new(Bytes::from(text)).boxed());
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(media_type));
+    answer
+}

@@ -1,0 +1,105 @@
+//! Reads lines of a bounded length. A line that is too long is skipped and reported, and the next one is read.
+
+use tokio::io::{self, AsyncBufRead, AsyncBufReadExt as _};
+
+/// Reads lines that end with a line feed.
+pub(super) struct BoundedLines<R> {
+    input: R,
+    /// The line so far.
+    line: Vec<u8>,
+    limit: usize,
+    /// Whether the rest of a line is being skipped.
+    skipping: bool,
+}
+
+/// What was read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ReadLine {
+    /// A line without its end.
+    Line(Vec<u8>),
+    /// A line that was longer than the limit.
+    TooLong,
+    /// The end of the input. A last line without a line feed is dropped: it may be incomplete.
+    End,
+}
+
+impl<R: AsyncBufRead + Unpin> BoundedLines<R> {
+    /// Returns a reader of lines of at most `limit` bytes.
+    pub(super) fn new(input: R, limit: usize) -> Self {
+        Self { input, line: Vec::new(), limit, skipping: false }
+    }
+
+    /// Reads the next line. Cancel safe: the next call goes on where a dropped one was.
+    ///
+    /// # Errors
+    /// Errors of the input.
+    pub(super) async fn next(&mut self) -> io::Result<ReadLine> {
+        loop {
+            let bytes = self.input.fill_buf().await?;
+            if bytes.is_empty() {
+                return Ok(ReadLine::End);
+            }
+            let end = bytes.iter().position(|byte| *byte == b'\n');
+            let part = &bytes[..end.unwrap_or(bytes.len())];
+            if self.line.len() + part.len() > self.limit {
+                self.line = Vec::new();
+                self.skipping = true;
+            } else if !self.skipping {
+                self.line.extend_from_slice(part);
+            }
+            let consumed = part.len() + usize::from(end.is_some());
+            self.input.consume(consumed);
+            if end.is_some() {
+                let line = std::mem::take(&mut self.line);
+                return Ok(if std::mem::take(&mut self.skipping) { ReadLine::TooLong } else { ReadLine::Line(line) });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::BufReader;
+
+    use super::*;
+
+    async fn all(input: &[u8], limit: usize, buffer: usize) -> Vec<ReadLine> {
+        let mut lines = BoundedLines::new(BufReader::with_capacity(buffer, input), limit);
+        let mut all = Vec::new();
+        while let line = lines.next().await.unwrap()
+            && line != ReadLine::End
+        {
+            all.push(line);
+        }
+        all
+    }
+
+    #[tokio::test]
+    async fn lines_over_the_limit_are_skipped() {
+        let line = |text: &str| ReadLine::Line(text.into());
+        for buffer in [1, 3, 64] {
+            let read = all(b"abcd\n\nabcdef\nx\nincomplete", 4, buffer).await;
+            assert_eq!(read, [line("abcd"), line(""), ReadLine::TooLong, line("x")], "{buffer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn long_line_takes_no_memory() {
+        let input = std::iter::repeat_n(b'x', 1 << 20).chain(*b"\nend\n").collect::<Vec<_>>();
+        let mut lines = BoundedLines::new(BufReader::new(&input[..]), 1000);
+        assert_eq!(lines.next().await.unwrap(), ReadLine::TooLong);
+        assert!(lines.line.capacity() <= 16 << 10, "{}", lines.line.capacity());
+        assert_eq!(lines.next().await.unwrap(), ReadLine::Line(b"end".into()));
+    }
+
+    #[tokio::test]
+    async fn dropped_read_loses_nothing() {
+        let (mut client, server) = tokio::io::duplex(64);
+        let mut lines = BoundedLines::new(BufReader::new(server), 100);
+        tokio::io::AsyncWriteExt::write_all(&mut client, b"half").await.unwrap();
+        let dropped = tokio::time::timeout(std::time::Duration::from_millis(20), lines.next()).await;
+        assert!(dropped.is_err());
+        tokio::io::AsyncWriteExt::write_all(&mut client, b" and half\n").await.unwrap();
+        assert_eq!(lines.next().await.unwrap(), ReadLine::Line(b"half and half".into()));
+    }
+}

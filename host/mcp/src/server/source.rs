@@ -1,0 +1,61 @@
+//! What a server needs of sessions: one for each connection, its tools, and calls of them.
+
+use std::sync::Arc;
+
+use patchbay_core::{Asker, Code};
+use patchbay_sandbox::{BoxFuture, Content, ProgressSink};
+use serde_json::Value;
+
+/// Opens a session for each connection.
+pub trait SessionSource: Send + Sync {
+    /// Opens a new session.
+    fn open(&self) -> BoxFuture<'_, Result<Arc<dyn ServedSession>, ServedError>>;
+}
+
+/// A session whose tools are served. Dropping the last reference closes it.
+pub trait ServedSession: Send + Sync {
+    /// Returns the offered tools, sorted by name: always the same, except for what is known of their effects.
+    fn tools(&self) -> BoxFuture<'_, Vec<OfferedTool>>;
+
+    /// Runs a tool. Dropping the future stops the call.
+    fn call<'a>(&'a self, call: ClientCall<'a>) -> BoxFuture<'a, Result<Vec<Content>, ServedError>>;
+
+    /// Returns the canonical path of the workspace.
+    fn workspace(&self) -> &str;
+}
+
+/// A tool as it is offered to a client.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OfferedTool {
+    /// The full name, `SKILL__TOOL`.
+    pub name: String,
+    /// What the tool does; cleaned.
+    pub description: String,
+    /// The JSON Schema of the input.
+    pub input_schema: Value,
+    /// Whether a call has no effects.
+    pub only_reads: bool,
+    /// Whether a call can reach the network.
+    pub reaches_network: bool,
+}
+
+/// A call by a client.
+pub struct ClientCall<'a> {
+    /// The client.
+    pub asker: Asker,
+    /// The full name of the tool.
+    pub tool: &'a str,
+    /// The input, a JSON object that is not yet checked against the schema.
+    pub input: Value,
+    /// Receives partial output.
+    pub progress: Arc<dyn ProgressSink>,
+}
+
+/// Why a session cannot be opened, or a call failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServedError {
+    /// The stable code.
+    pub code: Code,
+    /// The message, in the words of every other caller.
+    pub message: String,
+}

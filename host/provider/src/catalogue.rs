@@ -1,0 +1,175 @@
+//! The models of the providers: those that their APIs listed ([`Catalogue`]), put together with the tables of the adapters and
+//! of `config.toml` ([`offered`]). Used by `ask` and `status`; `providers::refresh` fills it.
+//!
+//! The listed models are in the store, and in memory from the first use. Another process that refreshes them changes the
+//! store's generation; they are then read again.
+
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
+
+use parking_lot::Mutex;
+use patchbay_core::{Name, completion::ThinkingLevel};
+use patchbay_sandbox::adapter::ModelSize;
+use patchbay_store::StoredCatalogue;
+
+use crate::{
+    facts::{LifecycleStatus, ModelFacts},
+    model_name::name_problem,
+    registry::Entry,
+};
+
+/// The models that APIs have listed, at one moment.
+#[derive(Debug, Default)]
+pub(crate) struct Catalogue {
+    /// The store's generation that this was read from.
+    pub(crate) generation: i64,
+    providers: BTreeMap<String, ListedProvider>,
+}
+
+/// The listed models of one provider.
+#[derive(Debug)]
+pub(crate) struct ListedProvider {
+    base_url: String,
+    /// When the last listing succeeded, in seconds since 1970.
+    pub(crate) listed_at: Option<i64>,
+    /// Why the last listing failed.
+    pub(crate) problem: Option<String>,
+    models: BTreeMap<String, ModelFacts>,
+}
+
+/// A model of a provider, with everything that is known of it without running the adapter.
+#[derive(Clone, Debug)]
+pub(crate) struct OfferedModel {
+    pub(crate) id: String,
+    pub(crate) facts: ModelFacts,
+    /// Levels that completion offers.
+    pub(crate) levels: Vec<ThinkingLevel>,
+}
+
+impl Catalogue {
+    /// Reads what the store holds. Ids that are no model names and facts that are no JSON object were left out before.
+    pub(crate) fn read(generation: i64, stored: Vec<StoredCatalogue>) -> Self {
+        let providers = stored.into_iter().map(|of| {
+            let valid = of.models.into_iter().filter(|(id, _)| name_problem(id).is_none());
+            let models = valid.filter_map(|(id, facts)| Some((id, ModelFacts::parse(&facts)?))).collect();
+            let (base_url, listed_at, problem) = (of.base_url, of.listed_at, of.problem);
+            (of.provider, ListedProvider { base_url, listed_at, problem, models })
+        });
+        Self { generation, providers: providers.collect() }
+    }
+
+    /// Returns what the API of a provider listed; `None` if it was never asked at its present base URL.
+    pub(crate) fn of(&self, entry: &Entry) -> Option<&ListedProvider> {
+        let listed = self.providers.get(entry.name.as_str())?;
+        (Some(&listed.base_url) == entry.base_url.as_ref()).then_some(listed)
+    }
+
+    /// Returns the facts that the API of a provider reported of a model.
+    pub(crate) fn facts(&self, entry: &Entry, id: &str) -> Option<&ModelFacts> {
+        self.of(entry)?.models.get(id)
+    }
+
+    /// Returns the only one of these providers whose API lists `id`; `None` if there is none, or several.
+    pub(crate) fn only_owner<'a>(&self, entries: impl Iterator<Item = &'a Entry>, id: &str) -> Option<&'a Name> {
+        let mut owners = entries.filter(|entry| self.facts(entry, id).is_some());
+        let owner = owners.next()?;
+        owners.next().is_none().then_some(&owner.name)
+    }
+}
+
+/// Returns what is known of a model of a provider, without running the adapter: from its table, or the entry whose name it
+/// continues, then what the API lists, then `config.toml`. `None` if nothing is known.
+pub(crate) fn known_facts(entry: &Entry, catalogue: &Catalogue, id: &str) -> Option<ModelFacts> {
+    let listed = catalogue.facts(entry, id);
+    let known = entry.model(id).or_else(|| {
+        // A name that continues that of a known model, with a date for example.
+        let of = |known: &&patchbay_sandbox::adapter::ModelEntry| {
+            id.strip_prefix(&known.id).is_some_and(|rest| rest.starts_with('-'))
+        };
+        entry.models.iter().filter(of).max_by_key(|known| known.id.len())
+    });
+    if listed.is_none() && known.is_none() {
+        return None;
+    }
+    let mut facts = known.map(ModelFacts::of_entry).unwrap_or_default();
+    match (listed, known.is_some_and(|known| entry.is_configured(&known.id))) {
+        // The operator's own words win.
+        (Some(listed), true) => {
+            let own = std::mem::replace(&mut facts, listed.clone());
+            facts.overlay(&own);
+        }
+        (Some(listed), false) => facts.overlay(listed),
+        (None, _) => {}
+    }
+    Some(facts)
+}
+
+/// Returns the models of a provider for lists, completion and selectors: models for chat that can still be used. Those of the
+/// table that head it come first, in its order; then by release, the newest first; then by id. The order is a function of the
+/// table, the listed models and `config.toml` alone.
+pub(crate) fn offered(entry: &Entry, catalogue: &Catalogue) -> Arc<[OfferedModel]> {
+    entry.offered.at(catalogue.generation, || merged(entry, catalogue))
+}
+
+/// What [`offered`] returned for one generation of the catalogue: an API may list thousands of models, and completion asks for
+/// them at each key.
+#[derive(Default)]
+pub(crate) struct OfferedCache(Mutex<Option<(i64, Arc<[OfferedModel]>)>>);
+
+impl OfferedCache {
+    fn at(&self, generation: i64, models: impl FnOnce() -> Vec<OfferedModel>) -> Arc<[OfferedModel]> {
+        let mut kept = self.0.lock();
+        match &*kept {
+            Some((of, models)) if *of == generation => Arc::clone(models),
+            _ => Arc::clone(&kept.insert((generation, models().into())).1),
+        }
+    }
+}
+
+fn merged(entry: &Entry, catalogue: &Catalogue) -> Vec<OfferedModel> {
+    let table = entry.models.iter().map(|model| model.id.as_str());
+    let listed = catalogue.of(entry);
+    let others = listed.into_iter().flat_map(|listed| &listed.models);
+    // A listed id counts if the API or a rule of the adapter calls it a model for chat.
+    let others =
+        others.filter(|(id, facts)| facts.is_for_chat() && entry.model(id).is_none()).map(|(id, _)| id.as_str());
+    // A table without facts, of an adapter or of `config.toml`, is a list in its own order.
+    let heads = |id: &str, facts: &ModelFacts| {
+        let place = entry.models.iter().position(|model| model.id == id);
+        place.filter(|place| facts.is_default() || entry.models[*place].facts.is_none())
+    };
+    let mut models: Vec<_> = table
+        .chain(others)
+        .filter_map(|id| {
+            let facts = known_facts(entry, catalogue, id)?;
+            let is_over = facts.lifecycle().status == LifecycleStatus::Retired
+                || entry.model(id).is_some_and(|model| model.deprecated && !entry.is_configured(id));
+            if is_over {
+                return None;
+            }
+            let place = heads(id, &facts).unwrap_or(usize::MAX);
+            let released = Reverse(facts.released_on().map(str::to_owned));
+            let levels = suggested_levels(entry, id, &facts);
+            Some((place, released, OfferedModel { id: id.to_owned(), facts, levels }))
+        })
+        .collect();
+    models.sort_by(|(place, released, model), (other_place, other_released, other)| {
+        (place, released, &model.id).cmp(&(other_place, other_released, &other.id))
+    });
+    models.into_iter().map(|(_, _, model)| model).collect()
+}
+
+/// Returns the levels that completion offers behind a model's name.
+fn suggested_levels(entry: &Entry, id: &str, facts: &ModelFacts) -> Vec<ThinkingLevel> {
+    let suggested = entry.model(id).map(|model| model.suggested_levels.clone()).unwrap_or_default();
+    if suggested.is_empty() {
+        return suggested;
+    }
+    // Levels beyond those of the first contract are only in the facts.
+    let more = [ThinkingLevel::XHigh, ThinkingLevel::Max].into_iter().filter(|level| facts.has_level(*level));
+    suggested.into_iter().chain(more).collect()
+}
+
+/// Returns the first model of a size in this order, or of the next best size.
+pub(crate) fn select(models: &[OfferedModel], sizes: impl IntoIterator<Item = ModelSize>) -> Option<&OfferedModel> {
+    sizes.into_iter().find_map(|size| models.iter().find(|model| model.facts.size() == size))
+}

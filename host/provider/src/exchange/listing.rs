@@ -1,0 +1,165 @@
+//! One listing: drives an adapter that asks its API for the models. The catalogue calls [`list`].
+
+use std::sync::Arc;
+
+use patchbay_core::completion::FailureKind;
+use patchbay_sandbox::adapter::{Action, Coverage, ListedModel, ListingAction, ListingEnd, ListingEvent};
+use tracing::Instrument as _;
+
+use super::{
+    AttemptStop, ExchangeContext, Keys, RequestTarget, SharedScrub, Violation,
+    adapter::AdapterLog,
+    in_flight::InFlight,
+    report::{Progress, Reporter},
+};
+use crate::{ExchangeError, ExchangeLimits, route::Route};
+
+/// The limits of one listing, in place of those of a completion.
+const REQUESTS: u32 = 50;
+const ANSWER_BYTES: u64 = 16 << 20;
+pub(crate) const TOTAL_MS: u64 = 60_000;
+const MODELS: usize = 5_000;
+const WARNINGS: usize = 5;
+
+/// The models that an adapter reported.
+#[derive(Debug, Default)]
+pub(crate) struct Listed {
+    /// Of two reports of one id the later counts.
+    pub(crate) models: Vec<ListedModel>,
+    /// The number of models with an invalid id, or with too long facts.
+    pub(crate) left_out: usize,
+    /// Lines for the operator, without secrets.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// The result of a listing.
+pub(crate) struct ListingResult {
+    pub(crate) listed: Listed,
+    /// How the listing ended. After an error, the models before it count as a part of all.
+    pub(crate) end: Result<ListingEnd, ExchangeError>,
+}
+
+/// Asks the provider of `route` for its models. Returns `None` if its adapter cannot list them.
+pub(crate) async fn list(context: &ExchangeContext, route: &Route, validator: Option<String>) -> Option<ListingResult> {
+    if !route.adapter.lists_models() {
+        return None;
+    }
+    let limits =
+        ExchangeLimits { requests: REQUESTS, answer_bytes: ANSWER_BYTES, total_ms: TOTAL_MS, ..context.limits.clone() };
+    let target = RequestTarget {
+        provider: &route.provider,
+        base: route.base.as_ref(),
+        credential: route.credential.as_ref(),
+        egress: &context.egress,
+        secrets: &context.secrets,
+        limits: &limits,
+    };
+    let until = tokio::time::Instant::now() + limits.total();
+    let keys = Keys::read(&target).await;
+    let own = keys.own.clone().ok().flatten();
+    let (result, is_unauthorized) = list_with(context, route, &target, validator.clone(), &keys, until).await;
+    // A key command is run once more if the provider rejected its key.
+    if let (true, Some(own), Some(credential)) = (is_unauthorized, own, target.credential)
+        && credential.secret.command().is_some()
+    {
+        target.secrets.discard(&credential.secret, &own).await;
+        let keys = Keys::read(&target).await;
+        return Some(list_with(context, route, &target, validator, &keys, until).await.0);
+    }
+    Some(result)
+}
+
+/// Asks with these keys, `until` at the latest. Returns the result, and whether the last answer had the status 401.
+async fn list_with(
+    context: &ExchangeContext,
+    route: &Route,
+    target: &RequestTarget<'_>,
+    validator: Option<String>,
+    keys: &Keys,
+    until: tokio::time::Instant,
+) -> (ListingResult, bool) {
+    let scrub = SharedScrub::default();
+    *scrub.write() = keys.scrub.clone();
+    let log = Arc::new(AdapterLog { provider: route.provider.clone(), scrub });
+    let mut listed = Listed::default();
+    let mut flight = InFlight::new(target);
+    let reporter = Reporter { target, scrub: &keys.scrub };
+    let span = tracing::info_span!("listing", provider = target.provider.as_str());
+    let steps = async {
+        let (sandbox, adapter, options) = (&context.sandbox, &route.adapter, &route.options);
+        let begun = sandbox.begin_listing(adapter, validator, options, &target.limits.budgets(), log).await;
+        let begun = begun.map_err(|failure| reporter.sandbox_failure(failure))?;
+        // Checked above: the adapter lists models.
+        let Some((mut instance, mut actions)) = begun else { return Ok(nothing()) };
+        loop {
+            if let Some(end) = act(actions, &mut flight, &mut listed, keys)? {
+                return Ok(end);
+            }
+            let input = flight.next().await?;
+            actions = instance.resume(input).await.map_err(|failure| reporter.sandbox_failure(failure))?;
+        }
+    };
+    let result = match tokio::time::timeout_at(until, steps.instrument(span)).await {
+        Ok(result) => result,
+        Err(_) => {
+            let message = format!("the list of models took longer than {TOTAL_MS} ms");
+            Err(AttemptStop::Failed(reporter.failed(FailureKind::Timeout, message)))
+        }
+    };
+    let end = result.map_err(|stop| {
+        let progress = Progress { has_begun: false, lost: flight.lost() };
+        reporter.failure(stop, &progress).error
+    });
+    (ListingResult { listed, end }, flight.is_unauthorized())
+}
+
+fn nothing() -> ListingEnd {
+    ListingEnd { coverage: Coverage::Unchanged, validator: None }
+}
+
+/// Does the actions of one step in order. Returns the end if the adapter finished.
+fn act(
+    actions: Vec<ListingAction>,
+    flight: &mut InFlight<'_>,
+    listed: &mut Listed,
+    keys: &Keys,
+) -> Result<Option<ListingEnd>, AttemptStop> {
+    let mut actions = actions.into_iter();
+    while let Some(action) = actions.next() {
+        match action {
+            Action::Send(request) => flight.send(request, |_| None, keys)?,
+            Action::Wait(time) => flight.wait(time),
+            Action::Emit(event) => listed.add(event, keys)?,
+            Action::Finish(_) | Action::Fail(_) if actions.len() > 0 => {
+                return Err(Violation::of_contract("wanted more after it had ended").into());
+            }
+            Action::Finish(end) => return Ok(Some(end)),
+            Action::Fail(failure) => return Err(AttemptStop::Adapter(failure)),
+        }
+    }
+    flight.check()?;
+    Ok(None)
+}
+
+impl Listed {
+    /// Adds what the adapter reported, without secrets.
+    fn add(&mut self, event: ListingEvent, keys: &Keys) -> Result<(), Violation> {
+        match event {
+            ListingEvent::Models { models, left_out } => {
+                self.left_out = self.left_out.saturating_add(left_out);
+                let clean = |text| keys.scrub.clean(text);
+                self.models.extend(
+                    models.into_iter().map(|model| ListedModel { id: clean(model.id), facts: clean(model.facts) }),
+                );
+                if self.models.len() > MODELS {
+                    return Err(Violation::of_limit(format!("listed more than {MODELS} models")));
+                }
+            }
+            ListingEvent::Warning(warning) if self.warnings.len() < WARNINGS => {
+                self.warnings.push(keys.scrub.clean(warning));
+            }
+            ListingEvent::Warning(_) | ListingEvent::Unknown => {}
+        }
+        Ok(())
+    }
+}

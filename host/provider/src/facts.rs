@@ -1,0 +1,356 @@
+//! What is known of a model: the JSON object that adapters and APIs report ([`ModelFacts`]), checked. `catalogue` reads them,
+//! `ask` uses them.
+//!
+//! Everything in it is untrusted: names are known or kept unread, values of a wrong type are dropped, numbers clamped, texts
+//! cleaned and cut.
+
+use patchbay_core::{
+    completion::{ThinkingLevel, TokenUsage},
+    text,
+};
+use patchbay_sandbox::adapter::{FACTS_BYTES, ModelEntry, ModelSize};
+use rust_decimal::Decimal;
+use serde_json::{Map, Value, json};
+
+/// Bounds of a context window in tokens.
+const WINDOW: std::ops::RangeInclusive<u64> = 1_000..=10_000_000;
+/// The images that messages contain.
+const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// Length limit in characters of a text.
+const TEXT_CHARS: usize = 200;
+/// Items of a list.
+const ITEMS: usize = 32;
+/// Length limit in characters of a word for a thinking level.
+const LEVEL_CHARS: usize = 16;
+
+/// What is known of a model. Absent facts are unknown.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ModelFacts(Map<String, Value>);
+
+/// A thinking level of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LevelFact {
+    /// The word that `/model` takes.
+    pub(crate) level: String,
+}
+
+/// Whether a model can be used, and until when.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lifecycle {
+    pub(crate) status: LifecycleStatus,
+    /// When it ends or ended, as YYYY-MM-DD.
+    pub(crate) retires_on: Option<String>,
+    /// The id of the model that replaces it.
+    pub(crate) successor: Option<String>,
+}
+
+/// The state of a model. It is what the stored facts say, and never compared with the clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum LifecycleStatus {
+    /// It can be used.
+    #[default]
+    Active,
+    /// It can be used until it ends.
+    Deprecated,
+    /// It cannot be used any more.
+    Retired,
+}
+
+/// Prices of a model's tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prices {
+    /// The currency, such as `USD`.
+    pub currency: String,
+    /// Price of a token that the model reads.
+    pub input: Decimal,
+    /// Price of a token that the model writes.
+    pub output: Decimal,
+    /// Price of a token that is read from a cache; `None` if unknown.
+    pub cache_read: Option<Decimal>,
+    /// Price of a token that is written to a cache; `None` if unknown.
+    pub cache_write: Option<Decimal>,
+    /// Whether longer requests have other prices, so that sums are estimates.
+    pub has_tiers: bool,
+}
+
+impl Prices {
+    /// Returns the price of tokens that a model used. Tokens that were read from a cache or written to it are among the input;
+    /// where their price is unknown, it is that of other input. `None` for a sum that is too large to be real.
+    pub fn of(&self, usage: TokenUsage) -> Option<Decimal> {
+        let TokenUsage { input, output, cache_read, cache_write, .. } = usage;
+        let other = input.saturating_sub(cache_read).saturating_sub(cache_write);
+        let parts = [
+            (other, self.input),
+            (cache_read, self.cache_read.unwrap_or(self.input)),
+            (cache_write, self.cache_write.unwrap_or(self.input)),
+            (output, self.output),
+        ];
+        parts
+            .into_iter()
+            .try_fold(Decimal::ZERO, |sum, (tokens, price)| sum.checked_add(Decimal::from(tokens).checked_mul(price)?))
+    }
+}
+
+impl ModelFacts {
+    /// Parses the facts that an adapter reported. Returns `None` if they are no JSON object, or too long.
+    pub(crate) fn parse(json: &str) -> Option<Self> {
+        if json.len() > FACTS_BYTES {
+            return None;
+        }
+        let Ok(Value::Object(mut facts)) = serde_json::from_str(json) else { return None };
+        facts.retain(|name, value| is_known(name).is_none_or(|check| check(value)));
+        Some(Self(facts))
+    }
+
+    /// Returns the facts of an entry of a catalogue: those of its own fields, then its JSON object, which wins.
+    pub(crate) fn of_entry(entry: &ModelEntry) -> Self {
+        let mut facts = Map::new();
+        if entry.size != ModelSize::Unknown {
+            facts.insert("size".to_owned(), json!(entry.size.as_str()));
+        }
+        if let Some(window) = entry.context_window {
+            facts.insert("context-window".to_owned(), json!(window));
+        }
+        if !entry.input_media.is_empty() {
+            facts.insert("input-media".to_owned(), json!(entry.input_media));
+        }
+        if entry.deprecated {
+            facts.insert("lifecycle".to_owned(), json!({"status": "deprecated"}));
+        }
+        let mut facts = Self(facts);
+        if let Some(own) = entry.facts.as_deref().and_then(Self::parse) {
+            facts.overlay(&own);
+        }
+        facts
+    }
+
+    /// Replaces facts by those of `other`.
+    pub(crate) fn overlay(&mut self, other: &Self) {
+        self.0.extend(other.0.iter().map(|(name, value)| (name.clone(), value.clone())));
+    }
+
+    /// Returns the facts as adapters receive them; `None` if nothing is known.
+    pub(crate) fn to_json(&self) -> Option<String> {
+        (!self.0.is_empty()).then(|| Value::Object(self.0.clone()).to_string())
+    }
+
+    /// Returns the relative size.
+    pub(crate) fn size(&self) -> ModelSize {
+        match self.text("size") {
+            Some("small") => ModelSize::Small,
+            Some("normal") => ModelSize::Normal,
+            Some("large") => ModelSize::Large,
+            _ => ModelSize::Unknown,
+        }
+    }
+
+    /// Returns the tokens that the model can read.
+    pub(crate) fn context_window(&self) -> Option<u64> {
+        let number = |name: &str| self.0.get(name).and_then(Value::as_u64);
+        let window = number("context-window").or_else(|| number("max-input-tokens"))?;
+        Some(window.clamp(*WINDOW.start(), *WINDOW.end()))
+    }
+
+    /// Returns the media types that a message to the model may contain. `image/*` stands for the images that Patchbay sends.
+    pub(crate) fn input_media(&self) -> Option<Vec<String>> {
+        let media = self.0.get("input-media")?.as_array()?.iter().filter_map(Value::as_str);
+        let each = |media| match media {
+            "image/*" => IMAGES.to_vec(),
+            media => vec![media],
+        };
+        Some(media.flat_map(each).map(str::to_owned).collect())
+    }
+
+    /// Whether the model is known to be for conversations.
+    pub(crate) fn is_for_chat(&self) -> bool {
+        let purposes = self.0.get("purposes").and_then(Value::as_array);
+        purposes.is_some_and(|purposes| purposes.iter().any(|purpose| purpose == "chat"))
+    }
+
+    /// Whether it heads the list.
+    pub(crate) fn is_default(&self) -> bool {
+        self.0.get("default") == Some(&Value::Bool(true))
+    }
+
+    /// Returns the thinking levels, in ascending order; `None` if they are unknown.
+    pub(crate) fn levels(&self) -> Option<Vec<LevelFact>> {
+        let levels = self.0.get("levels")?.as_array()?;
+        let level = |level: &Value| Some(LevelFact { level: level.get("level")?.as_str()?.to_owned() });
+        Some(levels.iter().filter_map(level).collect())
+    }
+
+    /// Whether the model is known to have this level.
+    pub(crate) fn has_level(&self, level: ThinkingLevel) -> bool {
+        self.levels().is_some_and(|levels| levels.iter().any(|fact| fact.level == level.as_str()))
+    }
+
+    /// Returns whether the model can be used, and until when.
+    pub(crate) fn lifecycle(&self) -> Lifecycle {
+        let Some(lifecycle) = self.0.get("lifecycle") else { return Lifecycle::default() };
+        let text = |name: &str| lifecycle.get(name).and_then(Value::as_str);
+        Lifecycle {
+            status: match text("status") {
+                Some("deprecated") => LifecycleStatus::Deprecated,
+                Some("retired") => LifecycleStatus::Retired,
+                _ => LifecycleStatus::Active,
+            },
+            retires_on: text("retires-on").filter(|date| is_date(date)).map(str::to_owned),
+            successor: text("successor").map(|successor| text::excerpt(successor, TEXT_CHARS)),
+        }
+    }
+
+    /// Returns the day of release, as YYYY-MM-DD.
+    pub(crate) fn released_on(&self) -> Option<&str> {
+        self.0.get("lifecycle")?.get("released-on")?.as_str().filter(|date| is_date(date))
+    }
+
+    /// Returns the prices, if those of input and output are known.
+    pub(crate) fn prices(&self) -> Option<Prices> {
+        let prices = self.0.get("prices")?;
+        let tokens = Decimal::from(prices.get("per-tokens")?.as_u64().filter(|tokens| *tokens > 0)?);
+        let amount = |name: &str| {
+            let text = prices.get(name)?.as_str().filter(|text| is_amount(text))?;
+            Decimal::from_str_exact(text).ok()?.checked_div(tokens)
+        };
+        let tiers = prices.get("tiers").and_then(Value::as_array);
+        Some(Prices {
+            currency: prices.get("currency")?.as_str().filter(|currency| is_currency(currency))?.to_owned(),
+            input: amount("input")?,
+            output: amount("output")?,
+            cache_read: amount("cache-read"),
+            cache_write: amount("cache-write"),
+            has_tiers: tiers.is_some_and(|tiers| !tiers.is_empty()),
+        })
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name)?.as_str()
+    }
+}
+
+/// Returns the check of a fact's value; `None` for a name that this version does not know. Names and media types are short, and
+/// lists have few items.
+fn is_known(name: &str) -> Option<fn(&Value) -> bool> {
+    let short = |value: &Value| {
+        value.as_str().is_some_and(|text| text.chars().count() <= TEXT_CHARS && text::clean_line(text) == text)
+    };
+    fn words(value: &Value) -> bool {
+        let is_word = |value: &Value| {
+            value.as_str().is_some_and(|word| word.len() <= 127 && word.bytes().all(|byte| byte.is_ascii_graphic()))
+        };
+        value.as_array().is_some_and(|items| items.len() <= ITEMS && items.iter().all(is_word))
+    }
+    fn levels(value: &Value) -> bool {
+        let is_level = |fact: &Value| {
+            let level = fact.get("level").and_then(Value::as_str).unwrap_or_default();
+            (1..=LEVEL_CHARS).contains(&level.len()) && level.bytes().all(|byte| byte.is_ascii_lowercase())
+        };
+        value.as_array().is_some_and(|levels| levels.len() <= ITEMS && levels.iter().all(is_level))
+    }
+    Some(match name {
+        "display-name" | "description" | "alias-of" | "size" | "default-level" | "as-of" => short,
+        "purposes" | "input-media" | "output-media" => words,
+        "context-window" | "max-input-tokens" | "max-output-tokens" => Value::is_u64,
+        "levels" => levels,
+        "capabilities" | "prices" | "lifecycle" => Value::is_object,
+        "default" => Value::is_boolean,
+        _ => return None,
+    })
+}
+
+fn is_date(date: &str) -> bool {
+    date.len() == 10
+        && date
+            .bytes()
+            .enumerate()
+            .all(|(at, byte)| if matches!(at, 4 | 7) { byte == b'-' } else { byte.is_ascii_digit() })
+}
+
+/// Returns whether a text is a decimal number of moderate length: an exponent would make a number of any size.
+fn is_amount(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 24 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+}
+
+fn is_currency(text: &str) -> bool {
+    text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_uppercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(value: &Value) -> ModelFacts {
+        ModelFacts::parse(&value.to_string()).unwrap()
+    }
+
+    #[test]
+    fn values_of_a_wrong_type_are_dropped() {
+        let parsed = facts(&json!({
+            "size": 3, "context-window": "many", "levels": [{"level": "HIGH"}], "purposes": ["chat", 1],
+            "input-media": ["image/png"], "lifecycle": [], "default": "yes", "other": [1, 2],
+            "description": "two\nlines",
+        }));
+        assert_eq!(
+            parsed,
+            ModelFacts(json!({"input-media": ["image/png"], "other": [1, 2]}).as_object().unwrap().clone())
+        );
+        for json in ["", "[]", "{", "7", &format!("{{\"a\":\"{}\"}}", "x".repeat(FACTS_BYTES))] {
+            assert_eq!(ModelFacts::parse(json), None);
+        }
+        assert_eq!(ModelFacts::default().to_json(), None);
+    }
+
+    #[test]
+    fn windows_are_clamped_and_media_expanded() {
+        for (window, expected) in [(1, 1_000), (200_000, 200_000), (u64::MAX, 10_000_000)] {
+            assert_eq!(facts(&json!({"context-window": window})).context_window(), Some(expected));
+        }
+        assert_eq!(facts(&json!({"max-input-tokens": 922_000})).context_window(), Some(922_000));
+        let media = facts(&json!({"input-media": ["image/*", "application/pdf"]})).input_media().unwrap();
+        assert_eq!(media, [&IMAGES[..], &["application/pdf"]].concat());
+    }
+
+    #[test]
+    fn lifecycle_and_levels_are_read() {
+        let parsed = facts(&json!({
+            "lifecycle": {"status": "deprecated", "retires-on": "2026-11-30", "successor": "new\u{1b}-1",
+                "released-on": "2025-9-1"},
+            "levels": [{"level": "low", "sends": "effort low"}, {"level": "xhigh"}],
+        }));
+        let expected = Lifecycle {
+            status: LifecycleStatus::Deprecated,
+            retires_on: Some("2026-11-30".to_owned()),
+            successor: Some("new-1".to_owned()),
+        };
+        assert_eq!((parsed.lifecycle(), parsed.released_on()), (expected, None));
+        assert!(parsed.has_level(ThinkingLevel::Low) && !parsed.has_level(ThinkingLevel::High));
+    }
+
+    #[test]
+    fn prices_are_exact() {
+        let prices = |changed: Value| {
+            let mut prices = json!({"currency": "USD", "per-tokens": 1_000_000, "input": "5", "output": "25",
+                "cache-read": "0.5"});
+            for (name, value) in changed.as_object().unwrap() {
+                prices[name] = value.clone();
+            }
+            facts(&json!({"prices": prices})).prices()
+        };
+        let read = prices(json!({})).unwrap();
+        let usage = TokenUsage { input: 1_000, output: 100, thinking: 50, cache_read: 600, cache_write: 300 };
+        // 100 and 300 tokens of input at 5, 600 at 0.5, 100 of output at 25.
+        assert_eq!(read.of(usage), Some("0.0048".parse().unwrap()));
+        let endless = TokenUsage { input: u64::MAX, output: u64::MAX, ..usage };
+        assert!(read.of(endless).is_some_and(|price| price > Decimal::from(1_000_000)));
+        assert_eq!((read.input * Decimal::from(3), read.cache_write), ("0.000015".parse().unwrap(), None));
+        for wrong in [
+            json!({"currency": "$"}),
+            json!({"per-tokens": 0}),
+            json!({"input": "1e999999999"}),
+            json!({"output": 25}),
+            json!({"input": "-1"}),
+        ] {
+            assert_eq!(prices(wrong.clone()), None, "{wrong}");
+        }
+    }
+}

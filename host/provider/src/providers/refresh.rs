@@ -1,0 +1,250 @@
+//! Asks the APIs of providers for their models: when the operator says so, and in the background for providers that this home
+//! has used.
+//!
+//! The right to ask is claimed in the store, so that many processes ask once. The models are swapped as a whole and hold from
+//! the next line on.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use patchbay_core::{Name, text};
+use patchbay_sandbox::adapter::Coverage;
+use patchbay_store::{ListingChange, ListingCoverage, NewListing, StoreError};
+use tokio::task::{JoinHandle, JoinSet};
+
+use super::Providers;
+use crate::{
+    ModelError,
+    catalogue::Catalogue,
+    exchange::{self, Listed},
+    facts::ModelFacts,
+    registry::Entry,
+};
+
+/// Seconds after which a failed listing is repeated.
+const AFTER_FAILURE_S: i64 = 3_600;
+/// How often the background looks whether a provider is due.
+const LOOK: Duration = Duration::from_secs(600);
+/// How long the background waits after the start, so that it competes with nothing.
+const FIRST_LOOK: Duration = Duration::from_secs(2);
+/// Length limit in characters of a stored problem.
+const PROBLEM_CHARS: usize = 300;
+
+/// What became of one provider's list of models.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefreshedProvider {
+    /// The provider.
+    pub provider: Name,
+    /// What happened, in words: `84 models (3 new, 1 gone)`.
+    pub text: String,
+    /// Whether the API could not be asked, or failed.
+    pub failed: bool,
+}
+
+/// The background's refreshing of the lists. Dropping it ends it.
+#[derive(Debug)]
+pub struct Refreshing(JoinHandle<()>);
+
+impl Drop for Refreshing {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Providers {
+    /// Returns the models that APIs have listed.
+    pub(crate) async fn catalogue(&self) -> Result<Arc<Catalogue>, StoreError> {
+        let generation = self.store.catalogue_generation().await?;
+        if let Some(known) = self.catalogue.read().as_ref().filter(|known| known.generation == generation) {
+            return Ok(Arc::clone(known));
+        }
+        let (generation, stored) = self.store.catalogues().await?;
+        let read = Arc::new(Catalogue::read(generation, stored));
+        *self.catalogue.write() = Some(Arc::clone(&read));
+        Ok(read)
+    }
+
+    /// As [`Providers::catalogue`], for uses that go on without the listed models.
+    pub(crate) async fn catalogue_or_empty(&self) -> Arc<Catalogue> {
+        self.catalogue().await.unwrap_or_else(|error| {
+            tracing::error!("the listed models cannot be read: {error}");
+            Arc::default()
+        })
+    }
+
+    /// Asks the API of one provider, or of every provider, for its models. All are asked at the same time, each for at most 60
+    /// seconds. A provider that cannot list models is left out, unless it is named.
+    ///
+    /// # Errors
+    /// [`ModelError`], if the named provider does not exist or may not be asked, or the database failed.
+    pub async fn refresh(self: &Arc<Self>, name: Option<&Name>) -> Result<Vec<RefreshedProvider>, ModelError> {
+        let registry = self.registry().await;
+        let consents = self.consents().await?;
+        if let Some(name) = name {
+            consents.ready(&registry, name)?;
+        }
+        let shown = registry.shown().into_iter().filter(|entry| name.is_none_or(|name| entry.name == *name));
+        let asked: Vec<_> = shown.filter(|entry| consents.is_ready(entry)).cloned().collect();
+        let mut running = JoinSet::new();
+        for (place, entry) in asked.into_iter().enumerate() {
+            let (providers, named) = (Arc::clone(self), name.is_some());
+            running.spawn(async move {
+                let refreshed = providers.refresh_one(&entry, true).await;
+                let cannot = |text: String| RefreshedProvider { provider: entry.name.clone(), text, failed: named };
+                let refreshed = match refreshed {
+                    Ok(Some(refreshed)) => Some(refreshed),
+                    Ok(None) => named.then(|| cannot("its adapter cannot list models".to_owned())),
+                    Err(error) => {
+                        Some(RefreshedProvider { failed: true, ..cannot(text::clean_line(&error.to_string())) })
+                    }
+                };
+                (place, refreshed)
+            });
+        }
+        let mut refreshed = Vec::new();
+        while let Some(done) = running.join_next().await {
+            // A task that panicked has nothing to report; the panic is in the log.
+            if let Ok((place, Some(of))) = done {
+                refreshed.push((place, of));
+            }
+        }
+        refreshed.sort_by_key(|(place, _)| *place);
+        Ok(refreshed.into_iter().map(|(_, of)| of).collect())
+    }
+
+    /// Asks one provider's API, if its adapter can list models and, unless `at_once`, the listing is due.
+    async fn refresh_one(&self, entry: &Entry, at_once: bool) -> Result<Option<RefreshedProvider>, ModelError> {
+        let provider = entry.name.clone();
+        let report = |text: String, failed| Some(RefreshedProvider { provider: provider.clone(), text, failed });
+        let Some(base_url) = entry.base_url.clone() else { return Ok(None) };
+        let route = self.route_of(entry).await?;
+        if !route.adapter.lists_models() {
+            return Ok(None);
+        }
+        if !self.has_key(entry) {
+            return Ok(report("not asked: no key".to_owned(), false));
+        }
+        let claimed = self.store.claim_listing(provider.to_string(), base_url.clone(), at_once).await?;
+        let Some(validator) = claimed else { return Ok(None) };
+        let Some(result) = exchange::list(&self.exchange, &route, validator).await else { return Ok(None) };
+        let Listed { models, left_out, warnings } = result.listed;
+        let given = models.len();
+        // Facts that are no JSON object are of no use.
+        let models: Vec<_> = models
+            .into_iter()
+            .filter(|model| ModelFacts::parse(&model.facts).is_some())
+            .map(|model| (model.id, model.facts))
+            .collect();
+        let left_out = left_out + given - models.len();
+        for warning in &warnings {
+            tracing::warn!("{provider}: {warning}");
+        }
+        let (coverage, validator, problem) = match &result.end {
+            Ok(end) => {
+                let coverage = match end.coverage {
+                    Coverage::Complete => ListingCoverage::Complete,
+                    Coverage::Partial => ListingCoverage::Partial,
+                    Coverage::Unchanged => ListingCoverage::Unchanged,
+                };
+                (coverage, end.validator.clone(), None)
+            }
+            Err(error) => {
+                let problem = text::excerpt(&error.to_string(), PROBLEM_CHARS);
+                (ListingCoverage::Partial, None, Some(problem))
+            }
+        };
+        let again_in_s = if problem.is_some() { AFTER_FAILURE_S } else { self.refresh_s() };
+        let listing = NewListing { models, coverage, validator, problem: problem.clone(), again_in_s };
+        let change = self.store.keep_listing(provider.to_string(), base_url, listing).await?;
+        if let Some(problem) = problem {
+            return Ok(report(format!("not listed: {problem}"), true));
+        }
+        let unchanged = coverage == ListingCoverage::Unchanged;
+        Ok(report(in_words(change, unchanged, left_out, &warnings), false))
+    }
+
+    /// Notes that this home uses the provider of a choice, so that the background keeps its list up to date.
+    pub(super) async fn note_used(&self, entry: &Entry) {
+        let Some(base_url) = entry.base_url.clone() else { return };
+        if !self.noted.lock().insert((entry.name.clone(), base_url.clone())) {
+            return;
+        }
+        if let Err(error) = self.store.note_used_catalogue(entry.name.to_string(), base_url).await {
+            tracing::warn!("that provider '{}' is used could not be stored: {error}", entry.name);
+        }
+    }
+
+    /// Refreshes the lists of used providers in the background, each at most once in `[catalogue] refresh_hours`. Must be called
+    /// within a runtime. Interactive fronts start it; nothing waits for it.
+    pub fn keep_refreshed(self: &Arc<Self>) -> Refreshing {
+        Refreshing(tokio::spawn(refresh_when_due(Arc::downgrade(self))))
+    }
+
+    /// Refreshes the lists that are due.
+    async fn refresh_due(&self) -> Result<(), ModelError> {
+        if self.refresh_s() == 0 {
+            return Ok(());
+        }
+        let due: BTreeSet<(String, String)> = self.store.due_catalogues().await?.into_iter().collect();
+        if due.is_empty() {
+            return Ok(());
+        }
+        let registry = self.registry().await;
+        let consents = self.consents().await?;
+        let entries: Vec<_> = registry.entries.iter().filter(|entry| consents.is_ready(entry)).cloned().collect();
+        for entry in entries {
+            let Some(base_url) = entry.base_url.clone() else { continue };
+            // A key command runs only for requests of a person.
+            if !due.contains(&(entry.name.to_string(), base_url)) || entry.has_key_command() {
+                continue;
+            }
+            match self.refresh_one(&entry, false).await {
+                Ok(Some(refreshed)) => tracing::debug!("{}: {}", refreshed.provider, refreshed.text),
+                Ok(None) => {}
+                Err(error) => tracing::warn!("the models of '{}' could not be listed: {error}", entry.name),
+            }
+        }
+        Ok(())
+    }
+
+    /// Seconds between two listings in the background; 0 for never.
+    fn refresh_s(&self) -> i64 {
+        i64::from(self.refresh_hours).saturating_mul(3_600)
+    }
+}
+
+async fn refresh_when_due(providers: Weak<Providers>) {
+    tokio::time::sleep(FIRST_LOOK).await;
+    loop {
+        let Some(providers) = providers.upgrade() else { return };
+        if let Err(error) = providers.refresh_due().await {
+            tracing::warn!("the lists of models could not be refreshed: {error}");
+        }
+        drop(providers);
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+fn in_words(change: ListingChange, unchanged: bool, left_out: usize, warnings: &[String]) -> String {
+    let ListingChange { models, new, gone } = change;
+    let models = match models {
+        1 => "1 model".to_owned(),
+        models => format!("{} models", text::with_commas(models)),
+    };
+    let mut words = match (unchanged, new, gone) {
+        (true, ..) | (_, 0, 0) => format!("{models} (unchanged)"),
+        (_, new, 0) => format!("{models} ({} new)", text::with_commas(new)),
+        (_, 0, gone) => format!("{models} ({} gone)", text::with_commas(gone)),
+        (_, new, gone) => format!("{models} ({} new, {} gone)", text::with_commas(new), text::with_commas(gone)),
+    };
+    if left_out > 0 {
+        words += &format!("; {left_out} left out, because of an invalid id or invalid facts");
+    }
+    for warning in warnings {
+        words += &format!("; {warning}");
+    }
+    words
+}

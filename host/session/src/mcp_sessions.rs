@@ -1,0 +1,162 @@
+//! Sessions for the clients of `patchbay mcp`: one for each connection. A client calls tools by the one path, as every caller
+//! does; no model runs, and nothing is asked.
+
+use std::{
+    collections::BTreeSet,
+    path::PathBuf,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use patchbay_core::{Asker, CallId, LineId, Name, Outcome};
+use patchbay_mcp::server::{ClientCall, OfferedTool, ServedError, ServedSession, SessionSource};
+use patchbay_policy::Capability;
+use patchbay_sandbox::{BoxFuture, Content, ProgressSink};
+use patchbay_skill::{Skill, Snapshot};
+use patchbay_tools::{CallContext, EffectFlag, ResolvedTool, ToolError, ToolInvocation};
+
+use crate::{Host, Session, SessionError, invoke};
+
+/// Opens sessions for MCP clients.
+pub struct McpSessions {
+    host: Arc<Host>,
+    workspace: PathBuf,
+    /// The offered skills; empty for all.
+    skills: BTreeSet<Name>,
+}
+
+/// The session of one MCP client.
+struct McpSession {
+    session: Arc<Session>,
+    snapshot: Arc<Snapshot>,
+    skills: BTreeSet<Name>,
+}
+
+impl McpSessions {
+    /// Returns what opens sessions on the folder `workspace`. `skills` are the skills whose tools are offered; none means all.
+    pub fn new(host: Arc<Host>, workspace: PathBuf, skills: impl IntoIterator<Item = Name>) -> Self {
+        Self { host, workspace, skills: skills.into_iter().collect() }
+    }
+
+    /// Checks that sessions can be opened: opens one, and removes it.
+    ///
+    /// # Errors
+    /// Why none can be opened.
+    pub async fn check(&self) -> Result<(), ServedError> {
+        let McpSession { session, .. } = self.open_session().await?;
+        self.remove(session).await.map_err(failed)
+    }
+
+    async fn open_session(&self) -> Result<McpSession, ServedError> {
+        let session = self.host.new_session(&self.workspace).await.map_err(failed)?;
+        let snapshot = session.snapshot();
+        if let Some(unknown) = self.skills.iter().find(|skill| snapshot.skill(skill.as_str()).is_none()) {
+            let Outcome { code, message, .. } = invoke::not_found(unknown.as_str());
+            self.remove(session).await.map_err(failed)?;
+            return Err(ServedError { code, message });
+        }
+        Ok(McpSession { session, snapshot, skills: self.skills.clone() })
+    }
+
+    /// Removes a session that no client has used.
+    async fn remove(&self, session: Arc<Session>) -> Result<(), SessionError> {
+        session.close().await;
+        self.host.remove_session(session.id()).await
+    }
+}
+
+impl SessionSource for McpSessions {
+    fn open(&self) -> BoxFuture<'_, Result<Arc<dyn ServedSession>, ServedError>> {
+        Box::pin(async { Ok(Arc::new(self.open_session().await?) as Arc<dyn ServedSession>) })
+    }
+}
+
+fn failed(error: SessionError) -> ServedError {
+    ServedError { code: error.code(), message: error.to_string() }
+}
+
+impl McpSession {
+    fn offers(&self, skill: &Skill) -> bool {
+        self.skills.is_empty() || self.skills.contains(&skill.name)
+    }
+
+    /// Returns the context of a call.
+    fn context(&self, asker: Asker, progress: Arc<dyn ProgressSink>) -> Arc<CallContext> {
+        Arc::new(CallContext {
+            asker,
+            principal: self.session.owner.clone(),
+            hold: self.session.log().hold().clone(),
+            agent: self.session.view(),
+            workspace: self.session.workspace().to_owned(),
+            snapshot: Arc::clone(&self.snapshot),
+            progress,
+            inference: None,
+            approvals: None,
+            editor: None,
+            line: None,
+            effect: EffectFlag::default(),
+        })
+    }
+
+    /// Runs a call of one of the offered tools.
+    async fn run(&self, call: ClientCall<'_>) -> Result<Vec<Content>, ToolError> {
+        let ClientCall { asker, tool: name, input, progress } = call;
+        let offered = self.snapshot.tool(name).is_some_and(|(skill, _)| self.offers(skill));
+        if !offered {
+            return Err(ToolError::NotFound(name.to_owned()));
+        }
+        let tool = ResolvedTool::find(&self.snapshot, &[], name)?;
+        let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        let id = CallId::of_line(LineId::new(u64::try_from(unix_ms).unwrap_or(u64::MAX)));
+        let invocation = ToolInvocation::new(id, tool, &input);
+        self.session.host.tools.run(&self.context(asker, progress), invocation).await.result
+    }
+}
+
+impl ServedSession for McpSession {
+    fn tools(&self) -> BoxFuture<'_, Vec<OfferedTool>> {
+        Box::pin(async {
+            let context = self.context(Asker::mcp_client(""), Arc::new(Unreported));
+            let mut offered = Vec::new();
+            for skill in self.snapshot.skills().filter(|skill| self.offers(skill)) {
+                let reaches_network = skill
+                    .manifest
+                    .capabilities
+                    .iter()
+                    .any(|asked| matches!(asked.capability, Capability::Http(_) | Capability::Tools));
+                for spec in skill.tools.iter() {
+                    let name = format!("{}__{}", skill.name, spec.name);
+                    let Ok(tool) = ResolvedTool::find(&self.snapshot, &[], &name) else { continue };
+                    let only_reads = self.session.host.tools.only_reads(&context, &tool).await;
+                    offered.push(OfferedTool {
+                        description: spec.description.clone(),
+                        input_schema: spec.input_schema.clone(),
+                        only_reads,
+                        reaches_network,
+                        name,
+                    });
+                }
+            }
+            offered.sort_by(|a, b| a.name.cmp(&b.name));
+            offered
+        })
+    }
+
+    fn call<'a>(&'a self, call: ClientCall<'a>) -> BoxFuture<'a, Result<Vec<Content>, ServedError>> {
+        Box::pin(async {
+            let failed = |error: ToolError| ServedError { code: error.code(), message: error.to_string() };
+            self.run(call).await.map_err(failed)
+        })
+    }
+
+    fn workspace(&self) -> &str {
+        self.session.workspace()
+    }
+}
+
+/// Ignores partial output; for a context that runs no call.
+struct Unreported;
+
+impl ProgressSink for Unreported {
+    fn report(&self, _: &str) {}
+}

@@ -1,0 +1,309 @@
+//! The models that the APIs of providers list, and when each provider may be asked again. Used by the provider registry.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::{Store, StoreError, now};
+
+/// Seconds for which a process that asks keeps others from asking.
+const CLAIM_S: i64 = 3_600;
+
+/// The listed models of a provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredCatalogue {
+    /// The provider.
+    pub provider: String,
+    /// The base URL that was asked.
+    pub base_url: String,
+    /// When the last listing succeeded, in seconds since 1970.
+    pub listed_at: Option<i64>,
+    /// Why the last listing failed.
+    pub problem: Option<String>,
+    /// Ids and facts, sorted by id.
+    pub models: Vec<(String, String)>,
+}
+
+/// How new models and those of earlier listings are combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListingCoverage {
+    /// The new models replace the others.
+    Complete,
+    /// The others are kept.
+    Partial,
+    /// Nothing was reported, the others are right.
+    Unchanged,
+}
+
+/// The result of a listing.
+#[derive(Clone, Debug)]
+pub struct NewListing {
+    /// Ids and facts.
+    pub models: Vec<(String, String)>,
+    /// How they are combined with others.
+    pub coverage: ListingCoverage,
+    /// What the next listing gets.
+    pub validator: Option<String>,
+    /// Why the listing failed, if it did.
+    pub problem: Option<String>,
+    /// In how many seconds the background may ask again.
+    pub again_in_s: i64,
+}
+
+/// What a listing changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ListingChange {
+    /// Models now.
+    pub models: u64,
+    /// Models that were not there before.
+    pub new: u64,
+    /// Models that were there before.
+    pub gone: u64,
+}
+
+impl Store {
+    /// Returns a number that grows with each change of the listed models.
+    ///
+    /// # Errors
+    /// A database error.
+    pub async fn catalogue_generation(&self) -> Result<i64, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached("SELECT coalesce(sum(generation), 0) FROM catalogues")?;
+            Ok(query.query_row([], |row| row.get(0))?)
+        })
+    }
+
+    /// Returns the listed models of all providers, with the generation that they belong to.
+    ///
+    /// # Errors
+    /// A database error.
+    pub async fn catalogues(&self) -> Result<(i64, Vec<StoredCatalogue>), StoreError> {
+        self.database.read(|connection| {
+            // One transaction, so that generation and models belong together.
+            let read = connection.unchecked_transaction()?;
+            let generation =
+                read.query_row("SELECT coalesce(sum(generation), 0) FROM catalogues", [], |row| row.get(0))?;
+            let mut query =
+                read.prepare_cached("SELECT provider, base_url, listed_at, problem FROM catalogues ORDER BY provider")?;
+            let found = query.query_map([], |row| {
+                Ok(StoredCatalogue {
+                    provider: row.get(0)?,
+                    base_url: row.get(1)?,
+                    listed_at: row.get(2)?,
+                    problem: row.get(3)?,
+                    models: Vec::new(),
+                })
+            })?;
+            let mut catalogues = found.collect::<Result<Vec<_>, _>>()?;
+            let mut query =
+                read.prepare_cached("SELECT id, facts FROM catalogue_models WHERE provider = ? ORDER BY id")?;
+            for catalogue in &mut catalogues {
+                let models = query.query_map(params![catalogue.provider], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                catalogue.models = models.collect::<Result<_, _>>()?;
+            }
+            Ok((generation, catalogues))
+        })
+    }
+
+    /// Notes that this home uses a provider at this base URL, so that the background refreshes its models.
+    ///
+    /// # Errors
+    /// A database error.
+    pub async fn note_used_catalogue(&self, provider: String, base_url: String) -> Result<(), StoreError> {
+        self.database
+            .write(move |connection| {
+                set_base_url(connection, &provider, &base_url)?;
+                connection.execute("UPDATE catalogues SET used = 1 WHERE provider = ?", params![provider])?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// Returns the used providers that the background may ask now, with their base URLs.
+    ///
+    /// # Errors
+    /// A database error.
+    pub async fn due_catalogues(&self) -> Result<Vec<(String, String)>, StoreError> {
+        let now = now();
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached(
+                "SELECT provider, base_url FROM catalogues WHERE used AND next_at <= ? ORDER BY provider",
+            )?;
+            let due = query.query_map(params![now], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok(due.collect::<Result<_, _>>()?)
+        })
+    }
+
+    /// Claims the right to ask a provider for its models, for an hour. Returns the validator of the last listing; `None` if it
+    /// is not due, or another process was first. With `at_once`, it is due.
+    ///
+    /// # Errors
+    /// A database error.
+    pub async fn claim_listing(
+        &self,
+        provider: String,
+        base_url: String,
+        at_once: bool,
+    ) -> Result<Option<Option<String>>, StoreError> {
+        self.database
+            .write(move |connection| {
+                set_base_url(connection, &provider, &base_url)?;
+                let now = now();
+                let claim = "UPDATE catalogues SET next_at = ?1 + ?2 WHERE provider = ?3 AND (next_at <= ?1 OR ?4) \
+                             RETURNING validator";
+                let claimed = connection.query_row(claim, params![now, CLAIM_S, provider, at_once], |row| row.get(0));
+                Ok(claimed.optional()?)
+            })
+            .await
+    }
+
+    /// Stores the result of a listing.
+    ///
+    /// # Errors
+    /// A database error.
+    pub async fn keep_listing(
+        &self,
+        provider: String,
+        base_url: String,
+        listing: NewListing,
+    ) -> Result<ListingChange, StoreError> {
+        self.database
+            .write(move |connection| {
+                set_base_url(connection, &provider, &base_url)?;
+                let NewListing { models, coverage, validator, problem, again_in_s } = listing;
+                let now = now();
+                let count = || -> Result<u64, StoreError> {
+                    let mut query =
+                        connection.prepare_cached("SELECT count(*) FROM catalogue_models WHERE provider = ?")?;
+                    Ok(query.query_row(params![provider], |row| row.get::<_, i64>(0))?.unsigned_abs())
+                };
+                let before = count()?;
+                let listed = models.len() as u64;
+                let mut insert = connection.prepare_cached(
+                    "INSERT INTO catalogue_models (provider, id, facts) VALUES (?, ?, ?) \
+                     ON CONFLICT (provider, id) DO UPDATE SET facts = excluded.facts",
+                )?;
+                let mut known =
+                    connection.prepare_cached("SELECT 1 FROM catalogue_models WHERE provider = ? AND id = ?")?;
+                let mut new = 0;
+                let mut kept = 0;
+                for (id, _) in &models {
+                    match known.exists(params![provider, id])? {
+                        true => kept += 1,
+                        false => new += 1,
+                    }
+                }
+                if coverage == ListingCoverage::Complete {
+                    connection.execute("DELETE FROM catalogue_models WHERE provider = ?", params![provider])?;
+                }
+                for (id, facts) in models {
+                    insert.execute(params![provider, id, facts])?;
+                }
+                connection.execute(
+                    "UPDATE catalogues SET next_at = ?1, listed_at = iif(?2 IS NULL, ?3, listed_at), problem = ?2, \
+                     validator = iif(?4, ?5, validator), generation = generation + ?6 WHERE provider = ?7",
+                    params![
+                        now.saturating_add(again_in_s),
+                        problem,
+                        now,
+                        coverage == ListingCoverage::Complete,
+                        validator,
+                        listed > 0 || coverage == ListingCoverage::Complete,
+                        provider,
+                    ],
+                )?;
+                let gone = if coverage == ListingCoverage::Complete { before.saturating_sub(kept) } else { 0 };
+                Ok::<_, StoreError>(ListingChange { models: count()?, new, gone })
+            })
+            .await
+    }
+}
+
+/// Makes the row of a provider. With another base URL than before, it has no models.
+fn set_base_url(connection: &Connection, provider: &str, base_url: &str) -> Result<(), StoreError> {
+    let known = connection
+        .query_row("SELECT base_url FROM catalogues WHERE provider = ?", params![provider], |row| {
+            row.get::<_, String>(0)
+        })
+        .optional()?;
+    if known.as_deref() == Some(base_url) {
+        return Ok(());
+    }
+    connection.execute("DELETE FROM catalogue_models WHERE provider = ?", params![provider])?;
+    connection.execute(
+        "INSERT INTO catalogues (provider, base_url) VALUES (?1, ?2) ON CONFLICT (provider) DO UPDATE SET base_url = ?2, \
+         next_at = 0, listed_at = NULL, validator = NULL, problem = NULL, generation = generation + 1",
+        params![provider, base_url],
+    )?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const URL: &str = "https://api.example.org";
+
+    fn listing(ids: &[&str], coverage: ListingCoverage) -> NewListing {
+        NewListing {
+            models: ids.iter().map(|id| ((*id).to_owned(), format!("{{\"of\":\"{id}\"}}"))).collect(),
+            coverage,
+            validator: Some("etag".to_owned()),
+            problem: None,
+            again_in_s: 86_400,
+        }
+    }
+
+    async fn ids(store: &Store) -> Vec<String> {
+        let (_, catalogues) = store.catalogues().await.unwrap();
+        catalogues[0].models.iter().map(|(id, _)| id.clone()).collect()
+    }
+
+    #[tokio::test]
+    async fn listings_are_combined() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        let keep = async |ids: &[&str], coverage| {
+            store.keep_listing("a".to_owned(), URL.to_owned(), listing(ids, coverage)).await.unwrap()
+        };
+        let change = |models, new, gone| ListingChange { models, new, gone };
+        assert_eq!(keep(&["x", "y"], ListingCoverage::Complete).await, change(2, 2, 0));
+        let first = store.catalogue_generation().await.unwrap();
+        assert_eq!(keep(&["y", "z"], ListingCoverage::Partial).await, change(3, 1, 0));
+        assert_eq!(ids(&store).await, ["x", "y", "z"]);
+        let second = store.catalogue_generation().await.unwrap();
+        assert!(second > first);
+        assert_eq!(keep(&[], ListingCoverage::Unchanged).await, change(3, 0, 0));
+        assert_eq!(store.catalogue_generation().await.unwrap(), second);
+        assert_eq!(keep(&["z"], ListingCoverage::Complete).await, change(1, 0, 2));
+        let failed = NewListing { problem: Some("401".to_owned()), ..listing(&[], ListingCoverage::Partial) };
+        store.keep_listing("a".to_owned(), URL.to_owned(), failed).await.unwrap();
+        let (generation, catalogues) = store.catalogues().await.unwrap();
+        assert_eq!(catalogues[0].problem.as_deref(), Some("401"));
+        assert!(catalogues[0].listed_at.is_some() && catalogues[0].models.len() == 1);
+        // Another server has other models.
+        store.note_used_catalogue("a".to_owned(), "https://other.example.org".to_owned()).await.unwrap();
+        let (after, catalogues) = store.catalogues().await.unwrap();
+        assert!(after > generation && catalogues[0].models.is_empty() && catalogues[0].listed_at.is_none());
+    }
+
+    #[tokio::test]
+    async fn one_process_asks_when_a_listing_is_due() {
+        let home = tempfile::tempdir().unwrap();
+        let (one, other) = (Store::open(home.path()).unwrap(), Store::open(home.path()).unwrap());
+        assert!(one.due_catalogues().await.unwrap().is_empty());
+        one.note_used_catalogue("a".to_owned(), URL.to_owned()).await.unwrap();
+        let due = vec![("a".to_owned(), URL.to_owned())];
+        assert_eq!((one.due_catalogues().await.unwrap(), other.due_catalogues().await.unwrap()), (due.clone(), due));
+        let claim = |store: &Store, at_once| {
+            let store = store.clone();
+            async move { store.claim_listing("a".to_owned(), URL.to_owned(), at_once).await.unwrap() }
+        };
+        assert_eq!(claim(&one, false).await, Some(None));
+        assert_eq!(claim(&other, false).await, None);
+        assert!(other.due_catalogues().await.unwrap().is_empty());
+        // The operator asks at any time.
+        assert_eq!(claim(&other, true).await, Some(None));
+        one.keep_listing("a".to_owned(), URL.to_owned(), listing(&["x"], ListingCoverage::Complete)).await.unwrap();
+        assert_eq!(claim(&one, false).await, None);
+        assert_eq!(claim(&one, true).await, Some(Some("etag".to_owned())));
+    }
+}

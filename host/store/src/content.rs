@@ -1,0 +1,101 @@
+//! Files named by the digest of their content, beside the database: large content would hold up the database's only writer,
+//! and a database does not become smaller when rows are deleted. `components` and `attachments` keep their files with it.
+
+use std::{
+    fs::{self, File},
+    io::{ErrorKind, Write},
+    path::{Path, PathBuf},
+};
+
+use patchbay_core::Digest;
+
+use crate::StoreError;
+
+/// A folder of files. A file never changes.
+#[derive(Debug)]
+pub(crate) struct ContentFolder {
+    folder: PathBuf,
+    /// The end of the names, with its dot.
+    extension: &'static str,
+}
+
+/// A file as it is stored.
+pub(crate) enum StoredContent {
+    Whole(Vec<u8>),
+    Missing,
+    /// The bytes did not have the digest. The file was deleted.
+    Damaged,
+}
+
+impl ContentFolder {
+    pub(crate) fn open(folder: &Path, extension: &'static str) -> Result<Self, StoreError> {
+        fs::create_dir_all(folder).map_err(StoreError::io(folder))?;
+        Ok(Self { folder: folder.to_owned(), extension })
+    }
+
+    fn path(&self, digest: &Digest) -> PathBuf {
+        self.folder.join(format!("{}{}", digest.to_hex(), self.extension))
+    }
+
+    /// Locks the folder: shared by writers of files until the rows that name these files are committed; exclusive for
+    /// garbage collection.
+    pub(crate) fn lock(&self, exclusive: bool) -> Result<File, StoreError> {
+        let path = self.folder.join("lock");
+        let lock =
+            File::options().create(true).truncate(false).write(true).open(&path).map_err(StoreError::io(&path))?;
+        let locked = if exclusive { lock.lock() } else { lock.lock_shared() };
+        locked.map_err(StoreError::io(&path))?;
+        Ok(lock)
+    }
+
+    /// Returns whether the file exists with this size. The content is not read.
+    pub(crate) fn has(&self, digest: &Digest, size: u64) -> bool {
+        fs::metadata(self.path(digest)).is_ok_and(|file| file.len() == size)
+    }
+
+    /// Writes a file atomically: the name appears when all bytes are on disk.
+    pub(crate) fn put(&self, digest: &Digest, bytes: &[u8]) -> Result<(), StoreError> {
+        if self.has(digest, bytes.len() as u64) {
+            return Ok(());
+        }
+        let path = self.path(digest);
+        let mut file = tempfile::NamedTempFile::new_in(&self.folder).map_err(StoreError::io(&self.folder))?;
+        file.write_all(bytes).map_err(StoreError::io(&path))?;
+        file.as_file().sync_data().map_err(StoreError::io(&path))?;
+        file.persist(&path).map_err(|error| StoreError::io(&path)(error.error))?;
+        Ok(())
+    }
+
+    /// Reads a file and checks its digest.
+    pub(crate) fn get(&self, digest: &Digest) -> Result<StoredContent, StoreError> {
+        let path = self.path(digest);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(StoredContent::Missing),
+            Err(error) => return Err(StoreError::io(&path)(error)),
+        };
+        if Digest::of(&bytes) != *digest {
+            // Deleted, so that it is found missing and stored again.
+            let _ = fs::remove_file(&path);
+            return Ok(StoredContent::Damaged);
+        }
+        Ok(StoredContent::Whole(bytes))
+    }
+
+    /// Deletes all files for which `keep` returns false. Returns their number and size in bytes.
+    pub(crate) fn collect(&self, keep: impl Fn(&str) -> bool) -> Result<(usize, u64), StoreError> {
+        let (mut count, mut bytes) = (0, 0);
+        for entry in fs::read_dir(&self.folder).map_err(StoreError::io(&self.folder))? {
+            let entry = entry.map_err(StoreError::io(&self.folder))?;
+            let name = entry.file_name();
+            let Some(hex) = name.to_str().and_then(|name| name.strip_suffix(self.extension)) else { continue };
+            if !keep(&format!("sha256:{hex}")) {
+                let path = entry.path();
+                bytes += entry.metadata().map_or(0, |file| file.len());
+                fs::remove_file(&path).map_err(StoreError::io(&path))?;
+                count += 1;
+            }
+        }
+        Ok((count, bytes))
+    }
+}

@@ -1,0 +1,135 @@
+//! The models of an adapter: the dated table that is compiled in, and what the host tells about one model.
+//!
+//! A table is a JSON file beside the adapter: `{"as-of": "YYYY-MM-DD", "sources": […], "models": [{"id": …}, …]}`. Apart
+//! from `id` and `suggested-levels`, the names in a model are those of `catalogue.model-facts` in `wit/provider`. Their
+//! order is the order of the list; `default` is true for the models that head it. All are models for conversations.
+
+use patchbay_provider_sdk::{LevelPlan, Model, Pair, ThinkingPlan};
+use serde_json::{Map, Value};
+
+use crate::listing::Facts;
+use crate::thinking::Level;
+
+/// The name of the pair of [`Model::extra`] that holds the facts of a model as a JSON object.
+pub const FACTS: &str = "facts";
+
+/// Returns the models of a table for the manifest. What is not a model is left out; a test reads all tables.
+pub fn table(text: &str) -> Vec<Model> {
+    let table: Value = serde_json::from_str(text).unwrap_or_default();
+    let date = &table["as-of"];
+    let models = table["models"].as_array().map(Vec::as_slice).unwrap_or_default();
+    models.iter().filter_map(|model| self::model(model.as_object()?.clone(), date)).collect()
+}
+
+fn model(mut facts: Map<String, Value>, date: &Value) -> Option<Model> {
+    let Value::String(id) = facts.remove("id")? else { return None };
+    let suggested_levels = facts.remove("suggested-levels").as_ref().map(words).unwrap_or_default();
+    facts.insert("as-of".to_owned(), date.clone());
+    facts.entry("purposes").or_insert_with(|| vec!["chat"].into());
+    let word = |name: &str| facts.get(name).and_then(Value::as_str).unwrap_or("unknown").to_owned();
+    let status = facts.get("lifecycle").and_then(|lifecycle| lifecycle["status"].as_str());
+    Some(Model {
+        id,
+        size: word("size"),
+        suggested_levels,
+        input_media: facts.get("input-media").map(words).unwrap_or_default(),
+        context_window: facts.get("context-window").and_then(Value::as_u64),
+        // A model that is only announced to end can still be chosen.
+        deprecated: status == Some("retired"),
+        extra: vec![Pair { name: FACTS.to_owned(), value: Value::Object(facts).to_string() }],
+    })
+}
+
+/// Returns what the host says of the model of a completion: the option `host:model-facts`.
+pub fn facts(options: &[Pair]) -> Option<Map<String, Value>> {
+    let option = options.iter().find(|option| option.name == "host:model-facts")?;
+    serde_json::from_str(&option.value).ok()
+}
+
+/// Converts the description of a level to the form of the optional interface `thinking`. `effective` is the level that is
+/// sent; `None`: the API decides.
+pub fn level_plan(plan: ThinkingPlan, effective: Option<Level>) -> LevelPlan {
+    let ThinkingPlan { description, warning } = plan;
+    LevelPlan { effective: effective.map(|level| level.name().to_owned()), description, warning, extra: Vec::new() }
+}
+
+/// Returns the facts of a model that is not in the table itself, as a JSON object: those of the model whose name it
+/// continues, with a date for example. A newer model is taken to read the same media as the head of the table, with the
+/// levels that `explain` describes.
+pub fn unlisted(text: &str, model: &str, explain: impl Fn(&str) -> ThinkingPlan) -> String {
+    let models = table(text);
+    let continues =
+        |known: &&Model| model.strip_prefix(&known.id).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+    if let Some(known) = models.iter().filter(continues).max_by_key(|known| known.id.len()) {
+        return known.extra[0].value.clone();
+    }
+    let mut facts = Facts::default();
+    facts.set("input-media", models.first().map(|model| model.input_media.clone()).unwrap_or_default());
+    facts.set("purposes", vec!["chat"]);
+    facts.levels(explain);
+    Value::Object(facts.object().clone()).to_string()
+}
+
+fn words(list: &Value) -> Vec<String> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// For the tests of adapters: checks that the levels in the facts of `models` are those that `explain` describes, and that
+/// `explain` warns of every other level.
+///
+/// # Panics
+/// With the model and the level that differ.
+pub fn check_levels(models: &[Model], explain: impl Fn(&str, Option<&str>) -> ThinkingPlan) {
+    let living = models.iter().filter(|model| !model.deprecated);
+    for Model { id, extra, .. } in living {
+        let facts: Value = serde_json::from_str(&extra[0].value).expect("JSON");
+        let listed = facts["levels"].as_array().expect("levels");
+        for level in Level::ALL.map(Level::name) {
+            let plan = explain(id, Some(level));
+            match listed.iter().find(|listed| listed["level"] == level) {
+                Some(listed) => {
+                    let sends = listed["sends"].as_str().expect("words");
+                    assert_eq!(plan.description, [format!("Thinking: {sends}")], "{id}/{level}");
+                    assert!(plan.warning.is_none() || level == "none", "{id}/{level}: {:?}", plan.warning);
+                }
+                None => assert!(plan.warning.is_some(), "{id}/{level} is sent without a warning"),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn table_gives_models_with_facts() {
+        let text = json!({"as-of": "2026-11-23", "models": [
+            {"id": "a-1", "size": "small", "default": true, "suggested-levels": ["low"], "input-media": ["image/png"],
+             "context-window": 1000, "lifecycle": {"status": "deprecated", "retires-on": "2027-01-01"}},
+            {"id": "a-0", "lifecycle": {"status": "retired"}},
+            {"size": "small"}, {"id": 7}, 8,
+        ]});
+        let [one, gone] = &table(&text.to_string())[..] else { panic!("two models") };
+        assert_eq!((one.id.as_str(), one.size.as_str(), one.context_window), ("a-1", "small", Some(1000)));
+        assert_eq!(
+            (&one.suggested_levels[..], &one.input_media[..]),
+            (&["low".to_owned()][..], &["image/png".to_owned()][..])
+        );
+        assert_eq!((one.deprecated, gone.deprecated, gone.size.as_str()), (false, true, "unknown"));
+        let facts: Value = serde_json::from_str(&one.extra[0].value).expect("JSON");
+        let expected = json!({"size": "small", "default": true, "input-media": ["image/png"], "context-window": 1000,
+            "lifecycle": {"status": "deprecated", "retires-on": "2027-01-01"}, "as-of": "2026-11-23", "purposes": ["chat"]});
+        assert_eq!((one.extra[0].name.as_str(), facts), (FACTS, expected));
+        let text = text.to_string();
+        let plan = |_: &str| ThinkingPlan { description: vec!["Thinking: off".to_owned()], warning: None };
+        assert_eq!(unlisted(&text, "a-1-2027", plan), one.extra[0].value);
+        let newer: Value = serde_json::from_str(&unlisted(&text, "a-10", plan)).expect("JSON");
+        assert_eq!((&newer["input-media"], &newer["purposes"]), (&json!(["image/png"]), &json!(["chat"])));
+        assert_eq!(newer["levels"].as_array().map(Vec::len), Some(6));
+        assert_eq!(table("[]"), []);
+        assert_eq!(table("{"), []);
+    }
+}

@@ -1,0 +1,353 @@
+//! Clients of `patchbay acp` that break the protocol: each gets an error or a clean end, the memory of the process stays bounded,
+//! and what was answered is stored.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    process::{Child, ChildStdin, ChildStdout, Stdio},
+    sync::mpsc::{Receiver, channel},
+    thread,
+    time::{Duration, Instant},
+};
+
+use patchbay_tests::binary::Patchbay;
+use serde_json::{Value, json};
+
+/// The time limit of each wait.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The memory that a process may use beyond what it needs to start, in bytes: the longest line that is accepted, twice.
+const MEMORY: u64 = 160 << 20;
+
+/// A client that sends whatever bytes a test likes.
+struct Peer {
+    child: Child,
+    /// `None` after the end of the input.
+    input: Option<ChildStdin>,
+    /// `None` for a client that does not read.
+    lines: Option<Receiver<Value>>,
+    unread: Option<ChildStdout>,
+}
+
+impl Peer {
+    fn start(patchbay: &Patchbay) -> Self {
+        let mut peer = Self::deaf(patchbay);
+        let (sender, lines) = channel();
+        let output = BufReader::new(peer.unread.take().unwrap());
+        thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                let Ok(()) = sender.send(serde_json::from_str(&line).expect("JSON")) else { return };
+            }
+        });
+        peer.lines = Some(lines);
+        peer
+    }
+
+    /// Starts a client that never reads.
+    fn deaf(patchbay: &Patchbay) -> Self {
+        let mut child = patchbay.command(&["acp"]).stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let (input, unread) = (child.stdin.take(), child.stdout.take());
+        Self { child, input, lines: None, unread }
+    }
+
+    /// As [`Peer::start`], initialized.
+    fn initialized(patchbay: &Patchbay) -> Self {
+        let mut peer = Self::start(patchbay);
+        let answer = peer.call(0, "initialize", json!({"protocolVersion": 1}));
+        assert_eq!(answer["result"]["protocolVersion"], 1);
+        peer
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        self.input.as_mut().unwrap().write_all(bytes).unwrap();
+    }
+
+    fn request(&mut self, id: impl Into<Value>, method: &str, params: Value) {
+        let line = json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params});
+        self.send(format!("{line}\n").as_bytes());
+    }
+
+    /// Returns the next answer; other messages are skipped.
+    fn answer(&self) -> Value {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let line = self.lines.as_ref().unwrap().recv_timeout(left).expect("an answer");
+            if line.get("method").is_none() {
+                return line;
+            }
+        }
+    }
+
+    fn call(&mut self, id: i64, method: &str, params: Value) -> Value {
+        self.request(id, method, params);
+        let answer = self.answer();
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+
+    fn session(&mut self, patchbay: &Patchbay, id: i64) -> String {
+        let params = json!({"cwd": patchbay.workspace(), "mcpServers": []});
+        let answer = self.call(id, "session/new", params);
+        answer["result"]["sessionId"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    }
+
+    /// Sends a prompt and returns the reason of its end.
+    fn prompt(&mut self, id: i64, session: &str, text: &str) -> Value {
+        self.call(id, "session/prompt", prompt(session, text))["result"]["stopReason"].clone()
+    }
+
+    /// Asserts that the next answer is this error.
+    fn assert_error(&self, id: impl Into<Value>, code: i64) {
+        let answer = self.answer();
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&id.into(), &json!(code)), "{answer}");
+        assert!(!answer["error"]["message"].as_str().unwrap().is_empty());
+    }
+
+    /// Asserts that the connection still works.
+    fn assert_still_works(&mut self) {
+        let answer = self.call(999, "session/list", json!({}));
+        assert!(answer["result"]["sessions"].is_array(), "{answer}");
+    }
+
+    /// Returns the peak of resident memory in bytes.
+    fn peak_memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+    }
+
+    /// Ends the input and waits for the process. Returns its exit code.
+    fn leave(mut self) -> Option<i32> {
+        self.input.take();
+        self.wait()
+    }
+
+    fn wait(&mut self) -> Option<i32> {
+        let end = Instant::now() + PATIENCE;
+        while Instant::now() < end {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        panic!("the process does not end");
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn prompt(session: &str, text: &str) -> Value {
+    json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]})
+}
+
+#[test]
+fn lines_that_are_no_messages_are_refused() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    for line in [&b"{\"jsonrpc\":\"2.0\",\"id\":\n"[..], b"no JSON\n", b"\xff\xfe\n", b"{}{}\n"] {
+        peer.send(line);
+        peer.assert_error(Value::Null, -32700);
+    }
+    // Deeper than any parser should follow.
+    peer.send(&[b"[".repeat(1 << 20), b"\n".to_vec()].concat());
+    let answer = peer.answer();
+    assert!([-32700, -32600].map(Value::from).contains(&answer["error"]["code"]), "{answer}");
+    for line in ["1\n", "null\n", "[]\n", "[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"session/list\"}]\n", "{}\n"] {
+        peer.send(line.as_bytes());
+        peer.assert_error(Value::Null, -32600);
+    }
+    peer.send(b"\n\r\n   \n");
+    // Answers to requests that were never sent.
+    peer.send(b"{\"jsonrpc\":\"2.0\",\"id\":77,\"result\":{}}\n{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"error\":{\"code\":1,\"message\":\"m\"}}\n");
+    peer.assert_still_works();
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn half_a_line_and_the_end_of_input_end_the_process() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    assert_eq!(peer.prompt(2, &session, "say Kept."), "end_turn");
+    peer.send(b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"session/pro");
+    assert_eq!(peer.leave(), Some(0));
+    assert!(patchbay.run(&["exec", "--session", &session, "/history"]).out.contains("Kept."));
+}
+
+#[test]
+fn line_of_100_megabytes_is_refused_in_bounded_memory() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    let before = peer.peak_memory();
+    peer.send(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"session/prompt\",\"params\":{\"x\":\"");
+    for _ in 0..100 {
+        peer.send(&vec![b'x'; 1 << 20]);
+    }
+    peer.send(b"\"}}\n");
+    peer.assert_error(Value::Null, -32600);
+    peer.assert_still_works();
+    let used = peer.peak_memory() - before;
+    assert!(used < MEMORY, "{used} bytes");
+    // Without an end of the line.
+    for _ in 0..100 {
+        peer.send(&vec![b' '; 1 << 20]);
+    }
+    let used = peer.peak_memory() - before;
+    assert!(used < MEMORY, "{used} bytes");
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn unknown_methods_and_versions_are_answered() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::start(&patchbay);
+    peer.request(1, "initialize", json!({"protocolVersion": "one"}));
+    peer.assert_error(1, -32602);
+    let answer = peer.call(2, "initialize", json!({"protocolVersion": 65535, "clientCapabilities": {"later": [1]}}));
+    assert_eq!(answer["result"]["protocolVersion"], 1);
+    for method in ["session/unheard_of", "_patchbay/x", "", "fs/read_text_file"] {
+        peer.request("text id", method, json!({}));
+        peer.assert_error("text id", -32601);
+    }
+    peer.send(b"{\"jsonrpc\":\"2.0\",\"method\":\"session/unheard_of\"}\n{\"jsonrpc\":\"2.0\",\"method\":\"_x\",\"params\":[1]}\n");
+    for (method, params) in [
+        ("session/new", json!({"cwd": "relative", "mcpServers": []})),
+        ("session/new", json!({"cwd": 5, "mcpServers": []})),
+        ("session/new", json!([])),
+        ("session/prompt", json!({})),
+        ("session/prompt", Value::Null),
+    ] {
+        peer.request(3, method, params);
+        peer.assert_error(3, -32602);
+    }
+    peer.assert_still_works();
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn calls_before_initialize_are_refused() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::start(&patchbay);
+    for method in ["session/new", "session/prompt", "session/list", "session/load"] {
+        peer.request(1, method, json!({"cwd": patchbay.workspace(), "mcpServers": [], "sessionId": "x"}));
+        peer.assert_error(1, -32600);
+    }
+    peer.send(b"{\"jsonrpc\":\"2.0\",\"method\":\"session/cancel\",\"params\":{\"sessionId\":\"x\"}}\n");
+    peer.call(2, "initialize", json!({"protocolVersion": 1}));
+    peer.request(3, "initialize", json!({"protocolVersion": 1}));
+    peer.assert_error(3, -32600);
+    peer.assert_still_works();
+    assert!(patchbay.run(&["sessions", "--all", "--json"]).out.is_empty());
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn repeated_id_is_refused_while_its_request_is_open() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    peer.request(2, "session/prompt", prompt(&session, "hang"));
+    peer.request(2, "session/list", json!({}));
+    peer.assert_error(2, -32600);
+    peer.send(
+        format!("{}\n", json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}}))
+            .as_bytes(),
+    );
+    assert_eq!(peer.answer()["result"]["stopReason"], "cancelled");
+    // The id is free again.
+    assert_eq!(peer.prompt(2, &session, "say Again."), "end_turn");
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn flood_of_requests_is_bounded() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    let before = peer.peak_memory();
+    peer.request(2, "session/prompt", prompt(&session, "hang"));
+    for id in 0..5_000 {
+        peer.request(10 + id, "session/prompt", prompt(&session, &format!("say {}", "x".repeat(1_000))));
+    }
+    let used = peer.peak_memory() - before;
+    assert!(used < MEMORY, "{used} bytes");
+    peer.send(
+        format!("{}\n", json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}}))
+            .as_bytes(),
+    );
+    // Each request has one answer.
+    let mut answered: Vec<_> = (0..5_001).map(|_| peer.answer()["id"].as_i64().unwrap()).collect();
+    answered.sort_unstable();
+    let expected: Vec<_> = [2].into_iter().chain(10..5_010).collect();
+    assert_eq!(answered, expected);
+    assert_eq!(peer.prompt(3, &session, "say Still here."), "end_turn");
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn client_that_never_reads_costs_bounded_memory() {
+    let patchbay = Patchbay::quick();
+    // A first run compiles what is needed.
+    assert_eq!(patchbay.run(&["exec", "say Compiled."]).code, Some(0));
+    let mut peer = Peer::deaf(&patchbay);
+    peer.request(0, "initialize", json!({"protocolVersion": 1}));
+    peer.request(1, "session/new", json!({"cwd": patchbay.workspace(), "mcpServers": []}));
+    let end = Instant::now() + PATIENCE;
+    let session = loop {
+        if let Some(line) = patchbay.run(&["sessions", "--json"]).out.lines().find(|line| !line.contains("Compiled")) {
+            let row: Value = serde_json::from_str(line).unwrap();
+            break row["id"].as_str().unwrap().to_owned();
+        }
+        assert!(Instant::now() < end, "the session is made");
+        thread::sleep(Duration::from_millis(50));
+    };
+    let before = peer.peak_memory();
+    peer.request(2, "session/prompt", prompt(&session, "repeat 900000 wordword"));
+    // The input may be full, too: then this waits until the process has ended.
+    let mut input = peer.input.take().unwrap();
+    let writer = thread::spawn(move || {
+        let line = json!({"jsonrpc": "2.0", "id": 3, "method": "session/list", "params": {}}).to_string() + "\n";
+        for _ in 0..20_000 {
+            if input.write_all(line.as_bytes()).is_err() {
+                return;
+            }
+        }
+    });
+    let end = Instant::now() + Duration::from_secs(20);
+    while Instant::now() < end && peer.child.try_wait().unwrap().is_none() {
+        let used = peer.peak_memory().saturating_sub(before);
+        assert!(used < MEMORY, "{used} bytes");
+        thread::sleep(Duration::from_millis(200));
+    }
+    // It leaves; its input ends with the writer.
+    drop(peer.unread.take());
+    peer.wait();
+    writer.join().unwrap();
+    // What was stored before is there, and the session is free.
+    let history = patchbay.run(&["exec", "--session", &session, "/history"]);
+    assert!(history.code == Some(0) && history.out.contains("repeat 900000 wordword"), "{history:?}");
+}
+
+#[test]
+fn client_that_leaves_loses_nothing() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    assert_eq!(peer.prompt(2, &session, "say First."), "end_turn");
+    peer.request(3, "session/prompt", prompt(&session, "say Half\nhang"));
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let line = peer.lines.as_ref().unwrap().recv_timeout(end.saturating_duration_since(Instant::now())).unwrap();
+        if line.to_string().contains("Half") {
+            break;
+        }
+    }
+    assert_eq!(peer.leave(), Some(0));
+    let history = patchbay.run(&["exec", "--session", &session, "/history"]).out;
+    assert!(history.contains("First.") && history.contains("Half"), "{history}");
+}

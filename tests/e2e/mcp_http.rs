@@ -1,0 +1,269 @@
+//! `patchbay mcp --http`: which requests are answered, with and without a handshake, and its limits.
+
+use std::{
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::TcpStream,
+    process::{Child, Stdio},
+    time::Duration,
+};
+
+use patchbay_tests::{answers::json_lines, binary::Patchbay, guest::Guest};
+use serde_json::{Value, json};
+
+/// A running server.
+struct Serving {
+    server: Child,
+    address: String,
+    authorization: String,
+}
+
+/// An answer over HTTP.
+struct HttpAnswer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl HttpAnswer {
+    /// Returns the last message of the body: the body itself, or the last event of a stream.
+    fn message(&self) -> Value {
+        let mut events = self.body.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim);
+        let last = events.rfind(|data| !data.is_empty()).unwrap_or(&self.body);
+        serde_json::from_str(last).unwrap_or_else(|_| panic!("{} {}", self.status, self.body))
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.into_iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+}
+
+impl Serving {
+    fn start(patchbay: &Patchbay) -> Self {
+        let mut server = patchbay.command(&["mcp", "--http"]).stderr(Stdio::inherit()).spawn().unwrap();
+        let mut output = BufReader::new(server.stdout.take().unwrap());
+        let mut line = || {
+            let mut line = String::new();
+            output.read_line(&mut line).unwrap();
+            line.trim_end().to_owned()
+        };
+        let (url, authorization) = (line(), line());
+        let address = url.strip_prefix("http://").and_then(|url| url.strip_suffix("/mcp")).expect("a URL").to_owned();
+        assert!(address.starts_with("127.0.0.1:"), "{url}");
+        Self { server, address, authorization }
+    }
+
+    /// Sends a request, with `Host`, `Connection: close` and the length of the body beside `headers`.
+    fn send(&self, method: &str, headers: &[(&str, &str)], body: &str) -> HttpAnswer {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let mut head = format!("{method} /mcp HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+        if !headers.iter().any(|(name, _)| *name == "Host") {
+            head.push_str(&format!("Host: {}\r\n", self.address));
+        }
+        for (name, value) in headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        // A server that refuses by the head closes its side before the whole body is there.
+        let _ = stream.write_all(format!("{head}\r\n{body}").as_bytes());
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        let text = String::from_utf8(bytes).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text}"));
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        HttpAnswer { status, head: head.to_owned(), body: body.to_owned() }
+    }
+
+    /// Posts a message with the token.
+    fn post(&self, headers: &[(&str, &str)], message: &Value) -> HttpAnswer {
+        self.post_text(headers, &message.to_string())
+    }
+
+    fn post_text(&self, headers: &[(&str, &str)], body: &str) -> HttpAnswer {
+        let token = self.authorization.strip_prefix("Authorization: ").unwrap();
+        let usual = [
+            ("Authorization", token),
+            ("Content-Type", "application/json"),
+            ("Accept", "application/json, text/event-stream"),
+        ];
+        self.send("POST", &[&usual, headers].concat(), body)
+    }
+
+    /// Begins a session of the revision 2025-11-25, and returns its id.
+    fn session(&self, name: &str) -> String {
+        let answer = self.post(&[], &initialize(name));
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        answer.header("Mcp-Session-Id").expect("an id").to_owned()
+    }
+
+    /// Calls a tool in a session.
+    fn call(&self, session: &str, tool: &str, input: Value) -> Value {
+        let message =
+            json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": input}});
+        let headers = [("Mcp-Session-Id", session), ("MCP-Protocol-Version", "2025-11-25")];
+        let answer = self.post(&headers, &message);
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        answer.message()
+    }
+
+    fn stop(mut self) {
+        #[cfg(unix)]
+        {
+            let process = self.server.id().to_string();
+            assert!(std::process::Command::new("kill").args(["-TERM", &process]).status().unwrap().success());
+            assert_eq!(self.server.wait().unwrap().code(), Some(0));
+        }
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+fn initialize(name: &str) -> Value {
+    let params =
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": name, "version": "1"}});
+    json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})
+}
+
+/// A request of the revision 2026-07-28, which needs no handshake.
+fn modern(serving: &Serving, name: &str, tool: &str, input: Value) -> HttpAnswer {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": name, "version": "2"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({"name": tool, "arguments": input, "_meta": meta});
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    let headers = [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "tools/call"), ("Mcp-Name", tool)];
+    serving.post(&headers, &message)
+}
+
+fn rows(patchbay: &Patchbay) -> Vec<Value> {
+    json_lines(&patchbay.run(&["journal", "--json"]).out)
+}
+
+#[test]
+fn each_connection_has_a_session() {
+    let patchbay = Patchbay::new();
+    let serving = Serving::start(&patchbay);
+    // The check at the start leaves no session, and neither does a client that calls nothing.
+    let (one, two) = (serving.session("one"), serving.session("two"));
+    assert_eq!(patchbay.run(&["sessions", "--all", "--json"]).out, "");
+    for (session, expr) in [(&one, "1+1"), (&two, "2+2"), (&one, "3+3")] {
+        assert_eq!(serving.call(session, "calc__eval", json!({"expression": expr}))["result"]["isError"], false);
+    }
+    // A later connection sees new skills, an earlier one does not.
+    patchbay.add_command("later", &Guest::default(), "");
+    assert_eq!(serving.call(&one, "later__run", json!({}))["error"]["code"], -32602);
+    assert_eq!(serving.call(&serving.session("three"), "later__run", json!({}))["result"]["isError"], false);
+    let token = serving.authorization.strip_prefix("Authorization: ").unwrap();
+    let ended = serving.send("DELETE", &[("Authorization", token), ("Mcp-Session-Id", &one)], "");
+    assert!((200..300).contains(&ended.status), "{}", ended.status);
+    let headers = [("Mcp-Session-Id", one.as_str()), ("MCP-Protocol-Version", "2025-11-25")];
+    let gone = serving.post(&headers, &json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
+    assert_eq!(gone.status, 404);
+    serving.stop();
+    let rows = rows(&patchbay);
+    let of =
+        |asker: &str| rows.iter().filter(|row| row["asker"] == asker).map(|row| &row["session"]).collect::<Vec<_>>();
+    let (one, two) = (of("mcp:one"), of("mcp:two"));
+    assert!(one.len() == 2 && one[0] == one[1] && two.len() == 1 && one[0] != two[0], "{rows:?}");
+}
+
+#[test]
+fn client_without_a_handshake_has_one_session() {
+    let patchbay = Patchbay::new();
+    let serving = Serving::start(&patchbay);
+    for _ in 0..2 {
+        let answer = modern(&serving, "modern", "calc__eval", json!({"expression": "1+1"}));
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        assert_eq!(answer.header("Mcp-Session-Id"), None);
+        assert_eq!(answer.message()["result"]["isError"], false, "{}", answer.body);
+    }
+    modern(&serving, "other", "calc__eval", json!({"expression": "1+1"}));
+    serving.stop();
+    let rows = rows(&patchbay);
+    let of =
+        |asker: &str| rows.iter().filter(|row| row["asker"] == asker).map(|row| &row["session"]).collect::<Vec<_>>();
+    let (modern, other) = (of("mcp:modern"), of("mcp:other"));
+    assert!(modern.len() == 2 && modern[0] == modern[1] && other.len() == 1 && modern[0] != other[0], "{rows:?}");
+}
+
+#[test]
+fn requests_without_token_or_with_a_foreign_name_are_refused() {
+    let patchbay = Patchbay::new();
+    let serving = Serving::start(&patchbay);
+    let token = serving.authorization.strip_prefix("Authorization: ").unwrap();
+    let initialize = initialize("x").to_string();
+    let with = |headers: &[(&str, &str)]| serving.send("POST", headers, &initialize).status;
+    assert_eq!(with(&[]), 401);
+    assert_eq!(with(&[("Authorization", "Bearer 0000")]), 401);
+    assert_eq!(with(&[("Authorization", token), ("Host", "evil.example")]), 421);
+    assert_eq!(with(&[("Authorization", token), ("Origin", "http://evil.example")]), 403);
+    assert_eq!(with(&[("Authorization", token), ("Origin", "null")]), 403);
+    let refused = serving.send("GET", &[], "");
+    assert_eq!((refused.status, refused.header("WWW-Authenticate")), (401, Some("Bearer")));
+    assert!(!refused.body.contains(&token["Bearer ".len()..]));
+    assert_eq!(serving.post(&[], &self::initialize("y")).status, 200);
+    // The token is in no file: neither in the log nor in a database.
+    serving.stop();
+}
+
+#[test]
+fn token_is_in_no_file() {
+    let patchbay = Patchbay::new();
+    let serving = Serving::start(&patchbay);
+    let session = serving.session("c");
+    serving.call(&session, "calc__eval", json!({"expression": "1"}));
+    let token = serving.authorization.rsplit(' ').next().unwrap().to_owned();
+    serving.stop();
+    patchbay_tests::home::assert_in_no_file(&patchbay.home(), &[token]);
+}
+
+#[test]
+fn bad_requests_are_answered_and_change_nothing() {
+    let patchbay = Patchbay::new();
+    let serving = Serving::start(&patchbay);
+    let session = serving.session("c");
+    let headers = [("Mcp-Session-Id", session.as_str()), ("MCP-Protocol-Version", "2025-11-25")];
+    for body in ["", "{nonsense", "[]", "3", "{}", "{\"jsonrpc\": \"2.0\", \"id\""] {
+        let status = serving.post_text(&headers, body).status;
+        assert!((400..500).contains(&status), "{body}: {status}");
+    }
+    assert_eq!(serving.post_text(&headers, &" ".repeat((4 << 20) + 1)).status, 413);
+    assert_eq!(serving.post_text(&headers, &format!("[{}0]", "0,".repeat(200_000))).status, 400);
+    // A call without a session, and one of a session that does not exist.
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    assert!((400..500).contains(&serving.post(&[], &list).status));
+    assert_eq!(serving.post(&[("Mcp-Session-Id", "00000000-0000-4000-8000-000000000000")], &list).status, 404);
+    assert_eq!(serving.call(&session, "calc__eval", json!({"expression": "1"}))["result"]["isError"], false);
+    serving.stop();
+}
+
+#[test]
+fn sessions_at_once_are_limited() {
+    let patchbay = Patchbay::new();
+    let serving = Serving::start(&patchbay);
+    for number in 0..32 {
+        serving.session(&format!("c{number}"));
+    }
+    let refused = serving.post(&[], &initialize("one more"));
+    assert_eq!(refused.status, 503);
+    assert_eq!(refused.message()["error"]["message"], "too many MCP sessions are open; close one of them");
+    serving.stop();
+}
+
+#[test]
+fn port_in_use_is_an_error() {
+    let patchbay = Patchbay::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let ran = patchbay.run(&["mcp", "--http", &port.to_string()]);
+    assert_eq!((ran.code, &*ran.out), (Some(1), ""));
+    let words = format!("Error: cannot listen on port {port} of 127.0.0.1: ");
+    assert!(ran.err.starts_with(&words) && ran.err.ends_with("[port_unusable]\n"), "{}", ran.err);
+}

@@ -1,0 +1,257 @@
+//! Answers that break off, and waits: the real binary with a loopback server that plays scripted responses.
+
+use std::{
+    sync::Mutex,
+    thread,
+    time::{Duration, Instant},
+};
+
+use patchbay_core::{Code, EventKind, MessageKind};
+use patchbay_provider::Settings;
+use patchbay_tests::{
+    answers::Answer,
+    binary::Patchbay,
+    format::{ANTHROPIC, CHAT, FORMATS, Format, event_stream},
+    host::host,
+    server::{Server, Step},
+    session_events::{stored_texts, wait_for_end, wait_for_event},
+};
+use serde_json::{Value, json};
+
+/// Starts a server whose responses are those of `answer` for the number of the request, from 0.
+fn server(answer: impl Fn(usize) -> Vec<Step> + Send + 'static) -> Server {
+    let requests = Mutex::new(0);
+    Server::scripted(move |_| {
+        let mut requests = requests.lock().unwrap();
+        *requests += 1;
+        answer(*requests - 1)
+    })
+}
+
+/// Returns the stored answers among the events of a line.
+fn assistants(answer: &Answer) -> Vec<&Value> {
+    let is_answer = |event: &&Value| event["event"] == "message" && event["kind"] == "assistant";
+    answer.events.iter().filter(is_answer).collect()
+}
+
+fn whole(format: Format, recording: &str) -> Vec<Step> {
+    vec![Step::Bytes(format.answer(recording))]
+}
+
+/// Returns a response that ends behind the first event with `word`, which is in the middle of a block.
+fn cut_behind(format: Format, recording: &str, word: &str) -> Vec<Step> {
+    let body = format.body(recording);
+    let text = String::from_utf8_lossy(&body).into_owned();
+    let at = text.find(word).unwrap_or_else(|| panic!("{recording} has no {word}"));
+    let end = at + text[at..].find("\n\n").unwrap() + 2;
+    vec![Step::Bytes(event_stream(&text.as_bytes()[..end]))]
+}
+
+const AGAIN: &str = "The answer broke off; asking again (attempt 2 of 5).";
+
+/// The answer breaks off in its thinking, its text and a call, and the second one is whole. The call runs once.
+#[test]
+fn answer_that_breaks_off_is_asked_for_again() {
+    thread::scope(|scope| {
+        for (recording, word, shown) in [
+            ("thinking", "thinking_delta", ""),
+            ("tool_call", "text_delta", "Okay"),
+            ("tool_call", "input_json_delta", "Okay, let"),
+        ] {
+            scope.spawn(move || {
+                let server = server(move |request| match request {
+                    0 => cut_behind(ANTHROPIC, recording, word),
+                    1 => whole(ANTHROPIC, recording),
+                    _ => whole(ANTHROPIC, "text"),
+                });
+                let patchbay = ANTHROPIC.home(&server, "");
+                let model = format!("/model {}", ANTHROPIC.model);
+                let ran = patchbay.run(&["exec", &model, "hello"]);
+                let is_call = recording == "tool_call";
+                assert_eq!((ran.code, server.requests().len()), (Some(0), if is_call { 3 } else { 2 }), "{ran:?}");
+                let given_up = if shown.is_empty() { "" } else { " What was printed of it is given up." };
+                assert_eq!(ran.errors(), format!("{AGAIN}{given_up}\n"));
+                let whole = ANTHROPIC.expected(recording)["text"].as_str().unwrap().to_owned();
+                let answers =
+                    ran.out.lines().skip_while(|line| line.starts_with(['✓', ' '])).collect::<Vec<_>>().join("\n");
+                assert!(answers.starts_with(shown), "{answers}");
+                assert!(answers.contains(&whole), "{answers}");
+                // What was sent is the same, and nothing that was given up is in the conversation.
+                let body = |index: usize| -> Value {
+                    serde_json::from_str(server.requests()[index].split_once("\r\n\r\n").unwrap().1).unwrap()
+                };
+                assert_eq!(body(0), body(1));
+                let store = patchbay.database("patchbay.db");
+                let count = |sql: &str| -> i64 { store.query_row(sql, [], |row| row.get(0)).unwrap() };
+                let answers = "SELECT count(*) FROM messages WHERE kind = 'assistant'";
+                assert_eq!(count(answers), if is_call { 2 } else { 1 });
+                assert_eq!(count("SELECT count(*) FROM messages WHERE kind = 'tool'"), i64::from(is_call));
+                assert_eq!(count("SELECT count(*) FROM calls"), i64::from(is_call));
+                assert_eq!(count("SELECT count(*) FROM partial_pieces"), 0);
+            });
+        }
+    });
+}
+
+#[test]
+fn given_up_answer_is_an_event_and_its_tokens_count() {
+    let server = server(|request| match request {
+        0 => cut_behind(ANTHROPIC, "text", "text_delta"),
+        _ => whole(ANTHROPIC, "text"),
+    });
+    let patchbay = ANTHROPIC.home(&server, "");
+    let answers = patchbay.answers(&[&format!("/model {}", ANTHROPIC.model), "hello", "/usage"]);
+    let events = &answers[1].events;
+    let given_up: Vec<_> = events.iter().filter(|event| event["event"] == "given_up").collect();
+    let [event] = given_up[..] else { panic!("{events:?}") };
+    assert_eq!((&event["turn"], &event["answer"]), (&events[0]["seq"], &json!(0)), "{events:?}");
+    assert_eq!(event.as_object().unwrap().len(), 5, "{event}");
+    // The pieces behind the event are the whole answer.
+    let at = events.iter().position(|event| event["event"] == "given_up").unwrap();
+    let pieces: String = events[at..]
+        .iter()
+        .filter(|event| event["event"] == "delta")
+        .map(|event| event["text"].as_str().unwrap())
+        .collect();
+    assert_eq!(pieces, ANTHROPIC.recorded_text());
+    let row = &assistants(&answers[1])[0]["data"];
+    let input = row["usage"]["input"].as_u64().unwrap();
+    assert_eq!(row["failed_attempts"]["given_up"], 1);
+    assert_eq!(row["failed_attempts"]["usage"]["input"], input);
+    let usage = &answers[2].outcome["data"]["models"][0]["usage"];
+    assert_eq!(usage["input"], 2 * input, "{usage}");
+    let output = ["usage", "failed_attempts"].map(|key| {
+        let usage = if key == "usage" { &row[key] } else { &row[key]["usage"] };
+        usage["output"].as_u64().unwrap()
+    });
+    assert_eq!(answers[2].outcome["data"]["total"], 2 * input + output[0] + output[1]);
+    // The table of the adapter has the prices of the model.
+    assert!(answers[2].message().contains(" USD\nIn all: "), "{}", answers[2].message());
+}
+
+/// After five attempts the turn ends with the last error, and what came of the last attempt is kept.
+#[test]
+fn fifth_broken_answer_ends_the_turn() {
+    thread::scope(|scope| {
+        for format in &FORMATS {
+            scope.spawn(move || {
+                let server = server(move |_| whole(*format, "cut"));
+                let patchbay = format.home(&server, "");
+                let answers = patchbay.answers(&[&format!("/model {}", format.model), "hello"]);
+                assert_eq!((answers[1].code(), server.requests().len()), ("provider_network", 5), "{format:?}");
+                let given_up = answers[1].events.iter().filter(|event| event["event"] == "given_up").count();
+                assert_eq!(given_up, 4);
+                let rows = assistants(&answers[1]);
+                let [row] = rows[..] else { panic!("{rows:?}") };
+                assert_eq!((&row["data"]["interrupted"], row["content"] == ""), (&json!(true), false));
+            });
+        }
+    });
+}
+
+/// Esc and Ctrl+C end a wait at once, before a first answer and behind one that broke off.
+#[tokio::test(flavor = "multi_thread")]
+async fn stop_ends_a_wait_at_once() {
+    let patchbay = Patchbay::new();
+    let session = host(&patchbay, Settings::default()).new_session(&patchbay.workspace()).await.unwrap();
+    for line in ["fail rate-limit 60", "say one two\nfail server 60 after 1"] {
+        let mut events = session.subscribe(session.last_seq() + 1);
+        let running = session.submit(line);
+        let is_wait = |kind: &EventKind| match kind {
+            EventKind::Retrying(retry) | EventKind::GivenUp { retry, .. } => retry.wait_ms == 60_000,
+            _ => false,
+        };
+        wait_for_event(&mut events, is_wait).await;
+        let begin = Instant::now();
+        assert!(session.stop_turn());
+        assert_eq!(wait_for_end(running).await.code, Code::TurnCancelled);
+        assert!(begin.elapsed() < Duration::from_secs(20));
+    }
+    assert_eq!(stored_texts(&session, MessageKind::Assistant).await, [] as [&str; 0]);
+}
+
+#[test]
+fn time_out_ends_a_wait_and_keeps_nothing_that_was_given_up() {
+    let server = server(|request| match request {
+        0 => cut_behind(CHAT, "text", "Grüße"),
+        _ => vec![Step::Bytes(CHAT.refusal(429, "Slow down", Some(60)))],
+    });
+    let patchbay = CHAT.home(&server, "");
+    let model = format!("/model {}", CHAT.model);
+    // Compiles the components.
+    patchbay.line(&model);
+    let ran = patchbay.run(&["exec", "--timeout", "6", &model, "hello"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert!(ran.err.contains("The answer broke off; asking again (attempt 2 of 5)."), "{ran:?}");
+    assert!(ran.err.contains("Retrying in 60 s (attempt 1 of at most 15)."), "{ran:?}");
+    let store = patchbay.database("patchbay.db");
+    let answers: i64 =
+        store.query_row("SELECT count(*) FROM messages WHERE kind = 'assistant'", [], |row| row.get(0)).unwrap();
+    assert_eq!(answers, 0);
+}
+
+/// `Retry-After` may be a date.
+#[test]
+fn date_of_a_retry_is_read() {
+    let refused = || {
+        let body = json!({"error": {"message": "Slow down", "type": "rate_limit_error"}}).to_string();
+        format!(
+            "HTTP/1.1 429 No\r\ndate: Mon, 23 Nov 2026 10:00:00 GMT\r\nretry-after: Mon, 23 Nov 2026 10:00:02 GMT\r\n\
+             content-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    };
+    let server = server(move |request| match request {
+        0 => vec![Step::Bytes(refused().into_bytes())],
+        _ => whole(CHAT, "text"),
+    });
+    let patchbay = CHAT.home(&server, "");
+    let ran = patchbay.run(&["exec", &format!("/model {}", CHAT.model), "hello"]);
+    let line = "Rate limit exceeded: openai-compatible. Retrying in 2 s (attempt 1 of at most 15).\n";
+    assert_eq!((ran.code, ran.errors()), (Some(0), line), "{ran:?}");
+}
+
+/// A failure of the demo's that may pass has five attempts, with waits of the demo's choice.
+#[test]
+fn demo_breaks_off_and_says_so() {
+    let patchbay = Patchbay::quick();
+    let ran = patchbay.run(&["exec", "say one two three\nfail server 0 after 2"]);
+    assert_eq!((ran.code, &*ran.out), (Some(1), &*"one two\n".repeat(5)));
+    let lines: Vec<_> = (2..=5)
+        .map(|n| {
+            format!("The answer broke off; asking again (attempt {n} of 5). What was printed of it is given up.\n")
+        })
+        .collect();
+    assert!(ran.errors().starts_with(&lines.concat()), "{}", ran.err);
+    assert!(ran.errors().ends_with("Error: demo: demo fails as requested: server. Try again in 0 s\n"), "{}", ran.err);
+}
+
+/// A conversation that the server refuses as too long is summarised and sent again; the window of the model is not known.
+#[test]
+fn conversation_that_is_too_long_is_summarised() {
+    let words = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.";
+    let server = server(move |request| match request {
+        1 | 4.. => vec![Step::Bytes(CHAT.refusal(400, words, None))],
+        _ => whole(CHAT, "text"),
+    });
+    let patchbay = CHAT.home(&server, "");
+    let ran = patchbay.run(&["exec", &format!("/model {}", CHAT.model), "one", "two", "three"]);
+    // The first message, the refused one, the summary, the second message; the third is refused, and so is its summary.
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let mut lines = ran.errors().lines();
+    let notice = "The conversation is longer than local-1 can read: it is summarised.";
+    assert_eq!((lines.next(), lines.next()), (Some(notice), Some(notice)));
+    let error = lines.next().unwrap();
+    assert!(
+        error.starts_with("Error: the conversation has become too long for local-1, and could not be summarised: "),
+        "{error}"
+    );
+    assert!(error.contains(words.trim_end_matches('.')), "{error}");
+    let body = |index: usize| server.requests()[index].split_once("\r\n\r\n").unwrap().1.to_owned();
+    assert!(body(2).contains("Summarise the conversation so far.") && !body(3).contains("\"one\""), "{}", body(3));
+    assert!(body(3).contains("Summary of the conversation so far") && body(3).contains("two"));
+    let store = patchbay.database("patchbay.db");
+    let kinds = "SELECT group_concat(kind) FROM (SELECT kind FROM messages WHERE kind <> 'command' ORDER BY seq)";
+    let kinds: String = store.query_row(kinds, [], |row| row.get(0)).unwrap();
+    assert_eq!(kinds, "user,assistant,user,compaction,assistant,user,notice");
+}
