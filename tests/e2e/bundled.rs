@@ -8,7 +8,7 @@ use serde_json::json;
 /// Creates a home with commands for the tools of `files`, which otherwise only a model calls.
 fn with_files() -> Patchbay {
     let patchbay = Patchbay::new();
-    for tool in ["read", "list", "write", "edit"] {
+    for tool in ["read", "list", "write", "edit", "patch", "rename", "delete"] {
         let frontmatter = format!(
             "command: {tool}\ninvocation_mode: tool_dispatch\ncommand_tool: files__{tool}\nrequires_tools: [files__{tool}]"
         );
@@ -93,6 +93,44 @@ fn files_are_written_after_a_grant() {
     }
     assert_eq!(patchbay.run(&["grant", "remove", "--root", "bundled", "files", "workspace-write"]).code, Some(0));
     assert_eq!(live.message(write), denied.message());
+}
+
+#[test]
+fn files_are_renamed_deleted_and_patched_after_grants() {
+    let patchbay = with_files();
+    patchbay.write("workspace/src/main.rs", "fn main() {}\n");
+    patchbay.write("workspace/image", b"\x89PNG\r\n\x1a\n\0\0");
+    let mut live = patchbay.live(&[]);
+    let denied = live.message("/delete src/main.rs");
+    let words = "Error: skill 'files' may not use 'workspace-delete': it is not granted. To grant it: patchbay grant add --root \
+                 bundled files workspace-delete";
+    assert_eq!(denied, words);
+    // Writing alone does not rename: nothing is copied either.
+    assert_eq!(patchbay.run(&["grant", "add", "--root", "bundled", "files", "workspace-write"]).code, Some(0));
+    assert_eq!(live.message(r#"/rename {"from": "src/main.rs", "to": "src/bin.rs"}"#), words);
+    assert!(!patchbay.workspace().join("src/bin.rs").exists());
+    assert_eq!(patchbay.run(&["grant", "add", "--root", "bundled", "files", "workspace-delete"]).code, Some(0));
+
+    let bytes = fs::read(patchbay.workspace().join("image")).unwrap();
+    let moved = live.message(r#"/rename {"from": "image", "to": "pictures/image"}"#);
+    assert_eq!(moved, format!("Moved 'image' to 'pictures/image': {} bytes.", bytes.len()));
+    assert_eq!(fs::read(patchbay.workspace().join("pictures/image")).unwrap(), bytes);
+    assert!(!patchbay.workspace().join("image").exists());
+    assert_eq!(live.message("/delete pictures/image"), "Deleted 'pictures/image'.");
+    assert!(!patchbay.workspace().join("pictures/image").exists());
+
+    patchbay.write("workspace/a.txt", "one\ntwo\n");
+    let patch =
+        "--- a.txt\n+++ a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n--- /dev/null\n+++ b.txt\n@@ -0,0 +1 @@\n+new\n";
+    let input = json!({ "patch": patch });
+    assert_eq!(live.message(&format!("/patch {input}")), "Changed 'a.txt': 1 hunk.\nCreated 'b.txt': 1 line.");
+    assert_eq!(fs::read_to_string(patchbay.workspace().join("a.txt")).unwrap(), "one\n2\n");
+    fs::remove_file(patchbay.workspace().join("b.txt")).unwrap();
+    let stale = live.message(&format!("/patch {input}"));
+    let words =
+        "Error: hunk 1 of 'a.txt' does not fit: line 2 is '2', not 'two'; nothing was written. Read the file again";
+    assert_eq!(stale, words);
+    assert!(!patchbay.workspace().join("b.txt").exists());
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn calls() -> Vec<(&'static str, &'static str, &'static str, String, String)> {
         ),
         ("workspace-read", "workspace-read", "walk", ints(7), zeros(6)),
         ("workspace-write", "workspace-write", "write", ints(5), zeros(4)),
-        ("workspace-write", "workspace-write", "delete", ints(3), zeros(2)),
+        ("workspace-delete", "workspace-write", "delete", ints(3), zeros(2)),
         ("inference", "inference", "complete", ints(5), zeros(4)),
         ("tools", "tools", "call", ints(5), zeros(4)),
     ]

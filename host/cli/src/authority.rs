@@ -169,8 +169,8 @@ pub(crate) async fn trust(host: &Arc<Host>, command: TrustCommand) -> Result<Exi
             let workspace = workspace_path(&workspace)?;
             store.set_may_write(workspace.clone(), true).await?;
             say!(
-                "Skills with workspace-write may write in {}, also where it is or holds your home folder, and also AGENTS.md \
-                 and its like.",
+                "Skills with workspace-write or workspace-delete may change {}, also where it is or holds your home folder, \
+                 and also AGENTS.md and its like.",
                 clean_line(&workspace)
             );
         }

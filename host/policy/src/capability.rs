@@ -18,6 +18,8 @@ pub enum Capability {
     WorkspaceRead,
     /// Writing files below the workspace root.
     WorkspaceWrite,
+    /// Deleting files below the workspace root.
+    WorkspaceDelete,
     /// Completions by the model of the agent that runs the tool.
     Inference,
     /// Calls of other tools of the session.
@@ -77,11 +79,18 @@ impl HostPattern {
     }
 }
 
+impl Capability {
+    /// Returns whether this is about changing files of the workspace.
+    pub fn changes_workspace(&self) -> bool {
+        matches!(self, Self::WorkspaceWrite | Self::WorkspaceDelete)
+    }
+}
+
 /// A text that is not a capability.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{}' is not a capability; there are: kv, http:HOST[:PORT], http:*.HOST, http:*, workspace-read, workspace-write, \
-     inference, tools, clock, random, credential:NAME",
+     workspace-delete, inference, tools, clock, random, credential:NAME",
     text::excerpt(.0, 80)
 )]
 pub struct CapabilityError(String);
@@ -96,6 +105,7 @@ impl FromStr for Capability {
                 "kv" => Self::Kv,
                 "workspace-read" => Self::WorkspaceRead,
                 "workspace-write" => Self::WorkspaceWrite,
+                "workspace-delete" => Self::WorkspaceDelete,
                 "inference" => Self::Inference,
                 "tools" => Self::Tools,
                 "clock" => Self::Clock,
@@ -170,6 +180,7 @@ impl fmt::Display for Capability {
             Self::Http(host) => write!(f, "http:{host}"),
             Self::WorkspaceRead => f.write_str("workspace-read"),
             Self::WorkspaceWrite => f.write_str("workspace-write"),
+            Self::WorkspaceDelete => f.write_str("workspace-delete"),
             Self::Inference => f.write_str("inference"),
             Self::Tools => f.write_str("tools"),
             Self::Clock => f.write_str("clock"),

@@ -98,8 +98,8 @@ pub struct Permits {
     asked: Vec<Capability>,
     grants: Vec<Grant>,
     workspace: WorkspaceTrust,
-    /// Whether a person has allowed this call to write in a home folder without write trust.
-    writes_home: bool,
+    /// What a person has allowed this call to do in a home folder without write trust.
+    in_home: Vec<Capability>,
 }
 
 /// Why a capability cannot be used, and how to change that.
@@ -204,7 +204,7 @@ impl Denial {
 impl Permits {
     /// Returns the permits of `identity`: `asked` are the capabilities in its manifest, `grants` those of the operator.
     pub fn new(identity: Identity, asked: Vec<Capability>, grants: Vec<Grant>) -> Self {
-        Self { identity, asked, grants, workspace: WorkspaceTrust::default(), writes_home: false }
+        Self { identity, asked, grants, workspace: WorkspaceTrust::default(), in_home: Vec::new() }
     }
 
     /// Sets the workspace of the call.
@@ -213,18 +213,20 @@ impl Permits {
         Self { workspace, ..self }
     }
 
-    /// Returns these permits with a person's yes to `capability`, for one call: with one more grant, and with writing in a
-    /// home folder if that is what it is about. `None` if the call still could not use it.
+    /// Returns these permits with a person's yes to `capability`, for one call: with one more grant, and for the home
+    /// folder if that is what it is about. `None` if the call still could not use it.
     pub fn granting(&self, capability: &Capability) -> Option<Self> {
         let mut permits = self.clone();
         permits.grants.push(Grant::holding(capability.clone()));
-        permits.writes_home |= self.only_for_one_call(capability);
+        if self.only_for_one_call(capability) {
+            permits.in_home.push(capability.clone());
+        }
         permits.allows(capability).then_some(permits)
     }
 
-    /// Returns whether a person can allow `capability` for one call only: writing in a home folder without write trust.
+    /// Returns whether a person can allow `capability` for one call only: changing files of a home folder without write trust.
     pub fn only_for_one_call(&self, capability: &Capability) -> bool {
-        *capability == Capability::WorkspaceWrite && self.workspace.keeps_writers_out()
+        capability.changes_workspace() && self.workspace.keeps_writers_out()
     }
 
     /// Returns whether the call may write files with instructions for agents, such as AGENTS.md.
@@ -310,7 +312,7 @@ impl Permits {
             Err(Denial::Stale { skill: skill.clone(), capability: wanted.clone(), advice })
         };
         match self.standing(capability) {
-            Some(Standing::Holds) if self.only_for_one_call(capability) && !self.writes_home => {
+            Some(Standing::Holds) if self.only_for_one_call(capability) && !self.in_home.contains(capability) => {
                 Err(Denial::HomeFolder { skill, capability: wanted, command: self.trust_command() })
             }
             Some(Standing::Holds) => Ok(()),
@@ -401,9 +403,10 @@ mod tests {
     }
 
     #[test]
-    fn writing_in_a_home_folder_needs_write_trust() {
+    fn changes_in_a_home_folder_need_write_trust() {
         let (read, write) = (Capability::WorkspaceRead, Capability::WorkspaceWrite);
-        let both = [read.clone(), write.clone()];
+        let delete = Capability::WorkspaceDelete;
+        let both = [read.clone(), write.clone(), delete.clone()];
         let granted = || both.iter().map(|it| Grant::holding(it.clone())).collect::<Vec<_>>();
         let place = |holds_home, write| WorkspaceTrust { path: "/home/me".to_owned(), holds_home, write };
         let home = permits(&both, granted()).in_workspace(place(true, false));
@@ -422,6 +425,8 @@ mod tests {
         let once = home.granting(&write).unwrap();
         assert!(home.only_for_one_call(&write) && !home.only_for_one_call(&read));
         assert!(once.check(&write) == Ok(()) && !once.may_write_instructions());
+        assert!(matches!(once.check(&delete), Err(Denial::HomeFolder { .. })), "it was about writing alone");
+        assert_eq!(home.granting(&delete).unwrap().check(&delete), Ok(()));
         let once = permits(&both, vec![]).in_workspace(place(true, false)).granting(&write).unwrap();
         assert!(once.allows(&write) && !once.allows(&read));
         let trusted = permits(&both, granted()).in_workspace(place(true, true));

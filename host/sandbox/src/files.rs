@@ -6,7 +6,7 @@ use patchbay_workspace::{FileEntry, FileError, FilePlace, Workspace, WorkspaceAc
 
 use crate::BoxFuture;
 
-/// The files behind `workspace-read` and `workspace-write`. The caller checks the permit.
+/// The files behind `workspace-read`, `workspace-write` and `workspace-delete`. The caller checks the permit.
 pub trait WorkspaceFiles: Send + Sync {
     /// Reads at most `max` bytes of a file from byte `offset` on; see [`Workspace::read`].
     fn read(&self, path: String, offset: u64, max: u32) -> BoxFuture<'_, Result<Vec<u8>, FilesError>>;

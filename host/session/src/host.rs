@@ -366,7 +366,9 @@ impl Host {
         let reads = "this workspace is or holds your home folder: plugins with workspace-read can read your files";
         Ok(match (trust.holds_home, trust.write) {
             (false, _) => None,
-            (true, true) => Some(format!("{reads}, and those with workspace-write can change them.")),
+            (true, true) => {
+                Some(format!("{reads}, and those with workspace-write or workspace-delete can change them."))
+            }
             (true, false) => Some(format!(
                 "{reads}. None can change them; to allow that: patchbay trust add --write {}",
                 quoted_folder(workspace)

@@ -111,6 +111,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/15.sql"),
     include_str!("../migrations/patchbay/16.sql"),
     include_str!("../migrations/patchbay/17.sql"),
+    include_str!("../migrations/patchbay/18.sql"),
 ];
 
 impl Store {

@@ -40,6 +40,32 @@ fn migrations_apply_to_an_empty_database() {
 }
 
 #[test]
+fn grants_to_write_of_older_databases_include_deleting() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let grant = |skill: &str, capability: &str| crate::GrantRow {
+        root: "user".to_owned(),
+        workspace: String::new(),
+        skill: skill.to_owned(),
+        capability: capability.to_owned(),
+        skill_digest: "00".repeat(32),
+    };
+    runtime().block_on(async {
+        for row in [grant("writer", "workspace-write"), grant("reader", "workspace-read")] {
+            store.add_grant(row, String::new()).await.unwrap();
+        }
+    });
+    drop(store);
+    let database = rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap();
+    database.pragma_update(None, "user_version", 17).unwrap();
+    drop(database);
+    let grants = runtime().block_on(Store::open(home.path()).unwrap().grants()).unwrap();
+    let expected =
+        [grant("reader", "workspace-read"), grant("writer", "workspace-delete"), grant("writer", "workspace-write")];
+    assert_eq!(grants, expected);
+}
+
+#[test]
 fn newer_database_is_rejected() {
     let home = tempfile::tempdir().unwrap();
     drop(Store::open(home.path()).unwrap());

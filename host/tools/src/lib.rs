@@ -150,7 +150,7 @@ impl Tools {
         let identity = Identity::new(skill.root, workspace, skill.name.clone());
         let asked: Vec<Capability> = skill.manifest.capabilities.iter().map(|asked| asked.capability.clone()).collect();
         let grants = if asked.is_empty() { Vec::new() } else { self.grants(rules, &identity, skill).await? };
-        let writes = asked.contains(&Capability::WorkspaceWrite);
+        let writes = asked.iter().any(Capability::changes_workspace);
         let permits = Permits::new(identity, asked, grants);
         Ok(if writes { permits.in_workspace(self.trust_under(rules, workspace)) } else { permits })
     }

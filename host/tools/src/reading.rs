@@ -38,6 +38,7 @@ fn has_effects(capability: &Capability) -> bool {
         Capability::Kv
         | Capability::Http(_)
         | Capability::WorkspaceWrite
+        | Capability::WorkspaceDelete
         | Capability::Inference
         | Capability::Tools
         | Capability::Credential(_) => true,
@@ -55,6 +56,7 @@ mod tests {
             ("clock", false),
             ("random", false),
             ("workspace-write", true),
+            ("workspace-delete", true),
             ("kv", true),
             ("http:example.org", true),
             ("inference", true),

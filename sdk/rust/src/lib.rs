@@ -87,7 +87,7 @@ pub use capabilities::log;
 /// Partial output of a running tool. Always granted.
 pub use capabilities::progress;
 
-/// Files below the workspace root. Needs `workspace-read`, `workspace-write`.
+/// Files below the workspace root. Needs `workspace-read`, `workspace-write`, `workspace-delete`.
 pub mod workspace {
     pub use crate::capabilities::{
         workspace_read::{Entry, Error, read, walk},

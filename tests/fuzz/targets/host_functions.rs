@@ -41,7 +41,7 @@ struct Life {
 }
 
 const CAPABILITIES: &[&str] =
-    &["kv", "workspace-read", "workspace-write", "inference", "tools", "http:a.example", "http:*.b.example:8443"];
+    &["kv", "workspace-read", "workspace-write", "workspace-delete", "inference", "tools", "http:a.example", "http:*.b.example:8443"];
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     let mut runtime = tokio::runtime::Builder::new_current_thread();

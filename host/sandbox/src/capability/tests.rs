@@ -292,8 +292,8 @@ async fn nested_call_uses_the_remaining_budget() {
 
 #[tokio::test]
 async fn workspace_files_need_grants() {
-    let both = [Capability::WorkspaceRead, Capability::WorkspaceWrite];
-    let (mut denied, _) = state(Limits::default(), &both, &[]);
+    let all = [Capability::WorkspaceRead, Capability::WorkspaceWrite, Capability::WorkspaceDelete];
+    let (mut denied, _) = state(Limits::default(), &all, &[]);
     for told in [
         workspace_read::Host::read(&mut denied, "a".into(), 0, 1).await.unwrap().map(drop).unwrap_err(),
         workspace_read::Host::walk(&mut denied, "**".into(), None, 1).await.unwrap().map(drop).unwrap_err(),
@@ -304,7 +304,15 @@ async fn workspace_files_need_grants() {
     }
 
     let folder = tempfile::tempdir().unwrap();
-    let (mut allowed, _) = state(Limits::default(), &both, &both);
+    let (mut writing, _) = state(Limits::default(), &all, &all[..2]);
+    access(&mut writing).services.workspace = files(folder.path());
+    workspace_write::Host::write(&mut writing, "kept.md".into(), b"hello".to_vec()).await.unwrap().unwrap();
+    let told = workspace_write::Host::delete(&mut writing, "kept.md".into()).await.unwrap().unwrap_err();
+    assert_eq!(told.kind, "denied");
+    assert!(told.message.contains("'workspace-delete': it is not granted"), "{}", told.message);
+    assert!(folder.path().join("kept.md").exists());
+
+    let (mut allowed, _) = state(Limits::default(), &all, &all);
     access(&mut allowed).services.workspace = files(folder.path());
     workspace_write::Host::write(&mut allowed, "d/a.txt".into(), b"hello".to_vec()).await.unwrap().unwrap();
     let read = workspace_read::Host::read(&mut allowed, "d/a.txt".into(), 1, 3).await.unwrap().unwrap();

@@ -84,7 +84,7 @@ impl workspace_write::Host for GuestState {
     }
 
     async fn delete(&mut self, path: String) -> WorkspaceResult<()> {
-        let access = match self.files(&Capability::WorkspaceWrite).await? {
+        let access = match self.files(&Capability::WorkspaceDelete).await? {
             Ok(access) => access,
             Err(denied) => return Ok(Err(denied)),
         };

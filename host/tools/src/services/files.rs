@@ -125,6 +125,7 @@ impl WorkspaceFiles for CallServices {
     fn delete(&self, path: String) -> BoxFuture<'_, Result<(), FilesError>> {
         Box::pin(async move {
             self.begin_write().await?;
+            self.read_in_editor.lock().take();
             self.files.delete(path).await
         })
     }

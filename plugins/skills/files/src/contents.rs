@@ -1,4 +1,4 @@
-//! Reads files in ranges and refuses binary files. Used by `read` and `edit`.
+//! Reads files in ranges and refuses binary files.
 
 use std::ops::ControlFlow;
 
@@ -9,6 +9,8 @@ use crate::words::shown;
 /// The most bytes of a file that is written or edited. Larger files are rarely text, and the old and the new text are
 /// in memory at the same time.
 pub(crate) const MAX_FILE: usize = 2 << 20;
+/// The most bytes of a file that is moved: the most that the host writes at once.
+pub(crate) const MAX_MOVED: usize = 8 << 20;
 /// Bytes of one read: few calls, and well below the limit of one call.
 const RANGE: u32 = 1 << 20;
 /// The number of bytes at the beginning that are searched for a NUL byte, which marks a binary file.
@@ -19,16 +21,41 @@ const PROBE: usize = 8 << 10;
 /// # Errors
 /// Errors of the host, and a binary file.
 pub(crate) fn ranges(path: &str, mut each: impl FnMut(&[u8]) -> ControlFlow<()>) -> Result<()> {
+    let (mut is_first, mut binary) = (true, Ok(()));
+    all_bytes(path, |range| {
+        if is_first {
+            binary = refuse_binary(path, range);
+        }
+        is_first = false;
+        if binary.is_err() { ControlFlow::Break(()) } else { each(range) }
+    })?;
+    binary
+}
+
+/// Like [`ranges`], for binary files as well.
+///
+/// # Errors
+/// Errors of the host.
+pub(crate) fn all_bytes(path: &str, mut each: impl FnMut(&[u8]) -> ControlFlow<()>) -> Result<()> {
     let mut offset = 0;
     loop {
         let range = workspace::read(path, offset, RANGE)?;
-        if offset == 0 {
-            refuse_binary(path, &range)?;
-        }
         offset += range.len() as u64;
         if range.is_empty() || each(&range).is_break() {
             return Ok(());
         }
+    }
+}
+
+/// Returns whether there is a file at `path`.
+///
+/// # Errors
+/// Errors of the host, except that there is none.
+pub(crate) fn exists(path: &str) -> Result<bool> {
+    match workspace::read(path, 0, 1) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind == "not-found" => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -4,15 +4,17 @@
 //! says how to continue. Modules:
 //!
 //! * `contents`: reads files and refuses binary ones,
-//! * `read`, `list`, `write`, `edit`: the tools,
+//! * `read`, `list`, `write`, `edit`, `patch`, `moving`: the tools,
 //! * `words`: texts that the answers share.
 //!
-//! Not supported: searching (see the skill `grep`), deleting and moving files, files outside the workspace.
+//! Not supported: searching (see the skill `grep`), files outside the workspace.
 #![deny(missing_docs)]
 
 mod contents;
 mod edit;
 mod list;
+mod moving;
+mod patch;
 mod read;
 mod words;
 mod write;
@@ -35,6 +37,21 @@ pub struct Read {
     #[serde(default)]
     #[schemars(range(min = 1, max = 2000))]
     lines: Option<u64>,
+    /// Whether to put each line's number and a tab before it.
+    #[serde(default)]
+    numbers: bool,
+}
+
+/// The input of [`read_many`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReadMany {
+    /// The files, relative to the workspace.
+    #[schemars(length(min = 1, max = 20))]
+    paths: Vec<String>,
+    /// Whether to put each line's number and a tab before it.
+    #[serde(default)]
+    numbers: bool,
 }
 
 /// The input of [`list`].
@@ -75,11 +92,44 @@ pub struct Edit {
     all: bool,
 }
 
+/// The input of [`patch`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Patch {
+    /// A unified diff of at most 50 files, with some unchanged lines around each change. `--- /dev/null` creates a file,
+    /// `+++ /dev/null` deletes one.
+    patch: String,
+}
+
+/// The input of [`rename`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rename {
+    /// The file, relative to the workspace.
+    from: String,
+    /// Its new path, where no file may be.
+    to: String,
+}
+
+/// The input of [`delete`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Delete {
+    /// The file, relative to the workspace.
+    path: String,
+}
+
 skill! {
     /// Reads a text file of the workspace: the text as it is, without line numbers. Of a long file it shows 2000 lines
     /// or 64 KiB at a time, and says which lines these are, how many there are in all and how to go on.
     fn read(input: Read) -> Result<Reply> {
-        read::read(&input.path, input.first, input.lines)
+        read::read(&input.path, input.first, input.lines, input.numbers)
+    }
+
+    /// Reads up to 20 text files of the workspace at once, each from its first line. Together they are shown up to 64 KiB;
+    /// the answer says what was left out.
+    fn read_many(input: ReadMany) -> Result<Reply> {
+        read::read_many(&input.paths, input.numbers)
     }
 
     /// Lists files of the workspace with their sizes, and folders (these end with `/`), sorted by path, 500 at a time.
@@ -98,6 +148,22 @@ skill! {
     /// does not occur, or occurs more than once without `all`, nothing is written and the answer says where it stands.
     fn edit(input: Edit) -> Result<String> {
         edit::edit(&input.path, &input.old, &input.new, input.all)
+    }
+
+    /// Applies a unified diff to one or several text files of the workspace: all of it, or nothing. Line numbers may be
+    /// wrong: each hunk must fit at one place only. If the files have changed, the answer names the line that differs.
+    fn patch(input: Patch) -> Result<String> {
+        patch::patch(&input.patch)
+    }
+
+    /// Moves or renames one file of the workspace, of at most 8 MiB. Replaces nothing.
+    fn rename(input: Rename) -> Result<String> {
+        moving::rename(&input.from, &input.to)
+    }
+
+    /// Deletes one file of the workspace, for good.
+    fn delete(input: Delete) -> Result<String> {
+        moving::delete(&input.path)
     }
 }
 

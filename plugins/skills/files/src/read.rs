@@ -1,4 +1,4 @@
-//! The tool `read`: returns a range of lines.
+//! The tools `read` and `read_many`: a range of lines of one file, several files at once.
 
 use std::{borrow::Cow, ops::ControlFlow};
 
@@ -16,7 +16,10 @@ pub(crate) const MAX_BYTES: usize = 64 << 10;
 /// The most bytes that are read to count lines. Each costs a few instructions.
 pub(crate) const MAX_SCAN: u64 = 64 << 20;
 
-pub(crate) fn read(path: &str, first: Option<u64>, lines: Option<u64>) -> Result<Reply> {
+/// The most files of one `read_many`.
+pub(crate) const MAX_FILES: usize = 20;
+
+pub(crate) fn read(path: &str, first: Option<u64>, lines: Option<u64>, numbers: bool) -> Result<Reply> {
     let first = first.unwrap_or(1);
     let lines = lines.unwrap_or(MAX_LINES);
     if first == 0 || lines == 0 || lines > MAX_LINES {
@@ -24,15 +27,60 @@ pub(crate) fn read(path: &str, first: Option<u64>, lines: Option<u64>) -> Result
             "'first' must be at least 1, and 'lines' must be from 1 to {MAX_LINES}; these are {first} and {lines}"
         )));
     }
-    let mut window = Window::new(first, lines);
+    let mut window = Window::new(first, lines, MAX_BYTES, numbers);
     ranges(path, |range| window.take(range))?;
-    window.answer(path)
+    let page = window.page(path)?;
+    let reply = Reply::from(page.text);
+    Ok(if page.notes.is_empty() { reply } else { reply.with(Content::Text(format!("[{}]", page.notes))) })
+}
+
+/// Returns the files one after another, each below a line with its path. A file that cannot be read has its error there.
+pub(crate) fn read_many(paths: &[String], numbers: bool) -> Result<Reply> {
+    if paths.is_empty() || paths.len() > MAX_FILES {
+        let count = paths.len();
+        return Err(Failure::invalid(format!("'paths' must have from 1 to {MAX_FILES} paths; it has {count}")));
+    }
+    let mut reply = Reply::new();
+    let mut room = MAX_BYTES;
+    for (index, path) in paths.iter().enumerate() {
+        if room == 0 {
+            let left: Vec<String> = paths[index..].iter().map(|path| format!("'{}'", shown(path))).collect();
+            let note = format!(
+                "[Left out, since {MAX_BYTES} bytes were shown: {}. Read them by another call.]",
+                left.join(", ")
+            );
+            return Ok(reply.with(Content::Text(note)));
+        }
+        let mut window = Window::new(1, MAX_LINES, room, numbers);
+        let page = ranges(path, |range| window.take(range)).and_then(|()| window.page(path));
+        reply = reply.with(Content::Text(match page {
+            Ok(Page { text, notes, is_full }) => {
+                room = if is_full { 0 } else { room.saturating_sub(text.len()) };
+                let notes = if notes.is_empty() { notes } else { format!(" {notes}") };
+                format!("[{}]{notes}\n{text}", shown(path))
+            }
+            Err(error) => format!("[{}] Error: {}", shown(path), error.message()),
+        }));
+    }
+    Ok(reply)
+}
+
+/// Lines of a file, and what is to be said about them.
+struct Page {
+    text: String,
+    notes: String,
+    /// Whether there was no room for more.
+    is_full: bool,
 }
 
 /// Collects the requested lines from a file that is read in ranges.
 struct Window {
     first: u64,
     lines: u64,
+    /// The most bytes of the answer.
+    most: usize,
+    /// Whether each line begins with its number and a tab.
+    numbers: bool,
     /// Number of complete lines so far.
     ended: u64,
     bytes: u64,
@@ -40,21 +88,29 @@ struct Window {
     at_start: bool,
     /// True if [`MAX_SCAN`] was reached before the end of the file.
     stopped: bool,
-    /// The requested lines, at most one byte more than [`MAX_BYTES`].
+    /// The requested lines, at most one byte more than `most`.
     text: Vec<u8>,
 }
 
 impl Window {
-    fn new(first: u64, lines: u64) -> Self {
-        Self { first, lines, ended: 0, bytes: 0, at_start: true, stopped: false, text: Vec::new() }
+    fn new(first: u64, lines: u64, most: usize, numbers: bool) -> Self {
+        Self { first, lines, most, numbers, ended: 0, bytes: 0, at_start: true, stopped: false, text: Vec::new() }
+    }
+
+    /// Appends as much of `bytes` as there is room for.
+    fn append(&mut self, bytes: &[u8]) {
+        let room = self.most + 1 - self.text.len();
+        self.text.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
     fn take(&mut self, range: &[u8]) -> ControlFlow<()> {
         for line in range.split_inclusive(|byte| *byte == b'\n') {
             // The index of this line, from 0.
             if (self.first - 1..(self.first - 1).saturating_add(self.lines)).contains(&self.ended) {
-                let room = MAX_BYTES + 1 - self.text.len();
-                self.text.extend_from_slice(&line[..line.len().min(room)]);
+                if self.numbers && self.at_start {
+                    self.append(format!("{}\t", self.ended + 1).as_bytes());
+                }
+                self.append(line);
             }
             self.at_start = line.ends_with(b"\n");
             self.ended += u64::from(self.at_start);
@@ -64,11 +120,12 @@ impl Window {
         if self.stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    fn answer(self, path: &str) -> Result<Reply> {
+    fn page(self, path: &str) -> Result<Page> {
         let total = self.ended + u64::from(!self.at_start);
         let at_least = if self.stopped { "at least " } else { "" };
         if total == 0 && self.first == 1 {
-            return Ok(format!("[The file '{}' is empty.]", shown(path)).into());
+            let text = format!("[The file '{}' is empty.]", shown(path));
+            return Ok(Page { text, notes: String::new(), is_full: false });
         }
         if self.first > total {
             let (path, first) = (shown(path), self.first);
@@ -85,12 +142,12 @@ impl Window {
                 )),
             });
         }
-        let (text, cut) = whole_lines(&self.text);
+        let (text, cut) = whole_lines(&self.text, self.most);
         let ended = text.iter().filter(|byte| **byte == b'\n').count() as u64;
         let last = self.first + ended - u64::from(text.ends_with(b"\n"));
         let mut notes = Vec::new();
         if cut {
-            notes.push(format!("Line {last} is longer than {MAX_BYTES} bytes and was cut."));
+            notes.push(format!("Line {last} is longer than {} bytes and was cut.", self.most));
         }
         if self.first > 1 || last < total || self.stopped {
             notes.push(match last == self.first {
@@ -105,20 +162,16 @@ impl Window {
         if matches!(text, Cow::Owned(_)) {
             notes.push("Bytes that are not UTF-8 are shown as \u{fffd}.".to_owned());
         }
-        let reply = Reply::from(text.into_owned());
-        Ok(match notes.is_empty() {
-            true => reply,
-            false => reply.with(Content::Text(format!("[{}]", notes.join(" ")))),
-        })
+        Ok(Page { text: text.into_owned(), notes: notes.join(" "), is_full: self.text.len() > self.most })
     }
 }
 
-/// Cuts `text` to at most [`MAX_BYTES`] at the end of a line. Returns true if a single line had to be cut.
-fn whole_lines(text: &[u8]) -> (&[u8], bool) {
-    if text.len() <= MAX_BYTES {
+/// Cuts `text` to at most `most` bytes at the end of a line. Returns true if a single line had to be cut.
+fn whole_lines(text: &[u8], most: usize) -> (&[u8], bool) {
+    if text.len() <= most {
         return (text, false);
     }
-    let text = &text[..MAX_BYTES];
+    let text = &text[..most];
     match text.iter().rposition(|byte| *byte == b'\n') {
         Some(end) => (&text[..=end], false),
         None => {
@@ -141,7 +194,7 @@ mod tests {
 
     /// Returns the pieces of the answer, or kind and message of the failure.
     fn pages(host: &Host, first: Option<u64>, lines: Option<u64>) -> Result<Vec<String>, (String, String)> {
-        let answer = host.run(|| patchbay_sdk::rt::run("{}", |_: serde_json::Value| read("f", first, lines)));
+        let answer = host.run(|| patchbay_sdk::rt::run("{}", |_: serde_json::Value| read("f", first, lines, false)));
         let text = |content| match content {
             Content::Text(text) => text,
             other => panic!("text, not {other:?}"),
@@ -175,6 +228,61 @@ mod tests {
         assert_eq!(page(1, 4), ["a\nb\nc\nd"]);
         // A line feed at the end does not begin another line.
         assert_eq!(pages(&one("a\nb\n"), Some(2), None), Ok(vec!["b\n".into(), "[Line 2 of 2.]".into()]));
+    }
+
+    /// Returns the texts of an answer.
+    fn texts(host: &Host, run: impl FnOnce() -> Result<Reply>) -> Vec<String> {
+        let mut run = Some(run);
+        let answer = host.run(|| patchbay_sdk::rt::run("{}", |_: serde_json::Value| (run.take().expect("once"))()));
+        let text = |content| match content {
+            Content::Text(text) => text,
+            other => panic!("text, not {other:?}"),
+        };
+        answer.expect("an answer").into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn numbers_stand_before_the_lines() {
+        for most in 1..=6 {
+            let file = one("a\n\nc").with_max_read(most);
+            assert_eq!(texts(&file, || read("f", None, None, true)), ["1\ta\n2\t\n3\tc"]);
+            let page = texts(&file, || read("f", Some(2), Some(1), true));
+            assert_eq!(page, ["2\t\n", "[Line 2 of 3. To go on: read with first 3.]"]);
+        }
+    }
+
+    #[test]
+    fn many_files_are_read_at_once() {
+        let host =
+            Host::new().with_file("a", "1\n").with_file("b", b"\0").with_file("d/c", "2\n3\n").with_file("e", "");
+        let paths = ["a", "b", "none", "d/c", "e"].map(str::to_owned);
+        let shown = texts(&host, || read_many(&paths, false));
+        let binary = "[b] Error: 'b' is a binary file (byte 0 is NUL), and only text can be read";
+        let expected =
+            ["[a]\n1\n", binary, "[none] Error: simulated not-found", "[d/c]\n2\n3\n", "[e]\n[The file 'e' is empty.]"];
+        assert_eq!(shown, expected);
+        assert_eq!(texts(&host, || read_many(&paths[3..4], true)), ["[d/c]\n1\t2\n2\t3\n"]);
+        let refused = |count: usize| host.run(|| read_many(&vec!["a".to_owned(); count], false).map(drop)).unwrap_err();
+        assert_eq!(refused(0).message(), "'paths' must have from 1 to 20 paths; it has 0");
+        assert_eq!(refused(21).kind(), "invalid-input");
+    }
+
+    #[test]
+    fn many_files_share_the_bytes_of_an_answer() {
+        let wide = format!("{}\n", "y".repeat(99));
+        let host =
+            Host::new().with_file("a", "x\n".repeat(5_000)).with_file("b", wide.repeat(1_000)).with_file("c", "z");
+        let paths = ["a", "b", "c"].map(str::to_owned);
+        let shown = texts(&host, || read_many(&paths, true));
+        let bytes: usize = shown.iter().map(String::len).sum();
+        assert!(bytes < MAX_BYTES + 500, "{bytes}");
+        assert!(shown[0].starts_with("[a] Lines 1 to 2000 of 5000. To go on: read with first 2001.\n1\tx\n2\tx\n"));
+        assert!(
+            shown[1].contains(" of 1000. To go on: read with first ") && shown[1].ends_with("y\n"),
+            "{}",
+            &shown[1][..99]
+        );
+        assert_eq!(shown[2], "[Left out, since 65536 bytes were shown: 'c'. Read them by another call.]");
     }
 
     #[test]

@@ -134,7 +134,7 @@ pub mod workspace_write {
         })
     }
 
-    /// Deletes a file.
+    /// Deletes a file. Needs `workspace-delete`.
     pub fn delete(path: &str) -> Result<(), Error> {
         call("workspace.delete", path, |_, shared| {
             shared.files.remove(path).map(drop).ok_or_else(|| error("not-found"))

@@ -1,0 +1,122 @@
+//! The tools `rename` and `delete`.
+
+use std::ops::ControlFlow;
+
+use patchbay_sdk::{Failure, Result, workspace};
+
+use crate::{
+    contents::{MAX_MOVED, all_bytes, exists},
+    words::{count, shown},
+};
+
+pub(crate) fn delete(path: &str) -> Result<String> {
+    workspace::delete(path)?;
+    Ok(format!("Deleted '{}'.", shown(path)))
+}
+
+/// Moves a file: writes it anew, then deletes the old one.
+pub(crate) fn rename(from: &str, to: &str) -> Result<String> {
+    if from == to {
+        return Err(Failure::invalid("'from' and 'to' are the same; nothing would change"));
+    }
+    let mut bytes = Vec::new();
+    all_bytes(from, |range| {
+        bytes.extend_from_slice(range);
+        if bytes.len() > MAX_MOVED { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    let (shown_from, shown_to) = (shown(from), shown(to));
+    if bytes.len() > MAX_MOVED {
+        let message = format!("'{shown_from}' has more than the {MAX_MOVED} bytes that can be moved");
+        return Err(Failure::new("too-large", message));
+    }
+    if exists(to)? {
+        return Err(Failure::new("exists", format!("'{shown_to}' is there already; nothing was moved")));
+    }
+    require_delete()?;
+    workspace::write(to, &bytes)?;
+    if let Err(error) = workspace::delete(from) {
+        let message = format!(
+            "'{shown_from}' was written to '{shown_to}', but could not be deleted: {}; both are there now",
+            error.message
+        );
+        return Err(Failure::new(error.kind, message));
+    }
+    Ok(format!("Moved '{shown_from}' to '{shown_to}': {}.", count(bytes.len(), "byte")))
+}
+
+/// Fails if the skill may not delete, so that nothing is written before a deletion that is denied.
+///
+/// # Errors
+/// The denial.
+pub(crate) fn require_delete() -> Result<()> {
+    // The host checks the permission before the path, which names no file.
+    match workspace::delete("") {
+        Err(error) if error.kind == "denied" => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use patchbay_sdk::testing::{Host, Reaction};
+
+    fn denying(function: &'static str) -> Host {
+        Host::new().with_file("a", "x").on_call(move |call| match call.function == function {
+            true => Reaction::Fail("denied"),
+            false => Reaction::Proceed,
+        })
+    }
+
+    #[test]
+    fn file_is_moved_with_its_bytes() {
+        let host = Host::new().with_file("a", b"\0\xffx");
+        let moved = host.run(|| rename("a", "b/c")).map_err(|failure| failure.to_string());
+        assert_eq!(moved.as_deref(), Ok("Moved 'a' to 'b/c': 3 bytes."));
+        assert_eq!((host.file("a"), host.file("b/c")), (None, Some(b"\0\xffx".to_vec())));
+    }
+
+    #[test]
+    fn existing_file_is_not_replaced_by_a_move() {
+        let host = Host::new().with_file("a", "1").with_file("b", "2");
+        let failure = host.run(|| rename("a", "b")).unwrap_err();
+        assert_eq!((failure.kind(), failure.message()), ("exists", "'b' is there already; nothing was moved"));
+        assert_eq!((host.file("a"), host.file("b")), (Some(b"1".to_vec()), Some(b"2".to_vec())));
+        assert!(host.run(|| rename("a", "a")).unwrap_err().message().contains("are the same"));
+        assert_eq!(host.run(|| rename("none", "c")).unwrap_err().kind(), "not-found");
+    }
+
+    #[test]
+    fn denied_deletion_leaves_all_as_it_was() {
+        let host = denying("workspace.delete");
+        assert_eq!(host.run(|| rename("a", "b")).unwrap_err().kind(), "denied");
+        assert_eq!((host.file("a"), host.file("b")), (Some(b"x".to_vec()), None));
+        assert_eq!(host.run(|| delete("a")).unwrap_err().kind(), "denied");
+        assert_eq!(host.file("a"), Some(b"x".to_vec()));
+    }
+
+    #[test]
+    fn deletion_that_fails_after_the_copy_is_reported() {
+        let host = Host::new().with_file("a", "x").on_call(|call| match (call.function, &*call.target) {
+            ("workspace.delete", "a") => Reaction::Fail("failed"),
+            _ => Reaction::Proceed,
+        });
+        let message = host.run(|| rename("a", "b")).unwrap_err().to_string();
+        assert_eq!(message, "'a' was written to 'b', but could not be deleted: simulated failed; both are there now");
+    }
+
+    #[test]
+    fn large_file_is_not_moved() {
+        let host = Host::new().with_file("a", vec![b'x'; MAX_MOVED + 1]);
+        assert_eq!(host.run(|| rename("a", "b")).unwrap_err().kind(), "too-large");
+        assert_eq!(host.file("b"), None);
+    }
+
+    #[test]
+    fn file_is_deleted() {
+        let host = Host::new().with_file("a", "x");
+        assert_eq!(host.run(|| delete("a")).map_err(|failure| failure.to_string()), Ok("Deleted 'a'.".to_owned()));
+        assert_eq!(host.file("a"), None);
+        assert_eq!(host.run(|| delete("a")).unwrap_err().kind(), "not-found");
+    }
+}
