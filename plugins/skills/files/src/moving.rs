@@ -14,7 +14,7 @@ pub(crate) fn delete(path: &str) -> Result<String> {
     Ok(format!("Deleted '{}'.", shown(path)))
 }
 
-/// Moves a file: writes it anew, then deletes the old one.
+/// Moves a file: writes it at its new path, then deletes it at the old one.
 pub(crate) fn rename(from: &str, to: &str) -> Result<String> {
     if from == to {
         return Err(Failure::invalid("'from' and 'to' are the same; nothing would change"));
