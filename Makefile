@@ -19,7 +19,7 @@ test-interop: build ## Check against what others wrote: official SDKs, and a ser
 	@echo "== checking against what others wrote (the first time takes half a minute: it installs them)"
 	@$(MAKE) --no-print-directory -C tests/interop
 
-test-mcp: build ## Check patchbay mcp against the clients of the official SDKs
+test-mcp: build ## Check MCP, both ways, against clients and servers made with the official SDKs
 	@echo "== checking MCP against what others wrote (the first time takes half a minute: it installs them)"
 	@$(MAKE) --no-print-directory -C tests/interop mcp
 

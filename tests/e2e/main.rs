@@ -4,6 +4,8 @@
 
 #[cfg(target_os = "linux")]
 mod acp_peers;
+#[cfg(unix)]
+mod acp_servers;
 mod adapters;
 mod agent_crashes;
 mod agent_limits;
@@ -48,6 +50,7 @@ mod languages;
 mod lines;
 mod mcp_http;
 mod mcp_server;
+mod mcp_tools;
 mod menu;
 mod models;
 mod nested;

@@ -120,7 +120,7 @@ impl Host {
         let context = services::context(asker, self.hold.clone(), workspace.to_str().unwrap(), &self.snapshot);
         let context = CallContext { approvals: approvals.cloned(), ..Arc::into_inner(context).unwrap() };
         let context = Arc::new(context);
-        let tool = ResolvedTool::find(&self.snapshot, &[], "keeper__run")?;
+        let tool = ResolvedTool::find(&self.snapshot, &[], &[], "keeper__run")?;
         let input = json!({});
         let finished =
             within_30_seconds(self.tools.run(&context, ToolInvocation::new(CallId::random(), tool, &input))).await;
@@ -146,13 +146,17 @@ async fn answer_of_a_person_decides_and_the_clock_waits() {
     {
         let asked = person.asked.lock().unwrap();
         let [question] = &asked[..] else { panic!("{asked:?}") };
-        assert_eq!((question.skill.name.as_str(), &question.chain[..]), ("keeper", &["keeper__run".to_owned()][..]));
-        assert_eq!((question.capability.to_string(), question.asker.to_string()), ("kv".into(), "person".into()));
+        assert_eq!(question.subject.title(), "May the user skill 'keeper' use 'kv'?");
+        assert_eq!(
+            (&question.chain[..], question.asker.to_string()),
+            (&["keeper__run".to_owned()][..], "person".into())
+        );
         // The reason is cleaned; `always` is shown as the command and the digest of the grant.
         assert_eq!((question.reason.as_deref(), question.answers().len()), (Some("It keeps."), 4));
         let grant = question.grant.as_ref().unwrap();
         let digest = host.snapshot.skill("keeper").unwrap().digest;
-        assert_eq!((&*grant.command, grant.digest), ("patchbay grant add keeper kv", Some(digest)));
+        let scope = format!("for the skill's files {digest}");
+        assert_eq!((&*grant.what, &grant.scope), ("patchbay grant add keeper kv", &Some(scope)));
     }
 
     // Concurrent calls share one question. A later call asks again, because the answer was only for those calls.

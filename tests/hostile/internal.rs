@@ -58,6 +58,20 @@ impl Platform for Nowhere {
     }
 }
 
+/// Returns a snapshot without skills.
+pub(crate) fn empty_snapshot() -> Arc<Snapshot> {
+    let nothing = |_: &Digest| unreachable!();
+    let rules = SnapshotRules {
+        trusted: true,
+        reserved: &[],
+        internal_tools: &[],
+        limits: &RootLimits::default(),
+        platform: &Nowhere,
+        tools: &nothing,
+    };
+    Arc::new(build(&[], 1, &rules))
+}
+
 /// A caller with the rights of a model, in a session without skills.
 struct Model {
     _folder: tempfile::TempDir,
@@ -77,23 +91,14 @@ impl Model {
         let credentials = Credentials::open(folder.path(), BTreeMap::new());
         let tools =
             Arc::new(Tools::new(Arc::new(Sandbox::new(small_limits())), store.clone(), kv, egress, credentials, &[]));
-        let nothing = |_: &Digest| unreachable!();
-        let rules = SnapshotRules {
-            trusted: true,
-            reserved: &[],
-            internal_tools: &[],
-            limits: &RootLimits::default(),
-            platform: &Nowhere,
-            tools: &nothing,
-        };
-        let snapshot = Arc::new(build(&[], 1, &rules));
+        let snapshot = empty_snapshot();
         Self { _folder: folder, store, tools, snapshot, internal: vec![Echo::tool()], agent: AgentId::random() }
     }
 
     async fn call(&self, tool: &str, input: &Value) -> Result<Vec<Content>, ToolError> {
         let asker = Asker::Agent(self.agent);
         let context = services::context(asker, services::session(&self.store).await, "/w", &self.snapshot);
-        let tool = ResolvedTool::find(&self.snapshot, &self.internal, tool)?;
+        let tool = ResolvedTool::find(&self.snapshot, &self.internal, &[], tool)?;
         self.tools.run(&context, ToolInvocation::new(CallId::random(), tool, input)).await.result
     }
 

@@ -17,6 +17,7 @@ mod limits;
 mod loaded;
 mod memory;
 mod neighbours;
+mod outside;
 mod schemas;
 mod support;
 mod traps;

@@ -11,7 +11,7 @@ use patchbay_sandbox::{
 };
 use patchbay_skill::Snapshot;
 use patchbay_store::{Hold, NewSnapshot, SessionRow, Store};
-use patchbay_tools::{CallContext, EffectFlag};
+use patchbay_tools::{CallContext, EffectFlag, OutsideTools};
 
 /// Creates a session without skills in `store` and returns the permission to write it.
 ///
@@ -59,6 +59,7 @@ pub fn context(asker: Asker, hold: Hold, workspace: &str, snapshot: &Arc<Snapsho
         agent: AgentId::random(),
         workspace: workspace.to_owned(),
         snapshot: Arc::clone(snapshot),
+        outside: OutsideTools::default(),
         progress: Arc::new(Unavailable),
         inference: None,
         approvals: None,

@@ -19,6 +19,7 @@ pub(crate) async fn initialized(host: &Host, version: &str) -> Value {
         "agentInfo": {"name": "patchbay", "title": "Patchbay", "version": version},
         "agentCapabilities": {
             "loadSession": true,
+            "mcpCapabilities": {"http": true, "sse": false},
             "promptCapabilities": {"image": reads("image/"), "audio": false, "embeddedContext": true},
             "sessionCapabilities": {"list": {}, "delete": {}, "resume": {}, "close": {}},
         },

@@ -2,6 +2,7 @@
 //! tasks of sessions, in the order in which they came.
 
 mod methods;
+mod servers;
 mod sessions;
 
 use std::{io, sync::Arc, time::Duration};

@@ -67,7 +67,7 @@ impl ClientCapabilities {
 pub(crate) struct NewSession {
     pub(crate) cwd: String,
     #[serde(default)]
-    pub(crate) mcp_servers: Option<Bounded<McpServer, 64>>,
+    pub(crate) mcp_servers: Option<Bounded<NamedServer, 64>>,
 }
 
 /// Parameters of `session/load` and `session/resume`.
@@ -77,13 +77,39 @@ pub(crate) struct LoadSession {
     pub(crate) session_id: String,
     pub(crate) cwd: String,
     #[serde(default)]
-    pub(crate) mcp_servers: Option<Bounded<McpServer, 64>>,
+    pub(crate) mcp_servers: Option<Bounded<NamedServer, 64>>,
 }
 
-/// An MCP server that the client names.
-#[derive(Debug, Deserialize)]
-pub(crate) struct McpServer {
+/// An MCP server that the client names, with the members of all kinds. Not shown by `Debug`: values can be secrets.
+#[derive(Deserialize)]
+pub(crate) struct NamedServer {
     pub(crate) name: String,
+    /// `http` or `sse`; none for a program.
+    #[serde(rename = "type", default)]
+    pub(crate) kind: Option<String>,
+    #[serde(default)]
+    pub(crate) command: Option<String>,
+    #[serde(default)]
+    pub(crate) args: Option<Bounded<String, 256>>,
+    #[serde(default)]
+    pub(crate) env: Option<Bounded<NamedValue, 256>>,
+    #[serde(default)]
+    pub(crate) url: Option<String>,
+    #[serde(default)]
+    pub(crate) headers: Option<Bounded<NamedValue, 64>>,
+}
+
+impl fmt::Debug for NamedServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NamedServer").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A variable or a header.
+#[derive(Deserialize)]
+pub(crate) struct NamedValue {
+    pub(crate) name: String,
+    pub(crate) value: String,
 }
 
 /// Parameters of `session/list`.

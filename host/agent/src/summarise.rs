@@ -38,7 +38,7 @@ impl Agent {
     pub async fn compact_now(&self, turn: &Turn, focus: &str) -> Result<Option<Compacted>, Outcome> {
         let choice = self.next_choice().await?;
         let about = self.model.about(&choice).await;
-        let toolbox = Toolbox::new(self.tools.clone(), turn.snapshot.clone(), &turn.internal);
+        let toolbox = Toolbox::of(self.tools.clone(), turn);
         let like = turn.request(&toolbox, &choice);
         let rows = self.rows().await?;
         let Some(plan) = compaction::plan_whole(&rows) else { return Ok(None) };

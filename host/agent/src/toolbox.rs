@@ -13,10 +13,12 @@ use patchbay_core::{
 use patchbay_sandbox::{Content, Inference, ProgressSink};
 use patchbay_skill::Snapshot;
 use patchbay_store::NewMessage;
-use patchbay_tools::{CallContext, EffectFlag, Internal, ResolvedTool, ResultRow, ToolError, ToolInvocation, Tools};
+use patchbay_tools::{
+    CallContext, EffectFlag, Internal, OutsideTools, ResolvedTool, ResultRow, ToolError, ToolInvocation, Tools,
+};
 use serde_json::{Value, json};
 
-use crate::{AgentPlace, parts, use_skill::UseSkill};
+use crate::{AgentPlace, Turn, parts, use_skill::UseSkill};
 
 /// Limit in bytes of a tool's text for the model, about thirty thousand tokens. Longer text is cut with a note.
 const RESULT_BYTES: usize = 128 << 10;
@@ -25,14 +27,20 @@ pub(crate) struct Toolbox {
     tools: Arc<Tools>,
     snapshot: Arc<Snapshot>,
     internal: Vec<Arc<dyn Internal>>,
+    outside: OutsideTools,
 }
 
 impl Toolbox {
-    /// Returns the tools of `snapshot` and `internal`.
-    pub(crate) fn new(tools: Arc<Tools>, snapshot: Arc<Snapshot>, internal: &[Arc<dyn Internal>]) -> Self {
-        let use_skill = UseSkill::over(&tools, &snapshot).map(|tool| Arc::new(tool) as Arc<dyn Internal>);
+    /// Returns the tools of a turn.
+    pub(crate) fn of(tools: Arc<Tools>, turn: &Turn) -> Self {
+        let Turn { snapshot, internal, outside, .. } = turn;
+        let use_skill = UseSkill::over(&tools, snapshot).map(|tool| Arc::new(tool) as Arc<dyn Internal>);
         let internal = internal.iter().cloned().chain(use_skill).collect();
-        Self { tools, snapshot, internal }
+        Self { tools, snapshot: Arc::clone(snapshot), internal, outside: Arc::clone(outside) }
+    }
+
+    fn find<'a>(&'a self, name: &'a str) -> Result<ResolvedTool<'a>, ToolError> {
+        ResolvedTool::find(&self.snapshot, &self.internal, &self.outside, name)
     }
 
     /// Returns all tools, sorted by full name.
@@ -42,14 +50,20 @@ impl Toolbox {
             .snapshot
             .skills()
             .flat_map(|skill| skill.tools.iter().map(|tool| (format!("{}__{}", skill.name, tool.name), tool)));
-        let mut declarations: Vec<_> = internal
-            .chain(skills)
-            .map(|(name, spec)| ToolDeclaration {
-                name,
-                description: spec.description.clone(),
-                input_schema: spec.input_schema.to_string(),
-            })
-            .collect();
+        let declared = internal.chain(skills).map(|(name, spec)| ToolDeclaration {
+            name,
+            description: spec.description.clone(),
+            input_schema: spec.input_schema.to_string(),
+        });
+        // A name that an earlier tool has finds that tool.
+        let outside = self.outside.iter().map(|tool| tool.spec());
+        let outside = outside.filter(|spec| matches!(self.find(spec.name()), Ok(ResolvedTool::Outside(_))));
+        let outside = outside.map(|spec| ToolDeclaration {
+            name: spec.name().to_owned(),
+            description: spec.description().to_owned(),
+            input_schema: spec.input_schema().to_string(),
+        });
+        let mut declarations: Vec<_> = declared.chain(outside).collect();
         declarations.sort_by(|a, b| a.name.cmp(&b.name));
         declarations
     }
@@ -68,6 +82,7 @@ impl Toolbox {
             agent: place.agent,
             workspace: place.workspace.clone(),
             snapshot: Arc::clone(&self.snapshot),
+            outside: Arc::clone(&self.outside),
             progress,
             inference: Some(inference),
             approvals: place.approvals.get(),
@@ -79,7 +94,7 @@ impl Toolbox {
 
     /// Returns whether a call has no effects. Calls of unknown tools have none.
     pub(crate) async fn only_reads(&self, call: &ToolCall, context: &CallContext) -> bool {
-        match ResolvedTool::find(&self.snapshot, &self.internal, &call.name) {
+        match self.find(&call.name) {
             Ok(tool) => self.tools.only_reads(context, &tool).await,
             Err(_) => true,
         }
@@ -94,7 +109,7 @@ impl Toolbox {
         context: &Arc<CallContext>,
     ) -> ToolAnswer {
         let row = Arc::new(PendingRow { agent, call: call.clone(), committed: AtomicBool::new(false) });
-        let answer = match (input(call), ResolvedTool::find(&self.snapshot, &self.internal, &call.name)) {
+        let answer = match (input(call), self.find(&call.name)) {
             (Ok(input), Ok(tool)) => {
                 let mut invocation = ToolInvocation::new(id, tool, &input);
                 invocation.row = Some(row.clone());

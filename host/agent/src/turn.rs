@@ -14,7 +14,7 @@ use patchbay_core::{
 use patchbay_provider::{Choice, Completed, ModelInfo};
 use patchbay_skill::Snapshot;
 use patchbay_store::{MessageRow as Row, NewMessage, SessionChange};
-use patchbay_tools::Internal;
+use patchbay_tools::{Internal, OutsideTools};
 use serde_json::json;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -44,6 +44,8 @@ pub struct Turn {
     pub system: Vec<String>,
     /// The tools of the host that the model may call, besides `use_skill`.
     pub internal: Vec<Arc<dyn Internal>>,
+    /// The tools outside of the sandbox that the model may call.
+    pub outside: OutsideTools,
     /// Who began the turn.
     pub cause: TurnCause,
     /// The number of the turn's first row, and what is committed with the final answer.
@@ -90,7 +92,7 @@ impl Agent {
     }
 
     async fn rounds(&self, turn: &Turn) -> Result<Outcome, Outcome> {
-        let toolbox = Toolbox::new(Arc::clone(&self.tools), Arc::clone(&turn.snapshot), &turn.internal);
+        let toolbox = Toolbox::of(Arc::clone(&self.tools), turn);
         let mut repeats = Repeats::default();
         let most = self.tools.sandbox().limits().turn_requests;
         for answer in turn.answers..turn.answers.saturating_add(most) {

@@ -106,9 +106,17 @@ pub(crate) enum Command {
     /// The client starts this command and speaks to it over standard input and output; with --http, clients connect to a port.
     /// Each connection is a session of its own. Calls run in the sandbox, with the grants, limits and journal of every call.
     /// Nothing is asked: a denied call names the command that grants what is missing.
+    ///
+    /// The other way round, models call the tools of the MCP servers in [mcp.NAME] of config.toml: 'list' and 'check' show them.
+    #[command(args_conflicts_with_subcommands = true)]
     #[command(after_help = "Example, for a client that reads JSON:\n  \
         {\"mcpServers\": {\"patchbay\": {\"command\": \"patchbay\", \"args\": [\"mcp\", \"--workspace\", \"/home/ada/project\"]}}}")]
-    Mcp(ServeMcp),
+    Mcp {
+        #[command(flatten)]
+        serve: ServeMcp,
+        #[command(subcommand)]
+        command: Option<McpCommand>,
+    },
     /// Check the installation: what is there, what works, what is wrong and how to mend it
     #[command(after_help = "Exit code 0: nothing is wrong; 1: something is wrong, or could not be checked.")]
     Doctor(DoctorArguments),
@@ -180,6 +188,29 @@ impl ServeMcp {
     pub(crate) fn workspace(&self) -> &Path {
         self.workspace.as_deref().unwrap_or(Path::new("."))
     }
+}
+
+#[derive(Subcommand)]
+pub(crate) enum McpCommand {
+    /// List the MCP servers of config.toml, without starting them
+    List {
+        /// Print one JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Start an MCP server of config.toml, show its tools and what is decided about them, and end it
+    #[command(after_help = "Exit code 0: the server answered; 1: it did not.")]
+    Check {
+        /// The server
+        #[arg(value_name = "NAME")]
+        name: Name,
+        /// The workspace of the session [default: the current folder]
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        workspace: Option<PathBuf>,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Args)]
@@ -324,9 +355,9 @@ pub(crate) enum Provider {
 
 #[derive(Args)]
 pub(crate) struct Journal {
-    /// Only calls of this skill
-    #[arg(long, value_name = "NAME")]
-    pub(crate) plugin: Option<Name>,
+    /// Only calls of this skill; mcp__NAME for those of an MCP server
+    #[arg(long, value_name = "NAME", value_parser = called_plugin)]
+    pub(crate) plugin: Option<String>,
     /// Only calls in this session: its id, or a unique beginning of it
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
@@ -336,6 +367,15 @@ pub(crate) struct Journal {
     /// Only the newest N calls [default: 100 in the table, all in JSON]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: Option<u32>,
+}
+
+/// Checks the name of a skill, or of an MCP server as the journal has it.
+fn called_plugin(text: &str) -> Result<String, String> {
+    let is_plain = |name: &str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    match text.strip_prefix("mcp__") {
+        Some(server) if !server.is_empty() && is_plain(server) => Ok(text.to_owned()),
+        _ => text.parse::<Name>().map(String::from).map_err(|error| error.to_string()),
+    }
 }
 
 /// The skill and the capability of a grant
@@ -378,6 +418,12 @@ pub(crate) enum GrantCommand {
     Add(GrantTarget),
     /// Remove a grant
     Remove(GrantTarget),
+    /// Take back every answer 'always' to the question whether a tool of an MCP server or an editor may be called
+    Forget {
+        /// The tool's full name, as 'patchbay grant list' shows it
+        #[arg(value_name = "TOOL")]
+        tool: String,
+    },
     /// List all grants
     List {
         /// Print only the commands that renew stale grants; the reasons go to standard error

@@ -8,11 +8,14 @@ use std::{
     sync::Arc,
 };
 
-use patchbay_core::{Code, Name, text::clean_line};
+use patchbay_core::{
+    Code, Name,
+    text::{clean_line, excerpt},
+};
 use patchbay_policy::{Identity, Root, Standing, grant_command};
 use patchbay_session::{Host, workspace_path};
 use patchbay_store::GrantRow;
-use patchbay_tools::changes;
+use patchbay_tools::{OutsideOrigin, changes};
 
 use crate::{
     CliError,
@@ -67,6 +70,16 @@ pub(crate) async fn grant(host: &Arc<Host>, command: GrantCommand) -> Result<Exi
                 return Err(CliError::new(Code::GrantNotFound, message));
             }
         }
+        GrantCommand::Forget { tool } => {
+            const SOURCES: [&str; 2] = [OutsideOrigin::Mcp.as_str(), OutsideOrigin::Client.as_str()];
+            let shown = excerpt(&tool, 80);
+            if !host.store().forget_tool(&SOURCES, tool).await? {
+                let message =
+                    format!("there is no answer 'always' for a tool '{shown}'; 'patchbay grant list' lists them.");
+                return Err(CliError::new(Code::GrantNotFound, message));
+            }
+            say!("'{shown}' is no longer always allowed.");
+        }
         GrantCommand::List { stale: true } => list_stale(host).await?,
         GrantCommand::List { stale: false } => {
             let grants = host.store().grants().await?;
@@ -85,7 +98,9 @@ pub(crate) async fn grant(host: &Arc<Host>, command: GrantCommand) -> Result<Exi
                     ("", _) => " (stale)",
                     (digest, _) => &format!(" {digest}"),
                 };
-                say!("{} {} skill{place}: {}{digest}", grant.skill, grant.root, clean_line(&grant.capability));
+                let kind = if Root::from_word(&grant.root).is_some() { "skill" } else { "tool" };
+                let skill = clean_line(&grant.skill);
+                say!("{skill} {} {kind}{place}: {}{digest}", grant.root, clean_line(&grant.capability));
             }
         }
     }

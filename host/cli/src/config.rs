@@ -10,6 +10,7 @@ use std::{collections::BTreeMap, fs, io, path::Path};
 
 use patchbay_core::{Code, Name};
 use patchbay_egress::{CredentialConfig, EgressLimits};
+use patchbay_mcp::client::McpServerConfig;
 use patchbay_provider::{CatalogueSettings, ExchangeLimits, ProviderConfig, Settings};
 use patchbay_repl::TerminalSettings;
 use patchbay_sandbox::Limits;
@@ -55,6 +56,15 @@ pub(crate) struct ConfigFile {
     /// models = ["llama3.2:3b"]
     /// ```
     pub(crate) providers: BTreeMap<Name, ProviderConfig>,
+    /// An MCP server whose tools models may call: [mcp.md](mcp.md#tools-of-mcp-servers). Read at the start of Patchbay.
+    ///
+    /// ```toml
+    /// [mcp.github]
+    /// command = ["npx", "-y", "@modelcontextprotocol/server-github"]
+    /// env = ["GITHUB_TOKEN"]
+    /// tools = { create_issue = "ask", get_issue = "allow", delete_repository = "deny" }
+    /// ```
+    pub(crate) mcp: BTreeMap<Name, McpServerConfig>,
     /// When providers are asked for their models: [providers.md](providers.md#the-list-of-models).
     pub(crate) catalogue: CatalogueSettings,
     /// Chooses the provider of a model, before catalogues and prefixes: a model's id, or a prefix of ids, and the
@@ -114,6 +124,11 @@ fn parse(text: &str) -> Result<ConfigFile, String> {
             return Err(format!("[providers.{name}]: {why}"));
         }
     }
+    for (name, server) in &config.mcp {
+        if let Some(why) = server.problem() {
+            return Err(format!("[mcp.{name}]: {why}"));
+        }
+    }
     Ok(config)
 }
 
@@ -164,6 +179,23 @@ mod tests {
                 let error = parse(&format!("{table}\nkey_command_ms = {ms}")).unwrap_err();
                 assert!(error.contains("it must be from 1 to 600000"), "{error}");
             }
+        }
+    }
+
+    #[test]
+    fn mcp_server_is_a_program_and_decisions() {
+        let config = parse("[mcp.files]\ncommand = [\"npx\", \"files\"]\ntools = { \"a.b\" = \"deny\" }").unwrap();
+        let server = &config.mcp["files"];
+        assert_eq!(server.tools["a.b"], patchbay_policy::ToolDecision::Deny);
+        for (keys, words) in [
+            ("env = [\"A\"]", "[mcp.x]: set `command`"),
+            ("command = [\"a\"]\nenv = [\"TOKEN=sk-12345\"]", "[mcp.x]: `env` has names of variables, without values"),
+            ("command = [\"./sk-12345\"]", "a name without '/', which is looked up in PATH, or an absolute path"),
+            ("command = [\"a\"]\ntools = { b = \"sk-12345\" }", "line 3"),
+            ("command = [\"a\"]\nstart_ms = 1", "it must be from 100 to 600000"),
+        ] {
+            let error = parse(&format!("[mcp.x]\n{keys}")).unwrap_err();
+            assert!(error.contains(words), "{error}");
         }
     }
 

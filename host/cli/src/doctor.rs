@@ -7,6 +7,7 @@
 mod home;
 mod plugins;
 mod report;
+mod servers;
 mod terminal;
 
 use std::{
@@ -25,7 +26,10 @@ pub(crate) async fn run(arguments: &DoctorArguments) -> Result<ExitCode, CliErro
     let mut report = DoctorReport::default();
     installation(&mut report);
     match home::check(&mut report).await {
-        Some(opened) => plugins::check(&mut report, &opened, workspace).await,
+        Some(opened) => {
+            plugins::check(&mut report, &opened, workspace).await;
+            servers::check(&mut report, &opened);
+        }
         None => {
             report.section("Plugins", vec![Fact::new("state", "not checked; the problems below must be mended first")])
         }

@@ -19,7 +19,7 @@ pub(crate) async fn run(host: &Arc<Host>, arguments: &Journal) -> Result<ExitCod
         Some(id) => Some(find(host, id).await?),
         None => None,
     };
-    let filter = JournalFilter { skill: arguments.plugin.as_ref().map(ToString::to_string), session };
+    let filter = JournalFilter { skill: arguments.plugin.clone(), session };
     let limit = arguments.limit.or((!arguments.json).then_some(ROWS));
     let before = match limit {
         Some(limit) => host.store().journal_before_newest(&filter, limit).await?,

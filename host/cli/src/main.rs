@@ -13,6 +13,7 @@ mod home;
 mod journal;
 mod log;
 mod mcp;
+mod mcp_servers;
 mod out;
 mod plugin;
 mod progress_line;
@@ -106,7 +107,15 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
         Some(Command::Grant { command }) => runtime.block_on(authority::grant(&open(&HomeDirs::find()?)?, command)),
         Some(Command::Trust { command }) => runtime.block_on(authority::trust(&open(&HomeDirs::find()?)?, command)),
         Some(Command::Journal(journal)) => runtime.block_on(journal::run(&open(&HomeDirs::find()?)?, &journal)),
-        Some(Command::Mcp(serve)) => {
+        Some(Command::Mcp { command: Some(command), .. }) => {
+            let home = HomeDirs::find()?;
+            let config = config::read(&home.paths.config)?;
+            runtime.block_on(mcp_servers::run(command, config, |config| {
+                log::start(&home.paths.state)?;
+                Ok(Host::open(host_config(&home, config, Unobserved)?)?)
+            }))
+        }
+        Some(Command::Mcp { serve, command: None }) => {
             let progress = ProgressLine::new(Style::of_standard_error(), runtime.handle());
             let host = open_watched(&HomeDirs::find()?, progress)?;
             runtime.block_on(mcp::serve(host, serve))
@@ -151,6 +160,7 @@ fn host_config(
             })
         },
         credentials: config.credentials,
+        mcp: config.mcp,
         journal: config.journal,
         bundled: bundled::SKILLS,
         bundled_grants: bundled::GRANTS,

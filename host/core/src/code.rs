@@ -111,12 +111,12 @@ codes! {
         CompactionFailed = "compaction_failed", "The conversation could not be summarised; it is kept as it was.";
     }
     "A tool failed" {
-        ToolFailed = "tool_failed", "The skill reported a failure; `data.kind` is the skill's own kind of error.";
-        Denied = "denied", "The tool lacks a grant; the message names the command that grants it.";
+        ToolFailed = "tool_failed", "The skill or the MCP server reported a failure; `data.kind` is the skill's own kind of error.";
+        Denied = "denied", "The tool lacks a grant, or may not be called; the message names what would allow it.";
         CredentialPlacement = "credential_placement", "The operator did not allow a credential at this place of a request; the message says how to allow it.";
         Blocked = "blocked", "The operator has blocked the component; the message names the command that lifts it.";
         Trap = "trap", "The component trapped: `unreachable`, an invalid memory access, or a panic.";
-        InvalidOutput = "invalid_output", "The component's result violates the contract.";
+        InvalidOutput = "invalid_output", "The result of the component or of the MCP server violates the contract.";
         InvalidComponent = "invalid_component", "The bytes are not a component of a world that the host supports.";
         ComponentMissing = "component_missing", "The stored component of a snapshot is missing or damaged.";
         LimitFuel = "limit_fuel", "The call used up its fuel, the deterministic budget of instructions.";
@@ -124,11 +124,11 @@ codes! {
         LimitMemory = "limit_memory", "The instance exceeded its limit of memory or tables.";
         LimitHostCalls = "limit_host_calls", "The call exceeded its limit of host calls.";
         LimitInput = "limit_input", "The input is larger than the limit for tools.";
-        LimitOutput = "limit_output", "The component exceeded its limit of output bytes.";
+        LimitOutput = "limit_output", "The component or the tool of an MCP server exceeded its limit of output bytes.";
         LimitLog = "limit_log", "The call exceeded its limit of log bytes.";
         LimitWrite = "limit_write", "The skill exceeded the limit of bytes written to the workspace in one session (`limits.write_bytes`).";
         LimitCompile = "limit_compile", "Compiling the component exceeded its limit of time or memory.";
-        Unavailable = "unavailable", "The host currently cannot run components; the message says why.";
+        Unavailable = "unavailable", "The host currently cannot run components, or an MCP server is not there; the message says why.";
         Cancelled = "cancelled", "The call was given up before it ended, and before it had any effect.";
         OutcomeUnknown = "outcome_unknown", "The call was interrupted after it had begun an effect; whether it took effect is not known. It is never repeated by itself.";
         NotRun = "not_run", "The call was not run, or had no effect: the process ended before, or the answer that asked for it was cut off.";
@@ -178,6 +178,7 @@ codes! {
         SessionClosed = "session_closed", "The session was closed before the line.";
         FolderUnusable = "folder_unusable", "A folder or file that Patchbay needs cannot be used.";
         ConfigInvalid = "config_invalid", "`config.toml` is invalid.";
+        McpServerNotFound = "mcp_server_not_found", "`config.toml` has no MCP server of that name.";
         PortUnusable = "port_unusable", "`patchbay mcp --http` cannot listen on the port.";
         ClientProtocol = "client_protocol", "The client of `patchbay mcp` broke the protocol before it was connected.";
         Timeout = "timeout", "`exec` reached its time-out.";

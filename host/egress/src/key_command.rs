@@ -1,4 +1,4 @@
-//! A command of the operator that prints a secret: `key_command` of `config.toml`. `secrets` runs it.
+//! Commands of the operator in `config.toml`, such as a `key_command`, which prints a secret. `secrets` runs key commands.
 
 use std::{fmt, time::Duration};
 
@@ -16,7 +16,7 @@ pub struct KeyCommand {
     pub(crate) limit_ms: u64,
 }
 
-/// `key_command` as it is written: a list of a program and its arguments. Checked.
+/// A command as it is written in `config.toml`: a list of a program and its arguments. Checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandLine(Vec<String>);
 
@@ -31,6 +31,16 @@ const WORD_BYTES: usize = 4096;
 const SHOWN: usize = 400;
 
 impl CommandLine {
+    /// Returns a command; `None` if the list is not one.
+    pub fn of(words: Vec<String>) -> Option<Self> {
+        problem(&words).is_none().then_some(Self(words))
+    }
+
+    /// Returns the program, then its arguments. Never empty.
+    pub fn words(&self) -> &[String] {
+        &self.0
+    }
+
     /// Returns the command with its time limit, `key_command_ms`.
     pub fn within(&self, limit_ms: Option<u64>) -> KeyCommand {
         KeyCommand { words: self.0.clone(), limit_ms: limit_ms.unwrap_or(LIMIT_MS) }
@@ -65,15 +75,13 @@ impl<'de> Deserialize<'de> for CommandLine {
 fn problem(words: &[String]) -> Option<&'static str> {
     let program = words.first().map_or("", String::as_str);
     if program.is_empty() {
-        return Some("a key command is a list of a program and its arguments: [\"PROGRAM\", \"ARG\"]");
+        return Some("a command is a list of a program and its arguments: [\"PROGRAM\", \"ARG\"]");
     }
     if program.contains('/') && !program.starts_with('/') {
-        return Some(
-            "the program of a key command is a name without '/', which is looked up in PATH, or an absolute path",
-        );
+        return Some("the program of a command is a name without '/', which is looked up in PATH, or an absolute path");
     }
     if words.len() > WORDS || words.iter().any(|word| word.len() > WORD_BYTES || word.contains('\0')) {
-        return Some("a key command has at most 64 words of at most 4096 bytes, and no NUL");
+        return Some("a command has at most 64 words of at most 4096 bytes, and no NUL");
     }
     None
 }

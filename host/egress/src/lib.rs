@@ -22,6 +22,8 @@
 //! - *Slots.* The number of concurrent requests is limited, for the process and for each owner.
 //! - *Connections* are reused only for requests of the same owner that the same rule allowed.
 //!
+//! Key commands are programs of the operator; [`find_program`] and [`ProcessGroup`] start other such programs in the same way.
+//!
 //! An [`EgressError`] has a [`kind`](EgressError::kind), the word of the plugins' contract.
 //!
 //! ```
@@ -57,6 +59,7 @@ mod key_command;
 mod limits;
 mod places;
 mod pools;
+mod program;
 mod request;
 mod resolve;
 mod scrub;
@@ -77,6 +80,7 @@ pub use error::EgressError;
 pub use headers::is_reserved_header;
 pub use key_command::{CommandLine, KEY_COMMAND_MS, KeyCommand};
 pub use limits::{EgressLimits, LimitKey};
+pub use program::{ProcessGroup, find_program};
 pub use request::{Request, RequestError};
 pub use resolve::{Resolver, Resolving, SystemResolver};
 pub use scrub::{Scrub, Scrubber};

@@ -1,7 +1,11 @@
 //! The Model Context Protocol, with the crate `rmcp`. `session` uses it.
 //!
+//! - [`client`]: MCP servers as sources of tools.
 //! - [`server`]: the tools of a session for MCP clients, over standard input and output or HTTP.
 //!
 //! Everything that a peer sends is data: it is bounded, and cleaned before a model or a person sees it.
 
+pub mod client;
+mod json_bounds;
+mod lines;
 pub mod server;

@@ -12,9 +12,7 @@
 mod answer;
 mod handler;
 mod http;
-mod json_bounds;
 mod line_transport;
-mod lines;
 mod open_session;
 mod progress;
 mod source;

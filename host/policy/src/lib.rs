@@ -9,6 +9,7 @@
 //! - [`WorkspaceTrust`]: whether skills may write protected files in a workspace.
 //! - [`quoted`], [`quoted_folder`]: quote words of commands for a shell.
 //! - [`Blocked`]: the operator's block of a component.
+//! - [`ToolDecision`]: whether a tool that does not run in the sandbox may be called.
 //!
 //! ```
 //! use patchbay_policy::{Capability, Grant, Identity, Permits, Root};
@@ -28,9 +29,11 @@ mod capability;
 mod identity;
 mod permits;
 mod shell;
+mod tool_decision;
 
 pub use blocked::Blocked;
 pub use capability::{Capability, CapabilityError, HostPattern};
 pub use identity::{Identity, Root};
 pub use permits::{CapabilityState, Denial, Grant, Permits, Standing, WorkspaceTrust, grant_command};
 pub use shell::{quoted, quoted_folder};
+pub use tool_decision::ToolDecision;

@@ -177,6 +177,16 @@ pub enum Denial {
         /// The missing capability.
         capability: Capability,
     },
+    /// A call of a tool outside of the sandbox, which the operator or the person has not allowed.
+    #[error("tool '{tool}' may not be called: {why}. {advice}")]
+    OutsideTool {
+        /// The tool's full name.
+        tool: String,
+        /// Why it may not.
+        why: &'static str,
+        /// How to allow it: a sentence without its full stop.
+        advice: String,
+    },
     /// The operator has not allowed the credential in this part of a request.
     #[error("{message}")]
     Placement {
@@ -196,6 +206,7 @@ impl Denial {
             | Self::NotAskedBundled { .. }
             | Self::Instructions { .. }
             | Self::OldSnapshot { .. }
+            | Self::OutsideTool { .. }
             | Self::Placement { .. } => None,
         }
     }

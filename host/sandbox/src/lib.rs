@@ -11,6 +11,7 @@
 //! - [`Failure`]: every way in which a call can fail, each with a stable code.
 //! - [`Artefacts`]: compiled components on disk, and the child process that compiles them.
 //! - [`inspect`]: reads a component without running it.
+//! - [`clean_schema`]: cleans the texts of a schema from a foreign source.
 //!
 //! [`Sandbox::load`] compiles a component once and returns an `InstancePre`. [`Sandbox::call`] takes a slot, creates a
 //! store with its budgets, instantiates, calls, and drops everything. No state of a guest survives a call.
@@ -69,7 +70,7 @@ pub use engine::{Sandbox, config};
 pub use failure::{CompileLimit, Failure};
 pub use files::{FilesError, LocalFiles, WorkspaceFiles};
 pub use limits::Limits;
-pub use output::Content;
+pub use output::{Content, clean_schema};
 pub use patchbay_core::kv::{KvEntry, KvError, Scope};
 pub use patchbay_workspace::{FileEntry, FilePlace, WorkspaceAccess};
 pub use state::{PermitSource, Services};

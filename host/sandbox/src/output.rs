@@ -41,6 +41,22 @@ pub enum Content {
     },
 }
 
+impl Content {
+    /// Returns this content with cleaned texts, for content of a source outside of the sandbox.
+    #[must_use]
+    pub fn cleaned(self) -> Self {
+        match self {
+            Self::Text(text) => Self::Text(text::clean(&text)),
+            Self::Json(value) => Self::Json(clean_json(value)),
+            Self::Blob { media_type, data } => Self::Blob { media_type: text::clean_line(&media_type), data },
+            Self::Link { path, media_type } => {
+                Self::Link { path: text::clean_line(&path), media_type: text::clean_line(&media_type) }
+            }
+            Self::Other { name, value } => Self::Other { name: text::clean_line(&name), value: text::clean(&value) },
+        }
+    }
+}
+
 /// The text for a person or another tool. Bytes are described, not shown.
 impl fmt::Display for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -93,7 +109,7 @@ pub(crate) fn read_tools(tools: Vec<Tool>) -> Result<Vec<ToolSpec>, Failure> {
             }
         }
         let input_schema = match serde_json::from_str(&tool.input_schema) {
-            Ok(schema @ Value::Object(_)) => clean_schema(schema, &name)?,
+            Ok(schema @ Value::Object(_)) => clean_schema(schema, name.as_str())?,
             Ok(_) => return invalid(format!("the input schema of tool '{name}' is no JSON object")),
             Err(error) => return invalid(format!("the input schema of tool '{name}' is no JSON: {error}")),
         };
@@ -104,9 +120,12 @@ pub(crate) fn read_tools(tools: Vec<Tool>) -> Result<Vec<ToolSpec>, Failure> {
     Ok(specs)
 }
 
-/// Cleans the texts of a schema. Property names are not changed, because the input must use the names that the tool
-/// reads.
-fn clean_schema(schema: Value, tool: &Name) -> Result<Value, Failure> {
+/// Cleans the texts of the input schema of `tool`. Property names are not changed, because the input must use the names
+/// that the tool reads.
+///
+/// # Errors
+/// [`Failure::InvalidOutput`] for a key that cleaning would change.
+pub fn clean_schema(schema: Value, tool: &str) -> Result<Value, Failure> {
     match unclean_key(&schema) {
         Some(key) => invalid(format!(
             "the input schema of tool '{tool}' has a key with characters that are not shown: '{}'",

@@ -9,6 +9,7 @@ use std::{
 use patchbay_agent::CompactionSettings;
 use patchbay_core::{AgentId, Name, PrincipalId, SessionId};
 use patchbay_egress::{CredentialConfig, Credentials, Egress, EgressLimits, Secrets};
+use patchbay_mcp::client::McpServerConfig;
 use patchbay_policy::quoted_folder;
 use patchbay_provider::{
     BundledAdapter, CatalogueSettings, ExchangeLimits, Providers, Settings, SettingsSource, Sources,
@@ -23,6 +24,7 @@ use crate::{
     Observer, Session, SessionError, Unobserved,
     json::to_json,
     lock::{self, SessionLock},
+    mcp_tools::{McpFailure, McpReport, ServerParts, SessionServers},
     persona::{DEFAULT, Personas},
     recap, recovery,
     roots::Roots,
@@ -65,6 +67,8 @@ pub struct Config {
     pub providers: SettingsSource,
     /// When a conversation is summarised.
     pub compaction: CompactionSettings,
+    /// The MCP servers of `config.toml`.
+    pub mcp: BTreeMap<Name, McpServerConfig>,
     /// What the journal keeps.
     pub journal: JournalSettings,
     /// The program that compiles components.
@@ -105,6 +109,7 @@ impl Config {
             bundled_adapters: &[],
             providers: Box::new(|| Ok(Settings::default())),
             compaction: CompactionSettings::default(),
+            mcp: BTreeMap::new(),
             journal: JournalSettings::default(),
             compiler,
             bundled: &[],
@@ -127,6 +132,7 @@ pub struct Host {
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) protected: ProtectedPaths,
     pub(crate) program: String,
+    servers: Arc<ServerParts>,
     kv: KvStore,
     /// The open sessions of this process. Locked while a session is resumed, so that two callers get the same session.
     open: tokio::sync::Mutex<HashMap<SessionId, Weak<Session>>>,
@@ -147,6 +153,9 @@ impl Host {
         };
         let egress = Egress::new(egress).map_err(SessionError::Egress)?;
         let secrets = Arc::new(Secrets::open(&paths.config));
+        let for_servers = Credentials::new(credentials.clone(), Arc::clone(&secrets));
+        let servers = ServerParts::new(config.mcp, paths.config.clone(), for_servers, &limits);
+        let servers = servers.map_err(SessionError::Egress)?;
         let credentials = Credentials::new(credentials, Arc::clone(&secrets));
         // Adapters have their own engine and instance pool, so that skills and models cannot block each other.
         let adapters =
@@ -179,6 +188,7 @@ impl Host {
             roots,
             observer,
             program,
+            servers: Arc::new(servers),
             protected,
             kv,
             open: Default::default(),
@@ -304,6 +314,28 @@ impl Host {
             parent = self.store.agent(session, id).await?.and_then(|row| row.parent);
         }
         Ok((row, ancestors))
+    }
+
+    /// Starts the MCP server `name` of `config.toml` as for a session on the folder `workspace`, reports its tools, and ends it;
+    /// `None` without such a server.
+    ///
+    /// # Errors
+    /// [`SessionError`] if the workspace cannot be used.
+    pub async fn check_mcp(
+        &self,
+        name: &Name,
+        workspace: &Path,
+    ) -> Result<Option<Result<McpReport, McpFailure>>, SessionError> {
+        let workspace = workspace_path(workspace)?;
+        let servers = self.servers(&workspace);
+        let report = servers.check(name.as_str()).await;
+        servers.close().await;
+        Ok(report)
+    }
+
+    /// Returns the MCP servers for a session on `workspace`. None of them is started.
+    pub(crate) fn servers(&self, workspace: &str) -> SessionServers {
+        SessionServers::new(Arc::clone(&self.servers), workspace)
     }
 
     /// Removes a session and the data that skills stored for it.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use patchbay_core::{Asker, CallId, Code, MessageKind, Outcome, text};
 use patchbay_sandbox::Content;
 use patchbay_skill::{InvocationMode, Skill, Snapshot};
-use patchbay_tools::{CallContext, ResolvedTool, ToolInvocation, input_from_text};
+use patchbay_tools::{CallContext, ResolvedTool, SkillTool, ToolInvocation, input_from_text};
 use serde_json::json;
 
 use crate::{
@@ -38,13 +38,13 @@ async fn dispatch(line: &LineContext, skill: &Skill, input: &str, command: &str)
     // The snapshot has only skills of this mode whose tool exists.
     let LineContext { session, state, .. } = line;
     let tool = skill.command_tool().unwrap_or_default();
-    let resolved = match ResolvedTool::find(&state.snapshot, &[], &tool) {
-        Ok(resolved) => resolved,
+    let found = match SkillTool::find(&state.snapshot, &tool) {
+        Ok(found) => found,
         Err(error) => return Outcome::error(error.code(), error),
     };
     let hint = skill.manifest.input_hint.as_deref();
     let typed = input;
-    let input = match input_from_text(resolved.spec(), input, command, hint) {
+    let input = match input_from_text(found.spec(), input, command, hint) {
         Ok(input) => input,
         Err(error) => return error.into(),
     };
@@ -55,6 +55,7 @@ async fn dispatch(line: &LineContext, skill: &Skill, input: &str, command: &str)
         agent: line.agent.id(),
         workspace: session.workspace().to_owned(),
         snapshot: Arc::clone(&state.snapshot),
+        outside: session.outside_for(skill, line.agent.id()).await,
         progress: line.agent.progress(&tool),
         inference: Some(line.inference()),
         approvals: session.approvals.get(),
@@ -63,7 +64,7 @@ async fn dispatch(line: &LineContext, skill: &Skill, input: &str, command: &str)
         line: Some(format!("{command} {input}", input = typed).trim_end().to_owned()),
         effect: line.effect.clone(),
     });
-    let call = ToolInvocation::new(CallId::of_line(line.line), resolved, &input);
+    let call = ToolInvocation::new(CallId::of_line(line.line), ResolvedTool::Skill(found), &input);
     match session.host.tools.run(&context, call).await.result {
         Ok(content) => {
             let shown: Vec<_> = content.iter().map(ToString::to_string).collect();

@@ -6,6 +6,7 @@
 //!   [`Session::subscribe`] returns events, [`Session::queue`] the lines that wait for a turn, [`Session::close`] ends the
 //!   session.
 //! - [`McpSessions`]: opens sessions for the clients of `patchbay mcp`.
+//! - [`ClientServer`]: an MCP server that the client of a front names ([`Session::connect_mcp`]).
 //! - [`Observer`]: receives the progress of compilation while a user waits.
 //! - [`specs`]: the built-in commands. Routing, `/commands`, completion and the documents use this table.
 //! - [`RESERVED`], [`INTERNAL_TOOLS`], [`HostPlatform`]: inputs of the checks on skills.
@@ -52,6 +53,7 @@ mod lines;
 mod lock;
 mod mail;
 mod mcp_sessions;
+mod mcp_tools;
 mod notices;
 mod persona;
 mod platform;
@@ -73,10 +75,13 @@ mod workspace_path;
 pub use patchbay_agent::{AnswerSoFar, CompactionSettings, INTERNAL_TOOLS};
 pub use patchbay_command::RESERVED;
 pub use patchbay_events::{Received, Subscription};
-pub use patchbay_policy::{Capability, Identity, Root};
+pub use patchbay_policy::{Capability, Identity, Root, ToolDecision};
 pub use patchbay_provider::DefaultChoice;
 pub use patchbay_sandbox::BoxFuture;
-pub use patchbay_tools::{Approval, Approver, Editor, OfferedGrant, Question};
+pub use patchbay_tools::{
+    Approval, Approver, CalledTool, Editor, OfferedGrant, OutsideCall, OutsideDeclaration, OutsideError, OutsideOrigin,
+    OutsideSpec, OutsideTool, PatternBudget, Question, QuestionSubject, SkillCapability,
+};
 
 pub use attach::{LineInput, NewAttachment};
 pub use building::{Observer, Unobserved};
@@ -88,6 +93,7 @@ pub use expiry::ExpiredSessions;
 pub use host::{Config, Host, Paths};
 pub use lines::Submitted;
 pub use mcp_sessions::McpSessions;
+pub use mcp_tools::{ClientAddress, ClientServer, McpFailure, McpReport, McpToolReport};
 pub use notices::ModelInUse;
 pub use platform::HostPlatform;
 pub use queue::{QueueView, QueuedLine};

@@ -13,7 +13,7 @@ use patchbay_mcp::server::{ClientCall, OfferedTool, ServedError, ServedSession, 
 use patchbay_policy::Capability;
 use patchbay_sandbox::{BoxFuture, Content, ProgressSink};
 use patchbay_skill::{Skill, Snapshot};
-use patchbay_tools::{CallContext, EffectFlag, ResolvedTool, ToolError, ToolInvocation};
+use patchbay_tools::{CallContext, EffectFlag, OutsideTools, ResolvedTool, SkillTool, ToolError, ToolInvocation};
 
 use crate::{Host, Session, SessionError, invoke};
 
@@ -80,8 +80,8 @@ impl McpSession {
         self.skills.is_empty() || self.skills.contains(&skill.name)
     }
 
-    /// Returns the context of a call.
-    fn context(&self, asker: Asker, progress: Arc<dyn ProgressSink>) -> Arc<CallContext> {
+    /// Returns the context of a call, which can use the tools `outside` of the sandbox.
+    fn context(&self, asker: Asker, progress: Arc<dyn ProgressSink>, outside: OutsideTools) -> Arc<CallContext> {
         Arc::new(CallContext {
             asker,
             principal: self.session.owner.clone(),
@@ -89,6 +89,7 @@ impl McpSession {
             agent: self.session.view(),
             workspace: self.session.workspace().to_owned(),
             snapshot: Arc::clone(&self.snapshot),
+            outside,
             progress,
             inference: None,
             approvals: None,
@@ -101,22 +102,21 @@ impl McpSession {
     /// Runs a call of one of the offered tools.
     async fn run(&self, call: ClientCall<'_>) -> Result<Vec<Content>, ToolError> {
         let ClientCall { asker, tool: name, input, progress } = call;
-        let offered = self.snapshot.tool(name).is_some_and(|(skill, _)| self.offers(skill));
-        if !offered {
-            return Err(ToolError::NotFound(name.to_owned()));
-        }
-        let tool = ResolvedTool::find(&self.snapshot, &[], name)?;
+        let offered = self.snapshot.tool(name).filter(|(skill, _)| self.offers(skill));
+        let Some((skill, _)) = offered else { return Err(ToolError::NotFound(name.to_owned())) };
+        let tool = ResolvedTool::Skill(SkillTool::find(&self.snapshot, name)?);
         let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         let id = CallId::of_line(LineId::new(u64::try_from(unix_ms).unwrap_or(u64::MAX)));
         let invocation = ToolInvocation::new(id, tool, &input);
-        self.session.host.tools.run(&self.context(asker, progress), invocation).await.result
+        let outside = self.session.outside_for(skill, self.session.view()).await;
+        self.session.host.tools.run(&self.context(asker, progress, outside), invocation).await.result
     }
 }
 
 impl ServedSession for McpSession {
     fn tools(&self) -> BoxFuture<'_, Vec<OfferedTool>> {
         Box::pin(async {
-            let context = self.context(Asker::mcp_client(""), Arc::new(Unreported));
+            let context = self.context(Asker::mcp_client(""), Arc::new(Unreported), OutsideTools::default());
             let mut offered = Vec::new();
             for skill in self.snapshot.skills().filter(|skill| self.offers(skill)) {
                 let reaches_network = skill
@@ -126,7 +126,8 @@ impl ServedSession for McpSession {
                     .any(|asked| matches!(asked.capability, Capability::Http(_) | Capability::Tools));
                 for spec in skill.tools.iter() {
                     let name = format!("{}__{}", skill.name, spec.name);
-                    let Ok(tool) = ResolvedTool::find(&self.snapshot, &[], &name) else { continue };
+                    let Ok(tool) = SkillTool::find(&self.snapshot, &name) else { continue };
+                    let tool = ResolvedTool::Skill(tool);
                     let only_reads = self.session.host.tools.only_reads(&context, &tool).await;
                     offered.push(OfferedTool {
                         description: spec.description.clone(),

@@ -5,12 +5,13 @@ use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::{Mutex, MutexGuard};
 use patchbay_agent::{Agent, Chosen, Requests};
-use patchbay_core::{AgentId, Outcome, PrincipalId, SessionId};
+use patchbay_core::{AgentId, EventKind, Outcome, PrincipalId, SessionId};
 use patchbay_events::{Broadcast, EventLog, Subscription, TokenBudget};
+use patchbay_policy::Capability;
 use patchbay_provider::Choice;
-use patchbay_skill::Snapshot;
+use patchbay_skill::{Skill, Snapshot};
 use patchbay_store::{AgentRow, Hold, SessionRow};
-use patchbay_tools::{ApprovalSlot, Approver, Editor, EditorSlot};
+use patchbay_tools::{ApprovalSlot, Approver, Editor, EditorSlot, OutsideTool, OutsideTools};
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -21,6 +22,7 @@ use crate::{
     capture::Captures,
     lines::RunningLines,
     lock::SessionLock,
+    mcp_tools::{ClientServer, SessionServers},
     notices,
     persona::Persona,
     queue::{LineQueue, StopScope},
@@ -36,6 +38,9 @@ pub struct Session {
     pub(crate) owner: PrincipalId,
     pub(crate) approvals: ApprovalSlot,
     pub(crate) editor: EditorSlot,
+    /// The tools that the front offers.
+    front_tools: Mutex<OutsideTools>,
+    servers: SessionServers,
     pub(crate) home_notice: Option<String>,
     state: Mutex<SessionState>,
     agents: Mutex<Agents>,
@@ -124,6 +129,7 @@ impl Session {
             }
         }
         let notices = host.providers.notices();
+        let servers = host.servers(&row.workspace);
         let session = Arc::new(Self {
             files: PathIndex::new(row.workspace.clone().into(), host.protected.clone()),
             host,
@@ -131,6 +137,8 @@ impl Session {
             owner: row.owner,
             approvals,
             editor,
+            front_tools: Mutex::default(),
+            servers,
             home_notice,
             state: Mutex::new(SessionState { persona: Arc::new(persona), snapshot: Arc::new(snapshot) }),
             agents: Mutex::new(agents),
@@ -209,10 +217,47 @@ impl Session {
         self.editor.set(editor);
     }
 
-    /// Closes the session: rejects new lines, stops running ones, waits until their results are committed, and releases the
-    /// session's lock. After that, this or another process may resume it. A second call does nothing.
+    /// Sets the tools that the front itself offers to models and skills, in place of those that it offered before. A turn that
+    /// runs keeps the tools with which it began.
+    pub fn set_front_tools(&self, tools: impl IntoIterator<Item = Arc<dyn OutsideTool>>) {
+        *self.front_tools.lock() = tools.into_iter().collect();
+    }
+
+    /// Sets the MCP servers that the client names, in place of those that it named before. They start when a turn first needs
+    /// them. Decisions of `config.toml` do not apply to them.
+    pub fn connect_mcp(&self, servers: Vec<ClientServer>) {
+        self.servers.set_named(servers, &self.workspace);
+    }
+
+    /// Returns the tools outside of the sandbox for a turn. Starts MCP servers, and publishes a notice of those that are not there.
+    pub(crate) async fn outside_for_turn(&self, agent: AgentId) -> OutsideTools {
+        let (served, notices) = self.servers.for_turn().await;
+        for text in notices {
+            self.log.publish(agent, EventKind::Notice { text });
+        }
+        self.with_front_tools(&served)
+    }
+
+    /// Returns the tools outside of the sandbox that are there without starting anything.
+    pub(crate) async fn outside_now(&self) -> OutsideTools {
+        self.with_front_tools(&self.servers.running().await)
+    }
+
+    /// Returns the tools outside of the sandbox for a command that calls a tool of `skill`.
+    pub(crate) async fn outside_for(&self, skill: &Skill, agent: AgentId) -> OutsideTools {
+        let calls_tools = skill.manifest.capabilities.iter().any(|asked| asked.capability == Capability::Tools);
+        if calls_tools { self.outside_for_turn(agent).await } else { OutsideTools::default() }
+    }
+
+    fn with_front_tools(&self, served: &OutsideTools) -> OutsideTools {
+        self.front_tools.lock().iter().chain(served.iter()).cloned().collect()
+    }
+
+    /// Closes the session: rejects new lines, stops running ones, waits until their results are committed, ends its MCP
+    /// servers, and releases the session's lock. After that, this or another process may resume it. A second call does nothing.
     pub async fn close(&self) {
         self.lines.close().await;
+        self.servers.close().await;
         self.lock.lock().take();
     }
 

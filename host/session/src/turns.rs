@@ -7,6 +7,7 @@ use patchbay_command::{Line, Resolved, resolve};
 use patchbay_core::{AgentId, Attachment, Code, DequeueReason, EventKind, MessageKind, Outcome, TurnCause, TurnState};
 use patchbay_skill::Snapshot;
 use patchbay_store::{MessageRow, NewMessage, NewTurn, QueueRow, SessionChange, StoreError};
+use patchbay_tools::OutsideTools;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -242,7 +243,8 @@ impl Session {
         if agent.is_dead() || self.queue.is_cancelled(id) {
             stop.cancel();
         }
-        let turn = self.turn(&agent, cause, ending.clone(), answers, stop);
+        let outside = stop.run_until_cancelled(self.outside_for_turn(id)).await.unwrap_or_default();
+        let turn = self.turn(&agent, cause, ending.clone(), answers, stop, outside);
         let span = tracing::info_span!("turn", agent = %id, began = ending.began);
         let mut outcome = agent.run(&turn).instrument(span).await;
         self.running_turns.lock().remove(&id);
@@ -278,12 +280,14 @@ impl Session {
         ending: TurnEnding,
         answers: u32,
         cancel: CancellationToken,
+        outside: OutsideTools,
     ) -> Turn {
         let SessionState { persona, snapshot } = self.state();
         let files = persona.files.iter().map(|file| file.text.clone());
         Turn {
             system: system_context(files, &snapshot),
             internal: self.tree_tools(agent),
+            outside,
             snapshot,
             cause,
             ending,

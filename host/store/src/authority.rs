@@ -4,18 +4,19 @@ use rusqlite::params;
 
 use crate::{Store, StoreError, now, texts};
 
-/// A stored grant, as text.
+/// A stored grant of a skill, or a stored decision about a tool outside of the sandbox, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantRow {
-    /// The root of the skill's identity: `bundled`, `user`, `workspace`.
+    /// The root of the skill's identity: `bundled`, `user`, `workspace`. For a tool, where it comes from: `mcp`, `client`.
     pub root: String,
     /// The workspace of the identity, or empty.
     pub workspace: String,
-    /// The skill's name.
+    /// The skill's name, or the tool's full name.
     pub skill: String,
-    /// The capability, such as `http:example.org`.
+    /// The capability, such as `http:example.org`, or `call` for a tool.
     pub capability: String,
-    /// The digest of the skill's files when it was granted; empty for a bundled skill, and for a grant of an older build.
+    /// The digest of the skill's files when it was granted; empty for a bundled skill, and for a grant of an older build. For
+    /// a tool, the digest of its source and declaration.
     pub skill_digest: String,
 }
 
@@ -44,7 +45,7 @@ impl Store {
     }
 
     /// Adds a grant, or renews it for another digest. `files` is the list of files whose digest is `grant.skill_digest`;
-    /// it is stored so that a later change can be named.
+    /// it is stored so that a later change can be named. Empty for a grant without files.
     ///
     /// # Errors
     /// A database error.
@@ -57,7 +58,7 @@ impl Store {
                      VALUES (?, ?, ?, ?, '', ?, ?)",
                     params![grant.root, grant.workspace, grant.skill, grant.capability, grant.skill_digest, now()],
                 )?;
-                if !grant.skill_digest.is_empty() {
+                if !files.is_empty() {
                     texts::keep_files(connection, &grant.skill_digest, &files)?;
                 }
                 Ok(())
@@ -76,6 +77,24 @@ impl Store {
                     "DELETE FROM grants WHERE root = ? AND workspace = ? AND skill = ? AND capability = ?",
                     params![grant.root, grant.workspace, grant.skill, grant.capability],
                 )?;
+                Ok(removed > 0)
+            })
+            .await
+    }
+
+    /// Removes the stored decisions about the tool with the full name `tool` from the sources `roots`, for all workspaces.
+    /// Returns whether there was one.
+    ///
+    /// # Errors
+    /// A database error.
+    pub async fn forget_tool(&self, roots: &'static [&'static str], tool: String) -> Result<bool, StoreError> {
+        self.database
+            .decide(move |connection| {
+                let mut removed = 0;
+                for root in roots {
+                    let delete = "DELETE FROM grants WHERE root = ? AND skill = ?";
+                    removed += connection.execute(delete, params![root, tool])?;
+                }
                 Ok(removed > 0)
             })
             .await

@@ -1,15 +1,16 @@
-//! Asks a person for capabilities that a skill is not granted. A session with a front provides an [`Approver`]; without
-//! one, the call is denied with the command that grants the capability.
+//! Asks a person for what a call may not do by itself: use a capability that a skill is not granted, or call a tool outside
+//! of the sandbox. A session with a front provides an [`Approver`]; without one, the call is denied with what would allow it.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use futures_util::future::{FutureExt as _, Shared, WeakShared};
 use parking_lot::Mutex;
-use patchbay_core::{AgentId, Asker, Digest};
-use patchbay_policy::{Capability, Identity};
+use patchbay_core::{AgentId, Digest};
 use patchbay_sandbox::BoxFuture;
 use patchbay_store::StoreError;
 use tokio::sync::Semaphore;
+
+use crate::question::{Approval, ApprovalScope, Question};
 
 /// Shows questions to a person. Implemented by fronts.
 pub trait Approver: Send + Sync {
@@ -19,92 +20,6 @@ pub trait Approver: Send + Sync {
 
     /// Reports that the grant of [`Approval::Always`] was stored, or why not: then the answer is [`Approval::Once`].
     fn grant_stored(&self, _question: &Question, _stored: Result<(), String>) {}
-}
-
-/// A question to a person: may a skill use a capability?
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
-    /// The agent that the call belongs to.
-    pub agent: AgentId,
-    /// The caller of the outermost tool.
-    pub asker: Asker,
-    /// The skill that needs the capability.
-    pub skill: Identity,
-    /// The full names of the running tools, from the outermost to the one that needs the capability.
-    pub chain: Vec<String>,
-    /// The requested capability with its scope.
-    pub capability: Capability,
-    /// The canonical path of the session's workspace.
-    pub workspace: String,
-    /// The reason in the skill's manifest, cleaned, on one line of at most 200 characters; `None` if it gives none.
-    pub reason: Option<String>,
-    /// Whether the answer can be for this call only: the skill would write in the person's home folder.
-    pub only_once: bool,
-    /// What [`Approval::Always`] stores; `None` if that answer is not offered.
-    pub grant: Option<OfferedGrant>,
-}
-
-/// The grant that the answer [`Approval::Always`] stores.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OfferedGrant {
-    /// The command that stores the same grant.
-    pub command: String,
-    /// The digest of the skill's files, for which the grant is valid; `None` for a bundled skill, whose grants are valid for
-    /// every version of it.
-    pub digest: Option<Digest>,
-}
-
-impl Question {
-    /// Maximum length of [`Question::reason`] in characters.
-    pub const REASON: usize = 200;
-
-    /// Returns the answers that a front offers.
-    pub fn answers(&self) -> Vec<Approval> {
-        let all = [Approval::Once, Approval::Session, Approval::Always, Approval::No];
-        all.into_iter().filter(|answer| self.allows(*answer)).collect()
-    }
-
-    /// Returns whether `answer` may be given.
-    pub fn allows(&self, answer: Approval) -> bool {
-        match answer {
-            Approval::Once | Approval::No | Approval::Never => true,
-            Approval::Session => !self.only_once,
-            Approval::Always => !self.only_once && self.grant.is_some(),
-        }
-    }
-}
-
-/// A person's answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Approval {
-    /// Allowed for this call, to its end, but not for the calls that it makes.
-    Once,
-    /// Allowed for this skill and its current files while this process has the session.
-    Session,
-    /// Allowed and stored as a grant.
-    Always,
-    /// Not allowed for this call.
-    No,
-    /// Not allowed for this skill and its current files while this process has the session. For editors.
-    Never,
-}
-
-impl Approval {
-    /// Returns whether the call may go on.
-    pub fn is_yes(self) -> bool {
-        matches!(self, Self::Once | Self::Session | Self::Always)
-    }
-
-    /// Returns the answer as the journal names it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Once => "once",
-            Self::Session => "session",
-            Self::Always => "always",
-            Self::No => "no",
-            Self::Never => "never",
-        }
-    }
 }
 
 /// Room for the open and waiting questions of the process.
@@ -121,8 +36,9 @@ impl Default for QuestionSlots {
     }
 }
 
-/// The subject of a question. Concurrent questions with equal subjects are asked once.
-type Subject = (Identity, Digest, Capability);
+/// What a question is about. Concurrent questions about the same are asked once; calls of a tool with different inputs are
+/// not the same.
+type Asked = (ApprovalScope, Option<Digest>);
 type Asking = Shared<BoxFuture<'static, Approval>>;
 /// Stores the grant that a question offers.
 type StoreGrant = BoxFuture<'static, Result<(), StoreError>>;
@@ -130,10 +46,10 @@ type StoreGrant = BoxFuture<'static, Result<(), StoreError>>;
 /// The questions and answers of one session, which keeps it while it is open.
 pub struct Approvals {
     approver: Arc<dyn Approver>,
-    /// Subjects that were answered for the session: by [`Approval::Session`] or [`Approval::Never`].
-    answered: Mutex<BTreeMap<Subject, Approval>>,
+    /// What was answered for the session: by [`Approval::Session`] or [`Approval::Never`].
+    answered: Mutex<BTreeMap<ApprovalScope, Approval>>,
     /// Questions without an answer yet.
-    open: Mutex<BTreeMap<Subject, WeakShared<BoxFuture<'static, Approval>>>>,
+    open: Mutex<BTreeMap<Asked, WeakShared<BoxFuture<'static, Approval>>>>,
     /// The agents whose calls wait for an answer, one entry for each call.
     asking: Mutex<Vec<AgentId>>,
 }
@@ -186,25 +102,19 @@ impl Approvals {
         self.asking.lock().contains(&agent)
     }
 
-    /// Returns the answer to `question` for a skill whose files have the digest `digest`. Uses an earlier answer for the
-    /// session if there is one; concurrent calls with the same subject share one question. Without room in `slots`, the
-    /// answer is no. [`Approval::Always`] runs `store_grant` first.
-    pub(crate) async fn ask(
-        &self,
-        digest: Digest,
-        question: Question,
-        slots: &QuestionSlots,
-        store_grant: StoreGrant,
-    ) -> Approval {
-        let subject = (question.skill.clone(), digest, question.capability.clone());
+    /// Returns the answer to `question`. Uses an earlier answer for the session if there is one; concurrent calls that ask
+    /// for the same share one question. Without room in `slots`, the answer is no. [`Approval::Always`] runs `store_grant`
+    /// first.
+    pub(crate) async fn ask(&self, question: Question, slots: &QuestionSlots, store_grant: StoreGrant) -> Approval {
+        let asked = (question.subject.scope(), question.subject.input_digest());
         let (only_once, agent) = (question.only_once, question.agent);
-        match self.answered.lock().get(&subject) {
+        match self.answered.lock().get(&asked.0) {
             Some(Approval::Never) => return Approval::Never,
             Some(answer) if !only_once => return *answer,
             _ => {}
         }
-        let Some(asking) = self.join(&subject, question, slots, store_grant) else {
-            tracing::warn!(skill = %subject.0, capability = %subject.2, "too many questions wait; this one is answered by no");
+        let Some(asking) = self.join(&asked, question, slots, store_grant) else {
+            tracing::warn!(subject = ?asked.0, "too many questions wait; this one is answered by no");
             return Approval::No;
         };
         let answer = {
@@ -215,26 +125,26 @@ impl Approvals {
         {
             // A question that was opened since by another call stays.
             let mut open = self.open.lock();
-            if open.get(&subject).and_then(WeakShared::upgrade).is_none_or(|current| current.ptr_eq(&asking)) {
-                open.remove(&subject);
+            if open.get(&asked).and_then(WeakShared::upgrade).is_none_or(|current| current.ptr_eq(&asking)) {
+                open.remove(&asked);
             }
         }
         if answer == Approval::Never || answer == Approval::Session && !only_once {
-            self.answered.lock().insert(subject, answer);
+            self.answered.lock().insert(asked.0, answer);
         }
         answer
     }
 
-    /// Joins the open question on `subject`, or opens one; `None` without room for it.
+    /// Joins the open question about `about`, or opens one; `None` without room for it.
     fn join(
         &self,
-        subject: &Subject,
+        about: &Asked,
         question: Question,
         slots: &QuestionSlots,
         store_grant: StoreGrant,
     ) -> Option<Asking> {
         let mut open = self.open.lock();
-        if let Some(asking) = open.get(subject).and_then(WeakShared::upgrade) {
+        if let Some(asking) = open.get(about).and_then(WeakShared::upgrade) {
             return Some(asking);
         }
         let slot = Arc::clone(&slots.0).try_acquire_owned().ok()?;
@@ -250,7 +160,7 @@ impl Approvals {
                         Approval::Always
                     }
                     Err(error) => {
-                        tracing::error!(skill = %asked.skill, capability = %asked.capability, "a grant is not stored: {error}");
+                        tracing::error!(subject = ?asked.subject.scope(), "a grant is not stored: {error}");
                         approver.grant_stored(&asked, Err(error.to_string()));
                         Approval::Once
                     }
@@ -260,7 +170,7 @@ impl Approvals {
         };
         let asking: Asking = (Box::pin(asking) as BoxFuture<'static, Approval>).shared();
         if let Some(weak) = asking.downgrade() {
-            open.insert(subject.clone(), weak);
+            open.insert(about.clone(), weak);
         }
         Some(asking)
     }
@@ -270,9 +180,11 @@ impl Approvals {
 mod tests {
     use std::{sync::atomic::AtomicU32, sync::atomic::Ordering, time::Duration};
 
-    use patchbay_policy::Root;
+    use patchbay_core::Asker;
+    use patchbay_policy::{Capability, Identity, Root};
 
     use super::*;
+    use crate::question::{CalledTool, OfferedGrant, QuestionSubject, SkillCapability};
 
     struct TestApprover {
         answer: Approval,
@@ -304,13 +216,13 @@ mod tests {
         (person.clone(), Approvals::new(person))
     }
 
-    fn question(capability: Capability) -> Question {
+    fn question(files: &[u8], capability: Capability) -> Question {
+        let skill = Identity::new(Root::User, "", "notes".parse().unwrap());
         Question {
             agent: AgentId::from_bytes([1; 16]),
             asker: Asker::Agent(AgentId::from_bytes([1; 16])),
-            skill: Identity::new(Root::User, "", "notes".parse().unwrap()),
+            subject: QuestionSubject::Capability(SkillCapability { skill, capability, digest: Digest::of(files) }),
             chain: vec!["notes__add".to_owned()],
-            capability,
             workspace: "/w".to_owned(),
             reason: None,
             only_once: false,
@@ -319,7 +231,7 @@ mod tests {
     }
 
     async fn ask(approvals: &Approvals, files: &[u8], capability: Capability) -> Approval {
-        approvals.ask(Digest::of(files), question(capability), &QuestionSlots::default(), storing(Ok(()))).await
+        approvals.ask(question(files, capability), &QuestionSlots::default(), storing(Ok(()))).await
     }
 
     #[tokio::test]
@@ -357,12 +269,11 @@ mod tests {
 
     #[tokio::test]
     async fn answer_that_is_not_offered_is_no() {
-        let digest = Digest::of(b"files");
-        let grant = OfferedGrant { command: "patchbay grant add notes kv".to_owned(), digest: Some(digest) };
+        let grant = OfferedGrant { what: "patchbay grant add notes kv".to_owned(), scope: None };
         let offered = [(None, true), (None, false), (Some(grant), false)].map(|(grant, only_once)| Question {
             grant,
             only_once,
-            ..question(Capability::Kv)
+            ..question(b"files", Capability::Kv)
         });
         let answers = offered.each_ref().map(Question::answers);
         let (once, session, always, no) = (Approval::Once, Approval::Session, Approval::Always, Approval::No);
@@ -370,26 +281,25 @@ mod tests {
         for (question, given) in offered.into_iter().zip([session, always, always]) {
             let expected = if question.grant.is_some() { always } else { no };
             let (_, approvals) = approvals(given);
-            let answer = approvals.ask(digest, question, &QuestionSlots::default(), storing(Ok(()))).await;
+            let answer = approvals.ask(question, &QuestionSlots::default(), storing(Ok(()))).await;
             assert_eq!(answer, expected);
         }
         // An earlier yes for the session does not extend to where only one call can be allowed.
         let (person, approvals) = approvals(session);
         ask(&approvals, b"files", Capability::Kv).await;
-        let in_home = Question { only_once: true, ..question(Capability::Kv) };
-        assert_eq!(approvals.ask(digest, in_home, &QuestionSlots::default(), storing(Ok(()))).await, no);
+        let in_home = Question { only_once: true, ..question(b"files", Capability::Kv) };
+        assert_eq!(approvals.ask(in_home, &QuestionSlots::default(), storing(Ok(()))).await, no);
         assert_eq!(person.asked.load(Ordering::Relaxed), 2);
     }
 
     #[tokio::test]
     async fn always_that_is_not_stored_is_for_one_call() {
-        let digest = Digest::of(b"files");
-        let grant = OfferedGrant { command: "patchbay grant add notes kv".to_owned(), digest: Some(digest) };
-        let question = Question { grant: Some(grant), ..question(Capability::Kv) };
+        let grant = OfferedGrant { what: "patchbay grant add notes kv".to_owned(), scope: None };
+        let question = Question { grant: Some(grant), ..question(b"files", Capability::Kv) };
         let (person, approvals) = approvals(Approval::Always);
         let slots = QuestionSlots::default();
         // The grant of calls that share a question is stored once.
-        let ask = |result| approvals.ask(digest, question.clone(), &slots, storing(result));
+        let ask = |result| approvals.ask(question.clone(), &slots, storing(result));
         assert_eq!(tokio::join!(ask(Ok(())), ask(Ok(()))), (Approval::Always, Approval::Always));
         assert_eq!(std::mem::take(&mut *person.stored.lock()), [Ok(())]);
         assert_eq!(ask(Err(StoreError::WriterGone)).await, Approval::Once);
@@ -402,8 +312,8 @@ mod tests {
         let slots = QuestionSlots::default();
         let ask = |number: usize| {
             let (approvals, slots) = (&sessions[number % 2].1, &slots);
-            let digest = Digest::of(&[number as u8]);
-            async move { approvals.ask(digest, question(Capability::Kv), slots, storing(Ok(()))).await }
+            let question = question(&[number as u8], Capability::Kv);
+            async move { approvals.ask(question, slots, storing(Ok(()))).await }
         };
         let answers = futures_util::future::join_all((0..QuestionSlots::QUESTIONS + 2).map(ask)).await;
         let (asked, denied) = answers.split_at(QuestionSlots::QUESTIONS);
@@ -411,5 +321,31 @@ mod tests {
         assert_eq!(denied, [Approval::No; 2]);
         // An answered question makes room.
         assert_eq!(ask(0).await, Approval::Once);
+    }
+
+    fn calling(input: &str, tool: &str) -> Question {
+        let tool = CalledTool {
+            name: "mcp__files__delete".to_owned(),
+            input: input.to_owned(),
+            input_digest: Digest::of(input.as_bytes()),
+            digest: Digest::of(tool.as_bytes()),
+            is_destructive: true,
+        };
+        Question { subject: QuestionSubject::Tool(tool), ..question(b"", Capability::Kv) }
+    }
+
+    #[tokio::test]
+    async fn calls_with_different_inputs_are_different_questions() {
+        let slots = QuestionSlots::default();
+        for (answer, together, later) in [(Approval::Once, 2, 4), (Approval::Session, 2, 3)] {
+            let (person, approvals) = approvals(answer);
+            let ask = |input, tool| approvals.ask(calling(input, tool), &slots, storing(Ok(())));
+            tokio::join!(ask("a", "as now"), ask("b", "as now"), ask("a", "as now"));
+            assert_eq!(person.asked.load(Ordering::Relaxed), together);
+            // A yes for the session is for all inputs, as long as the tool is declared as it was.
+            ask("c", "as now").await;
+            ask("c", "changed").await;
+            assert_eq!(person.asked.load(Ordering::Relaxed), later, "{answer:?}");
+        }
     }
 }

@@ -12,7 +12,7 @@ use patchbay_skill::{Skill, Snapshot};
 use patchbay_store::Hold;
 use serde_json::Value;
 
-use crate::{Approvals, Editor, Internal, ResultRow, ToolError, record::CallRecord};
+use crate::{Approvals, Editor, Internal, OutsideTool, OutsideTools, ResultRow, ToolError, record::CallRecord};
 
 /// The data that a call shares with all calls nested in it.
 pub struct CallContext {
@@ -28,6 +28,8 @@ pub struct CallContext {
     pub workspace: String,
     /// The skills that can be called.
     pub snapshot: Arc<Snapshot>,
+    /// The tools outside of the sandbox that can be called.
+    pub outside: OutsideTools,
     /// Receives partial output.
     pub progress: Arc<dyn ProgressSink>,
     /// Runs completions of `agent`'s model; `None` makes `inference` unavailable.
@@ -88,6 +90,8 @@ pub enum ResolvedTool<'a> {
     Internal(&'a dyn Internal),
     /// A tool of a skill.
     Skill(SkillTool<'a>),
+    /// A tool outside of the sandbox, such as one of an MCP server.
+    Outside(&'a dyn OutsideTool),
 }
 
 /// A tool of a skill that has a component.
@@ -100,35 +104,52 @@ pub struct SkillTool<'a> {
     pub(crate) component: Digest,
 }
 
-impl<'a> ResolvedTool<'a> {
-    /// Finds a tool: one of `internal` by its bare name, or one of `snapshot` by its full name, `SKILL__TOOL`. The snapshot
-    /// is the one of the call's context.
+impl<'a> SkillTool<'a> {
+    /// Finds a tool of `snapshot` by its full name, `SKILL__TOOL`.
     ///
     /// # Errors
     /// [`ToolError::NotFound`].
-    pub fn find(snapshot: &'a Snapshot, internal: &'a [Arc<dyn Internal>], name: &'a str) -> Result<Self, ToolError> {
-        if let Some(tool) = internal.iter().find(|tool| tool.spec().name.as_str() == name) {
-            return Ok(Self::Internal(&**tool));
-        }
+    pub fn find(snapshot: &'a Snapshot, name: &'a str) -> Result<Self, ToolError> {
         let of_skill = |(skill, spec): (&'a Skill, &'a ToolSpec)| {
-            Some(Self::Skill(SkillTool { full_name: name, skill, spec, component: skill.component? }))
+            Some(Self { full_name: name, skill, spec, component: skill.component? })
         };
         snapshot.tool(name).and_then(of_skill).ok_or_else(|| ToolError::NotFound(name.to_owned()))
     }
 
-    /// Returns the full name, `SKILL__TOOL`, or the bare name of a tool of the host.
+    /// Returns the tool's bare name, description and input schema.
+    pub fn spec(&self) -> &'a ToolSpec {
+        self.spec
+    }
+}
+
+impl<'a> ResolvedTool<'a> {
+    /// Finds a tool: one of `internal` by its bare name, one of `snapshot` by its full name, `SKILL__TOOL`, or one of
+    /// `outside` by its full name. The first of these with the name wins. Snapshot and `outside` are those of the call's
+    /// context.
+    ///
+    /// # Errors
+    /// [`ToolError::NotFound`].
+    pub fn find(
+        snapshot: &'a Snapshot,
+        internal: &'a [Arc<dyn Internal>],
+        outside: &'a [Arc<dyn OutsideTool>],
+        name: &'a str,
+    ) -> Result<Self, ToolError> {
+        if let Some(tool) = internal.iter().find(|tool| tool.spec().name.as_str() == name) {
+            return Ok(Self::Internal(&**tool));
+        }
+        SkillTool::find(snapshot, name).map(Self::Skill).or_else(|not_found| {
+            let tool = outside.iter().find(|tool| tool.spec().name() == name);
+            tool.map(|tool| Self::Outside(&**tool)).ok_or(not_found)
+        })
+    }
+
+    /// Returns the full name: `SKILL__TOOL`, the bare name of a tool of the host, or `mcp__SERVER__TOOL`.
     pub fn full_name(&self) -> &'a str {
         match self {
             Self::Internal(tool) => tool.spec().name.as_str(),
             Self::Skill(tool) => tool.full_name,
-        }
-    }
-
-    /// Returns the tool's name, description and input schema.
-    pub fn spec(&self) -> &'a ToolSpec {
-        match self {
-            Self::Internal(tool) => tool.spec(),
-            Self::Skill(tool) => tool.spec,
+            Self::Outside(tool) => tool.spec().name(),
         }
     }
 }

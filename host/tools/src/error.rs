@@ -5,10 +5,12 @@ use patchbay_policy::Blocked;
 use patchbay_sandbox::Failure;
 use patchbay_store::StoreError;
 
+use crate::OutsideError;
+
 /// Why a tool call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
-    /// The snapshot has no such tool.
+    /// There is no such tool.
     #[error("tool '{}' not found in snapshot.", text::excerpt(.0, 80))]
     NotFound(String),
     /// The input does not satisfy the tool's schema.
@@ -33,6 +35,14 @@ pub enum ToolError {
         /// The failure of the sandbox.
         failure: Failure,
     },
+    /// A tool outside of the sandbox failed or was stopped.
+    #[error("{}", shown_outside(.tool, .error))]
+    Outside {
+        /// The tool's full name.
+        tool: String,
+        /// Why.
+        error: OutsideError,
+    },
     /// A tool of the host failed.
     #[error("{message}")]
     Internal {
@@ -55,6 +65,14 @@ fn shown(tool: &str, failure: &Failure) -> String {
     }
 }
 
+/// Returns the message of a failure outside of the sandbox, like [`shown`].
+fn shown_outside(tool: &str, error: &OutsideError) -> String {
+    match error {
+        OutsideError::Failed(message) => text::clean(message),
+        other => format!("tool '{tool}' was stopped: {}.", text::clean_line(&other.to_string())),
+    }
+}
+
 impl ToolError {
     /// Returns the stable code.
     pub fn code(&self) -> Code {
@@ -64,6 +82,7 @@ impl ToolError {
             Self::Schema(_) => Code::InvalidComponent,
             Self::Blocked(_) => Code::Blocked,
             Self::Failure { failure, .. } => failure.code(),
+            Self::Outside { error, .. } => error.code(),
             Self::Internal { code, .. } => *code,
             Self::Store(StoreError::ComponentMissing(_) | StoreError::ComponentDamaged(_)) => Code::ComponentMissing,
             Self::Store(_) => Code::StoreFailed,

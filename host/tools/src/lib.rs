@@ -4,7 +4,8 @@
 //! - [`ResolvedTool::find`]: the one look-up of a tool by its name.
 //! - [`CallContext`] and [`ToolInvocation`]: the input of a call, shared with nested calls and its own.
 //! - [`Tools::run`]: runs a tool; [`Tools::only_reads`]: whether others may run beside it.
-//! - [`Approver`]: asks a person for what a skill is not granted.
+//! - [`Approver`]: asks a person for what a call may not do by itself. [`Question`]: what is asked; [`Approval`]: the answer.
+//! - [`OutsideTool`]: a tool outside of the sandbox, such as one of an MCP server. [`OutsideSpec`] checks its declaration.
 //! - [`Editor`]: reads and writes files as the user's editor has them.
 //! - [`Internal`]: a tool implemented by the host; [`ResultRow`]: how it commits a change with its result.
 //! - [`Tools::describe`]: the tools of a component, asked once for each digest.
@@ -33,6 +34,8 @@ mod error;
 mod input;
 mod internal;
 mod ledger;
+mod outside;
+mod question;
 mod reading;
 mod ready;
 mod ready_cache;
@@ -51,7 +54,9 @@ use patchbay_skill::{Skill, Snapshot, changed_files};
 use patchbay_store::{KvStore, Rules, Store, StoreError};
 use patchbay_workspace::{HomeFolder, ProtectedPaths};
 
-pub use approval::{Approval, ApprovalSlot, Approvals, Approver, OfferedGrant, Question};
+pub use patchbay_schema::PatternBudget;
+
+pub use approval::{ApprovalSlot, Approvals, Approver};
 pub use call::{CallContext, EffectFlag, ResolvedTool, SkillTool, ToolInvocation};
 pub use describe::{DescribeOutcome, Described, Group, blocked_problem, describe_component};
 pub use editor::{Editor, EditorSlot};
@@ -59,6 +64,10 @@ pub use error::ToolError;
 pub use input::{InputError, input_from_text};
 pub use internal::{Internal, InternalCall, InternalError, ResultRow};
 pub use ledger::StoreLedger;
+pub use outside::{
+    OutsideCall, OutsideDeclaration, OutsideError, OutsideOrigin, OutsideSpec, OutsideTool, OutsideTools,
+};
+pub use question::{Approval, CalledTool, OfferedGrant, Question, QuestionSubject, SkillCapability};
 
 use approval::QuestionSlots;
 use ready_cache::ReadyCache;

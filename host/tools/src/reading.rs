@@ -10,6 +10,8 @@ impl Tools {
     pub async fn only_reads(&self, context: &CallContext, tool: &ResolvedTool<'_>) -> bool {
         let skill = match tool {
             ResolvedTool::Internal(tool) => return tool.only_reads(),
+            // What its source says of effects is a claim.
+            ResolvedTool::Outside(_) => return false,
             ResolvedTool::Skill(tool) => tool.skill,
         };
         let asked =

@@ -20,7 +20,7 @@ use crate::{CallContext, ResolvedTool, ToolError, ToolInvocation, call::SkillToo
 pub(crate) struct CallRecord {
     pub(crate) context: Arc<CallContext>,
     pub(crate) id: CallId,
-    /// The tool's full name, or the bare name of a tool of the host.
+    /// The tool's full name.
     pub(crate) tool: String,
     /// The call that made this one.
     parent: Option<Arc<CallRecord>>,
@@ -53,6 +53,7 @@ impl CallRecord {
     pub(crate) fn new(store: &Store, context: &Arc<CallContext>, call: &ToolInvocation<'_>, input: &str) -> Arc<Self> {
         let name = match call.tool {
             ResolvedTool::Internal(tool) => internal::journal_name(tool),
+            ResolvedTool::Outside(tool) => tool.spec().journal_name(),
             ResolvedTool::Skill(SkillTool { skill, spec, component, .. }) => {
                 let (root, skill, tool) = (skill.root.as_str(), skill.name.as_str(), spec.name.as_str());
                 JournalName { root, skill, tool, component }

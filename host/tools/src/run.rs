@@ -33,6 +33,7 @@ impl Tools {
                     let call = InternalCall { id, input: call.input, row: call.row };
                     Box::pin(internal::run(tool, call)).await
                 }
+                ResolvedTool::Outside(tool) => Box::pin(self.run_outside(running.record(), tool, call, &input)).await,
                 ResolvedTool::Skill(tool) => {
                     self.run_skill(running.record(), tool, call, input).await.unwrap_or_else(Finished::failed)
                 }

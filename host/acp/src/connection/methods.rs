@@ -8,9 +8,9 @@ use patchbay_session::{Session, SessionError, workspace_path};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{Connection, sessions::OPEN_SESSIONS};
+use super::{Connection, servers::servers, sessions::OPEN_SESSIONS};
 use crate::{
-    params::{Bounded, ListSessions, LoadSession, McpServer, NewSession, OfSession, Prompt},
+    params::{ListSessions, LoadSession, NewSession, OfSession, Prompt},
     session::{Opening, SessionHandle, SessionTask},
     wire::{Responder, RpcError, params_of},
 };
@@ -98,9 +98,11 @@ impl Connection {
     async fn new_session(self: Arc<Self>, responder: Responder, params: NewSession) {
         let opened = async {
             let workspace = absolute(&params.cwd)?;
-            note_servers(params.mcp_servers);
+            let servers = servers(params.mcp_servers)?;
             self.check_room()?;
-            self.host.new_session(workspace).await.map_err(session_error)
+            let session = self.host.new_session(workspace).await.map_err(session_error)?;
+            session.connect_mcp(servers);
+            Ok(session)
         };
         match opened.await {
             Ok(session) => self.start(session, responder, Opening::New).await,
@@ -111,14 +113,16 @@ impl Connection {
     async fn open_session(self: Arc<Self>, responder: Responder, params: LoadSession, opening: Opening) {
         let opened = async {
             let workspace = absolute(&params.cwd)?;
-            note_servers(params.mcp_servers);
+            let servers = servers(params.mcp_servers)?;
             let id: SessionId =
                 params.session_id.parse().map_err(|_| RpcError::session_not_found(&params.session_id))?;
             if self.sessions.get(id).is_none() {
                 self.check_room()?;
             }
             self.check_workspace(id, workspace).await?;
-            self.host.resume(id).await.map_err(session_error)
+            let session = self.host.resume(id).await.map_err(session_error)?;
+            session.connect_mcp(servers);
+            Ok(session)
         };
         match opened.await {
             Ok(session) => self.start(session, responder, opening).await,
@@ -205,14 +209,6 @@ impl Connection {
             Ok(json!({}))
         };
         responder.respond(deleted.await).await;
-    }
-}
-
-/// Logs the MCP servers of a client. This version does not use them.
-fn note_servers(servers: Option<Bounded<McpServer, 64>>) {
-    for server in servers.into_iter().flat_map(|Bounded(servers)| servers) {
-        let name = patchbay_core::text::excerpt(&server.name, 80);
-        tracing::warn!(name, "the client names an MCP server, which this version does not use");
     }
 }
 

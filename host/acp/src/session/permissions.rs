@@ -39,9 +39,8 @@ impl Approver for ClientApprover {
 
     fn grant_stored(&self, question: &Question, stored: Result<(), String>) {
         let Err(error) = stored else { return };
-        let Question { skill, capability, .. } = question;
-        let line =
-            format!("Error: the grant is not stored: {error}. Only for this call, the {skill} may use '{capability}'.");
+        let allowed = question.subject.decided(true);
+        let line = format!("Error: the grant is not stored: {error}. Only for this call, {allowed}.");
         // An error means that the session is closed, or that many questions wait.
         let _ = self.0.try_send(PermissionMessage::NotStored(line));
     }
@@ -74,12 +73,13 @@ pub(super) async fn ask(client: Client, session: String, tool_call: String, aske
 }
 
 fn params(session: &str, tool_call: &str, question: &Question) -> Value {
-    let mut lines = vec![format!("May the {} use '{}'?", question.skill, question.capability)];
+    let mut lines = vec![question.subject.title()];
+    lines.extend(question.subject.facts());
     lines.push(format!("for {}", question.chain.join(" > ")));
     lines.extend(question.reason.as_ref().map(|reason| format!("the skill's reason: {reason}")));
     if let Some(grant) = &question.grant {
-        lines.push(format!("always is: {}", grant.command));
-        lines.extend(grant.digest.map(|digest| format!("for the skill's files {digest}")));
+        lines.push(format!("always is: {}", grant.what));
+        lines.extend(grant.scope.clone());
     }
     let options: Vec<Value> = choices(question)
         .into_iter()
@@ -108,7 +108,7 @@ fn name(approval: Approval, question: &Question) -> String {
     match approval {
         Approval::Once => "Allow for this call".to_owned(),
         Approval::Session => "Allow for this session".to_owned(),
-        Approval::Always => format!("Always allow '{}' for the {}", question.capability, question.skill),
+        Approval::Always => format!("Always: {}", question.subject.decided(true)),
         Approval::No => "Do not allow".to_owned(),
         Approval::Never => "Do not allow in this session".to_owned(),
     }

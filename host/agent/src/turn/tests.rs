@@ -275,6 +275,7 @@ impl TestAgent {
             snapshot: Arc::clone(&self.snapshot),
             system: vec!["You are a test.".to_owned()],
             internal: self.internal.clone(),
+            outside: OutsideTools::default(),
             cause: TurnCause::Person,
             ending: TurnEnding { agent: self.agent.id(), began, report_to: None },
             answers,

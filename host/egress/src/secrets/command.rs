@@ -5,7 +5,7 @@ use std::{
     collections::HashMap,
     env,
     ffi::OsStr,
-    path::{Path, PathBuf},
+    path::Path,
     process::Stdio,
     sync::Arc,
     time::{Duration, Instant, SystemTime},
@@ -18,7 +18,10 @@ use serde_json::Value;
 use tokio::{io::AsyncReadExt as _, process::Child};
 
 use super::SecretRef;
-use crate::{KeyCommand, Secret};
+use crate::{
+    KeyCommand, Secret,
+    program::{ProcessGroup, find_program},
+};
 
 /// Size limit of the output of a key command, in bytes.
 const OUTPUT_BYTES: usize = 64 << 10;
@@ -183,46 +186,31 @@ fn seconds(value: &Value) -> Option<f64> {
 /// Runs the command and returns its output.
 async fn run(command: &KeyCommand, folder: &Path, path: Option<&OsStr>) -> Result<Vec<u8>, KeyCommandFailure> {
     let (program, arguments) = command.words.split_first().ok_or(KeyCommandFailure::NotFound)?;
-    let program = find(program, path).ok_or(KeyCommandFailure::NotFound)?;
+    let program = find_program(program, path).ok_or(KeyCommandFailure::NotFound)?;
     let mut process = tokio::process::Command::new(program);
-    process
-        .args(arguments)
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .kill_on_drop(true);
-    #[cfg(unix)]
-    process.process_group(0);
-    let child = process.spawn().map_err(|error| KeyCommandFailure::Start(error.to_string()))?;
-    let mut group = CommandGroup(child);
-    match tokio::time::timeout(command.limit(), group.output()).await {
+    process.args(arguments).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut group = ProcessGroup::spawn(&mut process).map_err(|error| KeyCommandFailure::Start(error.to_string()))?;
+    match tokio::time::timeout(command.limit(), output(group.process())).await {
         Ok(output) => output,
         Err(_) => Err(KeyCommandFailure::Timeout { ms: command.limit_ms }),
     }
 }
 
-/// A process and its process group, which is killed when this is dropped before the process has ended.
-struct CommandGroup(Child);
-
-impl CommandGroup {
-    /// Reads the output to its end, then waits for the end of the process. In this order, so that the id of the group stays valid
-    /// until the output is closed.
-    async fn output(&mut self) -> Result<Vec<u8>, KeyCommandFailure> {
-        let failed = |error: std::io::Error| KeyCommandFailure::Start(error.to_string());
-        let mut output = Vec::new();
-        if let Some(out) = self.0.stdout.take() {
-            out.take(OUTPUT_BYTES as u64 + 1).read_to_end(&mut output).await.map_err(failed)?;
-        }
-        if output.len() > OUTPUT_BYTES {
-            return Err(KeyCommandFailure::TooLong);
-        }
-        let status = self.0.wait().await.map_err(failed)?;
-        match (status.code(), signal(status)) {
-            (Some(0), _) => Ok(output),
-            (Some(code), _) => Err(KeyCommandFailure::Exit(code)),
-            (None, signal) => Err(KeyCommandFailure::Signal(signal)),
-        }
+/// Reads the output to its end, then waits for the end of the process.
+async fn output(process: &mut Child) -> Result<Vec<u8>, KeyCommandFailure> {
+    let failed = |error: std::io::Error| KeyCommandFailure::Start(error.to_string());
+    let mut output = Vec::new();
+    if let Some(out) = process.stdout.take() {
+        out.take(OUTPUT_BYTES as u64 + 1).read_to_end(&mut output).await.map_err(failed)?;
+    }
+    if output.len() > OUTPUT_BYTES {
+        return Err(KeyCommandFailure::TooLong);
+    }
+    let status = process.wait().await.map_err(failed)?;
+    match (status.code(), signal(status)) {
+        (Some(0), _) => Ok(output),
+        (Some(code), _) => Err(KeyCommandFailure::Exit(code)),
+        (None, signal) => Err(KeyCommandFailure::Signal(signal)),
     }
 }
 
@@ -234,37 +222,6 @@ fn signal(status: std::process::ExitStatus) -> i32 {
 #[cfg(not(unix))]
 fn signal(_: std::process::ExitStatus) -> i32 {
     0
-}
-
-#[cfg(unix)]
-impl Drop for CommandGroup {
-    fn drop(&mut self) {
-        // The id is gone once the process has been waited for.
-        let id = self.0.id().and_then(|id| rustix::process::Pid::from_raw(i32::try_from(id).ok()?));
-        if let Some(id) = id {
-            let _ = rustix::process::kill_process_group(id, rustix::process::Signal::KILL);
-        }
-    }
-}
-
-/// Returns the file of a program: an absolute path as it is, a name as it is found in the absolute folders of `path`.
-fn find(program: &str, path: Option<&OsStr>) -> Option<PathBuf> {
-    if program.contains('/') {
-        return Some(PathBuf::from(program)).filter(|path| path.is_absolute());
-    }
-    let folders = env::split_paths(path?).filter(|folder| folder.is_absolute());
-    folders.map(|folder| folder.join(program)).find(|file| is_executable(file))
-}
-
-#[cfg(unix)]
-fn is_executable(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_executable(path: &Path) -> bool {
-    path.is_file() || path.with_extension("exe").is_file()
 }
 
 #[cfg(test)]

@@ -19,8 +19,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    MESSAGE_BYTES, REQUESTS_AT_ONCE,
+use super::{MESSAGE_BYTES, REQUESTS_AT_ONCE};
+use crate::{
     json_bounds::is_parsable,
     lines::{BoundedLines, ReadLine},
 };

@@ -1,4 +1,4 @@
-//! Questions of the host to the person: may a skill use a capability? The session has the [`QuestionSender`]; the loop in
+//! Questions of the host to the person, such as: may a skill use a capability? The session has the [`QuestionSender`]; the loop in
 //! `terminal` shows one question at a time, passes keys, and prints whether a grant was stored.
 
 use std::{
@@ -8,7 +8,7 @@ use std::{
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use patchbay_core::{AgentId, text};
-use patchbay_session::{Approval, Approver, Question};
+use patchbay_session::{Approval, Approver, Question, QuestionSubject, SkillCapability};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{live::Row, prose, style, wrap::cut};
@@ -44,7 +44,7 @@ impl PendingQuestion {
 
     /// Returns the line for the transcript while another agent is in view.
     pub(crate) fn headline(&self) -> String {
-        format!("{} asks: {}", self.question.agent.short(), title(&self.question))
+        format!("{} asks: {}", self.question.agent.short(), self.question.subject.title())
     }
 }
 
@@ -68,23 +68,14 @@ impl Approver for QuestionSender {
     }
 
     fn grant_stored(&self, question: &Question, stored: Result<(), String>) {
-        let Question { capability, .. } = question;
-        let subject = subject(question);
+        let allowed = question.subject.decided(true);
         let line = match stored {
-            Ok(()) => format!("Allowed from now on: {subject} may use '{capability}'."),
-            Err(error) => {
-                format!(
-                    "Error: the grant is not stored: {error}. Only for this call, {subject} may use '{capability}'."
-                )
-            }
+            Ok(()) => format!("Allowed from now on: {allowed}."),
+            Err(error) => format!("Error: the grant is not stored: {error}. Only for this call, {allowed}."),
         };
         // The front may have left.
         let _ = self.0.try_send(ApproverMessage::Stored(line));
     }
-}
-
-fn subject(question: &Question) -> String {
-    format!("the {} skill '{}'", question.skill.root, question.skill.name)
 }
 
 /// The open question and those behind it.
@@ -151,13 +142,12 @@ impl Questions {
     pub(crate) fn answer(&mut self, approval: Approval, now: Instant) -> Option<String> {
         let pending = self.waiting.pop_front()?;
         self.deaf_since = now;
-        let Question { capability, .. } = &pending.question;
-        let subject = subject(&pending.question);
+        let decided = pending.question.subject.decided(approval.is_yes());
         let line = match approval {
-            Approval::Once => Some(format!("Allowed for this call: {subject} may use '{capability}'.")),
-            Approval::Session => Some(format!("Allowed for this session: {subject} may use '{capability}'.")),
+            Approval::Once => Some(format!("Allowed for this call: {decided}.")),
+            Approval::Session => Some(format!("Allowed for this session: {decided}.")),
             Approval::Always => None,
-            Approval::No | Approval::Never => Some(format!("Not allowed: {subject} may not use '{capability}'.")),
+            Approval::No | Approval::Never => Some(format!("Not allowed: {decided}.")),
         };
         // The call may have ended in the meantime.
         let _ = pending.answer.send(approval);
@@ -177,7 +167,8 @@ impl Questions {
     pub(crate) fn rows(&self, columns: usize, height: usize, diff: Vec<Row>, has_several_agents: bool) -> Vec<Row> {
         let Some(PendingQuestion { question, .. }) = self.waiting.front() else { return Vec::new() };
         let limit = columns.saturating_sub(1);
-        let mut title: Vec<Row> = broken(&title(question), limit).map(|row| Row::styled(style::BOLD, &row)).collect();
+        let mut title: Vec<Row> =
+            broken(&question.subject.title(), limit).map(|row| Row::styled(style::BOLD, &row)).collect();
         let mut foot: Vec<Row> = keys(question, limit).iter().map(|row| Row::plain(cut(row, limit))).collect();
         if self.waiting.len() > 1 {
             let count = self.waiting.len() - 1;
@@ -196,23 +187,21 @@ impl Questions {
     }
 }
 
-fn title(question: &Question) -> String {
-    let Question { skill, capability, .. } = question;
-    format!("May the {} skill '{}' use '{capability}'?", skill.root, skill.name)
-}
-
 /// Returns what the person should know before answering, the most important first.
 fn details(question: &Question, has_several_agents: bool) -> Vec<String> {
-    let mut details = vec![format!("for {}", question.chain.join(" → "))];
+    let mut details = question.subject.facts();
+    details.push(format!("for {}", question.chain.join(" → ")));
     if let Some(grant) = &question.grant {
-        details.push(format!("3 is {}", grant.command));
-        details.extend(grant.digest.map(|digest| format!("for the skill's files {digest}")));
+        details.push(format!("3 is {}", grant.what));
+        details.extend(grant.scope.clone());
     }
     if question.only_once {
         details.push("This workspace is or holds your home folder: a yes is for this call only.".to_owned());
     }
     details.extend(question.reason.as_ref().map(|reason| format!("the skill's reason: {reason}")));
-    if question.capability.to_string().starts_with("workspace-") {
+    if let QuestionSubject::Capability(SkillCapability { capability, .. }) = &question.subject
+        && capability.to_string().starts_with("workspace-")
+    {
         details.push(format!("in {}", question.workspace));
     }
     if has_several_agents {
@@ -257,23 +246,30 @@ fn broken(part: &str, limit: usize) -> impl Iterator<Item = String> {
 #[cfg(test)]
 mod tests {
     use patchbay_core::{AgentId, Asker, Digest, PrincipalId};
-    use patchbay_session::{Identity, OfferedGrant, Root};
+    use patchbay_session::{CalledTool, Identity, OfferedGrant, Root};
 
     use super::*;
+
+    fn keeper(capability: &str) -> QuestionSubject {
+        QuestionSubject::Capability(SkillCapability {
+            skill: Identity::new(Root::User, "", "keeper".parse().unwrap()),
+            capability: capability.parse().unwrap(),
+            digest: Digest::from_bytes([0x11; 32]),
+        })
+    }
 
     fn question() -> Question {
         Question {
             agent: AgentId::from_bytes([0xab; 16]),
             asker: Asker::Person(PrincipalId::LOCAL),
-            skill: Identity::new(Root::User, "", "keeper".parse().unwrap()),
+            subject: keeper("kv"),
             chain: vec!["ask__run".to_owned(), "keeper__run".to_owned()],
-            capability: "kv".parse().unwrap(),
             workspace: "/w".to_owned(),
             reason: Some("keeps your notes".to_owned()),
             only_once: false,
             grant: Some(OfferedGrant {
-                command: "patchbay grant add keeper kv".to_owned(),
-                digest: Some(Digest::from_bytes([0x11; 32])),
+                what: "patchbay grant add keeper kv".to_owned(),
+                scope: Some(format!("for the skill's files {}", Digest::from_bytes([0x11; 32]))),
             }),
         }
     }
@@ -322,11 +318,34 @@ mod tests {
     }
 
     #[test]
+    fn call_of_an_outside_tool_is_shown_with_its_input() {
+        let start = Instant::now();
+        let tool = CalledTool {
+            name: "mcp__files__delete".to_owned(),
+            input: r#"{"path":"notes.txt"}"#.to_owned(),
+            input_digest: Digest::of(b""),
+            digest: Digest::of(b""),
+            is_destructive: true,
+        };
+        let subject = QuestionSubject::Tool(tool);
+        let chain = vec!["mcp__files__delete".to_owned()];
+        let (mut questions, _answered) = opened(Question { subject, chain, reason: None, ..question() }, start);
+        let expected = [
+            "May the tool 'mcp__files__delete' be called?",
+            r#"with {"path":"notes.txt"}"#,
+            "its source says that it deletes or overwrites something",
+            "for mcp__files__delete",
+        ];
+        assert_eq!(texts(&questions.rows(120, 20, Vec::new(), false))[..4], expected);
+        let line = press(&mut questions, KeyCode::Esc, start + DEAF).unwrap();
+        assert_eq!(line, "Not allowed: the tool 'mcp__files__delete' may not be called.");
+    }
+
+    #[test]
     fn only_offered_answers_are_shown_and_accepted() {
         let start = Instant::now();
         let now = start + DEAF;
-        let capability = "workspace-write".parse().unwrap();
-        let in_home = Question { only_once: true, grant: None, capability, ..question() };
+        let in_home = Question { only_once: true, grant: None, subject: keeper("workspace-write"), ..question() };
         let (mut questions, mut answered) = opened(in_home, start);
         let rows = texts(&questions.rows(120, 20, Vec::new(), false));
         assert_eq!(rows.last().unwrap(), "1 this call  Esc no");

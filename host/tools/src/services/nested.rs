@@ -7,7 +7,7 @@ use patchbay_core::text;
 use patchbay_sandbox::{BoxFuture, Budget, Content, Failure, Fault, Finished, ToolCaller};
 
 use super::CallServices;
-use crate::{ResolvedTool, ToolError, ToolInvocation};
+use crate::{OutsideError, ResolvedTool, ToolError, ToolInvocation};
 
 impl ToolCaller for CallServices {
     fn call<'a>(&'a self, tool: &'a str, input: &'a str, budget: Budget) -> BoxFuture<'a, Finished<String, Fault>> {
@@ -22,7 +22,7 @@ impl ToolCaller for CallServices {
                 }
             };
             let context = &self.record.context;
-            let tool = match ResolvedTool::find(&context.snapshot, &[], tool) {
+            let tool = match ResolvedTool::find(&context.snapshot, &[], &context.outside, tool) {
                 Ok(tool) => tool,
                 Err(error) => return Finished::failed(fault(error)),
             };
@@ -54,11 +54,14 @@ fn fault(error: ToolError) -> Fault {
         ToolError::InvalidInput { .. } => "invalid".to_owned(),
         ToolError::Failure { failure: Failure::Failed { kind, .. }, .. } => kind.clone(),
         ToolError::Failure { failure: Failure::Denied(_), .. } | ToolError::Blocked(_) => "denied".to_owned(),
-        ToolError::Failure { failure: Failure::Unavailable(_), .. } => "unavailable".to_owned(),
+        ToolError::Failure { failure: Failure::Unavailable(_), .. }
+        | ToolError::Outside { error: OutsideError::Unavailable(_), .. } => "unavailable".to_owned(),
         // Skills cannot call tools of the host.
-        ToolError::Failure { .. } | ToolError::Schema(_) | ToolError::Internal { .. } | ToolError::Store(_) => {
-            "failed".to_owned()
-        }
+        ToolError::Failure { .. }
+        | ToolError::Outside { .. }
+        | ToolError::Schema(_)
+        | ToolError::Internal { .. }
+        | ToolError::Store(_) => "failed".to_owned(),
     };
     Fault::Failed { kind, message: error.to_string() }
 }

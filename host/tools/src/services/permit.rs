@@ -7,7 +7,7 @@ use patchbay_skill::Skill;
 use patchbay_store::{GrantRow, RecordedApproval, Store, StoreError};
 
 use super::CallServices;
-use crate::{OfferedGrant, Question};
+use crate::{OfferedGrant, Question, QuestionSubject, SkillCapability};
 
 impl PermitSource for CallServices {
     fn request<'a>(&'a self, capability: &'a Capability) -> BoxFuture<'a, bool> {
@@ -33,7 +33,7 @@ impl PermitSource for CallServices {
             };
             let store_grant =
                 store_grant(self.tools.store.clone(), self.owner.clone(), skill.digest, capability.clone());
-            let answer = approvals.ask(skill.digest, question, &self.tools.question_slots, Box::pin(store_grant)).await;
+            let answer = approvals.ask(question, &self.tools.question_slots, Box::pin(store_grant)).await;
             if answer.is_yes() {
                 self.record.note_approval(RecordedApproval {
                     capability: capability.to_string(),
@@ -63,17 +63,21 @@ impl CallServices {
         // Without the list of its files, as in a snapshot of an older build, nothing can be granted to a skill.
         let grantable = self.owner.root == Root::Bundled || store.skill_files(&skill.digest).await?.is_some();
         let grant = (grantable && !only_once).then(|| OfferedGrant {
-            command: grant_command(&self.owner, capability),
-            digest: (self.owner.root != Root::Bundled).then_some(skill.digest),
+            what: grant_command(&self.owner, capability),
+            // Grants of bundled skills are valid for every version of them.
+            scope: (self.owner.root != Root::Bundled).then(|| format!("for the skill's files {}", skill.digest)),
         });
         let asked = skill.manifest.capabilities.iter().find(|asked| asked.capability == *capability);
         let reason = asked.and_then(|asked| asked.reason.as_deref());
         Ok(Some(Question {
             agent: context.agent,
             asker: context.asker.clone(),
-            skill: self.owner.clone(),
+            subject: QuestionSubject::Capability(SkillCapability {
+                skill: self.owner.clone(),
+                capability: capability.clone(),
+                digest: skill.digest,
+            }),
             chain: self.record.chain(),
-            capability: capability.clone(),
             workspace: context.workspace.clone(),
             reason: reason.map(|reason| text::excerpt(reason, Question::REASON)),
             only_once,

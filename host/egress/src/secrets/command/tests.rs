@@ -1,6 +1,6 @@
 //! Key commands: finding the program, running it, its output, and the keys that are kept.
 
-use std::{fs, os::unix::fs::PermissionsExt as _};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
 
 use proptest::prelude::*;
 
@@ -103,17 +103,17 @@ fn program_is_found_in_absolute_folders_only() {
     fs::write(plain.join("give-key"), "not executable").unwrap();
     let path = |folders: &str| {
         let folders = folders.replace("OWN", own.to_str().unwrap()).replace("PLAIN", plain.to_str().unwrap());
-        find("give-key", Some(OsStr::new(&folders)))
+        find_program("give-key", Some(OsStr::new(&folders)))
     };
     assert_eq!(path("PLAIN:OWN"), Some(own.join("give-key")));
     assert_eq!(path("/nonexistent:OWN"), Some(own.join("give-key")));
     for folders in ["", ".", ":", "own:.", "./own", "PLAIN"] {
         assert_eq!(path(folders), None, "{folders}");
     }
-    assert_eq!(find("give-key", None), None);
-    assert_eq!(find("/bin/sh", None), Some(PathBuf::from("/bin/sh")));
+    assert_eq!(find_program("give-key", None), None);
+    assert_eq!(find_program("/bin/sh", None), Some(PathBuf::from("/bin/sh")));
     for relative in ["bin/sh", "./sh", "../sh"] {
-        assert_eq!(find(relative, Some(OsStr::new("/bin"))), None);
+        assert_eq!(find_program(relative, Some(OsStr::new("/bin"))), None);
     }
 }
 

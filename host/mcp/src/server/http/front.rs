@@ -18,10 +18,11 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    super::{MESSAGE_BYTES, handler::ToolServer, json_bounds::is_parsable},
+    super::{MESSAGE_BYTES, handler::ToolServer},
     ClientSessions, IDLE, SESSIONS,
     gate::{Gate, Refused},
 };
+use crate::json_bounds::is_parsable;
 
 /// The answer to a request. Its body may be a stream of events.
 type HttpReply = Response<BoxBody<Bytes, Infallible>>;

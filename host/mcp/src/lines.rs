@@ -1,9 +1,9 @@
-//! Reads lines of a bounded length. A line that is too long is skipped and reported, and the next one is read.
+//! Reads lines of a bounded length. A line that is too long is reported at once and skipped, and the next one is read.
 
 use tokio::io::{self, AsyncBufRead, AsyncBufReadExt as _};
 
 /// Reads lines that end with a line feed.
-pub(super) struct BoundedLines<R> {
+pub(crate) struct BoundedLines<R> {
     input: R,
     /// The line so far.
     line: Vec<u8>,
@@ -14,7 +14,7 @@ pub(super) struct BoundedLines<R> {
 
 /// What was read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum ReadLine {
+pub(crate) enum ReadLine {
     /// A line without its end.
     Line(Vec<u8>),
     /// A line that was longer than the limit.
@@ -25,7 +25,7 @@ pub(super) enum ReadLine {
 
 impl<R: AsyncBufRead + Unpin> BoundedLines<R> {
     /// Returns a reader of lines of at most `limit` bytes.
-    pub(super) fn new(input: R, limit: usize) -> Self {
+    pub(crate) fn new(input: R, limit: usize) -> Self {
         Self { input, line: Vec::new(), limit, skipping: false }
     }
 
@@ -33,7 +33,7 @@ impl<R: AsyncBufRead + Unpin> BoundedLines<R> {
     ///
     /// # Errors
     /// Errors of the input.
-    pub(super) async fn next(&mut self) -> io::Result<ReadLine> {
+    pub(crate) async fn next(&mut self) -> io::Result<ReadLine> {
         loop {
             let bytes = self.input.fill_buf().await?;
             if bytes.is_empty() {
@@ -41,17 +41,24 @@ impl<R: AsyncBufRead + Unpin> BoundedLines<R> {
             }
             let end = bytes.iter().position(|byte| *byte == b'\n');
             let part = &bytes[..end.unwrap_or(bytes.len())];
-            if self.line.len() + part.len() > self.limit {
+            let is_too_long = !self.skipping && self.line.len() + part.len() > self.limit;
+            if is_too_long {
                 self.line = Vec::new();
                 self.skipping = true;
             } else if !self.skipping {
                 self.line.extend_from_slice(part);
             }
-            let consumed = part.len() + usize::from(end.is_some());
+            let (consumed, is_end) = (part.len() + usize::from(end.is_some()), end.is_some());
             self.input.consume(consumed);
-            if end.is_some() {
-                let line = std::mem::take(&mut self.line);
-                return Ok(if std::mem::take(&mut self.skipping) { ReadLine::TooLong } else { ReadLine::Line(line) });
+            let was_skipping = self.skipping;
+            if is_end {
+                self.skipping = false;
+            }
+            if is_too_long {
+                return Ok(ReadLine::TooLong);
+            }
+            if is_end && !was_skipping {
+                return Ok(ReadLine::Line(std::mem::take(&mut self.line)));
             }
         }
     }
@@ -78,7 +85,7 @@ mod tests {
     async fn lines_over_the_limit_are_skipped() {
         let line = |text: &str| ReadLine::Line(text.into());
         for buffer in [1, 3, 64] {
-            let read = all(b"abcd\n\nabcdef\nx\nincomplete", 4, buffer).await;
+            let read = all(b"abcd\n\nabcdef\nx\nhalf", 4, buffer).await;
             assert_eq!(read, [line("abcd"), line(""), ReadLine::TooLong, line("x")], "{buffer}");
         }
     }
@@ -90,6 +97,16 @@ mod tests {
         assert_eq!(lines.next().await.unwrap(), ReadLine::TooLong);
         assert!(lines.line.capacity() <= 16 << 10, "{}", lines.line.capacity());
         assert_eq!(lines.next().await.unwrap(), ReadLine::Line(b"end".into()));
+    }
+
+    #[tokio::test]
+    async fn long_line_is_reported_before_its_end() {
+        let (mut client, server) = tokio::io::duplex(64);
+        let mut lines = BoundedLines::new(BufReader::new(server), 10);
+        tokio::io::AsyncWriteExt::write_all(&mut client, b"a line without an end").await.unwrap();
+        assert_eq!(lines.next().await.unwrap(), ReadLine::TooLong);
+        tokio::io::AsyncWriteExt::write_all(&mut client, b"\nnext\n").await.unwrap();
+        assert_eq!(lines.next().await.unwrap(), ReadLine::Line(b"next".into()));
     }
 
     #[tokio::test]

@@ -1,0 +1,27 @@
+//! MCP servers as sources of tools. `session` makes their tools available to models; `cli` lists and checks servers.
+//!
+//! - [`McpServerConfig`]: a server in `config.toml`.
+//! - [`McpServer`]: a server that is started or connected to when it is needed; [`McpServer::tools`], [`McpServer::call`].
+//! - [`full_name`]: the name by which models call a tool.
+//!
+//! A server is not trusted. What it sends is bounded before it is parsed; it gets no variable that is not named; it is killed with
+//! everything that it started. A server that ends, hangs or breaks the protocol costs its own tools only.
+
+mod config;
+mod connection;
+mod events;
+mod http;
+mod inbox;
+mod listing;
+mod names;
+mod process;
+mod request;
+mod result;
+mod server;
+
+pub use config::McpServerConfig;
+pub use http::HttpEndpoint;
+pub use listing::{ListedTool, ToolList};
+pub use names::{full_name, group};
+pub use process::{Launch, LaunchError};
+pub use server::{McpServer, ServerAbout, ServerAddress, ServerError, ServerLimits};

@@ -1,0 +1,80 @@
+//! `[mcp.NAME]` of `config.toml`.
+
+use std::collections::BTreeMap;
+
+use patchbay_core::Name;
+use patchbay_egress::{CommandLine, Target, is_variable};
+use patchbay_policy::ToolDecision;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Limit of the tools that one table decides about.
+const TOOLS: usize = 1_000;
+
+/// A server whose tools models may call: a program that is started, or the address of one that runs.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct McpServerConfig {
+    /// The program of the server and its arguments: `["PROGRAM", "ARG"]`. A program without `/` is looked up in the absolute
+    /// folders of PATH, one with `/` must be absolute. It is run without a shell.
+    pub command: Option<CommandLine>,
+    /// Variables of your environment that the program gets. Besides them it gets HOME, LANG, LC_ALL, LOGNAME, PATH, SHELL, TERM,
+    /// TMPDIR, TZ and USER, and no others.
+    pub env: Vec<String>,
+    /// The address of a server that runs, in place of `command`: https, or http to this machine. Streamable HTTP.
+    pub url: Option<String>,
+    /// The credential that requests to `url` carry as `Authorization: Bearer`: the name of a table `[credentials.NAME]`.
+    pub credential: Option<Name>,
+    /// Whether the program is started in the folder of the workspace; otherwise in the configuration folder. Many programs load
+    /// code from the folder that they are started in: set it for workspaces that you trust.
+    pub in_workspace: bool,
+    /// What is decided about tools, by their names at the server: `allow`, `ask` or `deny`. Unsaid: a tool that the server marks
+    /// as read-only is allowed; you are asked about any other, and it is denied where you cannot be asked.
+    pub tools: BTreeMap<String, ToolDecision>,
+    /// Time limit of the start, in milliseconds. Enough for a program that is downloaded first.
+    #[schemars(range(min = 100, max = 600_000))]
+    pub start_ms: u64,
+    /// Time limit of one call, in milliseconds (`limit_time`).
+    #[schemars(range(min = 100, max = 3_600_000))]
+    pub call_ms: u64,
+}
+
+impl Default for McpServerConfig {
+    fn default() -> Self {
+        Self {
+            command: None,
+            env: Vec::new(),
+            url: None,
+            credential: None,
+            in_workspace: false,
+            tools: BTreeMap::new(),
+            start_ms: 60_000,
+            call_ms: 120_000,
+        }
+    }
+}
+
+impl McpServerConfig {
+    /// Returns what is wrong with the table. The message shows no value that may be a secret.
+    pub fn problem(&self) -> Option<String> {
+        let wrong = match (&self.command, &self.url) {
+            (None, None) => Some("set `command`, the program of the server and its arguments, or `url`, its address"),
+            (Some(_), Some(_)) => Some("a server is a program or an address: set `command` or `url`, not both"),
+            (Some(_), None) if self.credential.is_some() => Some("`credential` is for servers with a `url`; use `env`"),
+            (None, Some(_)) if !self.env.is_empty() || self.in_workspace => {
+                Some("`env` and `in_workspace` are for servers with a `command`")
+            }
+            (None, Some(url)) if Target::parse(url).is_err() => {
+                Some("`url` is not the address of a server: https://HOST/PATH")
+            }
+            _ => None,
+        };
+        if let Some(wrong) = wrong {
+            return Some(wrong.to_owned());
+        }
+        if !self.env.iter().all(|name| is_variable(name)) {
+            return Some("`env` has names of variables, without values: [\"GITHUB_TOKEN\"]".to_owned());
+        }
+        (self.tools.len() > TOOLS).then(|| format!("`tools` has at most {TOOLS} entries"))
+    }
+}

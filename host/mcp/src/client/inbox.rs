@@ -1,0 +1,359 @@
+//! What is accepted of the messages of a server. `rmcp` starts a task for each request and each notification, and keeps a
+//! message in several forms while it looks for its kind. So it gets only responses and a bounded number of requests;
+//! notifications are handled here, and results stay JSON values, of which only the needed parts are parsed.
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use patchbay_core::text;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, CustomResult, JsonRpcMessage, NumberOrString, ProgressToken, RequestId,
+    ServerJsonRpcMessage, ServerResult,
+};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::{sync::mpsc, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use crate::json_bounds::{VALUES, is_parsable};
+
+/// Requests of a server without an answer.
+const OPEN_REQUESTS: usize = 16;
+/// Lines in a row that are no messages. Servers print greetings where they should not.
+const STRAY_LINES: u32 = 1_000;
+/// Messages that a server may send at once, and those of each second after that. A server that sends more is read more slowly.
+const BURST: u32 = 2_000;
+const MESSAGES_PER_SECOND: u32 = 500;
+/// Partial outputs of a call that wait to be reported; further ones are dropped.
+const WAITING_PROGRESS: usize = 16;
+/// Lines of the standard error of a server that are kept, and their length in characters.
+const ERROR_LINES: usize = 10;
+const ERROR_LINE_CHARS: usize = 300;
+
+/// What a connection knows of its server, shared by its tasks.
+#[derive(Default)]
+pub(super) struct Inbox {
+    /// The requests of the handshake, whose results `rmcp` reads.
+    handshake: Mutex<HashSet<RequestId>>,
+    /// The requests of the server without an answer.
+    open: Mutex<HashSet<RequestId>>,
+    /// Whether the list of tools has changed since it was read.
+    list_changed: AtomicBool,
+    progress: Mutex<HashMap<NumberOrString, mpsc::Sender<String>>>,
+    state: Mutex<InboxState>,
+    /// The last lines of standard error.
+    printed: Mutex<VecDeque<String>>,
+    /// Cancelled when standard error is closed.
+    errors_closed: CancellationToken,
+}
+
+#[derive(Default)]
+struct InboxState {
+    stray: u32,
+    /// The first line that was no message.
+    first_stray: Option<String>,
+    messages: u32,
+    since: Option<Instant>,
+    /// Why the connection ended.
+    ended: Option<String>,
+}
+
+/// What is to be done with a message.
+pub(super) enum Judged {
+    /// `rmcp` gets it.
+    Message(Box<ServerJsonRpcMessage>),
+    /// It was handled or ignored. Read the next one after this time.
+    Handled(Duration),
+    /// The connection ends; [`Inbox::ended`] says why.
+    End,
+}
+
+/// The parts of a message that tell its kind.
+#[derive(Deserialize)]
+struct EnvelopeParts<'a> {
+    id: Option<RequestId>,
+    #[serde(borrow)]
+    method: Option<std::borrow::Cow<'a, str>>,
+}
+
+/// A successful response.
+#[derive(Deserialize)]
+struct ResponseParts {
+    result: Value,
+}
+
+#[derive(Deserialize)]
+struct ProgressMessage {
+    params: ProgressParts,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ProgressParts {
+    progress_token: NumberOrString,
+    #[serde(default)]
+    message: Option<String>,
+}
+
+impl Inbox {
+    /// Judges a message: a line, or the data of an event.
+    pub(super) fn judge(&self, json: &[u8]) -> Judged {
+        let json = json.trim_ascii();
+        if json.is_empty() {
+            return self.handled();
+        }
+        if !is_parsable(json) {
+            return self.end(format!("sent a message with more than {VALUES} values"));
+        }
+        let Ok(envelope) = serde_json::from_slice::<EnvelopeParts<'_>>(json) else { return self.stray(json) };
+        self.state.lock().stray = 0;
+        match envelope {
+            EnvelopeParts { id: None, method: Some(method) } => {
+                self.notification(&method, json);
+                self.handled()
+            }
+            EnvelopeParts { id: Some(id), method: Some(_) } => self.request(id, json),
+            EnvelopeParts { id, method: None } => match id {
+                Some(id) if !self.handshake.lock().contains(&id) => self.response(id, json),
+                _ => self.typed(json),
+            },
+        }
+    }
+
+    /// Judges a response to a request after the handshake.
+    fn response(&self, id: RequestId, json: &[u8]) -> Judged {
+        match serde_json::from_slice::<ResponseParts>(json) {
+            Ok(ResponseParts { result }) => {
+                let result = ServerResult::CustomResult(CustomResult::new(result));
+                Judged::Message(Box::new(JsonRpcMessage::response(result, id)))
+            }
+            // An error.
+            Err(_) => self.typed(json),
+        }
+    }
+
+    fn request(&self, id: RequestId, json: &[u8]) -> Judged {
+        let mut open = self.open.lock();
+        if open.len() >= OPEN_REQUESTS || !open.insert(id) {
+            drop(open);
+            return self.end(format!("has {OPEN_REQUESTS} requests without an answer, or uses an id twice"));
+        }
+        drop(open);
+        self.typed(json)
+    }
+
+    /// Passes a message on in the types of `rmcp`.
+    fn typed(&self, json: &[u8]) -> Judged {
+        match serde_json::from_slice(json) {
+            Ok(message) => Judged::Message(Box::new(message)),
+            Err(_) => self.stray(json),
+        }
+    }
+
+    fn notification(&self, method: &str, json: &[u8]) {
+        match method {
+            "notifications/tools/list_changed" => self.list_changed.store(true, Ordering::Release),
+            "notifications/progress" => {
+                let Ok(ProgressMessage { params }) = serde_json::from_slice(json) else { return };
+                let ProgressParts { progress_token, message: Some(message) } = params else { return };
+                if let Some(sender) = self.progress.lock().get(&progress_token) {
+                    // Without room, it is dropped.
+                    let _ = sender.try_send(message);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Counts something that is no message.
+    fn stray(&self, line: &[u8]) -> Judged {
+        let mut state = self.state.lock();
+        state.stray += 1;
+        let excerpt = || text::excerpt(&String::from_utf8_lossy(&line[..line.len().min(1_000)]), 120);
+        state.first_stray.get_or_insert_with(excerpt);
+        if state.stray < STRAY_LINES {
+            drop(state);
+            return self.handled();
+        }
+        drop(state);
+        self.end(format!("wrote {STRAY_LINES} lines that are no messages"))
+    }
+
+    /// Counts a message, and slows the reading down if there were too many.
+    fn handled(&self) -> Judged {
+        let mut state = self.state.lock();
+        state.messages += 1;
+        if state.messages < BURST {
+            return Judged::Handled(Duration::ZERO);
+        }
+        let now = Instant::now();
+        let since = *state.since.get_or_insert(now);
+        // The messages of one second, then the rest of that second.
+        if state.messages < BURST + MESSAGES_PER_SECOND {
+            return Judged::Handled(Duration::ZERO);
+        }
+        state.messages = BURST;
+        state.since = None;
+        Judged::Handled(Duration::from_secs(1).saturating_sub(now - since))
+    }
+
+    /// Ends the connection, because the server `did` something. The first reason stays.
+    pub(super) fn end(&self, did: String) -> Judged {
+        self.note_end(did);
+        Judged::End
+    }
+
+    pub(super) fn note_end(&self, did: String) {
+        self.state.lock().ended.get_or_insert(did);
+    }
+
+    /// Returns what the server did that ended the connection; `None` if it is open or was closed by this side.
+    pub(super) fn ended(&self) -> Option<String> {
+        self.state.lock().ended.clone()
+    }
+
+    /// Returns the first line of the server that was no message.
+    pub(super) fn first_stray(&self) -> Option<String> {
+        self.state.lock().first_stray.clone()
+    }
+
+    /// Notes a message that is sent to the server.
+    pub(super) fn sends(&self, message: &ClientJsonRpcMessage) {
+        match message {
+            JsonRpcMessage::Request(request)
+                if matches!(
+                    request.request,
+                    ClientRequest::InitializeRequest(_) | ClientRequest::DiscoverRequest(_)
+                ) =>
+            {
+                self.handshake.lock().insert(request.id.clone());
+            }
+            // The handshake is over: its id is not used again.
+            JsonRpcMessage::Notification(_) => self.handshake.lock().clear(),
+            JsonRpcMessage::Response(response) => drop(self.open.lock().remove(&response.id)),
+            JsonRpcMessage::Error(error) => {
+                if let Some(id) = &error.id {
+                    self.open.lock().remove(id);
+                }
+            }
+            JsonRpcMessage::Request(_) => {}
+        }
+    }
+
+    /// Returns whether the list of tools has changed since the last call of this.
+    pub(super) fn take_list_changed(&self) -> bool {
+        self.list_changed.swap(false, Ordering::AcqRel)
+    }
+
+    /// Returns the partial output of the request with `token`, until [`Inbox::end_progress`].
+    pub(super) fn progress(&self, token: &ProgressToken) -> mpsc::Receiver<String> {
+        let (sender, receiver) = mpsc::channel(WAITING_PROGRESS);
+        self.progress.lock().insert(token.0.clone(), sender);
+        receiver
+    }
+
+    pub(super) fn end_progress(&self, token: &ProgressToken) {
+        self.progress.lock().remove(&token.0);
+    }
+
+    /// Notes a line of standard error.
+    pub(super) fn prints(&self, line: &[u8]) {
+        let line = text::excerpt(&String::from_utf8_lossy(line), ERROR_LINE_CHARS);
+        if line.is_empty() {
+            return;
+        }
+        let mut printed = self.printed.lock();
+        if printed.len() >= ERROR_LINES {
+            printed.pop_front();
+        }
+        printed.push_back(line);
+    }
+
+    /// Returns the token that is cancelled when standard error is closed.
+    pub(super) fn errors_closed(&self) -> &CancellationToken {
+        &self.errors_closed
+    }
+
+    /// Returns the last lines of standard error, the oldest first.
+    pub(super) fn printed(&self) -> Vec<String> {
+        self.printed.lock().iter().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn judge(inbox: &Inbox, message: &Value) -> Judged {
+        inbox.judge(message.to_string().as_bytes())
+    }
+
+    #[test]
+    fn results_stay_values_and_notifications_stay_here() {
+        let inbox = Inbox::default();
+        let Judged::Message(message) = judge(&inbox, &json!({"jsonrpc": "2.0", "id": 3, "result": {"tools": 5}}))
+        else {
+            panic!("no message");
+        };
+        let JsonRpcMessage::Response(response) = *message else { panic!("{message:?}") };
+        let ServerResult::CustomResult(CustomResult(value)) = response.result else { panic!("{:?}", response.result) };
+        assert_eq!(value, json!({"tools": 5}));
+        let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+        assert!(matches!(judge(&inbox, &changed), Judged::Handled(_)));
+        assert!(inbox.take_list_changed() && !inbox.take_list_changed());
+        let error = json!({"jsonrpc": "2.0", "id": 3, "error": {"code": -1, "message": "no"}});
+        let Judged::Message(message) = judge(&inbox, &error) else { panic!("no message") };
+        assert!(matches!(*message, JsonRpcMessage::Error(_)));
+    }
+
+    #[test]
+    fn progress_is_bounded_and_reaches_its_call() {
+        let inbox = Inbox::default();
+        let token = ProgressToken(NumberOrString::Number(7));
+        let mut receiver = inbox.progress(&token);
+        for number in 0..100 {
+            let params = json!({"progressToken": 7, "progress": number, "message": format!("{number}")});
+            judge(&inbox, &json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}));
+        }
+        let received: Vec<_> = std::iter::from_fn(|| receiver.try_recv().ok()).collect();
+        assert_eq!((received.len(), &*received[0]), (WAITING_PROGRESS, "0"));
+    }
+
+    #[test]
+    fn flood_of_requests_and_stray_lines_end_the_connection() {
+        let inbox = Inbox::default();
+        let ping = |id: usize| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
+        for id in 0..OPEN_REQUESTS {
+            assert!(matches!(judge(&inbox, &ping(id)), Judged::Message(_)));
+        }
+        assert!(matches!(judge(&inbox, &ping(OPEN_REQUESTS)), Judged::End));
+        assert!(inbox.ended().unwrap().contains("requests without an answer"));
+        let inbox = Inbox::default();
+        for _ in 1..STRAY_LINES {
+            assert!(matches!(inbox.judge(b"Server is ready!"), Judged::Handled(_)));
+        }
+        assert!(matches!(inbox.judge(b"Server is ready!"), Judged::End));
+        assert_eq!(inbox.first_stray().unwrap(), "Server is ready!");
+        let inbox = Inbox::default();
+        assert!(matches!(inbox.judge(format!("[{}0]", "0,".repeat(VALUES + 1)).as_bytes()), Judged::End));
+    }
+
+    #[test]
+    fn many_messages_are_read_slowly() {
+        let inbox = Inbox::default();
+        let log =
+            json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}});
+        let mut waits = Duration::ZERO;
+        for _ in 0..BURST + 3 * MESSAGES_PER_SECOND {
+            let Judged::Handled(wait) = judge(&inbox, &log) else { panic!("it ended") };
+            waits += wait;
+        }
+        assert!(waits > Duration::from_secs(2), "{waits:?}");
+    }
+}

@@ -1,0 +1,27 @@
+//! Decisions about tools that do not run in the sandbox: those of MCP servers, and those that a front offers.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Whether a tool outside of the sandbox may be called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolDecision {
+    /// Its calls run.
+    Allow,
+    /// A person is asked. Without one, its calls are denied.
+    Ask,
+    /// Its calls are denied.
+    Deny,
+}
+
+impl ToolDecision {
+    /// Returns the word of `config.toml`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}

@@ -1,0 +1,483 @@
+//! The tools of MCP servers: those of `config.toml`, and those that the client of a front names. Each session has its own servers;
+//! they start when a turn first needs them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use parking_lot::Mutex;
+use patchbay_core::{Digest, Hasher, Name, text};
+use patchbay_egress::{Credentials, Egress, EgressError, EgressLimits};
+use patchbay_mcp::client::{
+    HttpEndpoint, Launch, ListedTool, McpServer, McpServerConfig, ServerAbout, ServerAddress, ServerError,
+    ServerLimits, ToolList, full_name, group,
+};
+use patchbay_policy::ToolDecision;
+use patchbay_sandbox::{BoxFuture, Content, Limits};
+use patchbay_tools::{
+    OutsideCall, OutsideDeclaration, OutsideError, OutsideOrigin, OutsideSpec, OutsideTool, OutsideTools, PatternBudget,
+};
+use serde_json::Value;
+use tokio::time::timeout;
+
+/// How long the begin of a turn waits for servers that start. The tools of slower ones join a later turn.
+const TURN_WAIT: Duration = Duration::from_secs(20);
+
+/// The largest limits of a request over HTTP that egress accepts.
+const MOST_MS: u64 = 3_600_000;
+const MOST_BYTES: u64 = 1 << 30;
+
+/// An MCP server that the client of a front names for a session.
+#[derive(Clone)]
+pub struct ClientServer {
+    /// The client's name for it.
+    pub name: String,
+    /// How it is reached.
+    pub address: ClientAddress,
+}
+
+/// How a server that a client names is reached. Values of variables and headers can be secrets.
+#[derive(Clone)]
+pub enum ClientAddress {
+    /// It is started in the workspace.
+    Process {
+        /// The program, then its arguments.
+        words: Vec<String>,
+        /// Variables that the program gets besides the few that every server gets.
+        variables: Vec<(String, String)>,
+    },
+    /// It runs, and answers over streamable HTTP.
+    Http {
+        /// Its URL.
+        url: String,
+        /// Headers of each request.
+        headers: Vec<(String, String)>,
+    },
+}
+
+/// What all servers of a process share.
+pub(crate) struct ServerParts {
+    pub(crate) configured: BTreeMap<Name, McpServerConfig>,
+    /// The configuration folder.
+    pub(crate) config: PathBuf,
+    pub(crate) credentials: Arc<Credentials>,
+    pub(crate) egress: Egress,
+    /// Bytes of a message.
+    pub(crate) message_bytes: usize,
+}
+
+/// The servers of one session.
+pub(crate) struct SessionServers {
+    parts: Arc<ServerParts>,
+    configured: Vec<Arc<ServerTools>>,
+    /// Those that the client named.
+    named: Mutex<Vec<Arc<ServerTools>>>,
+}
+
+/// One server with the decisions about its tools.
+struct ServerTools {
+    /// Its name in full names.
+    name: String,
+    origin: OutsideOrigin,
+    decisions: BTreeMap<String, ToolDecision>,
+    /// What stored decisions about its tools are bound to.
+    identity: Digest,
+    call_ms: u64,
+    server: McpServer,
+    /// The checked form of the list that was seen last.
+    checked: tokio::sync::Mutex<Option<(Arc<ToolList>, Arc<CheckedTools>)>>,
+    /// The problem that a notice has reported last.
+    reported: Mutex<Option<String>>,
+}
+
+/// The tools of a server that models can call.
+#[derive(Default)]
+struct CheckedTools {
+    tools: Vec<Arc<McpTool>>,
+    problems: Vec<String>,
+}
+
+/// A tool of a server.
+struct McpTool {
+    spec: OutsideSpec,
+    /// The name at the server.
+    tool: String,
+    only_reads: bool,
+    server: Weak<ServerTools>,
+    decision: ToolDecision,
+}
+
+/// A server as `patchbay mcp check` shows it.
+#[derive(Clone, Debug)]
+pub struct McpReport {
+    /// What the server says about itself.
+    pub about: ServerAbout,
+    /// Its tools, in its order.
+    pub tools: Vec<McpToolReport>,
+    /// What was left out or has no effect, and why: sentences.
+    pub problems: Vec<String>,
+}
+
+/// Why a server cannot be checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct McpFailure {
+    /// What is wrong, with the server's name, without a full stop.
+    pub problem: String,
+    /// The last lines that it printed on standard error. They can hold secrets of the operator: not for models.
+    pub printed: Vec<String>,
+}
+
+/// A tool as `patchbay mcp check` shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct McpToolReport {
+    /// The full name, for models.
+    pub name: String,
+    /// Whether it may be called.
+    pub decision: ToolDecision,
+    /// Whether `config.toml` says so; otherwise the server's own mark decides.
+    pub is_decided: bool,
+    /// Whether the server marks it as read-only.
+    pub only_reads: bool,
+}
+
+impl ServerParts {
+    /// Returns the parts for `configured` servers. `config` is the configuration folder.
+    ///
+    /// # Errors
+    /// [`EgressError`], never with these limits.
+    pub(crate) fn new(
+        configured: BTreeMap<Name, McpServerConfig>,
+        config: PathBuf,
+        credentials: Credentials,
+        limits: &Limits,
+    ) -> Result<Self, EgressError> {
+        // Base64 and escapes make a message longer than what it carries.
+        let message_bytes = limits.output_bytes.saturating_mul(2).saturating_add(1 << 20);
+        let bytes = (message_bytes as u64).saturating_mul(2).min(MOST_BYTES);
+        // Calls have limits of their own, and a call that is stopped ends its request.
+        let egress = Egress::new(EgressLimits {
+            time_ms: MOST_MS,
+            idle_ms: MOST_MS,
+            request_bytes: message_bytes.min(MOST_BYTES as usize),
+            wire_bytes: bytes,
+            body_bytes: bytes,
+            ..EgressLimits::default()
+        })?;
+        Ok(Self { configured, config, credentials: Arc::new(credentials), egress, message_bytes })
+    }
+
+    fn endpoint(
+        &self,
+        owner: String,
+        url: String,
+        credential: Option<Name>,
+        headers: Vec<(String, String)>,
+    ) -> ServerAddress {
+        let (credentials, egress) = (Arc::clone(&self.credentials), self.egress.clone());
+        ServerAddress::Http(Box::new(HttpEndpoint { url, credential, headers, credentials, egress, owner }))
+    }
+}
+
+impl SessionServers {
+    /// Returns the servers of a session on the folder `workspace`.
+    pub(crate) fn new(parts: Arc<ServerParts>, workspace: &str) -> Self {
+        let configured = parts.configured.iter();
+        let configured =
+            configured.filter_map(|(name, table)| ServerTools::configured(&parts, name.as_str(), table, workspace));
+        Self { configured: configured.map(Arc::new).collect(), parts, named: Mutex::default() }
+    }
+
+    /// Sets the servers that the client names, in place of those that it named before. A server that it names again stays.
+    pub(crate) fn set_named(&self, named: Vec<ClientServer>, workspace: &str) {
+        let mut current = self.named.lock();
+        let mut names = BTreeSet::new();
+        *current = named
+            .into_iter()
+            .filter(|server| names.insert(group(&server.name)))
+            .map(|server| {
+                let new = ServerTools::named(&self.parts, server, workspace);
+                current.iter().find(|it| it.identity == new.identity).cloned().unwrap_or_else(|| Arc::new(new))
+            })
+            .collect();
+    }
+
+    /// Returns all servers. One that the client names takes the place of one of `config.toml` with its name.
+    fn all(&self) -> Vec<Arc<ServerTools>> {
+        let named = self.named.lock().clone();
+        let groups: BTreeSet<String> = named.iter().map(|server| group(&server.name)).collect();
+        let configured = self.configured.iter().filter(|server| !groups.contains(&group(&server.name)));
+        configured.cloned().chain(named).collect()
+    }
+
+    /// Returns the tools for a turn, and what a notice should say of servers that are not there. Starts servers that do not run.
+    pub(crate) async fn for_turn(&self) -> (OutsideTools, Vec<String>) {
+        let servers = self.all();
+        let asked = join_all(servers.iter().map(|server| async {
+            match timeout(TURN_WAIT, server.tools()).await {
+                Ok(tools) => tools.map_err(|error| server.with_hint(&error.to_string())),
+                Err(_) => {
+                    Err(format!("the MCP server '{}' is not ready yet; its tools join a later turn", server.name))
+                }
+            }
+        }))
+        .await;
+        let mut notices = Vec::new();
+        let mut found = Vec::new();
+        for (server, tools) in servers.iter().zip(asked) {
+            let problem = tools.as_ref().err().cloned();
+            let mut reported = server.reported.lock();
+            if let Some(problem) = problem.as_ref().filter(|problem| reported.as_ref() != Some(*problem)) {
+                notices.push(format!("{problem}."));
+            }
+            *reported = problem;
+            drop(reported);
+            found.extend(tools.ok());
+        }
+        (joined(&found), notices)
+    }
+
+    /// Returns the tools of the servers that run.
+    pub(crate) async fn running(&self) -> OutsideTools {
+        let mut found = Vec::new();
+        for server in self.all() {
+            if let Some(list) = server.server.running_tools().await {
+                found.push(server.checked(list).await);
+            }
+        }
+        joined(&found)
+    }
+
+    /// Starts the server `name` of `config.toml` and reports its tools; `None` without such a server.
+    ///
+    /// # Errors
+    /// Why it is not available.
+    pub(crate) async fn check(&self, name: &str) -> Option<Result<McpReport, McpFailure>> {
+        let server = self.configured.iter().find(|server| server.name == name)?;
+        let checked = match server.tools().await {
+            Ok(checked) => checked,
+            Err(error) => {
+                return Some(Err(McpFailure { problem: error.to_string(), printed: server.server.printed() }));
+            }
+        };
+        let Some(about) = server.server.about() else {
+            let problem = format!("the MCP server '{name}' has ended");
+            return Some(Err(McpFailure { problem, printed: server.server.printed() }));
+        };
+        let mut problems = checked.problems.clone();
+        let unused = server.decisions.keys().filter(|tool| !checked.tools.iter().any(|it| it.tool == **tool));
+        problems.extend(
+            unused.map(|tool| format!("config.toml decides about '{tool}', which is no usable tool of the server.")),
+        );
+        let tools = checked.tools.iter().map(|tool| McpToolReport {
+            name: tool.spec.name().to_owned(),
+            decision: tool.decision,
+            is_decided: server.decisions.contains_key(&tool.tool),
+            only_reads: tool.only_reads,
+        });
+        Some(Ok(McpReport { about, tools: tools.collect(), problems }))
+    }
+
+    /// Ends all servers, and waits until they have ended.
+    pub(crate) async fn close(&self) {
+        let servers = self.configured.iter().cloned().chain(self.named.lock().clone());
+        join_all(servers.map(|server| async move { server.server.close().await })).await;
+    }
+}
+
+/// Returns the tools of several servers. The first one with a name wins.
+fn joined(checked: &[Arc<CheckedTools>]) -> OutsideTools {
+    let mut names = BTreeSet::new();
+    let all = checked.iter().flat_map(|checked| &checked.tools);
+    let all = all.filter(|tool| names.insert(tool.spec.name().to_owned()));
+    all.map(|tool| Arc::clone(tool) as Arc<dyn OutsideTool>).collect()
+}
+
+impl ServerTools {
+    /// Returns a server of `config.toml`; `None` for a table that was refused when it was read.
+    fn configured(parts: &ServerParts, name: &str, table: &McpServerConfig, workspace: &str) -> Option<Self> {
+        let (address, fields) = match (&table.command, &table.url) {
+            (Some(command), _) => {
+                let words = command.words().to_vec();
+                let fields = words.iter().chain(&table.env).cloned().collect();
+                let variables = table.env.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)));
+                let folder = if table.in_workspace { workspace.into() } else { parts.config.clone() };
+                (ServerAddress::Process(Launch { words, variables: variables.collect(), folder }), fields)
+            }
+            (None, Some(url)) => {
+                let owner = format!("mcp:{name}");
+                (parts.endpoint(owner, url.clone(), table.credential.clone(), Vec::new()), vec![url.clone()])
+            }
+            (None, None) => return None,
+        };
+        let limits = ServerLimits { start: Duration::from_millis(table.start_ms), message_bytes: parts.message_bytes };
+        Some(Self {
+            name: name.to_owned(),
+            origin: OutsideOrigin::Mcp,
+            decisions: table.tools.clone(),
+            identity: identity(&["mcp", name], &fields),
+            call_ms: table.call_ms,
+            server: McpServer::new(name, address, limits),
+            checked: tokio::sync::Mutex::default(),
+            reported: Mutex::default(),
+        })
+    }
+
+    fn named(parts: &ServerParts, named: ClientServer, workspace: &str) -> Self {
+        let ClientServer { name, address } = named;
+        // The defaults of `config.toml`.
+        let McpServerConfig { start_ms, call_ms, .. } = McpServerConfig::default();
+        let joined =
+            |pairs: &[(String, String)]| pairs.iter().flat_map(|(name, value)| [name.clone(), value.clone()]).collect();
+        let (address, mut fields): (_, Vec<String>) = match address {
+            ClientAddress::Process { words, variables } => {
+                let fields = joined(&variables);
+                (ServerAddress::Process(Launch { words, variables, folder: workspace.into() }), fields)
+            }
+            ClientAddress::Http { url, headers } => {
+                let fields = joined(&headers);
+                (parts.endpoint(format!("client:{name}"), url, None, headers), fields)
+            }
+        };
+        match &address {
+            ServerAddress::Process(launch) => fields.extend(launch.words.iter().cloned()),
+            ServerAddress::Http(endpoint) => fields.push(endpoint.url.clone()),
+        }
+        let limits = ServerLimits { start: Duration::from_millis(start_ms), message_bytes: parts.message_bytes };
+        Self {
+            origin: OutsideOrigin::Client,
+            decisions: BTreeMap::new(),
+            identity: identity(&["client", &name, workspace], &fields),
+            call_ms,
+            server: McpServer::new(&name, address, limits),
+            name,
+            checked: tokio::sync::Mutex::default(),
+            reported: Mutex::default(),
+        }
+    }
+
+    /// Adds how to learn more to a problem of the server.
+    fn with_hint(&self, problem: &str) -> String {
+        match self.origin {
+            OutsideOrigin::Mcp => format!("{problem}. 'patchbay mcp check {}' shows more", self.name),
+            OutsideOrigin::Client => problem.to_owned(),
+        }
+    }
+
+    async fn tools(self: &Arc<Self>) -> Result<Arc<CheckedTools>, ServerError> {
+        let list = self.server.tools().await?;
+        Ok(self.checked(list).await)
+    }
+
+    /// Returns the checked form of `list`. Schemas are compiled on a thread for blocking work.
+    async fn checked(self: &Arc<Self>, list: Arc<ToolList>) -> Arc<CheckedTools> {
+        let mut last = self.checked.lock().await;
+        if let Some((seen, checked)) = &*last
+            && Arc::ptr_eq(seen, &list)
+        {
+            return Arc::clone(checked);
+        }
+        let (server, new) = (Arc::clone(self), Arc::clone(&list));
+        // The task neither panics nor is cancelled.
+        let checked = tokio::task::spawn_blocking(move || server.check_all(&new)).await.unwrap_or_default();
+        let checked = Arc::new(checked);
+        *last = Some((list, Arc::clone(&checked)));
+        checked
+    }
+
+    fn check_all(self: &Arc<Self>, list: &ToolList) -> CheckedTools {
+        let mut checked = CheckedTools { tools: Vec::new(), problems: list.problems.clone() };
+        let mut patterns = PatternBudget::default();
+        for tool in &list.tools {
+            let name = full_name(&self.name, &tool.name);
+            if let Some(other) = checked.tools.iter().find(|other| other.spec.name() == name) {
+                let problem = format!("Tool '{}' is left out: '{}' has the name '{name}' too.", tool.name, other.tool);
+                checked.problems.push(text::clean_line(&problem));
+                continue;
+            }
+            match OutsideSpec::new(self.declaration(name, tool), &mut patterns) {
+                Ok(spec) => checked.tools.push(Arc::new(McpTool {
+                    spec,
+                    tool: tool.name.clone(),
+                    only_reads: tool.only_reads,
+                    decision: self.decision(tool),
+                    server: Arc::downgrade(self),
+                })),
+                Err(problem) => checked.problems.push(format!("A tool is left out. {problem}")),
+            }
+        }
+        checked
+    }
+
+    fn decision(&self, tool: &ListedTool) -> ToolDecision {
+        let unsaid = if tool.only_reads { ToolDecision::Allow } else { ToolDecision::Ask };
+        self.decisions.get(&tool.name).copied().unwrap_or(unsaid)
+    }
+
+    fn declaration(&self, name: String, tool: &ListedTool) -> OutsideDeclaration {
+        let server = &self.name;
+        let is_key = tool.name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+        let key = if is_key { tool.name.clone() } else { Value::from(tool.name.as_str()).to_string() };
+        let advice = match self.origin {
+            OutsideOrigin::Mcp => {
+                format!("To allow it: write tools.{key} = \"allow\" in [mcp.{server}] of config.toml")
+            }
+            OutsideOrigin::Client => "A person can allow it when asked".to_owned(),
+        };
+        OutsideDeclaration {
+            name,
+            origin: self.origin,
+            group: group(server),
+            tool: tool.name.clone(),
+            description: tool.description.clone(),
+            input_schema: tool.input_schema.clone(),
+            is_destructive: tool.is_destructive,
+            advice: text::clean_line(&advice),
+            identity: self.identity,
+            per_workspace: false,
+            for_skills: true,
+            time: Duration::from_millis(self.call_ms),
+            time_key: match self.origin {
+                OutsideOrigin::Mcp => format!("mcp.{server}.call_ms"),
+                OutsideOrigin::Client => "the limit of servers that a client names".to_owned(),
+            },
+        }
+    }
+}
+
+/// Returns what stored decisions about the tools of a server are bound to.
+fn identity(names: &[&str], fields: &[String]) -> Digest {
+    let mut hasher = Hasher::default();
+    for field in names.iter().copied().chain(fields.iter().map(String::as_str)) {
+        hasher.field(field);
+    }
+    hasher.finish()
+}
+
+impl OutsideTool for McpTool {
+    fn spec(&self) -> &OutsideSpec {
+        &self.spec
+    }
+
+    fn decision(&self) -> ToolDecision {
+        self.decision
+    }
+
+    fn call<'a>(&'a self, call: OutsideCall<'a>) -> BoxFuture<'a, Result<Vec<Content>, OutsideError>> {
+        Box::pin(async move {
+            let server = self.server.upgrade();
+            let server = server.ok_or_else(|| OutsideError::Unavailable("its MCP server is closed".to_owned()))?;
+            let Value::Object(arguments) = call.input.clone() else {
+                return Err(OutsideError::InvalidAnswer("the input is not an object".to_owned()));
+            };
+            server.server.call(&self.tool, arguments, call.progress).await.map_err(|error| match error {
+                ServerError::Unavailable(problem) => OutsideError::Unavailable(server.with_hint(&problem)),
+                ServerError::Protocol(problem) => OutsideError::InvalidAnswer(problem),
+                ServerError::Failed(words) => OutsideError::Failed(words),
+            })
+        })
+    }
+}

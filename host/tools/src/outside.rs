@@ -1,0 +1,312 @@
+//! Tools that run outside of the sandbox and of the host: those of MCP servers, and those that a front offers. A session
+//! lists them for each turn; they are no part of a snapshot. They take the path of all tools: the input is checked, the
+//! decision about the tool is enforced, time and output are limited, and the call is recorded before it begins.
+
+mod run;
+
+use std::{sync::Arc, time::Duration};
+
+use patchbay_core::{CallId, Code, Digest, Hasher, text};
+use patchbay_policy::ToolDecision;
+use patchbay_sandbox::{BoxFuture, Content, ProgressSink, clean_schema};
+use patchbay_schema::{PatternBudget, Schema};
+use patchbay_store::GrantRow;
+use serde_json::Value;
+
+use crate::record::JournalName;
+
+/// The tools outside of the sandbox that a turn or a command can call: the same from its begin to its end.
+pub type OutsideTools = Arc<[Arc<dyn OutsideTool>]>;
+
+/// A tool that runs outside of the sandbox and of the host.
+pub trait OutsideTool: Send + Sync {
+    /// Returns what is known of the tool.
+    fn spec(&self) -> &OutsideSpec;
+
+    /// Returns whether it may be called. Read at each call.
+    fn decision(&self) -> ToolDecision;
+
+    /// Runs the tool. Dropping the future stops the call. The caller cleans the answer and enforces the limits on time and
+    /// output, but what is in memory meanwhile must be bounded here.
+    fn call<'a>(&'a self, call: OutsideCall<'a>) -> BoxFuture<'a, Result<Vec<Content>, OutsideError>>;
+}
+
+/// A call of a tool outside of the sandbox.
+pub struct OutsideCall<'a> {
+    /// The id of the call.
+    pub id: CallId,
+    /// The input, which satisfies the schema.
+    pub input: &'a Value,
+    /// Receives partial output; cleaned and bounded by the caller.
+    pub progress: &'a dyn ProgressSink,
+}
+
+/// Where a tool outside of the sandbox comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutsideOrigin {
+    /// An MCP server that the operator configured.
+    Mcp,
+    /// The client of a front, such as an editor, or an MCP server that it named.
+    Client,
+}
+
+impl OutsideOrigin {
+    /// Returns the word in the journal and in stored decisions.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Mcp => "mcp",
+            Self::Client => "client",
+        }
+    }
+}
+
+/// A tool outside of the sandbox as its source declares it, before it is checked.
+#[derive(Clone, Debug)]
+pub struct OutsideDeclaration {
+    /// The full name, for models: 1 to 64 of letters, digits, `_` and `-`.
+    pub name: String,
+    /// Where it comes from.
+    pub origin: OutsideOrigin,
+    /// The source in the journal, such as `mcp__github`.
+    pub group: String,
+    /// The tool's own name at its source.
+    pub tool: String,
+    /// What it does, for models.
+    pub description: String,
+    /// The JSON Schema of the input.
+    pub input_schema: Value,
+    /// Whether its source marks it as destructive. A claim.
+    pub is_destructive: bool,
+    /// How the operator can allow it: a sentence without its full stop, for denials.
+    pub advice: String,
+    /// What a stored decision depends on besides the declaration, such as the command of a server.
+    pub identity: Digest,
+    /// Whether a stored decision applies to one workspace only.
+    pub per_workspace: bool,
+    /// Whether tools of skills may call it.
+    pub for_skills: bool,
+    /// Time limit of a call.
+    pub time: Duration,
+    /// The key of `config.toml` that sets `time`.
+    pub time_key: String,
+}
+
+/// What is known of a tool outside of the sandbox. Its texts are cleaned, and its schema can be enforced.
+#[derive(Debug)]
+pub struct OutsideSpec {
+    declaration: OutsideDeclaration,
+    schema: Schema,
+    digest: Digest,
+}
+
+impl OutsideSpec {
+    /// Limit in bytes of a description. A longer one is cut.
+    pub const DESCRIPTION_BYTES: usize = 8 << 10;
+    /// Limit in bytes of a schema.
+    pub const SCHEMA_BYTES: usize = 64 << 10;
+
+    /// The capability of a stored decision.
+    const CAPABILITY: &'static str = "call";
+
+    /// Checks and cleans a declaration. `patterns` is the budget that all tools of one source share. Compiling a hostile
+    /// schema takes about 50 ms.
+    ///
+    /// # Errors
+    /// Why the tool cannot be used: a sentence about its schema.
+    pub fn new(mut declaration: OutsideDeclaration, patterns: &mut PatternBudget) -> Result<Self, String> {
+        let name = text::excerpt(&declaration.name, 80);
+        let size = declaration.input_schema.to_string().len();
+        if size > Self::SCHEMA_BYTES {
+            let limit = Self::SCHEMA_BYTES;
+            return Err(format!("The schema of tool '{name}' has {size} bytes; at most {limit} are allowed."));
+        }
+        let schema = Schema::compile(&declaration.input_schema, patterns).map_err(|error| error.of_tool(&name))?;
+        let cleaned = clean_schema(std::mem::take(&mut declaration.input_schema), &name);
+        declaration.input_schema = cleaned.map_err(|failure| format!("{failure}."))?;
+        declaration.description = cut(&text::clean(&declaration.description));
+        let digest = digest(&declaration);
+        Ok(Self { declaration, schema, digest })
+    }
+
+    /// Returns the full name.
+    pub fn name(&self) -> &str {
+        &self.declaration.name
+    }
+
+    /// Returns the description for models.
+    pub fn description(&self) -> &str {
+        &self.declaration.description
+    }
+
+    /// Returns the JSON Schema of the input.
+    pub fn input_schema(&self) -> &Value {
+        &self.declaration.input_schema
+    }
+
+    /// Returns the digest of the source and the declaration, which a stored decision is bound to.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Returns the stored decision that allows every call in `workspace`.
+    pub(crate) fn grant(&self, workspace: &str) -> GrantRow {
+        let OutsideDeclaration { origin, name, per_workspace, .. } = &self.declaration;
+        GrantRow {
+            root: origin.as_str().to_owned(),
+            workspace: if *per_workspace { workspace.to_owned() } else { String::new() },
+            skill: name.clone(),
+            capability: Self::CAPABILITY.to_owned(),
+            skill_digest: self.digest.to_string(),
+        }
+    }
+
+    /// Returns the tool's identity in the journal.
+    pub(crate) fn journal_name(&self) -> JournalName<'_> {
+        let OutsideDeclaration { origin, group, tool, .. } = &self.declaration;
+        JournalName { root: origin.as_str(), skill: group, tool, component: self.digest }
+    }
+}
+
+/// Returns what a stored decision is bound to: a source that declares a tool differently needs a new decision.
+fn digest(declaration: &OutsideDeclaration) -> Digest {
+    let OutsideDeclaration { name, tool, description, input_schema, is_destructive, identity, .. } = declaration;
+    let mut hasher = Hasher::default();
+    hasher.field("patchbay outside tool").field(identity.to_string()).field(name).field(tool).field(description);
+    hasher.field(input_schema.to_string()).field([u8::from(*is_destructive)]);
+    hasher.finish()
+}
+
+/// Returns a description of at most [`OutsideSpec::DESCRIPTION_BYTES`].
+fn cut(description: &str) -> String {
+    let description = description.trim();
+    if description.len() <= OutsideSpec::DESCRIPTION_BYTES {
+        return description.to_owned();
+    }
+    let room = OutsideSpec::DESCRIPTION_BYTES - '…'.len_utf8();
+    let end = (0..=room).rev().find(|end| description.is_char_boundary(*end)).unwrap_or(0);
+    format!("{}…", &description[..end])
+}
+
+/// Why a call of a tool outside of the sandbox failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OutsideError {
+    /// The tool reported a failure: its message.
+    #[error("{0}")]
+    Failed(String),
+    /// The source of the tool is not there, or went away.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The source broke its protocol.
+    #[error("the answer is invalid: {0}")]
+    InvalidAnswer(String),
+    /// The call exceeded its time.
+    #[error("the call ran over its time of {limit_ms} ms ({key})")]
+    Time {
+        /// The limit in milliseconds.
+        limit_ms: u128,
+        /// The key of `config.toml` that sets it.
+        key: String,
+    },
+    /// The input is too large.
+    #[error("the input of {size} bytes is over the limit of {limit} (limits.input_bytes)")]
+    Input {
+        /// The size in bytes.
+        size: usize,
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// The answer is too large.
+    #[error("the answer has more than {limit} bytes ({key})")]
+    Output {
+        /// The limit in bytes.
+        limit: usize,
+        /// What sets the limit.
+        key: &'static str,
+    },
+}
+
+impl OutsideError {
+    /// Returns the stable code.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Failed(_) => Code::ToolFailed,
+            Self::Unavailable(_) => Code::Unavailable,
+            Self::InvalidAnswer(_) => Code::InvalidOutput,
+            Self::Time { .. } => Code::LimitTime,
+            Self::Input { .. } => Code::LimitInput,
+            Self::Output { .. } => Code::LimitOutput,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn declaration() -> OutsideDeclaration {
+        OutsideDeclaration {
+            name: "mcp__files__read".to_owned(),
+            origin: OutsideOrigin::Mcp,
+            group: "mcp__files".to_owned(),
+            tool: "read".to_owned(),
+            description: "Reads.".to_owned(),
+            input_schema: json!({"type": "object"}),
+            is_destructive: false,
+            advice: String::new(),
+            identity: Digest::of(b"server"),
+            per_workspace: false,
+            for_skills: true,
+            time: Duration::from_secs(1),
+            time_key: "mcp.files.call_ms".to_owned(),
+        }
+    }
+
+    fn spec(declaration: OutsideDeclaration) -> Result<OutsideSpec, String> {
+        OutsideSpec::new(declaration, &mut PatternBudget::default())
+    }
+
+    #[test]
+    fn schema_that_cannot_be_enforced_is_refused() {
+        let refused = |input_schema| spec(OutsideDeclaration { input_schema, ..declaration() }).unwrap_err();
+        let error = refused(json!({"type": "object", "unevaluatedProperties": false}));
+        assert!(error.starts_with("The schema of tool 'mcp__files__read' uses 'unevaluatedProperties'"), "{error}");
+        let error = refused(json!({"type": "object", "title": "x".repeat(OutsideSpec::SCHEMA_BYTES)}));
+        assert!(error.contains("at most 65536 are allowed"), "{error}");
+        let error = refused(json!({"type": "object", "properties": {"a\u{200b}": {}}}));
+        assert!(error.contains("characters that are not shown"), "{error}");
+    }
+
+    #[test]
+    fn description_is_cleaned_and_cut() {
+        let described = |description: &str| {
+            let spec = spec(OutsideDeclaration { description: description.to_owned(), ..declaration() }).unwrap();
+            spec.description().to_owned()
+        };
+        assert_eq!(described(" a\u{202e}b "), "ab");
+        let long = described(&"ä".repeat(OutsideSpec::DESCRIPTION_BYTES));
+        assert!(long.len() <= OutsideSpec::DESCRIPTION_BYTES && long.ends_with("ä…"), "{}", long.len());
+    }
+
+    #[test]
+    fn decision_is_bound_to_source_and_declaration() {
+        let of = |change: fn(&mut OutsideDeclaration)| {
+            let mut declaration = declaration();
+            change(&mut declaration);
+            spec(declaration).unwrap().grant("/w")
+        };
+        let plain = of(|_| {});
+        assert_eq!((&*plain.root, &*plain.workspace, &*plain.skill), ("mcp", "", "mcp__files__read"));
+        assert_eq!(plain, of(|it| it.advice = "other".to_owned()));
+        for other in [
+            of(|it| it.identity = Digest::of(b"another")),
+            of(|it| it.description = "Deletes.".to_owned()),
+            of(|it| it.input_schema = json!({"type": "object", "required": ["x"]})),
+            of(|it| it.is_destructive = true),
+        ] {
+            assert_ne!(plain.skill_digest, other.skill_digest);
+        }
+        assert_eq!(of(|it| it.per_workspace = true).workspace, "/w");
+    }
+}

@@ -1,0 +1,196 @@
+//! Runs a call of a tool outside of the sandbox: input, decision, record, limits.
+
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::{Duration, Instant},
+};
+
+use patchbay_core::{Digest, text};
+use patchbay_policy::{Denial, ToolDecision, quoted};
+use patchbay_sandbox::{Budget, Content, Failure, Finished, ProgressSink, Usage};
+use patchbay_store::RecordedApproval;
+
+use super::{OutsideCall, OutsideDeclaration, OutsideError, OutsideTool};
+use crate::{
+    CalledTool, OfferedGrant, Question, QuestionSubject, ToolError, ToolInvocation, Tools, record::CallRecord,
+};
+
+impl Tools {
+    /// Runs a tool outside of the sandbox with `input`, which is the input as JSON.
+    pub(crate) async fn run_outside(
+        &self,
+        record: &CallRecord,
+        tool: &dyn OutsideTool,
+        call: ToolInvocation<'_>,
+        input: &str,
+    ) -> Finished<Vec<Content>, ToolError> {
+        let budget = call.parent.as_ref().map(|(_, budget)| budget);
+        if let Err(error) = self.check_outside(record, tool, &call, input, budget).await {
+            return Finished::failed(error);
+        }
+        let start = Instant::now();
+        let limit = self.sandbox.limits().output_bytes;
+        let progress = BoundedProgress { sink: &*record.context.progress, left: AtomicUsize::new(limit) };
+        let running = tool.call(OutsideCall { id: record.id, input: call.input, progress: &progress });
+        let OutsideDeclaration { time, time_key, name, .. } = &tool.spec().declaration;
+        let timed = async {
+            let out_of_time = |_| OutsideError::Time { limit_ms: time.as_millis(), key: time_key.clone() };
+            tokio::time::timeout(*time, running).await.map_err(out_of_time)?
+        };
+        let answer = match budget {
+            None => timed.await,
+            // A nested call uses the rest of its caller's time.
+            Some(budget) => {
+                let left = budget.clock.time_left();
+                budget.clock.limit(timed).await.unwrap_or_else(|| Err(caller_late(left)))
+            }
+        };
+        let answer = answer.and_then(|content| within(content, limit));
+        let output_bytes = answer.as_ref().map_or(0, |content| content.iter().map(size).sum());
+        let usage = Usage { time: start.elapsed(), output_bytes, ..Usage::default() };
+        let failed = |error| ToolError::Outside { tool: name.clone(), error };
+        Finished { result: answer.map_err(failed), usage }
+    }
+
+    /// Checks that the call may run, and records that it begins.
+    async fn check_outside(
+        &self,
+        record: &CallRecord,
+        tool: &dyn OutsideTool,
+        call: &ToolInvocation<'_>,
+        input: &str,
+        budget: Option<&Budget>,
+    ) -> Result<(), ToolError> {
+        let spec = tool.spec();
+        let name = spec.name();
+        if budget.is_some() && !spec.declaration.for_skills {
+            return Err(ToolError::NotFound(name.to_owned()));
+        }
+        let (size, limit) = (input.len(), self.sandbox.limits().input_bytes);
+        if size > limit {
+            let error = OutsideError::Input { size, limit };
+            return Err(ToolError::Outside { tool: name.to_owned(), error });
+        }
+        let invalid = |error: patchbay_schema::Rejection| ToolError::InvalidInput {
+            tool: name.to_owned(),
+            problem: error.to_string(),
+        };
+        spec.schema.check(call.input).map_err(invalid)?;
+        let is_allowed = match tool.decision() {
+            ToolDecision::Allow => true,
+            ToolDecision::Deny => return Err(denied(tool, "it is denied")),
+            ToolDecision::Ask => self.ask_outside(record, tool, input, budget).await?,
+        };
+        if !is_allowed {
+            return Err(denied(tool, "it is not allowed"));
+        }
+        record.begin_effect().await?;
+        Ok(())
+    }
+
+    /// Returns whether a person allowed the call, now or for every call.
+    async fn ask_outside(
+        &self,
+        record: &CallRecord,
+        tool: &dyn OutsideTool,
+        input: &str,
+        budget: Option<&Budget>,
+    ) -> Result<bool, ToolError> {
+        let (spec, context) = (tool.spec(), &record.context);
+        let grant = spec.grant(&context.workspace);
+        let rules = self.store.rules().await?;
+        let stored = rules.grants_of(&grant.root, &grant.workspace, &grant.skill);
+        if stored.contains(&(grant.capability.clone(), grant.skill_digest.clone())) {
+            return Ok(true);
+        }
+        let Some(approvals) = &context.approvals else { return Ok(false) };
+        let name = spec.name();
+        let place = if spec.declaration.per_workspace { " in this workspace" } else { "" };
+        let question = Question {
+            agent: context.agent,
+            asker: context.asker.clone(),
+            subject: QuestionSubject::Tool(CalledTool {
+                name: name.to_owned(),
+                input: text::excerpt(input, CalledTool::INPUT),
+                input_digest: Digest::of(input.as_bytes()),
+                digest: spec.digest,
+                is_destructive: spec.declaration.is_destructive,
+            }),
+            chain: record.chain(),
+            workspace: context.workspace.clone(),
+            reason: None,
+            only_once: false,
+            grant: Some(OfferedGrant {
+                what: format!("every call of {name}{place}; to take it back: patchbay grant forget {}", quoted(name)),
+                scope: Some(format!("while its source and its declaration stay the same: {}", spec.digest)),
+            }),
+        };
+        let store = self.store.clone();
+        let store_grant = Box::pin(async move { store.add_grant(grant, String::new()).await });
+        let answer = {
+            // The caller's clock waits for the person.
+            let _paused = budget.map(|budget| budget.clock.pause());
+            approvals.ask(question, &self.question_slots, store_grant).await
+        };
+        if answer.is_yes() {
+            record.note_approval(RecordedApproval {
+                capability: format!("call:{name}"),
+                answer: answer.as_str().to_owned(),
+                by: context.principal.to_string(),
+            });
+        }
+        Ok(answer.is_yes())
+    }
+}
+
+fn denied(tool: &dyn OutsideTool, why: &'static str) -> ToolError {
+    let OutsideDeclaration { name, advice, .. } = &tool.spec().declaration;
+    let denial = Denial::OutsideTool { tool: name.clone(), why, advice: advice.clone() };
+    ToolError::Failure { tool: name.clone(), failure: Failure::Denied(denial) }
+}
+
+/// Returns the error of a nested call that used up the time that its caller had `left`.
+fn caller_late(left: Duration) -> OutsideError {
+    OutsideError::Time { limit_ms: left.as_millis(), key: "limits.time_ms of the caller".to_owned() }
+}
+
+/// Cleans an answer of at most `limit` bytes.
+fn within(content: Vec<Content>, limit: usize) -> Result<Vec<Content>, OutsideError> {
+    let mut left = limit;
+    let mut cleaned = Vec::with_capacity(content.len());
+    for piece in content {
+        let piece = piece.cleaned();
+        let over = || OutsideError::Output { limit, key: "limits.output_bytes" };
+        left = left.checked_sub(size(&piece) + PIECE_BYTES).ok_or_else(over)?;
+        cleaned.push(piece);
+    }
+    Ok(cleaned)
+}
+
+/// The cost of a piece besides its bytes, so that a million empty texts are bounded, too.
+const PIECE_BYTES: usize = 32;
+
+fn size(piece: &Content) -> usize {
+    match piece {
+        Content::Text(text) => text.len(),
+        Content::Json(value) => value.to_string().len(),
+        Content::Blob { media_type, data } => media_type.len() + data.len(),
+        Content::Link { path, media_type } => path.len() + media_type.len(),
+        Content::Other { name, value } => name.len() + value.len(),
+    }
+}
+
+/// Passes partial output on, cleaned, until it has as many bytes as an answer may have.
+struct BoundedProgress<'a> {
+    sink: &'a dyn ProgressSink,
+    left: AtomicUsize,
+}
+
+impl ProgressSink for BoundedProgress<'_> {
+    fn report(&self, text: &str) {
+        let take = |left: usize| left.checked_sub(text.len() + PIECE_BYTES);
+        if self.left.fetch_update(Ordering::AcqRel, Ordering::Acquire, take).is_ok() {
+            self.sink.report(&text::clean(text));
+        }
+    }
+}

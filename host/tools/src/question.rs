@@ -1,0 +1,186 @@
+//! Questions to a person and their answers. `approval` asks them; fronts show them.
+
+use patchbay_core::{AgentId, Asker, Digest};
+use patchbay_policy::{Capability, Identity};
+
+/// A question to a person: may a skill use a capability, or may a tool outside of the sandbox be called?
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The agent that the call belongs to.
+    pub agent: AgentId,
+    /// The caller of the outermost tool.
+    pub asker: Asker,
+    /// What it is about.
+    pub subject: QuestionSubject,
+    /// The full names of the running tools, from the outermost to the one that needs the answer.
+    pub chain: Vec<String>,
+    /// The canonical path of the session's workspace.
+    pub workspace: String,
+    /// The reason in the skill's manifest, cleaned, on one line of at most 200 characters; `None` if it gives none.
+    pub reason: Option<String>,
+    /// Whether the answer can be for this call only: the skill would write in the person's home folder.
+    pub only_once: bool,
+    /// What [`Approval::Always`] stores; `None` if that answer is not offered.
+    pub grant: Option<OfferedGrant>,
+}
+
+/// What a question is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QuestionSubject {
+    /// A capability that a skill needs.
+    Capability(SkillCapability),
+    /// A call of a tool outside of the sandbox.
+    Tool(CalledTool),
+}
+
+/// A capability that a skill needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkillCapability {
+    /// The skill.
+    pub skill: Identity,
+    /// The requested capability with its scope.
+    pub capability: Capability,
+    /// The digest of the skill's files.
+    pub digest: Digest,
+}
+
+/// A call of a tool outside of the sandbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CalledTool {
+    /// The tool's full name.
+    pub name: String,
+    /// The input as JSON, cleaned, on one line of at most [`CalledTool::INPUT`] characters.
+    pub input: String,
+    /// The digest of the whole input.
+    pub input_digest: Digest,
+    /// The digest of the tool's source and declaration.
+    pub digest: Digest,
+    /// Whether its source marks it as destructive.
+    pub is_destructive: bool,
+}
+
+impl CalledTool {
+    /// Maximum length of [`CalledTool::input`] in characters.
+    pub const INPUT: usize = 1_000;
+}
+
+/// What an answer for the session applies to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ApprovalScope {
+    Capability(Identity, Digest, Capability),
+    Tool(String, Digest),
+}
+
+impl QuestionSubject {
+    pub(crate) fn scope(&self) -> ApprovalScope {
+        match self {
+            Self::Capability(SkillCapability { skill, capability, digest }) => {
+                ApprovalScope::Capability(skill.clone(), *digest, capability.clone())
+            }
+            Self::Tool(tool) => ApprovalScope::Tool(tool.name.clone(), tool.digest),
+        }
+    }
+
+    /// Returns the digest of the input, if one answer is for one input.
+    pub(crate) fn input_digest(&self) -> Option<Digest> {
+        match self {
+            Self::Capability(_) => None,
+            Self::Tool(tool) => Some(tool.input_digest),
+        }
+    }
+
+    /// Returns the question itself, for people.
+    pub fn title(&self) -> String {
+        match self {
+            Self::Capability(SkillCapability { skill, capability, .. }) => {
+                format!("May the {} skill '{}' use '{capability}'?", skill.root, skill.name)
+            }
+            Self::Tool(tool) => format!("May the tool '{}' be called?", tool.name),
+        }
+    }
+
+    /// Returns what an answer decides, without a full stop: `the user skill 'notes' may use 'kv'`, or that it may not.
+    pub fn decided(&self, is_allowed: bool) -> String {
+        let may = if is_allowed { "may" } else { "may not" };
+        match self {
+            Self::Capability(SkillCapability { skill, capability, .. }) => {
+                format!("the {} skill '{}' {may} use '{capability}'", skill.root, skill.name)
+            }
+            Self::Tool(tool) => format!("the tool '{}' {may} be called", tool.name),
+        }
+    }
+
+    /// Returns what the person should know of the subject itself, a line each, the most important first.
+    pub fn facts(&self) -> Vec<String> {
+        match self {
+            Self::Capability(_) => Vec::new(),
+            Self::Tool(tool) => {
+                let destructive = "its source says that it deletes or overwrites something".to_owned();
+                let input = format!("with {}", tool.input);
+                std::iter::once(input).chain(tool.is_destructive.then_some(destructive)).collect()
+            }
+        }
+    }
+}
+
+/// The decision that the answer [`Approval::Always`] stores.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfferedGrant {
+    /// What is allowed: for a skill the command that stores the same grant.
+    pub what: String,
+    /// How long it is valid; `None` if it is until it is removed.
+    pub scope: Option<String>,
+}
+
+impl Question {
+    /// Maximum length of [`Question::reason`] in characters.
+    pub const REASON: usize = 200;
+
+    /// Returns the answers that a front offers.
+    pub fn answers(&self) -> Vec<Approval> {
+        let all = [Approval::Once, Approval::Session, Approval::Always, Approval::No];
+        all.into_iter().filter(|answer| self.allows(*answer)).collect()
+    }
+
+    /// Returns whether `answer` may be given.
+    pub fn allows(&self, answer: Approval) -> bool {
+        match answer {
+            Approval::Once | Approval::No | Approval::Never => true,
+            Approval::Session => !self.only_once,
+            Approval::Always => !self.only_once && self.grant.is_some(),
+        }
+    }
+}
+
+/// A person's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Approval {
+    /// Allowed for this call, to its end, but not for the calls that it makes.
+    Once,
+    /// Allowed while this process has the session: for this skill and its current files, or this tool as it is declared.
+    Session,
+    /// Allowed and stored as a grant or decision.
+    Always,
+    /// Not allowed for this call.
+    No,
+    /// Not allowed while this process has the session, for what [`Approval::Session`] would allow. For editors.
+    Never,
+}
+
+impl Approval {
+    /// Returns whether the call may go on.
+    pub fn is_yes(self) -> bool {
+        matches!(self, Self::Once | Self::Session | Self::Always)
+    }
+
+    /// Returns the answer as the journal names it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::Session => "session",
+            Self::Always => "always",
+            Self::No => "no",
+            Self::Never => "never",
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Tools of MCP servers: models and skills call them by the one path, and a server that misbehaves costs its own tools only.
+
+use std::{path::Path, time::Duration};
+
+use patchbay_tests::{
+    answers::json_lines,
+    binary::{Patchbay, Ran},
+};
+use serde_json::Value;
+
+/// Returns a home whose server `test` behaves like `mode`. `keys` are further lines of its table.
+fn served(mode: &str, keys: &str) -> Patchbay {
+    let patchbay = Patchbay::new();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("e2e/fixtures/mcp_server.py");
+    let command = format!("command = [\"python3\", {script:?}, \"{mode}\"]");
+    patchbay.write("home/config/config.toml", format!("[mcp.test]\n{command}\n{keys}\n"));
+    patchbay
+}
+
+/// Runs lines and returns their messages.
+fn lines(patchbay: &Patchbay, lines: &[&str]) -> Vec<String> {
+    patchbay.answers(lines).iter().map(|answer| answer.message().to_owned()).collect()
+}
+
+fn check(patchbay: &Patchbay, arguments: &[&str]) -> Ran {
+    patchbay.run(&[&["mcp", "check"], arguments].concat())
+}
+
+const ECHO: &str = r#"call mcp__test__echo {"text": "hi"}"#;
+const BREAK: &str = "call mcp__test__break {}";
+
+#[test]
+fn model_calls_tools_of_a_server() {
+    let patchbay = served("plain", "");
+    let said = lines(
+        &patchbay,
+        &[ECHO, "call mcp__test__fail {}", "call mcp__test__echo {}", "call mcp__test__image {}", "show context"],
+    );
+    assert!(said[0].contains("mcp__test__echo said: ") && said[0].contains("echo: hi"), "{}", said[0]);
+    assert!(!said[0].contains('\u{202e}'), "the texts of servers are cleaned");
+    assert!(said[1].contains("mcp__test__fail failed: ") && said[1].contains("the disk is full."), "{}", said[1]);
+    assert!(said[2].contains(r#"\"text\" is a required property"#), "{}", said[2]);
+    assert!(said[3].contains("[image/png, 3 bytes]") || said[3].contains("image"), "{}", said[3]);
+    assert!(said[3].contains("[content of the kind 'hologram' is left out]"), "{}", said[3]);
+    assert!(said[4].contains("mcp__test__write_it"), "{}", said[4]);
+    let journal = json_lines(&patchbay.run(&["journal", "--json", "--plugin", "mcp__test"]).out);
+    let told: Vec<_> =
+        journal.iter().map(|row| (row["tool"].as_str().unwrap(), row["outcome"].as_str().unwrap())).collect();
+    assert_eq!(told, [("echo", "ok"), ("fail", "tool_failed"), ("echo", "invalid_input"), ("image", "ok")]);
+    assert!(journal.iter().all(|row| row["root"] == "mcp" && row["skill"] == "mcp__test"));
+}
+
+#[test]
+fn tool_with_effects_needs_a_decision() {
+    let write = r#"call mcp__test__write_it {"text": "hi"}"#;
+    let denied = "tool 'mcp__test__write_it' may not be called: it is not allowed. To allow it: write \
+                  tools.\\\"write.it\\\" = \\\"allow\\\" in [mcp.test] of config.toml";
+    let said = &lines(&served("plain", ""), &[write])[0];
+    assert!(said.contains(denied) && said.contains("denied"), "{said}");
+    let allowed = served("plain", "tools = { \"write.it\" = \"allow\", echo = \"deny\" }");
+    let said = lines(&allowed, &[write, ECHO]);
+    assert!(said[0].contains("write.it: hi"), "{}", said[0]);
+    assert!(said[1].contains("tool 'mcp__test__echo' may not be called: it is denied."), "{}", said[1]);
+}
+
+#[test]
+fn server_gets_named_variables_only() {
+    let patchbay = served("plain", "env = [\"FOR_THE_SERVER\", \"NOT_SET\"]");
+    let mut command = patchbay.command(&["exec", "call mcp__test__environment {}"]);
+    command.env("FOR_THE_SERVER", "1").env("ANOTHER_SECRET", "2");
+    let out = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    assert!(out.contains("FOR_THE_SERVER") && out.contains("PATH"), "{out}");
+    assert!(!out.contains("ANOTHER_SECRET") && !out.contains("PATCHBAY"), "{out}");
+    assert!(out.contains("home/config\""), "it is started in the configuration folder: {out}");
+    let inside = served("plain", "in_workspace = true");
+    let said = &lines(&inside, &["call mcp__test__environment {}"])[0];
+    assert!(said.contains(&format!("{}", inside.workspace().display())), "{said}");
+}
+
+#[test]
+fn skill_with_the_grant_tools_calls_a_server() {
+    let patchbay = served("plain", "");
+    patchbay.add_relay("ask", "mcp__test__echo", r#"{"text":"nested"}"#);
+    patchbay.add_relay("write", "mcp__test__write_it", r#"{"text":"nested"}"#);
+    let answers = patchbay.answers(&["/ask", "/write"]);
+    assert_eq!(answers[0].message(), "echo: nested");
+    assert_eq!(answers[1].data()["kind"], "denied");
+    let asker = |row: &Value| row["asker"].as_str().unwrap().to_owned();
+    let journal = json_lines(&patchbay.run(&["journal", "--json", "--plugin", "mcp__test"]).out);
+    assert_eq!(journal.iter().map(asker).collect::<Vec<_>>(), ["tool:ask__run", "tool:write__run"]);
+}
+
+#[test]
+fn misbehaving_server_costs_its_own_call_only() {
+    for (mode, code, words) in [
+        ("dies", "unavailable", "the MCP server 'test' ended before it had answered"),
+        ("hangs", "limit_time", "the call ran over its time of 700 ms (mcp.test.call_ms)"),
+        ("floods", "limit_time", "the call ran over its time of 700 ms (mcp.test.call_ms)"),
+        ("long", "unavailable", "sent a message of more than 9437184 bytes"),
+        ("big", "limit_output", "the answer has more than 4194304 bytes (limits.output_bytes)"),
+        ("nonsense", "invalid_output", "the result of the call is not one"),
+    ] {
+        let patchbay = served(mode, "call_ms = 700");
+        let said = lines(&patchbay, &[BREAK, "/calc 6 * 7"]);
+        assert!(
+            said[0].contains(&format!("\"error_code\":\"{code}\"")) && said[0].contains(words),
+            "{mode}: {}",
+            said[0]
+        );
+        assert_eq!(said[1], "42", "{mode}");
+    }
+    // It is ended if it asks faster than it is answered.
+    let asks = lines(&served("asks", "call_ms = 700"), &[BREAK, "/calc 6 * 7"]);
+    assert!(asks[0].contains("tool 'mcp__test__break' was stopped: ") && asks[1] == "42", "{asks:?}");
+    let twice = lines(&served("twice", ""), &[BREAK, ECHO]);
+    assert!(twice[0].contains("first") && twice[1].contains("echo: hi"), "{twice:?}");
+}
+
+#[test]
+fn server_that_died_is_started_again() {
+    let patchbay = served("dies", "");
+    let said = lines(&patchbay, &[BREAK, ECHO, BREAK, "pause 1500", ECHO]);
+    assert!(said[1].contains("echo: hi"), "{}", said[1]);
+    assert!(said[4].contains("echo: hi"), "{}", said[4]);
+}
+
+#[test]
+fn server_is_killed_with_its_children() {
+    let patchbay = served("hangs", "call_ms = 500");
+    lines(&patchbay, &[BREAK]);
+    let group = std::fs::read_to_string(patchbay.home().join("config/children")).unwrap();
+    let is_alive = || {
+        let found = std::process::Command::new("pgrep").args(["-g", &group]).output().unwrap();
+        !found.stdout.is_empty()
+    };
+    for _ in 0..50 {
+        if !is_alive() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    panic!("the process group {group} is alive");
+}
+
+#[test]
+fn changed_list_is_taken_up_at_the_next_turn() {
+    let patchbay = served("plain", "");
+    let change = r#"call mcp__test__echo {"text": "change"}"#;
+    let same_turn = format!("{change}\nthen call mcp__test__late {{}}");
+    let said = lines(&patchbay, &[&same_turn, "call mcp__test__late {}"]);
+    assert!(said[0].contains("tool 'mcp__test__late' not found"), "{}", said[0]);
+    assert!(said[1].contains("late: None"), "{}", said[1]);
+}
+
+#[test]
+fn server_that_is_not_there_is_reported_once() {
+    let patchbay = Patchbay::new();
+    patchbay.write("home/config/config.toml", "[mcp.test]\ncommand = [\"no-such-program\"]\n");
+    let ran = patchbay.run(&["exec", "say one", "say two"]);
+    let words = "the MCP server 'test' is not available: no absolute folder of PATH has the program 'no-such-program'. \
+                 'patchbay mcp check test' shows more.";
+    assert_eq!((ran.code, ran.err.matches(words).count()), (Some(0), 1), "{}", ran.err);
+}
+
+#[test]
+fn check_shows_tools_decisions_and_what_is_left_out() {
+    let patchbay = served("lies", "tools = { echo = \"ask\", gone = \"allow\" }");
+    let ran = check(&patchbay, &["test"]);
+    assert_eq!((ran.code, &*ran.err), (Some(0), ""));
+    let long = format!("mcp__test__{}", "x".repeat(45));
+    for line in [
+        "test: test server 7, MCP 2025-11-25",
+        "ask    decided in config.toml",
+        "allow  the server marks it as read-only",
+        "ask    the server does not mark it as read-only",
+        "Note: Tool 'write_it' is left out: 'write.it' has the name 'mcp__test__write_it' too.",
+        "Note: Tool 'echo' is declared twice; the first one is used.",
+        "Note: Tool 'no_schema' is left out: it is not a tool of MCP: missing field `inputSchema`.",
+        "The schema of tool 'mcp__test__bad' uses 'unevaluatedProperties', which is not supported",
+        "Note: config.toml decides about 'gone', which is no usable tool of the server.",
+        &long,
+    ] {
+        assert!(ran.out.contains(line), "{line}\n{}", ran.out);
+    }
+    let talks = check(&served("talks", ""), &["test"]);
+    assert!(talks.out.contains("what is no message: Server is ready!"), "{}", talks.out);
+}
+
+#[test]
+fn check_of_a_server_that_does_not_answer_shows_what_it_printed() {
+    let silent = check(&served("silent", "start_ms = 1000"), &["test"]);
+    assert_eq!(silent.code, Some(1));
+    let expected = "printed: I wait.\nError: the MCP server 'test' is not available: it was not ready within 1000 ms \
+                    (start_ms). [unavailable]\n";
+    assert_eq!(silent.err, expected);
+    let unknown = check(&served("plain", ""), &["other"]);
+    let words = "Error: config.toml has no MCP server 'other'; it has test. [mcp_server_not_found]\n";
+    assert_eq!((unknown.code, &*unknown.err), (Some(1), words));
+}
+
+#[test]
+fn list_shows_configured_servers_without_starting_them() {
+    let patchbay = Patchbay::new();
+    let none = patchbay.run(&["mcp", "list"]);
+    assert!(none.out.starts_with("No MCP servers. "), "{}", none.out);
+    let table = "[mcp.a]\ncommand = [\"no-such\", \"two words\"]\nenv = [\"TOKEN\"]\ntools = { x = \"deny\" }\n";
+    patchbay.write("home/config/config.toml", table);
+    let listed = patchbay.run(&["mcp", "list"]);
+    assert_eq!(listed.out, "a: no-such 'two words'\n  variables: TOKEN\n  tools: x deny\n");
+    let json = json_lines(&patchbay.run(&["mcp", "list", "--json"]).out);
+    assert_eq!(json[0]["command"], serde_json::json!(["no-such", "two words"]));
+}

@@ -1,0 +1,255 @@
+//! Tools outside of the sandbox take the path of all tools: their input is checked, their decision is enforced, they have limits,
+//! and their calls are recorded before they begin.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use patchbay_core::{Asker, CallId, Code, Digest, PrincipalId};
+use patchbay_egress::{Credentials, Egress, EgressLimits};
+use patchbay_policy::ToolDecision;
+use patchbay_sandbox::{BoxFuture, Content, Limits, ProgressSink, Sandbox};
+use patchbay_store::{Hold, JournalFilter, JournalRow, KvStore, Store};
+use patchbay_tests::services;
+use patchbay_tools::{
+    Approval, Approvals, Approver, CallContext, OutsideCall, OutsideDeclaration, OutsideError, OutsideOrigin,
+    OutsideSpec, OutsideTool, PatternBudget, Question, QuestionSubject, ResolvedTool, ToolError, ToolInvocation, Tools,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    internal::empty_snapshot,
+    support::{small_limits, within_30_seconds},
+};
+
+const NAME: &str = "mcp__files__write";
+
+/// A tool that does what its input says.
+struct FakeTool {
+    spec: OutsideSpec,
+    decision: ToolDecision,
+    calls: AtomicU32,
+}
+
+impl FakeTool {
+    fn new(decision: ToolDecision, description: &str) -> Arc<Self> {
+        let declaration = OutsideDeclaration {
+            name: NAME.to_owned(),
+            origin: OutsideOrigin::Mcp,
+            group: "mcp__files".to_owned(),
+            tool: "write".to_owned(),
+            description: description.to_owned(),
+            input_schema: json!({"type": "object", "properties": {"do": {"type": "string"}}, "required": ["do"]}),
+            is_destructive: true,
+            advice: "To allow it: write tools.write = \"allow\" in [mcp.files] of config.toml".to_owned(),
+            identity: Digest::of(b"the command"),
+            per_workspace: false,
+            for_skills: true,
+            time: Duration::from_millis(200),
+            time_key: "mcp.files.call_ms".to_owned(),
+        };
+        let spec = OutsideSpec::new(declaration, &mut PatternBudget::default()).unwrap();
+        Arc::new(Self { spec, decision, calls: AtomicU32::new(0) })
+    }
+}
+
+impl OutsideTool for FakeTool {
+    fn spec(&self) -> &OutsideSpec {
+        &self.spec
+    }
+
+    fn decision(&self) -> ToolDecision {
+        self.decision
+    }
+
+    fn call<'a>(&'a self, call: OutsideCall<'a>) -> BoxFuture<'a, Result<Vec<Content>, OutsideError>> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async move {
+            match call.input["do"].as_str().unwrap() {
+                "hang" => std::future::pending().await,
+                "fail" => Err(OutsideError::Failed("the disk is\u{202e} full.".to_owned())),
+                "flood" => Ok(vec![Content::Text("x".repeat(small_limits().output_bytes + 1))]),
+                "pieces" => Ok(vec![Content::Text(String::new()); small_limits().output_bytes / 16]),
+                text => {
+                    (0..1_000).for_each(|_| call.progress.report(&"p\u{200b}".repeat(small_limits().output_bytes / 8)));
+                    Ok(vec![Content::Text(format!("{text}\u{1b}"))])
+                }
+            }
+        })
+    }
+}
+
+/// A caller in a session without skills.
+struct Caller {
+    _folder: tempfile::TempDir,
+    store: Store,
+    tools: Arc<Tools>,
+    hold: Hold,
+    approvals: Option<Arc<Approvals>>,
+    progress: Arc<Heard>,
+}
+
+/// Keeps partial output.
+#[derive(Default)]
+struct Heard(Mutex<Vec<String>>);
+
+impl ProgressSink for Heard {
+    fn report(&self, text: &str) {
+        self.0.lock().unwrap().push(text.to_owned());
+    }
+}
+
+/// Gives one answer and keeps the questions.
+struct Person {
+    answer: Approval,
+    asked: Mutex<Vec<Question>>,
+}
+
+impl Approver for Person {
+    fn approve(&self, question: Question) -> BoxFuture<'_, Approval> {
+        self.asked.lock().unwrap().push(question);
+        Box::pin(async { self.answer })
+    }
+}
+
+impl Caller {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let kv = KvStore::open(folder.path(), store.clone()).unwrap();
+        let egress = Egress::new(EgressLimits::default()).unwrap();
+        let credentials = Credentials::open(folder.path(), BTreeMap::new());
+        let sandbox = Sandbox::new(Limits { input_bytes: 1_000, ..small_limits() });
+        let tools = Arc::new(Tools::new(Arc::new(sandbox), store.clone(), kv, egress, credentials, &[]));
+        let hold = services::session(&store).await;
+        Self { _folder: folder, store, tools, hold, approvals: None, progress: Arc::default() }
+    }
+
+    fn asks(&mut self, answer: Approval) -> Arc<Person> {
+        let person = Arc::new(Person { answer, asked: Mutex::default() });
+        self.approvals = Some(Approvals::new(Arc::clone(&person) as _));
+        person
+    }
+
+    async fn call(&self, tool: &Arc<FakeTool>, input: &Value) -> Result<Vec<Content>, ToolError> {
+        let snapshot = empty_snapshot();
+        let outside: Arc<[Arc<dyn OutsideTool>]> = Arc::new([Arc::clone(tool) as _]);
+        let context = services::context(Asker::Person(PrincipalId::LOCAL), self.hold.clone(), "/w", &snapshot);
+        let context = Arc::new(CallContext {
+            outside: Arc::clone(&outside),
+            approvals: self.approvals.clone(),
+            progress: Arc::clone(&self.progress) as _,
+            ..Arc::into_inner(context).unwrap()
+        });
+        let found = ResolvedTool::find(&snapshot, &[], &outside, NAME)?;
+        self.tools.run(&context, ToolInvocation::new(CallId::random(), found, input)).await.result
+    }
+
+    async fn says(&self, tool: &Arc<FakeTool>, word: &str) -> Result<Vec<Content>, ToolError> {
+        within_30_seconds(self.call(tool, &json!({"do": word}))).await
+    }
+
+    async fn journal(&self) -> Vec<JournalRow> {
+        // A later write follows all earlier rows, so they are stored then.
+        within_30_seconds(self.store.keep_described(Digest::of(b"x"), "x", String::new())).await.unwrap();
+        let rows = self.store.journal_rows(&JournalFilter::default(), 0, 100).await.unwrap();
+        rows.into_iter().map(|entry| entry.row).collect()
+    }
+}
+
+#[tokio::test]
+async fn outside_input_is_checked_and_answer_is_cleaned_and_bounded() {
+    let (caller, tool) = (Caller::new().await, FakeTool::new(ToolDecision::Allow, "Writes."));
+    assert_eq!(caller.says(&tool, "go").await.unwrap(), [Content::Text("go".to_owned())]);
+    {
+        let progress = caller.progress.0.lock().unwrap();
+        let bytes: usize = progress.iter().map(String::len).sum();
+        assert!(!progress.is_empty() && bytes <= small_limits().output_bytes && !progress[0].contains('\u{200b}'));
+    }
+    for (word, code, message) in [
+        ("fail", Code::ToolFailed, "the disk is full.".to_owned()),
+        ("hang", Code::LimitTime, stopped("the call ran over its time of 200 ms (mcp.files.call_ms)")),
+        ("flood", Code::LimitOutput, stopped("the answer has more than LIMIT bytes (limits.output_bytes)")),
+        ("pieces", Code::LimitOutput, stopped("the answer has more than LIMIT bytes (limits.output_bytes)")),
+    ] {
+        let error = caller.says(&tool, word).await.unwrap_err();
+        assert_eq!((error.code(), error.to_string()), (code, message), "{word}");
+    }
+    let ran = tool.calls.load(Ordering::Relaxed);
+    let invalid = within_30_seconds(caller.call(&tool, &json!({"do": 5}))).await.unwrap_err();
+    let expected = format!(r#"input for '{NAME}' is invalid: at /do: 5 is not of type "string"."#);
+    assert_eq!((invalid.code(), invalid.to_string()), (Code::InvalidInput, expected));
+    assert_eq!(caller.says(&tool, &"x".repeat(1_000)).await.unwrap_err().code(), Code::LimitInput);
+    assert_eq!(tool.calls.load(Ordering::Relaxed), ran);
+}
+
+fn stopped(why: &str) -> String {
+    format!("tool '{NAME}' was stopped: {why}.").replace("LIMIT", &small_limits().output_bytes.to_string())
+}
+
+#[tokio::test]
+async fn outside_call_that_may_not_run_says_how_to_allow_it() {
+    let mut caller = Caller::new().await;
+    let advice = "To allow it: write tools.write = \"allow\" in [mcp.files] of config.toml";
+    let (ask, deny) = (FakeTool::new(ToolDecision::Ask, "Writes."), FakeTool::new(ToolDecision::Deny, "Writes."));
+    let not_allowed = format!("tool '{NAME}' may not be called: it is not allowed. {advice}");
+    let denied = format!("tool '{NAME}' may not be called: it is denied. {advice}");
+    let error = caller.says(&ask, "go").await.unwrap_err();
+    assert_eq!((error.code(), error.to_string()), (Code::Denied, not_allowed.clone()));
+    let person = caller.asks(Approval::No);
+    assert_eq!(caller.says(&ask, "go").await.unwrap_err().to_string(), not_allowed);
+    assert_eq!(caller.says(&deny, "go").await.unwrap_err().to_string(), denied);
+    assert_eq!(person.asked.lock().unwrap().len(), 1);
+    assert_eq!((ask.calls.load(Ordering::Relaxed), deny.calls.load(Ordering::Relaxed)), (0, 0));
+    assert!(caller.journal().await.iter().all(|row| row.outcome() == "denied"));
+}
+
+#[tokio::test]
+async fn always_is_a_decision_for_the_tool_as_it_is_declared() {
+    let mut caller = Caller::new().await;
+    let tool = FakeTool::new(ToolDecision::Ask, "Writes.");
+    let person = caller.asks(Approval::Always);
+    caller.says(&tool, "one").await.unwrap();
+    {
+        let asked = person.asked.lock().unwrap();
+        let QuestionSubject::Tool(called) = &asked[0].subject else { panic!("{asked:?}") };
+        assert_eq!((&*called.input, called.is_destructive), (r#"{"do":"one"}"#, true));
+        let grant = asked[0].grant.as_ref().unwrap();
+        assert_eq!(grant.what, format!("every call of {NAME}; to take it back: patchbay grant forget {NAME}"));
+        assert!(grant.scope.as_ref().unwrap().contains(&tool.spec.digest().to_string()));
+    }
+    // Valid for every input, for another process, and where no person can be asked.
+    caller.says(&tool, "two").await.unwrap();
+    caller.approvals = None;
+    caller.says(&FakeTool::new(ToolDecision::Ask, "Writes."), "three").await.unwrap();
+    assert_eq!(person.asked.lock().unwrap().len(), 1);
+    // Not for a tool that is declared in another way, and never over a denial of the operator.
+    assert_eq!(caller.says(&FakeTool::new(ToolDecision::Ask, "Deletes."), "x").await.unwrap_err().code(), Code::Denied);
+    assert_eq!(caller.says(&FakeTool::new(ToolDecision::Deny, "Writes."), "x").await.unwrap_err().code(), Code::Denied);
+    assert!(caller.store.forget_tool(&["mcp", "client"], NAME.to_owned()).await.unwrap());
+    assert_eq!(caller.says(&tool, "four").await.unwrap_err().code(), Code::Denied);
+    assert!(!caller.store.forget_tool(&["mcp", "client"], NAME.to_owned()).await.unwrap());
+}
+
+#[tokio::test]
+async fn journal_has_outside_calls_from_their_begin() {
+    let mut caller = Caller::new().await;
+    let tool = FakeTool::new(ToolDecision::Ask, "Writes.");
+    caller.asks(Approval::Session);
+    caller.says(&tool, "go").await.unwrap();
+    let input = json!({"do": "hang"});
+    let dropped = tokio::time::timeout(Duration::from_millis(50), caller.call(&tool, &input));
+    assert!(dropped.await.is_err());
+    let rows = caller.journal().await;
+    assert_eq!(rows.iter().map(JournalRow::outcome).collect::<Vec<_>>(), ["ok", "outcome_unknown"]);
+    let row = &rows[0];
+    assert_eq!((&*row.root, &*row.skill, &*row.tool), ("mcp", "mcp__files", "write"));
+    assert_eq!((row.component, row.output_bytes), (tool.spec.digest(), 2));
+    let approval = &row.approvals[0];
+    assert_eq!((&*approval.capability, &*approval.answer), ("call:mcp__files__write", "session"));
+}
