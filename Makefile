@@ -33,6 +33,7 @@ build: plugins ## Build the host, with the bundled plugins in it
 
 # Always with --workspace: a crate that is built for one package would be built again, with other features, for the workspace.
 plugins: target ## Build the bundled plugins into plugins/dist
+	@plugins/wasm-cc --setup
 	@echo "== building the bundled plugins (the first time takes some ten minutes: it compiles the engine)"
 	@$(CARGO) build --workspace --bin patchbay-bundle
 	@target/debug/patchbay-bundle plugins plugins/dist

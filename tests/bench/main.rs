@@ -4,6 +4,7 @@
 
 mod agents;
 mod bare;
+mod code;
 mod host;
 mod languages;
 mod models;
@@ -60,6 +61,7 @@ const PARTS: &[(&str, Measure)] = &[
     ("models", models::measure),
     ("tokens", tokens::measure),
     ("languages", languages::measure),
+    ("code", code::measure),
 ];
 
 fn nanoseconds(start: Instant) -> u64 {

@@ -79,7 +79,7 @@ fn first_report_names_what_is_there() {
         ),
         " KiB, intact\n  sessions: 0, 0 of them open\n\nSkills\n".to_owned(),
         format!(
-            "Skills\n  workspace: {workspace}, not trusted\n  bundled: calc, files, grep, json, notes, plan_compiler, web\n  \
+            "Skills\n  workspace: {workspace}, not trusted\n  bundled: calc, code, files, grep, json, notes, plan_compiler, web\n  \
              yours: none\n  of the workspace: none\n  diagnostics: none\n\nProviders\n  anthropic: needs key (anthropic "
         ),
         "\n  demo: ready (demo ".to_owned(),

@@ -22,6 +22,7 @@ mod blocks;
 mod building;
 mod bundled;
 mod catalogue;
+mod code;
 mod commands;
 mod conversation;
 mod crashes;

@@ -84,7 +84,7 @@ fn first_reload_of_an_old_session_reports_only_changes() {
     changed.extend(["beta", "plan_compiler"]);
     changed.sort_unstable();
     let diff = answers[0].data();
-    assert_eq!((&diff["added"], &diff["removed"]), (&json!(["gamma"]), &json!([])));
+    assert_eq!((&diff["added"], &diff["removed"]), (&json!(["code", "gamma"]), &json!([])));
     assert_eq!(diff["changed"], json!(changed));
     assert_eq!(diff["diagnostics"], json!([]));
     let count = now.len();

@@ -25,7 +25,7 @@ fn copied_binary_works_alone() {
     assert_eq!((ran.code, &*ran.err), (Some(0), ""));
     let mut out = ran.out.lines();
     let names: Vec<_> = out.by_ref().take(7).filter_map(|line| line.split(' ').next()).collect();
-    assert_eq!(names, ["calc", "files", "grep", "json", "notes", "plan_compiler", "web"]);
+    assert_eq!(names, ["calc", "code", "files", "grep", "json", "notes", "plan_compiler", "web"]);
     assert_eq!(out.collect::<Vec<_>>(), ["42", "1", "Note 1 added."]);
     assert_eq!(alone(folder.path(), &variables, &["exec", "/note list"]).out, "1. stays\n");
     let made: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();

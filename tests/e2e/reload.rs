@@ -80,10 +80,10 @@ fn unchanged_file_is_not_read() {
     assert_eq!(home.skill("one").0, "Remembered");
     assert_eq!(home.skill("two").0, "Remembered");
     let mut live = home.0.live(&[]);
-    assert_eq!(live.message("/reload_skills"), "Reloaded skills for current session. version=2 count=9");
+    assert_eq!(live.message("/reload_skills"), "Reloaded skills for current session. version=2 count=10");
     // After writing the same bytes again, the file is read and the real summary is shown.
     home.write("one.wasm", says("one", "1"));
-    assert_eq!(live.message("/reload_skills"), "Reloaded skills for current session. version=3 count=9\n~ one");
+    assert_eq!(live.message("/reload_skills"), "Reloaded skills for current session. version=3 count=10\n~ one");
     assert_eq!(home.skill("one").0, "Says 1");
     assert_eq!(home.skill("two").0, "Remembered");
 }
@@ -136,7 +136,7 @@ fn immediate_rewrite_of_a_file_is_detected() {
     for n in 1..10 {
         home.write("one.wasm", says("one", &n.to_string()));
         let version = n + 2;
-        let words = format!("Reloaded skills for current session. version={version} count=8\n~ one");
+        let words = format!("Reloaded skills for current session. version={version} count=9\n~ one");
         assert_eq!(live.message("/reload_skills"), words);
         assert_eq!(live.message("/one {}"), n.to_string());
     }
@@ -150,7 +150,7 @@ fn change_with_restored_timestamps_is_detected() {
     home.wait_for_cached(&["one.wasm", "two.wasm"]);
     let mut live = home.0.live(&[]);
     let reloaded = |version: u32, changed: &str| {
-        format!("Reloaded skills for current session. version={version} count=9{changed}")
+        format!("Reloaded skills for current session. version={version} count=10{changed}")
     };
     assert_eq!(live.message("/reload_skills"), reloaded(2, ""));
 

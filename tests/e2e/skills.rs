@@ -6,6 +6,7 @@ use patchbay_tests::{binary::Patchbay, guest::Guest};
 
 const BUNDLED: &str = "\
 calc - Exact arithmetic on big numbers and units
+code - Run JavaScript that calls tools
 files - The workspace's files: read, list, write, edit
 grep - Search the workspace's files with regular expressions
 json - Query and reshape JSON with JMESPath

@@ -38,7 +38,7 @@ fn files_change_nothing_until_reload_skills_reports_them() {
     assert_eq!(answer.code(), "skills_reloaded");
     assert_eq!(
         answer.message(),
-        "Reloaded skills for current session. version=2 count=11\n+ comes\n+ echo\n- goes\n~ turns"
+        "Reloaded skills for current session. version=2 count=12\n+ comes\n+ echo\n- goes\n~ turns"
     );
     let data = answer.data();
     assert_eq!((&data["version"], &data["count"]), (&json!(2), &json!(11)));
@@ -60,7 +60,7 @@ fn replaced_component_is_reported_as_changed_skill() {
     other.tools[0].1 = "Echoes, as it did".into();
     let skill_md = "---\nsummary: Echoes\ninvocation_mode: tool_dispatch\ncommand: echo\ncommand_tool: run\n---\n";
     patchbay.write("home/config/skills/echo.wasm", other.packaged(skill_md));
-    assert_eq!(live.message("/reload_skills"), "Reloaded skills for current session. version=2 count=8\n~ echo");
+    assert_eq!(live.message("/reload_skills"), "Reloaded skills for current session. version=2 count=9\n~ echo");
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn reload_without_changes_increments_version_and_keeps_digest() {
     let first = live.answer("/skills").data()["digest"].clone();
     for version in 2..5 {
         let answer = live.answer("/reload_skills");
-        assert_eq!(answer.message(), format!("Reloaded skills for current session. version={version} count=7"));
+        assert_eq!(answer.message(), format!("Reloaded skills for current session. version={version} count=8"));
         assert_eq!(answer.data()["digest"], first);
     }
     let answer = live.answer("/skills");
@@ -123,7 +123,7 @@ fn resumed_session_keeps_skills_whose_files_are_deleted() {
     assert_eq!(live.answer("/skill guide gap").rows()[0], ("skill", "Mind the gap."));
     assert_eq!(
         live.message("/reload_skills"),
-        "Reloaded skills for current session. version=2 count=7\n- echo\n- guide\n- local"
+        "Reloaded skills for current session. version=2 count=8\n- echo\n- guide\n- local"
     );
 }
 
@@ -147,10 +147,10 @@ fn sessions_are_isolated_from_each_other() {
     let (mut one, mut two) = (patchbay.live(&[]), patchbay.live(&[]));
     let before = two.answer("/skills");
     patchbay.skill("comes", "", "");
-    assert_eq!(one.message("/reload_skills"), "Reloaded skills for current session. version=2 count=8\n+ comes");
+    assert_eq!(one.message("/reload_skills"), "Reloaded skills for current session. version=2 count=9\n+ comes");
     let after = two.answer("/skills");
     assert_eq!((after.message(), after.data()), (before.message(), before.data()));
-    assert_eq!(two.message("/reload_skills"), "Reloaded skills for current session. version=2 count=8\n+ comes");
+    assert_eq!(two.message("/reload_skills"), "Reloaded skills for current session. version=2 count=9\n+ comes");
 }
 
 #[test]
@@ -174,6 +174,7 @@ fn workspace_skill_overrides_others_only_when_trusted() {
     let mut live = patchbay.live(&[]);
     let untrusted = "\
 calc - Exact arithmetic on big numbers and units
+code - Run JavaScript that calls tools
 files - The workspace's files: read, list, write, edit
 grep - Search the workspace's files with regular expressions
 guide - Mine
@@ -200,12 +201,13 @@ Diagnostics:
     let shadowed = "calc [alias_shadowed] Alias '/calc' belongs to the workspace skill 'sums'.";
     assert_eq!(
         live.message("/reload_skills"),
-        format!("Reloaded skills for current session. version=2 count=10\n+ sums\n~ guide\n! {shadowed}")
+        format!("Reloaded skills for current session. version=2 count=11\n+ sums\n~ guide\n! {shadowed}")
     );
     assert_eq!(
         live.message("/skills"),
         "\
 calc - Exact arithmetic on big numbers and units
+code - Run JavaScript that calls tools
 files - The workspace's files: read, list, write, edit
 grep - Search the workspace's files with regular expressions
 guide - Of the workspace
@@ -226,7 +228,7 @@ Diagnostics:
     let kept_out: Vec<_> = kept_out.lines().map(|line| line.replacen("- ", "\n! ", 1)).collect();
     assert_eq!(
         live.message("/reload_skills"),
-        format!("Reloaded skills for current session. version=3 count=9\n- sums\n~ guide{}", kept_out.concat())
+        format!("Reloaded skills for current session. version=3 count=10\n- sums\n~ guide{}", kept_out.concat())
     );
     assert_eq!(live.message("/skills"), untrusted);
 }

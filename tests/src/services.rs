@@ -6,8 +6,8 @@ use std::sync::Arc;
 use patchbay_core::{AgentId, Asker, Digest, PrincipalId, SessionId};
 use patchbay_policy::{Capability, Permits};
 use patchbay_sandbox::{
-    Auth, BoxFuture, Budget, Fault, Finished, Http, HttpRequest, HttpResponse, Kv, KvEntry, KvError, LocalFiles,
-    LogLevel, LogSink, ProgressSink, Scope, Services, ToolCaller, WorkspaceAccess,
+    Auth, BoxFuture, Budget, CallableTool, Content, Fault, Finished, Http, HttpRequest, HttpResponse, Kv, KvEntry,
+    KvError, LocalFiles, LogLevel, LogSink, ProgressSink, Scope, Services, ToolCaller, WorkspaceAccess,
 };
 use patchbay_skill::Snapshot;
 use patchbay_store::{Hold, NewSnapshot, SessionRow, Store};
@@ -114,8 +114,16 @@ impl Http for Unavailable {
 }
 
 impl ToolCaller for Unavailable {
-    fn call<'a>(&'a self, _: &'a str, _: &'a str, _: Budget) -> BoxFuture<'a, Finished<String, Fault>> {
+    fn call(self: Arc<Self>, _: String, _: String, _: Budget) -> BoxFuture<'static, Finished<Vec<Content>, Fault>> {
         Box::pin(async { Finished::failed(unavailable_fault()) })
+    }
+
+    fn entries(&self, _: Option<&str>, _: usize) -> Vec<CallableTool> {
+        Vec::new()
+    }
+
+    fn find<'a>(&'a self, _: &'a str, _: usize) -> BoxFuture<'a, Vec<CallableTool>> {
+        Box::pin(async { Vec::new() })
     }
 }
 

@@ -15,6 +15,7 @@ pub(crate) const ADAPTERS: &[BundledAdapter] = include!(concat!(env!("OUT_DIR"),
 
 /// Capabilities of bundled skills that need no grant by the operator.
 pub(crate) const GRANTS: &[BundledGrant] = &[
+    BundledGrant { skill: "code", capability: "tools" },
     BundledGrant { skill: "files", capability: "workspace-read" },
     BundledGrant { skill: "grep", capability: "workspace-read" },
     BundledGrant { skill: "notes", capability: "kv" },

@@ -1,4 +1,5 @@
-//! Builds a plugin: compiles its sources, turns the module into a component and embeds the SKILL.md.
+//! Builds a plugin: compiles its sources, runs the module's own initialisation, turns the module into a component and embeds
+//! the SKILL.md.
 //!
 //! Called by `patchbay plugin build` and by `patchbay-bundle`.
 
@@ -8,7 +9,7 @@ use std::{
 };
 
 use patchbay_core::{Code, Digest, Name, text};
-use patchbay_sandbox::inspect as shape;
+use patchbay_sandbox::{Failure, inspect as shape, preinitialize};
 use patchbay_skill::{Manifest, Problem, SECTION, SKILL_MD_BYTES, embedded_skill_md};
 use wasm_encoder::{ComponentSection as _, CustomSection};
 use wit_component::ComponentEncoder;
@@ -158,7 +159,8 @@ pub fn build(folder: &Path, options: &BuildOptions) -> Result<BuiltPlugin, Build
     };
     let bytes = read(&module).map_err(BuildError::io(&module))?;
     let encode_error = |reason| BuildError::Encode { path: module.clone(), reason };
-    let mut component = to_component(&bytes).map_err(encode_error)?;
+    let module_bytes = preinitialized(bytes).map_err(|failure| encode_error(failure.to_string()))?;
+    let mut component = to_component(&module_bytes).map_err(encode_error)?;
     match skill_md {
         Some(skill_md) => {
             match embedded_skill_md(&component).map_err(|problem| encode_error(problem.message))? {
@@ -209,6 +211,14 @@ fn skill_md(folder: &Path, name: &Name) -> Result<Option<String>, BuildError> {
 fn with_advice(Problem { code, message }: Problem) -> Problem {
     let message = message.replace("was read as if it were quoted", "is not valid YAML; quote its text");
     Problem { code, message }
+}
+
+/// Returns a core module after its own initialisation, if it has one; any other module and a component unchanged.
+fn preinitialized(bytes: Vec<u8>) -> Result<Vec<u8>, Failure> {
+    if wasmparser::Parser::is_component(&bytes) {
+        return Ok(bytes);
+    }
+    Ok(preinitialize(&bytes)?.unwrap_or(bytes))
 }
 
 /// Returns a component unchanged; turns a core module with an embedded world into a component.

@@ -34,6 +34,8 @@ pub enum Time {
     Plain(u64),
     /// The limit of a call that may use a model, in milliseconds.
     WithInference(u64),
+    /// The limit of a call that may call tools, in milliseconds.
+    WithTools(u64),
 }
 
 impl Budget {
@@ -58,11 +60,19 @@ impl Budget {
         Self { time, ..self }
     }
 
+    /// Adds the time for other tools.
+    pub(crate) fn with_tools(self, limits: &Limits) -> Self {
+        self.clock.extend(limits.tools_time());
+        let (Time::Plain(limit_ms) | Time::WithInference(limit_ms) | Time::WithTools(limit_ms)) = self.time;
+        Self { time: Time::WithTools(limit_ms.saturating_add(limits.code_ms)), ..self }
+    }
+
     /// Returns the failure of a call that exceeds its time.
     pub(crate) fn late(&self) -> Failure {
         match self.time {
             Time::Plain(limit_ms) => Failure::Time { limit_ms },
             Time::WithInference(limit_ms) => Failure::InferenceTime { limit_ms },
+            Time::WithTools(limit_ms) => Failure::ToolsTime { limit_ms },
         }
     }
 }

@@ -62,7 +62,8 @@ impl Sandbox {
         let Call { tool, input, attachments, permits, services, budget } = call;
         let budget = budget.unwrap_or_else(|| {
             let whole = Budget::whole(&self.limits);
-            if permits.allows(&Capability::Inference) { whole.with_inference(&self.limits) } else { whole }
+            let whole = if permits.allows(&Capability::Inference) { whole.with_inference(&self.limits) } else { whole };
+            if permits.allows(&Capability::Tools) { whole.with_tools(&self.limits) } else { whole }
         });
         let (fuel, clock) = (budget.fuel, budget.clock.clone());
         let paused_before = clock.paused_for();
@@ -73,6 +74,8 @@ impl Sandbox {
             Err(failure) => return Finished::failed(failure),
         };
         let result = self.answer(component, &mut store, &tool, &input, attachments).await;
+        // What still runs is cancelled, and has ended, before this call ends.
+        store.data_mut().nested.end().await;
         let left = store.get_fuel().unwrap_or(0);
         let state = store.data();
         let usage = Usage {

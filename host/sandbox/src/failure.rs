@@ -52,6 +52,12 @@ pub enum Failure {
         /// The limit in milliseconds.
         limit_ms: u64,
     },
+    /// A call that may call tools exceeded its time.
+    #[error("the call ran over its time of {limit_ms} ms (limits.time_ms with limits.code_ms)")]
+    ToolsTime {
+        /// The limit in milliseconds.
+        limit_ms: u64,
+    },
     /// The instance requested more memory and tables than allowed.
     #[error("the component wants {wanted} and may have {limit} (limits.memory_bytes)")]
     Memory {
@@ -154,7 +160,7 @@ impl Failure {
             Self::Trap { .. } => Code::Trap,
             Self::InvalidOutput(_) => Code::InvalidOutput,
             Self::Fuel { .. } => Code::LimitFuel,
-            Self::Time { .. } | Self::InferenceTime { .. } => Code::LimitTime,
+            Self::Time { .. } | Self::InferenceTime { .. } | Self::ToolsTime { .. } => Code::LimitTime,
             Self::Memory { .. } => Code::LimitMemory,
             Self::HostCalls { .. } => Code::LimitHostCalls,
             Self::Input { .. } => Code::LimitInput,
@@ -174,6 +180,7 @@ impl Failure {
             self,
             Self::Time { .. }
                 | Self::InferenceTime { .. }
+                | Self::ToolsTime { .. }
                 | Self::Written { .. }
                 | Self::Exceeded(Exceeded::StepTime(_))
                 | Self::Compile { .. }

@@ -118,7 +118,7 @@ impl FuzzGuest {
             Ask::InferenceComplete(system, prompt) => {
                 inference::Host::complete(state, system, prompt).await?.map(HostReply::Text)
             }
-            Ask::ToolsCall(tool, input, fuel) => state.call_tool(&tool, &input, fuel).await?.0.map(HostReply::Text),
+            Ask::ToolsCall(tool, input, fuel) => state.call_tool(tool, input, fuel).await?.0.map(HostReply::Text),
         })
     }
 }

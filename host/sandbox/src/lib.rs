@@ -48,6 +48,7 @@ mod last_lines;
 mod limiter;
 mod limits;
 mod output;
+mod preinit;
 mod run;
 mod state;
 mod wasi;
@@ -62,6 +63,7 @@ pub use capability::{
     kv::Kv,
     log::{LogLevel, LogSink, PluginLog, log_plugin_line},
     progress::ProgressSink,
+    tool_index::CallableTool,
     tools::ToolCaller,
 };
 pub use clock::{CallClock, ClockPause};
@@ -73,6 +75,7 @@ pub use limits::Limits;
 pub use output::{Content, clean_schema};
 pub use patchbay_core::kv::{KvEntry, KvError, Scope};
 pub use patchbay_workspace::{FileEntry, FilePlace, WorkspaceAccess};
+pub use preinit::{INITIALIZE, preinitialize};
 pub use state::{PermitSource, Services};
 
 /// The future of a host function in the traits of this crate.

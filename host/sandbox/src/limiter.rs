@@ -15,8 +15,11 @@ pub(crate) struct Limiter(Arc<Memory>);
 /// The memory of one call: that of the guest, and request bodies that the host keeps for it.
 pub(crate) struct Memory {
     ceiling: usize,
+    /// The bytes in use, including those lent to nested calls.
     used: AtomicUsize,
-    /// The peak of the bytes in use.
+    /// The bytes that running nested calls may use. Not part of the peak of this call.
+    lent: AtomicUsize,
+    /// The peak of the bytes that this call used itself.
     peak: AtomicUsize,
 }
 
@@ -26,7 +29,8 @@ impl Memory {
         let wanted = |used: usize| used.checked_add(bytes).filter(|wanted| *wanted <= self.ceiling);
         match self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, wanted) {
             Ok(before) => {
-                self.peak.fetch_max(before + bytes, Ordering::Relaxed);
+                let own = (before + bytes).saturating_sub(self.lent.load(Ordering::Relaxed));
+                self.peak.fetch_max(own, Ordering::Relaxed);
                 Ok(())
             }
             Err(used) => Err(used.saturating_add(bytes)),
@@ -36,6 +40,35 @@ impl Memory {
     /// Returns a reservation for bytes that the host keeps for the guest. Released when dropped.
     pub(crate) fn reserve(self: &Arc<Self>) -> Reservation {
         Reservation { memory: Arc::clone(self), bytes: 0 }
+    }
+
+    /// Sets bytes aside for a nested call, until the loan is dropped: at most `bytes` and at most what is left.
+    pub(crate) fn lend(self: &Arc<Self>, bytes: usize) -> Loan {
+        let lent = |used: usize| bytes.min(self.ceiling.saturating_sub(used));
+        let before = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| Some(used + lent(used)));
+        let bytes = lent(before.unwrap_or(self.ceiling));
+        self.lent.fetch_add(bytes, Ordering::Relaxed);
+        Loan { memory: Arc::clone(self), bytes }
+    }
+}
+
+/// Bytes that a nested call may use instead of its caller. Returned when dropped.
+pub(crate) struct Loan {
+    memory: Arc<Memory>,
+    bytes: usize,
+}
+
+impl Loan {
+    /// Returns the number of bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        self.memory.lent.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.memory.used.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -65,7 +98,8 @@ impl Drop for Reservation {
 impl Limiter {
     /// Returns a limiter with a ceiling in bytes.
     pub(crate) fn new(ceiling: usize) -> Self {
-        Self(Arc::new(Memory { ceiling, used: AtomicUsize::new(0), peak: AtomicUsize::new(0) }))
+        let (used, lent, peak) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+        Self(Arc::new(Memory { ceiling, used, lent, peak }))
     }
 
     /// Returns the bytes that may still be used.
@@ -139,6 +173,18 @@ mod tests {
         assert_eq!((limiter.left(), limiter.peak()), (0, 1000));
         drop(body);
         assert_eq!((limiter.left(), limiter.peak()), (700, 1000));
+    }
+
+    #[test]
+    fn lent_bytes_count_until_returned_and_are_no_peak() {
+        let mut limiter = Limiter::new(1000);
+        assert!(limiter.memory_growing(0, 100, None).unwrap());
+        let (first, second) = (limiter.memory().lend(600), limiter.memory().lend(600));
+        assert_eq!((first.bytes(), second.bytes(), limiter.left()), (600, 300, 0));
+        assert!(limiter.memory_growing(0, 1, None).is_err());
+        drop(first);
+        assert!(limiter.memory_growing(0, 50, None).unwrap());
+        assert_eq!((limiter.left(), limiter.peak()), (550, 150));
     }
 
     #[test]

@@ -22,6 +22,10 @@ pub struct Limits {
     /// itself is bounded by fuel.
     #[schemars(range(min = 0, max = 3_600_000))]
     pub inference_ms: u64,
+    /// Time added to `time_ms` for a call that may call other tools, in milliseconds: they run within it, and wait for servers
+    /// and for a person's programs.
+    #[schemars(range(min = 0, max = 3_600_000))]
+    pub code_ms: u64,
     /// Tokens that models may use for one call, including its nested calls. Enough for several long documents.
     pub inference_tokens: u64,
     /// Tokens that one session may use, with all agents and tools; 0 means no limit, because only the operator knows the
@@ -88,6 +92,7 @@ impl Default for Limits {
             describe_fuel: 500_000_000,
             time_ms: 10_000,
             inference_ms: 120_000,
+            code_ms: 120_000,
             inference_tokens: 100_000,
             session_tokens: 0,
             turn_requests: 1_000,
@@ -127,6 +132,12 @@ impl Limits {
     pub(crate) const DEPTH: u32 = 4;
     /// Nested calls of one depth that run concurrently; each depth has its own slots.
     pub(crate) const NESTED_CALLS: u32 = 16;
+    /// Nested calls that one call runs side by side. More would take the slots of other calls.
+    pub(crate) const RUNNING_CALLS: usize = 8;
+    /// Maximum tools, and bytes of tools, that one page of the index has; bytes of a query.
+    pub(crate) const INDEX_TOOLS: usize = 1_000;
+    pub(crate) const INDEX_BYTES: usize = 1 << 20;
+    pub(crate) const QUERY_BYTES: usize = 1_000;
     /// Maximum `wasi:*` resources of a guest, such as streams, requests and responses.
     pub(crate) const WASI_RESOURCES: usize = 256;
     /// Maximum bytes of one read of randomness.
@@ -149,6 +160,10 @@ impl Limits {
 
     pub(crate) fn time(&self) -> Duration {
         Duration::from_millis(self.time_ms)
+    }
+
+    pub(crate) fn tools_time(&self) -> Duration {
+        Duration::from_millis(self.code_ms)
     }
 
     pub(crate) fn inference_time(&self) -> Duration {

@@ -10,8 +10,8 @@ use patchbay_policy::{Capability, Denial, Permits};
 
 use crate::{
     BoxFuture, Budget, CallClock, Failure, Fault, Http, Inference, Kv, Limits, LogSink, ProgressSink, ToolCaller,
-    WorkspaceFiles, bindings::patchbay::host::types::Error as WitError, budget::Spent, last_lines::LastLines,
-    limiter::Limiter, wasi::Wasi,
+    WorkspaceFiles, bindings::patchbay::host::types::Error as WitError, budget::Spent, capability::NestedCalls,
+    last_lines::LastLines, limiter::Limiter, wasi::Wasi,
 };
 
 /// The host services that a guest can call.
@@ -154,6 +154,8 @@ pub(crate) struct GuestState {
     pub(crate) log: Arc<LastLines>,
     /// `None` while a component is asked for its tools, and for an adapter; then no capability is granted.
     pub(crate) access: Option<Arc<CallAccess>>,
+    /// The nested calls that run beside the guest.
+    pub(crate) nested: NestedCalls,
     /// Created at first use: most components do not use WASI.
     pub(crate) wasi: Option<Box<Wasi>>,
 }
@@ -174,6 +176,7 @@ impl GuestState {
             log_bytes: 0,
             log: LastLines::new(log),
             access,
+            nested: NestedCalls::default(),
             wasi: None,
         }
     }

@@ -13,7 +13,8 @@
 //!    - [`Component`]: a component by its digest. Its bytes are read, and checked, only when they are needed.
 //! 2. [`build`] applies precedence, trust, eligibility, aliases and required tools. Each skill that it leaves out
 //!    becomes a [`Diagnostic`].
-//! 3. [`Snapshot`]: skills and diagnostics, a digest over both, and a version. [`Diff`] compares two snapshots.
+//! 3. [`Snapshot`]: skills and diagnostics, a digest over both, and a version. [`Diff`] compares two snapshots,
+//!    [`SearchIndex`] finds entries by words.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -73,6 +74,7 @@ mod listing;
 mod manifest;
 mod package;
 mod reading;
+mod search;
 mod snapshot;
 
 pub use build::{CheckedSkill, DescribedTools, SnapshotRules, build, check_skill};
@@ -87,4 +89,5 @@ pub use found::{Candidate, FoundSkill, Problem};
 pub use limit::root_limit;
 pub use manifest::{Instructions, InvocationMode, Manifest, ParsedSkillMd, RequestedCapability};
 pub use package::{SECTION, SKILL_MD_BYTES, embedded_skill_md};
+pub use search::{SearchIndex, SearchTexts};
 pub use snapshot::{Diagnostic, Skill, Snapshot, SnapshotError};

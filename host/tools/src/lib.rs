@@ -42,6 +42,7 @@ mod ready_cache;
 mod record;
 mod run;
 mod services;
+mod tool_index;
 mod workspaces;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -71,6 +72,7 @@ pub use question::{Approval, CalledTool, OfferedGrant, Question, QuestionSubject
 
 use approval::QuestionSlots;
 use ready_cache::ReadyCache;
+use tool_index::ToolIndexCache;
 use workspaces::Workspaces;
 
 /// A capability that the binary grants to a bundled skill.
@@ -95,6 +97,7 @@ pub struct Tools {
     ready_cache: ReadyCache,
     workspaces: Workspaces,
     question_slots: QuestionSlots,
+    tool_index: ToolIndexCache,
 }
 
 impl Tools {
@@ -120,6 +123,7 @@ impl Tools {
             ready_cache: ReadyCache::default(),
             workspaces: Workspaces::default(),
             question_slots: QuestionSlots::default(),
+            tool_index: ToolIndexCache::default(),
         }
     }
 

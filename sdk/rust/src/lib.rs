@@ -23,8 +23,8 @@
 //! DIR` builds the component. The documentation comment of a tool is its description. The JSON Schema is derived from
 //! the input type, and the documentation comments of its fields describe them to a model.
 //!
-//! The capabilities of the host are in [`kv`], [`http`], [`workspace`], [`inference`], [`tools`], [`log`] and
-//! [`progress`]; a component imports only those that it uses. Everything also compiles for the host, so that a skill's
+//! The capabilities of the host are in [`kv`], [`http`], [`workspace`], [`inference`], [`tools`], [`tool_calls`],
+//! [`tool_index`], [`log`] and [`progress`]; a component imports only those that it uses. Everything also compiles for the host, so that a skill's
 //! tests are plain `cargo test`. There calls to capabilities panic, unless the feature `testing` is enabled: its module
 //! `testing` has a host in memory with files, key-value store and HTTP. A panic in a component ends the call as `trap`, and
 //! its message goes to the log, where `patchbay plugin inspect` and a person's command show it.
@@ -58,6 +58,24 @@ pub mod bindings {
     });
 }
 
+/// The interfaces that no world of the contract imports. A component imports those that it calls.
+#[allow(missing_docs, unsafe_code, clippy::all)]
+mod unlisted {
+    wit_bindgen::generate!({
+        path: "../../wit/host",
+        inline: "
+            package patchbay:sdk;
+            world unlisted {
+                import patchbay:host/tool-calls@0.1.1;
+                import patchbay:host/tool-index@0.1.1;
+            }
+        ",
+        generate_all,
+        with: { "patchbay:host/types@0.1.1": crate::bindings::patchbay::host::types },
+        runtime_path: "patchbay_sdk::wit_bindgen::rt",
+    });
+}
+
 #[doc(hidden)]
 pub use {schemars, serde_json, wit_bindgen};
 
@@ -80,6 +98,13 @@ pub use capabilities::inference;
 
 /// Calls to other tools of the session. Needs `tools`.
 pub use capabilities::tools;
+
+/// Calls to other tools that run side by side: `start` returns at once, `wait` blocks. Needs `tools`, and a host of contract
+/// 0.1.1.
+pub use unlisted::patchbay::host::tool_calls;
+
+/// The tools that this call may call. Needs `tools`, and a host of contract 0.1.1.
+pub use unlisted::patchbay::host::tool_index;
 
 /// Diagnostics for the operator. Always granted.
 pub use capabilities::log;

@@ -12,6 +12,16 @@ impl Reply {
         Self::default()
     }
 
+    /// Returns true if there is no content.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the pieces of content.
+    pub fn content(&self) -> &[Content] {
+        &self.0
+    }
+
     /// Appends a piece of content.
     #[must_use]
     pub fn with(mut self, content: Content) -> Self {

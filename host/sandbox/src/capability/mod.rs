@@ -10,16 +10,23 @@ pub(crate) mod log;
 pub(crate) mod progress;
 #[cfg(test)]
 mod tests;
+mod tool_calls;
+pub(crate) mod tool_index;
 pub(crate) mod tools;
 mod workspace;
+
+pub(crate) use tool_calls::NestedCalls;
 
 use patchbay_policy::Denial;
 use wasmtime::component::{HasSelf, Linker};
 
 use crate::{
-    bindings::patchbay::{
-        host::{self, types::Error as WitError},
-        skill,
+    bindings::{
+        patchbay::{
+            host::{self, types::Error as WitError},
+            skill,
+        },
+        unlisted,
     },
     state::{CallAccess, GuestState},
 };
@@ -68,5 +75,7 @@ pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result
     host::workspace_read::add_to_linker::<_, HasSelf<_>>(linker, own)?;
     host::workspace_write::add_to_linker::<_, HasSelf<_>>(linker, own)?;
     host::inference::add_to_linker::<_, HasSelf<_>>(linker, own)?;
-    tools::add_to_linker(linker)
+    unlisted::patchbay::host::tool_index::add_to_linker::<_, HasSelf<_>>(linker, own)?;
+    tools::add_to_linker(linker)?;
+    tool_calls::add_to_linker(linker)
 }

@@ -9,11 +9,17 @@ use std::{
 use patchbay_policy::{Capability, Denial, Grant, Identity, Permits, Root, WorkspaceTrust};
 
 use crate::{
-    Auth, BoxFuture, Budget, Failure, Fault, Finished, Http, HttpRequest, HttpResponse, Inference, Kv, KvEntry,
-    KvError, Limits, LocalFiles, LogLevel, LogSink, PermitSource, ProgressSink, Scope, Services, ToolCaller, Usage,
-    WorkspaceAccess,
-    bindings::patchbay::host::{
-        http, inference, kv, log, progress, types::Error as WitError, workspace_read, workspace_write,
+    Auth, BoxFuture, Budget, CallableTool, Content, Failure, Fault, Finished, Http, HttpRequest, HttpResponse,
+    Inference, Kv, KvEntry, KvError, Limits, LocalFiles, LogLevel, LogSink, PermitSource, ProgressSink, Scope,
+    Services, ToolCaller, Usage, WorkspaceAccess,
+    bindings::{
+        patchbay::host::{
+            http, inference, kv, log, progress, types::Error as WitError, workspace_read, workspace_write,
+        },
+        unlisted::patchbay::host::{
+            tool_calls::{Content as WitContent, Request},
+            tool_index,
+        },
     },
     state::{CallAccess, GuestState},
 };
@@ -23,6 +29,8 @@ use crate::{
 struct Fake {
     entries: Mutex<BTreeMap<(Scope, String), KvEntry>>,
     heard: Mutex<Vec<String>>,
+    /// Calls of `meets__x` end when eight of them run.
+    meeting: Option<tokio::sync::Barrier>,
 }
 
 impl Kv for Fake {
@@ -117,8 +125,21 @@ impl Inference for Fake {
 
 /// Uses half of the budget.
 impl ToolCaller for Fake {
-    fn call<'a>(&'a self, tool: &'a str, input: &'a str, budget: Budget) -> BoxFuture<'a, Finished<String, Fault>> {
+    fn call(
+        self: Arc<Self>,
+        tool: String,
+        input: String,
+        budget: Budget,
+    ) -> BoxFuture<'static, Finished<Vec<Content>, Fault>> {
         Box::pin(async move {
+            if tool == "never__ends" {
+                std::future::pending::<()>().await;
+            }
+            if tool == "meets__x"
+                && let Some(meeting) = &self.meeting
+            {
+                meeting.wait().await;
+            }
             self.heard.lock().unwrap().push(format!("{tool} {input} depth {} fuel {}", budget.depth, budget.fuel));
             let usage = Usage {
                 fuel: budget.fuel / 2,
@@ -127,9 +148,24 @@ impl ToolCaller for Fake {
                 inference_tokens: budget.inference_tokens / 2,
                 ..Usage::default()
             };
-            Finished { result: Ok("done".to_owned()), usage }
+            Finished { result: Ok(vec![Content::Text("done".to_owned())]), usage }
         })
     }
+
+    fn entries(&self, after: Option<&str>, limit: usize) -> Vec<CallableTool> {
+        let names = ["a__b", "c__d"].into_iter().filter(|name| after.is_none_or(|after| *name > after));
+        names.take(limit).map(callable).collect()
+    }
+
+    fn find<'a>(&'a self, query: &'a str, limit: usize) -> BoxFuture<'a, Vec<CallableTool>> {
+        Box::pin(async move { std::iter::repeat_n(callable(query), limit).collect() })
+    }
+}
+
+/// Returns a tool of nearly half a page.
+fn callable(name: &str) -> CallableTool {
+    let description = "d".repeat(Limits::INDEX_BYTES * 2 / 5);
+    CallableTool { name: name.to_owned(), description, input_schema: "{}".to_owned(), extra: vec![] }
 }
 
 fn state(limits: Limits, asked: &[Capability], granted: &[Capability]) -> (GuestState, Arc<Fake>) {
@@ -239,7 +275,12 @@ async fn every_function_counts_as_a_host_call() {
         workspace_write::Host::write(s, text(), vec![]).await.unwrap_err(),
         workspace_write::Host::delete(s, text()).await.unwrap_err(),
         inference::Host::complete(s, text(), text()).await.unwrap_err(),
-        s.call_tool("a__b", "{}", 1).await.unwrap_err(),
+        s.call_tool("a__b".to_owned(), "{}".to_owned(), 1).await.unwrap_err(),
+        s.start_calls(vec![], 1).await.map(drop).unwrap_err(),
+        s.wait_for_calls().await.map(drop).unwrap_err(),
+        s.cancel_calls(&[]).unwrap_err(),
+        tool_index::Host::entries(s, None, 1).await.map(drop).unwrap_err(),
+        tool_index::Host::find(s, text(), 1).await.map(drop).unwrap_err(),
         http::Host::send(s, request("https://example.com")).await.map(drop).unwrap_err(),
     ];
     for error in stopped {
@@ -278,16 +319,113 @@ async fn request_timeout_is_bounded_by_the_call() {
 async fn nested_call_uses_the_remaining_budget() {
     let limits = Limits { host_calls: 101, output_bytes: 1000, ..Limits::default() };
     let (mut state, fake) = state(limits, &[Capability::Tools], &[Capability::Tools]);
-    let (answer, fuel) = state.call_tool("a__b", "{}", 900).await.unwrap();
+    let (answer, fuel) = state.call_tool("a__b".to_owned(), "{}".to_owned(), 900).await.unwrap();
     assert_eq!((answer.unwrap().as_str(), fuel), ("done", 450));
     assert_eq!(*fake.heard.lock().unwrap(), ["a__b {} depth 1 fuel 900"]);
     assert_eq!((state.spent.host_calls, state.spent.output_bytes), (51, 500));
     assert_eq!(state.spent.inference_tokens, Limits::default().inference_tokens / 2);
 
     state.budget.depth = Limits::DEPTH;
-    let (answer, _) = state.call_tool("a__b", "{}", 900).await.unwrap();
+    let (answer, _) = state.call_tool("a__b".to_owned(), "{}".to_owned(), 900).await.unwrap();
     assert_eq!(answer.unwrap_err().kind, "too-deep");
     assert_eq!(fake.heard.lock().unwrap().len(), 1);
+}
+
+fn requests(tools: &[&str]) -> Vec<Request> {
+    let request = |tool: &&str| Request { tool: (*tool).to_owned(), input: "{}".to_owned(), extra: vec![] };
+    tools.iter().map(request).collect()
+}
+
+/// Returns a state that may call tools, with 1,003 host calls and 3,000 bytes of output.
+fn caller() -> (GuestState, Arc<Fake>) {
+    let limits = Limits { host_calls: 1_003, output_bytes: 3_000, ..Limits::default() };
+    state(limits, &[Capability::Tools], &[Capability::Tools])
+}
+
+#[tokio::test]
+async fn started_calls_have_equal_shares_and_return_the_rest() {
+    let (mut state, fake) = caller();
+    let memory = state.limiter.left();
+    let (started, reserved) = state.start_calls(requests(&["a__b", "c__d"]), 900).await.unwrap();
+    assert_eq!((started.unwrap(), reserved), (vec![0, 1], 600));
+    assert_eq!((state.spent.host_calls, state.spent.output_bytes), (1 + 2 * 334, 2_000));
+    assert_eq!(state.limiter.left(), memory - 2 * (memory / 3));
+
+    let (mut ids, mut fuel) = (Vec::new(), 0);
+    while ids.len() < 2 {
+        let (outcomes, unused) = state.wait_for_calls().await.unwrap();
+        fuel += unused;
+        for outcome in outcomes {
+            assert!(matches!(&outcome.answer.unwrap()[..], [WitContent::Text(text)] if text == "done"));
+            ids.push(outcome.id);
+        }
+    }
+    assert_eq!((ids, fuel), (vec![0, 1], 300));
+    let waits = state.spent.host_calls - 1 - 2 * 167;
+    assert!((1..=2).contains(&waits) && state.spent.output_bytes == 1_000 && state.limiter.left() == memory);
+    let mut heard = fake.heard.lock().unwrap().clone();
+    heard.sort();
+    assert_eq!(heard, ["a__b {} depth 1 fuel 300", "c__d {} depth 1 fuel 300"]);
+    assert!(state.wait_for_calls().await.unwrap().0.is_empty(), "nothing runs");
+}
+
+#[tokio::test]
+async fn started_calls_run_at_the_same_time() {
+    let (mut state, _) = caller();
+    let meeting = Some(tokio::sync::Barrier::new(Limits::RUNNING_CALLS));
+    access(&mut state).services.tools = Arc::new(Fake { meeting, ..Fake::default() });
+    state.start_calls(requests(&["meets__x"; Limits::RUNNING_CALLS]), 900).await.unwrap().0.unwrap();
+    let mut ended = 0;
+    while ended < Limits::RUNNING_CALLS {
+        ended += state.wait_for_calls().await.unwrap().0.len();
+    }
+}
+
+#[tokio::test]
+async fn calls_side_by_side_are_bounded_in_number_and_depth() {
+    let (mut state, _) = caller();
+    let full = vec!["never__ends"; Limits::RUNNING_CALLS - 1];
+    assert!(state.start_calls(requests(&full), 900).await.unwrap().0.is_ok());
+    let (refused, reserved) = state.start_calls(requests(&["a__b", "c__d"]), 900).await.unwrap();
+    let refused = refused.unwrap_err();
+    assert_eq!((refused.kind.as_str(), reserved), ("quota", 0));
+    assert!(
+        refused.message.contains("at most 8 nested calls run at once; 7 are running, and 2 more"),
+        "{}",
+        refused.message
+    );
+    assert_eq!(state.start_calls(requests(&["a__b"]), 900).await.unwrap().0.unwrap(), [7]);
+
+    state.budget.depth = Limits::DEPTH;
+    assert_eq!(state.start_calls(requests(&["a__b"]), 900).await.unwrap().0.unwrap_err().kind, "too-deep");
+    let (mut denied, fake) = self::state(Limits::default(), &[Capability::Tools], &[]);
+    assert_eq!(denied.start_calls(requests(&["a__b"]), 900).await.unwrap().0.unwrap_err().kind, "denied");
+    assert!(fake.heard.lock().unwrap().is_empty() && denied.take_denial().is_some());
+}
+
+#[tokio::test]
+async fn cancelled_calls_end_and_keep_their_share() {
+    let (mut state, _) = caller();
+    state.start_calls(requests(&["never__ends", "never__ends"]), 900).await.unwrap().0.unwrap();
+    state.cancel_calls(&[1, 5]).unwrap();
+    let (outcomes, unused) = state.wait_for_calls().await.unwrap();
+    assert_eq!((outcomes.len(), outcomes[0].id, unused), (1, 1, 0));
+    assert_eq!(outcomes[0].answer.as_ref().unwrap_err().kind, "cancelled");
+    assert_eq!(state.spent.output_bytes, 2_000);
+    state.nested.end().await;
+    assert!(state.wait_for_calls().await.unwrap().0.is_empty());
+}
+
+#[tokio::test]
+async fn pages_of_the_index_are_bounded() {
+    let (mut state, _) = caller();
+    let names = |tools: Vec<tool_index::Tool>| tools.into_iter().map(|tool| tool.name).collect::<Vec<_>>();
+    let listed = tool_index::Host::entries(&mut state, Some("b".into()), 9).await.unwrap().unwrap();
+    assert_eq!(names(listed), ["c__d"]);
+    let found = tool_index::Host::find(&mut state, "x".into(), 9).await.unwrap().unwrap();
+    assert_eq!(names(found), ["x", "x"]);
+    let long = "x".repeat(Limits::QUERY_BYTES + 1);
+    assert_eq!(tool_index::Host::find(&mut state, long, 9).await.unwrap().unwrap_err().kind, "too-large");
 }
 
 #[tokio::test]
@@ -428,7 +566,7 @@ async fn inference_is_bounded_in_tokens_and_bytes() {
     let both = [Capability::Inference, Capability::Tools];
     let (mut state, _) = self::state(limits, &both, &both);
     complete(&mut state, "four").await.unwrap();
-    state.call_tool("a__b", "{}", 900).await.unwrap().0.unwrap();
+    state.call_tool("a__b".to_owned(), "{}".to_owned(), 900).await.unwrap().0.unwrap();
     assert_eq!(state.inference_tokens_left(), 3);
 }
 

@@ -3,18 +3,33 @@
 //! Linked by hand: the fuel of the called tool is subtracted from the caller's store, which the generated trait cannot
 //! access.
 
+use std::sync::Arc;
+
 use patchbay_policy::Capability;
 use wasmtime::{StoreContextMut, component::Linker};
 
 use crate::{
-    BoxFuture, Budget, Fault, Finished, Limits, bindings::patchbay::host::types::Error as WitError, state::GuestState,
+    BoxFuture, Budget, Content, Fault, Finished, Limits, bindings::patchbay::host::types::Error as WitError,
+    capability::tool_index::CallableTool, state::GuestState,
 };
 
 /// Runs tools for a tool, by the same path as every other call.
 pub trait ToolCaller: Send + Sync {
-    /// Runs a tool, by full name, with JSON text as input, within `budget`. Returns the answer as text and the usage,
-    /// even on failure.
-    fn call<'a>(&'a self, tool: &'a str, input: &'a str, budget: Budget) -> BoxFuture<'a, Finished<String, Fault>>;
+    /// Begins the call of a tool, by full name, with JSON text as input, within `budget`. The call has its id when this
+    /// returns; the future runs it and returns the answer and the usage, even on failure.
+    fn call(
+        self: Arc<Self>,
+        tool: String,
+        input: String,
+        budget: Budget,
+    ) -> BoxFuture<'static, Finished<Vec<Content>, Fault>>;
+
+    /// Returns tools that can be called, sorted by the bytes of their full names: at most `limit` tools that follow `after`.
+    fn entries(&self, after: Option<&str>, limit: usize) -> Vec<CallableTool>;
+
+    /// Returns the tools that match `query` best, the best first, at most `limit`. The same tools and the same query give the
+    /// same result.
+    fn find<'a>(&'a self, query: &'a str, limit: usize) -> BoxFuture<'a, Vec<CallableTool>>;
 }
 
 pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
@@ -22,7 +37,7 @@ pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result
     interface.func_wrap_async("call", |mut store: StoreContextMut<'_, GuestState>, (tool, input): (String, String)| {
         Box::new(async move {
             let fuel = store.get_fuel()?;
-            let (answer, used) = store.data_mut().call_tool(&tool, &input, fuel).await?;
+            let (answer, used) = store.data_mut().call_tool(tool, input, fuel).await?;
             store.set_fuel(fuel.saturating_sub(used))?;
             Ok((answer,))
         })
@@ -33,8 +48,8 @@ impl GuestState {
     /// Calls another tool with the remaining budget, including `fuel`. Returns its answer and the fuel that it used.
     pub(crate) async fn call_tool(
         &mut self,
-        tool: &str,
-        input: &str,
+        tool: String,
+        input: String,
         fuel: u64,
     ) -> wasmtime::Result<(Result<String, WitError>, u64)> {
         self.count_host_call()?;
@@ -55,15 +70,28 @@ impl GuestState {
             time: self.budget.time,
             depth: self.budget.depth + 1,
         };
-        let Finished { result, usage } = access.services.tools.call(tool, input, left).await;
+        let Finished { result, usage } = Arc::clone(&access.services.tools).call(tool, input, left).await;
         self.spent.host_calls = self.spent.host_calls.saturating_add(usage.host_calls);
         self.spent.inference_tokens = self.spent.inference_tokens.saturating_add(usage.inference_tokens);
         self.count_output(usage.output_bytes)?;
-        Ok((result.map_err(|fault| access.guest_error(fault)), usage.fuel))
+        let answer = result.map(|content| as_text(&content)).map_err(|fault| access.guest_error(fault));
+        Ok((answer, usage.fuel))
     }
 }
 
-fn too_deep() -> WitError {
+/// Returns an answer as text; a single JSON value becomes its own text.
+fn as_text(content: &[Content]) -> String {
+    let pieces: Vec<_> = content
+        .iter()
+        .map(|piece| match piece {
+            Content::Json(value) => value.to_string(),
+            other => other.to_string(),
+        })
+        .collect();
+    pieces.join("\n")
+}
+
+pub(super) fn too_deep() -> WitError {
     let message = format!("tools call tools at most {} deep; this call would be one deeper", Limits::DEPTH);
     WitError { kind: "too-deep".to_owned(), message }
 }

@@ -4,46 +4,56 @@
 use std::sync::Arc;
 
 use patchbay_core::text;
-use patchbay_sandbox::{BoxFuture, Budget, Content, Failure, Fault, Finished, ToolCaller};
+use patchbay_sandbox::{BoxFuture, Budget, CallableTool, Content, Failure, Fault, Finished, ToolCaller};
 
 use super::CallServices;
 use crate::{OutsideError, ResolvedTool, ToolError, ToolInvocation};
 
 impl ToolCaller for CallServices {
-    fn call<'a>(&'a self, tool: &'a str, input: &'a str, budget: Budget) -> BoxFuture<'a, Finished<String, Fault>> {
+    fn call(
+        self: Arc<Self>,
+        tool: String,
+        input: String,
+        budget: Budget,
+    ) -> BoxFuture<'static, Finished<Vec<Content>, Fault>> {
+        // Counted before anything runs and even if nothing does, so that ids depend only on the order in which calls are
+        // made.
+        let id = self.record.next_nested();
         Box::pin(async move {
-            // Counted even if nothing runs, so that ids of later calls depend only on the order in which calls are made.
-            let id = self.record.next_nested();
-            let input = match serde_json::from_str(input) {
+            let input = match serde_json::from_str(&input) {
                 Ok(input) => input,
                 Err(error) => {
-                    let message = format!("the input for '{}' is no JSON: {error}", text::excerpt(tool, 80));
+                    let message = format!("the input for '{}' is no JSON: {error}", text::excerpt(&tool, 80));
                     return Finished::failed(Fault::Failed { kind: "invalid".to_owned(), message });
                 }
             };
             let context = &self.record.context;
-            let tool = match ResolvedTool::find(&context.snapshot, &[], &context.outside, tool) {
+            let tool = match ResolvedTool::find(&context.snapshot, &[], &context.outside, &tool) {
                 Ok(tool) => tool,
                 Err(error) => return Finished::failed(fault(error)),
             };
             let parent = Some((Arc::clone(&self.record), budget));
             let call = ToolInvocation { parent, ..ToolInvocation::new(id, tool, &input) };
             let Finished { result, usage } = self.tools.run(context, call).await;
-            Finished { result: result.map(|content| as_text(&content)).map_err(fault), usage }
+            Finished { result: result.map_err(fault), usage }
         })
     }
-}
 
-/// Returns the answer as text for another tool; a single JSON value becomes its own text.
-fn as_text(content: &[Content]) -> String {
-    let pieces: Vec<_> = content
-        .iter()
-        .map(|piece| match piece {
-            Content::Json(value) => value.to_string(),
-            other => other.to_string(),
+    fn entries(&self, after: Option<&str>, limit: usize) -> Vec<CallableTool> {
+        let snapshot = &self.record.context.snapshot;
+        self.tools.tool_index.get(snapshot).entries(snapshot, after, limit)
+    }
+
+    fn find<'a>(&'a self, query: &'a str, limit: usize) -> BoxFuture<'a, Vec<CallableTool>> {
+        Box::pin(async move {
+            let context = &self.record.context;
+            let trusted = self.tools.store.is_trusted(&context.workspace).await.unwrap_or_else(|error| {
+                tracing::warn!("the trust of a workspace could not be read: {error}");
+                false
+            });
+            self.tools.tool_index.get(&context.snapshot).find(&context.snapshot, query, limit, trusted)
         })
-        .collect();
-    pieces.join("\n")
+    }
 }
 
 /// Converts an error for the calling guest. A denial of the called skill is an ordinary failure for the caller, because

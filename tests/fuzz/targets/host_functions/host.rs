@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -11,7 +11,7 @@ use patchbay_core::text;
 use patchbay_egress::{EgressError, Target};
 use patchbay_policy::{Capability, Permits};
 use patchbay_sandbox::{
-    Auth, BoxFuture, Budget, Fault, Finished, Http, HttpRequest, HttpResponse, Kv, KvEntry, KvError, Limits, LogLevel,
+    Auth, BoxFuture, Budget, CallableTool, Content, Fault, Finished, Http, HttpRequest, HttpResponse, Kv, KvEntry, KvError, Limits, LogLevel,
     LogSink, ProgressSink, Scope, ToolCaller, Usage, fuzzing::kv as wit,
 };
 
@@ -159,18 +159,31 @@ fn refused(error: EgressError) -> Fault {
 
 /// Uses a part of its budget, depending on the length of its input.
 impl ToolCaller for Host {
-    fn call<'a>(&'a self, tool: &'a str, input: &'a str, budget: Budget) -> BoxFuture<'a, Finished<String, Fault>> {
+    fn call(
+        self: Arc<Self>,
+        tool: String,
+        input: String,
+        budget: Budget,
+    ) -> BoxFuture<'static, Finished<Vec<Content>, Fault>> {
         let mut inner = self.hear(Some(&Capability::Tools));
         assert_eq!((budget.host_calls, budget.output_bytes), inner.left, "a nested call is given what is left");
         assert_eq!(budget.depth, 1);
         let part = input.len() % 4;
         inner.nested = (budget.host_calls * part as u32 / 3, budget.output_bytes * part / 3);
         let usage = Usage { host_calls: inner.nested.0, output_bytes: inner.nested.1, ..Usage::default() };
-        let result = match tool {
+        let result = match &*tool {
             "" => Err(Fault::Failed { kind: "not-found".to_owned(), message: "there is no such tool".to_owned() }),
-            _ => Ok(tool.to_owned()),
+            _ => Ok(vec![Content::Text(tool)]),
         };
         Box::pin(async { Finished { result, usage } })
+    }
+
+    fn entries(&self, _: Option<&str>, _: usize) -> Vec<CallableTool> {
+        Vec::new()
+    }
+
+    fn find<'a>(&'a self, _: &'a str, _: usize) -> BoxFuture<'a, Vec<CallableTool>> {
+        Box::pin(async { Vec::new() })
     }
 }
 

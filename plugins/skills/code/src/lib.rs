@@ -1,0 +1,55 @@
+//! The skill `code`: runs JavaScript that calls the session's tools. Its input is a program, its result what the program logs
+//! and the value of its last expression.
+//!
+//! The program is not trusted, and neither are the tools, their schemas and their answers. QuickJS-NG runs within the limits of
+//! the sandbox and has no files, network, clock or timers. The parts:
+//!
+//! - `engine` has the interpreter, which is started when the component is built; `prelude.js` defines its globals.
+//! - `program` runs a program: it evaluates the code, then drives the job queue and the calls of tools until nothing is left.
+//! - `tools` has the calls of the program; `host` is what the program needs of the host, which tests replace.
+//! - `error` makes messages of exceptions, with line and column.
+//! - `declare` makes TypeScript declarations of tools.
+//! - `bounded` cuts what is returned.
+#![deny(missing_docs)]
+
+mod bounded;
+mod declare;
+mod engine;
+mod error;
+mod host;
+mod program;
+mod tools;
+
+use patchbay_sdk::{Reply, Result, skill};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The input of [`run`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// The program: JavaScript with top-level await, without imports.
+    code: String,
+    /// Any JSON value; the program reads it as `input`. Put data here and not into the code.
+    #[serde(default)]
+    #[schemars(with = "Value")]
+    input: Option<Value>,
+}
+
+skill! {
+    /// Runs a JavaScript program that calls other tools, and returns what it logs with console.log and the value of its last
+    /// expression. Use it for many calls of tools at once, and to filter or combine large results, so that only what matters
+    /// is returned.
+    ///
+    /// Tools are async functions: await tools.SKILL.TOOL({...}). Await Promise.all([...]) runs up to eight side by side. A call
+    /// that fails throws an Error with `kind` and `message`. To see what there is: await tools.find("WORDS") returns TypeScript
+    /// declarations of the tools that match best; await tools.find() lists all names. There is no network, no file, no clock,
+    /// no timer and no module: only tools. A program may take about a million steps.
+    fn run(input: Run) -> Result<Reply> {
+        program::run(&input.code, input.input.as_ref(), &host::Session)
+    }
+}
+
+#[cfg(test)]
+mod tests;

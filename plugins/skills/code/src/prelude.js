@@ -1,0 +1,104 @@
+// The globals of a program. `native` has the functions that the skill implements in Rust. Everything that a program could
+// replace is taken before it runs.
+(native) => {
+  "use strict";
+  const { parse, stringify } = JSON;
+  // JavaScript's strings can hold halves of characters, which other languages cannot read.
+  const wellFormed = Function.prototype.call.bind(String.prototype.toWellFormed);
+
+  class ToolError extends Error {
+    constructor(tool) {
+      super();
+      this.tool = tool;
+    }
+    get name() {
+      return "ToolError";
+    }
+  }
+
+  // The error is made where the program calls, so that it has the line and the column.
+  const pending = (tool, begin) => {
+    const error = new ToolError(tool);
+    return new Promise((resolve, reject) => {
+      begin(resolve, (kind, message) => {
+        error.kind = kind;
+        error.message = message;
+        reject(error);
+      });
+    });
+  };
+
+  const caller = (tool) => (input = {}) =>
+    pending(tool, (resolve, reject) => {
+      const json = stringify(input);
+      if (json === undefined) throw new TypeError(`the input of ${tool} is no JSON value`);
+      native.call(wellFormed(tool), json, resolve, reject);
+    });
+
+  const find = (query = "") =>
+    pending("tools.find", (resolve, reject) => native.find(wellFormed(String(query)), resolve, reject));
+
+  // An object whose properties are made by `get` and cannot be changed. A promise may be resolved with it.
+  const names = (get) =>
+    new Proxy(Object.freeze(Object.create(null)), {
+      get: (_, name) => (typeof name === "symbol" || name === "then" || name === "toJSON" ? undefined : get(name)),
+    });
+
+  const tools = names((skill) => {
+    if (skill === "find") return find;
+    if (skill.includes("__")) return caller(skill);
+    if (skill === "mcp") return names((server) => names((tool) => caller(`mcp__${server}__${tool}`)));
+    return names((tool) => caller(`${skill}__${tool}`));
+  });
+
+  const plain = (_, value) => {
+    if (typeof value === "bigint") return value.toString();
+    if (value instanceof Map || value instanceof Set) return [...value];
+    if (value instanceof Error) return explain(value)[0];
+    return value;
+  };
+
+  const text = (value) => {
+    if (typeof value === "string") return value;
+    if (value instanceof Error) return explain(value)[0];
+    try {
+      return stringify(value, plain) ?? String(value);
+    } catch (error) {
+      return `[${error?.message}]`;
+    }
+  };
+
+  // The text of an exception, its stack, and the kind and the tool of a failed call.
+  const explain = (error) => {
+    if (!(error instanceof Error)) return [wellFormed(`Uncaught ${text(error)}`), "", "", ""];
+    const stack = typeof error.stack === "string" ? error.stack : "";
+    const of = (name) => (error instanceof ToolError ? wellFormed(String(error[name] ?? "")) : "");
+    return [wellFormed(`${error.name}: ${error.message}`), wellFormed(stack), of("kind"), of("tool")];
+  };
+
+  // The value of a program: whether it is a text, and the text or its JSON.
+  const result = (value) => {
+    if (value === undefined) return [false, ""];
+    if (typeof value === "string") return [true, wellFormed(value)];
+    const json = typeof value === "function" || typeof value === "symbol" ? undefined : stringify(value, plain);
+    return json === undefined ? [true, wellFormed(String(value))] : [false, json];
+  };
+
+  const log = (...values) => native.log(wellFormed(values.map(text).join(" ")));
+  const console = Object.freeze({ log, info: log, warn: log, error: log, debug: log });
+  const fixed = (value) => ({ value, writable: false, configurable: false });
+  Object.defineProperties(globalThis, { tools: fixed(tools), console: fixed(console) });
+  // Without an input, a program can still read it.
+  globalThis.input = undefined;
+
+  return {
+    explain,
+    // A program ends with `{ value }`. If the value is a promise, as of `main()`, the program ends with it.
+    finish: (program) => program.then(({ value }) => value).then(result),
+    answer: (parts) => {
+      const value = ([kind, content]) => (kind === "json" ? parse(content) : content);
+      if (parts.length > 1 && parts.every(([kind]) => kind === "text")) return parts.map(([, content]) => content).join("\n");
+      return parts.length === 1 ? value(parts[0]) : parts.map(value);
+    },
+  };
+}

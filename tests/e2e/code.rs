@@ -1,0 +1,191 @@
+//! The bundled skill `code`: programs that call tools.
+
+use patchbay_tests::{
+    binary::Patchbay,
+    calls::relaying,
+    guest::{self, Guest},
+};
+use serde_json::{Value, json};
+
+/// The rows of the journal, the newest first.
+fn journal(patchbay: &Patchbay) -> Vec<Value> {
+    patchbay.run(&["journal", "--json"]).out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_person_runs_a_program() {
+    let patchbay = Patchbay::new();
+    assert_eq!(patchbay.line("/code 6 * 7"), "42");
+    assert_eq!(patchbay.line("/code console.log('a', [1]); typeof input"), "a [1]\nundefined");
+    let failed = "Error: ReferenceError: output is not defined\n    at code.js:1:21\nLogged before:\na";
+    assert_eq!(patchbay.line("/code console.log('a'); output"), failed);
+    let answers = patchbay.answers(&[r#"/code {"code": "input.n * 2", "input": {"n": 4}}"#, "/code await nothing"]);
+    assert_eq!(answers[0].message(), "8");
+    assert_eq!(answers[1].data()["kind"], "exception");
+}
+
+#[test]
+fn a_program_calls_tools_under_one_parent() {
+    let patchbay = Patchbay::new();
+    let program =
+        "(await Promise.all(['1+1', '2+2', '3+3'].map((expression) => tools.calc.eval({expression})))).join()";
+    assert_eq!(patchbay.line(&format!("/code {program}")), "2,4,6");
+    let rows = journal(&patchbay);
+    assert_eq!(rows.len(), 4);
+    let (nested, own): (Vec<&Value>, Vec<&Value>) = rows.iter().partition(|row| row["parent"].is_string());
+    assert_eq!((own.len(), &own[0]["asker"], &own[0]["grants"]), (1, &json!("person"), &json!(["tools"])));
+    for row in nested {
+        assert_eq!((&row["parent"], &row["asker"]), (&own[0]["call"], &json!("tool:code__run")));
+        assert!(own[0]["fuel"].as_u64() > row["fuel"].as_u64());
+    }
+}
+
+#[test]
+fn a_model_runs_a_program() {
+    let patchbay = Patchbay::quick();
+    let line = r#"call code__run {"code": "await tools.calc.eval({expression: input})", "input": "6 * 7"}"#;
+    let answer = &patchbay.answers(&[line])[0];
+    assert!(
+        answer.message().contains(r#"code__run said: {"tool_success":true,"result":"42"}"#),
+        "{}",
+        answer.message()
+    );
+}
+
+#[test]
+fn calls_with_effects_run_side_by_side() {
+    let patchbay = Patchbay::new();
+    let program = "await Promise.all(Array.from({length: 20}, (_, n) => tools.notes.add({text: `note ${n}`}))); \
+                   (await tools.notes.list()).split('note ').length - 1";
+    assert_eq!(patchbay.line(&format!("/code {program}")), "20");
+    let rows = journal(&patchbay);
+    assert_eq!((rows.len(), rows.iter().filter(|row| row["outcome"] == "ok").count()), (22, 22));
+}
+
+#[test]
+fn tools_have_their_own_grants() {
+    let patchbay = Patchbay::new();
+    let write = r#"tools.files.write({path: "a.txt", text: "x"})"#;
+    let words = "skill 'files' may not use 'workspace-write': it is not granted. To grant it: patchbay grant add --root bundled \
+                 files workspace-write";
+    let answers = patchbay.answers(&[
+        &format!("/code await {write}"),
+        &format!("/code try {{ await {write} }} catch (error) {{ [error.kind, error.message] }}"),
+    ]);
+    assert_eq!(answers[0].data()["kind"], "denied");
+    assert_eq!(answers[0].message(), format!("Error: ToolError: {words}\n    at code.js:1:12"));
+    assert_eq!(answers[1].data()["content"][0]["json"], json!(["denied", words]));
+    assert!(!patchbay.workspace().join("a.txt").exists());
+    assert_eq!(patchbay.run(&["grant", "add", "--root", "bundled", "files", "workspace-write"]).code, Some(0));
+    assert_eq!(patchbay.line(&format!("/code (await {write}).slice(0, 15)")), "Created 'a.txt'");
+}
+
+#[test]
+fn declarations_are_found_inside() {
+    let patchbay = Patchbay::new();
+    let found = patchbay.line("/code await tools.find('calculate a unit of an expression')");
+    assert!(found.starts_with("declare const tools: {\n") && found.contains("  calc: {\n"), "{found}");
+    assert!(found.contains("expression: string;"), "{found}");
+    let names = patchbay.line("/code await tools.find()");
+    assert!(names.contains("tools.files: delete, edit, list, "), "{names}");
+    let wrong = patchbay.line("/code await tools.calc.eval({})");
+    assert!(
+        wrong.contains("is invalid: \"expression\" is a required property") && wrong.contains("eval(input: {"),
+        "{wrong}"
+    );
+    let unknown = patchbay.line("/code await tools.calc.evaluate({})");
+    assert!(unknown.contains("'calc__evaluate' not found") && unknown.contains("calc__eval"), "{unknown}");
+}
+
+#[test]
+fn programs_are_deterministic() {
+    let patchbay = Patchbay::new();
+    let program =
+        "/code [Date.now(), new Date().toString(), Math.random(), typeof performance, Object.keys(globalThis)]";
+    let first = patchbay.line(program);
+    assert!(first.starts_with("[0,") || first.contains("\n  0,"), "{first}");
+    assert_eq!(patchbay.line(program), first);
+}
+
+#[test]
+fn hostile_programs_end_in_typed_errors() {
+    let patchbay = Patchbay::new();
+    patchbay.add_command("spin", &Guest::spinning(), "");
+    for (program, code, kind) in [
+        ("for (;;);", "limit_fuel", None),
+        ("for (;;) await 1", "limit_fuel", None),
+        ("/^(a+)+$/.test('a'.repeat(40) + 'b')", "limit_fuel", None),
+        ("const a = []; for (;;) a.push(new Uint8Array(1000000))", "tool_failed", Some("exception")),
+        ("await new Promise(() => {})", "tool_failed", Some("stalled")),
+        ("const f = () => f() + 1; f()", "tool_failed", Some("exception")),
+        ("let a = []; for (let n = 0; n < 20000; n++) a = [a]; JSON.stringify(a)", "trap", None),
+        ("await tools.code.run({code: '1'})", "tool_failed", Some("denied")),
+        ("await tools.code__run({code: '1'})", "tool_failed", Some("denied")),
+        ("await tools.use_skill.x({})", "tool_failed", Some("not-found")),
+        ("await tools.spin.run({})", "tool_failed", Some("failed")),
+        ("await Promise.all(Array.from({length: 30}, () => tools.spin.run({})))", "tool_failed", Some("failed")),
+    ] {
+        let answers = patchbay.answers(&[&format!("/code {program}"), "/calc 1 + 1"]);
+        let kind_found = answers[0].data()["kind"].as_str();
+        assert_eq!((answers[0].code(), kind_found), (code, kind), "{program}: {}", answers[0].message());
+        assert_eq!(answers[1].message(), "2", "{program}");
+    }
+}
+
+/// A skill that calls `code`, which calls the skill again, and so on.
+#[test]
+fn circular_programs_end_at_the_depth_limit() {
+    let patchbay = Patchbay::new();
+    patchbay.add_relay("ping", "code__run", r#"{"code": "await tools.ping.run({})"}"#);
+    let answer = &patchbay.answers(&["/code await tools.ping.run({})"])[0];
+    assert_eq!((answer.code(), answer.data()["kind"].as_str()), ("tool_failed", Some("too-deep")));
+    assert!(answer.message().contains("tools call tools at most 4 deep"), "{}", answer.message());
+}
+
+#[test]
+fn nested_time_is_that_of_the_program() {
+    let patchbay = Patchbay::new();
+    patchbay.write("home/config/config.toml", "[limits]\nfuel = 1000000000000\ntime_ms = 100\ncode_ms = 400\n");
+    patchbay.add_command("spin", &Guest::spinning(), "");
+    let answers = patchbay.answers(&["/code await tools.spin.run({})", "/calc 1 + 1"]);
+    assert_eq!(answers[0].code(), "limit_time");
+    assert!(answers[0].message().contains("500 ms (limits.time_ms with limits.code_ms)"), "{}", answers[0].message());
+    assert_eq!(answers[1].message(), "2");
+    let cancelled = journal(&patchbay).into_iter().find(|row| row["tool"] == "spin__run").unwrap();
+    assert!(["cancelled", "limit_time"].contains(&cancelled["outcome"].as_str().unwrap()), "{cancelled}");
+}
+
+/// The component imports interfaces of contract 0.1.1, in a world of its own.
+#[test]
+fn a_guest_without_the_grant_cannot_start_calls() {
+    let patchbay = Patchbay::new();
+    let world = "
+        package test:calls;
+        world calls {
+            include patchbay:skill/skill-plugin@0.1.1;
+            import patchbay:host/tool-calls@0.1.1;
+        }";
+    let mut resolve = guest::present_contract();
+    resolve.push_str("calls.wit", world).unwrap();
+    let start = Guest::calling(
+        "(call $start (i32.const 0) (i32.const 0) (i32.const 512))
+         (i32.store8 (i32.const 0) (i32.const 1))
+         (i32.store (i32.const 4) (i32.load (i32.const 516))) (i32.store (i32.const 8) (i32.load (i32.const 520)))
+         (i32.store (i32.const 12) (i32.load (i32.const 524))) (i32.store (i32.const 16) (i32.load (i32.const 528)))
+         (i32.const 0)",
+    );
+    let start =
+        start.with("\n(import \"patchbay:host/tool-calls@0.1.1\" \"start\" (func $start (param i32 i32 i32)))\n");
+    let wat = start.wat().replace("@0.1.0", "@0.1.1");
+    let component = guest::component_of(&resolve, &wat, "test:calls/calls");
+    let skill_md =
+        "---\ninvocation_mode: tool_dispatch\ncommand: calls\ncommand_tool: run\ncapabilities: [{name: tools}]\n---\n";
+    patchbay.write("home/config/skills/calls.wasm", guest::package(component, skill_md));
+    let words =
+        "Error: skill 'calls' may not use 'tools': it is not granted. To grant it: patchbay grant add calls tools";
+    assert_eq!(patchbay.line("/calls"), words);
+    // The relay of an older contract still works beside it.
+    patchbay.add_command("old", &relaying("calc__eval", r#"{"expression":"1+1"}"#), "capabilities: [{name: tools}]\n");
+    patchbay.grant("old", &["tools"]);
+    assert_eq!(patchbay.line("/old"), "2");
+}
