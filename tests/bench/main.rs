@@ -2,6 +2,7 @@
 //! names of parts as arguments, it measures only these and writes no file.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod acp;
 mod agents;
 mod bare;
 mod host;
@@ -57,6 +58,7 @@ const PARTS: &[(&str, Measure)] = &[
     ("streaming", streaming::measure),
     ("terminal", terminal::measure),
     ("agents", agents::measure),
+    ("acp", acp::measure),
     ("models", models::measure),
     ("tokens", tokens::measure),
     ("languages", languages::measure),

@@ -3,9 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[cfg(target_os = "linux")]
+mod acp_files;
+mod acp_options;
 mod acp_peers;
+mod acp_prompts;
 #[cfg(unix)]
 mod acp_servers;
+mod acp_sessions;
 mod adapters;
 mod agent_crashes;
 mod agent_limits;

@@ -136,6 +136,15 @@ pub(crate) struct Prompt {
     pub(crate) prompt: Bounded<ContentBlock, 1000>,
 }
 
+/// Parameters of `session/set_config_option`. All options are lists of texts.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SetConfigOption {
+    pub(crate) session_id: String,
+    pub(crate) config_id: String,
+    pub(crate) value: String,
+}
+
 /// A block of a prompt, with the members of all kinds.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]

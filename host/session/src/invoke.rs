@@ -28,6 +28,13 @@ pub(crate) fn begins_turn(snapshot: &Snapshot, name: &str, input: &str) -> Begin
     if mode == Some(InvocationMode::LlmOrchestration) && !input.is_empty() { BeginsTurn::Yes } else { BeginsTurn::No }
 }
 
+/// Returns whether the skill `name` takes attached files with the typed `input`: its tool does, and so does the turn that an input
+/// begins. A skill that is not there is reported later.
+pub(crate) fn takes_files(snapshot: &Snapshot, name: &str, input: &str) -> bool {
+    let mode = snapshot.skill(name).map(|skill| skill.manifest.invocation_mode);
+    mode != Some(InvocationMode::LlmOrchestration) || !input.is_empty()
+}
+
 pub(crate) fn not_found(name: &str) -> Outcome {
     let name = text::excerpt(name, 80);
     Outcome::error(Code::SkillNotFound, format_args!("skill '{name}' not found in snapshot."))
@@ -64,7 +71,11 @@ async fn dispatch(line: &LineContext, skill: &Skill, input: &str, command: &str)
         line: Some(format!("{command} {input}", input = typed).trim_end().to_owned()),
         effect: line.effect.clone(),
     });
-    let call = ToolInvocation::new(CallId::of_line(line.line), ResolvedTool::Skill(found), &input);
+    let mut call = ToolInvocation::new(CallId::of_line(line.line), ResolvedTool::Skill(found), &input);
+    call.attachments = match line.blobs().await {
+        Ok(attachments) => attachments,
+        Err(outcome) => return outcome,
+    };
     match session.host.tools.run(&context, call).await.result {
         Ok(content) => {
             let shown: Vec<_> = content.iter().map(ToString::to_string).collect();
