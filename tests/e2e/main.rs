@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[cfg(target_os = "linux")]
 mod acp_files;
 mod acp_options;
+#[cfg(target_os = "linux")]
 mod acp_peers;
 mod acp_prompts;
 #[cfg(unix)]
