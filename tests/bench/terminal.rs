@@ -133,7 +133,6 @@ pub fn typing_while_agents_answer(report: &mut Report, count: usize) {
                 window.press("/switch root\r");
                 window.wait_for("Switched to");
                 window.press("\x0c");
-                window.wait("the screen is cleared", |rows| !rows.iter().any(|row| row.contains("Switched to")));
             }
         }
         for key in 0..KEYS {

@@ -246,20 +246,6 @@ fn lines_that_are_entered_during_an_answer_are_all_run() {
     assert_eq!(terminal.wait_for_exit(), 0);
 }
 
-/// More keys than one read of the terminal takes.
-#[test]
-fn keys_that_were_typed_while_the_program_stood_still_are_all_read() {
-    let patchbay = Patchbay::new();
-    let terminal = Terminal::open(&patchbay, &[]);
-    terminal.wait_for_prompt();
-    terminal.signal("STOP");
-    terminal.press(&format!("{}/calc 20 + 22\r", "/calc 1 + 1\r".repeat(200)));
-    terminal.signal("CONT");
-    terminal.wait_for_text("42");
-    terminal.press(CTRL_D);
-    assert_eq!(terminal.wait_for_exit(), 0);
-}
-
 #[test]
 fn esc_stops_an_answer_and_keeps_what_came() {
     let patchbay = Patchbay::new();

@@ -69,6 +69,7 @@ mod services;
 mod session_archive;
 mod sessions;
 mod shell;
+mod skill_files;
 mod skills;
 mod snapshot;
 #[cfg(unix)]

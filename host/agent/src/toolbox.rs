@@ -16,7 +16,7 @@ use patchbay_store::NewMessage;
 use patchbay_tools::{CallContext, EffectFlag, Internal, ResolvedTool, ResultRow, ToolError, ToolInvocation, Tools};
 use serde_json::{Value, json};
 
-use crate::{AgentPlace, parts, use_skill::UseSkill};
+use crate::{AgentPlace, parts, skill_file::SkillFileTool, use_skill::UseSkill};
 
 /// Limit in bytes of a tool's text for the model, about thirty thousand tokens. Longer text is cut with a note.
 const RESULT_BYTES: usize = 128 << 10;
@@ -31,7 +31,8 @@ impl Toolbox {
     /// Returns the tools of `snapshot` and `internal`.
     pub(crate) fn new(tools: Arc<Tools>, snapshot: Arc<Snapshot>, internal: &[Arc<dyn Internal>]) -> Self {
         let use_skill = UseSkill::over(&tools, &snapshot).map(|tool| Arc::new(tool) as Arc<dyn Internal>);
-        let internal = internal.iter().cloned().chain(use_skill).collect();
+        let skill_file = SkillFileTool::over(&tools, &snapshot).map(|tool| Arc::new(tool) as Arc<dyn Internal>);
+        let internal = internal.iter().cloned().chain(use_skill).chain(skill_file).collect();
         Self { tools, snapshot, internal }
     }
 
@@ -161,7 +162,8 @@ fn input(call: &ToolCall) -> Result<Value, ToolError> {
 /// Wraps a result in its envelope, followed by binary content.
 fn pieces(content: Vec<Content>) -> Vec<ToolRecordPart> {
     let (mut texts, mut blobs) = (Vec::new(), Vec::new());
-    let only_json = matches!(&content[..], [Content::Json(_)]);
+    let mut others = content.iter().filter(|piece| !matches!(piece, Content::Blob { .. }));
+    let only_json = matches!((others.next(), others.next()), (Some(Content::Json(_)), None));
     for piece in content {
         match piece {
             Content::Blob { media_type, data } => blobs.push(parts::blob(&media_type, &data)),

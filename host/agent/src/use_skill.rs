@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use patchbay_core::{Code, ToolSpec};
+use patchbay_core::{Code, ToolSpec, text};
 use patchbay_sandbox::BoxFuture;
-use patchbay_skill::{InvocationMode, Snapshot};
-use patchbay_tools::{Internal, InternalCall, InternalError, Tools};
+use patchbay_skill::{InvocationMode, Skill, Snapshot};
+use patchbay_tools::{InstructionsError, Internal, InternalAnswer, InternalCall, InternalError, Tools};
 use serde_json::{Value, json};
+
+use crate::skill_file;
 
 /// The tool's name.
 pub(crate) const USE_SKILL: &str = "use_skill";
@@ -51,23 +53,37 @@ impl Internal for UseSkill {
         true
     }
 
-    fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<Value, InternalError>> {
+    fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<InternalAnswer, InternalError>> {
         Box::pin(async move {
             let word = |key: &str| call.input.get(key).and_then(Value::as_str).unwrap_or_default();
             let name = word("name");
-            let skill = self.snapshot.skill(name);
-            match skill.filter(|skill| skill.manifest.invocation_mode == InvocationMode::LlmOrchestration) {
-                Some(skill) => match self.tools.instructions(&self.snapshot, skill).await {
-                    Ok(template) => Ok(instructions(&template, word("input")).into()),
-                    Err(error) => Err(InternalError { code: error.code(), message: error.to_string() }),
-                },
-                None => {
-                    let message = format!("there is no skill '{name}' with instructions.");
-                    Err(InternalError { code: Code::SkillNotFound, message })
-                }
+            let skill = find(&self.snapshot, name)?;
+            if skill.manifest.invocation_mode != InvocationMode::LlmOrchestration {
+                let message = format!("there is no skill '{name}' with instructions.");
+                return Err(InternalError { code: Code::SkillNotFound, message });
             }
+            let failed = |error: InstructionsError| InternalError { code: error.code(), message: error.to_string() };
+            let template = self.tools.instructions(&self.snapshot, skill).await.map_err(failed)?;
+            let mut text = instructions(&template, word("input"));
+            if skill.files.is_some_and(|files| files.count > 0) {
+                // Without the list the instructions still work.
+                let files = match self.tools.skill_files(skill).await {
+                    Ok(files) => skill_file::list(name, &files),
+                    Err(error) => Some(error.to_string()),
+                };
+                text.extend(files.map(|files| format!("\n\n{files}")));
+            }
+            Ok(Value::from(text).into())
         })
     }
+}
+
+/// Finds a skill that a model named.
+pub(crate) fn find<'s>(snapshot: &'s Snapshot, name: &str) -> Result<&'s Skill, InternalError> {
+    snapshot.skill(name).ok_or_else(|| {
+        let message = format!("skill '{}' not found in snapshot.", text::excerpt(name, 80));
+        InternalError { code: Code::SkillNotFound, message }
+    })
 }
 
 /// Inserts the input at `$INPUT`, or appends it if the instructions do not contain `$INPUT`.

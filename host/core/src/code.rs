@@ -66,6 +66,9 @@ codes! {
         InvalidArgs = "invalid_args", "An argument is missing, or not accepted.";
         AliasAmbiguous = "alias_ambiguous", "Several skills claim the alias; `/skill NAME` works.";
         SkillNotFound = "skill_not_found", "The snapshot has no skill of that name.";
+        SkillFileNotFound = "skill_file_not_found", "The skill has no file of that path.";
+        SkillFileBinary = "skill_file_binary", "A file of a skill is neither text nor an image or PDF that can be shown.";
+        SkillFilesMissing = "skill_files_missing", "An older build stored the skill without its files; `/reload_skills` reads them.";
         PersonaNotFound = "persona_not_found", "No persona has that name, or its folder contains no persona file.";
         PersonaUnreadable = "persona_unreadable", "A file of the persona cannot be read.";
         ToolNotFound = "tool_not_found", "The snapshot has no tool of that name.";

@@ -10,7 +10,7 @@ use std::{
 };
 
 use patchbay_command::Line;
-use patchbay_core::{Attachment, Code, Digest, Outcome, TEXT_MEDIA, text};
+use patchbay_core::{Attachment, Code, Digest, Outcome, TEXT_MEDIA, media, text};
 use patchbay_store::RetainedAttachments;
 use patchbay_workspace::{FileError, Workspace, open_regular_file};
 
@@ -84,10 +84,10 @@ impl NewAttachment {
         if size > FILE_BYTES {
             return Err(too_large(&name, size));
         }
-        if let Some(media_type) = media_type(&content) {
+        if let Some(media_type) = media::image_or_pdf(&content) {
             return Ok(Self { name, media_type, content: content.into() });
         }
-        let Some(content) = String::from_utf8(content).ok().filter(|content| !content.contains('\0')) else {
+        let Some(content) = media::as_text(&content) else {
             return Err(refused(format_args!("'{name}' is neither text, an image nor a PDF.")));
         };
         if content.len() > TEXT_BYTES {
@@ -99,7 +99,7 @@ impl NewAttachment {
             return Err(refused(message));
         }
         // A model reads what a terminal would show.
-        let content = text::clean(&content);
+        let content = text::clean(content);
         Ok(Self { name, media_type: TEXT_MEDIA, content: content.into_bytes().into() })
     }
 
@@ -266,18 +266,6 @@ fn read(name: &str, file: &File) -> Result<Vec<u8>, Outcome> {
         return Err(refused(format_args!("'{name}' changed while it was read; try again.")));
     }
     Ok(content)
-}
-
-/// Returns the media type of an image or a PDF by its first bytes.
-fn media_type(content: &[u8]) -> Option<&'static str> {
-    match content {
-        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        [b'%', b'P', b'D', b'F', b'-', ..] => Some("application/pdf"),
-        _ => None,
-    }
 }
 
 /// Runs `work`, which reads files, on a thread for blocking work.

@@ -268,6 +268,7 @@ fn accept(root: Root, candidate: &Candidate, rules: &SnapshotRules<'_>) -> Resul
         component,
         tools,
         digest: candidate.digest(),
+        files: Some(candidate.totals),
         digest_of_files: true,
     };
     check_command_tool(&skill)?;

@@ -32,10 +32,10 @@ enum ComponentSource {
     File(ComponentFile),
 }
 
-/// The bytes of a component are no longer available: its file was changed or removed, or cannot be read. A new
-/// discovery of the root returns the present state.
+/// The bytes of a component or a SKILL.md are no longer available: the file was changed or removed, or cannot be read. A
+/// new discovery of the root returns the present state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("The component changed while it was read; /reload_skills reads it again.")]
+#[error("The skill changed while it was read; /reload_skills reads it again.")]
 pub struct Changed;
 
 impl Component {
@@ -63,6 +63,14 @@ impl Component {
     /// Returns the number of bytes.
     pub fn size(&self) -> u64 {
         self.size
+    }
+
+    /// Returns the name of its file in the skill's folder; `None` for a skill in one file or in the binary.
+    pub(crate) fn file_name(&self) -> Option<&str> {
+        match &self.source {
+            ComponentSource::File(file) if file.folder.is_some() => Some(&file.file),
+            _ => None,
+        }
     }
 
     /// Returns the bytes. Bytes of a file are read and compared with the digest at each call.

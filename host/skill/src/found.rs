@@ -8,7 +8,7 @@ use patchbay_core::{Code, Digest, Name};
 use patchbay_policy::Root;
 use serde::{Deserialize, Serialize};
 
-use crate::{Changed, Component, Manifest, SkillFiles};
+use crate::{Changed, Component, FileTotals, Manifest, SkillFiles, source::FileSource};
 
 /// One child of a root: a candidate, or the problem that keeps it from being a skill.
 #[derive(Clone, Debug)]
@@ -30,12 +30,15 @@ pub struct Candidate {
     pub manifest: Arc<Manifest>,
     /// The skill's files with their digests. The digest of this list is the digest of the skill.
     pub files: SkillFiles,
+    /// The count of the files, and where the store has them.
+    pub totals: FileTotals,
     /// The component; `None` for a skill without tools of its own.
     pub component: Option<Component>,
     /// The instructions; `None` if the SKILL.md came from the file cache, in which case the store has the text.
     pub instructions: Option<Arc<str>>,
     /// Problems that do not exclude the skill, such as mended lines.
     pub notes: Vec<Problem>,
+    pub(crate) source: FileSource,
 }
 
 impl Candidate {

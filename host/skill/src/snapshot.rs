@@ -12,7 +12,7 @@ use patchbay_core::{Code, Digest, Name, ToolSpec};
 use patchbay_policy::Root;
 use serde::{Deserialize, Serialize};
 
-use crate::Manifest;
+use crate::{FileTotals, Manifest};
 
 /// The format in which snapshots are written. Format 1 contained the instructions and had no number.
 const FORMAT: u32 = 2;
@@ -62,6 +62,9 @@ pub struct Skill {
     /// Digest over all its files. In a snapshot of format 1: digest of the component, or of SKILL.md without a
     /// component.
     pub digest: Digest,
+    /// The count of its files, and where the store has them. `None` in snapshots of builds that did not store files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<FileTotals>,
     /// True if `digest` covers all files; false in a snapshot of format 1. Not serialized.
     #[serde(skip, default = "yes")]
     pub digest_of_files: bool,

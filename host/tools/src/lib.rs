@@ -10,6 +10,7 @@
 //! - [`Tools::describe`]: the tools of a component, asked once for each digest.
 //! - [`Tools::permits`]: what a skill may do at this moment.
 //! - [`Tools::instructions`]: the text of a skill that is instructions.
+//! - [`Tools::skill_files`]: the files of a skill.
 //! - [`input_from_text`]: the text after a command as a tool's input.
 //!
 //! ```
@@ -39,6 +40,7 @@ mod ready_cache;
 mod record;
 mod run;
 mod services;
+mod skill_files;
 mod workspaces;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -57,11 +59,13 @@ pub use describe::{DescribeOutcome, Described, Group, blocked_problem, describe_
 pub use editor::{Editor, EditorSlot};
 pub use error::ToolError;
 pub use input::{InputError, input_from_text};
-pub use internal::{Internal, InternalCall, InternalError, ResultRow};
+pub use internal::{Internal, InternalAnswer, InternalCall, InternalError, ResultRow};
 pub use ledger::StoreLedger;
+pub use skill_files::SkillFilesError;
 
 use approval::QuestionSlots;
 use ready_cache::ReadyCache;
+use skill_files::SkillFilesCache;
 use workspaces::Workspaces;
 
 /// A capability that the binary grants to a bundled skill.
@@ -84,6 +88,7 @@ pub struct Tools {
     /// The tools of bundled components, by digest.
     bundled_answers: BTreeMap<Digest, Arc<[ToolSpec]>>,
     ready_cache: ReadyCache,
+    skill_files_cache: SkillFilesCache,
     workspaces: Workspaces,
     question_slots: QuestionSlots,
 }
@@ -109,6 +114,7 @@ impl Tools {
             bundled_grants,
             bundled_answers,
             ready_cache: ReadyCache::default(),
+            skill_files_cache: SkillFilesCache::default(),
             workspaces: Workspaces::default(),
             question_slots: QuestionSlots::default(),
         }

@@ -80,6 +80,6 @@ impl Skill1 {
             instructions,
         };
         let (manifest, tools) = (manifest.into(), tools.into());
-        Skill { name, root, manifest, component, tools, digest, digest_of_files: false }
+        Skill { name, root, manifest, component, tools, digest, files: None, digest_of_files: false }
     }
 }

@@ -7,6 +7,7 @@ mod kv;
 mod log;
 mod nested;
 mod permit;
+mod skill_files;
 
 use std::sync::Arc;
 
@@ -52,6 +53,7 @@ impl CallServices {
             kv: Arc::clone(&services) as _,
             http: Arc::clone(&services) as _,
             tools: Arc::clone(&services) as _,
+            skill_files: Some(Arc::clone(&services) as _),
             workspace: Arc::clone(&services) as _,
             log: services,
             progress: Arc::clone(&context.progress),
