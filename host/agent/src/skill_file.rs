@@ -31,10 +31,11 @@ pub(crate) struct SkillFileTool {
 }
 
 impl SkillFileTool {
-    /// Returns the tool for the skills of `snapshot`; `None` if no skill has files.
+    /// Returns the tool for the skills of `snapshot`; `None` if no skill for models has files.
     pub(crate) fn over(tools: &Arc<Tools>, snapshot: &Arc<Snapshot>) -> Option<Self> {
         // A skill without a count is of an older snapshot; the tool says what to do.
-        snapshot.skills().find(|skill| skill.files.is_none_or(|files| files.count > 0))?;
+        let mut skills = snapshot.skills().filter(|skill| skill.manifest.audience.models);
+        skills.find(|skill| skill.files.is_none_or(|files| files.count > 0))?;
         let spec = ToolSpec {
             name: SKILL_FILE.parse().ok()?,
             description:

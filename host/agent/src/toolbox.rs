@@ -42,6 +42,7 @@ impl Toolbox {
         let skills = self
             .snapshot
             .skills()
+            .filter(|skill| skill.manifest.audience.models)
             .flat_map(|skill| skill.tools.iter().map(|tool| (format!("{}__{}", skill.name, tool.name), tool)));
         let mut declarations: Vec<_> = internal
             .chain(skills)
@@ -86,6 +87,17 @@ impl Toolbox {
         }
     }
 
+    /// Finds a tool that a model may call.
+    fn find<'a>(&'a self, name: &'a str) -> Result<ResolvedTool<'a>, ToolError> {
+        match self.snapshot.tool(name) {
+            Some((skill, _)) if !skill.manifest.audience.models => Err(ToolError::Internal {
+                code: Code::SkillNotForModels,
+                message: format!("skill '{}' is for people.", skill.name),
+            }),
+            _ => ResolvedTool::find(&self.snapshot, &self.internal, name),
+        }
+    }
+
     /// Runs a call of the agent `agent`.
     pub(crate) async fn call(
         &self,
@@ -95,7 +107,7 @@ impl Toolbox {
         context: &Arc<CallContext>,
     ) -> ToolAnswer {
         let row = Arc::new(PendingRow { agent, call: call.clone(), committed: AtomicBool::new(false) });
-        let answer = match (input(call), ResolvedTool::find(&self.snapshot, &self.internal, &call.name)) {
+        let answer = match (input(call), self.find(&call.name)) {
             (Ok(input), Ok(tool)) => {
                 let mut invocation = ToolInvocation::new(id, tool, &input);
                 invocation.row = Some(row.clone());

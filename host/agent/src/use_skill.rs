@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use patchbay_core::{Code, ToolSpec, text};
 use patchbay_sandbox::BoxFuture;
-use patchbay_skill::{InvocationMode, Skill, Snapshot};
+use patchbay_skill::{InvocationMode, Skill, Snapshot, with_arguments};
 use patchbay_tools::{InstructionsError, Internal, InternalAnswer, InternalCall, InternalError, Tools};
 use serde_json::{Value, json};
 
@@ -22,17 +22,14 @@ pub(crate) struct UseSkill {
 impl UseSkill {
     /// Returns the tool for the skills of `snapshot`; `None` if none has instructions.
     pub(crate) fn over(tools: &Arc<Tools>, snapshot: &Arc<Snapshot>) -> Option<Self> {
-        let names: Vec<&str> = crate::context::instructed(snapshot).map(|(name, ..)| name).collect();
-        if names.is_empty() {
-            return None;
-        }
+        crate::context::instructed(snapshot).next()?;
         let spec = ToolSpec {
             name: USE_SKILL.parse().ok()?,
             description: "Gives the instructions of a skill, which you then follow.".to_owned(),
             input_schema: json!({
                 "type": "object",
                 "properties": {
-                    "name": {"type": "string", "enum": names, "description": "The skill."},
+                    "name": {"type": "string", "description": "The skill, by its name in the list of skills."},
                     "input": {"type": "string", "description": "What the skill is to work on."},
                 },
                 "required": ["name", "input"],
@@ -64,7 +61,7 @@ impl Internal for UseSkill {
             }
             let failed = |error: InstructionsError| InternalError { code: error.code(), message: error.to_string() };
             let template = self.tools.instructions(&self.snapshot, skill).await.map_err(failed)?;
-            let mut text = instructions(&template, word("input"));
+            let mut text = with_arguments(&template, word("input"));
             if skill.files.is_some_and(|files| files.count > 0) {
                 // Without the list the instructions still work.
                 let files = match self.tools.skill_files(skill).await {
@@ -80,16 +77,16 @@ impl Internal for UseSkill {
 
 /// Finds a skill that a model named.
 pub(crate) fn find<'s>(snapshot: &'s Snapshot, name: &str) -> Result<&'s Skill, InternalError> {
-    snapshot.skill(name).ok_or_else(|| {
-        let message = format!("skill '{}' not found in snapshot.", text::excerpt(name, 80));
-        InternalError { code: Code::SkillNotFound, message }
-    })
-}
-
-/// Inserts the input at `$INPUT`, or appends it if the instructions do not contain `$INPUT`.
-fn instructions(template: &str, input: &str) -> String {
-    if template.contains("$INPUT") || input.is_empty() {
-        return template.replace("$INPUT", input);
+    let shown = text::excerpt(name, 80);
+    match snapshot.skill(name) {
+        Some(skill) if skill.manifest.audience.models => Ok(skill),
+        Some(_) => {
+            let message = format!("skill '{shown}' is for people.");
+            Err(InternalError { code: Code::SkillNotForModels, message })
+        }
+        None => {
+            let message = format!("skill '{shown}' not found in snapshot.");
+            Err(InternalError { code: Code::SkillNotFound, message })
+        }
     }
-    format!("{template}\n\nThe input:\n\n{input}")
 }

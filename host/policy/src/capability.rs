@@ -173,6 +173,18 @@ impl From<Capability> for String {
     }
 }
 
+impl Capability {
+    /// Returns whether a skill with this capability can change something outside of itself.
+    pub fn has_effects(&self) -> bool {
+        match self {
+            Self::WorkspaceRead | Self::Clock | Self::Random => false,
+            Self::Kv | Self::Http(_) | Self::WorkspaceWrite | Self::Inference | Self::Tools | Self::Credential(_) => {
+                true
+            }
+        }
+    }
+}
+
 impl fmt::Display for Capability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -205,6 +217,24 @@ impl fmt::Display for HostPattern {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn capabilities_with_effects() {
+        for (capability, expected) in [
+            ("workspace-read", false),
+            ("clock", false),
+            ("random", false),
+            ("workspace-write", true),
+            ("workspace-delete", true),
+            ("kv", true),
+            ("http:example.org", true),
+            ("inference", true),
+            ("tools", true),
+            ("credential:key", true),
+        ] {
+            assert_eq!(capability.parse::<Capability>().unwrap().has_effects(), expected, "{capability}");
+        }
+    }
 
     #[test]
     fn capability_text_round_trips() {

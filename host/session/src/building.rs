@@ -119,17 +119,16 @@ impl Host {
                     }
                     // The snapshot is built again with the digests of what was read.
                     Retained::Read(read) => {
-                        for (root, candidate) in read {
-                            let name = candidate.name.clone();
-                            replace(&mut scan.found, root, &name, Ok(candidate));
+                        for (root, old, new) in read {
+                            replace(&mut scan.found, root, &old, &Ok(new));
                         }
                     }
                     Retained::Lost { components, skills } => {
                         changed = true;
                         described.answers.extend(components.into_iter().map(|digest| (digest, Err(Changed.into()))));
-                        for (root, name) in skills {
-                            let problem = Problem::new(Code::MissingSkillMd, Changed.to_string());
-                            replace(&mut scan.found, root, &name, Err(problem));
+                        let problem = Err(Problem::new(Code::MissingSkillMd, Changed.to_string()));
+                        for (root, lost) in skills {
+                            replace(&mut scan.found, root, &lost, &problem);
                         }
                     }
                 }
@@ -163,7 +162,8 @@ impl Host {
         Ok(now.diagnostics() != of.diagnostics() || names.any(|name| is_on_disk(of, name) || is_on_disk(&now, name)))
     }
 
-    /// Returns the current skill `name` of `root`, for a grant; `None` if it does not exist or cannot be read.
+    /// Returns the current skill `name` of `root`, for a grant; `None` if it does not exist or cannot be read. For an extra
+    /// root, `workspace` is the path of the root.
     ///
     /// # Errors
     /// Errors of the root's folder or the store.
@@ -178,7 +178,8 @@ impl Host {
         let scan = self.scan(&workspace, trusted, CacheMode::Use).await?;
         let mut candidates =
             scan.found.into_iter().filter(|found| found.root == root).filter_map(|found| found.candidate.ok());
-        Ok(candidates.find(|candidate| candidate.name == *name))
+        let in_root = |candidate: &Candidate| candidate.root_path.as_deref().is_none_or(|path| path == workspace);
+        Ok(candidates.find(|candidate| candidate.name == *name && in_root(candidate)))
     }
 
     /// Scans all roots on a blocking thread.
@@ -200,11 +201,10 @@ impl Host {
 
     /// Stores the components and the files that `snapshot` needs.
     async fn retain(self: &Arc<Self>, snapshot: &Snapshot, found: &[FoundSkill]) -> Result<Retained, SessionError> {
-        let candidates: BTreeMap<(Root, &Name), &Candidate> = found
+        let candidates: BTreeMap<(Root, &Name, Digest), &Candidate> = found
             .iter()
-            .filter_map(|found| {
-                found.candidate.as_ref().ok().map(|candidate| ((found.root, &candidate.name), candidate))
-            })
+            .filter_map(|found| found.candidate.as_ref().ok().map(|candidate| (found.root, candidate)))
+            .map(|(root, candidate)| ((root, &candidate.name, candidate.digest()), candidate))
             .collect();
         // By digest: several files can have one component, and any of them provides its bytes.
         let components: BTreeMap<Digest, &Component> = found
@@ -213,7 +213,7 @@ impl Host {
             .map(|component| (component.digest(), component))
             .collect();
         let needed = snapshot.skills().filter_map(|skill| {
-            let candidate = Candidate::clone(candidates.get(&(skill.root, &skill.name))?);
+            let candidate = Candidate::clone(candidates.get(&(skill.root, &skill.name, skill.digest))?);
             let component = skill.component.and_then(|digest| components.get(&digest));
             Some(NeededSkill { root: skill.root, candidate, component: component.map(|it| Component::clone(it)) })
         });
@@ -232,22 +232,22 @@ struct NeededSkill {
 /// The result of storing what a snapshot needs.
 enum Retained {
     All(RetainedComponents),
-    /// Files of these skills have changed since the scan. What was read now is stored.
-    Read(Vec<(Root, Candidate)>),
+    /// Files of these skills have changed since the scan: the candidate of the scan, and the one that was read and stored.
+    Read(Vec<(Root, Candidate, Candidate)>),
     /// These components and skills are no longer available.
     Lost {
         components: Vec<Digest>,
-        skills: Vec<(Root, Name)>,
+        skills: Vec<(Root, Candidate)>,
     },
 }
 
-/// Replaces the candidate `name` of `root`.
-fn replace(found: &mut [FoundSkill], root: Root, name: &Name, by: Result<Candidate, Problem>) {
-    let is_it = |found: &&mut FoundSkill| {
-        found.root == root && found.candidate.as_ref().is_ok_and(|candidate| candidate.name == *name)
-    };
-    if let Some(found) = found.iter_mut().find(is_it) {
-        found.candidate = by;
+/// Replaces a candidate of the scan.
+fn replace(found: &mut [FoundSkill], root: Root, old: &Candidate, by: &Result<Candidate, Problem>) {
+    for found in found.iter_mut().filter(|found| found.root == root) {
+        let is_old = |it: &Candidate| it.name == old.name && it.digest() == old.digest();
+        if found.candidate.as_ref().is_ok_and(is_old) {
+            found.candidate.clone_from(by);
+        }
     }
 }
 
@@ -255,7 +255,7 @@ fn replace(found: &mut [FoundSkill], root: Root, name: &Name, by: Result<Candida
 /// and are compiled one at a time.
 fn groups<'f>(found: &'f [FoundSkill], trusted: bool, limits: &RootLimits) -> [Group<'f>; 2] {
     let group = |root: Root, is_own: bool| {
-        let of_root = |found: &&FoundSkill| (found.root == Root::Workspace) == (root == Root::Workspace);
+        let of_root = |found: &&FoundSkill| found.root.is_workspace() == root.is_workspace();
         let components = found.iter().filter(of_root);
         Group {
             root,
@@ -312,10 +312,10 @@ fn retain(store: &Store, needed: Vec<NeededSkill>) -> Result<Retained, StoreErro
             Ok(ReadFiles { files, candidate: now }) => {
                 held.add_skill_files(&now.digest(), &files.to_pack())?;
                 if now.digest() != candidate.digest() {
-                    read.push((root, now));
+                    read.push((root, candidate, now));
                 }
             }
-            Err(Changed) => skills.push((root, candidate.name)),
+            Err(Changed) => skills.push((root, candidate)),
         }
     }
     Ok(if !components.is_empty() || !skills.is_empty() {

@@ -60,5 +60,16 @@ fn read(skill: &BundledSkill) -> Result<Candidate, Problem> {
         None => (FileTotals::none(FileStorage::Pack), FileSource::Memory(Bytes::from_static(skill.bytes))),
     };
     let (instructions, notes) = (fresh.instructions, skill_md.notes.clone());
-    Ok(Candidate { name, manifest, files, totals, component, instructions, notes, source })
+    Ok(Candidate {
+        name,
+        manifest,
+        files,
+        totals,
+        component,
+        instructions,
+        notes,
+        root_path: None,
+        source,
+        folder_id: None,
+    })
 }

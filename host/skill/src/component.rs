@@ -11,9 +11,6 @@ use patchbay_policy::Root;
 
 use crate::files;
 
-/// The folder of skills in a workspace.
-const IN_WORKSPACE: &str = ".patchbay/skills";
-
 /// A component: the digest and the location of its bytes. The bytes of a file are not in memory, so that a thousand
 /// components need little memory.
 ///
@@ -117,16 +114,16 @@ fn read(folder: &Dir, file: &str) -> io::Result<Option<Vec<u8>>> {
 /// Opens the folder of a root: `path` itself, or the folder of skills in the workspace `path`. Follows no link out of a
 /// workspace. `None` if the folder does not exist.
 pub(crate) fn open_root(root: Root, path: &Path) -> io::Result<Option<Dir>> {
-    match root {
-        Root::Workspace => files::open_below(path, IN_WORKSPACE),
-        _ => files::open_folder(path),
+    match root.workspace_folder() {
+        Some(folder) => files::open_below(path, folder),
+        None => files::open_folder(path),
     }
 }
 
-/// Opens a skill's folder. In the user's root it may be a link to a folder elsewhere.
+/// Opens a skill's folder. In a root outside of workspaces it may be a link to a folder elsewhere.
 pub(crate) fn open_folder(root: Root, path: &Path, parent: &Dir, name: &str) -> io::Result<Dir> {
     match parent.open_dir(name) {
-        Err(_) if root != Root::Workspace => Dir::open_ambient_dir(path.join(name), ambient_authority()),
+        Err(_) if !root.is_workspace() => Dir::open_ambient_dir(path.join(name), ambient_authority()),
         opened => opened,
     }
 }

@@ -34,8 +34,8 @@ pub struct Discovered {
 /// `NAME.wasm` with an embedded SKILL.md. Hidden children and other files are ignored. A root that does not exist is
 /// empty. A file that `cache` has in its present state is not read.
 ///
-/// `path` is the user's folder of skills, or the workspace. Nothing outside a workspace is read; the user's folder may
-/// contain links to folders elsewhere.
+/// `path` is the folder of skills, or the workspace. Nothing outside a workspace is read; other roots may contain links to
+/// folders elsewhere.
 ///
 /// The children are counted against `allowed` in the order of their names. The first child over a limit becomes the
 /// diagnostic `root_limit`; this child and all later ones are left out and not read.
@@ -159,6 +159,8 @@ struct ListedFiles {
     source: FileSource,
     /// Problems of files that are left out.
     skipped: Vec<Problem>,
+    /// Device and inode of the skill's folder.
+    folder_id: Option<(u64, u64)>,
 }
 
 impl RootScan<'_> {
@@ -194,7 +196,7 @@ impl RootScan<'_> {
         let files = BTreeMap::from([(file.to_owned(), scanned.cached.digest)]);
         let embedded = scanned.cached.skill_md.as_ref().and_then(|skill_md| skill_md.embedded);
         let totals = embedded.unwrap_or(FileTotals::none(FileStorage::Component));
-        let listed = ListedFiles { files, totals, source: FileSource::NoPack, skipped: Vec::new() };
+        let listed = ListedFiles { files, totals, source: FileSource::NoPack, skipped: Vec::new(), folder_id: None };
         self.candidate(name, scanned, listed, Some(component))
     }
 
@@ -224,6 +226,7 @@ impl RootScan<'_> {
             totals: FileTotals::none(FileStorage::Nowhere),
             source: FileSource::NoPack,
             skipped: std::mem::take(&mut listing.skipped),
+            folder_id: folder.dir_metadata().ok().and_then(|metadata| files::identity(&metadata)),
         };
         match listing.over.take() {
             // The other files of such a skill are never read, so its digest does not cover them.
@@ -327,11 +330,12 @@ impl RootScan<'_> {
         let missing = || Problem::new(Code::MissingSkillMd, "There is no SKILL.md.");
         let skill_md = &**scanned.cached.skill_md.as_ref().ok_or_else(missing)?;
         self.budget.count_skill_md(skill_md.bytes)?;
-        let ListedFiles { files, totals, source, skipped: mut notes } = listed;
+        let ListedFiles { files, totals, source, skipped: mut notes, folder_id } = listed;
         notes.extend(skill_md.notes.iter().cloned());
         let manifest = Arc::clone(skill_md.manifest.as_ref().map_err(Problem::clone)?);
         let (files, instructions) = (SkillFiles::new(&files), scanned.instructions);
-        Ok(Candidate { name, manifest, files, totals, component, instructions, notes, source })
+        let root_path = (self.root == Root::Extra).then(|| self.path.to_string_lossy().into());
+        Ok(Candidate { name, manifest, files, totals, component, instructions, notes, root_path, source, folder_id })
     }
 
     /// Returns the cached content of a regular file in this state, and its size.

@@ -108,6 +108,19 @@ fn open(folder: &Dir, name: &str, max: u64) -> io::Result<Option<(impl io::Read,
     Ok(Some((file, metadata)))
 }
 
+/// Returns device and inode of a file or folder, if the system has them.
+#[cfg(unix)]
+#[allow(clippy::unnecessary_wraps)]
+pub(crate) fn identity(metadata: &Metadata) -> Option<(u64, u64)> {
+    use cap_std::fs::MetadataExt as _;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+#[cfg(not(unix))]
+pub(crate) fn identity(_: &Metadata) -> Option<(u64, u64)> {
+    None
+}
+
 fn too_large(max: u64) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, format!("over {max} bytes"))
 }

@@ -38,7 +38,11 @@ pub struct Candidate {
     pub instructions: Option<Arc<str>>,
     /// Problems that do not exclude the skill, such as mended lines.
     pub notes: Vec<Problem>,
+    /// The canonical path of the root, for a skill of [`Root::Extra`].
+    pub root_path: Option<Arc<str>>,
     pub(crate) source: FileSource,
+    /// Device and inode of the skill's folder; a folder counts once.
+    pub(crate) folder_id: Option<(u64, u64)>,
 }
 
 impl Candidate {

@@ -60,6 +60,7 @@
 //! ```
 
 mod archive;
+mod arguments;
 mod build;
 mod bundled;
 mod component;
@@ -80,6 +81,7 @@ mod snapshot;
 mod source;
 
 pub use archive::{FILES_SECTION, write_archive};
+pub use arguments::with_arguments;
 pub use build::{CheckedSkill, DescribedTools, SnapshotRules, build, check_skill};
 pub use bundled::{BundledSkill, bundled};
 pub use component::{Changed, Component};
@@ -91,7 +93,7 @@ pub use file_cache::{CachedFile, FileCache, FileRecord, NoCache, SkillMd, Stat, 
 pub use file_set::{FileSet, FileStorage, FileTotals, PackDamaged, SkillFile};
 pub use found::{Candidate, FoundSkill, Problem};
 pub use limit::root_limit;
-pub use manifest::{Instructions, InvocationMode, Manifest, ParsedSkillMd, RequestedCapability};
+pub use manifest::{Audience, Instructions, InvocationMode, Manifest, ParsedSkillMd, RequestedCapability};
 pub use package::{SECTION, SKILL_MD_BYTES, embedded_skill_md};
 pub use snapshot::{Diagnostic, Skill, Snapshot, SnapshotError};
 pub use source::{ReadFiles, files_to_embed};

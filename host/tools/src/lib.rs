@@ -153,7 +153,7 @@ impl Tools {
 
     /// Like [`Tools::permits`], with `rules` already read.
     async fn permits_under(&self, rules: &Rules, skill: &Skill, workspace: &str) -> Result<Permits, StoreError> {
-        let identity = Identity::new(skill.root, workspace, skill.name.clone());
+        let identity = skill.identity(workspace);
         let asked: Vec<Capability> = skill.manifest.capabilities.iter().map(|asked| asked.capability.clone()).collect();
         let grants = if asked.is_empty() { Vec::new() } else { self.grants(rules, &identity, skill).await? };
         let writes = asked.iter().any(Capability::changes_workspace);

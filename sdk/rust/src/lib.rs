@@ -113,10 +113,14 @@ pub use bindings::patchbay::skill::types::{Blob, Content, Link};
 ///
 /// The input is any type with `serde::Deserialize` and `schemars::JsonSchema`; the result is any `Into<Reply>`. An
 /// optional second parameter of type `Vec<Blob>` receives the attachments.
+///
+/// Behind the documentation, `#[extra("read-only" = "true", "kind" = "search")]` sets annotations, whose names are in
+/// `wit/skill/skill.wit`. A tool that declares `read-only` is denied every capability with effects, and runs beside others.
 #[macro_export]
 macro_rules! skill {
     ($(
         $(#[doc = $doc:expr])*
+        $(#[extra($($key:literal = $value:literal),+ $(,)?)])?
         $vis:vis fn $name:ident($input:ident : $ty:ty $(, $blobs:ident : $blobs_ty:ty)? $(,)?) -> $ret:ty $body:block
     )+) => {
         $(
@@ -130,7 +134,7 @@ macro_rules! skill {
         impl $crate::bindings::exports::patchbay::skill::skill::Guest for PatchbaySkill {
             fn tools() -> Vec<$crate::bindings::patchbay::skill::types::Tool> {
                 $crate::rt::log_panics();
-                vec![$($crate::rt::tool::<$ty>(stringify!($name), &[$($doc),*])),+]
+                vec![$($crate::rt::tool::<$ty>(stringify!($name), &[$($doc),*], &[$($(($key, $value)),+)?])),+]
             }
 
             fn call(

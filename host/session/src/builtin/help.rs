@@ -83,8 +83,21 @@ async fn describe(session: &Session, skill: &Skill) -> Result<Outcome, StoreErro
         let value = if value.is_empty() { "(none)" } else { value };
         format!("- `{name}`: {value}")
     }));
-    let files = session.host.tools.skill_files(skill).await;
+    let files = match skill.files {
+        Some(FileTotals { count: 0, .. }) => Ok(Arc::default()),
+        _ => session.host.tools.skill_files(skill).await,
+    };
     lines.extend(file_lines(skill, &files));
+    let audience = manifest.audience;
+    let others = [
+        ("license", manifest.license.clone()),
+        ("compatibility", manifest.compatibility.clone()),
+        ("allowed_tools", (!manifest.allowed_tools.is_empty()).then(|| list(&manifest.allowed_tools))),
+        ("disable_model_invocation", (!audience.models).then(|| "true".to_owned())),
+        ("user_invocable", (!audience.menus).then(|| "false".to_owned())),
+        ("not used here", (!manifest.unused.is_empty()).then(|| list(&manifest.unused))),
+    ];
+    lines.extend(others.into_iter().filter_map(|(name, value)| Some(format!("- `{name}`: {}", value?))));
     let capabilities: Vec<_> = manifest
         .capabilities
         .iter()
@@ -107,6 +120,12 @@ async fn describe(session: &Session, skill: &Skill) -> Result<Outcome, StoreErro
         "capabilities": capabilities,
         "digest": skill.digest,
         "component": skill.component,
+        "license": manifest.license,
+        "compatibility": manifest.compatibility,
+        "allowed_tools": manifest.allowed_tools,
+        "disable_model_invocation": !audience.models,
+        "user_invocable": audience.menus,
+        "not_used_here": manifest.unused,
         "files": files.ok().map(|files| files_json(&files)),
     })))
 }

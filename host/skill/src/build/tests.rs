@@ -39,7 +39,9 @@ fn found(root: Root, name: &str, frontmatter: &str) -> FoundSkill {
             instructions: Some(read.instructions.into()),
             notes: read.mended,
             totals: FileTotals::none(FileStorage::Nowhere),
+            root_path: None,
             source: FileSource::NoPack,
+            folder_id: None,
         }
     });
     FoundSkill { label: name.to_owned(), root, candidate }
