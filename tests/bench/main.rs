@@ -12,6 +12,7 @@ mod path;
 mod process;
 mod reload;
 mod report;
+mod skill_files;
 mod streaming;
 mod terminal;
 mod tokens;
@@ -55,6 +56,7 @@ const PARTS: &[(&str, Measure)] = &[
     ("path", path::measure),
     ("process", process::measure),
     ("reload", reload::measure),
+    ("skill_files", skill_files::measure),
     ("streaming", streaming::measure),
     ("terminal", terminal::measure),
     ("agents", agents::measure),

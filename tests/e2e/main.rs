@@ -76,6 +76,9 @@ mod services;
 mod session_archive;
 mod sessions;
 mod shell;
+mod skill_files;
+mod skill_forms;
+mod skill_shapes;
 mod skills;
 mod snapshot;
 #[cfg(unix)]

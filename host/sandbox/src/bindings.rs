@@ -8,6 +8,21 @@ wasmtime::component::bindgen!({
     exports: { default: async },
 });
 
+/// The interfaces of the host that no world imports. A component imports them in a world of its own.
+pub mod unlisted {
+    wasmtime::component::bindgen!({
+        path: ["../../wit/host"],
+        inline: "
+            package patchbay:unlisted;
+            world unlisted {
+                import patchbay:host/skill-files@0.1.1;
+            }
+        ",
+        imports: { default: async | trappable },
+        with: { "patchbay:host/types": super::patchbay::host::types },
+    });
+}
+
 pub mod adapter {
     wasmtime::component::bindgen!({
         path: ["../../wit/host", "../../wit/provider"],

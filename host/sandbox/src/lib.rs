@@ -62,6 +62,7 @@ pub use capability::{
     kv::Kv,
     log::{LogLevel, LogSink, PluginLog, log_plugin_line},
     progress::ProgressSink,
+    skill_files::{SkillFileEntry, SkillFileReader},
     tools::ToolCaller,
 };
 pub use clock::{CallClock, ClockPause};

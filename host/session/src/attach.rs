@@ -11,7 +11,7 @@ use std::{
 };
 
 use patchbay_command::{Line, Resolved, resolve};
-use patchbay_core::{Attachment, Code, Digest, Outcome, TEXT_MEDIA, text};
+use patchbay_core::{Attachment, Code, Digest, Outcome, TEXT_MEDIA, media, text};
 use patchbay_skill::Snapshot;
 use patchbay_store::RetainedAttachments;
 use patchbay_workspace::{FileError, Workspace, open_regular_file};
@@ -115,7 +115,7 @@ impl NewAttachment {
             return Err(too_large(&name, size));
         }
         let declared = declared.filter(|declared| is_media_type(declared)).map(str::to_ascii_lowercase);
-        if let Some(media_type) = media_type(&content) {
+        if let Some(media_type) = media::image_or_pdf(&content) {
             return Ok(Self { name, media_type: media_type.into(), content: content.into() });
         }
         let is_sound = declared.as_ref().is_some_and(|declared| declared.starts_with("audio/"));
@@ -137,7 +137,7 @@ impl NewAttachment {
 
     /// Whether messages may have it.
     fn is_for_models(&self) -> bool {
-        self.media_type == TEXT_MEDIA || media_type(&self.content).is_some()
+        self.media_type == TEXT_MEDIA || media::image_or_pdf(&self.content).is_some()
     }
 
     /// Returns the media type and the content, for a tool.
@@ -361,18 +361,6 @@ fn is_media_type(text: &str) -> bool {
             && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
     };
     text.split_once('/').is_some_and(|(kind, name)| is_word(kind) && is_word(name))
-}
-
-/// Returns the media type of an image or a PDF by its first bytes.
-fn media_type(content: &[u8]) -> Option<&'static str> {
-    match content {
-        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        [b'%', b'P', b'D', b'F', b'-', ..] => Some("application/pdf"),
-        _ => None,
-    }
 }
 
 /// Runs `work`, which reads files, on a thread for blocking work.

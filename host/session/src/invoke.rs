@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use patchbay_core::{Asker, CallId, Code, MessageKind, Outcome, text};
 use patchbay_sandbox::Content;
-use patchbay_skill::{InvocationMode, Skill, Snapshot};
+use patchbay_skill::{InvocationMode, Skill, Snapshot, with_arguments};
 use patchbay_tools::{CallContext, ResolvedTool, SkillTool, ToolInvocation, input_from_text};
 use serde_json::json;
 
@@ -98,13 +98,9 @@ async fn instruct(line: &LineContext, skill: &Skill, input: &str) -> Effect {
         Ok(template) => template,
         Err(error) => return Outcome::error(error.code(), error).into(),
     };
-    let takes_input = template.contains("$INPUT");
-    let instructions = template.replace("$INPUT", input);
+    let instructions = with_arguments(&template, input);
     let about = json!({"skill": skill.name, "digest": skill.digest, "snapshot": state.snapshot.version()});
-    let mut messages = vec![line.message(MessageKind::Skill, &instructions, Some(about))];
-    if !takes_input && !input.is_empty() {
-        messages.push(line.message(MessageKind::User, input, None));
-    }
+    let messages = vec![line.message(MessageKind::Skill, &instructions, Some(about))];
     let data = json!({"skill": skill.name});
     if !input.is_empty() {
         return Effect::Turn { messages, data };

@@ -23,7 +23,7 @@
 //! DIR` builds the component. The documentation comment of a tool is its description. The JSON Schema is derived from
 //! the input type, and the documentation comments of its fields describe them to a model.
 //!
-//! The capabilities of the host are in [`kv`], [`http`], [`workspace`], [`inference`], [`tools`], [`log`] and
+//! The capabilities of the host are in [`kv`], [`http`], [`workspace`], [`inference`], [`tools`], [`skill_files`], [`log`] and
 //! [`progress`]; a component imports only those that it uses. Everything also compiles for the host, so that a skill's
 //! tests are plain `cargo test`. There calls to capabilities panic, unless the feature `testing` is enabled: its module
 //! `testing` has a host in memory with files, key-value store and HTTP. A panic in a component ends the call as `trap`, and
@@ -49,7 +49,15 @@ pub use reply::Reply;
 pub mod bindings {
     wit_bindgen::generate!({
         path: ["../../wit/host", "../../wit/skill"],
-        world: "patchbay:skill/skill-plugin",
+        // A component imports only the interfaces whose functions it uses.
+        inline: "
+            package patchbay:sdk;
+            world sdk {
+                include patchbay:skill/skill-plugin@0.1.1;
+                import patchbay:host/skill-files@0.1.1;
+            }
+        ",
+        world: "patchbay:sdk/sdk",
         generate_all,
         pub_export_macro: true,
         export_macro_name: "export_component",
@@ -81,6 +89,10 @@ pub use capabilities::inference;
 /// Calls to other tools of the session. Needs `tools`.
 pub use capabilities::tools;
 
+/// The files of the skill itself: templates and data beside its SKILL.md. Always granted. A component that uses them needs a
+/// host with contract 0.1.1.
+pub use capabilities::skill_files;
+
 /// Diagnostics for the operator. Always granted.
 pub use capabilities::log;
 
@@ -101,10 +113,14 @@ pub use bindings::patchbay::skill::types::{Blob, Content, Link};
 ///
 /// The input is any type with `serde::Deserialize` and `schemars::JsonSchema`; the result is any `Into<Reply>`. An
 /// optional second parameter of type `Vec<Blob>` receives the attachments.
+///
+/// Behind the documentation, `#[extra("read-only" = "true", "kind" = "search")]` sets annotations, whose names are in
+/// `wit/skill/skill.wit`. A tool that declares `read-only` is denied every capability with effects, and runs beside others.
 #[macro_export]
 macro_rules! skill {
     ($(
         $(#[doc = $doc:expr])*
+        $(#[extra($($key:literal = $value:literal),+ $(,)?)])?
         $vis:vis fn $name:ident($input:ident : $ty:ty $(, $blobs:ident : $blobs_ty:ty)? $(,)?) -> $ret:ty $body:block
     )+) => {
         $(
@@ -118,7 +134,7 @@ macro_rules! skill {
         impl $crate::bindings::exports::patchbay::skill::skill::Guest for PatchbaySkill {
             fn tools() -> Vec<$crate::bindings::patchbay::skill::types::Tool> {
                 $crate::rt::log_panics();
-                vec![$($crate::rt::tool::<$ty>(stringify!($name), &[$($doc),*])),+]
+                vec![$($crate::rt::tool::<$ty>(stringify!($name), &[$($doc),*], &[$($(($key, $value)),+)?])),+]
             }
 
             fn call(

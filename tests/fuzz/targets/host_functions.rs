@@ -77,6 +77,7 @@ async fn live(life: Life) {
             kv: host.clone(),
             http: host.clone(),
             tools: host.clone(),
+            skill_files: None,
             workspace: Arc::new(LocalFiles::new(WorkspaceAccess { root: files.root(), ..WorkspaceAccess::default() })),
             written: Arc::default(),
             inference: None,

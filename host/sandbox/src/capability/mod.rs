@@ -8,6 +8,7 @@ pub(crate) mod inference;
 pub(crate) mod kv;
 pub(crate) mod log;
 pub(crate) mod progress;
+pub(crate) mod skill_files;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tools;
@@ -17,9 +18,12 @@ use patchbay_policy::Denial;
 use wasmtime::component::{HasSelf, Linker};
 
 use crate::{
-    bindings::patchbay::{
-        host::{self, types::Error as WitError},
-        skill,
+    bindings::{
+        patchbay::{
+            host::{self, types::Error as WitError},
+            skill,
+        },
+        unlisted,
     },
     state::{CallAccess, GuestState},
 };
@@ -68,5 +72,6 @@ pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result
     host::workspace_read::add_to_linker::<_, HasSelf<_>>(linker, own)?;
     host::workspace_write::add_to_linker::<_, HasSelf<_>>(linker, own)?;
     host::inference::add_to_linker::<_, HasSelf<_>>(linker, own)?;
+    unlisted::patchbay::host::skill_files::add_to_linker::<_, HasSelf<_>>(linker, own)?;
     tools::add_to_linker(linker)
 }

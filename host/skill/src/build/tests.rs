@@ -7,7 +7,7 @@ use patchbay_core::{Bound, RootAllowance};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{BundledSkill, Diff, NoCache, SkillFiles, bundled};
+use crate::{BundledSkill, Diff, FileStorage, FileTotals, NoCache, SkillFiles, bundled, source::FileSource};
 
 struct FakePlatform;
 
@@ -38,6 +38,10 @@ fn found(root: Root, name: &str, frontmatter: &str) -> FoundSkill {
             component,
             instructions: Some(read.instructions.into()),
             notes: read.mended,
+            totals: FileTotals::none(FileStorage::Nowhere),
+            root_path: None,
+            source: FileSource::NoPack,
+            folder_id: None,
         }
     });
     FoundSkill { label: name.to_owned(), root, candidate }

@@ -65,6 +65,36 @@ pub mod http {
     }
 }
 
+/// The files of the skill itself.
+pub mod skill_files {
+    pub use crate::bindings::patchbay::host::skill_files::{Entry, Error};
+    use crate::testing::host::{call, error};
+
+    /// Returns at most `limit` files whose path begins with `prefix` and follows `after`, sorted by bytes. Digests are empty.
+    pub fn entries(prefix: &str, after: Option<&str>, limit: u32) -> Result<Vec<Entry>, Error> {
+        call("skill_files.entries", prefix, |_, shared| {
+            let entry = |(path, bytes): (&String, &Vec<u8>)| Entry {
+                path: path.clone(),
+                size: bytes.len() as u64,
+                digest: String::new(),
+                extra: Vec::new(),
+            };
+            let asked = |path: &str| path.starts_with(prefix) && after.is_none_or(|after| path > after);
+            let files = shared.skill_files.iter().filter(|(path, _)| asked(path));
+            Ok(files.take(limit as usize).map(entry).collect())
+        })
+    }
+
+    /// Reads at most `max` bytes of a file from `offset`; no bytes after its end.
+    pub fn read(path: &str, offset: u64, max: u32) -> Result<Vec<u8>, Error> {
+        call("skill_files.read", path, |_, shared| {
+            let bytes = shared.skill_files.get(path).ok_or_else(|| error("not-found"))?;
+            let start = bytes.len().min(usize::try_from(offset).unwrap_or(usize::MAX));
+            Ok(bytes[start..].iter().take(max as usize).copied().collect())
+        })
+    }
+}
+
 /// Reading of files below the workspace root. Needs `workspace-read`.
 pub mod workspace_read {
     pub use crate::bindings::patchbay::host::workspace_read::{Entry, Error};
