@@ -10,6 +10,7 @@ mod acp_prompts;
 #[cfg(unix)]
 mod acp_servers;
 mod acp_sessions;
+mod acp_terminal;
 mod adapters;
 mod agent_crashes;
 mod agent_limits;

@@ -4,6 +4,7 @@
 mod agent_cards;
 mod answer;
 mod client_files;
+mod client_terminal;
 mod commands;
 mod config_options;
 mod handle;

@@ -16,6 +16,7 @@ use tokio::{
 
 use super::{
     client_files::ClientFiles,
+    client_terminal::ClientTerminal,
     commands::SentCommands,
     config_options::SentOptions,
     handle::{Opening, SessionHandle, SessionMessage},
@@ -88,6 +89,7 @@ impl SessionTask {
         if let Some(files) = ClientFiles::of(&client, id.clone(), capabilities) {
             session.set_editor(files);
         }
+        session.set_front_tools(ClientTerminal::of(&client, &id, session.workspace(), capabilities));
         let events = session.subscribe(session.last_seq() + 1);
         let shows_notices = capabilities.shows_notices();
         let transcript = SessionTranscript::new(session.workspace(), session.view(), shows_notices);
