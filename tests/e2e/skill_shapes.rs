@@ -24,7 +24,7 @@ const SHAPES: &[Shape] = &[
     ("hash", "# a comment\nname: hash\ndescription: Has comments # here", &[]),
     ("crlf", "name: crlf\r\ndescription: Written on Windows\r", &["scripts/run.ps1", "scripts/run.bat"]),
     ("version-number", "name: version-number\nversion: 1.10\ndescription: A number", &["CHANGELOG.md"]),
-    ("author", "name: author\ndescription: By somebody\nauthor: Ada\ntags: [a, b]\ncategory: docs", &[]),
+    ("author", "name: author\ndescription: Has an author\nauthor: Ada\ntags: [a, b]\ncategory: docs", &[]),
     ("metadata", "name: metadata\ndescription: Nested\nmetadata:\n  author: Ada\n  version: \"2.0\"\n  tags: [x]", &[]),
     ("metadata-text", "name: metadata-text\ndescription: Odd\nmetadata: none", &[]),
     ("short", "name: short\ndescription: Long\nmetadata:\n  short-description: Short", &["agents/openai.yaml"]),

@@ -56,7 +56,7 @@ fn placeholder(text: &str) -> Option<(Placeholder, &str)> {
     number(text).map(|(number, after)| (Placeholder::Word(number), after))
 }
 
-/// Parses the digits at the start of `text`; at most three, since nobody types a thousand words.
+/// Parses the digits at the start of `text`; at most three, since an input has no thousand words.
 fn number(text: &str) -> Option<(usize, &str)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, after) = text.split_at(digits);

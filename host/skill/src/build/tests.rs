@@ -219,7 +219,7 @@ fn format_1_snapshot_keeps_its_rules() {
     let skill = snapshot.skill("a").unwrap();
     assert_eq!(&**snapshot.text(&skill.manifest.instructions.digest).unwrap(), "Do a.");
     assert!(!skill.digest_of_files);
-    let newer = r#"{"format":3,"anything":true}"#;
+    let newer = r#"{"format":4,"anything":true}"#;
     let error = Snapshot::from_json(newer.to_owned(), Digest::of(newer.as_bytes()), 1).unwrap_err();
     assert_eq!(error.to_string(), "this session was written by a newer Patchbay.");
 }
