@@ -228,14 +228,7 @@ impl Denial {
 impl Permits {
     /// Returns the permits of `identity`: `asked` are the capabilities in its manifest, `grants` those of the operator.
     pub fn new(identity: Identity, asked: Vec<Capability>, grants: Vec<Grant>) -> Self {
-        Self {
-            identity,
-            asked,
-            grants,
-            workspace: WorkspaceTrust::default(),
-            in_home: Vec::new(),
-            reading_tool: None,
-        }
+        Self { identity, asked, grants, workspace: WorkspaceTrust::default(), in_home: Vec::new(), reading_tool: None }
     }
 
     /// Restricts a call of `tool`, which declares that it only reads, to capabilities without effects.

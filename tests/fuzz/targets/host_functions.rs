@@ -40,8 +40,16 @@ struct Life {
     asks: Vec<AnyAsk>,
 }
 
-const CAPABILITIES: &[&str] =
-    &["kv", "workspace-read", "workspace-write", "workspace-delete", "inference", "tools", "http:a.example", "http:*.b.example:8443"];
+const CAPABILITIES: &[&str] = &[
+    "kv",
+    "workspace-read",
+    "workspace-write",
+    "workspace-delete",
+    "inference",
+    "tools",
+    "http:a.example",
+    "http:*.b.example:8443",
+];
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     let mut runtime = tokio::runtime::Builder::new_current_thread();

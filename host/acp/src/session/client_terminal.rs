@@ -162,7 +162,8 @@ impl OutsideTool for ClientTerminal {
     fn call<'a>(&'a self, call: OutsideCall<'a>) -> BoxFuture<'a, Result<Vec<Content>, OutsideError>> {
         Box::pin(async move {
             let command = RunCommand::deserialize(call.input);
-            let command = command.map_err(|error| OutsideError::Failed(format!("the input cannot be read: {error}")))?;
+            let command =
+                command.map_err(|error| OutsideError::Failed(format!("the input cannot be read: {error}")))?;
             Ok(vec![self.run(command).await?])
         })
     }
