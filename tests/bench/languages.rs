@@ -8,6 +8,7 @@ use std::{
     time::Instant,
 };
 
+use patchbay_tests::{binary::Patchbay, guest::package};
 use serde_json::{Value, json};
 
 use crate::{
@@ -43,8 +44,11 @@ pub fn measure(report: &mut Report) {
          start of the process to its first answer; a process for each call is always cold. Milliseconds.",
     );
     let mut rows: Vec<_> = GUESTS.iter().map(|(guest, name)| component(guest, name)).collect();
-    rows.push(server("MCP server, Python, by hand", python().arg(peer("mcp_stdio.py"))));
-    rows.push(server("MCP server, Node.js, its SDK", Command::new("node").arg(peer("mcp_stdio.mjs"))));
+    rows.push(server("MCP server, Python, by hand", "stats", python().arg(peer("mcp_stdio.py"))));
+    rows.push(server("MCP server, Node.js, its SDK", "stats", Command::new("node").arg(peer("mcp_stdio.mjs"))));
+    let patchbay = with_probe();
+    let mut served = patchbay.command(&["mcp"]);
+    rows.push(server("The component in Rust, through `patchbay mcp`", "probe__stats", &mut served));
     rows.push(process("A Python process for each call", || {
         let mut command = python();
         command.arg(peer("spawned.py")).arg("stats");
@@ -66,9 +70,22 @@ fn peer(name: &str) -> PathBuf {
     folder().join("peers").join(name)
 }
 
-fn component(guest: &str, name: &str) -> Vec<String> {
+/// Returns the component of a guest.
+fn bytes(guest: &str) -> Vec<u8> {
     let path = folder().join(format!("dist/{guest}.wasm"));
-    let bytes = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}; run: make guests", path.display()));
+    fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}; run: make guests", path.display()))
+}
+
+/// Returns a home with the guest in Rust as the skill `probe`, compiled.
+fn with_probe() -> Patchbay {
+    let patchbay = Patchbay::quick();
+    patchbay.write("home/config/skills/probe.wasm", package(bytes("wasip2"), "---\n---\n"));
+    assert_eq!(patchbay.exec(&["/skills"]).code, Some(0));
+    patchbay
+}
+
+fn component(guest: &str, name: &str) -> Vec<String> {
+    let bytes = bytes(guest);
     let home = tempfile::tempdir().unwrap();
     let first = || {
         // A separate runtime, so that no task of the previous host remains.
@@ -126,18 +143,18 @@ impl Peer {
         answer["result"].clone()
     }
 
-    fn stats(&mut self) {
-        let answer = self.ask("tools/call", &json!({"name": "stats", "arguments": input()}));
+    fn stats(&mut self, tool: &str) {
+        let answer = self.ask("tools/call", &json!({"name": tool, "arguments": input()}));
         assert_eq!(answer["content"][0]["text"], COUNTED, "{answer}");
     }
 }
 
-fn server(name: &str, command: &mut Command) -> Vec<String> {
+fn server(name: &str, tool: &str, command: &mut Command) -> Vec<String> {
     let cold: Vec<_> = (0..SPAWNS)
         .map(|_| {
             let start = Instant::now();
             let mut peer = Peer::start(command);
-            peer.stats();
+            peer.stats(tool);
             let time = elapsed(start);
             peer.process.kill().unwrap();
             peer.process.wait().unwrap();
@@ -147,7 +164,7 @@ fn server(name: &str, command: &mut Command) -> Vec<String> {
     let mut peer = Peer::start(command);
     let warm = (0..WARM).map(|_| {
         let start = Instant::now();
-        peer.stats();
+        peer.stats(tool);
         elapsed(start)
     });
     let (cold, warm) = (Samples::new(cold), Samples::new(warm.collect()));

@@ -2,6 +2,7 @@
 //! names of parts as arguments, it measures only these and writes no file.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod acp;
 mod agents;
 mod bare;
 mod code;
@@ -12,6 +13,7 @@ mod path;
 mod process;
 mod reload;
 mod report;
+mod skill_files;
 mod streaming;
 mod terminal;
 mod tokens;
@@ -55,9 +57,11 @@ const PARTS: &[(&str, Measure)] = &[
     ("path", path::measure),
     ("process", process::measure),
     ("reload", reload::measure),
+    ("skill_files", skill_files::measure),
     ("streaming", streaming::measure),
     ("terminal", terminal::measure),
     ("agents", agents::measure),
+    ("acp", acp::measure),
     ("models", models::measure),
     ("tokens", tokens::measure),
     ("languages", languages::measure),

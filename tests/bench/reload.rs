@@ -173,7 +173,7 @@ fn cranelift(components: &[(String, Vec<u8>)]) -> u64 {
 }
 
 /// Creates a session in a host that was just opened as the binary does.
-fn session(patchbay: &Patchbay) -> (Runtime, Arc<Session>) {
+pub(crate) fn session(patchbay: &Patchbay) -> (Runtime, Arc<Session>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let folder = |name: &str| patchbay.home().join(name);
     let paths =

@@ -2,15 +2,15 @@
 //! and what was answered is stored.
 
 use std::{
-    fs,
-    io::{BufRead as _, BufReader, Write as _},
-    process::{Child, ChildStdin, ChildStdout, Stdio},
-    sync::mpsc::{Receiver, channel},
+    io::Write as _,
     thread,
     time::{Duration, Instant},
 };
 
-use patchbay_tests::binary::Patchbay;
+use patchbay_tests::{
+    acp::{Peer, in_workspace, prompt},
+    binary::Patchbay,
+};
 use serde_json::{Value, json};
 
 /// The time limit of each wait.
@@ -18,131 +18,17 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The memory that a process may use beyond what it needs to start, in bytes: the longest line that is accepted, twice.
 const MEMORY: u64 = 160 << 20;
 
-/// A client that sends whatever bytes a test likes.
-struct Peer {
-    child: Child,
-    /// `None` after the end of the input.
-    input: Option<ChildStdin>,
-    /// `None` for a client that does not read.
-    lines: Option<Receiver<Value>>,
-    unread: Option<ChildStdout>,
-}
-
-impl Peer {
-    fn start(patchbay: &Patchbay) -> Self {
-        let mut peer = Self::deaf(patchbay);
-        let (sender, lines) = channel();
-        let output = BufReader::new(peer.unread.take().unwrap());
-        thread::spawn(move || {
-            for line in output.lines().map_while(Result::ok) {
-                let Ok(()) = sender.send(serde_json::from_str(&line).expect("JSON")) else { return };
-            }
-        });
-        peer.lines = Some(lines);
-        peer
-    }
-
-    /// Starts a client that never reads.
-    fn deaf(patchbay: &Patchbay) -> Self {
-        let mut child = patchbay.command(&["acp"]).stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let (input, unread) = (child.stdin.take(), child.stdout.take());
-        Self { child, input, lines: None, unread }
-    }
-
-    /// As [`Peer::start`], initialized.
-    fn initialized(patchbay: &Patchbay) -> Self {
-        let mut peer = Self::start(patchbay);
-        let answer = peer.call(0, "initialize", json!({"protocolVersion": 1}));
-        assert_eq!(answer["result"]["protocolVersion"], 1);
-        peer
-    }
-
-    fn send(&mut self, bytes: &[u8]) {
-        self.input.as_mut().unwrap().write_all(bytes).unwrap();
-    }
-
-    fn request(&mut self, id: impl Into<Value>, method: &str, params: Value) {
-        let line = json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params});
-        self.send(format!("{line}\n").as_bytes());
-    }
-
-    /// Returns the next answer; other messages are skipped.
-    fn answer(&self) -> Value {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            let left = end.saturating_duration_since(Instant::now());
-            let line = self.lines.as_ref().unwrap().recv_timeout(left).expect("an answer");
-            if line.get("method").is_none() {
-                return line;
-            }
+/// Waits for the session that a client which does not read has made. An earlier one says `Compiled`.
+fn new_session(patchbay: &Patchbay) -> String {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(line) = patchbay.run(&["sessions", "--json"]).out.lines().find(|line| !line.contains("Compiled")) {
+            let row: Value = serde_json::from_str(line).unwrap();
+            return row["id"].as_str().unwrap().to_owned();
         }
+        assert!(Instant::now() < end, "the session is made");
+        thread::sleep(Duration::from_millis(50));
     }
-
-    fn call(&mut self, id: i64, method: &str, params: Value) -> Value {
-        self.request(id, method, params);
-        let answer = self.answer();
-        assert_eq!(answer["id"], id, "{answer}");
-        answer
-    }
-
-    fn session(&mut self, patchbay: &Patchbay, id: i64) -> String {
-        let params = json!({"cwd": patchbay.workspace(), "mcpServers": []});
-        let answer = self.call(id, "session/new", params);
-        answer["result"]["sessionId"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
-    }
-
-    /// Sends a prompt and returns the reason of its end.
-    fn prompt(&mut self, id: i64, session: &str, text: &str) -> Value {
-        self.call(id, "session/prompt", prompt(session, text))["result"]["stopReason"].clone()
-    }
-
-    /// Asserts that the next answer is this error.
-    fn assert_error(&self, id: impl Into<Value>, code: i64) {
-        let answer = self.answer();
-        assert_eq!((&answer["id"], &answer["error"]["code"]), (&id.into(), &json!(code)), "{answer}");
-        assert!(!answer["error"]["message"].as_str().unwrap().is_empty());
-    }
-
-    /// Asserts that the connection still works.
-    fn assert_still_works(&mut self) {
-        let answer = self.call(999, "session/list", json!({}));
-        assert!(answer["result"]["sessions"].is_array(), "{answer}");
-    }
-
-    /// Returns the peak of resident memory in bytes.
-    fn peak_memory(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
-    }
-
-    /// Ends the input and waits for the process. Returns its exit code.
-    fn leave(mut self) -> Option<i32> {
-        self.input.take();
-        self.wait()
-    }
-
-    fn wait(&mut self) -> Option<i32> {
-        let end = Instant::now() + PATIENCE;
-        while Instant::now() < end {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status.code();
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-        panic!("the process does not end");
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn prompt(session: &str, text: &str) -> Value {
-    json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]})
 }
 
 #[test]
@@ -254,10 +140,7 @@ fn repeated_id_is_refused_while_its_request_is_open() {
     peer.request(2, "session/prompt", prompt(&session, "hang"));
     peer.request(2, "session/list", json!({}));
     peer.assert_error(2, -32600);
-    peer.send(
-        format!("{}\n", json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}}))
-            .as_bytes(),
-    );
+    peer.notify("session/cancel", json!({"sessionId": session}));
     assert_eq!(peer.answer()["result"]["stopReason"], "cancelled");
     // The id is free again.
     assert_eq!(peer.prompt(2, &session, "say Again."), "end_turn");
@@ -276,10 +159,7 @@ fn flood_of_requests_is_bounded() {
     }
     let used = peer.peak_memory() - before;
     assert!(used < MEMORY, "{used} bytes");
-    peer.send(
-        format!("{}\n", json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}}))
-            .as_bytes(),
-    );
+    peer.notify("session/cancel", json!({"sessionId": session}));
     // Each request has one answer.
     let mut answered: Vec<_> = (0..5_001).map(|_| peer.answer()["id"].as_i64().unwrap()).collect();
     answered.sort_unstable();
@@ -296,16 +176,8 @@ fn client_that_never_reads_costs_bounded_memory() {
     assert_eq!(patchbay.run(&["exec", "say Compiled."]).code, Some(0));
     let mut peer = Peer::deaf(&patchbay);
     peer.request(0, "initialize", json!({"protocolVersion": 1}));
-    peer.request(1, "session/new", json!({"cwd": patchbay.workspace(), "mcpServers": []}));
-    let end = Instant::now() + PATIENCE;
-    let session = loop {
-        if let Some(line) = patchbay.run(&["sessions", "--json"]).out.lines().find(|line| !line.contains("Compiled")) {
-            let row: Value = serde_json::from_str(line).unwrap();
-            break row["id"].as_str().unwrap().to_owned();
-        }
-        assert!(Instant::now() < end, "the session is made");
-        thread::sleep(Duration::from_millis(50));
-    };
+    peer.request(1, "session/new", in_workspace(&patchbay));
+    let session = new_session(&patchbay);
     let before = peer.peak_memory();
     peer.request(2, "session/prompt", prompt(&session, "repeat 900000 wordword"));
     // The input may be full, too: then this waits until the process has ended.
@@ -334,19 +206,35 @@ fn client_that_never_reads_costs_bounded_memory() {
 }
 
 #[test]
+fn client_that_never_reads_and_ends_its_input_ends_the_process() {
+    let patchbay = Patchbay::quick();
+    assert_eq!(patchbay.run(&["exec", "say Compiled."]).code, Some(0));
+    let mut peer = Peer::deaf(&patchbay);
+    peer.request(0, "initialize", json!({"protocolVersion": 1}));
+    peer.request(1, "session/new", in_workspace(&patchbay));
+    let session = new_session(&patchbay);
+    peer.request(2, "session/prompt", prompt(&session, "repeat 900000 wordword"));
+    // More requests than answers fit into the pipe.
+    for id in 3..2_000 {
+        peer.request(id, "session/list", json!({}));
+    }
+    let unread = peer.unread.take();
+    let began = Instant::now();
+    assert_eq!(peer.leave(), Some(0));
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    drop(unread);
+    let history = patchbay.run(&["exec", "--session", &session, "/history"]);
+    assert!(history.code == Some(0) && history.out.contains("repeat 900000 wordword"), "{history:?}");
+}
+
+#[test]
 fn client_that_leaves_loses_nothing() {
     let patchbay = Patchbay::quick();
     let mut peer = Peer::initialized(&patchbay);
     let session = peer.session(&patchbay, 1);
     assert_eq!(peer.prompt(2, &session, "say First."), "end_turn");
     peer.request(3, "session/prompt", prompt(&session, "say Half\nhang"));
-    let end = Instant::now() + PATIENCE;
-    loop {
-        let line = peer.lines.as_ref().unwrap().recv_timeout(end.saturating_duration_since(Instant::now())).unwrap();
-        if line.to_string().contains("Half") {
-            break;
-        }
-    }
+    peer.until(|message| message.to_string().contains("Half"));
     assert_eq!(peer.leave(), Some(0));
     let history = patchbay.run(&["exec", "--session", &session, "/history"]).out;
     assert!(history.contains("First.") && history.contains("Half"), "{history}");

@@ -9,6 +9,7 @@ use patchbay_session::{LineInput, NewAttachment, Session};
 use patchbay_tests::{
     binary::Patchbay,
     format::{CHAT, FORMATS},
+    guest::Guest,
     host::host,
     play::{Play, quick_demo, with_local_model},
     server::{Server, Step},
@@ -92,19 +93,38 @@ fn exec_explains_which_files_cannot_be_attached() {
 }
 
 #[test]
-fn commands_and_captures_take_no_files() {
+fn built_in_commands_and_captures_take_no_files() {
     let (patchbay, capturing) = (with_files(), with_files());
     let refusal = |patchbay: &Patchbay, lines: &[&str]| {
         let ran = patchbay.run(&[&["exec", "--attach", "a.png"], lines].concat());
         assert_eq!((ran.code, &*ran.out), (Some(1), ""), "{ran:?}");
         ran.err
     };
-    assert_eq!(refusal(&patchbay, &["/calc 1"]), "Error: files are attached to messages, not to commands.\n");
+    assert_eq!(refusal(&patchbay, &["/model demo-big"]), "Error: /model takes no attached files; nothing was run.\n");
+    assert_eq!(refusal(&patchbay, &["/nothing"]), "Error: unknown command '/nothing'.\n");
     assert_eq!(capturing.run(&["exec", "/capture"]).code, Some(0));
     let session = capturing.last_session();
     assert_eq!(refusal(&capturing, &["--session", &session, "look"]), "Error: attachments cannot be captured.\n");
     let ran = patchbay.run(&["exec", "--attach", "a.png", ""]);
     assert_eq!((ran.code, &*ran.err), (Some(1), "Error: --attach needs a line with a message.\n"));
+}
+
+#[test]
+fn command_passes_files_to_its_skill() {
+    let patchbay = with_files();
+    patchbay.add_command("attached", &Guest::returning_attachments(), "");
+    patchbay.skill("guide", "name: guide\ncommand: guide", "Explain: $INPUT");
+    let run = |line: &str| patchbay.run(&["exec", "--attach", "notes.txt", line]);
+    for line in ["/attached {}", "/skill attached {}"] {
+        let ran = run(line);
+        assert_eq!(ran.out, "text/plain\nOne.\nTwo.[2J\n", "{ran:?}");
+    }
+    // Instructions with an input begin a turn, whose message has the files.
+    let ran = run("/guide show context");
+    assert!(ran.out.starts_with("Attached: notes.txt (text/plain, 13 bytes).\n"), "{ran:?}");
+    for line in ["/guide", "/skill guide"] {
+        assert!(run(line).err.contains("takes attached files together with an input; nothing was run."), "{line}");
+    }
 }
 
 #[cfg(unix)]

@@ -138,8 +138,17 @@ fn input_is_appended_to_instructions_without_a_placeholder() {
     let patchbay = Patchbay::new();
     patchbay.skill("guide", "", "Do this.");
     let answer = &patchbay.answers(&["/skill guide now"])[0];
-    let said = ("assistant", "You said: Do this.\nnow");
-    assert_eq!(answer.rows(), [("skill", "Do this."), ("user", "now"), said, ("command", "/skill guide now")]);
+    let said = ("assistant", "You said: Do this.\n\nARGUMENTS: now");
+    assert_eq!(answer.rows(), [("skill", "Do this.\n\nARGUMENTS: now"), said, ("command", "/skill guide now")]);
+}
+
+#[test]
+fn words_of_the_input_have_numbers() {
+    let patchbay = Patchbay::new();
+    patchbay.skill("move", "command: go\nargument-hint: FROM TO", "From $0 to $ARGUMENTS[1], $2.");
+    let answers = patchbay.answers(&["/go here 'over there'", "/commands"]);
+    assert_eq!(answers[0].rows()[0], ("skill", "From here to over there, $2."));
+    assert!(answers[1].message().contains("/go FROM TO"), "{}", answers[1].message());
 }
 
 #[test]

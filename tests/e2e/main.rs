@@ -2,10 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod acp_files;
+mod acp_options;
 #[cfg(target_os = "linux")]
 mod acp_peers;
+mod acp_prompts;
 #[cfg(unix)]
 mod acp_servers;
+mod acp_sessions;
+mod acp_terminal;
 mod adapters;
 mod agent_crashes;
 mod agent_limits;
@@ -73,6 +78,9 @@ mod services;
 mod session_archive;
 mod sessions;
 mod shell;
+mod skill_files;
+mod skill_forms;
+mod skill_shapes;
 mod skills;
 mod snapshot;
 #[cfg(unix)]

@@ -8,7 +8,9 @@ use patchbay_sandbox::{BoxFuture, Content, Sandbox};
 use patchbay_skill::{Platform, Snapshot, SnapshotRules, build};
 use patchbay_store::{JournalFilter, JournalRow, KvStore, Store};
 use patchbay_tests::services;
-use patchbay_tools::{Internal, InternalCall, InternalError, ResolvedTool, ToolError, ToolInvocation, Tools};
+use patchbay_tools::{
+    Internal, InternalAnswer, InternalCall, InternalError, ResolvedTool, ToolError, ToolInvocation, Tools,
+};
 use serde_json::{Value, json};
 
 use crate::support::{small_limits, within_30_seconds};
@@ -32,13 +34,13 @@ impl Internal for Echo {
         &self.0
     }
 
-    fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<Value, InternalError>> {
+    fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<InternalAnswer, InternalError>> {
         Box::pin(async move {
             match call.input["text"].as_str().unwrap() {
                 "fail" => Err(InternalError { code: Code::SkillNotFound, message: "there is none.".to_owned() }),
                 "hang" => std::future::pending().await,
-                "object" => Ok(json!({"a": "b\u{202e}"})),
-                text => Ok(text.into()),
+                "object" => Ok(json!({"a": "b\u{202e}"}).into()),
+                text => Ok(Value::from(text).into()),
             }
         })
     }

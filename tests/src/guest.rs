@@ -76,6 +76,32 @@ impl Guest {
         Self::calling(&call).with(&format!("\n(data (i32.const {ANSWER}) \"{data}\")\n"))
     }
 
+    /// A guest whose tool returns two texts for each attachment: its media type and its content.
+    pub fn returning_attachments() -> Self {
+        let call = "
+            (local $blob i32) (local $at i32)
+            (local.set $blob (local.get $blobs))
+            (local.set $at (i32.const 4096))
+            (block $done (loop $next
+              (br_if $done (i32.eqz (local.get $blobs_len)))
+              (call $text (local.get $at) (local.get $blob))
+              (call $text (i32.add (local.get $at) (i32.const 20)) (i32.add (local.get $blob) (i32.const 8)))
+              (local.set $at (i32.add (local.get $at) (i32.const 40)))
+              (local.set $blob (i32.add (local.get $blob) (i32.const 16)))
+              (local.set $blobs_len (i32.sub (local.get $blobs_len) (i32.const 1)))
+              (br $next)))
+            (i32.store8 (i32.const 0) (i32.const 0))
+            (i32.store (i32.const 4) (i32.const 4096))
+            (i32.store (i32.const 8) (i32.div_u (i32.sub (local.get $at) (i32.const 4096)) (i32.const 20)))
+            (i32.const 0)";
+        Self::calling(call).with(
+            "(func $text (param $at i32) (param $from i32)
+              (i32.store8 (local.get $at) (i32.const 0))
+              (i32.store offset=4 (local.get $at) (i32.load (local.get $from)))
+              (i32.store offset=8 (local.get $at) (i32.load offset=4 (local.get $from))))",
+        )
+    }
+
     /// A guest whose tool never returns.
     pub fn spinning() -> Self {
         Self::calling("(loop $forever (br $forever)) unreachable")

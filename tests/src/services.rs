@@ -39,6 +39,7 @@ pub fn unavailable() -> Services {
         kv: Arc::new(Unavailable),
         http: Arc::new(Unavailable),
         tools: Arc::new(Unavailable),
+        skill_files: None,
         workspace: Arc::new(LocalFiles::new(nowhere)),
         written: Arc::default(),
         inference: None,

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 /// The version of the protocol that is spoken.
 const PROTOCOL_VERSION: u16 = 1;
 
-/// Returns the result of `initialize`. Version 1 is offered whatever was asked for; the client decides whether it speaks it.
+/// Returns the result of `initialize`. Version 1 is offered whatever was asked for; the client decides whether it speaks it. Audio
+/// is for commands; no model receives it.
 pub(crate) async fn initialized(host: &Host, version: &str) -> Value {
     let media = match host.providers().default_choice().await {
         Ok(DefaultChoice { choice, .. }) => host.providers().model(&choice.provider, &choice.model).await,
@@ -20,7 +21,7 @@ pub(crate) async fn initialized(host: &Host, version: &str) -> Value {
         "agentCapabilities": {
             "loadSession": true,
             "mcpCapabilities": {"http": true, "sse": false},
-            "promptCapabilities": {"image": reads("image/"), "audio": false, "embeddedContext": true},
+            "promptCapabilities": {"image": reads("image/"), "audio": true, "embeddedContext": true},
             "sessionCapabilities": {"list": {}, "delete": {}, "resume": {}, "close": {}},
         },
         "authMethods": [],

@@ -9,14 +9,18 @@ use std::{io, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use patchbay_session::Host;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::mpsc,
+};
 use tokio_util::task::TaskTracker;
 
 use crate::{
     capabilities,
     params::{CancelRequest, ClientCapabilities, Initialize},
     wire::{
-        Client, Incoming, LineReader, OpenRequests, Outbox, ReceivedLine, RequestId, Responder, RpcError, params_of,
+        Client, Incoming, LineReader, OpenRequests, Outbox, ReceivedLine, RequestId, Responder, RpcError,
+        UnhandledLine, params_of, read_ahead,
     },
 };
 
@@ -27,9 +31,11 @@ use sessions::OpenSessions;
 const LINE_BYTES: usize = 64 << 20;
 /// Limit of the requests of the client that have no answer yet.
 const OPEN_REQUESTS: usize = 1000;
+/// How long a client that sends more than may wait may read nothing. Then it is taken as gone.
+const STALLED: Duration = Duration::from_secs(60);
 /// How long sessions may take to store what came of stopped turns.
 const CLOSING: Duration = Duration::from_secs(5);
-/// How long a client that has closed its end may take to read what waits.
+/// How long a client that has closed its end may read nothing of what waits.
 const FLUSHING: Duration = Duration::from_secs(2);
 
 /// The state of a connection.
@@ -64,27 +70,39 @@ where
         tasks: TaskTracker::new(),
         version: version.to_owned(),
     });
-    let mut lines = LineReader::new(input, LINE_BYTES);
-    let ended = loop {
-        tokio::select! {
-            biased;
-            () = outbox.closed() => break Ok(()),
-            line = lines.next() => match line {
-                Ok(Some(ReceivedLine::Line(line))) => connection.received(line).await,
-                Ok(Some(ReceivedLine::TooLong(bytes))) => {
-                    let message = format!("a line of {bytes} bytes is over the limit of {LINE_BYTES}.");
-                    connection.refuse(&RequestId::Null, RpcError::invalid_request(message)).await;
-                }
-                Ok(None) => break Ok(()),
-                Err(error) => break Err(error),
-            }
-        }
-    };
-    connection.client.end();
-    // Sessions that do not end in time are stopped with the process; what was committed is kept.
-    let _ = tokio::time::timeout(CLOSING, connection.end()).await;
+    let ended = serve(&connection, input).await;
     drop((connection, outbox));
     let _ = tokio::time::timeout(FLUSHING, writing).await;
+    ended
+}
+
+/// Handles the lines of a client until its end, then closes the sessions.
+async fn serve<R: AsyncRead + Unpin>(connection: &Arc<Connection>, input: R) -> io::Result<()> {
+    let outbox = &connection.outbox;
+    let (lines, reading) = read_ahead(LineReader::new(input, LINE_BYTES), outbox, STALLED);
+    let mut handling = std::pin::pin!(connection.handle(lines));
+    let ended = tokio::select! {
+        biased;
+        () = outbox.closed() => Ok(()),
+        ended = reading => ended,
+        // It ends only after `reading` has ended.
+        () = &mut handling => Ok(()),
+    };
+    let ending = async {
+        handling.await;
+        connection.client.end();
+        // Sessions that do not end in time are stopped with the process; what was committed is kept.
+        let _ = tokio::time::timeout(CLOSING, connection.end()).await;
+    };
+    let mut ending = std::pin::pin!(ending);
+    tokio::select! {
+        () = &mut ending => {}
+        () = outbox.stalled(FLUSHING) => {
+            // Nothing waits for the client any more, so that the sessions can end.
+            outbox.close();
+            ending.await;
+        }
+    }
     ended
 }
 
@@ -94,6 +112,22 @@ impl Connection {
         self.sessions.close_all().await;
         self.tasks.close();
         self.tasks.wait().await;
+    }
+
+    /// Handles lines, one after another.
+    async fn handle(self: &Arc<Self>, mut lines: mpsc::Receiver<UnhandledLine>) {
+        while let Some(UnhandledLine { line, .. }) = lines.recv().await {
+            if self.outbox.is_closed() {
+                continue;
+            }
+            match line {
+                ReceivedLine::Line(line) => self.received(line).await,
+                ReceivedLine::TooLong(bytes) => {
+                    let message = format!("a line of {bytes} bytes is over the limit of {LINE_BYTES}.");
+                    self.refuse(&RequestId::Null, RpcError::invalid_request(message)).await;
+                }
+            }
+        }
     }
 
     async fn refuse(&self, id: &RequestId, error: RpcError) {

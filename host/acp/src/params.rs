@@ -25,6 +25,8 @@ pub(crate) struct ClientCapabilities {
     fs: Option<FileCapabilities>,
     #[serde(default)]
     session: Option<ClientSessionCapabilities>,
+    #[serde(default)]
+    terminal: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -53,6 +55,11 @@ impl ClientCapabilities {
     /// Returns whether the client writes files.
     pub(crate) fn writes_files(&self) -> bool {
         self.fs.as_ref().is_some_and(|fs| fs.write_text_file)
+    }
+
+    /// Returns whether the client runs commands in terminals.
+    pub(crate) fn has_terminals(&self) -> bool {
+        self.terminal
     }
 
     /// Returns whether the client shows the update `notice`.
@@ -134,6 +141,15 @@ pub(crate) struct OfSession {
 pub(crate) struct Prompt {
     pub(crate) session_id: String,
     pub(crate) prompt: Bounded<ContentBlock, 1000>,
+}
+
+/// Parameters of `session/set_config_option`. All options are lists of texts.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SetConfigOption {
+    pub(crate) session_id: String,
+    pub(crate) config_id: String,
+    pub(crate) value: String,
 }
 
 /// A block of a prompt, with the members of all kinds.

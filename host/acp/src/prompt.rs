@@ -9,32 +9,49 @@ use url::Url;
 
 use crate::params::{ContentBlock, Resource};
 
-/// Returns the line of a prompt.
+/// Returns the line of a prompt. The first text that is not blank decides: if it begins with `/`, it is a command, and everything
+/// else is attached to the command; else all texts are one message.
 ///
 /// # Errors
 /// The outcome of a prompt that cannot be submitted.
 pub(crate) async fn line(session: &Session, blocks: Vec<ContentBlock>) -> Result<LineInput, Outcome> {
-    let (mut texts, mut attachments) = (Vec::new(), Vec::new());
+    let mut texts = blocks.iter().filter(|block| block.kind == "text").filter_map(|block| block.text.as_deref());
+    let is_command = texts.find(|text| !text.trim().is_empty()).is_some_and(|text| text.starts_with('/'));
+    let mut content = PromptContent { is_command, texts: Vec::new(), attachments: Vec::new() };
+    let mut command = None;
     for block in blocks {
         match &*block.kind {
-            "text" => texts.extend(block.text.filter(|text| !text.trim().is_empty())),
+            "text" => match block.text.filter(|text| !text.trim().is_empty()) {
+                Some(text) if is_command && command.is_none() => command = Some(text),
+                Some(text) => content.text(text)?,
+                None => {}
+            },
             "image" => {
                 let name = block.uri.as_deref().and_then(file_name).unwrap_or_else(|| "image".to_owned());
-                attachments.push(NewAttachment::new(&name, decoded(block.data.as_deref())?)?);
+                content.file(&name, block.mime_type.as_deref(), decoded(block.data.as_deref())?)?;
             }
+            "audio" if is_command => {
+                content.file("audio", block.mime_type.as_deref(), decoded(block.data.as_deref())?)?;
+            }
+            "audio" => return Err(refused("audio is for commands; models do not receive it. Nothing was sent.")),
             "resource" => {
                 let Some(resource) = block.resource else { return Err(refused("a resource has no contents.")) };
-                attachments.push(embedded(resource)?);
+                let Resource { uri, mime_type, text, blob } = resource;
+                let name = file_name(&uri).unwrap_or(uri);
+                let bytes = match text {
+                    Some(text) => text.into_bytes(),
+                    None => decoded(blob.as_deref())?,
+                };
+                content.file(&name, mime_type.as_deref(), bytes)?;
             }
             "resource_link" => {
                 let uri = block.uri.unwrap_or_default();
                 match linked(session, &uri).await {
-                    Some(attachment) => attachments.push(attachment?),
+                    Some(attachment) => content.attachments.push(attachment?),
                     // The model can read it with a tool, or ask.
-                    None => texts.push(format!("[{}]({uri})", block.name.unwrap_or_default())),
+                    None => content.text(format!("[{}]({uri})", block.name.unwrap_or_default()))?,
                 }
             }
-            "audio" => return Err(refused("audio cannot be attached.")),
             kind => {
                 return Err(refused(format_args!(
                     "a block of the kind '{}' is not known.",
@@ -43,11 +60,38 @@ pub(crate) async fn line(session: &Session, blocks: Vec<ContentBlock>) -> Result
             }
         }
     }
-    let is_command = texts.first().is_some_and(|text| text.starts_with('/'));
-    if is_command {
-        texts.truncate(1);
+    let PromptContent { texts, attachments, .. } = content;
+    let text = command.unwrap_or_else(|| texts.join("\n\n"));
+    if text.is_empty() && attachments.is_empty() {
+        return Err(Outcome::error(Code::InvalidArgs, "the prompt has neither text nor files."));
     }
-    Ok(LineInput { text: texts.join("\n\n"), attachments, ahead: false })
+    Ok(LineInput { text, attachments, ahead: false })
+}
+
+/// What a prompt has besides a command.
+struct PromptContent {
+    is_command: bool,
+    /// The texts of a message.
+    texts: Vec<String>,
+    attachments: Vec<NewAttachment>,
+}
+
+impl PromptContent {
+    fn text(&mut self, text: String) -> Result<(), Outcome> {
+        if self.is_command {
+            return self.file("text", None, text.into_bytes());
+        }
+        self.texts.push(text);
+        Ok(())
+    }
+
+    fn file(&mut self, name: &str, declared: Option<&str>, content: Vec<u8>) -> Result<(), Outcome> {
+        self.attachments.push(match self.is_command {
+            true => NewAttachment::for_command(name, declared, content)?,
+            false => NewAttachment::new(name, content)?,
+        });
+        Ok(())
+    }
 }
 
 fn refused(message: impl std::fmt::Display) -> Outcome {
@@ -56,15 +100,6 @@ fn refused(message: impl std::fmt::Display) -> Outcome {
 
 fn decoded(data: Option<&str>) -> Result<Vec<u8>, Outcome> {
     BASE64_STANDARD.decode(data.unwrap_or_default()).map_err(|_| refused("an attachment is not base64."))
-}
-
-fn embedded(resource: Resource) -> Result<NewAttachment, Outcome> {
-    let name = file_name(&resource.uri).unwrap_or(resource.uri);
-    let content = match resource.text {
-        Some(text) => text.into_bytes(),
-        None => decoded(resource.blob.as_deref())?,
-    };
-    NewAttachment::new(&name, content)
 }
 
 /// Reads a linked file of the workspace; `None` for any other link.

@@ -1,7 +1,7 @@
 //! The system context of a turn: persona and skills. It is the same for all agents of a session. The session builds it before
 //! each turn.
 
-use patchbay_skill::{InvocationMode, Snapshot};
+use patchbay_skill::{InvocationMode, Manifest, Snapshot};
 
 /// Returns the system context: the persona's texts and the skills with instructions.
 pub fn system_context(persona: impl IntoIterator<Item = String>, snapshot: &Snapshot) -> Vec<String> {
@@ -24,7 +24,9 @@ fn catalogue(snapshot: &Snapshot) -> Option<String> {
 
 /// Returns name, summary and input hint of each skill with instructions for a model.
 pub(crate) fn instructed(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &str, Option<&str>)> {
-    snapshot.skills().filter(|skill| skill.manifest.invocation_mode == InvocationMode::LlmOrchestration).map(|skill| {
+    let for_models =
+        |manifest: &Manifest| manifest.invocation_mode == InvocationMode::LlmOrchestration && manifest.audience.models;
+    snapshot.skills().filter(move |skill| for_models(&skill.manifest)).map(|skill| {
         let manifest = &skill.manifest;
         (skill.name.as_str(), manifest.summary.as_str(), manifest.input_hint.as_deref())
     })

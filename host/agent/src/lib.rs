@@ -24,6 +24,7 @@ mod parts;
 mod receive;
 mod repeats;
 mod requests;
+mod skill_file;
 mod skills_in_use;
 mod summarise;
 mod toolbox;
@@ -54,5 +55,6 @@ pub const INTERNAL_TOOLS: &[&str] = &[
     "mail_read",
     "mail_send",
     "set_agent_model",
+    skill_file::SKILL_FILE,
     use_skill::USE_SKILL,
 ];

@@ -18,7 +18,7 @@ use patchbay_tools::{
 };
 use serde_json::{Value, json};
 
-use crate::{AgentPlace, Turn, parts, use_skill::UseSkill};
+use crate::{AgentPlace, Turn, parts, skill_file::SkillFileTool, use_skill::UseSkill};
 
 /// Limit in bytes of a tool's text for the model, about thirty thousand tokens. Longer text is cut with a note.
 const RESULT_BYTES: usize = 128 << 10;
@@ -35,12 +35,9 @@ impl Toolbox {
     pub(crate) fn of(tools: Arc<Tools>, turn: &Turn) -> Self {
         let Turn { snapshot, internal, outside, .. } = turn;
         let use_skill = UseSkill::over(&tools, snapshot).map(|tool| Arc::new(tool) as Arc<dyn Internal>);
-        let internal = internal.iter().cloned().chain(use_skill).collect();
+        let skill_file = SkillFileTool::over(&tools, snapshot).map(|tool| Arc::new(tool) as Arc<dyn Internal>);
+        let internal = internal.iter().cloned().chain(use_skill).chain(skill_file).collect();
         Self { tools, snapshot: Arc::clone(snapshot), internal, outside: Arc::clone(outside) }
-    }
-
-    fn find<'a>(&'a self, name: &'a str) -> Result<ResolvedTool<'a>, ToolError> {
-        ResolvedTool::find(&self.snapshot, &self.internal, &self.outside, name)
     }
 
     /// Returns all tools, sorted by full name.
@@ -49,6 +46,7 @@ impl Toolbox {
         let skills = self
             .snapshot
             .skills()
+            .filter(|skill| skill.manifest.audience.models)
             .flat_map(|skill| skill.tools.iter().map(|tool| (format!("{}__{}", skill.name, tool.name), tool)));
         let declared = internal.chain(skills).map(|(name, spec)| ToolDeclaration {
             name,
@@ -97,6 +95,17 @@ impl Toolbox {
         match self.find(&call.name) {
             Ok(tool) => self.tools.only_reads(context, &tool).await,
             Err(_) => true,
+        }
+    }
+
+    /// Finds a tool that a model may call.
+    fn find<'a>(&'a self, name: &'a str) -> Result<ResolvedTool<'a>, ToolError> {
+        match self.snapshot.tool(name) {
+            Some((skill, _)) if !skill.manifest.audience.models => Err(ToolError::Internal {
+                code: Code::SkillNotForModels,
+                message: format!("skill '{}' is for people.", skill.name),
+            }),
+            _ => ResolvedTool::find(&self.snapshot, &self.internal, &self.outside, name),
         }
     }
 
@@ -176,7 +185,8 @@ fn input(call: &ToolCall) -> Result<Value, ToolError> {
 /// Wraps a result in its envelope, followed by binary content.
 fn pieces(content: Vec<Content>) -> Vec<ToolRecordPart> {
     let (mut texts, mut blobs) = (Vec::new(), Vec::new());
-    let only_json = matches!(&content[..], [Content::Json(_)]);
+    let mut others = content.iter().filter(|piece| !matches!(piece, Content::Blob { .. }));
+    let only_json = matches!((others.next(), others.next()), (Some(Content::Json(_)), None));
     for piece in content {
         match piece {
             Content::Blob { media_type, data } => blobs.push(parts::blob(&media_type, &data)),

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use patchbay_core::{Code, ToolSpec};
+use patchbay_core::{Code, ToolSpec, text};
 use patchbay_sandbox::BoxFuture;
-use patchbay_skill::{InvocationMode, Snapshot};
-use patchbay_tools::{Internal, InternalCall, InternalError, Tools};
+use patchbay_skill::{InvocationMode, Skill, Snapshot, with_arguments};
+use patchbay_tools::{InstructionsError, Internal, InternalAnswer, InternalCall, InternalError, Tools};
 use serde_json::{Value, json};
+
+use crate::skill_file;
 
 /// The tool's name.
 pub(crate) const USE_SKILL: &str = "use_skill";
@@ -20,17 +22,14 @@ pub(crate) struct UseSkill {
 impl UseSkill {
     /// Returns the tool for the skills of `snapshot`; `None` if none has instructions.
     pub(crate) fn over(tools: &Arc<Tools>, snapshot: &Arc<Snapshot>) -> Option<Self> {
-        let names: Vec<&str> = crate::context::instructed(snapshot).map(|(name, ..)| name).collect();
-        if names.is_empty() {
-            return None;
-        }
+        crate::context::instructed(snapshot).next()?;
         let spec = ToolSpec {
             name: USE_SKILL.parse().ok()?,
             description: "Gives the instructions of a skill, which you then follow.".to_owned(),
             input_schema: json!({
                 "type": "object",
                 "properties": {
-                    "name": {"type": "string", "enum": names, "description": "The skill."},
+                    "name": {"type": "string", "description": "The skill, by its name in the list of skills."},
                     "input": {"type": "string", "description": "What the skill is to work on."},
                 },
                 "required": ["name", "input"],
@@ -51,29 +50,43 @@ impl Internal for UseSkill {
         true
     }
 
-    fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<Value, InternalError>> {
+    fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<InternalAnswer, InternalError>> {
         Box::pin(async move {
             let word = |key: &str| call.input.get(key).and_then(Value::as_str).unwrap_or_default();
             let name = word("name");
-            let skill = self.snapshot.skill(name);
-            match skill.filter(|skill| skill.manifest.invocation_mode == InvocationMode::LlmOrchestration) {
-                Some(skill) => match self.tools.instructions(&self.snapshot, skill).await {
-                    Ok(template) => Ok(instructions(&template, word("input")).into()),
-                    Err(error) => Err(InternalError { code: error.code(), message: error.to_string() }),
-                },
-                None => {
-                    let message = format!("there is no skill '{name}' with instructions.");
-                    Err(InternalError { code: Code::SkillNotFound, message })
-                }
+            let skill = find(&self.snapshot, name)?;
+            if skill.manifest.invocation_mode != InvocationMode::LlmOrchestration {
+                let message = format!("there is no skill '{name}' with instructions.");
+                return Err(InternalError { code: Code::SkillNotFound, message });
             }
+            let failed = |error: InstructionsError| InternalError { code: error.code(), message: error.to_string() };
+            let template = self.tools.instructions(&self.snapshot, skill).await.map_err(failed)?;
+            let mut text = with_arguments(&template, word("input"));
+            if skill.files.is_some_and(|files| files.count > 0) {
+                // Without the list the instructions still work.
+                let files = match self.tools.skill_files(skill).await {
+                    Ok(files) => skill_file::list(name, &files),
+                    Err(error) => Some(error.to_string()),
+                };
+                text.extend(files.map(|files| format!("\n\n{files}")));
+            }
+            Ok(Value::from(text).into())
         })
     }
 }
 
-/// Inserts the input at `$INPUT`, or appends it if the instructions do not contain `$INPUT`.
-fn instructions(template: &str, input: &str) -> String {
-    if template.contains("$INPUT") || input.is_empty() {
-        return template.replace("$INPUT", input);
+/// Finds a skill that a model named.
+pub(crate) fn find<'s>(snapshot: &'s Snapshot, name: &str) -> Result<&'s Skill, InternalError> {
+    let shown = text::excerpt(name, 80);
+    match snapshot.skill(name) {
+        Some(skill) if skill.manifest.audience.models => Ok(skill),
+        Some(_) => {
+            let message = format!("skill '{shown}' is for people.");
+            Err(InternalError { code: Code::SkillNotForModels, message })
+        }
+        None => {
+            let message = format!("skill '{shown}' not found in snapshot.");
+            Err(InternalError { code: Code::SkillNotFound, message })
+        }
     }
-    format!("{template}\n\nThe input:\n\n{input}")
 }

@@ -384,7 +384,7 @@ pub(crate) struct GrantTarget {
     /// Where the skill comes from
     #[arg(long, value_enum, default_value_t = RootArgument::User)]
     root: RootArgument,
-    /// The workspace, for --root workspace [default: the current folder]
+    /// The workspace, or the folder of --root extra [default: the current folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
     /// The skill
@@ -398,8 +398,11 @@ pub(crate) struct GrantTarget {
 impl GrantTarget {
     pub(crate) fn root(&self) -> Root {
         match self.root {
+            RootArgument::Extra => Root::Extra,
             RootArgument::Bundled => Root::Bundled,
             RootArgument::User => Root::User,
+            RootArgument::WorkspaceClaude => Root::WorkspaceClaude,
+            RootArgument::WorkspaceAgents => Root::WorkspaceAgents,
             RootArgument::Workspace => Root::Workspace,
         }
     }
@@ -407,8 +410,11 @@ impl GrantTarget {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum RootArgument {
+    Extra,
     Bundled,
     User,
+    WorkspaceClaude,
+    WorkspaceAgents,
     Workspace,
 }
 

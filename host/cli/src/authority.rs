@@ -34,7 +34,7 @@ pub(crate) async fn grant(host: &Arc<Host>, command: GrantCommand) -> Result<Exi
                     whose.skill,
                     whose.root()
                 );
-                for other in [Root::Bundled, Root::User, Root::Workspace] {
+                for other in Root::ALL {
                     let found = host.candidate(other, &workspace, &whose.skill).await?;
                     if other != whose.root() && found.is_some_and(|skill| skill.component.is_some()) {
                         message += &format!(" There is a {other} skill of this name: add --root {other}.");

@@ -6,9 +6,13 @@ mod ranges;
 #[cfg(test)]
 mod document;
 
-use std::{collections::BTreeMap, fs, io, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
 
-use patchbay_core::{Code, Name};
+use patchbay_core::{Code, Name, text};
 use patchbay_egress::{CredentialConfig, EgressLimits};
 use patchbay_mcp::client::McpServerConfig;
 use patchbay_provider::{CatalogueSettings, ExchangeLimits, ProviderConfig, Settings};
@@ -43,6 +47,10 @@ pub(crate) struct ConfigFile {
     /// env = "CI_KEY"
     /// ```
     pub(crate) credentials: BTreeMap<Name, CredentialConfig>,
+    /// More folders of skills, such as `["~/.agents/skills", "~/.claude/skills"]`, for skills that other programs use, too.
+    /// Their skills rank below the bundled ones, and a later folder above an earlier one. `~/` is your home folder; any other
+    /// path must be absolute. Plugins cannot write to these folders.
+    pub(crate) skill_roots: Vec<String>,
     /// The model of agents for which no model was chosen, written as for `/model`: `claude-sonnet-5-5/med`, or
     /// `PROVIDER:MODEL/LEVEL`. Until it is set, `demo-1` answers: an echo, which uses no network.
     pub(crate) default_model: Option<String>,
@@ -97,6 +105,16 @@ pub(crate) struct SessionSettings {
 }
 
 impl ConfigFile {
+    /// Returns the paths of `skill_roots`. `~/` cannot be resolved without a home folder.
+    pub(crate) fn skill_roots(&self, home: Option<&Path>) -> Vec<PathBuf> {
+        let path = |written: &String| match (written.strip_prefix("~/"), home) {
+            (Some(below), Some(home)) => Some(home.join(below)),
+            (Some(_), None) => None,
+            (None, _) => Some(PathBuf::from(written)),
+        };
+        self.skill_roots.iter().filter_map(path).collect()
+    }
+
     /// Returns the settings of providers.
     pub(crate) fn settings(self) -> Settings {
         let credentials = self.credentials.into_keys().collect();
@@ -115,10 +133,14 @@ pub(crate) fn read(config: &Path) -> Result<ConfigFile, CliError> {
     parse(&text).map_err(|error| CliError::new(Code::ConfigInvalid, format!("{}: {error}", path.display())))
 }
 
-fn parse(text: &str) -> Result<ConfigFile, String> {
-    let config: ConfigFile = toml::from_str(text)
-        .map_err(|error| located(text, error.span().map(|span| span.start), &unquoted(error.message())))?;
-    ranges::check(text)?;
+fn parse(toml: &str) -> Result<ConfigFile, String> {
+    let config: ConfigFile = toml::from_str(toml)
+        .map_err(|error| located(toml, error.span().map(|span| span.start), &unquoted(error.message())))?;
+    ranges::check(toml)?;
+    if let Some(root) = config.skill_roots.iter().find(|root| !root.starts_with("~/") && !root.starts_with('/')) {
+        let root = text::excerpt(root, 200);
+        return Err(format!("skill_roots: '{root}' is not an absolute path; begin it with '/' or '~/'"));
+    }
     for (name, provider) in &config.providers {
         if let Some(why) = provider.problem() {
             return Err(format!("[providers.{name}]: {why}"));

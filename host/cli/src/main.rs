@@ -145,6 +145,7 @@ fn host_config(
 ) -> Result<patchbay_session::Config, CliError> {
     Ok(patchbay_session::Config {
         paths: home.paths.clone(),
+        skill_roots: config.skill_roots(home.home_folder.as_deref()),
         home_folder: home.home_folder.clone(),
         compiler: compile::compiler()?,
         limits: config.limits,

@@ -1,6 +1,8 @@
 //! References to images, PDFs and text files that the user attached to a message. Rows hold the references, the store the
 //! contents. `session` writes them, `agent` sends the contents to models, and fronts show the names.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -42,6 +44,27 @@ impl Attachment {
             return None;
         }
         serde_json::to_value(AttachmentData { attachments: attachments.to_vec() }).ok()
+    }
+
+    /// Returns `data` of a row with these attachments added.
+    pub fn add_to_data(data: Option<Value>, attachments: &[Self]) -> Option<Value> {
+        match (data, Self::to_data(attachments)) {
+            (Some(Value::Object(mut data)), Some(Value::Object(added))) => {
+                data.extend(added);
+                Some(Value::Object(data))
+            }
+            (data, None) => data,
+            (_, added) => added,
+        }
+    }
+
+    /// Returns the text of a message; for one without text, what stands for its attachments.
+    pub fn text_or_placeholders<'a>(content: &'a str, data: Option<&Value>) -> Cow<'a, str> {
+        if !content.trim().is_empty() {
+            return content.into();
+        }
+        let attachments = Self::from_data(data);
+        attachments.iter().map(Self::placeholder).collect::<Vec<_>>().join(" ").into()
     }
 
     /// Whether the content is sent to models as text.
@@ -94,6 +117,13 @@ mod tests {
         assert_eq!(data["attachments"][0]["name"], "a.png");
         assert_eq!(Attachment::from_data(Some(&data)), attachments);
         assert_eq!(Attachment::to_data(&[]), None);
+        let skill = json!({"skill": "guide"});
+        let added = Attachment::add_to_data(Some(skill.clone()), &attachments).unwrap();
+        assert_eq!((&added["skill"], Attachment::from_data(Some(&added)).len()), (&json!("guide"), 2));
+        assert_eq!(Attachment::add_to_data(Some(skill.clone()), &[]), Some(skill));
+        assert_eq!(Attachment::add_to_data(None, &attachments), Some(data.clone()));
+        assert_eq!(Attachment::text_or_placeholders("look", Some(&data)), "look");
+        assert_eq!(Attachment::text_or_placeholders(" ", Some(&data)), "[image: a.png] [file: b.txt]");
         for other in [None, Some(json!({"notification": 1})), Some(json!({"attachments": [{"name": 1}]}))] {
             assert_eq!(Attachment::from_data(other.as_ref()), []);
         }

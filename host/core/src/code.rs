@@ -66,6 +66,10 @@ codes! {
         InvalidArgs = "invalid_args", "An argument is missing, or not accepted.";
         AliasAmbiguous = "alias_ambiguous", "Several skills claim the alias; `/skill NAME` works.";
         SkillNotFound = "skill_not_found", "The snapshot has no skill of that name.";
+        SkillNotForModels = "skill_not_for_models", "The skill is only for people.";
+        SkillFileNotFound = "skill_file_not_found", "The skill has no file of that path.";
+        SkillFileBinary = "skill_file_binary", "A file of a skill is neither text nor an image or PDF that can be shown.";
+        SkillFilesMissing = "skill_files_missing", "An older build stored the skill without its files; `/reload_skills` reads them.";
         PersonaNotFound = "persona_not_found", "No persona has that name, or its folder contains no persona file.";
         PersonaUnreadable = "persona_unreadable", "A file of the persona cannot be read.";
         ToolNotFound = "tool_not_found", "The snapshot has no tool of that name.";
@@ -161,6 +165,7 @@ codes! {
         SeveralComponents = "several_components", "More than one component claims to be the skill.";
         AliasShadowed = "alias_shadowed", "The alias belongs to a skill of a higher root; the skill itself stays.";
         RootLimit = "root_limit", "The root exceeds a limit of `[limits.root]`; this skill and all after it are left out.";
+        NameShadowed = "name_shadowed", "A skill of an extra root has the name of a skill of a higher root; it is left out.";
         SkillFilesLimited = "skill_files_limited", "The skill exceeds a limit on files; it stays without them.";
         SkillFileSkipped = "skill_file_skipped", "A file of the skill is left out: it is a link out of the folder, or not a regular file.";
         FrontmatterMended = "frontmatter_mended", "A line of the frontmatter was read as if it were quoted; the skill stays.";

@@ -262,10 +262,12 @@ impl EventKind {
         self.data(MessageKind::Compaction)
     }
 
-    /// Returns the files that are attached, if this is a row of kind `user`.
+    /// Returns the files that are attached, if this is a row of kind `user` or `skill`.
     pub fn attachments(&self) -> Vec<Attachment> {
         match self {
-            Self::Message { kind: MessageKind::User, data, .. } => Attachment::from_data(data.as_ref()),
+            Self::Message { kind: MessageKind::User | MessageKind::Skill, data, .. } => {
+                Attachment::from_data(data.as_ref())
+            }
             _ => Vec::new(),
         }
     }

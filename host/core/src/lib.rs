@@ -41,6 +41,7 @@ mod event;
 mod headline;
 mod id;
 pub mod kv;
+pub mod media;
 mod name;
 mod outcome;
 mod principal;

@@ -13,7 +13,19 @@ pub struct ToolSpec {
     pub description: String,
     /// JSON Schema (2020-12) of the input.
     pub input_schema: serde_json::Value,
-    /// Extension pairs that this host does not know, unchanged.
+    /// Annotations, such as `read-only`; pairs that this host does not know are kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extra: Vec<(String, String)>,
+}
+
+impl ToolSpec {
+    /// Returns the value of an annotation in `extra`, such as `title`; the first one counts.
+    pub fn annotation(&self, name: &str) -> Option<&str> {
+        self.extra.iter().find(|(of, _)| of == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Returns whether the tool declares that it only reads. The host then denies it every capability with effects.
+    pub fn is_read_only(&self) -> bool {
+        self.annotation("read-only") == Some("true")
+    }
 }

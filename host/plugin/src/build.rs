@@ -1,5 +1,5 @@
 //! Builds a plugin: compiles its sources, runs the module's own initialisation, turns the module into a component and embeds
-//! the SKILL.md.
+//! the skill's files.
 //!
 //! Called by `patchbay plugin build` and by `patchbay-bundle`.
 
@@ -10,12 +10,12 @@ use std::{
 
 use patchbay_core::{Code, Digest, Name, text};
 use patchbay_sandbox::{Failure, inspect as shape, preinitialize};
-use patchbay_skill::{Manifest, Problem, SECTION, SKILL_MD_BYTES, embedded_skill_md};
+use patchbay_skill::{FILES_SECTION, Manifest, Problem, SECTION, SKILL_MD_BYTES, embedded_skill_md};
 use wasm_encoder::{ComponentSection as _, CustomSection};
 use wit_component::ComponentEncoder;
 
 use crate::{
-    cargo,
+    cargo, files,
     inspect::{read, read_at_most},
 };
 
@@ -129,7 +129,7 @@ fn minimal_skill(name: &Name) -> String {
 }
 
 impl BuildError {
-    fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { path, source }
     }
@@ -169,6 +169,9 @@ pub fn build(folder: &Path, options: &BuildOptions) -> Result<BuiltPlugin, Build
             }
             CustomSection { name: SECTION.into(), data: skill_md.as_bytes().into() }
                 .append_to_component(&mut component);
+            if let Some(archive) = files::archive(&folder)? {
+                CustomSection { name: FILES_SECTION.into(), data: archive.into() }.append_to_component(&mut component);
+            }
         }
         None => {
             let shape = shape::shape(&component).map_err(|failure| encode_error(failure.to_string()))?;

@@ -2,7 +2,7 @@
 //! inspect`.
 //!
 //! - [`build`]: turns a folder with Rust sources, or a `.wasm` from another compiler, into one `NAME.wasm`: a skill
-//!   with its SKILL.md embedded, or the adapter of a provider.
+//!   with its SKILL.md and its files embedded, or the adapter of a provider.
 //! - [`Inspector`]: reports manifest, tools, imports, exports and digest of a plugin, and each reason why loading would
 //!   refuse it.
 //!
@@ -10,6 +10,7 @@
 
 mod build;
 mod cargo;
+mod files;
 mod inspect;
 
 pub use build::{BuildError, BuildOptions, BuiltPlugin, build};

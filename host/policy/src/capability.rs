@@ -84,6 +84,20 @@ impl Capability {
     pub fn changes_workspace(&self) -> bool {
         matches!(self, Self::WorkspaceWrite | Self::WorkspaceDelete)
     }
+
+    /// Returns whether a skill with this capability can change something outside of itself.
+    pub fn has_effects(&self) -> bool {
+        match self {
+            Self::WorkspaceRead | Self::Clock | Self::Random => false,
+            Self::Kv
+            | Self::Http(_)
+            | Self::WorkspaceWrite
+            | Self::WorkspaceDelete
+            | Self::Inference
+            | Self::Tools
+            | Self::Credential(_) => true,
+        }
+    }
 }
 
 /// A text that is not a capability.
@@ -205,6 +219,24 @@ impl fmt::Display for HostPattern {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn capabilities_with_effects() {
+        for (capability, expected) in [
+            ("workspace-read", false),
+            ("clock", false),
+            ("random", false),
+            ("workspace-write", true),
+            ("workspace-delete", true),
+            ("kv", true),
+            ("http:example.org", true),
+            ("inference", true),
+            ("tools", true),
+            ("credential:key", true),
+        ] {
+            assert_eq!(capability.parse::<Capability>().unwrap().has_effects(), expected, "{capability}");
+        }
+    }
 
     #[test]
     fn capability_text_round_trips() {

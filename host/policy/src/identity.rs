@@ -7,29 +7,57 @@ use serde::{Deserialize, Serialize};
 
 /// Where a skill was found. Later roots take precedence over earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Root {
+    /// A folder of `skill_roots` in `config.toml`.
+    Extra,
     /// Skills built into the binary.
     Bundled,
     /// The user's configuration folder.
     User,
+    /// The workspace's `.claude` folder.
+    WorkspaceClaude,
+    /// The workspace's `.agents` folder.
+    WorkspaceAgents,
     /// The workspace's `.patchbay` folder.
     Workspace,
 }
 
 impl Root {
+    /// All roots, lowest first.
+    pub const ALL: [Self; 6] =
+        [Self::Extra, Self::Bundled, Self::User, Self::WorkspaceClaude, Self::WorkspaceAgents, Self::Workspace];
+
     /// Returns the name of the root.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Extra => "extra",
             Self::Bundled => "bundled",
             Self::User => "user",
+            Self::WorkspaceClaude => "workspace-claude",
+            Self::WorkspaceAgents => "workspace-agents",
             Self::Workspace => "workspace",
         }
     }
 
+    /// Returns the folder of skills in a workspace; `None` for a root outside of workspaces.
+    pub fn workspace_folder(self) -> Option<&'static str> {
+        match self {
+            Self::WorkspaceClaude => Some(".claude/skills"),
+            Self::WorkspaceAgents => Some(".agents/skills"),
+            Self::Workspace => Some(".patchbay/skills"),
+            Self::Extra | Self::Bundled | Self::User => None,
+        }
+    }
+
+    /// Returns whether the root is in a workspace, whose author may be anybody.
+    pub fn is_workspace(self) -> bool {
+        self.workspace_folder().is_some()
+    }
+
     /// Returns the root with this name.
     pub fn from_word(word: &str) -> Option<Self> {
-        [Self::Bundled, Self::User, Self::Workspace].into_iter().find(|root| root.as_str() == word)
+        Self::ALL.into_iter().find(|root| root.as_str() == word)
     }
 }
 
@@ -45,7 +73,7 @@ impl fmt::Display for Root {
 pub struct Identity {
     /// The root of the skill.
     pub root: Root,
-    /// The workspace's canonical path for [`Root::Workspace`]; otherwise empty.
+    /// The canonical path of the workspace, or of the folder for [`Root::Extra`]; otherwise empty.
     pub workspace: String,
     /// The skill's name.
     pub name: Name,
@@ -60,9 +88,11 @@ impl fmt::Display for Identity {
 }
 
 impl Identity {
-    /// Returns the identity of the skill `name` in `root`, as seen from `workspace`.
+    /// Returns the identity of the skill `name` in `root`, as seen from `workspace`. For [`Root::Extra`], `workspace` is the
+    /// path of the root.
     pub fn new(root: Root, workspace: &str, name: Name) -> Self {
-        let workspace = if root == Root::Workspace { workspace.to_owned() } else { String::new() };
+        let has_path = root.is_workspace() || root == Root::Extra;
+        let workspace = if has_path { workspace.to_owned() } else { String::new() };
         Self { root, workspace, name }
     }
 }

@@ -100,6 +100,8 @@ pub struct Permits {
     workspace: WorkspaceTrust,
     /// What a person has allowed this call to do in a home folder without write trust.
     in_home: Vec<Capability>,
+    /// The full name of the tool that is called, if it declares that it only reads.
+    reading_tool: Option<String>,
 }
 
 /// Why a capability cannot be used, and how to change that.
@@ -123,6 +125,16 @@ pub enum Denial {
         /// The skill's name.
         skill: String,
         /// The missing capability.
+        capability: Capability,
+    },
+    /// The tool declares that it only reads.
+    #[error(
+        "tool '{tool}' may not use '{capability}': it declares 'read-only', and this capability has effects. Its author can remove the declaration"
+    )]
+    ReadOnly {
+        /// The tool's full name.
+        tool: String,
+        /// The refused capability.
         capability: Capability,
     },
     /// Writing in a workspace that is or contains the person's home folder.
@@ -204,6 +216,7 @@ impl Denial {
             | Self::HomeFolder { capability, .. } => Some(capability),
             Self::NotAsked { .. }
             | Self::NotAskedBundled { .. }
+            | Self::ReadOnly { .. }
             | Self::Instructions { .. }
             | Self::OldSnapshot { .. }
             | Self::OutsideTool { .. }
@@ -215,7 +228,13 @@ impl Denial {
 impl Permits {
     /// Returns the permits of `identity`: `asked` are the capabilities in its manifest, `grants` those of the operator.
     pub fn new(identity: Identity, asked: Vec<Capability>, grants: Vec<Grant>) -> Self {
-        Self { identity, asked, grants, workspace: WorkspaceTrust::default(), in_home: Vec::new() }
+        Self { identity, asked, grants, workspace: WorkspaceTrust::default(), in_home: Vec::new(), reading_tool: None }
+    }
+
+    /// Restricts a call of `tool`, which declares that it only reads, to capabilities without effects.
+    #[must_use]
+    pub fn only_reading(self, tool: String) -> Self {
+        Self { reading_tool: Some(tool), ..self }
     }
 
     /// Sets the workspace of the call.
@@ -317,6 +336,9 @@ impl Permits {
 
     /// Checks that `capability`, which the manifest asks for, is granted.
     fn granted(&self, capability: &Capability) -> Result<(), Denial> {
+        if let Some(tool) = self.reading_tool.as_ref().filter(|_| capability.has_effects()) {
+            return Err(Denial::ReadOnly { tool: tool.clone(), capability: capability.clone() });
+        }
         let (skill, wanted) = (self.identity.name.to_string(), capability.clone());
         let stale = |reason: &str| {
             let advice = format!("{reason}. To grant it again: {}", self.command(capability));
@@ -343,7 +365,7 @@ impl Permits {
         let skill = self.identity.name.to_string();
         match self.identity.root {
             Root::Bundled => Denial::NotAskedBundled { skill, capability },
-            Root::User | Root::Workspace => Denial::NotAsked { skill, capability },
+            _ => Denial::NotAsked { skill, capability },
         }
     }
 
@@ -362,7 +384,7 @@ pub fn grant_command(identity: &Identity, capability: &Capability) -> String {
     let root = match identity.root {
         Root::User => String::new(),
         Root::Bundled => "--root bundled ".to_owned(),
-        Root::Workspace => format!("--root workspace --workspace {} ", quoted_folder(&identity.workspace)),
+        root => format!("--root {root} --workspace {} ", quoted_folder(&identity.workspace)),
     };
     format!("patchbay grant add {root}{} {}", identity.name, quoted(&capability.to_string()))
 }
@@ -378,6 +400,17 @@ mod tests {
     fn permits_of(root: Root, asked: &[Capability], grants: Vec<Grant>) -> Permits {
         let identity = Identity::new(root, "/my work", "notes".parse().unwrap());
         Permits::new(identity, asked.to_vec(), grants)
+    }
+
+    #[test]
+    fn reading_tool_has_no_capability_with_effects() {
+        let asked = [Capability::Kv, Capability::WorkspaceRead];
+        let grants = asked.iter().cloned().map(Grant::holding).collect();
+        let permits = permits_of(Root::User, &asked, grants).only_reading("notes__list".to_owned());
+        assert!(permits.allows(&Capability::WorkspaceRead));
+        let denial = permits.check(&Capability::Kv).unwrap_err();
+        assert!(denial.to_string().starts_with("tool 'notes__list' may not use 'kv': it declares 'read-only'"));
+        assert_eq!((denial.grantable(), permits.granting(&Capability::Kv).is_none()), (None, true));
     }
 
     #[test]
@@ -401,6 +434,7 @@ mod tests {
             (Root::User, "patchbay grant add notes 'http:*'"),
             (Root::Bundled, "patchbay grant add --root bundled notes 'http:*'"),
             (Root::Workspace, "patchbay grant add --root workspace --workspace '/my work' notes 'http:*'"),
+            (Root::Extra, "patchbay grant add --root extra --workspace '/my work' notes 'http:*'"),
         ] {
             let denial = permits_of(root, &any, vec![]).check(&any[0]).unwrap_err().to_string();
             assert!(denial.ends_with(&format!(". To grant it: {command}")), "{denial}");

@@ -179,6 +179,13 @@ impl ModelFacts {
         Some(levels.iter().filter_map(level).collect())
     }
 
+    /// Returns the thinking levels, in ascending order; the common ones if they are unknown.
+    pub(crate) fn thinking_levels(&self) -> Vec<ThinkingLevel> {
+        let is_known = self.levels().is_some();
+        let has = |level: &ThinkingLevel| if is_known { self.has_level(*level) } else { level.is_common() };
+        ThinkingLevel::ALL.into_iter().filter(has).collect()
+    }
+
     /// Whether the model is known to have this level.
     pub(crate) fn has_level(&self, level: ThinkingLevel) -> bool {
         self.levels().is_some_and(|levels| levels.iter().any(|fact| fact.level == level.as_str()))
@@ -324,6 +331,8 @@ mod tests {
         };
         assert_eq!((parsed.lifecycle(), parsed.released_on()), (expected, None));
         assert!(parsed.has_level(ThinkingLevel::Low) && !parsed.has_level(ThinkingLevel::High));
+        assert_eq!(parsed.thinking_levels(), [ThinkingLevel::Low, ThinkingLevel::XHigh]);
+        assert_eq!(ModelFacts::default().thinking_levels(), ThinkingLevel::ALL[..4]);
     }
 
     #[test]

@@ -10,6 +10,7 @@
 mod ask;
 mod check;
 mod consent;
+mod models;
 mod notices;
 mod refresh;
 mod reload;
@@ -30,8 +31,9 @@ use patchbay_store::Store;
 use tokio::sync::broadcast;
 
 pub use self::{
-    ask::{DefaultChoice, ModelInfo, SuggestedModel},
+    ask::{DefaultChoice, ModelInfo},
     check::CheckedAdapter,
+    models::{ReadyModel, SuggestedModel},
     refresh::{RefreshedProvider, Refreshing},
 };
 use crate::{

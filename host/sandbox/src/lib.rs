@@ -64,6 +64,7 @@ pub use capability::{
     log::{LogLevel, LogSink, PluginLog, log_plugin_line},
     progress::ProgressSink,
     tool_index::CallableTool,
+    skill_files::{SkillFileEntry, SkillFileReader},
     tools::ToolCaller,
 };
 pub use clock::{CallClock, ClockPause};

@@ -9,8 +9,8 @@ use parking_lot::{Mutex, MutexGuard};
 use patchbay_policy::{Capability, Denial, Permits};
 
 use crate::{
-    BoxFuture, Budget, CallClock, Failure, Fault, Http, Inference, Kv, Limits, LogSink, ProgressSink, ToolCaller,
-    WorkspaceFiles, bindings::patchbay::host::types::Error as WitError, budget::Spent, capability::NestedCalls,
+    BoxFuture, Budget, CallClock, Failure, Fault, Http, Inference, Kv, Limits, LogSink, ProgressSink, SkillFileReader,
+    ToolCaller, WorkspaceFiles, bindings::patchbay::host::types::Error as WitError, budget::Spent, capability::NestedCalls,
     last_lines::LastLines, limiter::Limiter, wasi::Wasi,
 };
 
@@ -25,6 +25,8 @@ pub struct Services {
     pub tools: Arc<dyn ToolCaller>,
     /// Runs completions of the agent's model; `None` if the call has no agent.
     pub inference: Option<Arc<dyn Inference>>,
+    /// The files of the skill; `None` makes them unavailable.
+    pub skill_files: Option<Arc<dyn SkillFileReader>>,
     /// The files of the workspace.
     pub workspace: Arc<dyn WorkspaceFiles>,
     /// Bytes that the skill has written to the workspace in this session, counted against `limits.write_bytes`.

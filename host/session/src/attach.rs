@@ -1,7 +1,8 @@
-//! Reads the files that the user attaches to a message. Fronts name the paths; the rules of paths and contents are here.
-//! `lines` stores the contents together with the message.
+//! Reads the files that the user attaches to a message or to a command. Fronts name the paths; the rules of paths and contents
+//! are here. `lines` stores the contents together with a message; `invoke` passes those of a command to its tool.
 
 use std::{
+    borrow::Cow,
     fmt::Display,
     fs::File,
     io::{ErrorKind, Read as _},
@@ -9,34 +10,39 @@ use std::{
     sync::Arc,
 };
 
-use patchbay_command::Line;
-use patchbay_core::{Attachment, Code, Digest, Outcome, TEXT_MEDIA, text};
+use patchbay_command::{Line, Resolved, resolve};
+use patchbay_core::{Attachment, Code, Digest, Outcome, TEXT_MEDIA, media, text};
+use patchbay_skill::Snapshot;
 use patchbay_store::RetainedAttachments;
 use patchbay_workspace::{FileError, Workspace, open_regular_file};
 
 use crate::{
-    Session,
+    Session, builtin, invoke,
     lines::{LineContext, not_kept},
 };
 
 /// Limit of a file in bytes.
 const FILE_BYTES: u64 = 10 << 20;
-/// Limit of a text file in bytes: larger ones are read by tools, a part at a time.
+/// Limit of a text for a model in bytes: larger ones are read by tools, a part at a time.
 const TEXT_BYTES: usize = 256 << 10;
-/// Limit of the files of one message.
+/// Limit of the files of one line.
 const FILES: usize = 20;
-/// Limit of the files of one message in bytes.
-const MESSAGE_BYTES: usize = 32 << 20;
+/// Limit of the files of one line in bytes.
+const LINE_FILES_BYTES: usize = 32 << 20;
 /// Length limit of a name in characters.
 const NAME: usize = 200;
+/// Length limit of each of the two words of a media type.
+const MEDIA_WORD: usize = 127;
+/// The media type of content of which nothing is known.
+const UNKNOWN_MEDIA: &str = "application/octet-stream";
 /// A folder whose files are never attached by `@path`; see `workspace_files`.
 const OWN: &str = ".patchbay";
 
-/// A file that was read to be attached to a message: an image, a PDF or a text.
+/// A file that was read to be attached: to a message an image, a PDF or a text; to a command a file of any kind.
 #[derive(Clone)]
 pub struct NewAttachment {
     name: String,
-    media_type: &'static str,
+    media_type: Cow<'static, str>,
     content: Arc<[u8]>,
 }
 
@@ -45,7 +51,7 @@ pub struct NewAttachment {
 pub struct LineInput {
     /// The line as it was typed.
     pub text: String,
-    /// Files for the model. Only messages have attachments, not commands.
+    /// Files for the model, or for the tool that a command runs.
     pub attachments: Vec<NewAttachment>,
     /// Whether the line runs before waiting lines; a held queue stays held. For fronts that run one line after another.
     pub ahead: bool,
@@ -59,6 +65,8 @@ pub(crate) struct AcceptedLine {
     pub(crate) new: Vec<NewAttachment>,
     /// Files that are stored.
     pub(crate) stored: Vec<Attachment>,
+    /// Whether `/model` is also accepted while a turn runs.
+    pub(crate) during_turn: bool,
 }
 
 impl std::fmt::Debug for NewAttachment {
@@ -74,40 +82,74 @@ impl From<&str> for LineInput {
 }
 
 impl NewAttachment {
-    /// Takes a file with this content. The kind follows from the content alone.
+    /// Takes a file with this content for a message. The kind follows from the content alone.
     ///
     /// # Errors
     /// [`Code::AttachmentRefused`]: the file is too large, or of another kind.
     pub fn new(name: &str, content: Vec<u8>) -> Result<Self, Outcome> {
+        let attachment = Self::for_command(name, None, content)?;
+        let name = &attachment.name;
+        if !attachment.is_for_models() {
+            return Err(no_kind(name));
+        }
+        if attachment.media_type == TEXT_MEDIA && attachment.content.len() > TEXT_BYTES {
+            let message = format_args!(
+                "'{name}' has {}; a text may have {} KiB. Name it in your message, so that the model reads it with a tool.",
+                text::size(attachment.content.len() as u64),
+                TEXT_BYTES >> 10
+            );
+            return Err(refused(message));
+        }
+        Ok(attachment)
+    }
+
+    /// Takes a file with this content for the tool of a command. `declared` is its media type as the client says, which counts
+    /// for sounds, and where the content is neither text, an image nor a PDF.
+    ///
+    /// # Errors
+    /// [`Code::AttachmentRefused`]: the file is too large.
+    pub fn for_command(name: &str, declared: Option<&str>, content: Vec<u8>) -> Result<Self, Outcome> {
         let name = text::excerpt(name, NAME);
         let size = content.len() as u64;
         if size > FILE_BYTES {
             return Err(too_large(&name, size));
         }
-        if let Some(media_type) = media_type(&content) {
-            return Ok(Self { name, media_type, content: content.into() });
+        let declared = declared.filter(|declared| is_media_type(declared)).map(str::to_ascii_lowercase);
+        if let Some(media_type) = media::image_or_pdf(&content) {
+            return Ok(Self { name, media_type: media_type.into(), content: content.into() });
         }
-        let Some(content) = String::from_utf8(content).ok().filter(|content| !content.contains('\0')) else {
-            return Err(refused(format_args!("'{name}' is neither text, an image nor a PDF.")));
-        };
-        if content.len() > TEXT_BYTES {
-            let message = format_args!(
-                "'{name}' has {}; a text may have {} KiB. Name it in your message, so that the model reads it with a tool.",
-                text::size(size),
-                TEXT_BYTES >> 10
-            );
-            return Err(refused(message));
+        let is_sound = declared.as_ref().is_some_and(|declared| declared.starts_with("audio/"));
+        match String::from_utf8(content) {
+            Ok(content) if !is_sound && !content.contains('\0') => {
+                // A model reads what a terminal would show.
+                let content = text::clean(&content).into_bytes().into();
+                Ok(Self { name, media_type: TEXT_MEDIA.into(), content })
+            }
+            Ok(content) => Ok(Self::of_other_kind(name, declared, content.into_bytes())),
+            Err(content) => Ok(Self::of_other_kind(name, declared, content.into_bytes())),
         }
-        // A model reads what a terminal would show.
-        let content = text::clean(&content);
-        Ok(Self { name, media_type: TEXT_MEDIA, content: content.into_bytes().into() })
+    }
+
+    fn of_other_kind(name: String, declared: Option<String>, content: Vec<u8>) -> Self {
+        let media_type = declared.map_or(Cow::Borrowed(UNKNOWN_MEDIA), Cow::Owned);
+        Self { name, media_type, content: content.into() }
+    }
+
+    /// Whether messages may have it.
+    fn is_for_models(&self) -> bool {
+        self.media_type == TEXT_MEDIA || media::image_or_pdf(&self.content).is_some()
+    }
+
+    /// Returns the media type and the content, for a tool.
+    pub(crate) fn to_blob(&self) -> (String, Vec<u8>) {
+        (self.media_type.clone().into_owned(), self.content.to_vec())
     }
 
     /// Returns the reference that rows hold.
     pub(crate) fn reference(&self) -> Attachment {
         Attachment {
             name: self.name.clone(),
-            media_type: self.media_type.to_owned(),
+            media_type: self.media_type.clone().into_owned(),
             digest: Digest::of(&self.content),
             size: self.content.len() as u64,
         }
@@ -136,9 +178,29 @@ impl LineContext {
         Ok(Some(retained))
     }
 
+    /// Returns media type and content of the attached files, for the tool of a command.
+    ///
+    /// # Errors
+    /// The outcome of a line whose stored files cannot be read.
+    pub(crate) async fn blobs(&self) -> Result<Vec<(String, Vec<u8>)>, Outcome> {
+        let mut blobs: Vec<_> = self.new_attachments.iter().map(NewAttachment::to_blob).collect();
+        if !self.attachments.is_empty() {
+            let (store, stored) = (self.session.log().store().clone(), self.attachments.clone());
+            let read = move || {
+                let read = |file: Attachment| match store.attachment(&file.digest).map_err(not_kept)? {
+                    Some(content) => Ok((file.media_type, content)),
+                    None => Err(refused(format_args!("'{}' is no longer stored; attach it again.", file.name))),
+                };
+                stored.into_iter().map(read).collect::<Result<Vec<_>, _>>()
+            };
+            blobs.extend(on_a_thread(read).await?);
+        }
+        Ok(blobs)
+    }
+
     /// Checks that the model of the agent reads what is attached. If no model can be used, the turn reports it.
     async fn check_readable(&self) -> Result<(), Outcome> {
-        let new = self.new_attachments.iter().map(|new| (&*new.name, new.media_type));
+        let new = self.new_attachments.iter().map(|new| (&*new.name, &*new.media_type));
         let stored = self.attachments.iter().map(|stored| (&*stored.name, &*stored.media_type));
         let files: Vec<(&str, &str)> = new.chain(stored).filter(|(_, media_type)| *media_type != TEXT_MEDIA).collect();
         if files.is_empty() {
@@ -166,29 +228,35 @@ impl LineInput {
         self.attachments.iter().map(|attachment| attachment.name.clone()).collect()
     }
 
-    /// Checks the attachments together.
+    /// Checks the attachments together, before anything of the line runs.
     ///
     /// # Errors
     /// The outcome of a line that is refused.
-    pub(crate) fn check(&self) -> Result<(), Outcome> {
-        let Self { text, attachments, .. } = self;
-        if attachments.is_empty() {
+    pub(crate) fn check(&self, snapshot: &Snapshot) -> Result<(), Outcome> {
+        if self.attachments.is_empty() {
             return Ok(());
         }
-        if !matches!(Line::parse(text), Ok(Line::Conversation(_))) {
-            return Err(refused("files are attached to messages, not to commands."));
+        if let Ok(Line::Command { name, argument }) = Line::parse(&self.text) {
+            check_command(snapshot, name, argument)?;
         }
-        if text.trim().is_empty() {
-            return Err(refused("a message with attached files needs a text."));
+        self.check_files()
+    }
+
+    /// Checks the kinds, the number and the size of the files.
+    fn check_files(&self) -> Result<(), Outcome> {
+        let Self { text, attachments, .. } = self;
+        let is_message = matches!(Line::parse(text), Ok(Line::Conversation(_)));
+        if let Some(attachment) = attachments.iter().find(|attachment| is_message && !attachment.is_for_models()) {
+            return Err(no_kind(&attachment.name));
         }
         if attachments.len() > FILES {
-            let message = format_args!("{} files are attached; a message may have {FILES}.", attachments.len());
+            let message = format_args!("{} files are attached; a line may have {FILES}.", attachments.len());
             return Err(refused(message));
         }
         let bytes: usize = attachments.iter().map(|attachment| attachment.content.len()).sum();
-        if bytes > MESSAGE_BYTES {
-            let (size, most) = (text::size(bytes as u64), MESSAGE_BYTES >> 20);
-            return Err(refused(format_args!("the attached files have {size} in all; a message may have {most} MiB.")));
+        if bytes > LINE_FILES_BYTES {
+            let (size, most) = (text::size(bytes as u64), LINE_FILES_BYTES >> 20);
+            return Err(refused(format_args!("the attached files have {size} in all; a line may have {most} MiB.")));
         }
         Ok(())
     }
@@ -250,6 +318,24 @@ impl Session {
     }
 }
 
+/// Checks that a command takes files. A line that names no command is refused later.
+fn check_command(snapshot: &Snapshot, name: &str, argument: &str) -> Result<(), Outcome> {
+    let needs_input = match resolve(name, builtin::TABLE, snapshot) {
+        Ok(Resolved::BuiltIn(command)) => {
+            let Some(takes) = command.takes_files(snapshot, argument) else {
+                return Err(refused(format_args!("/{name} takes no attached files; nothing was run.")));
+            };
+            !takes
+        }
+        Ok(Resolved::Alias(skill)) => !invoke::takes_files(snapshot, skill.as_str(), argument),
+        Err(_) => false,
+    };
+    if needs_input {
+        return Err(refused(format_args!("/{name} takes attached files together with an input; nothing was run.")));
+    }
+    Ok(())
+}
+
 /// Reads a whole file.
 fn read(name: &str, file: &File) -> Result<Vec<u8>, Outcome> {
     let unreadable = |error| unreadable(name, &error);
@@ -268,16 +354,13 @@ fn read(name: &str, file: &File) -> Result<Vec<u8>, Outcome> {
     Ok(content)
 }
 
-/// Returns the media type of an image or a PDF by its first bytes.
-fn media_type(content: &[u8]) -> Option<&'static str> {
-    match content {
-        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        [b'%', b'P', b'D', b'F', b'-', ..] => Some("application/pdf"),
-        _ => None,
-    }
+/// Returns whether a text is a media type without parameters, such as `audio/wav`.
+fn is_media_type(text: &str) -> bool {
+    let is_word = |word: &str| {
+        (1..=MEDIA_WORD).contains(&word.len())
+            && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
+    };
+    text.split_once('/').is_some_and(|(kind, name)| is_word(kind) && is_word(name))
 }
 
 /// Runs `work`, which reads files, on a thread for blocking work.
@@ -286,6 +369,10 @@ async fn on_a_thread<T: Send + 'static>(
 ) -> Result<T, Outcome> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| Err(Outcome::error(Code::Internal, format_args!("a file was not read: {error}."))))
+}
+
+fn no_kind(name: &str) -> Outcome {
+    refused(format_args!("'{name}' is neither text, an image nor a PDF."))
 }
 
 fn refused(message: impl Display) -> Outcome {
@@ -302,89 +389,4 @@ fn unreadable(name: &str, error: &std::io::Error) -> Outcome {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn message(result: Result<NewAttachment, Outcome>) -> String {
-        let refused = result.unwrap_err();
-        assert_eq!(refused.code, Code::AttachmentRefused);
-        refused.line().into_owned()
-    }
-
-    #[test]
-    fn kind_of_a_file_follows_from_its_content() {
-        for (content, expected) in [
-            (&b"\x89PNG\r\n\x1a\nrest"[..], "image/png"),
-            (b"\xff\xd8\xff\xe0rest", "image/jpeg"),
-            (b"GIF89arest", "image/gif"),
-            (b"GIF87arest", "image/gif"),
-            (b"RIFF\x01\0\0\0WEBPVP8 ", "image/webp"),
-            (b"%PDF-1.7\n", "application/pdf"),
-            (b"<svg/>", TEXT_MEDIA),
-            (b"GIF", TEXT_MEDIA),
-            (b"", TEXT_MEDIA),
-        ] {
-            let attachment = NewAttachment::new("a.exe", content.to_vec()).unwrap();
-            assert_eq!((attachment.media_type, &*attachment.content), (expected, content));
-        }
-        let expected = "Error: 'x.bin' is neither text, an image nor a PDF.";
-        for content in [&b"\xfe\xff\0a"[..], b"a\0b", b"RIFF\xff\0\0\0WAVE"] {
-            assert_eq!(message(NewAttachment::new("x.bin", content.to_vec())), expected);
-        }
-    }
-
-    #[test]
-    fn texts_and_names_are_cleaned() {
-        let attachment = NewAttachment::new("a\u{1b}[2J\n\u{202e}b.txt", b"one\r\n\x1b[31mtwo".to_vec()).unwrap();
-        assert_eq!((&*attachment.name, &*attachment.content), ("a[2J b.txt", &b"one\n[31mtwo"[..]));
-        let reference = attachment.reference();
-        assert_eq!((reference.digest, reference.size), (Digest::of(b"one\n[31mtwo"), 11));
-        let long = NewAttachment::new(&"x".repeat(5_000), b"x".to_vec()).unwrap();
-        assert_eq!(long.name.chars().count(), NAME + 1);
-    }
-
-    #[test]
-    fn sizes_are_limited_each_and_together() {
-        let image = |size: usize| {
-            let mut content = b"%PDF-".to_vec();
-            content.resize(size, 0);
-            content
-        };
-        let most = usize::try_from(FILE_BYTES).unwrap();
-        let whole = NewAttachment::new("a.pdf", image(most)).unwrap();
-        let expected = "Error: 'a.pdf' has 10.5 MB; an attached file may have 10 MiB.";
-        assert_eq!(message(NewAttachment::new("a.pdf", image(most + 1))), expected);
-        let expected = "Error: 'a.txt' has 262 KB; a text may have 256 KiB. Name it in your message, so that the model reads it \
-                        with a tool.";
-        assert_eq!(message(NewAttachment::new("a.txt", vec![b'a'; TEXT_BYTES + 1])), expected);
-        assert!(NewAttachment::new("a.txt", vec![b'a'; TEXT_BYTES]).is_ok());
-        let check = |attachments: Vec<NewAttachment>| LineInput { attachments, ..LineInput::from("look") }.check();
-        let rest = NewAttachment::new("b.pdf", image(2 << 20)).unwrap();
-        assert!(check(vec![whole.clone(), whole.clone(), whole.clone(), rest.clone()]).is_ok());
-        let refused = check(vec![whole.clone(), whole.clone(), whole, rest.clone(), rest.clone()]).unwrap_err();
-        assert_eq!(refused.message, "the attached files have 35.7 MB in all; a message may have 32 MiB.");
-        let command = LineInput { attachments: vec![rest], ..LineInput::from("/help x") };
-        assert_eq!(command.check().unwrap_err().message, "files are attached to messages, not to commands.");
-        let blank = LineInput { attachments: command.attachments.clone(), ..LineInput::from(" \n") };
-        assert_eq!(blank.check().unwrap_err().message, "a message with attached files needs a text.");
-        let small = NewAttachment::new("c.txt", b"c".to_vec()).unwrap();
-        assert!(check(vec![small.clone(); 20]).is_ok());
-        assert_eq!(check(vec![small; 21]).unwrap_err().message, "21 files are attached; a message may have 20.");
-    }
-
-    #[test]
-    fn file_that_changes_while_it_is_read_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.txt");
-        std::fs::write(&path, "before").unwrap();
-        let file = File::open(&path).unwrap();
-        assert_eq!(read("a.txt", &file).unwrap(), b"before");
-        // The position is at the end: fewer bytes come than the file has.
-        let refused = read("a.txt", &file).unwrap_err();
-        assert_eq!(refused.message, "'a.txt' changed while it was read; try again.");
-        let file = File::options().write(true).open(&path).unwrap();
-        file.set_len(1 << 30).unwrap();
-        let huge = File::open(&path).unwrap();
-        assert!(read("a.txt", &huge).unwrap_err().message.starts_with("'a.txt' has 1,073.7 MB;"));
-    }
-}
+mod tests;

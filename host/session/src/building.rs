@@ -12,9 +12,12 @@ use std::{
 
 use patchbay_agent::INTERNAL_TOOLS;
 use patchbay_command::RESERVED;
-use patchbay_core::{Digest, Name, RootLimits, SessionId};
+use patchbay_core::{Code, Digest, Name, RootLimits, SessionId};
 use patchbay_policy::Root;
-use patchbay_skill::{Candidate, Changed, Component, DescribedTools, Diff, FoundSkill, Snapshot, SnapshotRules, build};
+use patchbay_skill::{
+    Candidate, Changed, Component, DescribedTools, Diff, FileStorage, FoundSkill, Problem, ReadFiles, Snapshot,
+    SnapshotRules, build,
+};
 use patchbay_store::{NewSnapshot, RetainedComponents, Store, StoreError};
 use patchbay_tools::Group;
 
@@ -51,8 +54,8 @@ pub(crate) struct Built {
     components: RetainedComponents,
     /// Instructions that were read for this snapshot.
     texts: BTreeMap<Digest, Arc<str>>,
-    /// File lists of the skills that request capabilities; grants refer to them.
-    files: BTreeMap<Digest, Arc<str>>,
+    /// File lists of the skills. Grants and the reports of reloads refer to them.
+    pub(crate) files: BTreeMap<Digest, Arc<str>>,
 }
 
 impl Built {
@@ -90,8 +93,6 @@ impl Host {
         'scan: loop {
             let trusted = self.store.is_trusted(workspace).await?;
             let mut scan = self.scan(workspace, trusted, mode).await?;
-            let components: BTreeMap<Digest, Component> =
-                scan.found.iter().filter_map(component).map(|component| (component.digest(), component)).collect();
             let groups = groups(&scan.found, trusted, self.roots.limits());
             // A reload retries components that failed before.
             let reloads = version > 1;
@@ -104,8 +105,8 @@ impl Host {
                     continue 'scan;
                 }
                 let mut snapshot = snapshot(&scan.found, version, trusted, self.roots.limits(), &described.answers);
-                match self.retain_components(&snapshot, &components).await? {
-                    Ok(components) => {
+                match self.retain(&snapshot, &scan.found).await? {
+                    Retained::All(components) => {
                         // Another process may have collected a text since its file was last read.
                         let has_texts = self.has_texts(&snapshot).await?;
                         if !has_texts && again > 0 {
@@ -116,9 +117,19 @@ impl Host {
                         let (texts, files) = (snapshot.take_texts(), files(&scan.found));
                         return Ok(Built { snapshot, components, texts, files });
                     }
-                    Err(lost) => {
+                    // The snapshot is built again with the digests of what was read.
+                    Retained::Read(read) => {
+                        for (root, old, new) in read {
+                            replace(&mut scan.found, root, &old, &Ok(new));
+                        }
+                    }
+                    Retained::Lost { components, skills } => {
                         changed = true;
-                        described.answers.extend(lost.into_iter().map(|digest| (digest, Err(Changed.into()))));
+                        described.answers.extend(components.into_iter().map(|digest| (digest, Err(Changed.into()))));
+                        let problem = Err(Problem::new(Code::MissingSkillMd, Changed.to_string()));
+                        for (root, lost) in skills {
+                            replace(&mut scan.found, root, &lost, &problem);
+                        }
                     }
                 }
             }
@@ -151,7 +162,8 @@ impl Host {
         Ok(now.diagnostics() != of.diagnostics() || names.any(|name| is_on_disk(of, name) || is_on_disk(&now, name)))
     }
 
-    /// Returns the current skill `name` of `root`, for a grant; `None` if it does not exist or cannot be read.
+    /// Returns the current skill `name` of `root`, for a grant; `None` if it does not exist or cannot be read. For an extra
+    /// root, `workspace` is the path of the root.
     ///
     /// # Errors
     /// Errors of the root's folder or the store.
@@ -166,7 +178,8 @@ impl Host {
         let scan = self.scan(&workspace, trusted, CacheMode::Use).await?;
         let mut candidates =
             scan.found.into_iter().filter(|found| found.root == root).filter_map(|found| found.candidate.ok());
-        Ok(candidates.find(|candidate| candidate.name == *name))
+        let in_root = |candidate: &Candidate| candidate.root_path.as_deref().is_none_or(|path| path == workspace);
+        Ok(candidates.find(|candidate| candidate.name == *name && in_root(candidate)))
     }
 
     /// Scans all roots on a blocking thread.
@@ -186,27 +199,63 @@ impl Host {
         Ok(self.store.missing_texts(needed).await?.is_empty())
     }
 
-    /// Stores the components that `snapshot` needs; returns the digests of those that are no longer available.
-    async fn retain_components(
-        self: &Arc<Self>,
-        snapshot: &Snapshot,
-        components: &BTreeMap<Digest, Component>,
-    ) -> Result<Result<RetainedComponents, Vec<Digest>>, SessionError> {
-        let needed = snapshot.skills().filter_map(|skill| components.get(&skill.component?).cloned()).collect();
-        let store = self.store.clone();
-        Ok(off_thread(move || retain_components(&store, needed)).await??)
+    /// Stores the components and the files that `snapshot` needs.
+    async fn retain(self: &Arc<Self>, snapshot: &Snapshot, found: &[FoundSkill]) -> Result<Retained, SessionError> {
+        let candidates: BTreeMap<(Root, &Name, Digest), &Candidate> = found
+            .iter()
+            .filter_map(|found| found.candidate.as_ref().ok().map(|candidate| (found.root, candidate)))
+            .map(|(root, candidate)| ((root, &candidate.name, candidate.digest()), candidate))
+            .collect();
+        // By digest: several files can have one component, and any of them provides its bytes.
+        let components: BTreeMap<Digest, &Component> = found
+            .iter()
+            .filter_map(|found| found.candidate.as_ref().ok()?.component.as_ref())
+            .map(|component| (component.digest(), component))
+            .collect();
+        let needed = snapshot.skills().filter_map(|skill| {
+            let candidate = Candidate::clone(candidates.get(&(skill.root, &skill.name, skill.digest))?);
+            let component = skill.component.and_then(|digest| components.get(&digest));
+            Some(NeededSkill { root: skill.root, candidate, component: component.map(|it| Component::clone(it)) })
+        });
+        let (store, needed) = (self.store.clone(), needed.collect());
+        Ok(off_thread(move || retain(&store, needed)).await??)
     }
 }
 
-fn component(found: &FoundSkill) -> Option<Component> {
-    found.candidate.as_ref().ok()?.component.clone()
+/// A skill of a new snapshot.
+struct NeededSkill {
+    root: Root,
+    candidate: Candidate,
+    component: Option<Component>,
+}
+
+/// The result of storing what a snapshot needs.
+enum Retained {
+    All(RetainedComponents),
+    /// Files of these skills have changed since the scan: the candidate of the scan, and the one that was read and stored.
+    Read(Vec<(Root, Candidate, Candidate)>),
+    /// These components and skills are no longer available.
+    Lost {
+        components: Vec<Digest>,
+        skills: Vec<(Root, Candidate)>,
+    },
+}
+
+/// Replaces a candidate of the scan.
+fn replace(found: &mut [FoundSkill], root: Root, old: &Candidate, by: &Result<Candidate, Problem>) {
+    for found in found.iter_mut().filter(|found| found.root == root) {
+        let is_old = |it: &Candidate| it.name == old.name && it.digest() == old.digest();
+        if found.candidate.as_ref().is_ok_and(is_old) {
+            found.candidate.clone_from(by);
+        }
+    }
 }
 
 /// Groups the components by the trust of their roots, in the order of names. Components of an untrusted workspace come last
 /// and are compiled one at a time.
 fn groups<'f>(found: &'f [FoundSkill], trusted: bool, limits: &RootLimits) -> [Group<'f>; 2] {
     let group = |root: Root, is_own: bool| {
-        let of_root = |found: &&FoundSkill| (found.root == Root::Workspace) == (root == Root::Workspace);
+        let of_root = |found: &&FoundSkill| found.root.is_workspace() == root.is_workspace();
         let components = found.iter().filter(of_root);
         Group {
             root,
@@ -218,11 +267,10 @@ fn groups<'f>(found: &'f [FoundSkill], trusted: bool, limits: &RootLimits) -> [G
     [group(Root::User, true), group(Root::Workspace, trusted)]
 }
 
-/// Returns the file lists of skills that request capabilities, by the skill's digest.
+/// Returns the file lists by the skill's digest.
 fn files(found: &[FoundSkill]) -> BTreeMap<Digest, Arc<str>> {
     let candidates = found.iter().filter_map(|found| found.candidate.as_ref().ok());
-    let asking = candidates.filter(|candidate| !candidate.manifest.capabilities.is_empty());
-    asking.map(|candidate| (candidate.digest(), candidate.files.as_text().into())).collect()
+    candidates.map(|candidate| (candidate.digest(), candidate.files.shared_text())).collect()
 }
 
 fn snapshot(
@@ -244,23 +292,39 @@ fn snapshot(
     build(found, version, &rules)
 }
 
-fn retain_components(
-    store: &Store,
-    needed: Vec<Component>,
-) -> Result<Result<RetainedComponents, Vec<Digest>>, StoreError> {
+fn retain(store: &Store, needed: Vec<NeededSkill>) -> Result<Retained, StoreError> {
     let mut held = store.retain_components()?;
-    let mut lost = Vec::new();
-    for component in needed {
-        if held.add_stored(component.digest(), component.size()) {
+    let (mut components, mut skills, mut read) = (Vec::new(), Vec::new(), Vec::new());
+    // One component and the files of one skill at a time, to bound memory.
+    for NeededSkill { root, candidate, component } in needed {
+        if let Some(component) = &component
+            && !held.add_stored(component.digest(), component.size())
+        {
+            match component.bytes() {
+                Ok(bytes) => drop(held.add(&bytes)?),
+                Err(Changed) => components.push(component.digest()),
+            }
+        }
+        if candidate.totals.place != FileStorage::Pack || held.has_skill_files(&candidate.digest()) {
             continue;
         }
-        // One component at a time, to bound memory.
-        match component.bytes() {
-            Ok(bytes) => drop(held.add(&bytes)?),
-            Err(Changed) => lost.push(component.digest()),
+        match candidate.read_files() {
+            Ok(ReadFiles { files, candidate: now }) => {
+                held.add_skill_files(&now.digest(), &files.to_pack())?;
+                if now.digest() != candidate.digest() {
+                    read.push((root, candidate, now));
+                }
+            }
+            Err(Changed) => skills.push((root, candidate)),
         }
     }
-    Ok(if lost.is_empty() { Ok(held) } else { Err(lost) })
+    Ok(if !components.is_empty() || !skills.is_empty() {
+        Retained::Lost { components, skills }
+    } else if !read.is_empty() {
+        Retained::Read(read)
+    } else {
+        Retained::All(held)
+    })
 }
 
 async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, SessionError> {

@@ -82,7 +82,7 @@ impl Session {
             Completion::None => Vec::new(),
             Completion::Skills => {
                 let snapshot = self.snapshot();
-                let skills = snapshot.skills();
+                let skills = snapshot.skills().filter(|skill| skill.manifest.audience.menus);
                 skills.map(|skill| named((skill.name.to_string(), skill.manifest.summary.clone()))).collect()
             }
             Completion::Personas => match self.host.personas(self.workspace()).await {

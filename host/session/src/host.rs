@@ -81,17 +81,19 @@ pub struct Config {
     pub bundled_answers: &'static [&'static str],
     /// Receives the progress of compilation.
     pub observer: Arc<dyn Observer>,
+    /// More folders of skills, absolute, lowest first: `skill_roots` of `config.toml`.
+    pub skill_roots: Vec<PathBuf>,
     /// The command that starts this program, for commands that are printed for the user.
     pub program: String,
 }
 
 impl Paths {
-    /// Returns the folders and the targets of links directly in them. Plugins cannot use any of these.
-    fn protected(&self) -> ProtectedPaths {
+    /// Returns the folders, the targets of links directly in them, and `skill_roots`. Plugins cannot use any of these.
+    fn protected(&self, skill_roots: &[PathBuf]) -> ProtectedPaths {
         let folders = [&self.config, &self.data, &self.cache, &self.state].map(Clone::clone);
         let inside = ["skills", "agents", "providers", "config.toml", "credentials.json"];
         let linked = inside.iter().map(|name| self.config.join(name)).filter(|path| path.is_symlink());
-        ProtectedPaths::new(folders.into_iter().chain(linked))
+        ProtectedPaths::new(folders.into_iter().chain(linked).chain(skill_roots.iter().cloned()))
     }
 }
 
@@ -116,6 +118,7 @@ impl Config {
             bundled_grants: &[],
             bundled_answers: &[],
             observer: Arc::new(Unobserved),
+            skill_roots: Vec::new(),
             program: "patchbay".to_owned(),
         }
     }
@@ -173,10 +176,10 @@ impl Host {
         let sandbox = Arc::new(Sandbox::new(limits).with_artefacts(artefacts()));
         let tools = Tools::new(sandbox, store.clone(), kv.clone(), egress, credentials, config.bundled_grants)
             .with_bundled_answers(config.bundled_answers);
-        let protected = paths.protected();
+        let protected = paths.protected(&config.skill_roots);
         let home_folder = home_folder.as_deref().map(HomeFolder::new).unwrap_or_default();
         let tools = tools.with_protection(protected.clone(), home_folder);
-        let roots = Roots::new(bundled, paths.config.join("skills"), root_limits);
+        let roots = Roots::new(bundled, paths.config.join("skills"), config.skill_roots, root_limits);
         let (tools, compaction) = (Arc::new(tools), config.compaction);
         let (observer, program) = (config.observer, config.program);
         Ok(Arc::new(Self {

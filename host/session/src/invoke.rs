@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use patchbay_core::{Asker, CallId, Code, MessageKind, Outcome, text};
 use patchbay_sandbox::Content;
-use patchbay_skill::{InvocationMode, Skill, Snapshot};
+use patchbay_skill::{InvocationMode, Skill, Snapshot, with_arguments};
 use patchbay_tools::{CallContext, ResolvedTool, SkillTool, ToolInvocation, input_from_text};
 use serde_json::json;
 
@@ -26,6 +26,13 @@ pub(crate) async fn skill(line: &LineContext, name: &str, input: &str, command: 
 pub(crate) fn begins_turn(snapshot: &Snapshot, name: &str, input: &str) -> BeginsTurn {
     let mode = snapshot.skill(name).map(|skill| skill.manifest.invocation_mode);
     if mode == Some(InvocationMode::LlmOrchestration) && !input.is_empty() { BeginsTurn::Yes } else { BeginsTurn::No }
+}
+
+/// Returns whether the skill `name` takes attached files with the typed `input`: its tool does, and so does the turn that an input
+/// begins. A skill that is not there is reported later.
+pub(crate) fn takes_files(snapshot: &Snapshot, name: &str, input: &str) -> bool {
+    let mode = snapshot.skill(name).map(|skill| skill.manifest.invocation_mode);
+    mode != Some(InvocationMode::LlmOrchestration) || !input.is_empty()
 }
 
 pub(crate) fn not_found(name: &str) -> Outcome {
@@ -64,7 +71,11 @@ async fn dispatch(line: &LineContext, skill: &Skill, input: &str, command: &str)
         line: Some(format!("{command} {input}", input = typed).trim_end().to_owned()),
         effect: line.effect.clone(),
     });
-    let call = ToolInvocation::new(CallId::of_line(line.line), ResolvedTool::Skill(found), &input);
+    let mut call = ToolInvocation::new(CallId::of_line(line.line), ResolvedTool::Skill(found), &input);
+    call.attachments = match line.blobs().await {
+        Ok(attachments) => attachments,
+        Err(outcome) => return outcome,
+    };
     match session.host.tools.run(&context, call).await.result {
         Ok(content) => {
             let shown: Vec<_> = content.iter().map(ToString::to_string).collect();
@@ -87,13 +98,9 @@ async fn instruct(line: &LineContext, skill: &Skill, input: &str) -> Effect {
         Ok(template) => template,
         Err(error) => return Outcome::error(error.code(), error).into(),
     };
-    let takes_input = template.contains("$INPUT");
-    let instructions = template.replace("$INPUT", input);
+    let instructions = with_arguments(&template, input);
     let about = json!({"skill": skill.name, "digest": skill.digest, "snapshot": state.snapshot.version()});
-    let mut messages = vec![line.message(MessageKind::Skill, &instructions, Some(about))];
-    if !takes_input && !input.is_empty() {
-        messages.push(line.message(MessageKind::User, input, None));
-    }
+    let messages = vec![line.message(MessageKind::Skill, &instructions, Some(about))];
     let data = json!({"skill": skill.name});
     if !input.is_empty() {
         return Effect::Turn { messages, data };

@@ -5,6 +5,7 @@
 //!   [`Session::submit_input`] also takes attached files ([`LineInput`]),
 //!   [`Session::subscribe`] returns events, [`Session::queue`] the lines that wait for a turn, [`Session::close`] ends the
 //!   session.
+//! - [`Session::options`]: what fronts offer in menus.
 //! - [`McpSessions`]: opens sessions for the clients of `patchbay mcp`.
 //! - [`ClientServer`]: an MCP server that the client of a front names ([`Session::connect_mcp`]).
 //! - [`Observer`]: receives the progress of compilation while a user waits.
@@ -55,12 +56,14 @@ mod mail;
 mod mcp_sessions;
 mod mcp_tools;
 mod notices;
+mod options;
 mod persona;
 mod platform;
 mod prepared;
 mod queue;
 mod recap;
 mod recovery;
+mod replay;
 mod roots;
 mod session;
 mod tree;
@@ -77,7 +80,7 @@ pub use patchbay_command::RESERVED;
 pub use patchbay_events::{Received, Subscription};
 pub use patchbay_policy::{Capability, Identity, Root, ToolDecision};
 pub use patchbay_provider::DefaultChoice;
-pub use patchbay_sandbox::BoxFuture;
+pub use patchbay_sandbox::{BoxFuture, Content};
 pub use patchbay_tools::{
     Approval, Approver, CalledTool, Editor, OfferedGrant, OutsideCall, OutsideDeclaration, OutsideError, OutsideOrigin,
     OutsideSpec, OutsideTool, PatternBudget, Question, QuestionSubject, SkillCapability,
@@ -95,9 +98,11 @@ pub use lines::Submitted;
 pub use mcp_sessions::McpSessions;
 pub use mcp_tools::{ClientAddress, ClientServer, McpFailure, McpReport, McpToolReport};
 pub use notices::ModelInUse;
+pub use options::{OptionChoice, OptionKind, SessionOption};
 pub use platform::HostPlatform;
 pub use queue::{QueueView, QueuedLine};
 pub use recap::LastExchange;
+pub use replay::{Lineage, StoredTurn};
 pub use session::Session;
 pub use tree::list::{AgentInfo, AgentState, AgentTree};
 pub use view::AgentInView;

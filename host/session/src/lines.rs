@@ -136,6 +136,10 @@ pub(crate) struct LineContext {
     pub(crate) new_attachments: Vec<NewAttachment>,
     /// Attached files that are stored.
     pub(crate) attachments: Vec<Attachment>,
+    /// Cancelled when the outcome of the line is published.
+    pub(crate) ended: CancellationToken,
+    /// Whether `/model` is also accepted while a turn runs.
+    pub(crate) during_turn: bool,
     /// Whether the line is stored among the waiting lines.
     pub(crate) queued: AtomicBool,
     /// The agent, if it must still be alive when the line is committed; not if it was dead when the line was submitted.
@@ -188,14 +192,23 @@ impl Session {
         self.submit_input(LineInput { ahead: true, ..line.into() })
     }
 
-    /// Like [`Session::submit`], for a line with attached files.
+    /// Like [`Session::submit`], for a line with attached files: a message, or a command that passes them to a skill.
     ///
     /// # Panics
     /// Outside of a Tokio runtime.
     pub fn submit_input(self: &Arc<Self>, input: LineInput) -> Submitted {
+        self.accept(input, false)
+    }
+
+    /// Like [`Session::submit`], for a command that is also accepted while a turn runs.
+    pub(crate) fn submit_during_turn(self: &Arc<Self>, command: &str) -> Submitted {
+        self.accept(command.into(), true)
+    }
+
+    fn accept(self: &Arc<Self>, input: LineInput, during_turn: bool) -> Submitted {
         let (id, agent, state) = (accepted_now(), self.agent_in_view(), self.state());
         let (line, ahead) = (&*input.text, input.ahead);
-        let refused = input.check().err();
+        let refused = input.check(&state.snapshot).err();
         let usable = line.len() <= LINE_BYTES && !agent.is_dead() && refused.is_none();
         let capture = if usable { self.captures.ticket(agent.id(), capture_effect(line)) } else { None };
         let captured = capture.as_ref().is_some_and(|ticket| ticket.captured);
@@ -210,7 +223,7 @@ impl Session {
             Some(Entered::Waits(waiting)) => LineEntry::Waits(waiting),
             Some(Entered::Full(outcome)) => LineEntry::Refused(outcome),
         };
-        let line = AcceptedLine { text: input.text, new: input.attachments, stored: Vec::new() };
+        let line = AcceptedLine { text: input.text, new: input.attachments, stored: Vec::new(), during_turn };
         Submitted { id, agent: agent.id(), outcome: self.start(id, line, agent, state, entry, capture) }
     }
 
@@ -232,7 +245,7 @@ impl Session {
             let Some(agent) = self.agent(row.agent) else { continue };
             let entry = LineEntry::Restored(self.queue.restore(&agent, &row));
             // The outcome is published as an event.
-            let line = AcceptedLine { text: row.text, new: Vec::new(), stored: row.attachments };
+            let line = AcceptedLine { text: row.text, stored: row.attachments, ..AcceptedLine::default() };
             drop(self.start(row.line, line, agent, self.state(), entry, None));
         }
     }
@@ -247,10 +260,11 @@ impl Session {
         entry: LineEntry,
         capture: Option<CaptureTicket>,
     ) -> oneshot::Receiver<Outcome> {
-        let AcceptedLine { text: line, new: new_attachments, stored: attachments } = line;
+        let AcceptedLine { text: line, new: new_attachments, stored: attachments, during_turn } = line;
         let (sender, outcome) = oneshot::channel();
         let busy = (!matches!(entry, LineEntry::Waits(_) | LineEntry::Restored(_))).then(|| self.activity.begin());
         let stop = self.lines.begin(id, agent.id());
+        let ended = CancellationToken::new();
         let requires_alive = if agent.is_dead() { Vec::new() } else { vec![agent.id()] };
         let context = LineContext {
             session: Arc::clone(self),
@@ -262,11 +276,14 @@ impl Session {
             turn: None,
             new_attachments,
             attachments,
+            ended: ended.clone(),
+            during_turn,
             queued: AtomicBool::new(matches!(entry, LineEntry::Restored(_))),
             requires_alive,
             capture,
         };
         let span = tracing::info_span!("session", id = %self.id(), line = %id);
+        let ended = ended.drop_guard();
         self.lines.spawn(
             async move {
                 let (session, agent) = (Arc::clone(&context.session), context.agent.id());
@@ -279,6 +296,7 @@ impl Session {
                 session.log().publish(agent, EventKind::LineEnded { line: id, outcome: outcome.clone() });
                 // An error means that the front does not wait for the outcome.
                 let _ = sender.send(outcome);
+                drop(ended);
                 drop(busy);
             }
             .instrument(span),

@@ -70,7 +70,8 @@ fn said_lines(said: &MessageRow) -> Vec<String> {
     let mut shown: Vec<String> = match said.kind {
         MessageKind::Skill => vec![format!("/skill {}", word(said, "skill"))],
         _ => {
-            let lines = split(&said.content);
+            // A message of files alone has no lines.
+            let lines = if said.content.trim().is_empty() { Vec::new() } else { split(&said.content) };
             let more = lines.len().saturating_sub(SAID);
             let mut shown: Vec<String> = lines.into_iter().take(SAID).collect();
             if more > 0 {

@@ -21,9 +21,6 @@ use patchbay_store::{SeenFile, Store, StoreError};
 
 use crate::json::to_json;
 
-/// The folder of skills in a workspace.
-const IN_WORKSPACE: &str = ".patchbay/skills";
-
 /// The roots of all sessions of the process.
 pub(crate) struct Roots {
     bundled: &'static [BundledSkill],
@@ -31,6 +28,8 @@ pub(crate) struct Roots {
     read: OnceLock<Vec<FoundSkill>>,
     /// The user's folder of skills.
     user: PathBuf,
+    /// The folders of `skill_roots`, lowest first.
+    extra: Vec<PathBuf>,
     /// Identity of the running build; `None` if unknown, which disables the cache.
     program: Option<String>,
     limits: RootLimits,
@@ -65,16 +64,60 @@ struct CacheUpdate {
     gone: Vec<String>,
 }
 
+/// A root on disk.
+struct ScannedRoot {
+    root: Root,
+    /// The folder of skills, or the workspace.
+    path: PathBuf,
+    /// The folder of skills, canonical if it exists.
+    folder: PathBuf,
+}
+
+impl ScannedRoot {
+    /// Returns the name of the root's cache.
+    fn cache(&self) -> String {
+        self.folder.to_string_lossy().into_owned()
+    }
+}
+
 impl Roots {
     /// Creates the roots of a process.
-    pub(crate) fn new(bundled: &'static [BundledSkill], user: PathBuf, limits: RootLimits) -> Self {
+    pub(crate) fn new(
+        bundled: &'static [BundledSkill],
+        user: PathBuf,
+        extra: Vec<PathBuf>,
+        limits: RootLimits,
+    ) -> Self {
         let (read, remembered) = (OnceLock::new(), Mutex::default());
-        Self { bundled, read, user, program: program(), limits, remembered }
+        Self { bundled, read, user, extra, program: program(), limits, remembered }
     }
 
     /// Returns the folders that users copy skills into, existing or not.
     pub(crate) fn folders(&self, workspace: &Path) -> Vec<PathBuf> {
-        vec![self.user.clone(), workspace.join(IN_WORKSPACE)]
+        let in_workspace =
+            Root::ALL.into_iter().filter_map(Root::workspace_folder).map(|folder| workspace.join(folder));
+        [self.user.clone()].into_iter().chain(self.extra.iter().cloned()).chain(in_workspace).collect()
+    }
+
+    /// Returns the roots to scan besides the binary, lowest first. A folder that several roots name is scanned once, as
+    /// the lowest of them.
+    fn scanned(&self, workspace: &Path) -> Vec<ScannedRoot> {
+        let mut scanned: Vec<ScannedRoot> = Vec::new();
+        let mut add = |root: Root, path: PathBuf, folder: PathBuf| {
+            if scanned.iter().all(|scanned| scanned.folder != folder) {
+                scanned.push(ScannedRoot { root, path, folder });
+            }
+        };
+        let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        for extra in &self.extra {
+            let path = canonical(extra);
+            add(Root::Extra, path.clone(), path);
+        }
+        add(Root::User, self.user.clone(), canonical(&self.user));
+        for (root, folder) in Root::ALL.into_iter().filter_map(|root| Some((root, root.workspace_folder()?))) {
+            add(root, workspace.to_owned(), canonical(&workspace.join(folder)));
+        }
+        scanned
     }
 
     /// Returns the limits of the skills of a root.
@@ -89,7 +132,7 @@ impl Roots {
     pub(crate) async fn recall(&self, store: &Store, workspace: &str) -> Result<Recalled, StoreError> {
         let mut recalled = Vec::new();
         let Some(program) = &self.program else { return Ok(recalled) };
-        for folder in [self.user.to_string_lossy().into_owned(), workspace.to_owned()] {
+        for folder in self.scanned(Path::new(workspace)).iter().map(ScannedRoot::cache) {
             if !self.remembered().contains_key(&folder) {
                 let files = store.seen(&folder, program).await?;
                 recalled.push((folder, files));
@@ -107,12 +150,14 @@ impl Roots {
         }
         let mut scan = Scan { found: self.read.get_or_init(|| bundled(self.bundled)).clone(), updates: Vec::new() };
         // Sessions start even if a root cannot be read; the author of a workspace cannot prevent it.
-        for (root, path, label, whose, trusted) in [
-            (Root::User, &*self.user, "skills", "Your", true),
-            (Root::Workspace, workspace, IN_WORKSPACE, "The workspace's", trusted),
-        ] {
-            let allowed = self.limits.allowance(trusted);
-            if let Err(error) = self.scan_root(&mut scan, root, path, &allowed, mode) {
+        for scanned in self.scanned(workspace) {
+            let allowed = self.limits.allowance(trusted || !scanned.root.is_workspace());
+            if let Err(error) = self.scan_root(&mut scan, &scanned, &allowed, mode) {
+                let (whose, label) = match (scanned.root, scanned.root.workspace_folder()) {
+                    (_, Some(folder)) => ("The workspace's", folder),
+                    (Root::Extra, _) => ("An extra", "skill_roots"),
+                    _ => ("Your", "skills"),
+                };
                 let message = match error.kind() {
                     io::ErrorKind::NotADirectory => {
                         format!("{whose} folder of skills cannot be read: there is a file in its place; move it away.")
@@ -122,7 +167,7 @@ impl Roots {
                     kind => format!("{whose} folder of skills cannot be read: {kind}."),
                 };
                 let candidate = Err(Problem::new(Code::FolderUnusable, message));
-                scan.found.push(FoundSkill { label: label.to_owned(), root, candidate });
+                scan.found.push(FoundSkill { label: label.to_owned(), root: scanned.root, candidate });
             }
         }
         scan
@@ -131,17 +176,17 @@ impl Roots {
     fn scan_root(
         &self,
         scan: &mut Scan,
-        root: Root,
-        path: &Path,
+        scanned: &ScannedRoot,
         allowed: &RootAllowance,
         mode: CacheMode,
     ) -> io::Result<()> {
+        let (root, path) = (scanned.root, &*scanned.path);
         // The clock is read before any file. A file whose times are settled by then cannot change unnoticed.
         let (Some(now), true) = (now(), self.program.is_some()) else {
             scan.found.extend(discover(root, path, &NoCache, allowed)?.found);
             return Ok(());
         };
-        let folder = path.to_string_lossy().into_owned();
+        let folder = scanned.cache();
         let remembered = Remembered::new(self.remembered().get(&folder).cloned().unwrap_or_default(), mode);
         let Discovered { found, read } = discover(root, path, &remembered, allowed)?;
         scan.found.extend(found);

@@ -26,6 +26,8 @@ use crate::{
 pub(crate) struct BackgroundTurn {
     pub(crate) agent: Arc<Agent>,
     pub(crate) right: LineTurn,
+    /// The turn begins when this is cancelled; `None` for a turn that begins at once.
+    pub(crate) after: Option<CancellationToken>,
     pub(crate) cause: TurnCause,
     pub(crate) ending: TurnEnding,
 }
@@ -209,9 +211,8 @@ impl LineContext {
             TurnStart::Rows(said) => (said, None, 0),
             TurnStart::Again(message) => (Vec::new(), Some(message.first), message.answers),
         };
-        // Only lines that are one message have attachments.
-        if let Some(message) = messages.last_mut().filter(|_| !self.attachments.is_empty()) {
-            message.data = Attachment::to_data(&self.attachments);
+        if let Some(message) = messages.last_mut() {
+            message.data = Attachment::add_to_data(message.data.take(), &self.attachments);
         }
         let change = SessionChange {
             messages,

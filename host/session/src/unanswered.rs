@@ -1,6 +1,6 @@
 //! Finds the message that `/retry` sends again and `/drop` takes out of the conversation.
 
-use patchbay_core::{AssistantPart, AssistantRecord, MessageKind, text};
+use patchbay_core::{AssistantPart, AssistantRecord, Attachment, MessageKind, text};
 use patchbay_store::{LastMessage, MessageRow, StoreError};
 
 use crate::lines::LineContext;
@@ -55,7 +55,7 @@ fn excerpt(row: &MessageRow) -> String {
     let skill = row.data.as_ref().and_then(|data| data.get("skill")).and_then(serde_json::Value::as_str);
     match (row.kind, skill) {
         (MessageKind::Skill, Some(skill)) => text::excerpt(&format!("/skill {skill}"), EXCERPT),
-        _ => text::excerpt(&row.content, EXCERPT),
+        _ => text::excerpt(&Attachment::text_or_placeholders(&row.content, row.data.as_ref()), EXCERPT),
     }
 }
 

@@ -60,7 +60,7 @@ impl Session {
         match self.commit_notification(&agent).await {
             Ok(Some(began)) => {
                 let ending = TurnEnding { agent: id, began, report_to: agent.parent() };
-                self.start_background(BackgroundTurn { agent, right, cause: TurnCause::Mail, ending });
+                self.start_background(BackgroundTurn { agent, right, after: None, cause: TurnCause::Mail, ending });
                 Ok(())
             }
             Ok(None) => {
@@ -131,7 +131,10 @@ impl Session {
     }
 
     async fn run_background(self: &Arc<Self>, turn: BackgroundTurn, stop: CancellationToken) {
-        let BackgroundTurn { agent, mut right, cause, ending } = turn;
+        let BackgroundTurn { agent, mut right, after, cause, ending } = turn;
+        if let Some(after) = after {
+            after.cancelled().await;
+        }
         right.ready().await;
         let change = SessionChange {
             requires_alive: vec![agent.id()],

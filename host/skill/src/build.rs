@@ -39,17 +39,18 @@ pub struct SnapshotRules<'a> {
     pub tools: &'a dyn Fn(&Digest) -> DescribedTools,
 }
 
-/// Builds a snapshot from the results of discovery in all roots. The order of `found` does not matter.
+/// Builds a snapshot from the results of discovery in all roots. Their order does not matter, except for extra roots: a
+/// later one takes precedence over an earlier one.
 ///
 /// Unreadable candidates become diagnostics and are then ignored. Of the others, the highest root wins each name. If
 /// the winner turns out to be unusable, the candidate of a lower root is *not* used instead, because a skill that was
 /// replaced must not return unnoticed.
 pub fn build(found: &[FoundSkill], version: u64, rules: &SnapshotRules<'_>) -> Snapshot {
-    let budget = |root| {
-        let trusted = root != Root::Workspace || rules.trusted;
+    let budget = |root: Root| {
+        let trusted = !root.is_workspace() || rules.trusted;
         (root, Some(RootBudget::new(root, rules.limits.allowance(trusted))))
     };
-    let budgets = [Root::User, Root::Workspace].map(budget).into();
+    let budgets = Root::ALL.into_iter().filter(|root| *root != Root::Bundled).map(budget).collect();
     let mut builder = SnapshotBuilder {
         rules,
         budgets,
@@ -86,10 +87,18 @@ fn by_name<'f>(
     builder: &mut SnapshotBuilder<'_>,
 ) -> BTreeMap<&'f Name, BTreeMap<Root, &'f Candidate>> {
     let mut names = BTreeMap::<&Name, BTreeMap<Root, &Candidate>>::new();
-    for FoundSkill { label, root, candidate } in found {
+    let mut lowest_first: Vec<&FoundSkill> = found.iter().collect();
+    lowest_first.sort_by_key(|found| found.root);
+    let mut folders = BTreeSet::new();
+    for FoundSkill { label, root, candidate } in lowest_first {
         match candidate {
+            // Links to one folder from several roots are one skill.
+            Ok(candidate) if candidate.folder_id.is_some_and(|folder| !folders.insert(folder)) => {}
             Ok(candidate) => {
-                names.entry(&candidate.name).or_default().insert(*root, candidate);
+                let earlier = names.entry(&candidate.name).or_default().insert(*root, candidate);
+                if earlier.is_some() {
+                    builder.diagnose(label, name_shadowed(*root, &candidate.name));
+                }
             }
             Err(problem) => builder.diagnose(label, problem.clone()),
         }
@@ -106,8 +115,10 @@ impl SnapshotBuilder<'_> {
     /// Adds the candidate of the highest root that is allowed to have `name`, or a diagnostic if it is unusable.
     fn add_winner(&mut self, name: &Name, mut by_root: BTreeMap<Root, &Candidate>) {
         by_root.retain(|root, _| self.budgets.get(root).is_none_or(Option::is_some));
-        if !self.rules.trusted && by_root.len() > 1 && by_root.remove(&Root::Workspace).is_some() {
-            let lower = by_root.keys().next_back().map_or("", |root| root.as_str());
+        let lower = by_root.keys().rfind(|root| !root.is_workspace()).copied();
+        let shadows = by_root.keys().any(|root| root.is_workspace());
+        if let Some(lower) = lower.filter(|_| shadows && !self.rules.trusted) {
+            by_root.retain(|root, _| !root.is_workspace());
             let message = format!(
                 "The workspace is not trusted, so that its '{name}' does not take the place of the {lower} one; \
                  'patchbay trust add DIR' lets it."
@@ -115,6 +126,9 @@ impl SnapshotBuilder<'_> {
             self.diagnose(name.as_str(), Problem::new(Code::UntrustedShadow, message));
         }
         let Some((root, winner)) = by_root.pop_last() else { return };
+        if by_root.contains_key(&Root::Extra) {
+            self.diagnose(name.as_str(), name_shadowed(root, name));
+        }
         match accept(root, winner, self.rules) {
             Ok(skill) => {
                 if let Err(problem) = self.count_tools(&skill) {
@@ -156,12 +170,12 @@ impl SnapshotBuilder<'_> {
         let taken: BTreeSet<Name> = self
             .skills
             .values()
-            .filter(|skill| skill.root < Root::Workspace)
+            .filter(|skill| !skill.root.is_workspace())
             .filter_map(|skill| skill.manifest.command.clone())
             .collect();
         let shadowing = |skill: &Skill| {
             let alias = skill.manifest.command.as_ref().filter(|alias| taken.contains(alias.as_str()))?;
-            (skill.root == Root::Workspace).then(|| {
+            skill.root.is_workspace().then(|| {
                 let message = format!(
                     "The workspace is not trusted, so that its skill does not take the alias '/{alias}'; \
                      'patchbay trust add DIR' lets it."
@@ -264,14 +278,16 @@ fn accept(root: Root, candidate: &Candidate, rules: &SnapshotRules<'_>) -> Resul
     let skill = Skill {
         name: name.clone(),
         root,
+        root_path: candidate.root_path.as_deref().map(str::to_owned),
         manifest: Arc::clone(manifest),
         component,
         tools,
         digest: candidate.digest(),
+        files: Some(candidate.totals),
         digest_of_files: true,
     };
     check_command_tool(&skill)?;
-    if root == Root::Workspace && !rules.trusted && skill.borrows_tool() {
+    if root.is_workspace() && !rules.trusted && skill.borrows_tool() {
         let tool = skill.manifest.command_tool.as_deref().unwrap_or_default();
         let message = format!(
             "Command tool '{tool}' is another skill's. The workspace is not trusted, so that its skills call only their \
@@ -313,6 +329,11 @@ pub fn check_skill(root: Root, candidate: &Candidate, rules: &SnapshotRules<'_>)
         Some(tool) => Err(missing_tool(tool)),
         None => Ok(CheckedSkill { skill, ineligible, needs }),
     }
+}
+
+/// The problem of a skill of an extra root whose name the skill of `root` has.
+fn name_shadowed(root: Root, name: &Name) -> Problem {
+    Problem::new(Code::NameShadowed, format!("The {root} skill '{name}' has this name."))
 }
 
 fn missing_tool(tool: &str) -> Problem {

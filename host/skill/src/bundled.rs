@@ -2,13 +2,15 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use bytes::Bytes;
 use patchbay_core::{Code, Digest};
 use patchbay_policy::Root;
 
 use crate::{
-    Candidate, Component, FoundSkill, Problem, SkillFiles,
+    Candidate, Component, FileStorage, FileTotals, FoundSkill, Problem, SkillFiles,
     discover::SKILL_MD,
     reading::{parse_name, parse_packaged, parse_skill_md},
+    source::FileSource,
 };
 
 /// A skill in the binary: its name, and the bytes of either a component with an embedded SKILL.md or a plain SKILL.md.
@@ -53,5 +55,21 @@ fn read(skill: &BundledSkill) -> Result<Candidate, Problem> {
     let skill_md = fresh.cached.skill_md.ok_or_else(missing)?;
     let manifest = Arc::clone(skill_md.manifest.as_ref().map_err(Problem::clone)?);
     let files = SkillFiles::new(&BTreeMap::from([(file, fresh.cached.digest)]));
-    Ok(Candidate { name, manifest, files, component, instructions: fresh.instructions, notes: skill_md.mended.clone() })
+    let (totals, source) = match skill_md.embedded {
+        Some(totals) => (totals, FileSource::NoPack),
+        None => (FileTotals::none(FileStorage::Pack), FileSource::Memory(Bytes::from_static(skill.bytes))),
+    };
+    let (instructions, notes) = (fresh.instructions, skill_md.notes.clone());
+    Ok(Candidate {
+        name,
+        manifest,
+        files,
+        totals,
+        component,
+        instructions,
+        notes,
+        root_path: None,
+        source,
+        folder_id: None,
+    })
 }

@@ -11,9 +11,6 @@ use patchbay_policy::Root;
 
 use crate::files;
 
-/// The folder of skills in a workspace.
-const IN_WORKSPACE: &str = ".patchbay/skills";
-
 /// A component: the digest and the location of its bytes. The bytes of a file are not in memory, so that a thousand
 /// components need little memory.
 ///
@@ -32,10 +29,10 @@ enum ComponentSource {
     File(ComponentFile),
 }
 
-/// The bytes of a component are no longer available: its file was changed or removed, or cannot be read. A new
-/// discovery of the root returns the present state.
+/// The bytes of a component or a SKILL.md are no longer available: the file was changed or removed, or cannot be read. A
+/// new discovery of the root returns the present state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("The component changed while it was read; /reload_skills reads it again.")]
+#[error("The skill changed while it was read; /reload_skills reads it again.")]
 pub struct Changed;
 
 impl Component {
@@ -63,6 +60,14 @@ impl Component {
     /// Returns the number of bytes.
     pub fn size(&self) -> u64 {
         self.size
+    }
+
+    /// Returns the name of its file in the skill's folder; `None` for a skill in one file or in the binary.
+    pub(crate) fn file_name(&self) -> Option<&str> {
+        match &self.source {
+            ComponentSource::File(file) if file.folder.is_some() => Some(&file.file),
+            _ => None,
+        }
     }
 
     /// Returns the bytes. Bytes of a file are read and compared with the digest at each call.
@@ -109,16 +114,16 @@ fn read(folder: &Dir, file: &str) -> io::Result<Option<Vec<u8>>> {
 /// Opens the folder of a root: `path` itself, or the folder of skills in the workspace `path`. Follows no link out of a
 /// workspace. `None` if the folder does not exist.
 pub(crate) fn open_root(root: Root, path: &Path) -> io::Result<Option<Dir>> {
-    match root {
-        Root::Workspace => files::open_below(path, IN_WORKSPACE),
-        _ => files::open_folder(path),
+    match root.workspace_folder() {
+        Some(folder) => files::open_below(path, folder),
+        None => files::open_folder(path),
     }
 }
 
-/// Opens a skill's folder. In the user's root it may be a link to a folder elsewhere.
+/// Opens a skill's folder. In a root outside of workspaces it may be a link to a folder elsewhere.
 pub(crate) fn open_folder(root: Root, path: &Path, parent: &Dir, name: &str) -> io::Result<Dir> {
     match parent.open_dir(name) {
-        Err(_) if root != Root::Workspace => Dir::open_ambient_dir(path.join(name), ambient_authority()),
+        Err(_) if !root.is_workspace() => Dir::open_ambient_dir(path.join(name), ambient_authority()),
         opened => opened,
     }
 }

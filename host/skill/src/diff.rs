@@ -37,12 +37,15 @@ impl Diff {
     }
 }
 
-/// Returns true if a skill changed. Digests in a snapshot of format 1 do not cover all files, so they are not compared
-/// with digests of format 2.
+/// Returns true if a skill changed. A snapshot of an older build is compared by what it has: in format 1, digests do not
+/// cover all files; later builds stored no files at first.
 fn differs(before: &Skill, now: &Skill) -> bool {
-    if before.digest_of_files == now.digest_of_files {
+    if before.digest_of_files == now.digest_of_files && before.files.is_some() == now.files.is_some() {
         return before != now;
     }
-    let alike = Skill { digest: now.digest, digest_of_files: now.digest_of_files, ..before.clone() };
+    let mut alike = Skill { files: now.files, digest_of_files: now.digest_of_files, ..before.clone() };
+    if before.digest_of_files != now.digest_of_files {
+        alike.digest = now.digest;
+    }
     alike != *now
 }

@@ -33,6 +33,16 @@ impl SkillFiles {
         self.digest
     }
 
+    /// Returns the paths, each with the hash of the file in hexadecimal.
+    pub(crate) fn entries(&self) -> BTreeMap<&str, &str> {
+        parse(&self.lines)
+    }
+
+    /// Like [`Self::as_text`], without a copy.
+    pub fn shared_text(&self) -> Arc<str> {
+        Arc::clone(&self.lines)
+    }
+
     /// Returns the list as text, as it is stored with a grant. [`changed_files`] compares two such texts.
     pub fn as_text(&self) -> &str {
         &self.lines

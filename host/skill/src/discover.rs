@@ -9,13 +9,15 @@ use patchbay_core::{COMPONENT_BYTES, Code, Digest, Name, RootAllowance, text};
 use patchbay_policy::Root;
 
 use crate::{
-    CachedFile, Candidate, Component, FileCache, FileRecord, FoundSkill, NoCache, Problem, SkillFiles, SkillMd, Stat,
+    CachedFile, Candidate, Component, FileCache, FileRecord, FileStorage, FileTotals, FoundSkill, NoCache, Problem,
+    SkillFiles, Stat,
     component::{self, ComponentFile},
-    files,
+    files::{self, HashedFile},
     limit::RootBudget,
     listing::{self, Listing},
     package::SKILL_MD_BYTES,
     reading::{parse_name, parse_packaged, parse_skill_md},
+    source::{FileSource, SkillFolder},
 };
 
 /// The result of [`discover`].
@@ -32,8 +34,8 @@ pub struct Discovered {
 /// `NAME.wasm` with an embedded SKILL.md. Hidden children and other files are ignored. A root that does not exist is
 /// empty. A file that `cache` has in its present state is not read.
 ///
-/// `path` is the user's folder of skills, or the workspace. Nothing outside a workspace is read; the user's folder may
-/// contain links to folders elsewhere.
+/// `path` is the folder of skills, or the workspace. Nothing outside a workspace is read; other roots may contain links to
+/// folders elsewhere.
 ///
 /// The children are counted against `allowed` in the order of their names. The first child over a limit becomes the
 /// diagnostic `root_limit`; this child and all later ones are left out and not read.
@@ -150,6 +152,17 @@ struct ScannedFile {
     instructions: Option<Arc<str>>,
 }
 
+/// The files of a candidate.
+struct ListedFiles {
+    files: BTreeMap<String, Digest>,
+    totals: FileTotals,
+    source: FileSource,
+    /// Problems of files that are left out.
+    skipped: Vec<Problem>,
+    /// Device and inode of the skill's folder.
+    folder_id: Option<(u64, u64)>,
+}
+
 impl RootScan<'_> {
     /// Reads a child of the root. Returns its name as a skill and the candidate; `None` if the child cannot be a skill.
     fn child<'n>(&mut self, file_name: &'n str, kind: ChildKind) -> Option<(&'n str, Result<Candidate, Problem>)> {
@@ -181,7 +194,10 @@ impl RootScan<'_> {
         };
         let component = Component::in_file(scanned.cached.digest, scanned.size, location);
         let files = BTreeMap::from([(file.to_owned(), scanned.cached.digest)]);
-        self.candidate(name, scanned, &files, Some(component), Vec::new())
+        let embedded = scanned.cached.skill_md.as_ref().and_then(|skill_md| skill_md.embedded);
+        let totals = embedded.unwrap_or(FileTotals::none(FileStorage::Component));
+        let listed = ListedFiles { files, totals, source: FileSource::NoPack, skipped: Vec::new(), folder_id: None };
+        self.candidate(name, scanned, listed, Some(component))
     }
 
     /// Reads the skill in the folder `NAME/`.
@@ -205,12 +221,24 @@ impl RootScan<'_> {
                 return Err(Problem::new(Code::SeveralComponents, message));
             }
         };
+        let mut listed = ListedFiles {
+            files,
+            totals: FileTotals::none(FileStorage::Nowhere),
+            source: FileSource::NoPack,
+            skipped: std::mem::take(&mut listing.skipped),
+            folder_id: folder.dir_metadata().ok().and_then(|metadata| files::identity(&metadata)),
+        };
         match listing.over.take() {
             // The other files of such a skill are never read, so its digest does not cover them.
-            Some(over) => listing.skipped.push(over),
-            None => self.other_files(&name, &folder, &mut listing, &mut files)?,
+            Some(over) => listed.skipped.push(over),
+            None => {
+                let (root, path) = (self.root, Arc::clone(&self.path));
+                listed.source = FileSource::Folder(SkillFolder { root, path, folder: folder_name.to_owned() });
+                listed.totals.place = FileStorage::Pack;
+                self.other_files(&name, &folder, listing, &mut listed)?;
+            }
         }
-        self.candidate(name, scanned, &files, component, listing.skipped)
+        self.candidate(name, scanned, listed, component)
     }
 
     /// Reads the SKILL.md of a skill's folder and removes it from `listing`.
@@ -258,30 +286,35 @@ impl RootScan<'_> {
         Ok(Component::in_file(digest, bytes.len() as u64, location))
     }
 
-    /// Adds the digests of the remaining files of a skill's folder to `files`.
+    /// Adds the remaining files of a skill's folder to `listed`.
     fn other_files(
         &mut self,
         name: &Name,
         folder: &Dir,
-        listing: &mut Listing,
-        files: &mut BTreeMap<String, Digest>,
+        listing: Listing,
+        listed: &mut ListedFiles,
     ) -> Result<(), Problem> {
-        for (path, metadata) in std::mem::take(&mut listing.files) {
+        for (path, metadata) in listing.files {
             self.budget.count_file(metadata.len())?;
             let file = format!("{name}/{path}");
-            if let Some((cached, _)) = self.cached(&file, Some(&metadata)) {
-                files.insert(path, cached.digest);
-                continue;
-            }
-            match files::digest_stat(folder, &path, listing::FILE_BYTES) {
-                Ok(Some((digest, stat))) => {
-                    self.record(file, stat, CachedFile { digest, skill_md: None });
-                    files.insert(path, digest);
+            let (digest, size) = if let Some((cached, size)) = self.cached(&file, Some(&metadata)) {
+                (cached.digest, size)
+            } else {
+                match files::hash(folder, &path, listing::FILE_BYTES) {
+                    Ok(Some(HashedFile { digest, size, stat })) => {
+                        self.record(file, stat, CachedFile { digest, skill_md: None });
+                        (digest, size)
+                    }
+                    // The file was removed after the folder was listed.
+                    Ok(None) => continue,
+                    Err(error) => {
+                        listed.skipped.push(listing::unreadable(&path, &error));
+                        continue;
+                    }
                 }
-                // The file was removed after the folder was listed.
-                Ok(None) => {}
-                Err(error) => listing.unreadable(&path, &error),
-            }
+            };
+            listed.totals.add(&path, size);
+            listed.files.insert(path, digest);
         }
         Ok(())
     }
@@ -291,17 +324,18 @@ impl RootScan<'_> {
         &mut self,
         name: Name,
         scanned: ScannedFile,
-        files: &BTreeMap<String, Digest>,
+        listed: ListedFiles,
         component: Option<Component>,
-        mut notes: Vec<Problem>,
     ) -> Result<Candidate, Problem> {
         let missing = || Problem::new(Code::MissingSkillMd, "There is no SKILL.md.");
-        let SkillMd { bytes, manifest, mended } = &**scanned.cached.skill_md.as_ref().ok_or_else(missing)?;
-        self.budget.count_skill_md(*bytes)?;
-        notes.extend(mended.iter().cloned());
-        let manifest = Arc::clone(manifest.as_ref().map_err(Problem::clone)?);
-        let files = SkillFiles::new(files);
-        Ok(Candidate { name, manifest, files, component, instructions: scanned.instructions, notes })
+        let skill_md = &**scanned.cached.skill_md.as_ref().ok_or_else(missing)?;
+        self.budget.count_skill_md(skill_md.bytes)?;
+        let ListedFiles { files, totals, source, skipped: mut notes, folder_id } = listed;
+        notes.extend(skill_md.notes.iter().cloned());
+        let manifest = Arc::clone(skill_md.manifest.as_ref().map_err(Problem::clone)?);
+        let (files, instructions) = (SkillFiles::new(&files), scanned.instructions);
+        let root_path = (self.root == Root::Extra).then(|| self.path.to_string_lossy().into());
+        Ok(Candidate { name, manifest, files, totals, component, instructions, notes, root_path, source, folder_id })
     }
 
     /// Returns the cached content of a regular file in this state, and its size.

@@ -18,7 +18,7 @@ use cap_std::fs::Metadata;
 use patchbay_core::Digest;
 use serde::{Deserialize, Serialize};
 
-use crate::{Manifest, Problem};
+use crate::{FileTotals, Manifest, Problem};
 
 /// The coarsest time stamps of a file system in use, in nanoseconds: two seconds, on FAT.
 const GRANULE: i64 = 2_000_000_000;
@@ -119,8 +119,11 @@ pub struct SkillMd {
     /// The manifest, or what is wrong with it. An invalid file is cached too, so that it is not read again.
     #[serde(with = "shared")]
     pub manifest: Result<Arc<Manifest>, Problem>,
-    /// One `frontmatter_mended` problem for each mended line.
-    pub mended: Vec<Problem>,
+    /// Problems that do not exclude the skill: one `frontmatter_mended` for each mended line, and `skill_files_limited` for
+    /// embedded files over a limit.
+    pub notes: Vec<Problem>,
+    /// The count of the files that are embedded beside the SKILL.md; `None` for a SKILL.md in a folder.
+    pub embedded: Option<FileTotals>,
 }
 
 /// Serializes a shared manifest by value.

@@ -62,16 +62,25 @@ pub fn read(folder: &Dir, name: &str, max: u64) -> io::Result<Option<Vec<u8>>> {
     Ok(read_stat(folder, name, max)?.map(|(bytes, _)| bytes))
 }
 
-/// Returns the digest of a file in `folder` of at most `max` bytes, and its state just before it was read. `None` if it
-/// does not exist. The file is read in pieces, so its size does not matter for memory.
-pub(crate) fn digest_stat(folder: &Dir, name: &str, max: u64) -> io::Result<Option<(Digest, Option<Stat>)>> {
+/// A file that was hashed but not kept in memory.
+pub(crate) struct HashedFile {
+    pub(crate) digest: Digest,
+    /// Number of bytes that were read.
+    pub(crate) size: u64,
+    /// State of the file just before it was read, if the system reports it.
+    pub(crate) stat: Option<Stat>,
+}
+
+/// Hashes a file in `folder` of at most `max` bytes. `None` if it does not exist. The file is read in pieces, so its size
+/// does not matter for memory.
+pub(crate) fn hash(folder: &Dir, name: &str, max: u64) -> io::Result<Option<HashedFile>> {
     let Some((file, metadata)) = open(folder, name, max)? else { return Ok(None) };
     let mut file = file.take(max + 1);
     let digest = Digest::of_reader(&mut file)?;
     if file.limit() == 0 {
         return Err(too_large(max));
     }
-    Ok(Some((digest, Stat::new(&metadata))))
+    Ok(Some(HashedFile { digest, size: max + 1 - file.limit(), stat: Stat::new(&metadata) }))
 }
 
 /// Like [`read`], with the state of the file just before it was read, if the system reports it.
@@ -97,6 +106,19 @@ fn open(folder: &Dir, name: &str, max: u64) -> io::Result<Option<(impl io::Read,
         return Err(too_large(max));
     }
     Ok(Some((file, metadata)))
+}
+
+/// Returns device and inode of a file or folder, if the system has them.
+#[cfg(unix)]
+#[allow(clippy::unnecessary_wraps)]
+pub(crate) fn identity(metadata: &Metadata) -> Option<(u64, u64)> {
+    use cap_std::fs::MetadataExt as _;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+#[cfg(not(unix))]
+pub(crate) fn identity(_: &Metadata) -> Option<(u64, u64)> {
+    None
 }
 
 fn too_large(max: u64) -> io::Error {

@@ -8,7 +8,7 @@ use patchbay_core::{Code, Digest, Name};
 use patchbay_policy::Root;
 use serde::{Deserialize, Serialize};
 
-use crate::{Changed, Component, Manifest, SkillFiles};
+use crate::{Changed, Component, FileTotals, Manifest, SkillFiles, source::FileSource};
 
 /// One child of a root: a candidate, or the problem that keeps it from being a skill.
 #[derive(Clone, Debug)]
@@ -30,12 +30,19 @@ pub struct Candidate {
     pub manifest: Arc<Manifest>,
     /// The skill's files with their digests. The digest of this list is the digest of the skill.
     pub files: SkillFiles,
+    /// The count of the files, and where the store has them.
+    pub totals: FileTotals,
     /// The component; `None` for a skill without tools of its own.
     pub component: Option<Component>,
     /// The instructions; `None` if the SKILL.md came from the file cache, in which case the store has the text.
     pub instructions: Option<Arc<str>>,
     /// Problems that do not exclude the skill, such as mended lines.
     pub notes: Vec<Problem>,
+    /// The canonical path of the root, for a skill of [`Root::Extra`].
+    pub root_path: Option<Arc<str>>,
+    pub(crate) source: FileSource,
+    /// Device and inode of the skill's folder; a folder counts once.
+    pub(crate) folder_id: Option<(u64, u64)>,
 }
 
 impl Candidate {

@@ -9,6 +9,7 @@
 //! 1. [`discover`] reads the candidates of one root. It follows no link out of a workspace.
 //!    - [`Manifest`]: a parsed SKILL.md.
 //!    - [`SkillFiles`]: the list of a skill's files; the skill's digest covers all of them.
+//!    - [`FileSet`]: the files with their contents, as they are stored with a snapshot.
 //!    - [`FileCache`]: results of earlier reads by [`Stat`], so that unchanged files are not read again.
 //!    - [`Component`]: a component by its digest. Its bytes are read, and checked, only when they are needed.
 //! 2. [`build`] applies precedence, trust, eligibility, aliases and required tools. Each skill that it leaves out
@@ -59,6 +60,8 @@
 //! # }
 //! ```
 
+mod archive;
+mod arguments;
 mod build;
 mod bundled;
 mod component;
@@ -67,6 +70,7 @@ mod digest;
 mod discover;
 mod eligibility;
 mod file_cache;
+mod file_set;
 pub mod files;
 mod found;
 mod limit;
@@ -76,7 +80,10 @@ mod package;
 mod reading;
 mod search;
 mod snapshot;
+mod source;
 
+pub use archive::{FILES_SECTION, write_archive};
+pub use arguments::with_arguments;
 pub use build::{CheckedSkill, DescribedTools, SnapshotRules, build, check_skill};
 pub use bundled::{BundledSkill, bundled};
 pub use component::{Changed, Component};
@@ -85,9 +92,11 @@ pub use digest::{SkillFiles, changed_files};
 pub use discover::{Discovered, discover, discover_one};
 pub use eligibility::{Eligibility, Platform};
 pub use file_cache::{CachedFile, FileCache, FileRecord, NoCache, SkillMd, Stat, StatError};
+pub use file_set::{FileSet, FileStorage, FileTotals, PackDamaged, SkillFile};
 pub use found::{Candidate, FoundSkill, Problem};
 pub use limit::root_limit;
-pub use manifest::{Instructions, InvocationMode, Manifest, ParsedSkillMd, RequestedCapability};
+pub use manifest::{Audience, Instructions, InvocationMode, Manifest, ParsedSkillMd, RequestedCapability};
 pub use package::{SECTION, SKILL_MD_BYTES, embedded_skill_md};
 pub use search::{SearchIndex, SearchTexts};
 pub use snapshot::{Diagnostic, Skill, Snapshot, SnapshotError};
+pub use source::{ReadFiles, files_to_embed};

@@ -4,7 +4,11 @@
 //! of editors and build tools, and the component (`*.wasm` directly in the folder). Links are followed only inside the
 //! folder.
 
-use std::{collections::BTreeMap, io};
+use std::{
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
+    io,
+};
 
 use cap_std::fs::{Dir, FileType, Metadata};
 use patchbay_core::{Code, text};
@@ -38,7 +42,50 @@ pub(crate) struct Listing {
     /// The limit of a skill that the folder exceeds; `files` is incomplete then. `None` within the limits.
     pub(crate) over: Option<Problem>,
     folders: usize,
+    totals: Totals,
+}
+
+/// The number and the bytes of the files of one skill, counted against its limits.
+#[derive(Default)]
+pub(crate) struct Totals {
+    files: usize,
     bytes: u64,
+}
+
+impl Totals {
+    /// Counts the file at `path`.
+    ///
+    /// # Errors
+    /// The first limit that the skill exceeds with this file.
+    pub(crate) fn add(&mut self, path: &str, bytes: u64) -> Result<(), Problem> {
+        if path.len() > PATH_BYTES {
+            return Err(limited(format!("A path of more than {PATH_BYTES} bytes")));
+        }
+        if path.matches('/').count() > DEPTH {
+            return Err(limited(format!("Folders more than {DEPTH} deep")));
+        }
+        // The smaller limit of SKILL.md, with its own diagnostic, is checked when it is read.
+        if bytes > FILE_BYTES && path != crate::discover::SKILL_MD {
+            return Err(limited(format!("'{}' is larger than {} MiB", text::excerpt(path, 80), FILE_BYTES >> 20)));
+        }
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > BYTES {
+            return Err(limited(format!("More than {} MiB of files", BYTES >> 20)));
+        }
+        self.files += 1;
+        if self.files > FILES {
+            return Err(limited(format!("More than {} files", crate::limit::grouped(FILES as u64))));
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether `path` can be the path of a file of a skill other than SKILL.md and the component.
+pub(crate) fn is_file_path(path: &str) -> bool {
+    let top = !path.contains('/');
+    let is_own = top && (path == crate::discover::SKILL_MD || path.ends_with(".wasm"));
+    // Ignored names include `.` and `..`.
+    !is_own && !path.contains('\0') && path.split('/').all(|name| !name.is_empty() && !is_ignored(name.as_bytes()))
 }
 
 /// Lists the files of the skill in `folder`. Stops at the first limit and reports it in [`Listing::over`].
@@ -46,8 +93,14 @@ pub(crate) struct Listing {
 /// # Errors
 /// The folder itself cannot be read.
 pub(crate) fn list(folder: &Dir) -> io::Result<Listing> {
+    list_if(folder, |_| true)
+}
+
+/// Like [`list`], for those entries directly in `folder` for whose name `keep` returns true.
+pub(crate) fn list_if(folder: &Dir, keep: impl Fn(&OsStr) -> bool) -> io::Result<Listing> {
     let mut listing = Listing::default();
-    let entries = entries(folder)?;
+    let mut entries = entries(folder)?;
+    entries.0.retain(|name, _| keep(name));
     listing.over = listing.add(folder, "", 0, entries).err();
     listing.components.sort();
     listing.skipped.sort_by(|a, b| a.message.cmp(&b.message));
@@ -60,7 +113,7 @@ pub(crate) fn list(folder: &Dir) -> io::Result<Listing> {
 }
 
 /// Entries of one folder by name, and true if there are more than [`ENTRIES`].
-type FolderEntries = (BTreeMap<std::ffi::OsString, (FileType, cap_std::fs::DirEntry)>, bool);
+type FolderEntries = (BTreeMap<OsString, (FileType, cap_std::fs::DirEntry)>, bool);
 
 /// Reads the entries of a folder that are not ignored, at most [`ENTRIES`].
 fn entries(folder: &Dir) -> io::Result<FolderEntries> {
@@ -131,7 +184,7 @@ impl Listing {
         match opened.and_then(|folder| entries(&folder)) {
             Ok(entries) => self.add(root, &format!("{path}/"), depth + 1, entries),
             Err(error) => {
-                self.unreadable(path, &error);
+                self.skipped.push(unreadable(path, &error));
                 Ok(())
             }
         }
@@ -155,21 +208,8 @@ impl Listing {
 
     /// Adds one file, or returns the limit that it exceeds.
     fn file(&mut self, path: String, metadata: Metadata) -> Result<(), Problem> {
-        if path.len() > PATH_BYTES {
-            return Err(limited(format!("A path of more than {PATH_BYTES} bytes")));
-        }
-        // The smaller limit of SKILL.md, with its own diagnostic, is checked when it is read.
-        if metadata.len() > FILE_BYTES && path != crate::discover::SKILL_MD {
-            return Err(limited(format!("'{}' is larger than {} MiB", text::excerpt(&path, 80), FILE_BYTES >> 20)));
-        }
-        self.bytes = self.bytes.saturating_add(metadata.len());
-        if self.bytes > BYTES {
-            return Err(limited(format!("More than {} MiB of files", BYTES >> 20)));
-        }
+        self.totals.add(&path, metadata.len())?;
         self.files.insert(path, metadata);
-        if self.files.len() > FILES {
-            return Err(limited(format!("More than {} files", crate::limit::grouped(FILES as u64))));
-        }
         Ok(())
     }
 
@@ -177,11 +217,12 @@ impl Listing {
     fn skip(&mut self, message: String) {
         self.skipped.push(Problem::new(Code::SkillFileSkipped, message));
     }
+}
 
-    /// Records a file or folder that cannot be read.
-    pub(crate) fn unreadable(&mut self, path: &str, error: &io::Error) {
-        self.skip(format!("'{}' cannot be read: {}.", text::excerpt(path, 80), error.kind()));
-    }
+/// The problem of a file or folder that cannot be read.
+pub(crate) fn unreadable(path: &str, error: &io::Error) -> Problem {
+    let message = format!("'{}' cannot be read: {}.", text::excerpt(path, 80), error.kind());
+    Problem::new(Code::SkillFileSkipped, message)
 }
 
 /// The problem of a skill whose folder exceeds a limit. Its instructions and tools still work.

@@ -16,11 +16,11 @@ use frontmatter::{FrontmatterKeys, TextList};
 
 /// A parsed SKILL.md: the keys of its frontmatter, and the instructions below it by digest.
 ///
-/// The format is that of agentskills.io plus keys of Patchbay. Every key is optional and may also appear under
-/// `metadata`. Unknown keys are ignored.
+/// The format is that of agentskills.io and Claude Code, plus keys of Patchbay. Every key is optional and may also appear
+/// under `metadata`. Unknown keys are ignored, and named in `unused`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// One line for lists: `summary`, or `description` if there is no `summary`. Empty if the file has neither.
+    /// One line for lists: `summary`; or `description`, followed by `when_to_use`. Empty if the file has none of them.
     pub summary: String,
     /// The version as written; not parsed.
     pub version: Option<String>,
@@ -41,6 +41,42 @@ pub struct Manifest {
     pub capabilities: Vec<RequestedCapability>,
     /// Digest and size of the Markdown below the frontmatter.
     pub instructions: Instructions,
+    /// The license as written; only shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub license: Option<String>,
+    /// The hosts and systems that the author had in mind; only shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compatibility: Option<String>,
+    /// The tools that the author expects; only shown. They grant nothing and hide no tool.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed_tools: Vec<String>,
+    /// Who may use the skill.
+    #[serde(default, skip_serializing_if = "Audience::is_default")]
+    pub audience: Audience,
+    /// Names of top-level keys that have no meaning here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unused: Vec<String>,
+}
+
+/// Who may use a skill: `disable-model-invocation` and `user-invocable`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Audience {
+    /// Whether models see the skill and its tools.
+    pub models: bool,
+    /// Whether the skill is among the commands and in menus. `/skill NAME` always works.
+    pub menus: bool,
+}
+
+impl Default for Audience {
+    fn default() -> Self {
+        Self { models: true, menus: true }
+    }
+}
+
+impl Audience {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// What a command that names the skill does.
@@ -106,6 +142,10 @@ pub struct ParsedSkillMd {
 
 /// The longest summary, reason or hint, in characters; longer texts are cut. Each is shown on one line.
 const SUMMARY_CHARS: usize = 500;
+/// The longest description, which agentskills.io allows.
+const DESCRIPTION_CHARS: usize = 1_024;
+/// The most entries of `allowed-tools` that are kept, and the longest one in characters.
+const ALLOWED_TOOLS: (usize, usize) = (100, 200);
 
 impl Manifest {
     /// Parses the SKILL.md of the skill `name`. `name` comes from the skill's folder or file; a `name` key must equal
@@ -116,12 +156,13 @@ impl Manifest {
     pub fn parse(skill_md: &str, name: &Name) -> Result<ParsedSkillMd, Problem> {
         let (frontmatter, instructions) =
             split(skill_md).map_err(|message| Problem::new(Code::MalformedFrontmatter, message))?;
-        let (keys, mended) = match frontmatter::strict(frontmatter) {
-            Ok(keys) => (keys, Vec::new()),
+        let (keys, parsed, mended) = match frontmatter::strict(frontmatter) {
+            Ok(keys) => (keys, frontmatter.to_owned(), Vec::new()),
             Err(problem) => lenient::mend(frontmatter).ok_or(problem)?,
         };
         let instructions = text::clean(instructions).trim().to_owned();
         let manifest = manifest(keys, name, Instructions::of(&instructions))?;
+        let manifest = Self { unused: lenient::unused(&parsed), ..manifest };
         Ok(ParsedSkillMd { manifest, instructions, mended })
     }
 }
@@ -177,18 +218,51 @@ fn manifest(mut keys: FrontmatterKeys, name: &Name, instructions: Instructions) 
     let eligibility = key!(eligibility).unwrap_or_default();
     let eligibility =
         Eligibility { os: list(eligibility.os), env: list(eligibility.env), binaries: list(eligibility.binaries) };
+    let audience =
+        Audience { models: key!(disable_model_invocation) != Some(true), menus: key!(user_invocable) != Some(false) };
+    let input_hint = key!(input_hint).map(line).filter(|hint| !hint.is_empty());
+    let argument_hint = key!(argument_hint).map(line).filter(|hint| !hint.is_empty());
     Ok(Manifest {
-        summary: key!(summary).or_else(|| key!(description)).map(line).unwrap_or_default(),
+        summary: match key!(summary) {
+            Some(summary) => line(summary),
+            None => {
+                let description = [key!(description), key!(when_to_use)].into_iter().flatten().collect::<Vec<_>>();
+                text::excerpt(&description.join(" "), DESCRIPTION_CHARS)
+            }
+        },
         version: key!(version).map(line),
         invocation_mode,
-        command,
-        input_hint: key!(input_hint).map(line).filter(|hint| !hint.is_empty()),
+        // An alias is a command of the menu.
+        command: command.filter(|_| audience.menus),
+        input_hint: input_hint.or(argument_hint),
         command_tool: key!(command_tool).map(line),
         requires_tools: list(key!(requires_tools)).into_iter().map(line).collect(),
         eligibility: eligibility.cleaned(),
         capabilities,
         instructions,
+        license: key!(license).map(line),
+        compatibility: key!(compatibility).map(line),
+        allowed_tools: key!(allowed_tools).map(|tools| tool_list(&tools)).unwrap_or_default(),
+        audience,
+        unused: Vec::new(),
     })
+}
+
+/// Splits the text of `allowed-tools`, a list in brackets or a text, at blanks and commas outside of parentheses, as in
+/// `Bash(git add:*), Read`.
+fn tool_list(tools: &str) -> Vec<String> {
+    let mut depth = 0_u32;
+    let is_end = |c: char| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && (c == ',' || c.is_whitespace())
+    };
+    let tools = tools.strip_prefix('[').and_then(|tools| tools.strip_suffix(']')).unwrap_or(tools);
+    let tools = tools.split(is_end).filter(|tool| !tool.is_empty());
+    tools.take(ALLOWED_TOOLS.0).map(|tool| text::excerpt(tool, ALLOWED_TOOLS.1)).collect()
 }
 
 /// Splits a SKILL.md into the frontmatter (without its `---` lines) and the text below it.
@@ -240,7 +314,8 @@ mod tests {
         let plain = manifest_of(&format!("---\nname: calc\nlicense: x\nunknown: [1]\n{keys}---\nDo it.\n")).unwrap();
         let indented: String = keys.lines().map(|line| format!("  {line}\n")).collect();
         let under = manifest_of(&format!("---\nname: calc\nmetadata:\n  author: me\n{indented}---\nDo it.\n")).unwrap();
-        assert_eq!(plain, under);
+        assert_eq!((plain.license.as_deref(), &plain.unused[..]), (Some("x"), &["unknown".to_owned()][..]));
+        assert_eq!(Manifest { license: None, unused: Vec::new(), ..plain.clone() }, under);
         assert_eq!(plain.version.as_deref(), Some("1.10"));
         assert_eq!(plain.capabilities[1].capability.to_string(), "http:a.example");
         assert!(plain.capabilities[1].optional);
@@ -308,6 +383,42 @@ mod tests {
         assert_eq!(asked, ["kv", "http:a.example"]);
         let one = manifest_of("---\ncapabilities: {name: http, scope: a.example}\n---\n").unwrap();
         assert_eq!(one.capabilities[0].capability.to_string(), "http:a.example");
+    }
+
+    #[test]
+    fn forms_of_other_hosts_are_read() {
+        let manifest = manifest_of(
+            "---\ndescription: Reads PDFs.\nwhen_to_use: When there is a PDF.\nlicense: MIT\ncompatibility: [git, jq]\n\
+             allowed-tools: Bash(git add:*), Read  Write\nargument-hint: [file]\nhooks: {a: b}\nmodel: opus\n---\n",
+        )
+        .unwrap();
+        assert_eq!(manifest.summary, "Reads PDFs. When there is a PDF.");
+        assert_eq!((manifest.license.as_deref(), manifest.compatibility.as_deref()), (Some("MIT"), Some("[git, jq]")));
+        assert_eq!(manifest.allowed_tools, ["Bash(git add:*)", "Read", "Write"]);
+        assert_eq!(manifest.input_hint.as_deref(), Some("[file]"));
+        assert_eq!(manifest.unused, ["hooks", "model"]);
+        assert_eq!(manifest.audience, Audience::default());
+        assert!(manifest.capabilities.is_empty(), "allowed-tools grants nothing");
+        let list =
+            manifest_of("---\nallowed-tools: [Read, 'Bash(a b)']\nlicense: {a: b}\ncompatibility:\n---\n").unwrap();
+        assert_eq!(list.allowed_tools, ["Read", "Bash(a b)"]);
+        assert_eq!((list.license, list.compatibility), (None, None));
+        let long = manifest_of(&format!("---\ndescription: {}\n---\n", "x".repeat(2_000))).unwrap();
+        assert_eq!(long.summary.chars().count(), DESCRIPTION_CHARS + 1);
+    }
+
+    #[test]
+    fn audience_is_restricted_by_true_and_false_only() {
+        let audience =
+            |keys: &str| manifest_of(&format!("---\ncommand: go\n{keys}\n---\n")).map(|it| (it.audience, it.command));
+        let alias = || Some("go".parse().unwrap());
+        let people = audience("disable-model-invocation: true").unwrap();
+        assert_eq!(people, (Audience { models: false, menus: true }, alias()));
+        let models = audience("user-invocable: false").unwrap();
+        assert_eq!(models, (Audience { models: true, menus: false }, None));
+        assert_eq!(audience("user-invocable: true\ndisable-model-invocation: false").unwrap().0, Audience::default());
+        let problem = audience("disable-model-invocation: [true]").unwrap_err();
+        assert_eq!(problem.message, "Line 3: disable-model-invocation must be true or false.");
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! Finds the SKILL.md in a component: a skill in one file.
+//! Finds the SKILL.md and the other files in a component: a skill in one file.
 //!
-//! Called by `reading.rs` for `NAME.wasm`, and by the crate `plugin`, which writes the section.
+//! Called by `reading.rs` and `file_set.rs` for `NAME.wasm`, and by the crate `plugin`, which writes the sections.
 
 use patchbay_core::{Code, text};
 use wasmparser::{Parser, Payload};
 
-use crate::Problem;
+use crate::{Problem, archive::FILES_SECTION};
 
 /// The largest SKILL.md in bytes, as a file or embedded. It is limited because it is added to a conversation.
 pub const SKILL_MD_BYTES: u64 = 256 << 10;
@@ -13,17 +13,30 @@ pub const SKILL_MD_BYTES: u64 = 256 << 10;
 /// Name of the custom section that contains the SKILL.md.
 pub const SECTION: &str = "patchbay:skill.md";
 
+/// The sections of a component that make it a skill in one file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Embedded<'a> {
+    pub(crate) skill_md: Option<&'a str>,
+    /// The archive of the other files, unchecked.
+    pub(crate) files: Option<&'a [u8]>,
+}
+
 /// Returns the SKILL.md that is embedded in a component; `None` if there is none.
 ///
 /// # Errors
-/// `invalid_component` if the bytes are not valid WebAssembly; `malformed_frontmatter` if the section is not UTF-8, is
-/// larger than [`SKILL_MD_BYTES`], or appears twice.
+/// `invalid_component` if the bytes are not valid WebAssembly, or have several archives of files; `malformed_frontmatter` if
+/// the section is not UTF-8, is larger than [`SKILL_MD_BYTES`], or appears twice.
 pub fn embedded_skill_md(bytes: &[u8]) -> Result<Option<String>, Problem> {
+    Ok(embedded(bytes)?.skill_md.map(str::to_owned))
+}
+
+/// Returns what is embedded in a component, with the errors of [`embedded_skill_md`].
+pub(crate) fn embedded(bytes: &[u8]) -> Result<Embedded<'_>, Problem> {
     let invalid = |message: &str| Problem::new(Code::InvalidComponent, message.to_owned());
     if !bytes.starts_with(b"\0asm") {
         return Err(invalid("Not WebAssembly: it does not begin with the four bytes '\\0asm'."));
     }
-    let mut found = None;
+    let mut found = Embedded::default();
     // The ends of the nested modules and components. Checked because the parser also accepts the end of all bytes.
     let mut nested_ends = Vec::new();
     for payload in Parser::new(0).parse_all(bytes) {
@@ -45,8 +58,14 @@ pub fn embedded_skill_md(bytes: &[u8]) -> Result<Option<String>, Problem> {
                     return Err(malformed(&format!("is over {SKILL_MD_BYTES} bytes, the most of a SKILL.md")));
                 }
                 let text = std::str::from_utf8(section.data()).map_err(|_| malformed("is not UTF-8"))?;
-                if found.replace(text.to_owned()).is_some() {
+                if found.skill_md.replace(text).is_some() {
                     return Err(malformed("appears twice"));
+                }
+            }
+            Payload::CustomSection(section) if nested_ends.is_empty() && section.name() == FILES_SECTION => {
+                let twice = found.files.replace(section.data()).is_some();
+                if twice {
+                    return Err(invalid(&format!("The section '{FILES_SECTION}' appears twice.")));
                 }
             }
             _ => {}

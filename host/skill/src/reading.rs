@@ -6,7 +6,12 @@ use std::sync::Arc;
 
 use patchbay_core::{Code, Digest, Name};
 
-use crate::{CachedFile, Manifest, Problem, embedded_skill_md, file_cache::SkillMd};
+use crate::{
+    CachedFile, FileStorage, FileTotals, Manifest, Problem,
+    archive::read_archive,
+    file_cache::SkillMd,
+    package::{Embedded, embedded},
+};
 
 /// The result of reading a file, as opposed to finding it in the cache.
 pub(crate) struct ReadFile {
@@ -24,23 +29,54 @@ pub(crate) fn parse_name(name: &str) -> Result<Name, Problem> {
 pub(crate) fn parse_skill_md(name: &Name, bytes: &[u8]) -> ReadFile {
     let text = std::str::from_utf8(bytes);
     let text = text.map_err(|_| Problem::new(Code::MalformedFrontmatter, "SKILL.md is not UTF-8."));
-    parse(Digest::of(bytes), text, name)
+    parse(Digest::of(bytes), text, Ok(None), name)
 }
 
-/// Parses the SKILL.md that is embedded in a component. `digest` must be the digest of `bytes`.
+/// Parses the SKILL.md that is embedded in a component, and lists the embedded files. `digest` must be the digest of
+/// `bytes`.
 pub(crate) fn parse_packaged(name: &Name, bytes: &[u8], digest: Digest) -> ReadFile {
     let missing =
         || Problem::new(Code::MissingSkillMd, "The component has no SKILL.md; 'patchbay plugin build' embeds it.");
-    let embedded = embedded_skill_md(bytes).and_then(|found| found.ok_or_else(missing));
-    parse(digest, embedded.as_deref().map_err(Problem::clone), name)
+    let found = embedded(bytes);
+    let text = found.as_ref().map_err(Problem::clone).and_then(|found| found.skill_md.ok_or_else(missing));
+    let files = found.as_ref().map_or(Ok(None), |found| count(found).map(Some));
+    parse(digest, text, files, name)
 }
 
-fn parse(digest: Digest, text: Result<&str, Problem>, name: &Name) -> ReadFile {
+/// Counts the files of an archive.
+fn count(found: &Embedded<'_>) -> Result<FileTotals, Problem> {
+    let mut totals = FileTotals::none(FileStorage::Component);
+    for (path, range) in found.files.map(read_archive).transpose()?.unwrap_or_default() {
+        totals.add(&path, range.len() as u64);
+    }
+    Ok(totals)
+}
+
+/// `embedded` is the count of the files that are embedded beside the SKILL.md.
+fn parse(
+    digest: Digest,
+    text: Result<&str, Problem>,
+    embedded: Result<Option<FileTotals>, Problem>,
+    name: &Name,
+) -> ReadFile {
     let bytes = text.as_ref().map_or(0, |text| text.len() as u64);
-    let (manifest, mended, instructions) = match text.and_then(|text| Manifest::parse(text, name)) {
-        Ok(read) => (Ok(Arc::new(read.manifest)), read.mended, Some(read.instructions.into())),
-        Err(problem) => (Err(problem), Vec::new(), None),
+    let mut notes = Vec::new();
+    let embedded = match embedded {
+        // Over a limit, the skill stays without its files.
+        Err(problem) if problem.code == Code::SkillFilesLimited => {
+            notes.push(problem);
+            Ok(Some(FileTotals::none(FileStorage::Nowhere)))
+        }
+        embedded => embedded,
     };
-    let skill_md = SkillMd { bytes, manifest, mended };
+    let parsed = text.and_then(|text| Ok((Manifest::parse(text, name)?, embedded?)));
+    let (manifest, embedded, instructions) = match parsed {
+        Ok((read, embedded)) => {
+            notes.extend(read.mended);
+            (Ok(Arc::new(read.manifest)), embedded, Some(read.instructions.into()))
+        }
+        Err(problem) => (Err(problem), None, None),
+    };
+    let skill_md = SkillMd { bytes, manifest, notes, embedded };
     ReadFile { cached: CachedFile { digest, skill_md: Some(Arc::new(skill_md)) }, instructions }
 }

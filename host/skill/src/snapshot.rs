@@ -9,13 +9,14 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use patchbay_command::Aliases;
 use patchbay_core::{Code, Digest, Name, ToolSpec};
-use patchbay_policy::Root;
+use patchbay_policy::{Identity, Root};
 use serde::{Deserialize, Serialize};
 
-use crate::Manifest;
+use crate::{FileTotals, Manifest};
 
-/// The format in which snapshots are written. Format 1 contained the instructions and had no number.
-const FORMAT: u32 = 2;
+/// The format in which snapshots are written. Format 1 contained the instructions and had no number. Format 2 had fewer
+/// roots.
+const FORMAT: u32 = 3;
 
 /// The skills of a session. Immutable: a reload creates a new snapshot.
 #[derive(Clone, Debug)]
@@ -51,6 +52,9 @@ pub struct Skill {
     pub name: Name,
     /// The root in which it was found.
     pub root: Root,
+    /// The canonical path of the root, for [`Root::Extra`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root_path: Option<String>,
     /// The parsed SKILL.md.
     #[serde(with = "shared")]
     pub manifest: Arc<Manifest>,
@@ -62,6 +66,9 @@ pub struct Skill {
     /// Digest over all its files. In a snapshot of format 1: digest of the component, or of SKILL.md without a
     /// component.
     pub digest: Digest,
+    /// The count of its files, and where the store has them. `None` in snapshots of builds that did not store files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<FileTotals>,
     /// True if `digest` covers all files; false in a snapshot of format 1. Not serialized.
     #[serde(skip, default = "yes")]
     pub digest_of_files: bool,
@@ -150,7 +157,7 @@ impl Snapshot {
                 let (body, aliases, texts) = format1::read(&json)?;
                 Ok(Self { version, digest, json, body, aliases, texts })
             }
-            FORMAT => {
+            2 | FORMAT => {
                 let body: SnapshotBody = serde_json::from_str(&json)?;
                 let aliases = claims(&body.skills);
                 Ok(Self { version, digest, json, body, aliases, texts: BTreeMap::new() })
@@ -240,6 +247,11 @@ impl Aliases for Snapshot {
 }
 
 impl Skill {
+    /// Returns the owner of the skill's grants and state, as seen from `workspace`.
+    pub fn identity(&self, workspace: &str) -> Identity {
+        Identity::new(self.root, self.root_path.as_deref().unwrap_or(workspace), self.name.clone())
+    }
+
     /// Returns the skill's own tool with this bare name.
     pub fn tool(&self, name: &str) -> Option<&ToolSpec> {
         self.tools.iter().find(|tool| tool.name.as_str() == name)

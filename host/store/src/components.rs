@@ -10,11 +10,12 @@ use crate::{
     content::{ContentFolder, StoredContent},
 };
 
-/// Components in the store that garbage collection keeps until this value and its clones are dropped, so that a row can
-/// name them.
+/// Components and files of skills in the store that garbage collection keeps until this value and its clones are dropped, so
+/// that a row can name them.
 #[derive(Clone, Debug)]
 pub struct RetainedComponents {
     folder: Arc<ContentFolder>,
+    pub(crate) skill_files: Arc<ContentFolder>,
     pub(crate) digests: BTreeSet<Digest>,
     /// Shared lock that garbage collection waits for.
     _lock: Arc<File>,
@@ -51,7 +52,12 @@ impl Store {
     /// An I/O error in the folder of components.
     pub fn retain_components(&self) -> Result<RetainedComponents, StoreError> {
         let lock = self.components.lock(false)?;
-        Ok(RetainedComponents { folder: Arc::clone(&self.components), digests: BTreeSet::new(), _lock: Arc::new(lock) })
+        Ok(RetainedComponents {
+            folder: Arc::clone(&self.components),
+            skill_files: Arc::clone(&self.skill_files),
+            digests: BTreeSet::new(),
+            _lock: Arc::new(lock),
+        })
     }
 
     /// Returns the bytes of a stored component.

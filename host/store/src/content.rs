@@ -1,5 +1,6 @@
-//! Files named by the digest of their content, beside the database: large content would hold up the database's only writer,
-//! and a database does not become smaller when rows are deleted. `components` and `attachments` keep their files with it.
+//! Files named by digest, beside the database: large content would hold up the database's only writer, and a database does
+//! not become smaller when rows are deleted. `components`, `attachments` and `skill_files` keep their files with it. The
+//! digest is that of the content, except for the files of skills.
 
 use std::{
     fs::{self, File},
@@ -58,25 +59,51 @@ impl ContentFolder {
         if self.has(digest, bytes.len() as u64) {
             return Ok(());
         }
+        self.write(digest, bytes, true)
+    }
+
+    /// Returns whether the file exists and is not empty.
+    pub(crate) fn exists(&self, digest: &Digest) -> bool {
+        fs::metadata(self.path(digest)).is_ok_and(|file| file.len() > 0)
+    }
+
+    /// Like [`Self::put`], but does not wait until the bytes are on disk: after a power failure, the file can be missing or
+    /// damaged.
+    pub(crate) fn put_unsynced(&self, digest: &Digest, bytes: &[u8]) -> Result<(), StoreError> {
+        self.write(digest, bytes, false)
+    }
+
+    fn write(&self, digest: &Digest, bytes: &[u8], sync: bool) -> Result<(), StoreError> {
         let path = self.path(digest);
         let mut file = tempfile::NamedTempFile::new_in(&self.folder).map_err(StoreError::io(&self.folder))?;
         file.write_all(bytes).map_err(StoreError::io(&path))?;
-        file.as_file().sync_data().map_err(StoreError::io(&path))?;
+        if sync {
+            file.as_file().sync_data().map_err(StoreError::io(&path))?;
+        }
         file.persist(&path).map_err(|error| StoreError::io(&path)(error.error))?;
         Ok(())
     }
 
+    /// Reads a file without a check. `None` if it is missing.
+    pub(crate) fn read(&self, digest: &Digest) -> Result<Option<Vec<u8>>, StoreError> {
+        let path = self.path(digest);
+        match fs::read(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(StoreError::io(&path)(error)),
+        }
+    }
+
+    /// Deletes a damaged file, so that it is found missing and stored again.
+    pub(crate) fn remove(&self, digest: &Digest) {
+        let _ = fs::remove_file(self.path(digest));
+    }
+
     /// Reads a file and checks its digest.
     pub(crate) fn get(&self, digest: &Digest) -> Result<StoredContent, StoreError> {
-        let path = self.path(digest);
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(StoredContent::Missing),
-            Err(error) => return Err(StoreError::io(&path)(error)),
-        };
+        let Some(bytes) = self.read(digest)? else { return Ok(StoredContent::Missing) };
         if Digest::of(&bytes) != *digest {
-            // Deleted, so that it is found missing and stored again.
-            let _ = fs::remove_file(&path);
+            self.remove(digest);
             return Ok(StoredContent::Damaged);
         }
         Ok(StoredContent::Whole(bytes))

@@ -49,7 +49,7 @@ pub(crate) fn drop_message(
 }
 
 impl Store {
-    /// Returns the last message to `agent` before row number `before` (a user's text or a skill's instructions) and the last
+    /// Returns the last message to `agent` before row number `before` (a user's text or files, or a skill's instructions) and the last
     /// text that the agent answered to it, complete or interrupted; `None` if there is no such message. Dropped messages are
     /// skipped.
     ///
@@ -65,7 +65,7 @@ impl Store {
             let last = |kinds: &str, after: u64| {
                 let sql = format!(
                     "SELECT {COLUMNS} FROM messages WHERE session = ? AND agent = ? AND seq > ? AND seq < ? \
-                     AND kind IN ({kinds}) AND content <> '' AND dropped = 0 ORDER BY seq DESC LIMIT 1"
+                     AND kind IN ({kinds}) AND (content <> '' OR kind <> 'assistant') AND dropped = 0 ORDER BY seq DESC LIMIT 1"
                 );
                 let mut query = connection.prepare_cached(&sql)?;
                 let (after, before) = (after.cast_signed(), i64::try_from(before).unwrap_or(i64::MAX));
@@ -87,7 +87,8 @@ impl Store {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(
                 "SELECT count(*) FROM messages WHERE session = ? AND agent = ? AND seq < ? \
-                 AND kind IN ('user', 'skill', 'assistant') AND content <> '' AND dropped = 0",
+                 AND kind IN ('user', 'skill', 'assistant') AND (content <> '' OR kind <> 'assistant') \
+                 AND dropped = 0",
             )?;
             let before = i64::try_from(before).unwrap_or(i64::MAX);
             let count: i64 =

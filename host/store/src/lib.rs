@@ -10,7 +10,7 @@
 //! Writes to a session need a [`Hold`]. Taking a session ends the previous hold, also that of another process; later
 //! writes with it are rejected.
 //!
-//! - [`Store`] is `patchbay.db` and the folders of components and of attachments.
+//! - [`Store`] is `patchbay.db` and the folders of components, attachments and skills' files.
 //! - [`KvStore`] is `kv.db`.
 
 mod agents;
@@ -41,6 +41,7 @@ mod queued_lines;
 mod rules;
 mod seen;
 mod sessions;
+mod skill_files;
 mod snapshots;
 mod texts;
 mod turns;
@@ -80,12 +81,14 @@ use generation::Generation;
 use rules::RulesCache;
 use uuid::Uuid;
 
-/// `patchbay.db` and the folders of components and of attachments beside it. Cheap to clone.
+/// `patchbay.db` and the folders of components, attachments and skills' files beside it. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
     database: Arc<Database>,
     components: Arc<ContentFolder>,
     attachments: Arc<ContentFolder>,
+    /// Locked together with `components`.
+    skill_files: Arc<ContentFolder>,
     journal: JournalSettings,
     generation: Arc<Generation>,
     rules: Arc<RulesCache>,
@@ -122,12 +125,14 @@ impl Store {
     pub fn open(data: &Path) -> Result<Self, StoreError> {
         let components = ContentFolder::open(&data.join("components"), ".wasm")?;
         let attachments = ContentFolder::open(&data.join("attachments"), ".bin")?;
+        let skill_files = ContentFolder::open(&data.join("skill-files"), ".pack")?;
         let generation = Arc::new(Generation::open(&data.join("generation"))?);
         let database = Database::open(&data.join("patchbay.db"), MIGRATIONS, Some(Arc::clone(&generation)))?;
         Ok(Self {
             database: Arc::new(database),
             components: Arc::new(components),
             attachments: Arc::new(attachments),
+            skill_files: Arc::new(skill_files),
             journal: JournalSettings::default(),
             generation,
             rules: Arc::default(),

@@ -67,7 +67,9 @@ pub struct Collected {
     pub components: usize,
     /// Number of attachments.
     pub attachments: usize,
-    /// Size of these components and attachments in bytes.
+    /// Number of skills whose files were stored.
+    pub skill_files: usize,
+    /// Size of these components, attachments and files in bytes.
     pub bytes: u64,
     /// Components whose compiled form is no longer used. The store has deleted its records; the caller deletes the files.
     pub artefacts: Vec<Digest>,
@@ -239,14 +241,14 @@ impl Store {
             .await
     }
 
-    /// Deletes snapshots that no session uses, components that no snapshot uses, attachments that no session has, and the records
-    /// of files of skills.
+    /// Deletes snapshots that no session uses, components and files of skills that no snapshot uses, attachments that no session
+    /// has, and the records of files of skills.
     ///
     /// # Errors
-    /// A database error, or an I/O error in the folders of components and of attachments.
+    /// A database error, or an I/O error in the folders of components, attachments and skills' files.
     pub async fn collect(&self) -> Result<Collected, StoreError> {
         let _locks = (self.components.lock(true)?, self.attachments.lock(true)?);
-        let (snapshots, needed, attached, artefacts) = self
+        let (snapshots, needed, skills, attached, artefacts) = self
             .database
             .write(|connection| {
                 connection.execute("DELETE FROM seen", [])?;
@@ -255,6 +257,8 @@ impl Store {
                 texts::collect(connection)?;
                 let mut query = connection.prepare("SELECT DISTINCT component FROM snapshot_components")?;
                 let needed: HashSet<String> = query.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+                let mut query = connection.prepare("SELECT DISTINCT skill FROM snapshot_skills")?;
+                let skills: HashSet<String> = query.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
                 let mut query = connection.prepare("SELECT DISTINCT digest FROM attachments")?;
                 let attached: HashSet<String> = query.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
                 let mut forget = connection.prepare(
@@ -264,12 +268,14 @@ impl Store {
                 let forgotten: Vec<String> = forget.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
                 let artefacts =
                     forgotten.iter().map(|digest| digest.parse().map_err(|_| StoreError::BadRow("artefact")));
-                Ok::<_, StoreError>((snapshots, needed, attached, artefacts.collect::<Result<Vec<_>, _>>()?))
+                Ok::<_, StoreError>((snapshots, needed, skills, attached, artefacts.collect::<Result<Vec<_>, _>>()?))
             })
             .await?;
         let (components, component_bytes) = self.components.collect(|digest| needed.contains(digest))?;
         let (attachments, attachment_bytes) = self.attachments.collect(|digest| attached.contains(digest))?;
-        Ok(Collected { snapshots, components, attachments, bytes: component_bytes + attachment_bytes, artefacts })
+        let (skill_files, skill_bytes) = self.skill_files.collect(|digest| skills.contains(digest))?;
+        let bytes = component_bytes + attachment_bytes + skill_bytes;
+        Ok(Collected { snapshots, components, attachments, skill_files, bytes, artefacts })
     }
 }
 

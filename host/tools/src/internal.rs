@@ -21,7 +21,22 @@ pub trait Internal: Send + Sync {
     }
 
     /// Runs the tool.
-    fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<Value, InternalError>>;
+    fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<InternalAnswer, InternalError>>;
+}
+
+/// The answer of a tool of the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InternalAnswer {
+    /// The answer as JSON.
+    pub value: Value,
+    /// Media type and bytes of binary content that follows it.
+    pub blobs: Vec<(String, Vec<u8>)>,
+}
+
+impl From<Value> for InternalAnswer {
+    fn from(value: Value) -> Self {
+        Self { value, blobs: Vec::new() }
+    }
 }
 
 /// A call of a tool of the host.
@@ -62,12 +77,16 @@ pub(crate) fn journal_name(tool: &dyn Internal) -> JournalName<'_> {
 pub(crate) async fn run(tool: &dyn Internal, call: InternalCall<'_>) -> Finished<Vec<Content>, ToolError> {
     let start = Instant::now();
     let answer = answer(tool, call).await;
-    let output_bytes = answer.as_ref().map_or(0, |content| content.to_string().len());
+    let size = |content: &Content| match content {
+        Content::Blob { data, .. } => data.len(),
+        other => other.to_string().len(),
+    };
+    let output_bytes = answer.as_ref().map_or(0, |content| content.iter().map(size).sum());
     let usage = Usage { time: start.elapsed(), output_bytes, ..Usage::default() };
-    Finished { result: answer.map(|content| vec![content]), usage }
+    Finished { result: answer, usage }
 }
 
-async fn answer(tool: &dyn Internal, call: InternalCall<'_>) -> Result<Content, ToolError> {
+async fn answer(tool: &dyn Internal, call: InternalCall<'_>) -> Result<Vec<Content>, ToolError> {
     let name = &tool.spec().name;
     // Compiled for each call: the model's request takes thousands of times as long.
     let schema = Schema::compile(&tool.spec().input_schema, &mut PatternBudget::default());
@@ -77,5 +96,7 @@ async fn answer(tool: &dyn Internal, call: InternalCall<'_>) -> Result<Content, 
         .check(call.input)
         .map_err(|error| ToolError::InvalidInput { tool: name.to_string(), problem: error.to_string() })?;
     let internal = |InternalError { code, message }| ToolError::Internal { code, message };
-    tool.run(call).await.map(Content::from).map_err(internal)
+    let InternalAnswer { value, blobs } = tool.run(call).await.map_err(internal)?;
+    let blobs = blobs.into_iter().map(|(media_type, data)| Content::Blob { media_type, data });
+    Ok([Content::from(value)].into_iter().chain(blobs).collect())
 }

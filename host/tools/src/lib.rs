@@ -11,6 +11,7 @@
 //! - [`Tools::describe`]: the tools of a component, asked once for each digest.
 //! - [`Tools::permits`]: what a skill may do at this moment.
 //! - [`Tools::instructions`]: the text of a skill that is instructions.
+//! - [`Tools::skill_files`]: the files of a skill.
 //! - [`input_from_text`]: the text after a command as a tool's input.
 //!
 //! ```
@@ -43,6 +44,7 @@ mod record;
 mod run;
 mod services;
 mod tool_index;
+mod skill_files;
 mod workspaces;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -63,16 +65,18 @@ pub use describe::{DescribeOutcome, Described, Group, blocked_problem, describe_
 pub use editor::{Editor, EditorSlot};
 pub use error::ToolError;
 pub use input::{InputError, input_from_text};
-pub use internal::{Internal, InternalCall, InternalError, ResultRow};
+pub use internal::{Internal, InternalAnswer, InternalCall, InternalError, ResultRow};
 pub use ledger::StoreLedger;
 pub use outside::{
     OutsideCall, OutsideDeclaration, OutsideError, OutsideOrigin, OutsideSpec, OutsideTool, OutsideTools,
 };
 pub use question::{Approval, CalledTool, OfferedGrant, Question, QuestionSubject, SkillCapability};
+pub use skill_files::SkillFilesError;
 
 use approval::QuestionSlots;
 use ready_cache::ReadyCache;
 use tool_index::ToolIndexCache;
+use skill_files::SkillFilesCache;
 use workspaces::Workspaces;
 
 /// A capability that the binary grants to a bundled skill.
@@ -95,6 +99,7 @@ pub struct Tools {
     /// The tools of bundled components, by digest.
     bundled_answers: BTreeMap<Digest, Arc<[ToolSpec]>>,
     ready_cache: ReadyCache,
+    skill_files_cache: SkillFilesCache,
     workspaces: Workspaces,
     question_slots: QuestionSlots,
     tool_index: ToolIndexCache,
@@ -121,6 +126,7 @@ impl Tools {
             bundled_grants,
             bundled_answers,
             ready_cache: ReadyCache::default(),
+            skill_files_cache: SkillFilesCache::default(),
             workspaces: Workspaces::default(),
             question_slots: QuestionSlots::default(),
             tool_index: ToolIndexCache::default(),
@@ -160,7 +166,7 @@ impl Tools {
 
     /// Like [`Tools::permits`], with `rules` already read.
     async fn permits_under(&self, rules: &Rules, skill: &Skill, workspace: &str) -> Result<Permits, StoreError> {
-        let identity = Identity::new(skill.root, workspace, skill.name.clone());
+        let identity = skill.identity(workspace);
         let asked: Vec<Capability> = skill.manifest.capabilities.iter().map(|asked| asked.capability.clone()).collect();
         let grants = if asked.is_empty() { Vec::new() } else { self.grants(rules, &identity, skill).await? };
         let writes = asked.iter().any(Capability::changes_workspace);

@@ -68,6 +68,7 @@ impl Tools {
             .check(call.input)
             .map_err(|error| ToolError::InvalidInput { tool: full_name.to_owned(), problem: error.to_string() })?;
         let permits = self.permits_under(&rules, skill, &record.context.workspace).await?;
+        let permits = if spec.is_read_only() { permits.only_reading(full_name.to_owned()) } else { permits };
         let services = CallServices::of(self, record, skill, &permits);
         let call = Call {
             tool: spec.name.to_string(),

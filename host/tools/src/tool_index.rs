@@ -57,8 +57,8 @@ impl ToolIndex {
         let mut of_workspace = 0;
         let found = self.search.find(query).into_iter().filter_map(|number| self.ranked.get(number));
         let allowed = found.filter(|(_, root)| {
-            of_workspace += usize::from(*root == Root::Workspace);
-            trusted || *root != Root::Workspace || of_workspace <= UNTRUSTED
+            of_workspace += usize::from(root.is_workspace());
+            trusted || !root.is_workspace() || of_workspace <= UNTRUSTED
         });
         allowed.take(limit).filter_map(|(name, _)| callable(snapshot, name)).collect()
     }
@@ -69,7 +69,8 @@ fn rank(root: Root) -> u8 {
     match root {
         Root::User => 0,
         Root::Bundled => 1,
-        Root::Workspace => 2,
+        Root::Extra => 2,
+        Root::WorkspaceClaude | Root::WorkspaceAgents | Root::Workspace => 3,
     }
 }
 

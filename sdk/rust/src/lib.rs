@@ -24,8 +24,8 @@
 //! the input type, and the documentation comments of its fields describe them to a model.
 //!
 //! The capabilities of the host are in [`kv`], [`http`], [`workspace`], [`inference`], [`tools`], [`tool_calls`],
-//! [`tool_index`], [`log`] and [`progress`]; a component imports only those that it uses. Everything also compiles for the host, so that a skill's
-//! tests are plain `cargo test`. There calls to capabilities panic, unless the feature `testing` is enabled: its module
+//! [`tool_index`], [`skill_files`], [`log`] and [`progress`]; a component imports only those that it uses. Everything also
+//! compiles for the host, so that a skill's tests are plain `cargo test`. There calls to capabilities panic, unless the feature `testing` is enabled: its module
 //! `testing` has a host in memory with files, key-value store and HTTP. A panic in a component ends the call as `trap`, and
 //! its message goes to the log, where `patchbay plugin inspect` and a person's command show it.
 
@@ -49,29 +49,21 @@ pub use reply::Reply;
 pub mod bindings {
     wit_bindgen::generate!({
         path: ["../../wit/host", "../../wit/skill"],
-        world: "patchbay:skill/skill-plugin",
-        generate_all,
-        pub_export_macro: true,
-        export_macro_name: "export_component",
-        default_bindings_module: "patchbay_sdk::bindings",
-        runtime_path: "patchbay_sdk::wit_bindgen::rt",
-    });
-}
-
-/// The interfaces that no world of the contract imports. A component imports those that it calls.
-#[allow(missing_docs, unsafe_code, clippy::all)]
-mod unlisted {
-    wit_bindgen::generate!({
-        path: "../../wit/host",
+        // A component imports only the interfaces whose functions it uses.
         inline: "
             package patchbay:sdk;
-            world unlisted {
+            world sdk {
+                include patchbay:skill/skill-plugin@0.1.1;
+                import patchbay:host/skill-files@0.1.1;
                 import patchbay:host/tool-calls@0.1.1;
                 import patchbay:host/tool-index@0.1.1;
             }
         ",
+        world: "patchbay:sdk/sdk",
         generate_all,
-        with: { "patchbay:host/types@0.1.1": crate::bindings::patchbay::host::types },
+        pub_export_macro: true,
+        export_macro_name: "export_component",
+        default_bindings_module: "patchbay_sdk::bindings",
         runtime_path: "patchbay_sdk::wit_bindgen::rt",
     });
 }
@@ -101,10 +93,14 @@ pub use capabilities::tools;
 
 /// Calls to other tools that run side by side: `start` returns at once, `wait` blocks. Needs `tools`, and a host of contract
 /// 0.1.1.
-pub use unlisted::patchbay::host::tool_calls;
+pub use capabilities::tool_calls;
 
 /// The tools that this call may call. Needs `tools`, and a host of contract 0.1.1.
-pub use unlisted::patchbay::host::tool_index;
+pub use capabilities::tool_index;
+
+/// The files of the skill itself: templates and data beside its SKILL.md. Always granted. A component that uses them needs a
+/// host with contract 0.1.1.
+pub use capabilities::skill_files;
 
 /// Diagnostics for the operator. Always granted.
 pub use capabilities::log;
@@ -126,10 +122,14 @@ pub use bindings::patchbay::skill::types::{Blob, Content, Link};
 ///
 /// The input is any type with `serde::Deserialize` and `schemars::JsonSchema`; the result is any `Into<Reply>`. An
 /// optional second parameter of type `Vec<Blob>` receives the attachments.
+///
+/// Behind the documentation, `#[extra("read-only" = "true", "kind" = "search")]` sets annotations, whose names are in
+/// `wit/skill/skill.wit`. A tool that declares `read-only` is denied every capability with effects, and runs beside others.
 #[macro_export]
 macro_rules! skill {
     ($(
         $(#[doc = $doc:expr])*
+        $(#[extra($($key:literal = $value:literal),+ $(,)?)])?
         $vis:vis fn $name:ident($input:ident : $ty:ty $(, $blobs:ident : $blobs_ty:ty)? $(,)?) -> $ret:ty $body:block
     )+) => {
         $(
@@ -143,7 +143,7 @@ macro_rules! skill {
         impl $crate::bindings::exports::patchbay::skill::skill::Guest for PatchbaySkill {
             fn tools() -> Vec<$crate::bindings::patchbay::skill::types::Tool> {
                 $crate::rt::log_panics();
-                vec![$($crate::rt::tool::<$ty>(stringify!($name), &[$($doc),*])),+]
+                vec![$($crate::rt::tool::<$ty>(stringify!($name), &[$($doc),*], &[$($(($key, $value)),+)?])),+]
             }
 
             fn call(

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     Content, Failure, Reply, Result,
-    bindings::patchbay::skill::types::{Failure as WitFailure, Tool},
+    bindings::patchbay::skill::types::{Failure as WitFailure, Pair, Tool},
 };
 
 /// Installs a panic hook that writes the message to the host's log; the host shows it with the trap. Without a system
@@ -21,8 +21,8 @@ pub fn log_panics() {
 #[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
 pub fn log_panics() {}
 
-/// Returns the description of a tool from its doc comment and its input type.
-pub fn tool<T: JsonSchema>(name: &str, doc: &[&str]) -> Tool {
+/// Returns the description of a tool from its doc comment, its input type and its annotations.
+pub fn tool<T: JsonSchema>(name: &str, doc: &[&str], extra: &[(&str, &str)]) -> Tool {
     // Models and persons read the schema, so it has no references and no title or description of a Rust type.
     let mut schema = SchemaSettings::draft2020_12()
         .with(|settings| settings.inline_subschemas = true)
@@ -36,7 +36,10 @@ pub fn tool<T: JsonSchema>(name: &str, doc: &[&str]) -> Tool {
         name: name.to_owned(),
         description: description.trim().to_owned(),
         input_schema: serde_json::Value::from(schema).to_string(),
-        extra: Vec::new(),
+        extra: extra
+            .iter()
+            .map(|(name, value)| Pair { name: (*name).to_owned(), value: (*value).to_owned() })
+            .collect(),
     }
 }
 

@@ -35,6 +35,7 @@ skill! {
     }
 
     /// Counts attachments.
+    #[extra("read-only" = "true", "kind" = "other")]
     fn count(_input: Nothing, blobs: Vec<Blob>) -> Result<Value> {
         Ok(json!(blobs.len()))
     }
@@ -61,6 +62,8 @@ fn tool_description_comes_from_doc_comment_and_type() {
     let tools = PatchbaySkill::tools();
     let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["greet", "count", "denied", "broken"]);
+    let extra: Vec<_> = tools[1].extra.iter().map(|pair| (pair.name.as_str(), pair.value.as_str())).collect();
+    assert_eq!((extra, tools[0].extra.len()), (vec![("read-only", "true"), ("kind", "other")], 0));
     assert_eq!(tools[0].description, "Greets a person by name.\n\nPolitely.");
     let schema: Value = serde_json::from_str(&tools[0].input_schema).unwrap();
     assert_eq!(schema["type"], "object");

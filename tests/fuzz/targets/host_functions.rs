@@ -40,8 +40,16 @@ struct Life {
     asks: Vec<AnyAsk>,
 }
 
-const CAPABILITIES: &[&str] =
-    &["kv", "workspace-read", "workspace-write", "workspace-delete", "inference", "tools", "http:a.example", "http:*.b.example:8443"];
+const CAPABILITIES: &[&str] = &[
+    "kv",
+    "workspace-read",
+    "workspace-write",
+    "workspace-delete",
+    "inference",
+    "tools",
+    "http:a.example",
+    "http:*.b.example:8443",
+];
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
@@ -77,6 +85,7 @@ async fn live(life: Life) {
             kv: host.clone(),
             http: host.clone(),
             tools: host.clone(),
+            skill_files: None,
             workspace: Arc::new(LocalFiles::new(WorkspaceAccess { root: files.root(), ..WorkspaceAccess::default() })),
             written: Arc::default(),
             inference: None,

@@ -88,8 +88,8 @@ class Connection:
         # Requests without an answer: of the client and of the agent, by id. Methods and parameters.
         self.asked, self.asks = {}, {}
         self.offered = {}
-        # By session: the last list of commands; its state; tool calls that have not ended.
-        self.commands, self.open, self.calls = {}, set(), {}
+        # By session: the last list of commands; its state; tool calls that have not ended; the last list of options.
+        self.commands, self.open, self.calls, self.options = {}, set(), {}, {}
         self.owed = set()  # Sessions that have no list of commands yet.
         self.answers = 0
 
@@ -147,6 +147,10 @@ class Connection:
             assert self.commands.get(session) != commands, "the same commands twice"
             self.commands[session] = commands
             self.owed.discard(session)
+        if kind == "config_option_update":
+            assert session in self.open, f"options before the answer: {line[:500]}"
+            assert self.options.get(session) != update["configOptions"], "the same options twice"
+            self.set_options(session, update["configOptions"])
         calls = self.calls.setdefault(session, {})
         if kind == "tool_call":
             assert update["toolCallId"] not in calls, f"a tool call twice: {line[:500]}"
@@ -156,6 +160,18 @@ class Connection:
             assert status is not None, f"an update of an unknown tool call: {line[:500]}"
             assert status not in ("completed", "failed"), f"an update of a tool call that has ended: {line[:500]}"
             calls[update["toolCallId"]] = update.get("status") or status
+
+    def set_options(self, session, options):
+        """Checks the whole list of options, and keeps it."""
+        ids = [option["id"] for option in options]
+        equal(len(ids), len(set(ids)), "options of one id")
+        assert {"model", "mode"} <= set(ids), f"a part of the options: {ids}"
+        for option in options:
+            values = [choice["value"] for choice in option["options"]]
+            equal(len(values), len(set(values)), f"choices of one value: {values}")
+            assert len(values) <= 200, f"{len(values)} choices"
+            assert option["currentValue"] in values, f"{option['currentValue']} is no choice: {values}"
+        self.options[session] = options
 
     def answer(self, message, line):
         identifier = message.get("id")
@@ -177,6 +193,8 @@ class Connection:
             if session not in self.open:
                 self.owed.add(session)
             self.open.add(session)
+        if "configOptions" in result:
+            self.set_options(session or result["sessionId"], result["configOptions"])
         if method in ("session/close", "session/delete"):
             self.open.discard(session)
             self.owed.discard(session)

@@ -38,6 +38,11 @@ class Home:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "SKILL.md").write_text(f"---\nname: {name}\n{frontmatter}\n---\n{instructions}\n")
 
+    def persona(self, name, soul):
+        folder = self.config / "agents" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "SOUL.md").write_text(soul)
+
     def command(self, name):
         """Returns the command of an agent whose connections are recorded as `name`."""
         return [sys.executable, str(WIRE), str(self.folder / name), str(PATCHBAY), "acp"]

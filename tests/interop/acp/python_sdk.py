@@ -175,6 +175,37 @@ async def attachments(home):
         link = acp.resource_link_block("linked.txt", (home.workspace / "linked.txt").as_uri(), mime_type="text/plain")
         shown = await patchbay.say(session, link, "show context")
         assert "linked.txt" in shown or "text(" in shown, shown
+        image, sound = acp.image_block(PNG, "image/png"), acp.audio_block("UklGRnh4eHhXQVZF", "audio/wav")
+        equal((await patchbay.say(session, image, "/calc 6*7", sound, "more")).strip(), "42")
+        equal(await patchbay.say(session, "/skills", image), "Error: /skills takes no attached files; nothing was run.")
+        equal(await patchbay.say(await patchbay.new(), image), "You said nothing.")
+
+
+async def options(home):
+    """Model, thinking level and persona are menus of the client, in both directions."""
+
+    def current(options):
+        return [option.current_value for option in options]
+
+    home.persona("pirate", "You are a pirate.")
+    async with agent(home) as patchbay:
+        opened = await patchbay.connection.new_session(cwd=str(home.workspace), mcp_servers=[])
+        session, connection = opened.session_id, patchbay.connection
+        await patchbay.client.until(session, is_commands)
+        equal([(option.id, option.category) for option in opened.config_options],
+              [("model", "model"), ("thought_level", "thought_level"), ("mode", "mode")])
+        equal(current(opened.config_options), ["demo:demo-1", "default", "default"])
+        set = await connection.set_config_option(config_id="model", session_id=session, value="demo:demo-big")
+        equal(current(set.config_options), ["demo:demo-big", "default", "default"])
+        set = await connection.set_config_option(config_id="mode", session_id=session, value="pirate")
+        equal(current(set.config_options), ["demo:demo-big", "default", "pirate"])
+        shown = await patchbay.say(session, "show context")
+        assert "model: demo-big\n" in shown and "You are a pirate." in shown, shown
+        _, updates = await patchbay.prompt(session, "/model demo-1/high")
+        [announced] = [update for update in updates if kind(update) == "config_option_update"]
+        equal(current(announced.config_options), ["demo:demo-1", "high", "pirate"])
+        data = await refused(-32602, connection.set_config_option(config_id="mode", session_id=session, value="none"))
+        equal(data["code"], "persona_not_found")
 
 
 async def reload(home):
@@ -364,7 +395,7 @@ async def sub_agents(home):
 
 
 CASES = (
-    capabilities, message, thoughts, command, commands, attachments, reload, cancel, permission, always, edit, load, in_use,
+    capabilities, message, thoughts, command, commands, attachments, options, reload, cancel, permission, always, edit, load, in_use,
     many, errors, sub_agents,
 )
 

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::{Connection, servers::servers, sessions::OPEN_SESSIONS};
 use crate::{
-    params::{ListSessions, LoadSession, NewSession, OfSession, Prompt},
-    session::{Opening, SessionHandle, SessionTask},
+    params::{ListSessions, LoadSession, NewSession, OfSession, Prompt, SetConfigOption},
+    session::{Opening, SessionHandle, SessionTask, option_kind},
     wire::{Responder, RpcError, params_of},
 };
 
@@ -40,6 +40,13 @@ impl Connection {
                 Ok((handle, params)) => handle.prompt(responder, params.prompt.0).await,
                 Err(error) => responder.respond(Err(error)).await,
             },
+            "session/set_config_option" => {
+                let found = self.with_session(&line, |params: &SetConfigOption| &params.session_id);
+                match found.and_then(|(handle, params)| Ok((handle, option_kind(&params.config_id)?, params.value))) {
+                    Ok((handle, kind, value)) => handle.set_option(responder, kind, value).await,
+                    Err(error) => responder.respond(Err(error)).await,
+                }
+            }
             "session/close" => match self.with_session(&line, |params: &OfSession| &params.session_id) {
                 Ok((handle, _)) => handle.close(Some(responder)).await,
                 Err(error) => responder.respond(Err(error)).await,

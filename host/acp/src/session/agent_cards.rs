@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use patchbay_core::{AgentId, AssistantPart, AssistantRecord, Outcome, TurnState, text};
+use patchbay_session::StoredTurn;
 use serde_json::{Value, json};
 
 use super::update::{CallStatus, call_status, call_text};
@@ -22,6 +23,8 @@ struct ShownTurn {
     /// The number of its first row.
     turn: u64,
     has_card: bool,
+    /// How a stored turn has ended; `None` for a turn that runs.
+    ended: Option<StoredTurn>,
 }
 
 impl ShownTurn {
@@ -43,11 +46,34 @@ impl ShownTurn {
 impl AgentCards {
     /// Notes that a turn has begun.
     pub(super) fn began(&mut self, agent: AgentId, turn: u64, is_in_view: bool, out: &mut Vec<Value>) {
-        let mut running = ShownTurn { turn, has_card: false };
+        let mut running = ShownTurn { turn, has_card: false, ended: None };
         if !is_in_view {
             running.show(agent, out);
         }
         self.running.insert(agent, running);
+    }
+
+    /// Shows a stored turn. Its card ends with the next turn of the agent, or with [`AgentCards::idle`], because the rows of its
+    /// answers follow.
+    pub(super) fn stored(&mut self, agent: AgentId, turn: u64, stored: StoredTurn, out: &mut Vec<Value>) {
+        self.end_stored(agent, out);
+        let is_over = matches!(stored.state, TurnState::Done | TurnState::Interrupted);
+        let mut running = ShownTurn { turn, has_card: false, ended: is_over.then_some(stored) };
+        running.show(agent, out);
+        self.running.insert(agent, running);
+    }
+
+    fn end_stored(&mut self, agent: AgentId, out: &mut Vec<Value>) {
+        let stored = self.running.get_mut(&agent).and_then(|running| running.ended.take());
+        if let Some(StoredTurn { state, outcome }) = stored {
+            self.ended(agent, state, &outcome, out);
+        }
+    }
+
+    /// Ends the cards of all stored turns that are over.
+    pub(super) fn end_all_stored(&mut self, out: &mut Vec<Value>) {
+        let agents: Vec<AgentId> = self.running.keys().copied().collect();
+        agents.into_iter().for_each(|agent| self.end_stored(agent, out));
     }
 
     /// Shows the turns of all agents but the one that came into view.
@@ -151,5 +177,20 @@ mod tests {
         out.clear();
         cards.idle(&mut out);
         assert_eq!(states(&mut out), ["turn-5 completed"]);
+    }
+
+    #[test]
+    fn stored_turns_are_cards_that_ended_as_they_did() {
+        let (mut cards, mut out) = (AgentCards::default(), Vec::new());
+        let done = |outcome| StoredTurn { state: TurnState::Done, outcome };
+        cards.stored(CHILD, 3, done(Outcome::ok(Code::Answered, "")), &mut out);
+        assert_eq!(states(&mut out), ["turn-3 in_progress"]);
+        cards.stored(CHILD, 8, done(Outcome::refused(Code::ProviderServer, "")), &mut out);
+        assert_eq!(states(&mut out), ["turn-3 completed", "turn-8 in_progress"]);
+        let running = StoredTurn { state: TurnState::Running, outcome: Outcome::ok(Code::Answered, "") };
+        cards.stored(PARENT, 9, running, &mut out);
+        out.clear();
+        cards.end_all_stored(&mut out);
+        assert_eq!((states(&mut out), cards.card(PARENT)), (vec!["turn-8 failed".into()], Some("turn-9".into())));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use patchbay_session::Session;
+use patchbay_session::{OptionKind, Session};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
@@ -29,6 +29,8 @@ pub(super) enum SessionMessage {
     /// The client opened the session; the task answers.
     Opened(Responder, Opening),
     Prompt(Responder, Vec<ContentBlock>),
+    /// An option gets another value.
+    SetOption(Responder, OptionKind, String),
     /// Everything that runs is stopped.
     Cancel,
     /// The session is closed, and the task ends.
@@ -56,6 +58,11 @@ impl SessionHandle {
     /// Passes a prompt.
     pub(crate) async fn prompt(&self, responder: Responder, blocks: Vec<ContentBlock>) {
         self.send(SessionMessage::Prompt(responder, blocks)).await;
+    }
+
+    /// Passes a new value of an option.
+    pub(crate) async fn set_option(&self, responder: Responder, kind: OptionKind, value: String) {
+        self.send(SessionMessage::SetOption(responder, kind, value)).await;
     }
 
     /// Stops what runs, and answers every open prompt as cancelled.
@@ -89,7 +96,9 @@ impl SessionMessage {
     pub(super) async fn refuse(self) {
         let closed = || RpcError::of_host(patchbay_core::Code::SessionClosed, "the session was closed.");
         match self {
-            Self::Opened(responder, _) | Self::Prompt(responder, _) => responder.respond(Err(closed())).await,
+            Self::Opened(responder, _) | Self::Prompt(responder, _) | Self::SetOption(responder, ..) => {
+                responder.respond(Err(closed())).await;
+            }
             Self::Close(Some(responder), _) => responder.respond(Ok(serde_json::json!({}))).await,
             Self::Close(None, _) | Self::Cancel => {}
         }

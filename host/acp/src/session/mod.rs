@@ -4,7 +4,9 @@
 mod agent_cards;
 mod answer;
 mod client_files;
+mod client_terminal;
 mod commands;
+mod config_options;
 mod handle;
 mod open_prompts;
 mod permissions;
@@ -14,5 +16,6 @@ mod tool_kinds;
 mod transcript;
 mod update;
 
+pub(crate) use config_options::option_kind;
 pub(crate) use handle::{Opening, SessionHandle};
 pub(crate) use task::SessionTask;

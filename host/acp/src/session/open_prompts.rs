@@ -3,8 +3,10 @@
 use patchbay_core::{AgentId, Code, LineId, Outcome, completion::Stop};
 use patchbay_session::Submitted;
 use serde::Deserialize as _;
+use serde_json::{Value, json};
+use tokio::task::AbortHandle;
 
-use crate::wire::Responder;
+use crate::wire::{Responder, RpcError};
 
 /// Why a prompt is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +19,12 @@ pub(super) enum StopReason {
 }
 
 impl StopReason {
-    pub(super) fn as_str(self) -> &'static str {
+    /// Returns the result of a prompt.
+    pub(super) fn result(self) -> Value {
+        json!({ "stopReason": self.as_str() })
+    }
+
+    fn as_str(self) -> &'static str {
         match self {
             Self::EndTurn => "end_turn",
             Self::MaxTokens => "max_tokens",
@@ -58,6 +65,33 @@ pub(super) struct OpenPrompt {
     pub(super) reason: Option<StopReason>,
     /// The child that the line made, whose first turn the prompt began.
     pub(super) child: Option<AgentId>,
+    /// Whether the client has given the request up. It is answered when its line has ended.
+    pub(super) is_given_up: bool,
+    /// Waits for the client to give the request up.
+    pub(super) _watch: AbortOnDrop,
+}
+
+impl OpenPrompt {
+    /// Returns whether its line has ended. Agents may still work on what it began.
+    pub(super) fn has_ended(&self) -> bool {
+        self.reason.is_some() || self.child.is_some()
+    }
+
+    /// Answers the prompt.
+    pub(super) async fn answer(self) {
+        let reason = self.reason.unwrap_or(StopReason::EndTurn);
+        let result = if self.is_given_up { Err(RpcError::cancelled()) } else { Ok(reason.result()) };
+        self.responder.respond(result).await;
+    }
+}
+
+/// A task that is aborted when this is dropped.
+pub(super) struct AbortOnDrop(pub(super) AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// Returns the child that a line made, if it has a prompt.
@@ -69,8 +103,6 @@ pub(super) fn child_with_turn(outcome: &Outcome) -> Option<AgentId> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

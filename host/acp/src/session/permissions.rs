@@ -57,19 +57,21 @@ struct PermissionOutcome {
     option_id: Option<String>,
 }
 
-/// Asks the client, and passes the answer on. A question that is withdrawn is withdrawn from the client as well.
-pub(super) async fn ask(client: Client, session: String, tool_call: String, asked: AskedQuestion) {
+/// Asks the client, and passes the answer on. Returns whether it is yes. A question that is withdrawn is withdrawn from the client
+/// as well.
+pub(super) async fn ask(client: Client, session: &str, tool_call: &str, asked: AskedQuestion) -> bool {
     let AskedQuestion { question, mut answer } = asked;
-    let params = params(&session, &tool_call, &question);
+    let params = params(session, tool_call, &question);
     let response = tokio::select! {
         response = client.request::<PermissionResponse>("session/request_permission", &params) => response,
-        () = answer.closed() => return,
+        () = answer.closed() => return false,
     };
     let chosen = response.ok().and_then(|PermissionResponse { outcome }| outcome.option_id);
     let approval = choices(&question).into_iter().map(|(approval, _)| approval);
     let approval = approval.into_iter().find(|approval| chosen.as_deref() == Some(approval.as_str()));
+    let approval = approval.unwrap_or(Approval::No);
     // An error means that the call was stopped.
-    let _ = answer.send(approval.unwrap_or(Approval::No));
+    answer.send(approval).is_ok() && approval.is_yes()
 }
 
 fn params(session: &str, tool_call: &str, question: &Question) -> Value {

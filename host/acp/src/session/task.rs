@@ -1,25 +1,33 @@
 //! The task of one session: passes prompts to the session, and sends its events as updates, in order.
 
+mod options;
+mod prompts;
+mod replay;
+
 use std::{collections::VecDeque, sync::Arc};
 
-use patchbay_core::{Event, EventKind, LineId, MessageKind, Outcome};
+use patchbay_core::{EventKind, LineId, Outcome};
 use patchbay_session::{Received, Session, Subscription};
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::{JoinError, JoinSet},
+};
 
 use super::{
     client_files::ClientFiles,
+    client_terminal::ClientTerminal,
     commands::SentCommands,
+    config_options::SentOptions,
     handle::{Opening, SessionHandle, SessionMessage},
-    open_prompts::{OpenPrompt, StopReason, child_with_turn},
+    open_prompts::{OpenPrompt, StopReason},
     permissions::{self, ClientApprover, PermissionMessage},
     transcript::SessionTranscript,
-    update::{self, ChunkKind, chunk},
+    update,
 };
 use crate::{
     connection::TITLE,
-    params::{ClientCapabilities, ContentBlock},
-    prompt,
+    params::ClientCapabilities,
     wire::{Client, Outbox, Responder},
 };
 
@@ -37,12 +45,15 @@ pub(crate) struct SessionTask {
     events: Subscription,
     transcript: SessionTranscript,
     commands: SentCommands,
+    options: SentOptions,
+    /// Number of options that are being set.
+    setting: usize,
     prompts: VecDeque<OpenPrompt>,
+    side_tasks: JoinSet<SideTaskEnd>,
     /// Tokens that the model in use can read.
     window: u64,
     shows_notices: bool,
     has_title: bool,
-    asked: u64,
 }
 
 /// What wakes the task.
@@ -50,7 +61,18 @@ enum TaskWake {
     Message(Option<SessionMessage>),
     Event(Option<Received>),
     Question(PermissionMessage),
+    SideTask(Result<SideTaskEnd, JoinError>),
     Idle,
+}
+
+/// What a task beside this one has waited for.
+enum SideTaskEnd {
+    /// An option was set, or not.
+    OptionSet(Responder, Result<(), Outcome>),
+    /// The client has given the prompt of this line up.
+    GivenUp(LineId),
+    /// A question about this tool call was answered.
+    Answered { tool_call: String, is_allowed: bool },
 }
 
 impl SessionTask {
@@ -67,6 +89,7 @@ impl SessionTask {
         if let Some(files) = ClientFiles::of(&client, id.clone(), capabilities) {
             session.set_editor(files);
         }
+        session.set_front_tools(ClientTerminal::of(&client, &id, session.workspace(), capabilities));
         let events = session.subscribe(session.last_seq() + 1);
         let shows_notices = capabilities.shows_notices();
         let transcript = SessionTranscript::new(session.workspace(), session.view(), shows_notices);
@@ -80,11 +103,13 @@ impl SessionTask {
             events,
             transcript,
             commands: SentCommands::default(),
+            options: SentOptions::default(),
+            setting: 0,
             prompts: VecDeque::new(),
+            side_tasks: JoinSet::new(),
             window: 0,
             shows_notices,
             has_title: false,
-            asked: 0,
         };
         (handle, task)
     }
@@ -99,6 +124,7 @@ impl SessionTask {
                 message = self.messages.recv() => TaskWake::Message(message),
                 event = self.events.next() => TaskWake::Event(self.readable(event)),
                 Some(question) = self.questions.recv() => TaskWake::Question(question),
+                Some(end) = self.side_tasks.join_next() => TaskWake::SideTask(end),
                 () = session.wait_idle(), if is_open => TaskWake::Idle,
             };
             match wake {
@@ -107,6 +133,9 @@ impl SessionTask {
                 }
                 TaskWake::Message(Some(SessionMessage::Prompt(responder, blocks))) => {
                     self.prompt(responder, blocks).await
+                }
+                TaskWake::Message(Some(SessionMessage::SetOption(responder, kind, value))) => {
+                    self.set_option(responder, kind, value);
                 }
                 TaskWake::Message(Some(SessionMessage::Cancel)) => self.cancel().await,
                 TaskWake::Message(Some(SessionMessage::Close(responder, done))) => {
@@ -117,6 +146,7 @@ impl SessionTask {
                 // The session ends with its process.
                 TaskWake::Event(None) => return self.session.close().await,
                 TaskWake::Question(question) => self.ask(question).await,
+                TaskWake::SideTask(end) => self.side_task_ended(end).await,
                 TaskWake::Idle => self.idle().await,
             }
         }
@@ -134,97 +164,18 @@ impl SessionTask {
         if opening == Opening::Load {
             self.replay().await;
         }
+        let options = self.all_options().await;
         let result = match opening {
-            Opening::New => json!({ "sessionId": self.id }),
-            Opening::Load | Opening::Resume => json!({}),
+            Opening::New => json!({"sessionId": self.id, "configOptions": options}),
+            Opening::Load | Opening::Resume => json!({ "configOptions": options }),
         };
         responder.respond(Ok(result)).await;
         self.commands.reset();
         self.send_commands().await;
+        self.has_title = false;
+        self.send_title().await;
         for notice in self.session.notices() {
             tracing::info!("{notice}");
-        }
-    }
-
-    /// Sends the stored conversation of the agent in view.
-    async fn replay(&mut self) {
-        let last = self.session.last_seq();
-        self.events = self.session.subscribe(1);
-        self.transcript = SessionTranscript::new(self.session.workspace(), self.session.view(), self.shows_notices);
-        self.window = self.session.model_in_use().await.map_or(0, |model| model.window);
-        let mut read = 0;
-        while read < last {
-            let received = self.events.try_next().await;
-            let Some(Received::Event(event)) = self.readable(received) else { break };
-            read = event.seq;
-            let mut updates = Vec::new();
-            self.replay_row(event, &mut updates);
-            self.send_all(updates).await;
-        }
-        let mut updates = Vec::new();
-        self.transcript.idle(&mut updates);
-        self.send_all(updates).await;
-    }
-
-    fn replay_row(&mut self, event: Event, updates: &mut Vec<Value>) {
-        let in_view = event.agent == self.transcript.view();
-        match &event.kind {
-            EventKind::Message { kind, content, data } if in_view => {
-                let is_notification = data.as_ref().is_some_and(|data| data.get("notification").is_some());
-                match kind {
-                    MessageKind::User if is_notification => self.transcript.event(event, self.window, updates),
-                    MessageKind::User | MessageKind::Skill | MessageKind::Command | MessageKind::Capture => {
-                        updates.push(chunk(ChunkKind::User, &format!("row {}", event.seq), content));
-                        let outcome =
-                            data.as_ref().and_then(|data| serde_json::from_value::<Outcome>(data.clone()).ok());
-                        if let Some(outcome) = outcome.filter(|_| *kind == MessageKind::Command) {
-                            self.transcript.outcome(&outcome, updates);
-                        }
-                    }
-                    _ => self.transcript.event(event, self.window, updates),
-                }
-            }
-            _ => {}
-        }
-    }
-
-    async fn prompt(&mut self, responder: Responder, blocks: Vec<ContentBlock>) {
-        let input = match prompt::line(&self.session, blocks).await {
-            Ok(input) => input,
-            Err(outcome) => return self.refuse(responder, &outcome).await,
-        };
-        self.window = self.session.model_in_use().await.map_or(0, |model| model.window);
-        if self.prompts.is_empty() {
-            self.transcript.prompt_began();
-        }
-        let is_command = input.text.starts_with('/');
-        let submitted = self.session.submit_input(input);
-        let line = submitted.id();
-        self.prompts.push_back(OpenPrompt { responder, line, submitted, is_command, reason: None, child: None });
-    }
-
-    /// Answers a prompt that cannot be submitted, with the reason as text.
-    async fn refuse(&mut self, responder: Responder, outcome: &Outcome) {
-        let mut updates = Vec::new();
-        if self.prompts.is_empty() {
-            self.transcript.prompt_began();
-        }
-        self.transcript.outcome(outcome, &mut updates);
-        self.send_all(updates).await;
-        responder.respond(Ok(stop(StopReason::EndTurn))).await;
-    }
-
-    /// Stops everything that runs and takes back what waits. Prompts are answered when all agents are idle.
-    async fn cancel(&mut self) {
-        for prompt in &mut self.prompts {
-            prompt.reason = Some(StopReason::Cancelled);
-        }
-        self.session.stop_all();
-        let lines: Vec<LineId> = self.prompts.iter().map(|prompt| prompt.line).collect();
-        for line in lines {
-            if self.session.take_back(line).await.is_none() {
-                self.session.stop(line);
-            }
         }
     }
 
@@ -247,9 +198,14 @@ impl SessionTask {
     async fn received(&mut self, received: Received) {
         let mut updates = Vec::new();
         let mut ended = None;
+        let may_change_options;
         match received {
-            Received::Lagged(_) => self.transcript.lost(self.session.view(), &mut updates),
+            Received::Lagged(_) => {
+                may_change_options = true;
+                self.transcript.lost(self.session.view(), &mut updates);
+            }
             Received::Event(event) => {
+                may_change_options = Session::may_change_options(&event.kind);
                 match &event.kind {
                     EventKind::LineEnded { line, outcome } => ended = Some((*line, outcome.clone())),
                     EventKind::TurnEnded { outcome, .. } => {
@@ -267,60 +223,9 @@ impl SessionTask {
         if let Some((line, outcome)) = ended {
             self.line_ended(line, &outcome).await;
         }
-    }
-
-    /// Shows the outcome of a prompt's line. A command that began nothing is answered at once if other prompts are open; else it
-    /// may still have given agents something to do, such as mail to read.
-    async fn line_ended(&mut self, line: LineId, outcome: &Outcome) {
-        let Some(at) = self.prompts.iter().position(|prompt| prompt.line == line) else { return };
-        let mut updates = Vec::new();
-        let reason = StopReason::of(outcome);
-        let is_shown = outcome.code != patchbay_core::Code::Answered && reason != StopReason::Cancelled;
-        if is_shown && !outcome.line().is_empty() {
-            self.transcript.outcome(outcome, &mut updates);
+        if may_change_options {
+            self.send_options().await;
         }
-        self.send_all(updates).await;
-        self.send_title().await;
-        self.send_commands().await;
-        let others = self.prompts.len() > 1;
-        let prompt = &mut self.prompts[at];
-        prompt.child = child_with_turn(outcome);
-        if prompt.child.is_none() {
-            prompt.reason.get_or_insert(reason);
-        }
-        let is_done =
-            others && prompt.is_command && prompt.child.is_none() && outcome.code != patchbay_core::Code::Answered;
-        if is_done && let Some(prompt) = self.prompts.remove(at) {
-            let reason = prompt.reason.unwrap_or(StopReason::EndTurn);
-            prompt.responder.respond(Ok(stop(reason))).await;
-        }
-    }
-
-    /// Answers all prompts: no agent works.
-    async fn idle(&mut self) {
-        self.drain().await;
-        // The events of lines that have ended may have been lost.
-        while let Some(at) = self.prompts.iter().position(|prompt| prompt.reason.is_none() && prompt.child.is_none()) {
-            let line = self.prompts[at].line;
-            // After a turn that failed, lines wait until the user decides. A client has no way to show them, so that they would be
-            // sent behind a later prompt.
-            if self.session.take_back(line).await.is_some() {
-                let mut updates = Vec::new();
-                self.transcript.say(
-                    "The turn before failed, so this message was not sent. To send it, give it again.",
-                    &mut updates,
-                );
-                self.send_all(updates).await;
-                self.prompts[at].reason = Some(StopReason::EndTurn);
-                continue;
-            }
-            let outcome = (&mut self.prompts[at].submitted).await;
-            self.line_ended(line, &outcome).await;
-        }
-        let mut updates = Vec::new();
-        self.transcript.idle(&mut updates);
-        self.send_all(updates).await;
-        self.answer_all().await;
     }
 
     async fn drain(&mut self) {
@@ -328,12 +233,6 @@ impl SessionTask {
             let received = self.events.try_next().await;
             let Some(received) = self.readable(received) else { return };
             self.received(received).await;
-        }
-    }
-
-    async fn answer_all(&mut self) {
-        for prompt in std::mem::take(&mut self.prompts) {
-            prompt.responder.respond(Ok(stop(prompt.reason.unwrap_or(StopReason::EndTurn)))).await;
         }
     }
 
@@ -350,13 +249,30 @@ impl SessionTask {
         // The call's own row may come after the question.
         self.drain().await;
         let tool = asked.question.chain.first().map(String::as_str).unwrap_or_default();
-        // Calls of other agents are no tool calls of the client.
-        let is_in_view = asked.question.agent == self.transcript.view();
-        let id = self.transcript.open_call(tool).filter(|_| is_in_view).unwrap_or_else(|| {
-            self.asked += 1;
-            format!("question-{}", self.asked)
+        let title = asked.question.subject.title();
+        let mut updates = Vec::new();
+        let id = self.transcript.question(asked.question.agent, tool, &title, &mut updates);
+        self.send_all(updates).await;
+        let (client, session) = (self.client.clone(), self.id.clone());
+        self.side_tasks.spawn(async move {
+            let is_allowed = permissions::ask(client, &session, &id, asked).await;
+            SideTaskEnd::Answered { tool_call: id, is_allowed }
         });
-        tokio::spawn(permissions::ask(self.client.clone(), self.id.clone(), id, asked));
+    }
+
+    async fn side_task_ended(&mut self, end: Result<SideTaskEnd, JoinError>) {
+        match end {
+            Ok(SideTaskEnd::OptionSet(responder, set)) => self.option_set(responder, set).await,
+            Ok(SideTaskEnd::GivenUp(line)) => self.give_up(line).await,
+            Ok(SideTaskEnd::Answered { tool_call, is_allowed }) => {
+                let mut updates = Vec::new();
+                self.transcript.question_answered(&tool_call, is_allowed, &mut updates);
+                self.send_all(updates).await;
+            }
+            // The prompt that it waited for was answered.
+            Err(error) if error.is_cancelled() => {}
+            Err(error) => tracing::error!("a task of session {} panicked: {error}", self.id),
+        }
     }
 
     async fn send_commands(&mut self) {
@@ -384,9 +300,4 @@ impl SessionTask {
             }
         }
     }
-}
-
-/// Returns the result of a prompt.
-fn stop(reason: StopReason) -> Value {
-    json!({ "stopReason": reason.as_str() })
 }

@@ -32,8 +32,22 @@ struct ShownCall {
     /// The model's id of the call.
     call_id: String,
     name: String,
+    title: String,
     progress: String,
     diff: Option<Value>,
+    /// Whether a question stands in the place of title and content.
+    is_asked: bool,
+}
+
+impl ShownCall {
+    /// Returns an update with the state of the call, and with its title if a question is in its place.
+    fn status(&mut self, status: CallStatus, content: Option<Vec<Value>>) -> Value {
+        let mut update = call_status(&self.id, status, content);
+        if std::mem::take(&mut self.is_asked) {
+            update["title"] = self.title.as_str().into();
+        }
+        update
+    }
 }
 
 impl ToolCalls {
@@ -43,23 +57,36 @@ impl ToolCalls {
         for (index, call) in calls.enumerate() {
             let id = format!("{seq}-{index}");
             let diff = tool_kinds::diff(&call, workspace);
-            out.push(shown(&id, &call, diff.as_ref(), workspace));
+            let title = tool_kinds::title(&call);
+            out.push(shown(&id, &call, &title, diff.as_ref(), workspace));
             let ToolCall { id: call_id, name, .. } = call;
-            self.open.push_back(ShownCall { id, call_id, name, progress: String::new(), diff });
+            self.open.push_back(ShownCall { id, call_id, name, title, progress: String::new(), diff, is_asked: false });
         }
         self.begin_next(out);
     }
 
-    /// Returns the id of the first open call of a tool.
-    pub(super) fn open_call(&self, tool: &str) -> Option<String> {
-        self.open.iter().find(|call| call.name == tool).map(|call| call.id.clone())
+    /// Returns the id of the first open call of a tool, which is asked about now.
+    pub(super) fn question(&mut self, tool: &str) -> Option<String> {
+        let call = self.open.iter_mut().find(|call| call.name == tool)?;
+        call.is_asked = true;
+        Some(call.id.clone())
+    }
+
+    /// Puts title and content of a call back, which clients replace by those of the question.
+    pub(super) fn question_answered(&mut self, id: &str, out: &mut Vec<Value>) {
+        let Some(call) = self.open.iter_mut().find(|call| call.id == id && call.is_asked) else { return };
+        call.is_asked = false;
+        let content: Vec<&Value> = call.diff.iter().collect();
+        out.push(json!({
+            "sessionUpdate": "tool_call_update", "toolCallId": id, "title": call.title, "content": content,
+        }));
     }
 
     /// Takes the result of a call.
     pub(super) fn ended(&mut self, seq: u64, text: &str, record: &ToolRecord, out: &mut Vec<Value>) {
         let status = if record.error.is_none() { CallStatus::Completed } else { CallStatus::Failed };
         let at = self.open.iter().position(|call| call.call_id == record.call_id);
-        let call = match at.and_then(|at| self.open.remove(at)) {
+        let mut call = match at.and_then(|at| self.open.remove(at)) {
             Some(call) => call,
             // The answer was not shown, such as when the view has moved since.
             None => {
@@ -69,11 +96,12 @@ impl ToolCalls {
                     "kind": tool_kinds::kind(&record.name),
                 }));
                 let (call_id, name) = (record.call_id.clone(), record.name.clone());
-                ShownCall { id, call_id, name, progress: String::new(), diff: None }
+                let title = name.clone();
+                ShownCall { id, call_id, name, title, progress: String::new(), diff: None, is_asked: false }
             }
         };
-        let diff = call.diff.filter(|_| status == CallStatus::Completed);
-        let mut update = call_status(&call.id, status, Some(content(text, record, diff)));
+        let diff = call.diff.take().filter(|_| status == CallStatus::Completed);
+        let mut update = call.status(status, Some(content(text, record, diff)));
         if let Some(raw) = raw_output(record) {
             update["rawOutput"] = raw;
         }
@@ -98,7 +126,7 @@ impl ToolCalls {
 
     /// Ends the calls that will have no result: their turn is over.
     pub(super) fn abandon(&mut self, out: &mut Vec<Value>) {
-        out.extend(self.open.drain(..).map(|call| call_status(&call.id, CallStatus::Failed, None)));
+        out.extend(self.open.drain(..).map(|mut call| call.status(CallStatus::Failed, None)));
     }
 
     fn begin_next(&self, out: &mut Vec<Value>) {
@@ -109,9 +137,9 @@ impl ToolCalls {
 }
 
 /// Returns the update that shows a call for the first time.
-fn shown(id: &str, call: &ToolCall, diff: Option<&Value>, workspace: &str) -> Value {
+fn shown(id: &str, call: &ToolCall, title: &str, diff: Option<&Value>, workspace: &str) -> Value {
     let mut update = json!({
-        "sessionUpdate": "tool_call", "toolCallId": id, "title": tool_kinds::title(call), "name": call.name,
+        "sessionUpdate": "tool_call", "toolCallId": id, "title": title, "name": call.name,
         "kind": tool_kinds::kind(&call.name), "status": CallStatus::Pending.as_str(),
     });
     let locations = tool_kinds::locations(call, workspace);
@@ -243,6 +271,26 @@ mod tests {
         assert_eq!(out[0]["content"][0]["type"], "diff");
         assert_eq!(out[0]["content"][1], call_text("Replaced."));
         assert_eq!(out[0]["rawOutput"], json!({"n": 1}));
+    }
+
+    #[test]
+    fn question_takes_the_place_of_a_title_only_until_its_answer() {
+        let (mut calls, mut out) = (ToolCalls::default(), Vec::new());
+        let input = r#"{"path":"a.txt","text":"1"}"#;
+        calls.asked(4, &answer(&[("a", "files__write", input)]), "/w", &mut out);
+        out.clear();
+        assert_eq!((calls.question("files__write").as_deref(), calls.question("other__x")), (Some("4-0"), None));
+        calls.question_answered("4-0", &mut out);
+        calls.question_answered("4-0", &mut out);
+        let diff = json!({"type": "diff", "path": "/w/a.txt", "oldText": null, "newText": "1"});
+        let expected = json!({
+            "sessionUpdate": "tool_call_update", "toolCallId": "4-0", "title": "files__write a.txt", "content": [diff],
+        });
+        assert_eq!(std::mem::take(&mut out), [expected]);
+        // The turn is stopped before the answer.
+        calls.question("files__write");
+        calls.abandon(&mut out);
+        assert_eq!((&out[0]["title"], &out[0]["status"]), (&json!("files__write a.txt"), &json!("failed")));
     }
 
     #[test]

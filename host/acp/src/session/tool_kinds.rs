@@ -13,8 +13,10 @@ const DIFF_BYTES: usize = 256 << 10;
 /// Returns the kind by which a client chooses a symbol.
 pub(super) fn kind(tool: &str) -> &'static str {
     match tool {
-        "files__read" | "use_skill" | "skill_file" => "read",
-        "files__edit" | "files__write" => "edit",
+        "files__read" | "files__read_many" | "use_skill" | "skill_file" => "read",
+        "files__edit" | "files__write" | "files__patch" => "edit",
+        "files__rename" => "move",
+        "files__delete" => "delete",
         "files__list" | "find_skills" | "find_tools" => "search",
         "calc__eval" => "think",
         _ => match tool.split_once("__") {
@@ -84,6 +86,7 @@ mod tests {
         for (tool, expected) in [
             ("files__read", "read"),
             ("files__edit", "edit"),
+            ("files__rename", "move"),
             ("grep__search", "search"),
             ("web__fetch", "fetch"),
             ("terminal__run", "execute"),

@@ -2,13 +2,14 @@
 //! another agent. Pure; `task` passes the events and sends the updates.
 
 use patchbay_core::{AgentId, AssistantRecord, Event, EventKind, MessageKind, Outcome, TurnCause};
-use serde_json::Value;
+use patchbay_session::StoredTurn;
+use serde_json::{Value, json};
 
 use super::{
     agent_cards::AgentCards,
     answer::{Added, AnswerState},
     tool_calls::ToolCalls,
-    update::{self, ChunkKind, chunk},
+    update::{self, CallStatus, ChunkKind, call_status, chunk},
 };
 
 /// The state of what the client has seen.
@@ -19,6 +20,9 @@ pub(super) struct SessionTranscript {
     answer: AnswerState,
     calls: ToolCalls,
     cards: AgentCards,
+    /// Tool calls that are questions alone, without an answer yet.
+    open_questions: Vec<String>,
+    questions_asked: u64,
     /// The message of the last chunk, if the last update was one. A text of another message is set apart, for clients that join
     /// all of them.
     last_message: Option<(ChunkKind, String)>,
@@ -36,6 +40,8 @@ impl SessionTranscript {
             answer: AnswerState::default(),
             calls: ToolCalls::default(),
             cards: AgentCards::default(),
+            open_questions: Vec::new(),
+            questions_asked: 0,
             last_message: None,
             own_messages: 0,
             shows_notices,
@@ -112,14 +118,48 @@ impl SessionTranscript {
         }
     }
 
+    /// Shows a stored turn of an agent that is not in view. The rows of its answers follow.
+    pub(super) fn stored_turn(&mut self, agent: AgentId, turn: u64, stored: StoredTurn, out: &mut Vec<Value>) {
+        self.push_all(out, |this, out| this.cards.stored(agent, turn, stored, out));
+    }
+
+    /// Ends the cards of stored turns: all rows are shown.
+    pub(super) fn replayed(&mut self, out: &mut Vec<Value>) {
+        self.push_all(out, |this, out| this.cards.end_all_stored(out));
+    }
+
     /// Notes that a prompt began: clients show its answer apart from the last one.
     pub(super) fn prompt_began(&mut self) {
         self.last_message = None;
     }
 
-    /// Returns the id of the tool call that runs a tool, if the client knows one.
-    pub(super) fn open_call(&self, tool: &str) -> Option<String> {
-        self.calls.open_call(tool)
+    /// Returns the id of the tool call that a question of `agent` about `tool` belongs to. Questions of commands and of agents that
+    /// are not in view get a tool call of their own.
+    pub(super) fn question(&mut self, agent: AgentId, tool: &str, title: &str, out: &mut Vec<Value>) -> String {
+        let is_in_view = agent == self.view;
+        if is_in_view && let Some(id) = self.calls.question(tool) {
+            return id;
+        }
+        let id = format!("question-{}", self.questions_asked);
+        self.questions_asked += 1;
+        self.open_questions.push(id.clone());
+        self.push_all(out, |_, out| {
+            out.push(json!({
+                "sessionUpdate": "tool_call", "toolCallId": id, "title": title, "kind": "other",
+                "status": CallStatus::Pending.as_str(),
+            }));
+        });
+        id
+    }
+
+    /// Takes the answer to a question.
+    pub(super) fn question_answered(&mut self, id: &str, is_allowed: bool, out: &mut Vec<Value>) {
+        let Some(at) = self.open_questions.iter().position(|open| open == id) else {
+            return self.push_all(out, |this, out| this.calls.question_answered(id, out));
+        };
+        self.open_questions.remove(at);
+        let status = if is_allowed { CallStatus::Completed } else { CallStatus::Failed };
+        self.push_all(out, |_, out| out.push(call_status(id, status, None)));
     }
 
     /// Notes that events were lost. `view` is the agent in view now.
@@ -133,6 +173,7 @@ impl SessionTranscript {
         self.push_all(out, |this, out| {
             this.cards.idle(out);
             this.calls.abandon(out);
+            out.extend(this.open_questions.drain(..).map(|id| call_status(&id, CallStatus::Failed, None)));
         });
     }
 

@@ -6,6 +6,8 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
 /// Memory that is kept for the next line.
 const KEPT: usize = 64 << 10;
+/// Length of a line, in bytes, from which on it may become very long.
+const LONG: usize = 1 << 20;
 
 /// Lines of a stream.
 pub(crate) struct LineReader<R> {
@@ -45,6 +47,11 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             if self.skipped > 0 || self.line.len() + piece.len() > self.limit {
                 self.skipped += std::mem::take(&mut self.line).len() + piece.len();
             } else {
+                // A long line gets all its room at once: doubling would hold its beginning several times. Room that is not used
+                // takes no memory.
+                if self.line.len() > LONG && self.line.capacity() - self.line.len() < piece.len() {
+                    self.line.reserve_exact(self.limit - self.line.len());
+                }
                 self.line.extend_from_slice(piece);
             }
             self.input.consume(used);

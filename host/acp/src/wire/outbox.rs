@@ -1,7 +1,13 @@
 //! What is sent to the client: a queue of lines that is bounded in number and bytes, and the task that writes them. While the
 //! client does not read, senders wait, so that a session falls behind its own events and reads them from the store again.
 
-use std::sync::Arc;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -29,6 +35,8 @@ pub(crate) struct OutboxClosed;
 pub(crate) struct Outbox {
     lines: mpsc::Sender<OutgoingLine>,
     room: Arc<Semaphore>,
+    /// Number of times that lines were written.
+    writes: Arc<AtomicU64>,
     closed: CancellationToken,
 }
 
@@ -42,9 +50,10 @@ impl Outbox {
     pub(crate) fn new<W: AsyncWrite + Unpin>(output: W) -> (Self, impl Future<Output = ()>) {
         let (sender, lines) = mpsc::channel(LINES);
         let (room, closed) = (Arc::new(Semaphore::new(BYTES as usize)), CancellationToken::new());
-        let outbox = Self { lines: sender, room, closed: closed.clone() };
+        let writes = Arc::new(AtomicU64::new(0));
+        let outbox = Self { lines: sender, room, writes: Arc::clone(&writes), closed: closed.clone() };
         let writing = async move {
-            if let Err(error) = write_lines(lines, output).await {
+            if let Err(error) = write_lines(lines, output, &writes).await {
                 tracing::info!("the client does not read any more: {error}");
             }
             closed.cancel();
@@ -55,6 +64,28 @@ impl Outbox {
     /// Waits until nothing can be written any more.
     pub(crate) async fn closed(&self) {
         self.closed.cancelled().await;
+    }
+
+    /// Gives up the client: nothing more can be sent.
+    pub(crate) fn close(&self) {
+        self.closed.cancel();
+    }
+
+    /// Returns whether nothing can be sent any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.is_cancelled()
+    }
+
+    /// Waits until the client has read nothing for this time, although lines waited.
+    pub(crate) async fn stalled(&self, time: Duration) {
+        loop {
+            let before = self.writes.load(Ordering::Relaxed);
+            tokio::time::sleep(time).await;
+            let waits = self.room.available_permits() < BYTES as usize;
+            if waits && self.writes.load(Ordering::Relaxed) == before {
+                return;
+            }
+        }
     }
 
     /// Sends a notification.
@@ -95,6 +126,7 @@ impl Outbox {
 async fn write_lines<W: AsyncWrite + Unpin>(
     mut lines: mpsc::Receiver<OutgoingLine>,
     mut output: W,
+    writes: &AtomicU64,
 ) -> std::io::Result<()> {
     let mut chunk = Vec::new();
     while let Some(line) = lines.recv().await {
@@ -111,6 +143,7 @@ async fn write_lines<W: AsyncWrite + Unpin>(
         }
         output.write_all(&chunk).await?;
         output.flush().await?;
+        writes.fetch_add(1, Ordering::Relaxed);
         chunk.clear();
         chunk.shrink_to(CHUNK);
     }
@@ -170,8 +203,6 @@ impl Drop for Responder {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tokio::io::{AsyncBufReadExt as _, BufReader};
 
     use super::*;

@@ -19,7 +19,7 @@ use patchbay_provider::{ModelInfo, Selector, Sink};
 use patchbay_sandbox::{BoxFuture, Limits, Sandbox};
 use patchbay_skill::{Platform, SnapshotRules, build};
 use patchbay_store::{KvStore, NewSnapshot, SessionRow, Store};
-use patchbay_tools::{ApprovalSlot, EditorSlot, Internal, InternalCall, InternalError, Tools};
+use patchbay_tools::{ApprovalSlot, EditorSlot, Internal, InternalAnswer, InternalCall, InternalError, Tools};
 
 use super::*;
 use crate::{AgentPlace, Chosen, CompactionSettings, Model, ModelOverride, Requests};
@@ -874,13 +874,13 @@ impl Internal for MeetingTool {
         self.reads
     }
 
-    fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<serde_json::Value, InternalError>> {
+    fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<InternalAnswer, InternalError>> {
         Box::pin(async move {
             let running = self.running.fetch_add(1, Ordering::Relaxed) + 1;
             self.most.fetch_max(running, Ordering::Relaxed);
             self.barrier.wait().await;
             self.running.fetch_sub(1, Ordering::Relaxed);
-            Ok(call.input.clone())
+            Ok(call.input.clone().into())
         })
     }
 }

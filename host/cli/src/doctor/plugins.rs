@@ -50,10 +50,12 @@ async fn skills(report: &mut DoctorReport, home: &OpenHome, workspace: &Path) {
     let trust = if is_trusted { "trusted" } else { "not trusted" };
     let mut facts = vec![
         Fact::with("workspace", format!("{path}, {trust}"), json!({"path": path, "trusted": is_trusted})),
-        Fact::list("bundled", &names(&snapshot, Root::Bundled)),
-        Fact::list("yours", &names(&snapshot, Root::User)),
-        Fact::list("of the workspace", &names(&snapshot, Root::Workspace)),
+        Fact::list("bundled", &names(&snapshot, |root| root == Root::Bundled)),
+        Fact::list("yours", &names(&snapshot, |root| root == Root::User)),
+        Fact::list("of the workspace", &names(&snapshot, Root::is_workspace)),
     ];
+    let extra = names(&snapshot, |root| root == Root::Extra);
+    facts.extend((!extra.is_empty()).then(|| Fact::list("of skill_roots", &extra)));
     let diagnostics = snapshot.diagnostics();
     let lines: Vec<String> =
         diagnostics.iter().map(|Diagnostic { name, code, message }| format!("{name} [{code}] {message}")).collect();
@@ -77,8 +79,8 @@ async fn skills(report: &mut DoctorReport, home: &OpenHome, workspace: &Path) {
     }
 }
 
-fn names(snapshot: &Snapshot, root: Root) -> Vec<String> {
-    snapshot.skills().filter(|skill| skill.root == root).map(|skill| skill.name.to_string()).collect()
+fn names(snapshot: &Snapshot, of: impl Fn(Root) -> bool) -> Vec<String> {
+    snapshot.skills().filter(|skill| of(skill.root)).map(|skill| skill.name.to_string()).collect()
 }
 
 /// Returns whether a diagnostic is a mistake. Others are decisions, such as a skill for another operating system.

@@ -34,10 +34,12 @@ pub(super) async fn run(
     }
     let collected = host.collect().await?;
     let (snapshots, components) = (count(collected.snapshots, "snapshot"), count(collected.components, "component"));
-    let deleted = match collected.attachments {
-        0 => format!("{snapshots} and {components}"),
-        files => format!("{snapshots}, {components} and {}", count(files, "attached file")),
-    };
+    let mut deleted = vec![snapshots, components];
+    deleted.extend((collected.attachments > 0).then(|| count(collected.attachments, "attached file")));
+    let skills = collected.skill_files;
+    deleted.extend((skills > 0).then(|| format!("the files of {}", count(skills, "skill"))));
+    let last = deleted.pop().unwrap_or_default();
+    let deleted = format!("{} and {last}", deleted.join(", "));
     say!("Deleted {deleted} ({} bytes).", collected.bytes);
     Ok(ExitCode::SUCCESS)
 }

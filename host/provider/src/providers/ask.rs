@@ -1,7 +1,5 @@
 //! Finds the provider of a model, and sends completions to it.
 
-use std::sync::Arc;
-
 use patchbay_core::{
     Name,
     completion::{CompletionRequest, FailureKind, ThinkingLevel},
@@ -10,13 +8,12 @@ use patchbay_core::{
 
 use super::{Providers, consent::Consents};
 use crate::{
-    Choice, CompleteError, Completed, ModelError, Selector, Settings, Sink,
-    adapters::FoundAdapters,
+    Choice, CompleteError, Completed, ModelError, Selector, Sink,
     catalogue::{self, Catalogue, known_facts, offered},
     choice::{self, ModelQuery},
     exchange,
     facts::{Lifecycle, LifecycleStatus, ModelFacts, Prices},
-    registry::{Entry, Registry, RegistryView, StoredClaims},
+    registry::{Entry, Registry, RegistryView},
     route::{Route, RouteCredential},
     status,
 };
@@ -33,17 +30,6 @@ pub struct DefaultChoice {
     pub configured: bool,
 }
 
-/// A completion of `/model`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SuggestedModel {
-    /// The provider whose catalogue has the model.
-    pub provider: Name,
-    /// The model as `/model` takes it, `MODEL[/THINKING]`.
-    pub model: String,
-    /// Whether the provider's key is missing or cannot be used.
-    pub needs_key: bool,
-}
-
 /// What is known of a model before it is asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelInfo {
@@ -55,6 +41,8 @@ pub struct ModelInfo {
     pub input_media: Vec<String>,
     /// Prices of its tokens, if known.
     pub prices: Option<Prices>,
+    /// The thinking levels that it has, in ascending order. Empty if none is sent.
+    pub levels: Vec<ThinkingLevel>,
 }
 
 impl Providers {
@@ -192,46 +180,6 @@ impl Providers {
         self.ready(&*self.registry().await, &choice.provider).await.map(drop)
     }
 
-    /// Returns the completions of `/model`: each model of the ready providers' catalogues, followed by its suggested levels.
-    /// Before the first use of the providers, these are the models of bundled adapters.
-    pub async fn suggestions(&self) -> Vec<SuggestedModel> {
-        let consents = match self.consents().await {
-            Ok(consents) => consents,
-            Err(error) => {
-                tracing::warn!("no models are suggested: {error}");
-                return Vec::new();
-            }
-        };
-        let registry = self.current().unwrap_or_else(|| {
-            let (found, claims) = (FoundAdapters::default(), StoredClaims::default());
-            Arc::new(Registry::build(&self.bundled, found, &Settings::default(), &claims, None))
-        });
-        let catalogue = self.catalogue_or_empty().await;
-        let view = registry.view(|entry| consents.is_ready(entry));
-        let reaches = |entry: &Entry, id: &str| match registry.route(id) {
-            Some(name) => *name == entry.name,
-            None => match view.owner(id) {
-                Some(owner) => owner.name == entry.name,
-                None => catalogue.only_owner(view.entries(), id) == Some(&entry.name),
-            },
-        };
-        let suggested = |entry: &Entry, needs_key: bool| {
-            let models = offered(entry, &catalogue);
-            let names = models.iter().flat_map(|model| {
-                // The bare name may belong to another provider.
-                let name = match reaches(entry, &model.id) {
-                    true => model.id.clone(),
-                    false => format!("{}:{}", entry.name, model.id),
-                };
-                let levels: Vec<_> = model.levels.iter().map(|level| format!("{name}/{}", level.as_str())).collect();
-                std::iter::once(name).chain(levels)
-            });
-            names.map(|model| SuggestedModel { provider: entry.name.clone(), model, needs_key }).collect::<Vec<_>>()
-        };
-        let ready = registry.shown().into_iter().filter(|entry| consents.is_ready(entry));
-        ready.flat_map(|entry| suggested(entry, !self.has_key(entry))).collect()
-    }
-
     /// Returns the first model in the provider's catalogue of the size of `selector`, or of the next best size. `None` without a
     /// catalogue.
     pub async fn select(&self, provider: &Name, selector: Selector) -> Option<String> {
@@ -254,6 +202,7 @@ impl Providers {
             context_window: facts.context_window().or(entry.context_window),
             input_media: facts.input_media().unwrap_or_default(),
             prices: facts.prices(),
+            levels: if entry.thinking_off().is_some() { Vec::new() } else { facts.thinking_levels() },
         })
     }
 

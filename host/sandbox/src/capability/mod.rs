@@ -8,6 +8,7 @@ pub(crate) mod inference;
 pub(crate) mod kv;
 pub(crate) mod log;
 pub(crate) mod progress;
+pub(crate) mod skill_files;
 #[cfg(test)]
 mod tests;
 mod tool_calls;
@@ -76,6 +77,7 @@ pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result
     host::workspace_write::add_to_linker::<_, HasSelf<_>>(linker, own)?;
     host::inference::add_to_linker::<_, HasSelf<_>>(linker, own)?;
     unlisted::patchbay::host::tool_index::add_to_linker::<_, HasSelf<_>>(linker, own)?;
+    unlisted::patchbay::host::skill_files::add_to_linker::<_, HasSelf<_>>(linker, own)?;
     tools::add_to_linker(linker)?;
     tool_calls::add_to_linker(linker)
 }

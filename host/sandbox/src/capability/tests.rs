@@ -177,6 +177,7 @@ fn state(limits: Limits, asked: &[Capability], granted: &[Capability]) -> (Guest
         kv: fake.clone(),
         http: fake.clone(),
         tools: fake.clone(),
+        skill_files: None,
         workspace: files(&std::env::temp_dir()),
         written: Arc::default(),
         inference: Some(fake.clone()),

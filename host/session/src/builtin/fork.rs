@@ -43,7 +43,8 @@ async fn fork(line: &LineContext, argument: &str) -> Result<Effect, Outcome> {
         None => line.agent.chosen().effective(providers.as_ref()).await?,
     };
     let prompt = prompt.map(str::to_owned);
-    Ok(Effect::Prepare(session.fork(Arc::clone(&line.agent), model, prompt, ForkedBy::Person)))
+    let by = ForkedBy::Person { line_ended: line.ended.clone() };
+    Ok(Effect::Prepare(session.fork(Arc::clone(&line.agent), model, prompt, by)))
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -1,10 +1,13 @@
-//! `/help SKILL`: shows the metadata of a skill. It runs no component and reads no file.
+//! `/help SKILL`: shows the metadata of a skill. It runs no component and reads no file of its folder.
+
+use std::sync::Arc;
 
 use patchbay_command::{Argument, Completion, Spec};
-use patchbay_core::{Code, Outcome};
+use patchbay_core::{Code, Outcome, text};
 use patchbay_policy::Standing;
-use patchbay_skill::Skill;
+use patchbay_skill::{FileSet, FileTotals, Skill, SkillFile};
 use patchbay_store::StoreError;
+use patchbay_tools::SkillFilesError;
 use serde_json::json;
 
 use super::{BuiltIn, EffectFuture};
@@ -80,6 +83,21 @@ async fn describe(session: &Session, skill: &Skill) -> Result<Outcome, StoreErro
         let value = if value.is_empty() { "(none)" } else { value };
         format!("- `{name}`: {value}")
     }));
+    let files = match skill.files {
+        Some(FileTotals { count: 0, .. }) => Ok(Arc::default()),
+        _ => session.host.tools.skill_files(skill).await,
+    };
+    lines.extend(file_lines(skill, &files));
+    let audience = manifest.audience;
+    let others = [
+        ("license", manifest.license.clone()),
+        ("compatibility", manifest.compatibility.clone()),
+        ("allowed_tools", (!manifest.allowed_tools.is_empty()).then(|| list(&manifest.allowed_tools))),
+        ("disable_model_invocation", (!audience.models).then(|| "true".to_owned())),
+        ("user_invocable", (!audience.menus).then(|| "false".to_owned())),
+        ("not used here", (!manifest.unused.is_empty()).then(|| list(&manifest.unused))),
+    ];
+    lines.extend(others.into_iter().filter_map(|(name, value)| Some(format!("- `{name}`: {}", value?))));
     let capabilities: Vec<_> = manifest
         .capabilities
         .iter()
@@ -102,7 +120,39 @@ async fn describe(session: &Session, skill: &Skill) -> Result<Outcome, StoreErro
         "capabilities": capabilities,
         "digest": skill.digest,
         "component": skill.component,
+        "license": manifest.license,
+        "compatibility": manifest.compatibility,
+        "allowed_tools": manifest.allowed_tools,
+        "disable_model_invocation": !audience.models,
+        "user_invocable": audience.menus,
+        "not_used_here": manifest.unused,
+        "files": files.ok().map(|files| files_json(&files)),
     })))
+}
+
+/// The most files that are listed.
+const MAX_FILES: usize = 100;
+
+/// Returns the lines about the skill's files other than SKILL.md and the component; none if there are none.
+fn file_lines(skill: &Skill, files: &Result<Arc<FileSet>, SkillFilesError>) -> Vec<String> {
+    let (lines, more) = match files {
+        Ok(files) => files.lines(MAX_FILES),
+        Err(error) => (vec![error.to_string()], 0),
+    };
+    let head = match skill.files {
+        Some(FileTotals { count: 0, .. }) => return Vec::new(),
+        Some(FileTotals { count, bytes, .. }) => format!("- `files`: {count} ({})", text::size(bytes)),
+        None => "- `files`: unknown".to_owned(),
+    };
+    let more = (more > 0).then(|| format!("{more} more"));
+    let lines = lines.into_iter().chain(more).map(|line| format!("  - {line}"));
+    [head].into_iter().chain(lines).collect()
+}
+
+fn files_json(files: &FileSet) -> serde_json::Value {
+    let file =
+        |(path, file): (&str, &SkillFile)| json!({"path": path, "size": file.contents.len(), "digest": file.digest});
+    files.others().map(file).collect()
 }
 
 /// Returns `command_tool`. For a tool of another skill it adds the owner, because the tool runs with the owner's grants.

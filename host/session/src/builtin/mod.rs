@@ -46,6 +46,11 @@ pub(crate) trait BuiltIn: Sync {
         BeginsTurn::No
     }
 
+    /// Returns whether the command takes attached files with this argument; `None` if it never does.
+    fn takes_files(&self, _snapshot: &Snapshot, _argument: &str) -> Option<bool> {
+        None
+    }
+
     /// Returns whether the command is refused while a dead agent is in view.
     fn needs_living_agent(&self) -> bool {
         false

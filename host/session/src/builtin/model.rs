@@ -32,7 +32,7 @@ impl BuiltIn for ModelCommand {
 }
 
 async fn set(line: &LineContext, text: &str) -> Result<Effect, Outcome> {
-    if line.agent.is_answering() {
+    if line.agent.is_answering() && !line.during_turn {
         let message = "cannot switch model while a response is streaming. Wait for it to finish or press Ctrl+C to \
                        cancel it.";
         return Err(Outcome::error(Code::TurnRunning, message));

@@ -1,12 +1,15 @@
 //! `/reload_skills`: builds a new snapshot for this session. Conversation and persona stay.
 
+use std::collections::BTreeMap;
+
 use patchbay_command::{Argument, Completion, Spec};
-use patchbay_core::{Code, Outcome};
+use patchbay_core::{Code, Name, Outcome};
 use patchbay_skill::{Diff, Snapshot};
+use patchbay_store::{Store, StoreError};
 use serde_json::json;
 
 use super::{BuiltIn, CommandChange, Effect, EffectFuture};
-use crate::lines::LineContext;
+use crate::{building::Built, lines::LineContext};
 
 pub(crate) struct ReloadSkillsCommand;
 
@@ -28,8 +31,14 @@ impl BuiltIn for ReloadSkillsCommand {
             let version = state.snapshot.version() + 1;
             match session.host.build_snapshot(session.id(), session.workspace(), version).await {
                 Ok(built) => {
-                    let outcome = report(&state.snapshot, &built.snapshot);
-                    Effect::Change(outcome, CommandChange::Snapshot(Box::new(built)))
+                    let diff = Diff::between(&state.snapshot, &built.snapshot);
+                    match changed_files(session.host.store(), &state.snapshot, &built, &diff).await {
+                        Ok(files) => {
+                            let outcome = report(&built.snapshot, &diff, &files);
+                            Effect::Change(outcome, CommandChange::Snapshot(Box::new(built)))
+                        }
+                        Err(error) => Outcome::error(error.code(), format_args!("{error}.")).into(),
+                    }
                 }
                 Err(error) => {
                     Outcome::error(error.code(), format_args!("{error} The snapshot stays as it was.")).into()
@@ -39,9 +48,29 @@ impl BuiltIn for ReloadSkillsCommand {
     }
 }
 
-fn report(old: &Snapshot, new: &Snapshot) -> Outcome {
+/// The most changed skills whose files are compared.
+const MAX_COMPARED: usize = 100;
+
+/// Returns the changed files of each changed skill, if both lists of its files are known.
+async fn changed_files<'d>(
+    store: &Store,
+    old: &Snapshot,
+    built: &Built,
+    diff: &'d Diff,
+) -> Result<BTreeMap<&'d Name, Vec<String>>, StoreError> {
+    let mut changed = BTreeMap::new();
+    for name in diff.changed.iter().take(MAX_COMPARED) {
+        let digest = |snapshot: &Snapshot| snapshot.skill(name.as_str()).map(|skill| skill.digest);
+        let (Some(before), Some(now)) = (digest(old), digest(&built.snapshot)) else { continue };
+        if let (Some(before), Some(now)) = (store.skill_files(&before).await?, built.files.get(&now)) {
+            changed.insert(name, patchbay_skill::changed_files(&before, now));
+        }
+    }
+    Ok(changed)
+}
+
+fn report(new: &Snapshot, diff: &Diff, changed_files: &BTreeMap<&Name, Vec<String>>) -> Outcome {
     let (version, count) = (new.version(), new.skills().len());
-    let diff = Diff::between(old, new);
     let mut lines = vec![format!("Reloaded skills for current session. version={version} count={count}")];
     for (mark, names) in [('+', &diff.added), ('-', &diff.removed), ('~', &diff.changed)] {
         lines.extend(names.iter().map(|name| format!("{mark} {name}")));
@@ -55,6 +84,7 @@ fn report(old: &Snapshot, new: &Snapshot) -> Outcome {
         "added": diff.added,
         "removed": diff.removed,
         "changed": diff.changed,
+        "changed_files": changed_files,
         "diagnostics": diff.diagnosed,
     }))
 }

@@ -29,6 +29,11 @@ impl BuiltIn for SkillCommand {
         invoke::begins_turn(snapshot, name, input)
     }
 
+    fn takes_files(&self, snapshot: &Snapshot, argument: &str) -> Option<bool> {
+        let (name, input) = split(argument);
+        Some(invoke::takes_files(snapshot, name, input))
+    }
+
     fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> EffectFuture<'a> {
         let (name, input) = split(argument);
         Box::pin(async move {

@@ -7,6 +7,7 @@ use patchbay_core::{AgentId, Code, EventKind, MessageKind, Outcome, TurnCause, T
 use patchbay_provider::Choice;
 use patchbay_store::{NewAgent, NewMessage, NewTurn, SessionChange};
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use super::lookup::dead;
 use crate::{
@@ -18,10 +19,14 @@ use crate::{
 };
 
 /// Who makes the child.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum ForkedBy {
     /// A person: the view moves to the child, and captured text is its prompt.
-    Person,
+    Person {
+        /// Cancelled when the outcome of the command is published. The child's turn begins after it, so that fronts show who
+        /// speaks before the first words.
+        line_ended: CancellationToken,
+    },
     /// The tool of a model. The parent is told how the child's turn ends.
     Tool,
 }
@@ -36,11 +41,12 @@ impl Session {
         by: ForkedBy,
     ) -> Prepare {
         let session = Arc::clone(self);
+        let foreground = matches!(by, ForkedBy::Person { .. });
         Box::pin(async move {
             session.check_fork(&parent)?;
             let mut change = SessionChange::default();
             let mut prompt = prompt;
-            if by == ForkedBy::Person && session.is_capturing_agent(parent.id()) {
+            if foreground && session.is_capturing_agent(parent.id()) {
                 let captured = session.captured(parent.id()).await?;
                 prompt = (!captured.is_empty()).then(|| captured.join("\n"));
                 change.capture = Some((parent.id(), false));
@@ -48,7 +54,6 @@ impl Session {
             let id = AgentId::random();
             let shown = shown_model(&model);
             let chosen = Chosen { model: Some(model), model_override: None };
-            let foreground = by == ForkedBy::Person;
             change.new_agent = Some(NewAgent { id, parent: parent.id(), foreground, model: chosen.to_row() });
             let cause = if foreground { TurnCause::Person } else { TurnCause::Fork };
             let has_turn = prompt.is_some();
@@ -105,14 +110,19 @@ impl Session {
         began: Option<u64>,
         by: ForkedBy,
     ) {
-        let (id, foreground) = (child.id(), by == ForkedBy::Person);
+        let id = child.id();
+        let line_ended = match by {
+            ForkedBy::Person { line_ended } => Some(line_ended),
+            ForkedBy::Tool => None,
+        };
+        let foreground = line_ended.is_some();
         self.agents().add(Arc::clone(&child));
         if foreground {
             self.capture_ended(parent.id());
             self.agents().set_view(Arc::clone(&child));
         }
         // The session was stopped while the parent's call was being committed.
-        if by == ForkedBy::Tool && self.queue.is_stopped(parent.id()) {
+        if !foreground && self.queue.is_stopped(parent.id()) {
             self.queue.stop(id, StopScope::Session);
         }
         self.log().publish(id, EventKind::AgentForked { parent: parent.id(), foreground });
@@ -123,7 +133,7 @@ impl Session {
         let report_to = (cause == TurnCause::Fork).then(|| parent.id());
         let ending = TurnEnding { agent: id, began, report_to };
         let right = self.queue.begin_first(&child);
-        self.start_background(BackgroundTurn { agent: child, right, cause, ending });
+        self.start_background(BackgroundTurn { agent: child, right, after: line_ended, cause, ending });
     }
 }
 

@@ -7,7 +7,7 @@ use patchbay_core::{Bound, RootAllowance};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{BundledSkill, Diff, NoCache, SkillFiles, bundled};
+use crate::{BundledSkill, Diff, FileStorage, FileTotals, NoCache, SkillFiles, bundled, source::FileSource};
 
 struct FakePlatform;
 
@@ -38,6 +38,10 @@ fn found(root: Root, name: &str, frontmatter: &str) -> FoundSkill {
             component,
             instructions: Some(read.instructions.into()),
             notes: read.mended,
+            totals: FileTotals::none(FileStorage::Nowhere),
+            root_path: None,
+            source: FileSource::NoPack,
+            folder_id: None,
         }
     });
     FoundSkill { label: name.to_owned(), root, candidate }
@@ -215,7 +219,7 @@ fn format_1_snapshot_keeps_its_rules() {
     let skill = snapshot.skill("a").unwrap();
     assert_eq!(&**snapshot.text(&skill.manifest.instructions.digest).unwrap(), "Do a.");
     assert!(!skill.digest_of_files);
-    let newer = r#"{"format":3,"anything":true}"#;
+    let newer = r#"{"format":4,"anything":true}"#;
     let error = Snapshot::from_json(newer.to_owned(), Digest::of(newer.as_bytes()), 1).unwrap_err();
     assert_eq!(error.to_string(), "this session was written by a newer Patchbay.");
 }

@@ -10,7 +10,7 @@ use std::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Changed, Manifest, NoCache, changed_files};
+use crate::{Changed, Manifest, NoCache, SkillMd, changed_files};
 
 /// A temporary folder of skills, removed on drop.
 struct SkillsFolder(tempfile::TempDir);
@@ -77,7 +77,7 @@ impl FileCache for WrongCache {
 fn skill_md_of(summary: &str) -> Option<Arc<SkillMd>> {
     let skill_md = format!("---\nsummary: {summary}\n---\n");
     let manifest = Manifest::parse(&skill_md, &"any".parse().unwrap()).unwrap().manifest;
-    Some(Arc::new(SkillMd { bytes: 10, manifest: Ok(Arc::new(manifest)), mended: Vec::new() }))
+    Some(Arc::new(SkillMd { bytes: 10, manifest: Ok(Arc::new(manifest)), notes: Vec::new(), embedded: None }))
 }
 
 /// Returns a component with this SKILL.md and a section of padding.

@@ -28,6 +28,17 @@ pub(super) struct FrontmatterKeys {
     pub(super) requires_tools: Option<TextList>,
     pub(super) eligibility: Option<EligibilityKeys>,
     pub(super) capabilities: Option<CapabilityList>,
+    pub(super) license: ShownText,
+    pub(super) compatibility: ShownText,
+    #[serde(rename = "allowed-tools")]
+    pub(super) allowed_tools: ShownText,
+    #[serde(rename = "disable-model-invocation")]
+    pub(super) disable_model_invocation: Option<bool>,
+    #[serde(rename = "user-invocable")]
+    pub(super) user_invocable: Option<bool>,
+    #[serde(rename = "argument-hint")]
+    pub(super) argument_hint: ShownText,
+    pub(super) when_to_use: ShownText,
     pub(super) metadata: Option<MetadataKeys>,
 }
 
@@ -64,6 +75,11 @@ pub(super) struct CapabilityKeys {
 
 /// The known keys under `metadata`; `None` if `metadata` is not a mapping.
 pub(super) struct MetadataKeys(pub(super) Option<Box<FrontmatterKeys>>);
+
+/// A value that is only shown. Skills of other hosts have texts, lists and mappings there; none of them is an error. A list
+/// is shown in brackets, a mapping counts as absent.
+#[derive(Default)]
+pub(super) struct ShownText(pub(super) Option<String>);
 
 /// Defines visitor methods that turn any YAML scalar into `$one`, with the scalar as `$value`.
 macro_rules! scalars {
@@ -104,6 +120,46 @@ impl<'de> Deserialize<'de> for TextList {
             }
         }
         from.deserialize_any(TextListVisitor)
+    }
+}
+
+impl ShownText {
+    pub(super) fn take(&mut self) -> Option<String> {
+        self.0.take()
+    }
+}
+
+impl<'de> Deserialize<'de> for ShownText {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct ShownTextVisitor;
+        impl<'de> Visitor<'de> for ShownTextVisitor {
+            type Value = ShownText;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("anything")
+            }
+            scalars!(value => ShownText(Some(value.to_string())));
+            fn visit_unit<E: serde::de::Error>(self) -> Result<ShownText, E> {
+                Ok(ShownText(None))
+            }
+            fn visit_none<E: serde::de::Error>(self) -> Result<ShownText, E> {
+                Ok(ShownText(None))
+            }
+            fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<ShownText, D::Error> {
+                ShownText::deserialize(from)
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<ShownText, A::Error> {
+                let mut items = Vec::new();
+                while let Some(ShownText(item)) = list.next_element()? {
+                    items.extend(item);
+                }
+                Ok(ShownText(Some(format!("[{}]", items.join(", ")))))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ShownText, A::Error> {
+                while map.next_entry::<serde::de::IgnoredAny, serde::de::IgnoredAny>()?.is_some() {}
+                Ok(ShownText(None))
+            }
+        }
+        from.deserialize_any(ShownTextVisitor)
     }
 }
 
@@ -281,7 +337,7 @@ fn expected(key: &str) -> Option<&'static str> {
         "requires_tools" => "must be a list, such as [files__read]",
         "eligibility" => "must have the keys os, env or binaries, such as {os: [linux]}",
         "capabilities" => "must be a list, such as [{name: kv, reason: keeps notes}]",
-        "optional" => "must be true or false",
+        "optional" | "disable-model-invocation" | "user-invocable" => "must be true or false",
         "name" | "summary" | "description" | "version" | "invocation_mode" | "command" | "input_hint"
         | "command_tool" | "scope" | "reason" => "must be a text",
         _ => return None,

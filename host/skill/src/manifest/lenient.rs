@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use patchbay_core::Code;
+use patchbay_core::{Code, text};
 use serde::de::IgnoredAny;
 
 use super::frontmatter::{FrontmatterKeys, leading_key, parse, strict};
@@ -32,9 +32,19 @@ const KNOWN: &[&str] = &[
     "when_to_use",
 ];
 
-/// Quotes the text lines that are not valid YAML and parses the result. Returns the keys and a note for each mended
-/// line, or `None` if that does not yield a valid frontmatter.
-pub(super) fn mend(frontmatter: &str) -> Option<(FrontmatterKeys, Vec<Problem>)> {
+/// The most keys without a meaning that a skill lists.
+const UNUSED: usize = 20;
+
+/// Returns the top-level keys that have no meaning here, in the order of names.
+pub(super) fn unused(frontmatter: &str) -> Vec<String> {
+    let top: BTreeMap<String, IgnoredAny> = parse(frontmatter).ok().flatten().unwrap_or_default();
+    let unused = top.into_keys().filter(|key| !TEXTS.contains(&&**key) && !KNOWN.contains(&&**key));
+    unused.take(UNUSED).map(|key| text::excerpt(&key, 40)).collect()
+}
+
+/// Quotes the text lines that are not valid YAML and parses the result. Returns the keys, the text that was parsed and a note
+/// for each mended line, or `None` if that does not yield a valid frontmatter.
+pub(super) fn mend(frontmatter: &str) -> Option<(FrontmatterKeys, String, Vec<Problem>)> {
     let (mut mended, mut notes) = (String::with_capacity(frontmatter.len() + 64), Vec::new());
     for (number, line) in frontmatter.split_inclusive('\n').enumerate() {
         match quoted(line) {
@@ -56,7 +66,7 @@ pub(super) fn mend(frontmatter: &str) -> Option<(FrontmatterKeys, Vec<Problem>)>
         .lines()
         .filter_map(leading_key)
         .any(|key| (TEXTS.contains(&key) || KNOWN.contains(&key)) && !top.contains_key(key));
-    if lost { None } else { Some((keys, notes)) }
+    if lost { None } else { Some((keys, mended, notes)) }
 }
 
 /// Returns the key and the quoted form of a text line that is not valid YAML; `None` for any other line.

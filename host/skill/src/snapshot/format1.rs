@@ -12,7 +12,7 @@ use patchbay_policy::Root;
 use serde::Deserialize;
 
 use super::{Diagnostic, Skill, SnapshotBody};
-use crate::{Eligibility, Instructions, InvocationMode, Manifest, RequestedCapability};
+use crate::{Audience, Eligibility, Instructions, InvocationMode, Manifest, RequestedCapability};
 
 #[derive(Deserialize)]
 struct Body1 {
@@ -78,8 +78,13 @@ impl Skill1 {
             eligibility: manifest.eligibility,
             capabilities: manifest.capabilities,
             instructions,
+            license: None,
+            compatibility: None,
+            allowed_tools: Vec::new(),
+            audience: Audience::default(),
+            unused: Vec::new(),
         };
         let (manifest, tools) = (manifest.into(), tools.into());
-        Skill { name, root, manifest, component, tools, digest, digest_of_files: false }
+        Skill { name, root, root_path: None, manifest, component, tools, digest, files: None, digest_of_files: false }
     }
 }

@@ -7,6 +7,7 @@ mod kv;
 mod log;
 mod nested;
 mod permit;
+mod skill_files;
 
 use std::sync::Arc;
 
@@ -37,7 +38,7 @@ impl CallServices {
     /// Returns the services for the call of `record`, which runs a tool of `skill` with `permits`.
     pub(crate) fn of(tools: &Arc<Tools>, record: &Arc<CallRecord>, skill: &Skill, permits: &Permits) -> Services {
         let context = &record.context;
-        let owner = Identity::new(skill.root, &context.workspace, skill.name.clone());
+        let owner = skill.identity(&context.workspace);
         let workspaces = &tools.workspaces;
         let files = LocalFiles::new(workspaces.access(&context.workspace, permits.may_write_instructions()));
         // A person may allow writing during the call, so that the request in the manifest decides.
@@ -52,6 +53,7 @@ impl CallServices {
             kv: Arc::clone(&services) as _,
             http: Arc::clone(&services) as _,
             tools: Arc::clone(&services) as _,
+            skill_files: Some(Arc::clone(&services) as _),
             workspace: Arc::clone(&services) as _,
             log: services,
             progress: Arc::clone(&context.progress),

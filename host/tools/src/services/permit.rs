@@ -56,7 +56,7 @@ impl CallServices {
     ) -> Result<Option<Question>, StoreError> {
         let context = &self.record.context;
         let store = &self.tools.store;
-        if self.owner.root == Root::Workspace && !store.is_trusted(&self.owner.workspace).await? {
+        if self.owner.root.is_workspace() && !store.is_trusted(&self.owner.workspace).await? {
             return Ok(None);
         }
         let only_once = permits.only_for_one_call(capability);
@@ -91,7 +91,7 @@ impl CallServices {
 async fn store_grant(store: Store, skill: Identity, digest: Digest, capability: Capability) -> Result<(), StoreError> {
     let (skill_digest, files) = match skill.root {
         Root::Bundled => (String::new(), String::new()),
-        Root::User | Root::Workspace => {
+        _ => {
             let files = store.skill_files(&digest).await?;
             (digest.to_string(), files.ok_or(StoreError::BadRow("list of a skill's files"))?)
         }

@@ -1,7 +1,7 @@
 //! The modules of the host's capabilities with the simulated functions. The SDK exports them instead of the bindings when
 //! the feature `testing` is enabled; signatures and types are those of the bindings.
 
-pub use crate::bindings::patchbay::host::{inference, log, progress, tools};
+pub use crate::bindings::patchbay::host::{inference, log, progress, tool_calls, tool_index, tools};
 
 /// A small durable key-value store for the skill. Needs the capability `kv`.
 pub mod kv {
@@ -61,6 +61,36 @@ pub mod http {
                 kind: "unavailable".to_owned(),
                 message: format!("no response for {}; add one with Host::with_response", request.url),
             })
+        })
+    }
+}
+
+/// The files of the skill itself.
+pub mod skill_files {
+    pub use crate::bindings::patchbay::host::skill_files::{Entry, Error};
+    use crate::testing::host::{call, error};
+
+    /// Returns at most `limit` files whose path begins with `prefix` and follows `after`, sorted by bytes. Digests are empty.
+    pub fn entries(prefix: &str, after: Option<&str>, limit: u32) -> Result<Vec<Entry>, Error> {
+        call("skill_files.entries", prefix, |_, shared| {
+            let entry = |(path, bytes): (&String, &Vec<u8>)| Entry {
+                path: path.clone(),
+                size: bytes.len() as u64,
+                digest: String::new(),
+                extra: Vec::new(),
+            };
+            let asked = |path: &str| path.starts_with(prefix) && after.is_none_or(|after| path > after);
+            let files = shared.skill_files.iter().filter(|(path, _)| asked(path));
+            Ok(files.take(limit as usize).map(entry).collect())
+        })
+    }
+
+    /// Reads at most `max` bytes of a file from `offset`; no bytes after its end.
+    pub fn read(path: &str, offset: u64, max: u32) -> Result<Vec<u8>, Error> {
+        call("skill_files.read", path, |_, shared| {
+            let bytes = shared.skill_files.get(path).ok_or_else(|| error("not-found"))?;
+            let start = bytes.len().min(usize::try_from(offset).unwrap_or(usize::MAX));
+            Ok(bytes[start..].iter().take(max as usize).copied().collect())
         })
     }
 }

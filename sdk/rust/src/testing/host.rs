@@ -24,6 +24,8 @@ pub struct Host {
 pub(super) struct Shared {
     /// The contents by path; the path of a folder ends with `/`.
     pub(super) files: BTreeMap<String, Vec<u8>>,
+    /// The files of the skill, by path.
+    pub(super) skill_files: BTreeMap<String, Vec<u8>>,
     /// The most bytes that one read returns; `None`: as many as requested.
     pub(super) max_read: Option<usize>,
     /// The values and versions by scope and key.
@@ -87,6 +89,13 @@ impl Host {
     #[must_use]
     pub fn with_file(self, path: &str, contents: impl AsRef<[u8]>) -> Self {
         self.lock().files.insert(path.to_owned(), contents.as_ref().to_vec());
+        self
+    }
+
+    /// Adds a file of the skill itself, or replaces it.
+    #[must_use]
+    pub fn with_skill_file(self, path: &str, contents: impl AsRef<[u8]>) -> Self {
+        self.lock().skill_files.insert(path.to_owned(), contents.as_ref().to_vec());
         self
     }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     http,
     kv::{self, Scope},
-    workspace,
+    skill_files, workspace,
 };
 
 #[test]
@@ -33,6 +33,24 @@ fn reads_are_ranges_and_writes_replace() {
         workspace::delete("g").unwrap_err();
     });
     assert_eq!(host.file("f").as_deref(), Some(&b"x"[..]));
+}
+
+#[test]
+fn files_of_the_skill_are_its_own() {
+    let host = Host::new().with_skill_file("assets/a.txt", "abc").with_skill_file("b.md", "").with_file("w", "x");
+    host.run(|| {
+        assert_eq!(skill_files::read("assets/a.txt", 1, 9).unwrap(), b"bc");
+        assert_eq!(skill_files::read("w", 0, 9).unwrap_err().kind, "not-found");
+        let paths = |prefix, after| {
+            let entries = skill_files::entries(prefix, after, 9).unwrap();
+            entries.into_iter().map(|entry| entry.path).collect::<Vec<_>>()
+        };
+        assert_eq!(paths("", None), ["assets/a.txt", "b.md"]);
+        assert_eq!(
+            (paths("assets/", None), paths("", Some("assets/a.txt"))),
+            (vec!["assets/a.txt".to_owned()], vec!["b.md".to_owned()])
+        );
+    });
 }
 
 #[test]

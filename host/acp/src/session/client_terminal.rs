@@ -1,0 +1,247 @@
+//! The client's terminals as the tool `terminal__run`. `task` gives it to the session, if the client offers terminals. Each call is
+//! asked for, until the user says otherwise.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
+
+use patchbay_core::Digest;
+use patchbay_session::{
+    BoxFuture, Content, OutsideCall, OutsideDeclaration, OutsideError, OutsideOrigin, OutsideSpec, OutsideTool,
+    PatternBudget, ToolDecision,
+};
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::{Value, json};
+
+use crate::{
+    params::ClientCapabilities,
+    wire::{Client, RpcError},
+};
+
+/// The full name.
+const NAME: &str = "terminal__run";
+/// Limit of the output that the client keeps and the model receives, in bytes. The end is kept.
+const OUTPUT_BYTES: usize = 64 << 10;
+/// Time limit of a command in seconds, without one of its own and at most.
+const SECONDS: (u64, u64) = (120, 600);
+/// How long the client may take for each request besides the command itself.
+const ANSWER: Duration = Duration::from_secs(15);
+
+/// The terminals of one session's client.
+pub(super) struct ClientTerminal {
+    client: Client,
+    session: String,
+    workspace: String,
+    spec: OutsideSpec,
+}
+
+/// The input of a call.
+#[derive(Deserialize)]
+struct RunCommand {
+    command: String,
+    #[serde(default)]
+    args: Vec<String>,
+    cwd: Option<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    seconds: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CreatedTerminal {
+    terminal_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ExitStatus {
+    exit_code: Option<u32>,
+    signal: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct TerminalOutput {
+    output: String,
+    truncated: bool,
+}
+
+impl ClientTerminal {
+    /// Returns the tool for a session in `workspace`; `None` if the client offers no terminals.
+    pub(super) fn of(
+        client: &Client,
+        session: &str,
+        workspace: &str,
+        capabilities: &ClientCapabilities,
+    ) -> Option<Arc<dyn OutsideTool>> {
+        if !capabilities.has_terminals() {
+            return None;
+        }
+        let declaration = OutsideDeclaration {
+            name: NAME.to_owned(),
+            origin: OutsideOrigin::Client,
+            group: "terminal".to_owned(),
+            tool: "run".to_owned(),
+            description: format!(
+                "Runs a program on the user's machine, in a terminal of the user's editor, and returns the end of its output \
+                 (at most {} KiB) and its exit code. There is no shell: give the program and its arguments, or run `sh` with \
+                 `-c`. Standard input is the user's. The user is asked before each call.",
+                OUTPUT_BYTES >> 10
+            ),
+            input_schema: schema(),
+            is_destructive: false,
+            advice: "The editor asks the user before each call".to_owned(),
+            identity: Digest::of(NAME.as_bytes()),
+            per_workspace: true,
+            for_skills: false,
+            time: Duration::from_secs(SECONDS.1) + 3 * ANSWER,
+            time_key: "seconds of terminal__run".to_owned(),
+        };
+        // The schema is a constant.
+        let spec = OutsideSpec::new(declaration, &mut PatternBudget::default()).ok()?;
+        let (session, workspace) = (session.to_owned(), workspace.to_owned());
+        Some(Arc::new(Self { client: client.clone(), session, workspace, spec }))
+    }
+
+    async fn run(&self, command: RunCommand) -> Result<Content, OutsideError> {
+        let limit = command.seconds.unwrap_or(SECONDS.0).clamp(1, SECONDS.1);
+        let terminal = self.create(command).await?;
+        let exit = terminal.request::<ExitStatus>("terminal/wait_for_exit");
+        let exit = match tokio::time::timeout(Duration::from_secs(limit), exit).await {
+            Ok(exit) => Some(exit?),
+            Err(_) => {
+                terminal.request_in_time::<IgnoredAny>("terminal/kill").await?;
+                None
+            }
+        };
+        let TerminalOutput { output, truncated } = terminal.request_in_time("terminal/output").await?;
+        terminal.release().await;
+        let start = output.ceil_char_boundary(output.len().saturating_sub(OUTPUT_BYTES));
+        let mut result = json!({"output": output[start..], "truncated": truncated || start > 0});
+        match exit {
+            Some(ExitStatus { exit_code, signal }) => {
+                result["exit_code"] = exit_code.into();
+                if let Some(signal) = signal {
+                    result["signal"] = patchbay_core::text::excerpt(&signal, 40).into();
+                }
+            }
+            None => result["stopped"] = format!("it ran for more than {limit} s and was killed").into(),
+        }
+        Ok(Content::Json(result))
+    }
+
+    /// Starts the command. A terminal that is made after the call was stopped is released as well.
+    async fn create(&self, command: RunCommand) -> Result<OpenTerminal, OutsideError> {
+        let RunCommand { command, args, cwd, env, .. } = command;
+        let cwd = Path::new(&self.workspace).join(cwd.unwrap_or_default());
+        let env: Vec<Value> = env.into_iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+        let params = json!({
+            "sessionId": self.session, "command": command, "args": args, "cwd": cwd, "env": env,
+            "outputByteLimit": OUTPUT_BYTES,
+        });
+        let (client, session) = (self.client.clone(), self.session.clone());
+        let creating = tokio::spawn(async move {
+            let created = client.request::<CreatedTerminal>("terminal/create", &params).await;
+            created.map(|CreatedTerminal { terminal_id: id }| OpenTerminal { client, session, id, is_open: true })
+        });
+        match tokio::time::timeout(ANSWER, creating).await {
+            Ok(Ok(created)) => created.map_err(failed),
+            Ok(Err(error)) => Err(OutsideError::Unavailable(format!("the terminal was not made: {error}"))),
+            Err(_) => Err(late()),
+        }
+    }
+}
+
+impl OutsideTool for ClientTerminal {
+    fn spec(&self) -> &OutsideSpec {
+        &self.spec
+    }
+
+    fn decision(&self) -> ToolDecision {
+        ToolDecision::Ask
+    }
+
+    fn call<'a>(&'a self, call: OutsideCall<'a>) -> BoxFuture<'a, Result<Vec<Content>, OutsideError>> {
+        Box::pin(async move {
+            let command = RunCommand::deserialize(call.input);
+            let command =
+                command.map_err(|error| OutsideError::Failed(format!("the input cannot be read: {error}")))?;
+            Ok(vec![self.run(command).await?])
+        })
+    }
+}
+
+/// A terminal of the client. Dropping it kills the command and releases the terminal.
+struct OpenTerminal {
+    client: Client,
+    session: String,
+    id: String,
+    is_open: bool,
+}
+
+impl OpenTerminal {
+    fn params(&self) -> Value {
+        json!({"sessionId": self.session, "terminalId": self.id})
+    }
+
+    async fn request<T: serde::de::DeserializeOwned>(&self, method: &str) -> Result<T, OutsideError> {
+        self.client.request(method, &self.params()).await.map_err(failed)
+    }
+
+    async fn request_in_time<T: serde::de::DeserializeOwned>(&self, method: &str) -> Result<T, OutsideError> {
+        tokio::time::timeout(ANSWER, self.request(method)).await.unwrap_or_else(|_| Err(late()))
+    }
+
+    /// Releases the terminal. What the client answers changes nothing.
+    async fn release(mut self) {
+        let _ = self.request_in_time::<IgnoredAny>("terminal/release").await;
+        self.is_open = false;
+    }
+}
+
+impl Drop for OpenTerminal {
+    fn drop(&mut self) {
+        if !self.is_open {
+            return;
+        }
+        let (client, params) = (self.client.clone(), self.params());
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                for method in ["terminal/kill", "terminal/release"] {
+                    let _ = tokio::time::timeout(ANSWER, client.request::<IgnoredAny>(method, &params)).await;
+                }
+            });
+        }
+    }
+}
+
+fn failed(error: RpcError) -> OutsideError {
+    OutsideError::Failed(format!("the editor answers: {}", error.message))
+}
+
+fn late() -> OutsideError {
+    OutsideError::Unavailable(format!("the editor does not answer within {} s", ANSWER.as_secs()))
+}
+
+fn schema() -> Value {
+    let text = |most: u32, description: &str| json!({"type": "string", "maxLength": most, "description": description});
+    json!({
+        "type": "object",
+        "properties": {
+            "command": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "The program."},
+            "args": {
+                "type": "array", "maxItems": 256, "items": {"type": "string", "maxLength": 65536},
+                "description": "Its arguments.",
+            },
+            "cwd": text(4096, "The folder to run it in, relative to the workspace; the workspace if there is none."),
+            "env": {
+                "type": "object", "maxProperties": 64, "additionalProperties": {"type": "string", "maxLength": 65536},
+                "description": "Further environment variables.",
+            },
+            "seconds": {
+                "type": "integer", "minimum": 1, "maximum": SECONDS.1,
+                "description": format!("Time after which it is killed; {} without.", SECONDS.0),
+            },
+        },
+        "required": ["command"],
+        "additionalProperties": false,
+    })
+}

@@ -1,0 +1,53 @@
+//! Options that the client sets, and those that changed elsewhere.
+
+use patchbay_core::{Code, Outcome};
+use patchbay_session::OptionKind;
+use serde_json::{Value, json};
+
+use super::{SessionTask, SideTaskEnd};
+use crate::wire::{Responder, RpcError};
+
+impl SessionTask {
+    /// Sets an option on a task of its own, so that updates go on.
+    pub(super) fn set_option(&mut self, responder: Responder, kind: OptionKind, value: String) {
+        let session = std::sync::Arc::clone(&self.session);
+        self.setting += 1;
+        self.side_tasks.spawn(async move {
+            // On a further task, so that a panic is an answer as well.
+            let set = tokio::spawn(async move { session.set_option(kind, &value).await }).await;
+            let failed = |error| Err(Outcome::error(Code::Internal, format_args!("the option was not set: {error}.")));
+            SideTaskEnd::OptionSet(responder, set.unwrap_or_else(failed))
+        });
+    }
+
+    /// Answers with all options, or with the error.
+    pub(super) async fn option_set(&mut self, responder: Responder, set: Result<(), Outcome>) {
+        self.setting = self.setting.saturating_sub(1);
+        match set {
+            Ok(()) => {
+                let options = self.all_options().await;
+                responder.respond(Ok(json!({ "configOptions": options }))).await;
+            }
+            Err(outcome) => {
+                let error = RpcError::of_host(outcome.code, &outcome.message);
+                responder.respond(Err(RpcError { code: -32602, ..error })).await;
+                self.send_options().await;
+            }
+        }
+    }
+
+    /// Returns all options for an answer.
+    pub(super) async fn all_options(&mut self) -> Value {
+        self.options.answer(self.session.options().await)
+    }
+
+    /// Sends the options if they changed. The answer to an option that is being set has them.
+    pub(super) async fn send_options(&mut self) {
+        if self.setting > 0 {
+            return;
+        }
+        if let Some(update) = self.options.update(self.session.options().await) {
+            self.send_all(vec![update]).await;
+        }
+    }
+}

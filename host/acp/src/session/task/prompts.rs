@@ -1,0 +1,146 @@
+//! Prompts of the client: from the blocks to the answer.
+
+use patchbay_core::{Code, LineId, Outcome};
+
+use super::{
+    super::open_prompts::{AbortOnDrop, OpenPrompt, StopReason, child_with_turn},
+    SessionTask, SideTaskEnd,
+};
+use crate::{params::ContentBlock, prompt, wire::Responder};
+
+impl SessionTask {
+    pub(super) async fn prompt(&mut self, responder: Responder, blocks: Vec<ContentBlock>) {
+        let input = match prompt::line(&self.session, blocks).await {
+            Ok(input) => input,
+            Err(outcome) => return self.refuse(responder, &outcome).await,
+        };
+        self.window = self.session.model_in_use().await.map_or(0, |model| model.window);
+        if self.prompts.is_empty() {
+            self.transcript.prompt_began();
+        }
+        let is_command = input.text.starts_with('/');
+        let submitted = self.session.submit_input(input);
+        let line = submitted.id();
+        let given_up = responder.cancelled().clone();
+        let watch = AbortOnDrop(self.side_tasks.spawn(async move {
+            given_up.cancelled().await;
+            SideTaskEnd::GivenUp(line)
+        }));
+        self.prompts.push_back(OpenPrompt {
+            responder,
+            line,
+            submitted,
+            is_command,
+            reason: None,
+            child: None,
+            is_given_up: false,
+            _watch: watch,
+        });
+    }
+
+    /// Stops what a prompt began, which the client gave up. If it is the only one, everything is stopped, as after
+    /// `session/cancel`; else only its own line is.
+    pub(super) async fn give_up(&mut self, line: LineId) {
+        let Some(at) = self.prompts.iter().position(|prompt| prompt.line == line) else { return };
+        self.prompts[at].is_given_up = true;
+        if self.prompts.len() == 1 {
+            self.cancel().await;
+        } else if self.prompts[at].has_ended() {
+            self.answer_at(at).await;
+        } else if self.session.take_back(line).await.is_none() {
+            self.session.stop(line);
+        }
+    }
+
+    async fn answer_at(&mut self, at: usize) {
+        if let Some(prompt) = self.prompts.remove(at) {
+            prompt.answer().await;
+        }
+    }
+
+    /// Answers a prompt that cannot be submitted, with the reason as text.
+    async fn refuse(&mut self, responder: Responder, outcome: &Outcome) {
+        let mut updates = Vec::new();
+        if self.prompts.is_empty() {
+            self.transcript.prompt_began();
+        }
+        self.transcript.outcome(outcome, &mut updates);
+        self.send_all(updates).await;
+        responder.respond(Ok(StopReason::EndTurn.result())).await;
+    }
+
+    /// Stops everything that runs and takes back what waits. Prompts are answered when all agents are idle.
+    pub(super) async fn cancel(&mut self) {
+        for prompt in &mut self.prompts {
+            prompt.reason = Some(StopReason::Cancelled);
+        }
+        self.session.stop_all();
+        let lines: Vec<LineId> = self.prompts.iter().map(|prompt| prompt.line).collect();
+        for line in lines {
+            if self.session.take_back(line).await.is_none() {
+                self.session.stop(line);
+            }
+        }
+    }
+
+    /// Shows the outcome of a prompt's line. A command that began nothing is answered at once if other prompts are open; else it
+    /// may still have given agents something to do, such as mail to read.
+    pub(super) async fn line_ended(&mut self, line: LineId, outcome: &Outcome) {
+        let Some(at) = self.prompts.iter().position(|prompt| prompt.line == line) else { return };
+        let mut updates = Vec::new();
+        let reason = StopReason::of(outcome);
+        let is_shown = outcome.code != Code::Answered && reason != StopReason::Cancelled;
+        if is_shown && !outcome.line().is_empty() {
+            self.transcript.outcome(outcome, &mut updates);
+        }
+        self.send_all(updates).await;
+        self.send_title().await;
+        self.send_commands().await;
+        let others = self.prompts.len() > 1;
+        let prompt = &mut self.prompts[at];
+        prompt.child = child_with_turn(outcome);
+        if prompt.child.is_none() {
+            prompt.reason.get_or_insert(reason);
+        }
+        let began_nothing = prompt.is_command && prompt.child.is_none() && outcome.code != Code::Answered;
+        if others && (began_nothing || prompt.is_given_up) {
+            self.answer_at(at).await;
+        }
+    }
+
+    /// Answers all prompts: no agent works.
+    pub(super) async fn idle(&mut self) {
+        self.drain().await;
+        while let Some(end) = self.side_tasks.try_join_next() {
+            self.side_task_ended(end).await;
+        }
+        // The events of lines that have ended may have been lost.
+        while let Some(at) = self.prompts.iter().position(|prompt| prompt.reason.is_none() && prompt.child.is_none()) {
+            let line = self.prompts[at].line;
+            // After a turn that failed, lines wait until the user decides. A client has no way to show them, so that they would be
+            // sent behind a later prompt.
+            if self.session.take_back(line).await.is_some() {
+                let mut updates = Vec::new();
+                self.transcript.say(
+                    "The turn before failed, so this message was not sent. To send it, give it again.",
+                    &mut updates,
+                );
+                self.send_all(updates).await;
+                self.prompts[at].reason = Some(StopReason::EndTurn);
+                continue;
+            }
+            let outcome = (&mut self.prompts[at].submitted).await;
+            self.line_ended(line, &outcome).await;
+        }
+        let mut updates = Vec::new();
+        self.transcript.idle(&mut updates);
+        self.send_all(updates).await;
+        self.answer_all().await;
+    }
+
+    pub(super) async fn answer_all(&mut self) {
+        for prompt in std::mem::take(&mut self.prompts) {
+            prompt.answer().await;
+        }
+    }
+}

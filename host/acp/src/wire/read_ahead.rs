@@ -1,0 +1,92 @@
+//! Reads lines ahead of their handling, within bounds. While an answer waits for a client that does not read, the end of its input
+//! is still seen. `connection` calls it.
+
+use std::{io, sync::Arc, time::Duration};
+
+use tokio::{
+    io::AsyncRead,
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+};
+
+use super::{LineReader, Outbox, ReceivedLine};
+
+/// Limit of the lines that wait to be handled.
+const LINES: usize = 256;
+/// Limit of their bytes. A longer line waits until it is alone.
+const BYTES: u32 = 16 << 20;
+
+/// A line that waits to be handled.
+pub(crate) struct UnhandledLine {
+    pub(crate) line: ReceivedLine,
+    /// Kept until the line is handled.
+    _room: OwnedSemaphorePermit,
+}
+
+/// Returns the lines of `input`, and the future that reads them. The future ends with the input, or if a client that sends more
+/// than may wait has read nothing for the time `patience`.
+pub(crate) fn read_ahead<R: AsyncRead + Unpin>(
+    mut input: LineReader<R>,
+    outbox: &Outbox,
+    patience: Duration,
+) -> (mpsc::Receiver<UnhandledLine>, impl Future<Output = io::Result<()>>) {
+    let (queue, lines) = mpsc::channel(LINES);
+    let outbox = outbox.clone();
+    let reading = async move {
+        let room = Arc::new(Semaphore::new(BYTES as usize));
+        while let Some(line) = input.next().await? {
+            let bytes = match &line {
+                ReceivedLine::Line(line) => u32::try_from(line.len()).unwrap_or(u32::MAX).min(BYTES),
+                ReceivedLine::TooLong(_) => 0,
+            };
+            let queued = async {
+                let room = Arc::clone(&room).acquire_many_owned(bytes).await.ok()?;
+                queue.send(UnhandledLine { line, _room: room }).await.ok()
+            };
+            tokio::select! {
+                biased;
+                queued = queued => if queued.is_none() { break },
+                () = outbox.stalled(patience) => {
+                    tracing::info!("the client sends and does not read; it is taken as gone");
+                    break;
+                }
+            }
+        }
+        Ok(())
+    };
+    (lines, reading)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn end_of_input_is_seen_while_lines_wait() {
+        let (outbox, _writing) = Outbox::new(tokio::io::sink());
+        let (mut lines, reading) = read_ahead(LineReader::new(&b"one\ntwo\n"[..], 100), &outbox, Duration::MAX);
+        reading.await.unwrap();
+        for expected in [&b"one"[..], b"two"] {
+            assert_eq!(lines.recv().await.unwrap().line, ReceivedLine::Line(expected.to_vec()));
+        }
+        assert!(lines.recv().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn client_that_sends_and_never_reads_is_gone_after_a_while() {
+        let (_unread, written) = tokio::io::duplex(16);
+        let (outbox, writing) = Outbox::new(written);
+        tokio::spawn(writing);
+        outbox.notify("a", &serde_json::json!({"text": "more than sixteen bytes"})).await.unwrap();
+        let (mut sending, input) = tokio::io::duplex(1 << 16);
+        let (mut lines, reading) = read_ahead(LineReader::new(input, 100), &outbox, Duration::from_millis(200));
+        tokio::spawn(async move { while sending.write_all(b"line\n").await.is_ok() {} });
+        tokio::time::timeout(Duration::from_secs(60), reading).await.unwrap().unwrap();
+        let mut waiting = 0;
+        while lines.recv().await.is_some() {
+            waiting += 1;
+        }
+        assert_eq!(waiting, LINES);
+    }
+}

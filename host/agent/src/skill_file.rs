@@ -1,0 +1,186 @@
+//! The tool `skill_file`, which reads a file of a skill for the model: text by ranges, images and PDFs whole. `toolbox` offers
+//! it. The files come from the snapshot, never from the folder of the skill.
+
+use std::sync::Arc;
+
+use patchbay_core::{Code, ToolSpec, media, text};
+use patchbay_sandbox::BoxFuture;
+use patchbay_skill::{FileSet, SkillFile, Snapshot};
+use patchbay_tools::{Internal, InternalAnswer, InternalCall, InternalError, SkillFilesError, Tools};
+use serde_json::{Value, json};
+
+use crate::use_skill;
+
+/// The tool's name.
+pub(crate) const SKILL_FILE: &str = "skill_file";
+/// Bytes of a text that are returned without `limit`.
+const DEFAULT_LIMIT: u64 = 16_384;
+/// Most bytes of a text that are returned.
+const MAX_LIMIT: u64 = 65_536;
+/// Most bytes of an image or a PDF.
+const MEDIA_BYTES: usize = 5 << 20;
+/// Most files that a list names.
+const LISTED: usize = 100;
+/// The path that lists the files.
+const LIST: &str = ".";
+
+pub(crate) struct SkillFileTool {
+    spec: ToolSpec,
+    tools: Arc<Tools>,
+    snapshot: Arc<Snapshot>,
+}
+
+impl SkillFileTool {
+    /// Returns the tool for the skills of `snapshot`; `None` if no skill for models has files.
+    pub(crate) fn over(tools: &Arc<Tools>, snapshot: &Arc<Snapshot>) -> Option<Self> {
+        // A skill without a count is of an older snapshot; the tool says what to do.
+        let mut skills = snapshot.skills().filter(|skill| skill.manifest.audience.models);
+        skills.find(|skill| skill.files.is_none_or(|files| files.count > 0))?;
+        let spec = ToolSpec {
+            name: SKILL_FILE.parse().ok()?,
+            description:
+                "Reads a file of a skill: a text by ranges, an image or a PDF whole. The path \".\" lists the files."
+                    .to_owned(),
+            input_schema: json!({
+                "type": "object",
+                "properties": {
+                    "skill": {"type": "string", "description": "The name of the skill."},
+                    "path": {"type": "string", "description": "The path of the file in the skill, such as references/a.md."},
+                    "offset": {"type": "integer", "minimum": 0, "description": "The first byte; 0 if absent."},
+                    "limit": {
+                        "type": "integer", "minimum": 1, "maximum": MAX_LIMIT,
+                        "description": "Most bytes of a text; 16384 if absent.",
+                    },
+                },
+                "required": ["skill", "path"],
+                "additionalProperties": false,
+            }),
+            extra: Vec::new(),
+        };
+        Some(Self { spec, tools: Arc::clone(tools), snapshot: Arc::clone(snapshot) })
+    }
+
+    async fn read(&self, input: &Value) -> Result<InternalAnswer, InternalError> {
+        let word = |key: &str| input.get(key).and_then(Value::as_str).unwrap_or_default();
+        let number = |key: &str, default| input.get(key).and_then(Value::as_u64).unwrap_or(default);
+        let (name, path) = (word("skill"), word("path"));
+        let skill = use_skill::find(&self.snapshot, name)?;
+        let files = self.tools.skill_files(skill).await.map_err(internal)?;
+        let (offset, limit) = (number("offset", 0), number("limit", DEFAULT_LIMIT).min(MAX_LIMIT));
+        if path == LIST {
+            let (lines, _) = files.lines(usize::MAX);
+            return Ok(range(path, &lines.join("\n"), offset, limit).into());
+        }
+        let file = files.get(path).ok_or_else(|| {
+            let message = format!("a file '{}' is not in skill '{name}'.", text::excerpt(path, 80));
+            InternalError { code: Code::SkillFileNotFound, message }
+        })?;
+        answer(path, file, offset, limit)
+    }
+}
+
+impl Internal for SkillFileTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn only_reads(&self) -> bool {
+        true
+    }
+
+    fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<InternalAnswer, InternalError>> {
+        Box::pin(self.read(call.input))
+    }
+}
+
+/// Returns the list of a skill's files for the end of its instructions; `None` if it has none.
+pub(crate) fn list(skill: &str, files: &FileSet) -> Option<String> {
+    let (lines, more) = files.lines(LISTED);
+    if lines.is_empty() {
+        return None;
+    }
+    let lines: Vec<String> = lines.iter().map(|line| format!("- {line}")).collect();
+    let more = match more {
+        0 => String::new(),
+        more => format!("\n{more} more: {SKILL_FILE} {{\"skill\": \"{skill}\", \"path\": \"{LIST}\"}}"),
+    };
+    Some(format!("Files of this skill, for the tool {SKILL_FILE}:\n{}{more}", lines.join("\n")))
+}
+
+fn internal(error: SkillFilesError) -> InternalError {
+    InternalError { code: error.code(), message: error.to_string() }
+}
+
+fn answer(path: &str, file: &SkillFile, offset: u64, limit: u64) -> Result<InternalAnswer, InternalError> {
+    let contents = &file.contents;
+    let size = contents.len();
+    let shown = text::excerpt(path, 80);
+    if let Some(media_type) = media::image_or_pdf(contents) {
+        if size > MEDIA_BYTES {
+            let message = format!("'{shown}' has {}; an image or a PDF may have 5 MiB.", text::size(size as u64));
+            return Err(InternalError { code: Code::SkillFileBinary, message });
+        }
+        let value = json!({"path": path, "size": size, "media_type": media_type});
+        return Ok(InternalAnswer { value, blobs: vec![(media_type.to_owned(), contents.to_vec())] });
+    }
+    match media::as_text(contents) {
+        Some(text) => Ok(range(path, text, offset, limit).into()),
+        None => {
+            let message = format!(
+                "'{shown}' is neither text, an image nor a PDF (application/octet-stream, {} bytes).",
+                text::with_commas(size as u64)
+            );
+            Err(InternalError { code: Code::SkillFileBinary, message })
+        }
+    }
+}
+
+/// Returns a range of a text, cut at characters. A range has at least one character, so that a reader advances.
+fn range(path: &str, text: &str, offset: u64, limit: u64) -> Value {
+    let at = |byte: u64| usize::try_from(byte).map_or(text.len(), |byte| byte.min(text.len()));
+    let start = (at(offset)..=text.len()).find(|byte| text.is_char_boundary(*byte)).unwrap_or(text.len());
+    let most = at((start as u64).saturating_add(limit));
+    let end = (start..=most).rev().find(|byte| text.is_char_boundary(*byte)).unwrap_or(start);
+    let first = text[start..].chars().next().map_or(0, char::len_utf8);
+    let end = end.max(start + first);
+    let next = (end < text.len()).then_some(end);
+    json!({"path": path, "size": text.len(), "text": text[start..end], "next_offset": next})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_cut_at_characters_and_advance() {
+        let text = "aäb€";
+        let range = |offset, limit| {
+            let range = range("x", text, offset, limit);
+            (range["text"].as_str().unwrap().to_owned(), range["next_offset"].as_u64())
+        };
+        assert_eq!(range(0, 100), ("aäb€".to_owned(), None));
+        assert_eq!(range(0, 2), ("a".to_owned(), Some(1)));
+        assert_eq!(range(1, 1), ("ä".to_owned(), Some(3)), "at least one character");
+        assert_eq!(range(2, 1), ("b".to_owned(), Some(4)), "from the next character");
+        assert_eq!(range(4, 1), ("€".to_owned(), None));
+        assert_eq!(range(7, 1), (String::new(), None));
+        assert_eq!(range(u64::MAX, u64::MAX), (String::new(), None));
+    }
+
+    #[test]
+    fn binary_files_are_refused_with_their_size() {
+        let file =
+            |contents: Vec<u8>| SkillFile { digest: patchbay_core::Digest::of(&contents), contents: contents.into() };
+        let error = answer("x.zip", &file(vec![0xff; 12_345]), 0, 10).unwrap_err();
+        assert_eq!(error.code, Code::SkillFileBinary);
+        let expected = "'x.zip' is neither text, an image nor a PDF (application/octet-stream, 12,345 bytes).";
+        assert_eq!(error.message, expected);
+        let image = answer("x.bin", &file(b"\x89PNG\r\n\x1a\n".to_vec()), 0, 10).unwrap();
+        assert_eq!(image.value, json!({"path": "x.bin", "size": 8, "media_type": "image/png"}));
+        assert_eq!(image.blobs, [("image/png".to_owned(), b"\x89PNG\r\n\x1a\n".to_vec())]);
+        let mut large = b"%PDF-".to_vec();
+        large.resize(MEDIA_BYTES + 1, 0);
+        let error = answer("x.pdf", &file(large), 0, 10).unwrap_err();
+        assert_eq!(error.message, "'x.pdf' has 5.2 MB; an image or a PDF may have 5 MiB.");
+    }
+}

@@ -1,0 +1,85 @@
+//! `patchbay:host/skill-files`: the files of the skill that runs. Needs no grant: they are part of the skill's digest.
+
+use patchbay_core::Digest;
+
+use crate::{
+    BoxFuture, Fault,
+    bindings::{
+        patchbay::host::types::{Error as WitError, Pair},
+        unlisted::patchbay::host::skill_files::{self, Entry},
+    },
+    state::GuestState,
+};
+
+/// A file of a skill.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkillFileEntry {
+    /// The path below the skill's folder.
+    pub path: String,
+    /// Bytes of the contents.
+    pub size: u64,
+    /// Digest of the contents.
+    pub digest: Digest,
+    /// The media type of an image or a PDF.
+    pub media_type: Option<&'static str>,
+}
+
+/// The files of the skill of a call.
+pub trait SkillFileReader: Send + Sync {
+    /// Returns at most `limit` files whose path begins with `prefix` and follows `after`, sorted by bytes.
+    fn entries(
+        &self,
+        prefix: String,
+        after: Option<String>,
+        limit: u32,
+    ) -> BoxFuture<'_, Result<Vec<SkillFileEntry>, Fault>>;
+
+    /// Returns at most `max` bytes of a file from `offset`.
+    fn read(&self, path: String, offset: u64, max: u32) -> BoxFuture<'_, Result<Vec<u8>, Fault>>;
+}
+
+/// The outer error stops the guest; the inner one is returned to it.
+type FilesResult<T> = wasmtime::Result<Result<T, WitError>>;
+
+impl GuestState {
+    /// Counts the host call and returns the files, or the error for the guest.
+    fn skill_files(&mut self) -> FilesResult<std::sync::Arc<dyn SkillFileReader>> {
+        self.count_host_call()?;
+        let files = self.services().and_then(|services| services.skill_files.clone());
+        Ok(files.ok_or_else(|| WitError {
+            kind: "unavailable".to_owned(),
+            message: "the files of the skill cannot be read while the component is asked for its tools".to_owned(),
+        }))
+    }
+
+    fn skill_files_error(&self, fault: Fault) -> WitError {
+        match self.access() {
+            Ok(access) => access.guest_error(fault),
+            Err(denied) => denied,
+        }
+    }
+}
+
+impl skill_files::Host for GuestState {
+    async fn entries(&mut self, prefix: String, after: Option<String>, limit: u32) -> FilesResult<Vec<Entry>> {
+        let files = match self.skill_files()? {
+            Ok(files) => files,
+            Err(unavailable) => return Ok(Err(unavailable)),
+        };
+        let entry = |SkillFileEntry { path, size, digest, media_type }: SkillFileEntry| {
+            let media_type = media_type.map(|value| Pair { name: "media-type".to_owned(), value: value.to_owned() });
+            Entry { path, size, digest: digest.to_hex(), extra: media_type.into_iter().collect() }
+        };
+        let entries = files.entries(prefix, after, limit).await;
+        let entries = entries.map(|entries| entries.into_iter().map(entry).collect());
+        Ok(entries.map_err(|fault| self.skill_files_error(fault)))
+    }
+
+    async fn read(&mut self, path: String, offset: u64, max: u32) -> FilesResult<Vec<u8>> {
+        let files = match self.skill_files()? {
+            Ok(files) => files,
+            Err(unavailable) => return Ok(Err(unavailable)),
+        };
+        Ok(files.read(path, offset, max).await.map_err(|fault| self.skill_files_error(fault)))
+    }
+}

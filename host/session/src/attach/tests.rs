@@ -1,0 +1,108 @@
+//! Tests of what is accepted.
+
+use super::*;
+
+fn message(result: Result<NewAttachment, Outcome>) -> String {
+    let refused = result.unwrap_err();
+    assert_eq!(refused.code, Code::AttachmentRefused);
+    refused.line().into_owned()
+}
+
+#[test]
+fn kind_of_a_file_follows_from_its_content() {
+    for (content, expected) in [
+        (&b"\x89PNG\r\n\x1a\nrest"[..], "image/png"),
+        (b"\xff\xd8\xff\xe0rest", "image/jpeg"),
+        (b"GIF89arest", "image/gif"),
+        (b"GIF87arest", "image/gif"),
+        (b"RIFF\x01\0\0\0WEBPVP8 ", "image/webp"),
+        (b"%PDF-1.7\n", "application/pdf"),
+        (b"<svg/>", TEXT_MEDIA),
+        (b"GIF", TEXT_MEDIA),
+        (b"", TEXT_MEDIA),
+    ] {
+        let attachment = NewAttachment::new("a.exe", content.to_vec()).unwrap();
+        assert_eq!((&*attachment.media_type, &*attachment.content), (expected, content));
+    }
+    let expected = "Error: 'x.bin' is neither text, an image nor a PDF.";
+    for content in [&b"\xfe\xff\0a"[..], b"a\0b", b"RIFF\xff\0\0\0WAVE"] {
+        assert_eq!(message(NewAttachment::new("x.bin", content.to_vec())), expected);
+    }
+}
+
+#[test]
+fn texts_and_names_are_cleaned() {
+    let attachment = NewAttachment::new("a\u{1b}[2J\n\u{202e}b.txt", b"one\r\n\x1b[31mtwo".to_vec()).unwrap();
+    assert_eq!((&*attachment.name, &*attachment.content), ("a[2J b.txt", &b"one\n[31mtwo"[..]));
+    let reference = attachment.reference();
+    assert_eq!((reference.digest, reference.size), (Digest::of(b"one\n[31mtwo"), 11));
+    let long = NewAttachment::new(&"x".repeat(5_000), b"x".to_vec()).unwrap();
+    assert_eq!(long.name.chars().count(), NAME + 1);
+}
+
+#[test]
+fn sizes_are_limited_each_and_together() {
+    let image = |size: usize| {
+        let mut content = b"%PDF-".to_vec();
+        content.resize(size, 0);
+        content
+    };
+    let most = usize::try_from(FILE_BYTES).unwrap();
+    let whole = NewAttachment::new("a.pdf", image(most)).unwrap();
+    let expected = "Error: 'a.pdf' has 10.5 MB; an attached file may have 10 MiB.";
+    assert_eq!(message(NewAttachment::new("a.pdf", image(most + 1))), expected);
+    let expected = "Error: 'a.txt' has 262 KB; a text may have 256 KiB. Name it in your message, so that the model reads it \
+                    with a tool.";
+    assert_eq!(message(NewAttachment::new("a.txt", vec![b'a'; TEXT_BYTES + 1])), expected);
+    assert!(NewAttachment::new("a.txt", vec![b'a'; TEXT_BYTES]).is_ok());
+    let check = |attachments| LineInput { attachments, ..LineInput::from("look") }.check_files();
+    let rest = NewAttachment::new("b.pdf", image(2 << 20)).unwrap();
+    assert!(check(vec![whole.clone(), whole.clone(), whole.clone(), rest.clone()]).is_ok());
+    let refused = check(vec![whole.clone(), whole.clone(), whole, rest.clone(), rest]).unwrap_err();
+    assert_eq!(refused.message, "the attached files have 35.7 MB in all; a line may have 32 MiB.");
+    let small = NewAttachment::new("c.txt", b"c".to_vec()).unwrap();
+    assert!(check(vec![small.clone(); 20]).is_ok());
+    assert_eq!(check(vec![small; 21]).unwrap_err().message, "21 files are attached; a line may have 20.");
+}
+
+#[test]
+fn commands_have_files_of_any_kind_and_messages_do_not() {
+    let wav = b"RIFF\x24\0\0\0WAVEfmt ".to_vec();
+    for (declared, content, expected) in [
+        (Some("audio/wav"), wav.clone(), "audio/wav"),
+        (Some("Audio/WAV"), b"only text".to_vec(), "audio/wav"),
+        (Some("audio/wav; rate=1"), wav.clone(), UNKNOWN_MEDIA),
+        (Some("audio"), wav.clone(), UNKNOWN_MEDIA),
+        (Some("application/zip"), b"PK\x03\x04\xff\0".to_vec(), "application/zip"),
+        (Some("application/zip"), b"only text".to_vec(), TEXT_MEDIA),
+        (Some("image/png"), b"GIF89a".to_vec(), "image/gif"),
+        (None, vec![b'a'; TEXT_BYTES + 1], TEXT_MEDIA),
+        (None, vec![0], UNKNOWN_MEDIA),
+    ] {
+        let file = NewAttachment::for_command("x", declared, content.clone()).unwrap();
+        assert_eq!(file.to_blob(), (expected.to_owned(), content), "{declared:?}");
+    }
+    let input = |text: &str| {
+        let attachments = vec![NewAttachment::for_command("x.wav", Some("audio/wav"), wav.clone()).unwrap()];
+        LineInput { attachments, ..LineInput::from(text) }.check_files()
+    };
+    assert_eq!(input("/listen").map_err(|refused| refused.message), Ok(()));
+    assert_eq!(input("listen").unwrap_err().message, "'x.wav' is neither text, an image nor a PDF.");
+    assert!(NewAttachment::for_command("x", None, vec![0; usize::try_from(FILE_BYTES).unwrap() + 1]).is_err());
+}
+
+#[test]
+fn file_that_changes_while_it_is_read_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.txt");
+    std::fs::write(&path, "before").unwrap();
+    let file = File::open(&path).unwrap();
+    assert_eq!(read("a.txt", &file).unwrap(), b"before");
+    // The position is at the end: fewer bytes come than the file has.
+    let refused = read("a.txt", &file).unwrap_err();
+    assert_eq!(refused.message, "'a.txt' changed while it was read; try again.");
+    let file = File::options().write(true).open(&path).unwrap();
+    file.set_len(1 << 30).unwrap();
+    let huge = File::open(&path).unwrap();
+    assert!(read("a.txt", &huge).unwrap_err().message.starts_with("'a.txt' has 1,073.7 MB;"));
+}

@@ -1,0 +1,155 @@
+//! Reads the contents of a candidate's files, for the store.
+//!
+//! Called by the crate `session` for the skills of a new snapshot whose files are not stored yet. Files may change at any
+//! time: what is read here is what the snapshot has, so the list of files, and with it the skill's digest, is made again from
+//! the bytes that were read.
+
+use std::{collections::BTreeMap, io, path::Path, sync::Arc};
+
+use bytes::Bytes;
+use cap_std::fs::Dir;
+use patchbay_core::{Code, Digest, text};
+use patchbay_policy::Root;
+
+use crate::{
+    Candidate, Changed, FileSet, FileStorage, FileTotals, Problem, SkillFiles, component,
+    discover::SKILL_MD,
+    files,
+    listing::{self, Totals},
+    package::SKILL_MD_BYTES,
+};
+
+/// Where the contents of a candidate's files are.
+#[derive(Clone, Debug)]
+pub(crate) enum FileSource {
+    Folder(SkillFolder),
+    /// A skill of the binary without a component: its SKILL.md.
+    Memory(Bytes),
+    /// In the component, or the skill has no files because of a limit.
+    NoPack,
+}
+
+/// A skill's folder on disk. It is opened again to read the files, because a process may not keep a thousand folders open.
+#[derive(Clone, Debug)]
+pub(crate) struct SkillFolder {
+    pub(crate) root: Root,
+    /// The path that was passed to [`discover`](crate::discover).
+    pub(crate) path: Arc<Path>,
+    pub(crate) folder: String,
+}
+
+/// The result of [`Candidate::read_files`].
+#[derive(Clone, Debug)]
+pub struct ReadFiles {
+    /// The files that were read.
+    pub files: FileSet,
+    /// The candidate with the list of these files. Its digest differs if a file has changed since the discovery.
+    pub candidate: Candidate,
+}
+
+impl Candidate {
+    /// Reads the files of a skill whose place is [`FileStorage::Pack`]. A file that can no longer be read is left out, with a
+    /// note.
+    ///
+    /// # Errors
+    /// [`Changed`] if the SKILL.md has changed since the discovery, or the folder is gone.
+    pub fn read_files(&self) -> Result<ReadFiles, Changed> {
+        match &self.source {
+            FileSource::Folder(folder) => self.read_folder(folder),
+            FileSource::Memory(skill_md) => {
+                let mut files = FileSet::default();
+                files.insert(SKILL_MD.to_owned(), skill_md.clone());
+                Ok(ReadFiles { files, candidate: self.clone() })
+            }
+            FileSource::NoPack => Ok(ReadFiles { files: FileSet::default(), candidate: self.clone() }),
+        }
+    }
+
+    fn read_folder(&self, source: &SkillFolder) -> Result<ReadFiles, Changed> {
+        let SkillFolder { root, path, folder } = source;
+        let opened = component::open_root(*root, path).ok().flatten().ok_or(Changed)?;
+        let opened = component::open_folder(*root, path, &opened, folder).map_err(|_| Changed)?;
+        let listed = self.files.entries();
+        let (mut files, mut list, mut notes) = (FileSet::default(), BTreeMap::new(), self.notes.clone());
+        let mut totals = FileTotals::none(FileStorage::Pack);
+        let mut within = Totals::default();
+        for (path, hash) in &listed {
+            if let Some(component) = self.component_line(path) {
+                list.insert((*path).to_owned(), component);
+                continue;
+            }
+            match read(&opened, path, &mut within) {
+                Ok(Some(contents)) => {
+                    let digest = Digest::of(&contents);
+                    if *path == SKILL_MD && digest.to_hex() != *hash {
+                        return Err(Changed);
+                    }
+                    list.insert((*path).to_owned(), digest);
+                    totals.add(path, contents.len() as u64);
+                    files.insert((*path).to_owned(), contents);
+                }
+                // Without its SKILL.md it is another skill, or none.
+                _ if *path == SKILL_MD => return Err(Changed),
+                Ok(None) => {}
+                Err(problem) => notes.push(problem),
+            }
+        }
+        let files_list = SkillFiles::new(&list);
+        let candidate = Self { files: files_list, totals, notes, ..self.clone() };
+        Ok(ReadFiles { files, candidate })
+    }
+
+    /// Returns the digest of the component if `path` is its file.
+    fn component_line(&self, path: &str) -> Option<Digest> {
+        let component = self.component.as_ref()?;
+        (component.file_name() == Some(path)).then(|| component.digest())
+    }
+}
+
+/// The folders of a skill's folder that belong into its component, as agentskills.io names them. The others are the sources
+/// of the component.
+const EMBEDDED_FOLDERS: &[&str] = &["assets", "references", "scripts"];
+
+/// Reads the files that belong into the component of the skill in `folder`, besides SKILL.md: those of the folders `assets`,
+/// `references` and `scripts`, and `*.md`. Returns the contents by path, or why a file of them cannot be a file of a skill.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn files_to_embed(folder: &Path) -> io::Result<Result<BTreeMap<String, Vec<u8>>, Problem>> {
+    let Some(folder) = files::open_folder(folder)? else { return Ok(Ok(BTreeMap::new())) };
+    let listing = listing::list_if(&folder, |name| {
+        let name = name.to_str().unwrap_or_default();
+        EMBEDDED_FOLDERS.contains(&name) || (name.ends_with(".md") && name != SKILL_MD)
+    })?;
+    if let Some(problem) = listing.over.into_iter().chain(listing.skipped).next() {
+        return Ok(Err(problem));
+    }
+    let mut totals = Totals::default();
+    let read = |path: String| {
+        let contents = read(&folder, &path, &mut totals)?.unwrap_or_default();
+        Ok((path, contents))
+    };
+    Ok(listing.files.into_keys().map(read).collect())
+}
+
+/// Reads one file. The limits of the skill are checked again, since files may have grown.
+fn read(folder: &Dir, path: &str, totals: &mut Totals) -> Result<Option<Vec<u8>>, Problem> {
+    let skipped = |why: &str| {
+        let message = format!("'{}' {why}.", text::excerpt(path, 80));
+        Problem::new(Code::SkillFileSkipped, message)
+    };
+    let most = if path == SKILL_MD { SKILL_MD_BYTES } else { listing::FILE_BYTES };
+    let contents = match files::read(folder, path, most) {
+        Ok(Some(contents)) => contents,
+        Ok(None) => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => return Err(skipped("grew while it was read")),
+        Err(error) => return Err(skipped(&format!("cannot be read: {}", error.kind()))),
+    };
+    match totals.add(path, contents.len() as u64) {
+        Ok(()) => Ok(Some(contents)),
+        Err(_) => Err(skipped("grew while it was read")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

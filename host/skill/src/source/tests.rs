@@ -1,0 +1,162 @@
+//! Tests of reading the files of candidates, also of files that change meanwhile.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    os::unix::{ffi::OsStrExt as _, fs::symlink},
+    process::Command,
+};
+
+use patchbay_core::RootAllowance;
+
+use super::*;
+use crate::{NoCache, discover, write_archive};
+
+const SKILL: &str = "---\nsummary: One\n---\nDo it.\n";
+
+/// A folder of skills with the skill `a`.
+struct TestSkill(tempfile::TempDir);
+
+impl TestSkill {
+    fn new(files: &[(&str, &[u8])]) -> Self {
+        let skill = Self(tempfile::tempdir().unwrap());
+        skill.write("SKILL.md", SKILL.as_bytes());
+        for (path, contents) in files {
+            skill.write(path, contents);
+        }
+        skill
+    }
+
+    fn path(&self, path: &str) -> std::path::PathBuf {
+        self.0.path().join("a").join(path)
+    }
+
+    fn write(&self, path: &str, contents: &[u8]) {
+        fs::create_dir_all(self.path(path).parent().unwrap()).unwrap();
+        fs::write(self.path(path), contents).unwrap();
+    }
+
+    fn candidate(&self) -> Candidate {
+        let found = discover(Root::User, self.0.path(), &NoCache, &RootAllowance::default()).unwrap().found;
+        found.into_iter().next().unwrap().candidate.unwrap()
+    }
+}
+
+fn paths(read: &ReadFiles) -> Vec<&str> {
+    read.files.iter().map(|(path, _)| path).collect()
+}
+
+fn messages(candidate: &Candidate) -> Vec<&str> {
+    candidate.notes.iter().map(|note| &*note.message).collect()
+}
+
+#[test]
+fn all_files_are_read_and_counted() {
+    let skill = TestSkill::new(&[("references/a.md", b"one"), ("assets/b.png", b"\x89PNG"), ("run.wasm", b"\0asm")]);
+    let candidate = skill.candidate();
+    assert_eq!(candidate.totals, FileTotals { count: 2, bytes: 7, place: FileStorage::Pack });
+    let read = candidate.read_files().unwrap();
+    assert_eq!((read.candidate.digest(), read.candidate.totals), (candidate.digest(), candidate.totals));
+    assert_eq!(paths(&read), ["SKILL.md", "assets/b.png", "references/a.md"], "not the component");
+    assert_eq!(read.files.get("references/a.md").unwrap().contents, "one");
+    assert_eq!(read.files.lines(1), (vec!["assets/b.png (4 bytes)".to_owned()], 1));
+}
+
+#[test]
+fn changed_files_change_the_digest() {
+    let skill = TestSkill::new(&[("a.md", b"one"), ("b.log", b""), ("gone.md", b"x")]);
+    let candidate = skill.candidate();
+    skill.write("a.md", b"two!");
+    skill.write("new.md", b"later");
+    fs::remove_file(skill.path("gone.md")).unwrap();
+    let grown = fs::File::options().write(true).open(skill.path("b.log")).unwrap();
+    grown.set_len(listing::FILE_BYTES + 1).unwrap();
+    let read = candidate.read_files().unwrap();
+    assert_eq!(paths(&read), ["SKILL.md", "a.md"]);
+    assert_eq!(messages(&read.candidate), ["'b.log' grew while it was read."]);
+    assert_eq!(read.candidate.totals, FileTotals { count: 1, bytes: 4, place: FileStorage::Pack });
+    assert_ne!(read.candidate.digest(), candidate.digest());
+    assert_eq!(read.candidate.read_files().unwrap().candidate.digest(), read.candidate.digest());
+    skill.write("SKILL.md", b"---\n---\n");
+    assert_eq!(candidate.read_files().unwrap_err(), Changed);
+    fs::remove_dir_all(skill.path("")).unwrap();
+    assert_eq!(candidate.read_files().unwrap_err(), Changed);
+}
+
+#[test]
+fn files_that_grow_together_stay_within_the_limit() {
+    let names = ["a", "b", "c", "d", "e"];
+    let skill = TestSkill::new(&names.map(|name| (name, &b""[..])));
+    let candidate = skill.candidate();
+    for name in names {
+        skill.write(name, &vec![0; listing::FILE_BYTES as usize]);
+    }
+    let read = candidate.read_files().unwrap();
+    assert_eq!(paths(&read), ["SKILL.md", "a", "b", "c"], "four of 8 MiB and the SKILL.md are over 32 MiB");
+    assert_eq!(messages(&read.candidate).len(), 2);
+}
+
+#[test]
+fn special_files_links_and_foreign_names_are_left_out() {
+    let skill = TestSkill::new(&[("a.md", b"one"), ("later", b"x")]);
+    let fifo = |path: &str| assert!(Command::new("mkfifo").arg(skill.path(path)).status().unwrap().success());
+    fifo("pipe");
+    symlink("/etc/passwd", skill.path("out.md")).unwrap();
+    symlink("/dev/zero", skill.path("zero")).unwrap();
+    symlink("a.md", skill.path("in.md")).unwrap();
+    symlink(".", skill.path("round")).unwrap();
+    fs::write(skill.path("").join(OsStr::from_bytes(b"\xff.md")), "x").unwrap();
+    let limited = skill.candidate();
+    assert_eq!(limited.totals.place, FileStorage::Nowhere, "a folder that contains itself is too deep");
+    fs::remove_file(skill.path("round")).unwrap();
+    let candidate = skill.candidate();
+    assert_eq!(
+        messages(&candidate),
+        [
+            "'out.md' is a link to nothing in the skill's folder.",
+            "'pipe' is not a regular file.",
+            "'zero' is a link to nothing in the skill's folder.",
+            "The name of '\u{fffd}.md' is not UTF-8.",
+        ]
+    );
+    // What was a file becomes something that would block, or leads out.
+    fs::remove_file(skill.path("later")).unwrap();
+    fifo("later");
+    fs::remove_file(skill.path("in.md")).unwrap();
+    symlink("/etc/passwd", skill.path("in.md")).unwrap();
+    let read = candidate.read_files().unwrap();
+    assert_eq!(paths(&read), ["SKILL.md", "a.md"]);
+    assert_eq!(read.candidate.notes.len(), candidate.notes.len() + 2, "{:?}", messages(&read.candidate));
+}
+
+#[test]
+fn folder_with_very_many_files_takes_bounded_work() {
+    let skill = TestSkill::new(&[]);
+    fs::create_dir(skill.path("many")).unwrap();
+    for n in 0..11_000 {
+        fs::File::create(skill.path(&format!("many/{n}"))).unwrap();
+    }
+    let candidate = skill.candidate();
+    assert_eq!(candidate.totals, FileTotals { count: 0, bytes: 0, place: FileStorage::Nowhere });
+    assert_eq!(messages(&candidate), ["More than 1,000 files; none of them can be read."]);
+}
+
+#[test]
+fn only_conventional_folders_and_markdown_are_embedded() {
+    let skill = TestSkill::new(&[
+        ("references/a.md", b"1"),
+        ("scripts/deep/run.sh", b"2"),
+        ("forms.md", b"3"),
+        ("src/lib.rs", b"x"),
+        ("Cargo.toml", b"x"),
+        ("a.wasm", b"x"),
+        ("assets/.hidden", b"x"),
+    ]);
+    let embedded = || files_to_embed(&skill.path("")).unwrap();
+    let files = embedded().unwrap();
+    assert_eq!(files.keys().collect::<Vec<_>>(), ["forms.md", "references/a.md", "scripts/deep/run.sh"]);
+    assert_eq!(files["forms.md"], b"3");
+    write_archive(&files).unwrap();
+    symlink("/etc/passwd", skill.path("assets/out")).unwrap();
+    assert_eq!(embedded().unwrap_err().code, Code::SkillFileSkipped);
+}

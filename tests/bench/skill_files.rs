@@ -1,0 +1,71 @@
+//! A thousand skills with twenty files each: all new, and all unchanged.
+
+use std::{
+    fs, thread,
+    time::{Duration, Instant},
+};
+
+use patchbay_tests::binary::Patchbay;
+
+use crate::{
+    nanoseconds,
+    reload::session,
+    report::{Report, Samples, ms},
+};
+
+const SKILLS: usize = 1_000;
+const FILES: usize = 20;
+const RELOADS: usize = 40;
+
+pub fn measure(report: &mut Report) {
+    report.section(
+        "A thousand skills with files",
+        "A thousand skills without components in the user's folder, each with a SKILL.md and twenty files of 2 KB in four \
+         folders. *New*: the start of a session in a new home, which stores all files. *Unchanged*: the line \
+         `/reload_skills` as a whole, and a new session of a host that was just opened. Milliseconds.",
+    );
+    let patchbay = Patchbay::new();
+    for skill in 0..SKILLS {
+        let folder = patchbay.home().join(format!("config/skills/s{skill}"));
+        for file in 0..FILES {
+            let path = folder.join(format!("{}/{file}.md", ["references", "assets", "scripts", "templates"][file % 4]));
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, format!("File {file} of skill {skill}.\n").repeat(80)).unwrap();
+        }
+        let skill_md = format!("---\nname: s{skill}\ndescription: Skill number {skill}\n---\nRead references/0.md.\n");
+        fs::write(folder.join("SKILL.md"), skill_md).unwrap();
+    }
+    let (start, (runtime, session)) = (Instant::now(), session(&patchbay));
+    let new = nanoseconds(start);
+    assert_eq!(session.snapshot().skills().len(), SKILLS);
+    // Files that changed within the last two seconds are read again each time, so that no change is missed.
+    thread::sleep(Duration::from_secs(3));
+    let reload = || {
+        let start = Instant::now();
+        let outcome = runtime.block_on(async { session.submit("/reload_skills").await });
+        let time = nanoseconds(start);
+        assert!(outcome.is_ok() && !outcome.message.contains('\n'), "{}", outcome.message);
+        time
+    };
+    reload();
+    let unchanged = Samples::new((0..RELOADS).map(|_| reload()).collect());
+    drop((session, runtime));
+    let open = || {
+        let start = Instant::now();
+        let opened = self::session(&patchbay);
+        let time = nanoseconds(start);
+        drop(opened);
+        time
+    };
+    let fresh = Samples::new((0..RELOADS).map(|_| open()).collect());
+    let row =
+        |name: &str, samples: &Samples| vec![name.to_owned(), ms(samples.percentile(50)), ms(samples.percentile(99))];
+    report.table(
+        &["", "p50", "p99"],
+        &[
+            vec!["a thousand new ones".to_owned(), ms(new), String::new()],
+            row("`/reload_skills`, unchanged", &unchanged),
+            row("a new session in a new host, unchanged", &fresh),
+        ],
+    );
+}

@@ -1,0 +1,97 @@
+//! The files of a client of `patchbay acp`: skills that change files read what is not saved, and write through the client.
+
+use std::fs;
+
+use patchbay_tests::{
+    acp::{Peer, prompt, said, updates},
+    binary::Patchbay,
+};
+use serde_json::{Value, json};
+
+const EDIT: &str = r#"call files__edit {"path": "a.txt", "old": "saved", "new": "edited"}"#;
+
+/// A workspace with a file, whose skill `files` may write.
+fn with_file() -> Patchbay {
+    let patchbay = Patchbay::quick();
+    patchbay.write("workspace/a.txt", "saved on disk\n");
+    let granted = patchbay.run(&["grant", "add", "--root", "bundled", "files", "workspace-write"]);
+    assert_eq!(granted.code, Some(0), "{granted:?}");
+    patchbay
+}
+
+fn offering(patchbay: &Patchbay, reads: bool, writes: bool) -> (Peer, String) {
+    let fs = json!({"fs": {"readTextFile": reads, "writeTextFile": writes}});
+    let mut peer = Peer::with_capabilities(patchbay, &fs);
+    let session = peer.session(patchbay, 1);
+    (peer, session)
+}
+
+fn path(patchbay: &Patchbay) -> Value {
+    json!(patchbay.workspace().canonicalize().unwrap().join("a.txt"))
+}
+
+fn on_disk(patchbay: &Patchbay) -> String {
+    fs::read_to_string(patchbay.workspace().join("a.txt")).unwrap()
+}
+
+#[test]
+fn unsaved_text_is_read_from_the_client_and_written_to_it() {
+    let patchbay = with_file();
+    let (mut peer, session) = offering(&patchbay, true, true);
+    peer.request(2, "session/prompt", prompt(&session, &format!("{EDIT}\nthen say Done.")));
+    let read = peer.asked("fs/read_text_file");
+    assert_eq!(read["params"], json!({"sessionId": session, "path": path(&patchbay)}));
+    peer.respond(&read, json!({"content": "not saved\n"}));
+    let write = peer.asked("fs/write_text_file");
+    assert_eq!(write["params"], json!({"sessionId": session, "path": path(&patchbay), "content": "not edited\n"}));
+    peer.respond(&write, Value::Null);
+    assert_eq!(peer.answer()["result"]["stopReason"], "end_turn");
+    assert!(said(&peer.take()).ends_with("Done."));
+    // The client saves the file, not Patchbay.
+    assert_eq!(on_disk(&patchbay), "saved on disk\n");
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn error_of_the_client_is_the_error_of_the_tool() {
+    let patchbay = with_file();
+    let (mut peer, session) = offering(&patchbay, true, true);
+    peer.request(2, "session/prompt", prompt(&session, EDIT));
+    let read = peer.asked("fs/read_text_file");
+    let error = json!({"code": -32603, "message": "the buffer is locked"});
+    peer.message(&json!({"jsonrpc": "2.0", "id": read["id"], "error": error}));
+    assert_eq!(peer.answer()["result"]["stopReason"], "end_turn");
+    let seen = peer.take();
+    let last = updates(&seen, "tool_call_update").last().unwrap().to_string();
+    assert!(last.contains("failed") && last.contains("the buffer is locked"), "{last}");
+    assert_eq!(on_disk(&patchbay), "saved on disk\n");
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn what_the_client_does_not_offer_uses_the_disk() {
+    let patchbay = with_file();
+    let (mut peer, session) = offering(&patchbay, true, false);
+    peer.request(2, "session/prompt", prompt(&session, EDIT));
+    let read = peer.asked("fs/read_text_file");
+    peer.respond(&read, json!({"content": "saved in the editor\n"}));
+    assert_eq!(peer.answer()["result"]["stopReason"], "end_turn");
+    assert_eq!(on_disk(&patchbay), "edited in the editor\n");
+    let asked = peer.take().into_iter().filter(|message| message.get("id").is_some()).count();
+    assert_eq!(asked, 1, "the client is asked for nothing else");
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn request_for_a_file_is_withdrawn_when_the_turn_is_cancelled() {
+    let patchbay = with_file();
+    let (mut peer, session) = offering(&patchbay, true, true);
+    peer.request(2, "session/prompt", prompt(&session, EDIT));
+    let read = peer.asked("fs/read_text_file");
+    peer.notify("session/cancel", json!({"sessionId": session}));
+    let withdrawn = peer.until(|message| message["method"] == "$/cancel_request");
+    assert_eq!(withdrawn["params"]["requestId"], read["id"]);
+    assert_eq!(peer.answer()["result"]["stopReason"], "cancelled");
+    assert_eq!(peer.prompt(3, &session, "say Again."), "end_turn");
+    assert_eq!(peer.leave(), Some(0));
+}

@@ -1,0 +1,117 @@
+//! The blocks of prompts of `patchbay acp`: what reaches a command, what the model, and what is refused.
+
+use patchbay_tests::{acp::Peer, binary::Patchbay, guest::Guest};
+use serde_json::{Value, json};
+
+/// The first bytes of a PNG, in base64.
+const PNG: &str = "iVBORw0KGgoAAAANSUhEUg==";
+/// `GIF89a`.
+const GIF: &str = "R0lGODlh";
+/// `RIFFxxxxWAVE`.
+const WAV: &str = "UklGRnh4eHhXQVZF";
+
+fn text(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+fn image(data: &str) -> Value {
+    json!({"type": "image", "data": data, "mimeType": "image/png"})
+}
+
+fn audio() -> Value {
+    json!({"type": "audio", "data": WAV, "mimeType": "audio/wav"})
+}
+
+#[test]
+fn blocks_beside_a_command_are_attached_to_its_call() {
+    let patchbay = Patchbay::quick();
+    patchbay.add_command("attached", &Guest::returning_attachments(), "");
+    patchbay.write("workspace/linked.txt", "linked");
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    let file = format!("file://{}/linked.txt", patchbay.workspace().canonicalize().unwrap().display());
+    let blocks = json!([
+        text(" \n"),
+        {"type": "resource_link", "name": "site", "uri": "https://example.com/a"},
+        {"type": "resource", "resource": {"uri": "file:///a/b.txt", "text": "embedded"}},
+        text("/attached {}"),
+        audio(),
+        text("later text"),
+        {"type": "resource_link", "name": "linked.txt", "uri": file},
+        {"type": "resource", "resource": {"uri": "x:y", "blob": "UEsDBAA=", "mimeType": "application/zip"}},
+    ]);
+    let said = peer.say(2, &session, blocks);
+    let lines: Vec<&str> = said.lines().collect();
+    let expected = [
+        "text/plain",
+        "[site](https://example.com/a)",
+        "text/plain",
+        "embedded",
+        "audio/wav",
+        "RIFFxxxxWAVE",
+        "text/plain",
+        "later text",
+        "text/plain",
+        "linked",
+        "application/zip",
+    ];
+    assert_eq!(lines[..expected.len()], expected, "{said}");
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn command_that_takes_no_files_says_so_before_it_runs() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    let said = peer.say(2, &session, json!([text("/model demo-big"), text("more")]));
+    assert_eq!(said, "Error: /model takes no attached files; nothing was run.");
+    assert!(peer.say(3, &session, json!([text("show context")])).contains("model: demo-1\n"));
+    let many = vec![text("/skill calc 1"); 22];
+    assert_eq!(peer.say(4, &session, many), "Error: 21 files are attached; a line may have 20.");
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn all_texts_of_a_message_reach_the_model() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    let said = peer.say(2, &session, json!([text("First"), image(PNG), text("/second"), text("third")]));
+    assert_eq!(said, "You said: First\n\n/second\n\nthird");
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn image_alone_is_a_message_where_the_model_reads_it() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    let said = peer.say(2, &session, json!([image(GIF)]));
+    assert!(said.starts_with("Error: model 'demo-1' is not known to read image/gif"), "{said}");
+    assert!(said.contains("nothing was sent"), "{said}");
+    assert_eq!(peer.say(3, &session, json!([image(PNG)])), "You said nothing.");
+    let context = peer.say(4, &session, json!([text("show context")]));
+    assert!(context.contains("messages: 3\n") && context.contains("image/png(16, image)"), "{context}");
+    let history = peer.say(5, &session, json!([text("/history")]));
+    assert!(history.contains("> [image: image]\nYou said nothing."), "{history}");
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn prompts_that_cannot_be_sent_say_why() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    for (id, (blocks, expected)) in (2..).zip([
+        (json!([]), "Error: the prompt has neither text nor files."),
+        (json!([text(" "), text("\n")]), "Error: the prompt has neither text nor files."),
+        (json!([text("listen"), audio()]), "Error: audio is for commands; models do not receive it. Nothing was sent."),
+        (json!([text("look"), image("no base64!")]), "Error: an attachment is not base64."),
+        (json!([{"type": "video"}]), "Error: a block of the kind 'video' is not known."),
+    ]) {
+        assert_eq!(peer.say(id, &session, blocks), expected);
+    }
+    assert!(peer.say(20, &session, json!([text("show context")])).contains("messages: 1\n"));
+    assert_eq!(peer.leave(), Some(0));
+}

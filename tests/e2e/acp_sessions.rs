@@ -1,0 +1,193 @@
+//! Sessions of `patchbay acp` with several agents: how they load, what a cancelled prompt stops, and the order of what a client
+//! receives.
+
+use patchbay_tests::{
+    acp::{Peer, in_workspace, prompt, said, updates},
+    binary::Patchbay,
+    calls::relaying,
+};
+use serde_json::{Value, json};
+
+/// Loads a session in another process and returns what is sent before the answer, and after it until the commands.
+fn load(patchbay: &Patchbay, session: &str) -> (Vec<Value>, Vec<Value>) {
+    let mut peer = Peer::initialized(patchbay);
+    let mut params = in_workspace(patchbay);
+    params["sessionId"] = json!(session);
+    let answer = peer.call(1, "session/load", params);
+    assert!(answer["result"].is_object(), "{answer}");
+    let replayed = peer.take();
+    peer.until(|message| message["params"]["update"]["sessionUpdate"] == "session_info_update");
+    let after = peer.take();
+    assert_eq!(peer.leave(), Some(0));
+    (replayed, after)
+}
+
+/// Returns the messages of a replay, `> ` before those of the user.
+fn conversation(replayed: &[Value]) -> Vec<String> {
+    let line = |update: &Value| {
+        let text = update["content"]["text"].as_str().unwrap_or_default().trim();
+        match update["sessionUpdate"].as_str().unwrap_or_default() {
+            "user_message_chunk" => Some(format!("> {text}")),
+            "agent_message_chunk" => Some(text.to_owned()),
+            _ => None,
+        }
+    };
+    replayed.iter().filter_map(|message| line(&message["params"]["update"])).collect()
+}
+
+/// Returns each tool call with its last state.
+fn calls(replayed: &[Value]) -> Vec<(String, String)> {
+    let mut calls: Vec<(String, String)> = Vec::new();
+    for message in replayed {
+        let update = &message["params"]["update"];
+        let [id, status] = ["toolCallId", "status"].map(|key| update[key].as_str().unwrap_or_default().to_owned());
+        match update["sessionUpdate"].as_str().unwrap_or_default() {
+            "tool_call" => calls.push((id, status)),
+            "tool_call_update" if !status.is_empty() => {
+                calls.iter_mut().filter(|(of, _)| *of == id).for_each(|(_, last)| last.clone_from(&status));
+            }
+            _ => {}
+        }
+    }
+    calls
+}
+
+#[test]
+fn loaded_fork_has_what_it_inherits_and_cards_for_the_others() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    for (id, line) in (2..).zip(["say One.", "/fork \"say Two.\"", "/switch root", "say Three."]) {
+        assert_eq!(peer.prompt(id, &session, line), "end_turn", "{line}");
+    }
+    let agents = peer.say(9, &session, json!([{"type": "text", "text": "/agents"}]));
+    let child = agents.lines().nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
+    assert_eq!(peer.prompt(10, &session, &format!("/switch {child}")), "end_turn");
+    assert_eq!(peer.leave(), Some(0));
+    let (replayed, after) = load(&patchbay, &session);
+    let said = conversation(&replayed);
+    assert_eq!(said[..4], ["> say One.", "One.", "> say Two.", "Two."], "{said:?}");
+    assert!(!said.iter().any(|line| line.contains("Three.")), "{said:?}");
+    // The turn of the root after the fork.
+    let calls = calls(&replayed);
+    assert!(matches!(&calls[..], [(id, status)] if id.starts_with("turn-") && status == "completed"), "{calls:?}");
+    let shown = updates(&replayed, "tool_call_update");
+    assert!(shown.iter().any(|update| update.to_string().contains("Three.")), "{shown:?}");
+    assert_eq!(updates(&after, "session_info_update")[0]["title"], "say One.");
+    // In view of the root it is the other way round.
+    let mut peer = Peer::initialized(&patchbay);
+    let mut params = in_workspace(&patchbay);
+    params["sessionId"] = json!(session);
+    peer.call(1, "session/resume", params);
+    assert_eq!(peer.prompt(2, &session, "/switch root"), "end_turn");
+    assert_eq!(peer.leave(), Some(0));
+    let said = conversation(&load(&patchbay, &session).0);
+    assert!(said.iter().any(|line| line == "Three.") && !said.iter().any(|line| line == "Two."), "{said:?}");
+}
+
+#[test]
+fn loaded_turns_that_failed_say_why() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    assert_eq!(peer.prompt(2, &session, "fail invalid-request never"), "end_turn");
+    let error = said(&peer.take());
+    assert!(error.starts_with("Error: "), "{error}");
+    assert_eq!(peer.leave(), Some(0));
+    let shown = conversation(&load(&patchbay, &session).0);
+    assert_eq!(shown, ["> fail invalid-request never", &error]);
+}
+
+#[test]
+fn fork_is_answered_before_the_first_words_of_the_child() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    for id in 2..8 {
+        peer.take();
+        assert_eq!(peer.prompt(id, &session, "/fork \"say Here.\""), "end_turn");
+        let shown = said(&peer.take());
+        assert!(shown.starts_with("Forked child ") && shown.ends_with("Here."), "{shown}");
+    }
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn only_prompt_that_is_given_up_stops_everything_that_it_began() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    let fork = r#"call fork {"prompt": "hang"}"#;
+    peer.request(2, "session/prompt", prompt(&session, &format!("{fork}\nthen say Forked.")));
+    peer.until(|message| message.to_string().contains("Forked."));
+    peer.notify("$/cancel_request", json!({"requestId": 2}));
+    peer.assert_error(2, -32800);
+    let calls = calls(&peer.take());
+    assert!(calls.iter().all(|(_, status)| matches!(&**status, "completed" | "failed")), "{calls:?}");
+    assert_eq!(peer.prompt(3, &session, "say Again."), "end_turn");
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn one_of_several_prompts_is_given_up_alone() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    let write = r#"call files__write {"path": "made.txt", "text": "x"}"#;
+    peer.request(2, "session/prompt", prompt(&session, &format!("{write}\nthen say First.")));
+    let question = peer.asked("session/request_permission");
+    peer.request(3, "session/prompt", prompt(&session, "say Never said."));
+    peer.notify("$/cancel_request", json!({"requestId": 3}));
+    peer.assert_error(3, -32800);
+    peer.respond(&question, json!({"outcome": {"outcome": "selected", "optionId": "once"}}));
+    let answer = peer.answer();
+    assert_eq!((&answer["id"], &answer["result"]["stopReason"]), (&json!(2), &json!("end_turn")));
+    let shown = said(&peer.take());
+    assert!(shown.contains("First.") && !shown.contains("Never"), "{shown}");
+    // An unknown id and an answered one.
+    for id in [json!(2), json!(77), json!("x")] {
+        peer.notify("$/cancel_request", json!({"requestId": id}));
+    }
+    assert_eq!(peer.prompt(4, &session, "say Still here."), "end_turn");
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn question_does_not_rename_its_tool_call_for_good() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    let write = r#"call files__write {"path": "made.txt", "text": "x"}"#;
+    peer.request(2, "session/prompt", prompt(&session, write));
+    let question = peer.asked("session/request_permission");
+    let asked = &question["params"]["toolCall"];
+    assert!(asked["title"].as_str().unwrap().starts_with("May the bundled"), "{asked}");
+    peer.take();
+    peer.respond(&question, json!({"outcome": {"outcome": "selected", "optionId": "once"}}));
+    assert_eq!(peer.answer()["result"]["stopReason"], "end_turn");
+    let seen = peer.take();
+    let titles =
+        updates(&seen, "tool_call_update").into_iter().filter(|update| update["toolCallId"] == asked["toolCallId"]);
+    let titles: Vec<&str> = titles.filter_map(|update| update["title"].as_str()).collect();
+    assert_eq!(titles, ["files__write made.txt"]);
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn question_of_a_command_is_a_tool_call_that_ends() {
+    let patchbay = Patchbay::quick();
+    let relay = relaying("calc__eval", r#"{"expression": "1"}"#);
+    patchbay.add_command("relay", &relay, "capabilities: [{name: tools}]\n");
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    for (id, option, expected) in [(2, "no", "failed"), (3, "once", "completed")] {
+        peer.request(id, "session/prompt", prompt(&session, "/relay {}"));
+        let question = peer.asked("session/request_permission");
+        peer.respond(&question, json!({"outcome": {"outcome": "selected", "optionId": option}}));
+        assert_eq!(peer.answer()["result"]["stopReason"], "end_turn");
+        let calls = calls(&peer.take());
+        let call = question["params"]["toolCall"]["toolCallId"].as_str().unwrap().to_owned();
+        assert_eq!(calls, [(call, expected.to_owned())]);
+    }
+    assert_eq!(peer.leave(), Some(0));
+}

@@ -1,0 +1,149 @@
+//! The terminals of a client of `patchbay acp`: the tool `terminal__run`.
+
+use patchbay_tests::{
+    acp::{Peer, prompt, said, updates},
+    binary::Patchbay,
+};
+use serde_json::{Value, json};
+
+const RUN: &str = r#"call terminal__run {"command": "make", "args": ["test"], "cwd": "src", "env": {"A": "1"}}"#;
+
+fn with_terminals(patchbay: &Patchbay) -> (Peer, String) {
+    let mut peer = Peer::with_capabilities(patchbay, &json!({"terminal": true}));
+    let session = peer.session(patchbay, 1);
+    (peer, session)
+}
+
+fn choose(peer: &mut Peer, option: &str) {
+    let question = peer.asked("session/request_permission");
+    peer.respond(&question, json!({"outcome": {"outcome": "selected", "optionId": option}}));
+}
+
+/// Answers the request for a new terminal, and returns its parameters.
+fn create(peer: &mut Peer) -> Value {
+    let create = peer.asked("terminal/create");
+    peer.respond(&create, json!({"terminalId": "t1"}));
+    create["params"].clone()
+}
+
+/// Answers the next request about the terminal.
+fn answer(peer: &mut Peer, method: &str, session: &str, result: Value) {
+    let asked = peer.asked(method);
+    assert_eq!(asked["params"], json!({"sessionId": session, "terminalId": "t1"}), "{asked}");
+    peer.respond(&asked, result);
+}
+
+/// Returns the state and the content of the last tool call.
+fn last_call(peer: &mut Peer) -> String {
+    let seen = peer.take();
+    updates(&seen, "tool_call_update").last().unwrap().to_string()
+}
+
+#[test]
+fn command_runs_after_each_yes_and_its_terminal_is_released() {
+    let patchbay = Patchbay::quick();
+    let (mut peer, session) = with_terminals(&patchbay);
+    for id in [2, 3] {
+        peer.request(id, "session/prompt", prompt(&session, RUN));
+        choose(&mut peer, "once");
+        let expected = json!({
+            "sessionId": session, "command": "make", "args": ["test"], "env": [{"name": "A", "value": "1"}],
+            "cwd": patchbay.workspace().canonicalize().unwrap().join("src"), "outputByteLimit": 65536,
+        });
+        assert_eq!(create(&mut peer), expected);
+        answer(&mut peer, "terminal/wait_for_exit", &session, json!({"exitCode": 2}));
+        answer(&mut peer, "terminal/output", &session, json!({"output": "1 test failed\n", "truncated": false}));
+        answer(&mut peer, "terminal/release", &session, json!({}));
+        assert_eq!(peer.answer()["result"]["stopReason"], "end_turn");
+        let call = last_call(&mut peer);
+        assert!(call.contains("1 test failed") && call.contains(r#""exit_code":2"#), "{call}");
+    }
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn nothing_runs_after_a_no_or_without_terminals() {
+    let patchbay = Patchbay::quick();
+    let (mut peer, session) = with_terminals(&patchbay);
+    peer.request(2, "session/prompt", prompt(&session, RUN));
+    choose(&mut peer, "no");
+    assert_eq!(peer.answer()["result"]["stopReason"], "end_turn");
+    assert!(last_call(&mut peer).contains("failed"));
+    let context = peer.say(3, &session, json!([{"type": "text", "text": "show context"}]));
+    assert!(context.contains("terminal__run"), "{context}");
+    assert_eq!(peer.leave(), Some(0));
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    let context = peer.say(2, &session, json!([{"type": "text", "text": "show context"}]));
+    assert!(!context.contains("terminal__run"), "{context}");
+    assert_eq!(peer.prompt(3, &session, RUN), "end_turn");
+    assert!(said(&peer.take()).contains("terminal__run"));
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn cancelled_command_is_killed_and_its_terminal_released() {
+    let patchbay = Patchbay::quick();
+    let (mut peer, session) = with_terminals(&patchbay);
+    peer.request(2, "session/prompt", prompt(&session, RUN));
+    choose(&mut peer, "once");
+    create(&mut peer);
+    let waiting = peer.asked("terminal/wait_for_exit");
+    peer.notify("session/cancel", json!({"sessionId": session}));
+    let withdrawn = peer.until(|message| message["method"] == "$/cancel_request");
+    assert_eq!(withdrawn["params"]["requestId"], waiting["id"]);
+    answer(&mut peer, "terminal/kill", &session, json!({}));
+    answer(&mut peer, "terminal/release", &session, Value::Null);
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn terminal_that_is_made_too_late_is_released() {
+    let patchbay = Patchbay::quick();
+    let (mut peer, session) = with_terminals(&patchbay);
+    peer.request(2, "session/prompt", prompt(&session, RUN));
+    choose(&mut peer, "once");
+    let asked = peer.asked("terminal/create");
+    peer.notify("session/cancel", json!({"sessionId": session}));
+    assert_eq!(peer.answer()["result"]["stopReason"], "cancelled");
+    peer.respond(&asked, json!({"terminalId": "t1"}));
+    answer(&mut peer, "terminal/kill", &session, json!({}));
+    answer(&mut peer, "terminal/release", &session, json!({}));
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn time_and_output_of_a_command_are_bounded() {
+    let patchbay = Patchbay::quick();
+    let (mut peer, session) = with_terminals(&patchbay);
+    let run = r#"call terminal__run {"command": "yes", "seconds": 1}"#;
+    peer.request(2, "session/prompt", prompt(&session, run));
+    choose(&mut peer, "once");
+    create(&mut peer);
+    peer.asked("terminal/wait_for_exit");
+    answer(&mut peer, "terminal/kill", &session, json!({}));
+    let long = format!("{}the end", "y\n".repeat(1 << 20));
+    answer(&mut peer, "terminal/output", &session, json!({"output": long, "truncated": false}));
+    answer(&mut peer, "terminal/release", &session, json!({}));
+    assert_eq!(peer.answer()["result"]["stopReason"], "end_turn");
+    let stored: usize = patchbay.stored_messages(&session).iter().map(|(_, _, text)| text.len()).sum();
+    assert!(stored < 1 << 18, "{stored} bytes");
+    let call = last_call(&mut peer);
+    assert!(call.contains("it ran for more than 1 s and was killed") || call.contains("more bytes"), "{}", call.len());
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn error_of_the_client_is_the_error_of_the_call() {
+    let patchbay = Patchbay::quick();
+    let (mut peer, session) = with_terminals(&patchbay);
+    peer.request(2, "session/prompt", prompt(&session, RUN));
+    choose(&mut peer, "once");
+    let asked = peer.asked("terminal/create");
+    let error = json!({"code": -32603, "message": "no such program"});
+    peer.message(&json!({"jsonrpc": "2.0", "id": asked["id"], "error": error}));
+    assert_eq!(peer.answer()["result"]["stopReason"], "end_turn");
+    let call = last_call(&mut peer);
+    assert!(call.contains("failed") && call.contains("no such program"), "{call}");
+    assert_eq!(peer.leave(), Some(0));
+}

@@ -1,0 +1,182 @@
+//! The files of skills: in the snapshot, with the session, and in components.
+
+use std::fs;
+
+use patchbay_tests::{
+    binary::Patchbay,
+    guest::{Guest, component_of, contract, module_of, present_contract},
+};
+
+/// Returns the lines of `/help NAME` about files.
+fn files_in(help: &str) -> Vec<&str> {
+    help.lines().skip_while(|line| !line.starts_with("- `files`")).take_while(|line| line.contains('(')).collect()
+}
+
+fn with_files(patchbay: &Patchbay) {
+    patchbay.skill("guide", "summary: Guides", "Read references/a.md.");
+    patchbay.write("home/config/skills/guide/references/a.md", "one\n");
+    patchbay.write("home/config/skills/guide/assets/b.bin", vec![0; 1_500]);
+}
+
+const LISTED: [&str; 3] = ["- `files`: 2 (2 KB)", "  - assets/b.bin (2 KB)", "  - references/a.md (4 bytes)"];
+
+#[test]
+fn help_lists_files_after_the_folder_is_gone() {
+    let patchbay = Patchbay::new();
+    with_files(&patchbay);
+    assert_eq!(files_in(&patchbay.line("/help guide")), LISTED);
+    let session = patchbay.last_session();
+    fs::remove_dir_all(patchbay.home().join("config/skills/guide")).unwrap();
+    let resumed = patchbay.run(&["exec", "--session", &session, "/help guide"]);
+    assert_eq!(files_in(&resumed.out), LISTED);
+    let reloaded = patchbay.run(&["exec", "--session", &session, "/reload_skills", "/help guide"]);
+    assert!(reloaded.out.contains("\n- guide\n") && reloaded.errors().contains("not found"), "{}", reloaded.err);
+}
+
+#[test]
+fn help_shows_no_files_of_a_skill_without_any() {
+    let patchbay = Patchbay::new();
+    patchbay.skill("bare", "", "");
+    assert_eq!(files_in(&patchbay.line("/help bare")), [""; 0]);
+}
+
+#[test]
+fn reload_reports_changed_files() {
+    let patchbay = Patchbay::new();
+    with_files(&patchbay);
+    patchbay.line("/skills");
+    let session = patchbay.last_session();
+    let reload = || patchbay.answers_in(&["--session", &session], &["/reload_skills"])[0].data().clone();
+    assert_eq!(reload()["changed"], serde_json::json!([]));
+    patchbay.write("home/config/skills/guide/references/a.md", "two\n");
+    patchbay.write("home/config/skills/guide/new.md", "");
+    let data = reload();
+    assert_eq!(data["changed"], serde_json::json!(["guide"]));
+    assert_eq!(data["changed_files"], serde_json::json!({"guide": ["new.md (new)", "references/a.md"]}));
+}
+
+#[test]
+fn files_are_collected_with_their_last_session() {
+    let patchbay = Patchbay::new();
+    with_files(&patchbay);
+    patchbay.line("/skills");
+    let packs = || fs::read_dir(patchbay.home().join("data/skill-files")).unwrap().count();
+    let (session, before) = (patchbay.last_session(), packs());
+    fs::remove_dir_all(patchbay.home().join("config/skills/guide")).unwrap();
+    patchbay.line("/skills");
+    assert!(patchbay.run(&["sessions", "gc"]).out.starts_with("Deleted 0 snapshots and 0 components"));
+    assert_eq!(packs(), before);
+    patchbay.run(&["sessions", "rm", &session]);
+    let collected = patchbay.run(&["sessions", "gc"]).out;
+    assert!(collected.contains("1 snapshot, 0 components and the files of 1 skill"), "{collected}");
+    assert_eq!(packs(), before - 1);
+}
+
+#[test]
+fn plugin_build_embeds_the_files() {
+    let patchbay = Patchbay::new();
+    patchbay.write("guide/SKILL.md", "---\nsummary: Guides\n---\nDo.\n");
+    patchbay.write("guide/references/a.md", "one\n");
+    patchbay.write("guide/assets/b.bin", vec![0; 1_500]);
+    patchbay.write("guide/src/lib.rs", "not a file of the skill");
+    let module = module_of(&contract(), &Guest::default().wat(), "patchbay:skill/skill-plugin");
+    patchbay.write("module.wasm", module);
+    let at = |path: &str| patchbay.folder().join(path).to_str().unwrap().to_owned();
+    let built = patchbay.run(&["plugin", "build", &at("guide"), "--wasm", &at("module.wasm")]);
+    assert_eq!(built.code, Some(0), "{}", built.err);
+    patchbay.write("home/config/skills/guide.wasm", fs::read(at("guide/guide.wasm")).unwrap());
+    assert_eq!(files_in(&patchbay.line("/help guide")), LISTED);
+}
+
+#[test]
+fn damaged_files_are_stored_again_by_a_reload() {
+    let patchbay = Patchbay::new();
+    with_files(&patchbay);
+    patchbay.line("/skills");
+    let session = patchbay.last_session();
+    for pack in fs::read_dir(patchbay.home().join("data/skill-files")).unwrap() {
+        fs::write(pack.unwrap().path(), "damaged").unwrap();
+    }
+    let missing = "'guide' was stored without its files; /reload_skills reads them.";
+    let run = |line: &str| patchbay.run(&["exec", "--session", &session, line]).out;
+    assert!(run("/help guide").contains(missing));
+    run("/reload_skills");
+    assert_eq!(files_in(&run("/help guide")), LISTED);
+}
+
+#[test]
+fn model_reads_files_of_the_snapshot() {
+    let patchbay = Patchbay::quick();
+    with_files(&patchbay);
+    patchbay.write("home/config/skills/guide/assets/dot.png", b"\x89PNG\r\n\x1a\n");
+    patchbay.line("/skills");
+    let session = patchbay.last_session();
+    fs::remove_dir_all(patchbay.home().join("config/skills/guide")).unwrap();
+    let call = |call: &str| {
+        let answers = patchbay.answers_in(&["--session", &session], &[&format!("call {call}")]);
+        answers[0].message().to_owned()
+    };
+    let shown = call("use_skill {\"name\": \"guide\", \"input\": \"\"}");
+    assert!(shown.contains("Read references/a.md.") && shown.contains("- references/a.md (4 bytes)"), "{shown}");
+    let shown = call("skill_file {\"skill\": \"guide\", \"path\": \"references/a.md\", \"limit\": 2}");
+    assert!(shown.contains("\"text\":\"on\"") && shown.contains("\"next_offset\":2"), "{shown}");
+    let shown = call("skill_file {\"skill\": \"guide\", \"path\": \".\"}");
+    assert!(shown.contains("assets/b.bin (2 KB)"), "{shown}");
+    let shown = call("skill_file {\"skill\": \"guide\", \"path\": \"SKILL.md\"}");
+    assert!(shown.contains("summary: Guides"), "{shown}");
+    let shown = call("skill_file {\"skill\": \"guide\", \"path\": \"assets/dot.png\"}");
+    assert!(shown.contains("\"media_type\":\"image/png\""), "{shown}");
+    for (path, code) in [("assets/b.bin", "skill_file_binary"), ("../SKILL.md", "skill_file_not_found")] {
+        let shown = call(&format!("skill_file {{\"skill\": \"guide\", \"path\": \"{path}\"}}"));
+        assert!(shown.contains(code), "{shown}");
+    }
+    assert!(call("skill_file {\"skill\": \"nowhere\", \"path\": \".\"}").contains("skill_not_found"));
+}
+
+/// Returns a component whose tool answers with the skill's file `references/a.md`, or with the error's message.
+fn reader() -> Vec<u8> {
+    let call = r#"
+        (call $read (i32.const 4096) (i32.const 15) (i64.const 0) (i32.const 65536) (i32.const 256))
+        (i32.store8 (i32.const 0) (i32.const 0))
+        (i32.store (i32.const 4) (i32.const 64))
+        (i32.store (i32.const 8) (i32.const 1))
+        (i32.store8 (i32.const 64) (i32.const 0))
+        (if (i32.load8_u (i32.const 256))
+          (then
+            (i32.store (i32.const 68) (i32.load (i32.const 268)))
+            (i32.store (i32.const 72) (i32.load (i32.const 272))))
+          (else
+            (i32.store (i32.const 68) (i32.load (i32.const 260)))
+            (i32.store (i32.const 72) (i32.load (i32.const 264)))))
+        (i32.const 0)"#;
+    let more = r#"
+        (import "patchbay:host/skill-files@0.1.0" "read" (func $read (param i32 i32 i64 i32 i32)))
+        (data (i32.const 4096) "references/a.md")"#;
+    // While the component is asked for its tools, it must not be able to read the file.
+    let before_tools = "
+        (call $read (i32.const 4096) (i32.const 15) (i64.const 0) (i32.const 65536) (i32.const 256))
+        (if (i32.eqz (i32.load8_u (i32.const 256))) (then unreachable))";
+    let guest = Guest { before_tools: before_tools.to_owned(), ..Guest::calling(call).with(more) };
+    let mut contract = present_contract();
+    let world = "package test:reader@0.1.0;
+        world reader { include patchbay:skill/skill-plugin@0.1.1; import patchbay:host/skill-files@0.1.1; }";
+    contract.push_str("reader.wit", world).unwrap();
+    component_of(&contract, &guest.wat().replace("@0.1.0", "@0.1.1"), "test:reader/reader")
+}
+
+#[test]
+fn component_reads_its_own_files() {
+    let patchbay = Patchbay::new();
+    let keys = "invocation_mode: tool_dispatch\ncommand: guide\ncommand_tool: run";
+    patchbay.skill("guide", keys, "");
+    patchbay.write("home/config/skills/guide/guide.wasm", reader());
+    patchbay.write("home/config/skills/guide/references/a.md", "one\n");
+    assert_eq!(patchbay.line("/guide {}"), "one");
+    let session = patchbay.last_session();
+    patchbay.write("home/config/skills/guide/references/a.md", "two\n");
+    let run = |lines: &[&str]| patchbay.run(&[&["exec", "--session", &session], lines].concat()).out;
+    assert_eq!(run(&["/guide {}"]), "one\n", "the snapshot has the first contents");
+    assert!(run(&["/reload_skills", "/guide {}"]).ends_with("two\n"));
+    fs::remove_file(patchbay.home().join("config/skills/guide/references/a.md")).unwrap();
+    assert!(run(&["/reload_skills", "/guide {}"]).ends_with("a file 'references/a.md' is not in the skill\n"));
+}

@@ -1,0 +1,275 @@
+//! `Peer`: a client of `patchbay acp` that sends whatever bytes a test likes, and reads line by line.
+
+use std::{
+    collections::VecDeque,
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    process::{Child, ChildStdin, ChildStdout, Stdio},
+    sync::mpsc::{Receiver, channel},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::binary::Patchbay;
+
+/// The time limit of each wait.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A client with its process. The process is killed when this value is dropped.
+pub struct Peer {
+    /// The process.
+    pub child: Child,
+    /// Standard input of the process; `None` after its end.
+    pub input: Option<ChildStdin>,
+    /// Standard output of the process, if this client does not read it.
+    pub unread: Option<ChildStdout>,
+    lines: Option<Receiver<Value>>,
+    /// The updates and requests since the last call of [`Peer::take`].
+    seen: VecDeque<Value>,
+}
+
+impl Peer {
+    /// Starts a client that reads.
+    ///
+    /// # Panics
+    /// If the binary cannot be started.
+    pub fn start(patchbay: &Patchbay) -> Self {
+        let mut peer = Self::deaf(patchbay);
+        let (sender, lines) = channel();
+        let output = BufReader::new(peer.unread.take().expect("an output"));
+        thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                let Ok(()) = sender.send(serde_json::from_str(&line).expect("JSON")) else { return };
+            }
+        });
+        peer.lines = Some(lines);
+        peer
+    }
+
+    /// Starts a client that never reads.
+    ///
+    /// # Panics
+    /// If the binary cannot be started.
+    pub fn deaf(patchbay: &Patchbay) -> Self {
+        let mut command = patchbay.command(&["acp"]);
+        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the binary starts");
+        let (input, unread) = (child.stdin.take(), child.stdout.take());
+        Self { child, input, lines: None, unread, seen: VecDeque::new() }
+    }
+
+    /// As [`Peer::start`], initialized without capabilities.
+    ///
+    /// # Panics
+    /// If the binary does not answer.
+    pub fn initialized(patchbay: &Patchbay) -> Self {
+        Self::with_capabilities(patchbay, &json!({}))
+    }
+
+    /// As [`Peer::start`], initialized with the capabilities of a client.
+    ///
+    /// # Panics
+    /// If the binary does not answer.
+    pub fn with_capabilities(patchbay: &Patchbay, capabilities: &Value) -> Self {
+        let mut peer = Self::start(patchbay);
+        let answer = peer.call(0, "initialize", json!({"protocolVersion": 1, "clientCapabilities": capabilities}));
+        assert_eq!(answer["result"]["protocolVersion"], 1);
+        peer
+    }
+
+    /// Sends bytes.
+    ///
+    /// # Panics
+    /// If the process does not read.
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.input.as_mut().expect("an open input").write_all(bytes).expect("the process reads");
+    }
+
+    /// Sends a message.
+    ///
+    /// # Panics
+    /// If the process does not read.
+    pub fn message(&mut self, message: &Value) {
+        self.send(format!("{message}\n").as_bytes());
+    }
+
+    /// Sends a request.
+    pub fn request(&mut self, id: impl Into<Value>, method: &str, params: Value) {
+        self.message(&json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params}));
+    }
+
+    /// Sends a notification.
+    pub fn notify(&mut self, method: &str, params: Value) {
+        self.message(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+    }
+
+    /// Answers a request of the agent.
+    pub fn respond(&mut self, request: &Value, result: Value) {
+        self.message(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result}));
+    }
+
+    /// Returns the next message.
+    ///
+    /// # Panics
+    /// If none comes in time.
+    pub fn next_message(&mut self) -> Value {
+        let message = self.lines.as_ref().expect("a client that reads").recv_timeout(PATIENCE).expect("a message");
+        if message.get("method").is_some() {
+            self.seen.push_back(message.clone());
+        }
+        message
+    }
+
+    /// Returns the next message that `wanted` accepts.
+    ///
+    /// # Panics
+    /// If it does not come in time.
+    pub fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let message = self.next_message();
+            if wanted(&message) {
+                return message;
+            }
+            assert!(Instant::now() < end, "the message does not come");
+        }
+    }
+
+    /// Returns the next answer to a request of this client.
+    pub fn answer(&mut self) -> Value {
+        self.until(|message| message.get("method").is_none())
+    }
+
+    /// Returns the next request of the agent.
+    ///
+    /// # Panics
+    /// If it does not come in time, or is another method.
+    pub fn asked(&mut self, method: &str) -> Value {
+        let asked = self.until(|message| message.get("id").is_some() && message.get("method").is_some());
+        assert_eq!(asked["method"], method, "{asked}");
+        asked
+    }
+
+    /// Sends a request and returns its answer.
+    ///
+    /// # Panics
+    /// If another answer comes first.
+    pub fn call(&mut self, id: i64, method: &str, params: Value) -> Value {
+        self.request(id, method, params);
+        let answer = self.answer();
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+
+    /// Makes a session in the workspace and returns its id, after its commands have come.
+    ///
+    /// # Panics
+    /// If it is not made.
+    pub fn session(&mut self, patchbay: &Patchbay, id: i64) -> String {
+        let answer = self.call(id, "session/new", in_workspace(patchbay));
+        let session = answer["result"]["sessionId"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
+        self.until(|message| message["params"]["update"]["sessionUpdate"] == "available_commands_update");
+        session
+    }
+
+    /// Sends a prompt with one text and returns the reason of its end.
+    pub fn prompt(&mut self, id: i64, session: &str, text: &str) -> Value {
+        self.call(id, "session/prompt", prompt(session, text))["result"]["stopReason"].clone()
+    }
+
+    /// Sends a prompt with blocks that ends as it should, and returns the text of the answer.
+    ///
+    /// # Panics
+    /// If it ends in another way.
+    pub fn say(&mut self, id: i64, session: &str, blocks: impl Into<Value>) -> String {
+        self.take();
+        let answer = self.call(id, "session/prompt", json!({"sessionId": session, "prompt": blocks.into()}));
+        assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+        said(&self.take())
+    }
+
+    /// Returns the updates and requests that came since the last call.
+    pub fn take(&mut self) -> Vec<Value> {
+        self.seen.drain(..).collect()
+    }
+
+    /// Asserts that the next answer is this error.
+    ///
+    /// # Panics
+    /// If it is another answer.
+    pub fn assert_error(&mut self, id: impl Into<Value>, code: i64) {
+        let answer = self.answer();
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&id.into(), &json!(code)), "{answer}");
+        assert_ne!(answer["error"]["message"].as_str().unwrap_or_default(), "");
+    }
+
+    /// Asserts that the connection still works.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub fn assert_still_works(&mut self) {
+        let answer = self.call(999, "session/list", json!({}));
+        assert!(answer["result"]["sessions"].is_array(), "{answer}");
+    }
+
+    /// Returns the peak of resident memory in bytes.
+    ///
+    /// # Panics
+    /// Where the system does not tell it.
+    pub fn peak_memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("a process");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
+    }
+
+    /// Ends the input and waits for the process. Returns its exit code.
+    pub fn leave(mut self) -> Option<i32> {
+        self.input.take();
+        self.wait()
+    }
+
+    /// Waits for the end of the process. Returns its exit code.
+    ///
+    /// # Panics
+    /// If it does not end in time.
+    pub fn wait(&mut self) -> Option<i32> {
+        let end = Instant::now() + PATIENCE;
+        while Instant::now() < end {
+            if let Some(status) = self.child.try_wait().expect("a process") {
+                return status.code();
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        panic!("the process does not end");
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Returns the parameters of `session/new` in the workspace.
+pub fn in_workspace(patchbay: &Patchbay) -> Value {
+    json!({"cwd": patchbay.workspace(), "mcpServers": []})
+}
+
+/// Returns the parameters of a prompt with one text.
+pub fn prompt(session: &str, text: &str) -> Value {
+    json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]})
+}
+
+/// Returns the updates of a kind, such as `tool_call`, among messages.
+pub fn updates<'a>(messages: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    let updates = messages.iter().map(|message| &message["params"]["update"]);
+    updates.filter(|update| update["sessionUpdate"] == kind).collect()
+}
+
+/// Returns the joined text of the agent's messages.
+pub fn said(messages: &[Value]) -> String {
+    let chunks = updates(messages, "agent_message_chunk");
+    chunks.iter().filter_map(|update| update["content"]["text"].as_str()).collect()
+}
