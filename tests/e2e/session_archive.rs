@@ -35,7 +35,8 @@ fn show_prints_the_conversation_of_the_agent_in_view() {
     let id = patchbay.last_session();
     assert!(show(&patchbay, &[&id[..8]]).starts_with("> /quit\nThe session is kept."));
     let hidden = "say I look.\u{1b}[31m\ncall calc__eval {\"expression\": \"6 * 7\"}\nthen say It is 42.";
-    patchbay.run(&["exec", "--keep-going", "/calc 1 + 1", hidden, "/nope", "/plan tea", "fail server never"]);
+    let ran = patchbay.run(&["exec", "--keep-going", "/calc 1 + 1", hidden, "/nope", "/plan tea", "fail server never"]);
+    assert!(ran.out.contains("It is 42."), "{ran:?}");
     let shown = show(&patchbay, &[&patchbay.last_session()]);
     let expected = "> /calc 1 + 1\n2\n\n\
                     > say I look.[31m\n\

@@ -38,19 +38,21 @@ fn skill_for_people_is_hidden_from_models() {
     for (answer, code) in [(1, "skill_not_for_models"), (2, "tool_not_found"), (3, "skill_not_for_models")] {
         assert!(answers[answer].message().contains(code), "{}", answers[answer].message());
     }
-    assert!(!answers[4].message().contains("deploy"), "{}", answers[4].message());
+    let tools = answers[4].message().lines().find(|line| line.starts_with("tools: ")).unwrap();
+    assert!(tools.contains("use_skill") && !tools.contains("deploy"), "{tools}");
     assert!(answers[5].message().ends_with("- `disable_model_invocation`: true"), "{}", answers[5].message());
 }
 
 #[test]
 fn skill_for_models_is_not_in_menus() {
+    const USE: &str = "call use_skill {\"name\": \"quiet\", \"input\": \"x\"}";
     let patchbay = Patchbay::quick();
     patchbay.skill("quiet", "user-invocable: false\ncommand: quiet\nsummary: Works quietly", "say Quiet.");
-    let answers = patchbay.answers(&["/commands", "/quiet now", "/skill quiet now", "show context"]);
+    let answers = patchbay.answers(&["/commands", "/quiet now", "/skill quiet now", USE]);
     assert!(!answers[0].message().contains("/quiet"), "{}", answers[0].message());
     assert_eq!(answers[1].code(), "unknown_command");
     assert_eq!(answers[2].code(), "answered");
-    assert!(answers[3].message().contains("quiet"), "{}", answers[3].message());
+    assert!(answers[3].message().contains("say Quiet."), "{}", answers[3].message());
 }
 
 /// No key of a SKILL.md grants or runs anything, whichever root it is in.
@@ -69,7 +71,7 @@ fn nothing_in_a_skill_md_grants_or_runs() {
         ("home/config/skills", "mine"),
         ("extra", "theirs"),
         ("workspace/.patchbay/skills", "ours"),
-        ("workspace/.agents/skills", "agents"),
+        ("workspace/.agents/skills", "agency"),
         ("workspace/.claude/skills", "claude"),
     ] {
         patchbay.write(&format!("{folder}/{name}/SKILL.md"), skill_md.replace("NAME", name));
