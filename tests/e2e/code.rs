@@ -17,7 +17,7 @@ fn a_person_runs_a_program() {
     let patchbay = Patchbay::new();
     assert_eq!(patchbay.line("/code 6 * 7"), "42");
     assert_eq!(patchbay.line("/code console.log('a', [1]); typeof input"), "a [1]\nundefined");
-    let failed = "Error: ReferenceError: output is not defined\n    at code.js:1:21\nLogged before:\na";
+    let failed = "Error: ReferenceError: output is not defined\n    at code.js:1:19\nLogged before:\na";
     assert_eq!(patchbay.line("/code console.log('a'); output"), failed);
     let answers = patchbay.answers(&[r#"/code {"code": "input.n * 2", "input": {"n": 4}}"#, "/code await nothing"]);
     assert_eq!(answers[0].message(), "8");
@@ -73,7 +73,7 @@ fn tools_have_their_own_grants() {
         &format!("/code try {{ await {write} }} catch (error) {{ [error.kind, error.message] }}"),
     ]);
     assert_eq!(answers[0].data()["kind"], "denied");
-    assert_eq!(answers[0].message(), format!("Error: ToolError: {words}\n    at code.js:1:12"));
+    assert_eq!(answers[0].message(), format!("Error: ToolError: {words}\n    at code.js:1:18"));
     assert_eq!(answers[1].data()["content"][0]["json"], json!(["denied", words]));
     assert!(!patchbay.workspace().join("a.txt").exists());
     assert_eq!(patchbay.run(&["grant", "add", "--root", "bundled", "files", "workspace-write"]).code, Some(0));
@@ -151,7 +151,9 @@ fn nested_time_is_that_of_the_program() {
     assert_eq!(answers[0].code(), "limit_time");
     assert!(answers[0].message().contains("500 ms (limits.time_ms with limits.code_ms)"), "{}", answers[0].message());
     assert_eq!(answers[1].message(), "2");
-    let cancelled = journal(&patchbay).into_iter().find(|row| row["tool"] == "spin__run").unwrap();
+    let rows = journal(&patchbay);
+    let cancelled = rows.iter().find(|row| row["tool"] == "run" && row["skill"] == "spin");
+    let cancelled = cancelled.unwrap_or_else(|| panic!("{rows:?}"));
     assert!(["cancelled", "limit_time"].contains(&cancelled["outcome"].as_str().unwrap()), "{cancelled}");
 }
 

@@ -24,7 +24,7 @@ fn copied_binary_works_alone() {
     let ran = alone(folder.path(), &variables, &lines);
     assert_eq!((ran.code, &*ran.err), (Some(0), ""));
     let mut out = ran.out.lines();
-    let names: Vec<_> = out.by_ref().take(7).filter_map(|line| line.split(' ').next()).collect();
+    let names: Vec<_> = out.by_ref().take(8).filter_map(|line| line.split(' ').next()).collect();
     assert_eq!(names, ["calc", "code", "files", "grep", "json", "notes", "plan_compiler", "web"]);
     assert_eq!(out.collect::<Vec<_>>(), ["42", "1", "Note 1 added."]);
     assert_eq!(alone(folder.path(), &variables, &["exec", "/note list"]).out, "1. stays\n");

@@ -41,7 +41,7 @@ fn files_change_nothing_until_reload_skills_reports_them() {
         "Reloaded skills for current session. version=2 count=12\n+ comes\n+ echo\n- goes\n~ turns"
     );
     let data = answer.data();
-    assert_eq!((&data["version"], &data["count"]), (&json!(2), &json!(11)));
+    assert_eq!((&data["version"], &data["count"]), (&json!(2), &json!(12)));
     assert_eq!(data["added"], json!(["comes", "echo"]));
     assert_eq!((&data["removed"], &data["changed"]), (&json!(["goes"]), &json!(["turns"])));
     assert_eq!(live.answer("/skill turns").rows()[0], ("skill", "New words."));
@@ -262,7 +262,7 @@ fn workspace_skill_linked_from_outside_is_not_read() {
     std::os::unix::fs::symlink(patchbay.home().join("secret/SKILL.md"), skills.join("sly/SKILL.md")).unwrap();
     let listed = patchbay.line("/skills");
     let (skills, diagnostics) = listed.split_once("\n\nDiagnostics:\n").unwrap();
-    assert_eq!(skills.lines().count(), 7, "{skills}");
+    assert_eq!(skills.lines().count(), 8, "{skills}");
     assert!(!listed.contains("Secret"), "{listed}");
     let names: Vec<_> = diagnostics.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
     assert_eq!(names, ["away", "sly"]);

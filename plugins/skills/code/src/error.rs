@@ -100,16 +100,19 @@ impl Thrown {
 }
 
 /// Returns a line of a stack without its `at`, if it is in the program. In line 1 of a wrapped program, the columns count from
-/// its beginning.
+/// its beginning; the outermost frame is the wrapper's own.
 fn own_frame(line: &str, is_wrapped: bool) -> Option<String> {
     let line = line.trim().strip_prefix("at ").unwrap_or(line.trim());
     let (function, place) = line.split_once(FILE)?;
     let mut numbers = place.strip_prefix(':')?.trim_end_matches(')').split(':');
     let row: u32 = numbers.next()?.parse().ok()?;
     let column: u32 = numbers.next().unwrap_or("1").parse().ok()?;
-    let column = if is_wrapped && row == 1 { column.saturating_sub(BEFORE.len() as u32) } else { column };
+    let column = if is_wrapped && row == 1 { column.saturating_sub(BEFORE.len() as u32).max(1) } else { column };
     let function = excerpt(function.trim_end_matches('('), 80);
     let function = function.trim();
+    if is_wrapped && function == "<eval>" {
+        return None;
+    }
     Some(match function {
         "" | "<eval>" | "<anonymous>" => format!("{FILE}:{row}:{column}"),
         function => format!("{FILE}:{row}:{column} ({function})"),
@@ -123,7 +126,10 @@ mod tests {
     #[test]
     fn frames_of_the_program_are_kept_with_their_columns() {
         assert_eq!(own_frame("    at f (code.js:3:9)", false).unwrap(), "code.js:3:9 (f)");
-        assert_eq!(own_frame("    at <eval> (code.js:1:20)", true).unwrap(), "code.js:1:6");
+        assert_eq!(own_frame("    at <eval> (code.js:1:6)", false).unwrap(), "code.js:1:6");
+        assert_eq!(own_frame("    at <anonymous> (code.js:1:20)", true).unwrap(), "code.js:1:6");
+        assert_eq!(own_frame("    at <anonymous> (code.js:1:3)", true).unwrap(), "code.js:1:1");
+        assert_eq!(own_frame("    at <eval> (code.js:2:1)", true), None);
         assert_eq!(own_frame("    at code.js:2:5", true).unwrap(), "code.js:2:5");
         assert_eq!(own_frame("    at pending (prelude.js:3:9)", false), None);
         assert_eq!(own_frame("    at map (native)", false), None);

@@ -202,7 +202,7 @@ fn errors_have_line_and_column() {
             "exception",
             "TypeError: cannot read property 'x' of null\n    at code.js:3:3",
         ),
-        ("return null.x", "exception", "TypeError: cannot read property 'x' of null\n    at code.js:1:8"),
+        ("let b = null; return b.x", "exception", "TypeError: cannot read property 'x' of null\n    at code.js:1:22"),
         ("let a = ;", "syntax-error", "SyntaxError: unexpected token in expression: ';'\n    at code.js:1:9"),
         ("throw {a: 1}", "exception", "Uncaught {\"a\":1}"),
         ("throw null", "exception", "Uncaught null"),
@@ -215,7 +215,7 @@ fn errors_have_line_and_column() {
         assert!(message.starts_with(expected), "{code}: {message}");
     }
     let (_, message) = run("console.log('before'); function f() { throw new Error('x') }\nf()").unwrap_err();
-    assert_eq!(message, "Error: x\n    at code.js:1:55 (f)\n    at code.js:2:2\nLogged before:\nbefore");
+    assert_eq!(message, "Error: x\n    at code.js:1:49 (f)\n    at code.js:2:1\nLogged before:\nbefore");
 }
 
 #[test]
