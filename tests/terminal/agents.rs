@@ -38,9 +38,10 @@ fn wait_for_third_answer(terminal: &Terminal) {
     });
 }
 
-/// `/fork` moves the view to the child, whose answer is shown.
+/// `/fork` moves the view to the child, whose answer is shown. It takes a moment, so that the child still works when the view
+/// moves.
 pub(crate) fn fork(stage: &Stage) {
-    let terminal = stage.open(stage.demo());
+    let terminal = stage.open(stage.home("[providers.demo]\noptions = { delay-ms = \"60\" }\n"));
     terminal.press("say The shop has a database.\r");
     terminal.wait_for_text("The shop has a database.");
     terminal.wait_until_idle();

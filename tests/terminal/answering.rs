@@ -336,7 +336,7 @@ pub(crate) fn refused(stage: &Stage) {
     terminal.press("Are you there?\r");
     if stage.columns > 80 {
         terminal.wait_for_containing("asks again in ");
-        terminal.wait_for_containing(" of 3: connection refused");
+        terminal.wait_for_containing(": connection refused");
     }
     terminal.wait_for_prefix("Error: openai-compatible: ");
     terminal.wait_until_idle();

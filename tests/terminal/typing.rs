@@ -153,7 +153,7 @@ pub(crate) fn files(stage: &Stage) {
     terminal.press(TAB);
     terminal.wait_for_text("> compare @src/notes.md");
     terminal.press(ENTER);
-    terminal.wait_for_text("Attached: src/notes.md (text/plain, 5 bytes).");
+    terminal.wait_for_containing("Attached: src/notes.md");
     terminal.wait_until_idle();
 }
 

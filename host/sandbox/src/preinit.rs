@@ -39,7 +39,7 @@ pub fn preinitialize(module: &[u8]) -> Result<Option<Vec<u8>>, Failure> {
     if let Some(reason) = parts.unsupported {
         return Err(invalid(reason.to_owned()));
     }
-    let state = State::after(&parts, module).map_err(|error| invalid(format!("{error:#}")))?;
+    let state = SavedState::after(&parts, module).map_err(|error| invalid(format!("{error:#}")))?;
     Ok(Some(rewrite(&parts, module, &state)))
 }
 
@@ -142,13 +142,13 @@ impl Parts {
 }
 
 /// The state of a module after its initialisation.
-struct State {
+struct SavedState {
     memory: Vec<u8>,
     /// The values of the globals.
     globals: Vec<ConstExpr>,
 }
 
-impl State {
+impl SavedState {
     /// Runs the initialisation. A call of an import traps.
     fn after(parts: &Parts, module: &[u8]) -> wasmtime::Result<Self> {
         let mut config = Config::new();
@@ -202,7 +202,7 @@ fn instrument(parts: &Parts, module: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the module with the state as its initial state, and without the initialisation.
-fn rewrite(parts: &Parts, module: &[u8], state: &State) -> Vec<u8> {
+fn rewrite(parts: &Parts, module: &[u8], state: &SavedState) -> Vec<u8> {
     let stored = stored_parts(&state.memory);
     copy(module, |payload, encoder| {
         match payload {
