@@ -105,7 +105,7 @@ pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result
         })
     })?;
     interface.func_wrap("cancel", |mut store: StoreContextMut<'_, GuestState>, (ids,): (Vec<u32>,)| {
-        Ok(store.data_mut().cancel_calls(&ids)?)
+        store.data_mut().cancel_calls(&ids)
     })
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 
 fn schema<T: JsonSchema>() -> Value {
-    serde_json::from_str(&rt::tool::<T>("x", &[]).input_schema).expect("JSON")
+    serde_json::from_str(&rt::tool::<T>("x", &[], &[]).input_schema).expect("JSON")
 }
 
 #[test]

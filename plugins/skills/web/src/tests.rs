@@ -16,7 +16,7 @@ fn unknown_fields_are_refused() {
 
 #[test]
 fn schema_requires_only_the_address() {
-    let schema: Value = serde_json::from_str(&rt::tool::<Fetch>("x", &[]).input_schema).expect("JSON");
+    let schema: Value = serde_json::from_str(&rt::tool::<Fetch>("x", &[], &[]).input_schema).expect("JSON");
     assert_eq!(schema["required"], json!(["url"]));
     assert_eq!(schema["properties"]["max_chars"]["maximum"], json!(MAX_CHARS));
     let words = schema["properties"]["max_chars"]["description"].to_string();
