@@ -51,7 +51,7 @@ fn input_has_exactly_an_expression_and_a_document() {
 
 #[test]
 fn schema_requires_and_describes_both_fields() {
-    let tool = patchbay_sdk::rt::tool::<Query>("query", &[]);
+    let tool = patchbay_sdk::rt::tool::<Query>("query", &[], &[]);
     let schema: serde_json::Value = serde_json::from_str(&tool.input_schema).expect("JSON");
     assert_eq!(schema["required"], json!(["expression", "document"]));
     assert_eq!(schema["additionalProperties"], json!(false));
