@@ -46,7 +46,9 @@ fn unsaved_text_is_read_from_the_client_and_written_to_it() {
     assert_eq!(write["params"], json!({"sessionId": session, "path": path(&patchbay), "content": "not edited\n"}));
     peer.respond(&write, Value::Null);
     assert_eq!(peer.answer()["result"]["stopReason"], "end_turn");
-    assert!(said(&peer.take()).ends_with("Done."));
+    let seen = peer.take();
+    assert!(said(&seen).ends_with("Done."));
+    assert_eq!(updates(&seen, "tool_call")[0]["kind"], "edit", "as the tool declares");
     // The client saves the file, not Patchbay.
     assert_eq!(on_disk(&patchbay), "saved on disk\n");
     assert_eq!(peer.leave(), Some(0));

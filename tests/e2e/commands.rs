@@ -140,6 +140,7 @@ fn commands_lists_built_ins_before_aliases() {
 /quit - Leave; the session is kept
 /bare
 /calc <expression, such as 2^100 or 3 GiB / 100 Mbit/s> - Exact arithmetic on big numbers and units
+/code JAVASCRIPT - Run JavaScript that calls tools
 /grep PATTERN [GLOB] - Search the workspace's files with regular expressions
 /json EXPRESSION DOCUMENT - Query and reshape JSON with JMESPath
 /note add TEXT | list | search WORDS | delete NUMBER - Notes that stay: add, list, search, delete

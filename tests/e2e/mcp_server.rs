@@ -202,6 +202,20 @@ fn only_named_skills_are_offered() {
 }
 
 #[test]
+fn skills_for_people_are_not_offered() {
+    let patchbay = Patchbay::new();
+    patchbay.add_command("mine", &Guest::default(), "disable-model-invocation: true\n");
+    let mut client = Connected::initialized(&patchbay, &[], "c");
+    let list = client.ask(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}));
+    let tools = list["result"]["tools"].as_array().unwrap();
+    let calc = tools.iter().find(|tool| tool["name"] == "calc__eval").unwrap();
+    assert_eq!(calc["annotations"]["readOnlyHint"], true);
+    assert!(!tools.iter().any(|tool| tool["name"] == "mine__run"), "{tools:?}");
+    assert_eq!(client.call("mine__run", json!({}))["error"]["message"], "tool 'mine__run' not found in snapshot.");
+    client.end();
+}
+
+#[test]
 fn cancel_stops_a_call_and_progress_is_reported() {
     let patchbay = Patchbay::new();
     patchbay.add_command("spin", &Guest::reporting_and_spinning(), "");

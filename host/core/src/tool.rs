@@ -24,8 +24,13 @@ impl ToolSpec {
         self.extra.iter().find(|(of, _)| of == name).map(|(_, value)| value.as_str())
     }
 
+    /// Returns the value of an annotation that is `true` or `false`.
+    pub fn flag(&self, name: &str) -> Option<bool> {
+        self.annotation(name).and_then(|value| value.parse().ok())
+    }
+
     /// Returns whether the tool declares that it only reads. The host then denies it every capability with effects.
     pub fn is_read_only(&self) -> bool {
-        self.annotation("read-only") == Some("true")
+        self.flag("read-only") == Some(true)
     }
 }

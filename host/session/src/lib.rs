@@ -81,6 +81,7 @@ pub use patchbay_events::{Received, Subscription};
 pub use patchbay_policy::{Capability, Identity, Root, ToolDecision};
 pub use patchbay_provider::DefaultChoice;
 pub use patchbay_sandbox::{BoxFuture, Content};
+pub use patchbay_skill::Snapshot;
 pub use patchbay_tools::{
     Approval, Approver, CalledTool, Editor, OfferedGrant, OutsideCall, OutsideDeclaration, OutsideError, OutsideOrigin,
     OutsideSpec, OutsideTool, PatternBudget, Question, QuestionSubject, SkillCapability,

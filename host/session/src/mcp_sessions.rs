@@ -8,7 +8,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use patchbay_core::{Asker, CallId, LineId, Name, Outcome};
+use patchbay_core::{Asker, CallId, LineId, Name, Outcome, text};
 use patchbay_mcp::server::{ClientCall, OfferedTool, ServedError, ServedSession, SessionSource};
 use patchbay_policy::Capability;
 use patchbay_sandbox::{BoxFuture, Content, ProgressSink};
@@ -76,8 +76,9 @@ fn failed(error: SessionError) -> ServedError {
 }
 
 impl McpSession {
+    /// Returns whether clients may call the skill. A client is the program of a model.
     fn offers(&self, skill: &Skill) -> bool {
-        self.skills.is_empty() || self.skills.contains(&skill.name)
+        skill.manifest.audience.models && (self.skills.is_empty() || self.skills.contains(&skill.name))
     }
 
     /// Returns the context of a call, which can use the tools `outside` of the sandbox.
@@ -134,6 +135,9 @@ impl ServedSession for McpSession {
                         input_schema: spec.input_schema.clone(),
                         only_reads,
                         reaches_network,
+                        title: spec.annotation("title").map(text::clean_line).filter(|title| !title.is_empty()),
+                        is_destructive: spec.flag("destructive"),
+                        is_idempotent: spec.flag("idempotent"),
                         name,
                     });
                 }

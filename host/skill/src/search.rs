@@ -160,7 +160,7 @@ mod tests {
     fn exact_name_is_first() {
         let index = index(&[("files__read", "", "files read files read"), ("x__y", "", "")]);
         assert_eq!(index.find("x__y"), [1]);
-        assert_eq!(index.find("read x__y"), [0, 1]);
+        assert_eq!(index.find("read x__y"), [1, 0]);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The tool calls of the agent in view, from the answer that asks for them to their results. Pure; `transcript` calls it.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use patchbay_core::{AssistantRecord, ToolRecord, ToolRecordPart, completion::ToolCall};
+use patchbay_session::Snapshot;
 use serde_json::{Value, json};
 
 use super::{
@@ -23,6 +24,8 @@ const PICTURE_BYTES: usize = 8 << 20;
 #[derive(Debug, Default)]
 pub(super) struct ToolCalls {
     open: VecDeque<ShownCall>,
+    /// The skills of the session, which say the kinds of their tools.
+    skills: Option<Arc<Snapshot>>,
 }
 
 #[derive(Debug)]
@@ -51,6 +54,15 @@ impl ShownCall {
 }
 
 impl ToolCalls {
+    /// Takes the skills of the session.
+    pub(super) fn set_skills(&mut self, skills: Arc<Snapshot>) {
+        self.skills = Some(skills);
+    }
+
+    fn kind(&self, tool: &str) -> &'static str {
+        tool_kinds::kind(tool, self.skills.as_deref())
+    }
+
     /// Shows the calls of an answer, which is row `seq`. The first one begins.
     pub(super) fn asked(&mut self, seq: u64, answer: &AssistantRecord, workspace: &str, out: &mut Vec<Value>) {
         let calls = answer.parts.iter().filter_map(patchbay_core::AssistantPart::tool_call);
@@ -58,7 +70,7 @@ impl ToolCalls {
             let id = format!("{seq}-{index}");
             let diff = tool_kinds::diff(&call, workspace);
             let title = tool_kinds::title(&call);
-            out.push(shown(&id, &call, &title, diff.as_ref(), workspace));
+            out.push(shown(&id, &call, self.kind(&call.name), &title, diff.as_ref(), workspace));
             let ToolCall { id: call_id, name, .. } = call;
             self.open.push_back(ShownCall { id, call_id, name, title, progress: String::new(), diff, is_asked: false });
         }
@@ -93,7 +105,7 @@ impl ToolCalls {
                 let id = format!("row-{seq}");
                 out.push(json!({
                     "sessionUpdate": "tool_call", "toolCallId": id, "title": record.name, "name": record.name,
-                    "kind": tool_kinds::kind(&record.name),
+                    "kind": self.kind(&record.name),
                 }));
                 let (call_id, name) = (record.call_id.clone(), record.name.clone());
                 let title = name.clone();
@@ -137,10 +149,10 @@ impl ToolCalls {
 }
 
 /// Returns the update that shows a call for the first time.
-fn shown(id: &str, call: &ToolCall, title: &str, diff: Option<&Value>, workspace: &str) -> Value {
+fn shown(id: &str, call: &ToolCall, kind: &str, title: &str, diff: Option<&Value>, workspace: &str) -> Value {
     let mut update = json!({
         "sessionUpdate": "tool_call", "toolCallId": id, "title": title, "name": call.name,
-        "kind": tool_kinds::kind(&call.name), "status": CallStatus::Pending.as_str(),
+        "kind": kind, "status": CallStatus::Pending.as_str(),
     });
     let locations = tool_kinds::locations(call, workspace);
     if !locations.is_empty() {
@@ -243,7 +255,7 @@ mod tests {
         calls.ended(6, "no", &result("b", "calc__eval", "no", Some(Code::ToolFailed)), &mut out);
         assert_eq!(states(&mut out), ["4-1 failed"]);
         // A result whose call was not shown is shown by itself.
-        calls.ended(7, "x", &result("c", "files__read", "x", None), &mut out);
+        calls.ended(7, "x", &result("c", "use_skill", "x", None), &mut out);
         assert_eq!(out[0]["kind"], "read");
         assert_eq!(states(&mut out), ["row-7 -", "row-7 completed"]);
         calls.asked(8, &answer(&[("a", "calc__eval", "{}")]), "/w", &mut out);
@@ -261,7 +273,7 @@ mod tests {
             out[0],
             json!({
                 "sessionUpdate": "tool_call", "toolCallId": "4-0", "title": "files__edit a.txt", "name": "files__edit",
-                "kind": "edit", "status": "pending", "locations": [{"path": "/w/a.txt"}],
+                "kind": "other", "status": "pending", "locations": [{"path": "/w/a.txt"}],
                 "content": [{"type": "diff", "path": "/w/a.txt", "oldText": "1", "newText": "2"}],
                 "rawInput": {"path": "a.txt", "old": "1", "new": "2"},
             })

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use patchbay_core::{completion::ToolCall, text};
+use patchbay_session::Snapshot;
 use serde_json::{Value, json};
 
 /// Length limit of a title in characters.
@@ -10,21 +11,20 @@ const TITLE: usize = 120;
 /// Length limit of each text of a diff, in bytes. A longer change is shown by its input alone.
 const DIFF_BYTES: usize = 256 << 10;
 
-/// Returns the kind by which a client chooses a symbol.
-pub(super) fn kind(tool: &str) -> &'static str {
+/// The kinds of the protocol.
+const KINDS: [&str; 9] = ["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"];
+
+/// Returns the kind by which a client chooses a symbol: for a tool of `skills`, the one that it declares.
+pub(super) fn kind(tool: &str, skills: Option<&Snapshot>) -> &'static str {
+    let declared = skills.and_then(|skills| skills.tool(tool)?.1.annotation("kind"));
+    if let Some(kind) = declared.and_then(|declared| KINDS.into_iter().find(|kind| *kind == declared)) {
+        return kind;
+    }
     match tool {
-        "files__read" | "files__read_many" | "use_skill" | "skill_file" => "read",
-        "files__edit" | "files__write" | "files__patch" => "edit",
-        "files__rename" => "move",
-        "files__delete" => "delete",
-        "files__list" | "find_skills" | "find_tools" => "search",
-        "calc__eval" => "think",
-        _ => match tool.split_once("__") {
-            Some(("grep", _)) => "search",
-            Some(("web", _)) => "fetch",
-            Some(("terminal", _)) => "execute",
-            _ => "other",
-        },
+        "use_skill" | "skill_file" => "read",
+        "find_skills" | "find_tools" => "search",
+        "terminal__run" => "execute",
+        _ => "other",
     }
 }
 
@@ -84,16 +84,13 @@ mod tests {
     #[test]
     fn calls_have_kinds_and_titles() {
         for (tool, expected) in [
-            ("files__read", "read"),
-            ("files__edit", "edit"),
-            ("files__rename", "move"),
-            ("grep__search", "search"),
-            ("web__fetch", "fetch"),
+            ("use_skill", "read"),
+            ("find_tools", "search"),
             ("terminal__run", "execute"),
             ("fork", "other"),
             ("mcp__x__files__read", "other"),
         ] {
-            assert_eq!(kind(tool), expected, "{tool}");
+            assert_eq!(kind(tool, None), expected, "{tool}");
         }
         assert_eq!(title(&call("files__read", r#"{"path":"src/a.rs"}"#)), "files__read src/a.rs");
         assert_eq!(title(&call("x__y", "no JSON")), "x__y");

@@ -1,8 +1,10 @@
 //! Turns the events of a session into updates: the conversation of the agent in view with its tool calls, and a card for each turn of
 //! another agent. Pure; `task` passes the events and sends the updates.
 
+use std::sync::Arc;
+
 use patchbay_core::{AgentId, AssistantRecord, Event, EventKind, MessageKind, Outcome, TurnCause};
-use patchbay_session::StoredTurn;
+use patchbay_session::{Snapshot, StoredTurn};
 use serde_json::{Value, json};
 
 use super::{
@@ -46,6 +48,11 @@ impl SessionTranscript {
             own_messages: 0,
             shows_notices,
         }
+    }
+
+    /// Takes the skills of the session.
+    pub(super) fn set_skills(&mut self, skills: Arc<Snapshot>) {
+        self.calls.set_skills(skills);
     }
 
     /// Returns the agent in view.

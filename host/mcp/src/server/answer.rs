@@ -20,10 +20,15 @@ const CODE_KEY: &str = "patchbay/code";
 /// Returns the declaration of a tool; `None` if its input cannot be an object, so that no client could call it.
 pub(super) fn declaration(tool: OfferedTool) -> Option<Tool> {
     let schema = object_schema(tool.input_schema)?;
-    let annotations = ToolAnnotations::new().read_only(tool.only_reads).open_world(tool.reaches_network);
-    // Whether an effect destroys something is not known, so that it is said only of tools without effects.
-    let annotations = if tool.only_reads { annotations.destructive(false).idempotent(true) } else { annotations };
-    Some(Tool::new(tool.name, tool.description, schema).with_annotations(annotations))
+    let mut annotations = ToolAnnotations::new().read_only(tool.only_reads).open_world(tool.reaches_network);
+    // What effects do is a claim of the skill. The host knows it of tools without effects alone.
+    let of_effects =
+        if tool.only_reads { (Some(false), Some(true)) } else { (tool.is_destructive, tool.is_idempotent) };
+    (annotations.destructive_hint, annotations.idempotent_hint) = of_effects;
+    annotations.title.clone_from(&tool.title);
+    let mut declared = Tool::new(tool.name, tool.description, schema).with_annotations(annotations);
+    declared.title = tool.title;
+    Some(declared)
 }
 
 /// Returns `schema` with the type `object`. Clients of the TypeScript SDK reject a whole list for one tool whose schema has
@@ -112,6 +117,9 @@ mod tests {
             input_schema: schema,
             only_reads,
             reaches_network: false,
+            title: None,
+            is_destructive: None,
+            is_idempotent: None,
         }
     }
 
@@ -138,6 +146,19 @@ mod tests {
             json!({"readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false});
         assert_eq!(of(true), reading);
         assert_eq!(of(false), json!({"readOnlyHint": false, "openWorldHint": false}));
+        let claims = OfferedTool {
+            title: Some("Adds a note".to_owned()),
+            is_destructive: Some(false),
+            is_idempotent: Some(true),
+            ..tool(json!({}), false)
+        };
+        let declared = json!(declaration(claims).unwrap());
+        assert_eq!(declared["title"], "Adds a note");
+        let expected = json!({
+            "title": "Adds a note", "readOnlyHint": false, "destructiveHint": false, "idempotentHint": true,
+            "openWorldHint": false,
+        });
+        assert_eq!(declared["annotations"], expected);
     }
 
     #[test]

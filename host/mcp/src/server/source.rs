@@ -37,6 +37,12 @@ pub struct OfferedTool {
     pub only_reads: bool,
     /// Whether a call can reach the network.
     pub reaches_network: bool,
+    /// A text for people instead of the name, as the skill declares it; cleaned.
+    pub title: Option<String>,
+    /// Whether an effect can destroy something, as the skill declares it.
+    pub is_destructive: Option<bool>,
+    /// Whether a second call with the same input has no further effect, as the skill declares it.
+    pub is_idempotent: Option<bool>,
 }
 
 /// A call by a client.

@@ -50,6 +50,7 @@ skill! {
     /// Units: bit, B, both with prefixes k M G T P E (powers of 1000) or Ki Mi Gi Ti Pi Ei (powers of 1024), ns, us,
     /// ms, s, min, h, d, week, and rates such as MB/s.
     /// At the end `in UNIT`, `in hex`, `in oct` or `in bin` converts.
+    #[extra("read-only" = "true", "kind" = "think")]
     fn eval(input: Input) -> Result<String> {
         calculate(&input.expression).map_err(error::Error::into_failure)
     }

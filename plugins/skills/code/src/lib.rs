@@ -46,6 +46,7 @@ skill! {
     /// that fails throws an Error with `kind` and `message`. To see what there is: await tools.find("WORDS") returns TypeScript
     /// declarations of the tools that match best; await tools.find() lists all names. There is no network, no file, no clock,
     /// no timer and no module: only tools. A program may take about a million steps.
+    #[extra("kind" = "execute")]
     fn run(input: Run) -> Result<Reply> {
         program::run(&input.code, input.input.as_ref(), &host::Session)
     }

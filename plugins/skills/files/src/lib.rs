@@ -122,46 +122,54 @@ pub struct Delete {
 skill! {
     /// Reads a text file of the workspace: the text as it is, without line numbers. Of a long file it shows 2000 lines
     /// or 64 KiB at a time, and says which lines these are, how many there are in all and how to go on.
+    #[extra("read-only" = "true", "kind" = "read")]
     fn read(input: Read) -> Result<Reply> {
         read::read(&input.path, input.first, input.lines, input.numbers)
     }
 
     /// Reads up to 20 text files of the workspace at once, each from its first line. Together they are shown up to 64 KiB;
     /// the answer says what was left out.
+    #[extra("read-only" = "true", "kind" = "read")]
     fn read_many(input: ReadMany) -> Result<Reply> {
         read::read_many(&input.paths, input.numbers)
     }
 
     /// Lists files of the workspace with their sizes, and folders (these end with `/`), sorted by path, 500 at a time.
     /// What .gitignore hides is left out.
+    #[extra("read-only" = "true", "kind" = "search")]
     fn list(input: List) -> Result<Reply> {
         list::list(input.glob.as_deref(), input.after.as_deref())
     }
 
     /// Writes a whole file of the workspace: makes it, or replaces all that it held. To change a part of a file, use
     /// edit.
+    #[extra("kind" = "edit")]
     fn write(input: Write) -> Result<String> {
         write::write(&input.path, &input.text)
     }
 
     /// Changes a text file of the workspace by replacing one exact text by another. Read the file first. If the old text
     /// does not occur, or occurs more than once without `all`, nothing is written and the answer says where it stands.
+    #[extra("kind" = "edit")]
     fn edit(input: Edit) -> Result<String> {
         edit::edit(&input.path, &input.old, &input.new, input.all)
     }
 
     /// Applies a unified diff to one or several text files of the workspace: all of it, or nothing. Line numbers may be
     /// wrong: each hunk must fit at one place only. If the files have changed, the answer names the line that differs.
+    #[extra("kind" = "edit")]
     fn patch(input: Patch) -> Result<String> {
         patch::patch(&input.patch)
     }
 
     /// Moves or renames one file of the workspace, of at most 8 MiB. Replaces nothing.
+    #[extra("kind" = "move")]
     fn rename(input: Rename) -> Result<String> {
         moving::rename(&input.from, &input.to)
     }
 
     /// Deletes one file of the workspace, for good.
+    #[extra("kind" = "delete")]
     fn delete(input: Delete) -> Result<String> {
         moving::delete(&input.path)
     }

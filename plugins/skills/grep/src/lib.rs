@@ -69,11 +69,13 @@ skill! {
     /// Searches the files of the workspace for a regular expression and shows the matching lines as `path:line:text`,
     /// sorted by path, context lines as `path-line-text`. Files that .gitignore hides, binary files and files over 8 MiB
     /// are passed over. What was not searched or not shown is said at the end, in brackets.
+    #[extra("read-only" = "true", "kind" = "search")]
     fn search(input: Search) -> Result<String> {
         search::run(&Query::of_tool(&input)?)
     }
 
     /// The same for a line that a person typed. Other programs use `search`.
+    #[extra("read-only" = "true", "kind" = "search")]
     fn run(input: Line) -> Result<String> {
         search::run(&Query::of_person(&line::read(&input.line)?)?)
     }

@@ -55,11 +55,13 @@ skill! {
     /// Queries, filters and reshapes a JSON document with a JMESPath expression and answers with the JSON result.
     /// Use it to pick values out of a large document, to filter, sort, count or sum lists, or to rename and regroup
     /// fields. What the document does not have gives null, not an error. The result is exact and always the same.
+    #[extra("read-only" = "true")]
     fn query(input: Query) -> Result<Reply> {
         Expression::compile(&input.expression)?.search(&input.document)
     }
 
     /// The same for a line that a person typed: EXPRESSION, white space, DOCUMENT. Other programs use `query`.
+    #[extra("read-only" = "true")]
     fn run(input: Line) -> Result<Reply> {
         let (expression, document) = line::split(&input.line)?;
         expression.search(&document)

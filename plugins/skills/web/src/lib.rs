@@ -49,6 +49,7 @@ skill! {
     /// Fetches a page of the web and shows it as Markdown: title, final URL, headings, lists, links with absolute URLs,
     /// code and tables, without scripts and navigation. Plain text and XML come as they are, JSON laid out on lines. A
     /// long text comes in parts; the last line, in brackets, says how to go on.
+    #[extra("kind" = "fetch")]
     fn fetch(input: Fetch) -> Result<String> {
         let most = input.max_chars.unwrap_or(USUAL);
         if most == 0 || most > MAX_CHARS {

@@ -14,6 +14,7 @@ impl SessionTask {
             Ok(input) => input,
             Err(outcome) => return self.refuse(responder, &outcome).await,
         };
+        self.transcript.set_skills(self.session.snapshot());
         self.window = self.session.model_in_use().await.map_or(0, |model| model.window);
         if self.prompts.is_empty() {
             self.transcript.prompt_began();

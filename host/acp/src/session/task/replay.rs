@@ -19,6 +19,7 @@ impl SessionTask {
         let last = self.session.last_seq();
         self.events = self.session.subscribe(1);
         self.transcript = SessionTranscript::new(self.session.workspace(), self.session.view(), self.shows_notices);
+        self.transcript.set_skills(self.session.snapshot());
         self.window = self.session.model_in_use().await.map_or(0, |model| model.window);
         let lineage = self.session.lineage().await.unwrap_or_else(|error| {
             tracing::error!("the conversation of session {} cannot be read: {error}", self.id);
