@@ -26,6 +26,7 @@ mod attachments;
 mod blocks;
 mod building;
 mod bundled;
+mod call_info;
 mod catalogue;
 mod code;
 mod commands;

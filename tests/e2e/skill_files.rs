@@ -4,7 +4,7 @@ use std::fs;
 
 use patchbay_tests::{
     binary::Patchbay,
-    guest::{Guest, component_of, contract, module_of, present_contract},
+    guest::{Guest, contract, module_of},
 };
 
 /// Returns the lines of `/help NAME` about files.
@@ -157,11 +157,7 @@ fn reader() -> Vec<u8> {
         (call $read (i32.const 4096) (i32.const 15) (i64.const 0) (i32.const 65536) (i32.const 256))
         (if (i32.eqz (i32.load8_u (i32.const 256))) (then unreachable))";
     let guest = Guest { before_tools: before_tools.to_owned(), ..Guest::calling(call).with(more) };
-    let mut contract = present_contract();
-    let world = "package test:reader@0.1.0;
-        world reader { include patchbay:skill/skill-plugin@0.1.1; import patchbay:host/skill-files@0.1.1; }";
-    contract.push_str("reader.wit", world).unwrap();
-    component_of(&contract, &guest.wat().replace("@0.1.0", "@0.1.1"), "test:reader/reader")
+    guest.importing("skill-files")
 }
 
 #[test]

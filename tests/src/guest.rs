@@ -127,6 +127,20 @@ impl Guest {
         self
     }
 
+    /// Returns a component of the present contract that also imports an interface of the host that no world imports.
+    ///
+    /// # Panics
+    /// If the guest does not fit.
+    pub fn importing(&self, interface: &str) -> Vec<u8> {
+        let mut contract = present_contract();
+        let world = format!(
+            "package test:importer@0.1.0;
+             world importer {{ include patchbay:skill/skill-plugin@0.1.1; import patchbay:host/{interface}@0.1.1; }}"
+        );
+        contract.push_str("importer.wit", &world).expect("a world");
+        component_of(&contract, &self.wat().replace("@0.1.0", "@0.1.1"), "test:importer/importer")
+    }
+
     /// Returns the core module as WAT.
     pub fn wat(&self) -> String {
         let mut records = Vec::<u8>::new();

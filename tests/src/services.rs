@@ -6,8 +6,8 @@ use std::sync::Arc;
 use patchbay_core::{AgentId, Asker, Digest, PrincipalId, SessionId};
 use patchbay_policy::{Capability, Permits};
 use patchbay_sandbox::{
-    Auth, BoxFuture, Budget, CallableTool, Content, Fault, Finished, Http, HttpRequest, HttpResponse, Kv, KvEntry,
-    KvError, LocalFiles, LogLevel, LogSink, ProgressSink, Scope, Services, ToolCaller, WorkspaceAccess,
+    Auth, BoxFuture, Budget, CallIdentity, CallableTool, Content, Fault, Finished, Http, HttpRequest, HttpResponse, Kv,
+    KvEntry, KvError, LocalFiles, LogLevel, LogSink, ProgressSink, Scope, Services, ToolCaller, WorkspaceAccess,
 };
 use patchbay_skill::Snapshot;
 use patchbay_store::{Hold, NewSnapshot, SessionRow, Store};
@@ -38,6 +38,7 @@ pub fn unavailable() -> Services {
     Services {
         kv: Arc::new(Unavailable),
         http: Arc::new(Unavailable),
+        call: Arc::new(Unavailable),
         tools: Arc::new(Unavailable),
         skill_files: None,
         workspace: Arc::new(LocalFiles::new(nowhere)),
@@ -74,6 +75,12 @@ struct Unavailable;
 
 fn failed<'a, T: Send + 'a>() -> BoxFuture<'a, Result<T, KvError>> {
     Box::pin(async { Err(KvError::Failed) })
+}
+
+impl CallIdentity for Unavailable {
+    fn call_id(&self) -> String {
+        "call".to_owned()
+    }
 }
 
 impl Kv for Unavailable {

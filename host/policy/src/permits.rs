@@ -287,6 +287,12 @@ impl Permits {
         Some(&holds.unwrap_or(first).standing)
     }
 
+    /// Returns whether two calls with the same input must give the same result: no capability is allowed besides
+    /// `workspace-read`.
+    pub fn is_deterministic(&self) -> bool {
+        !self.asked.iter().any(|capability| *capability != Capability::WorkspaceRead && self.allows(capability))
+    }
+
     /// Returns whether the call may use `capability`.
     pub fn allows(&self, capability: &Capability) -> bool {
         self.check(capability).is_ok()

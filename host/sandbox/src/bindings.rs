@@ -15,6 +15,7 @@ pub mod unlisted {
         inline: "
             package patchbay:unlisted;
             world unlisted {
+                import patchbay:host/call@0.1.1;
                 import patchbay:host/skill-files@0.1.1;
                 import patchbay:host/tool-calls@0.1.1;
                 import patchbay:host/tool-index@0.1.1;

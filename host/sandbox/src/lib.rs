@@ -58,6 +58,7 @@ pub use budget::{Budget, Finished, Time, Usage};
 pub use call::Call;
 pub use capability::{
     Fault,
+    call::CallIdentity,
     http::{Auth, Http, HttpRequest, HttpResponse, RequestedPlacement},
     inference::{Inference, estimated_tokens},
     kv::Kv,

@@ -9,8 +9,8 @@ use parking_lot::{Mutex, MutexGuard};
 use patchbay_policy::{Capability, Denial, Permits};
 
 use crate::{
-    BoxFuture, Budget, CallClock, Failure, Fault, Http, Inference, Kv, Limits, LogSink, ProgressSink, SkillFileReader,
-    ToolCaller, WorkspaceFiles, bindings::patchbay::host::types::Error as WitError, budget::Spent,
+    BoxFuture, Budget, CallClock, CallIdentity, Failure, Fault, Http, Inference, Kv, Limits, LogSink, ProgressSink,
+    SkillFileReader, ToolCaller, WorkspaceFiles, bindings::patchbay::host::types::Error as WitError, budget::Spent,
     capability::NestedCalls, last_lines::LastLines, limiter::Limiter, wasi::Wasi,
 };
 
@@ -21,6 +21,8 @@ pub struct Services {
     pub kv: Arc<dyn Kv>,
     /// Sends its requests.
     pub http: Arc<dyn Http>,
+    /// The identity of the call.
+    pub call: Arc<dyn CallIdentity>,
     /// Runs the tools that it calls.
     pub tools: Arc<dyn ToolCaller>,
     /// Runs completions of the agent's model; `None` if the call has no agent.

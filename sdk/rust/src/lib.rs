@@ -24,7 +24,7 @@
 //! the input type, and the documentation comments of its fields describe them to a model.
 //!
 //! The capabilities of the host are in [`kv`], [`http`], [`workspace`], [`inference`], [`tools`], [`tool_calls`],
-//! [`tool_index`], [`skill_files`], [`log`] and [`progress`]; a component imports only those that it uses. Everything also
+//! [`tool_index`], [`skill_files`], [`call`], [`log`] and [`progress`]; a component imports only those that it uses. Everything also
 //! compiles for the host, so that a skill's tests are plain `cargo test`. There calls to capabilities panic, unless the feature `testing` is enabled: its module
 //! `testing` has a host in memory with files, key-value store and HTTP. A panic in a component ends the call as `trap`, and
 //! its message goes to the log, where `patchbay plugin inspect` and a person's command show it.
@@ -54,6 +54,7 @@ pub mod bindings {
             package patchbay:sdk;
             world sdk {
                 include patchbay:skill/skill-plugin@0.1.1;
+                import patchbay:host/call@0.1.1;
                 import patchbay:host/skill-files@0.1.1;
                 import patchbay:host/tool-calls@0.1.1;
                 import patchbay:host/tool-index@0.1.1;
@@ -101,6 +102,10 @@ pub use capabilities::tool_index;
 /// The files of the skill itself: templates and data beside its SKILL.md. Always granted. A component that uses them needs a
 /// host with contract 0.1.1.
 pub use capabilities::skill_files;
+
+/// The call that runs: its id, for requests that must not be repeated, and the rest of its limits. Unavailable to a call without
+/// a granted capability besides `workspace-read`. Needs a host with contract 0.1.1.
+pub use capabilities::call;
 
 /// Diagnostics for the operator. Always granted.
 pub use capabilities::log;

@@ -3,6 +3,7 @@
 //!
 //! Every function first counts itself against the call's budget, then checks its permit, which can ask a person.
 
+pub(crate) mod call;
 pub(crate) mod http;
 pub(crate) mod inference;
 pub(crate) mod kv;
@@ -77,6 +78,7 @@ pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result
     host::workspace_write::add_to_linker::<_, HasSelf<_>>(linker, own)?;
     host::inference::add_to_linker::<_, HasSelf<_>>(linker, own)?;
     unlisted::patchbay::host::tool_index::add_to_linker::<_, HasSelf<_>>(linker, own)?;
+    unlisted::patchbay::host::call::add_to_linker::<_, HasSelf<_>>(linker, own)?;
     unlisted::patchbay::host::skill_files::add_to_linker::<_, HasSelf<_>>(linker, own)?;
     tools::add_to_linker(linker)?;
     tool_calls::add_to_linker(linker)

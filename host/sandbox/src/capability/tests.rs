@@ -9,14 +9,15 @@ use std::{
 use patchbay_policy::{Capability, Denial, Grant, Identity, Permits, Root, WorkspaceTrust};
 
 use crate::{
-    Auth, BoxFuture, Budget, CallableTool, Content, Failure, Fault, Finished, Http, HttpRequest, HttpResponse,
-    Inference, Kv, KvEntry, KvError, Limits, LocalFiles, LogLevel, LogSink, PermitSource, ProgressSink, Scope,
-    Services, ToolCaller, Usage, WorkspaceAccess,
+    Auth, BoxFuture, Budget, CallIdentity, CallableTool, Content, Failure, Fault, Finished, Http, HttpRequest,
+    HttpResponse, Inference, Kv, KvEntry, KvError, Limits, LocalFiles, LogLevel, LogSink, PermitSource, ProgressSink,
+    Scope, Services, ToolCaller, Usage, WorkspaceAccess,
     bindings::{
         patchbay::host::{
             http, inference, kv, log, progress, types::Error as WitError, workspace_read, workspace_write,
         },
         unlisted::patchbay::host::{
+            call,
             tool_calls::{Content as WitContent, Request},
             tool_index,
         },
@@ -68,6 +69,12 @@ impl Kv for Fake {
         _: u32,
     ) -> BoxFuture<'a, Result<Vec<String>, KvError>> {
         Box::pin(async move { Ok(self.entries.lock().unwrap().keys().map(|(_, key)| key.clone()).collect()) })
+    }
+}
+
+impl CallIdentity for Fake {
+    fn call_id(&self) -> String {
+        "id".to_owned()
     }
 }
 
@@ -176,6 +183,7 @@ fn state(limits: Limits, asked: &[Capability], granted: &[Capability]) -> (Guest
     let services = Services {
         kv: fake.clone(),
         http: fake.clone(),
+        call: fake.clone(),
         tools: fake.clone(),
         skill_files: None,
         workspace: files(&std::env::temp_dir()),
@@ -515,6 +523,34 @@ async fn writes_stop_at_the_limit() {
 async fn complete(state: &mut GuestState, prompt: &str) -> Result<String, (String, String)> {
     let answer = inference::Host::complete(state, "s".into(), prompt.into()).await.unwrap();
     answer.map_err(|told| (told.kind, told.message))
+}
+
+#[tokio::test]
+async fn deterministic_call_learns_nothing_of_itself() {
+    let read = [Capability::WorkspaceRead];
+    let (mut pure, _) = state(Limits::default(), &[Capability::WorkspaceRead, Capability::Kv], &read);
+    let unavailable = "a call without a granted capability besides 'workspace-read' is deterministic";
+    let refused = call::Host::info(&mut pure).await.unwrap().unwrap_err();
+    assert!(refused.kind == "unavailable" && refused.message.starts_with(unavailable), "{}", refused.message);
+    assert_eq!(call::Host::remaining(&mut pure, "time-ms".to_owned()).await.unwrap().unwrap_err().kind, "unavailable");
+}
+
+#[tokio::test]
+async fn call_learns_its_id_and_what_is_left() {
+    let limits = Limits { host_calls: 9, ..Limits::default() };
+    let (mut state, _) = state(limits, &[Capability::Kv], &[Capability::Kv]);
+    let info = call::Host::info(&mut state).await.unwrap().unwrap();
+    assert_eq!((&*info.id, info.attempt, info.extra.len()), ("id", 1, 0));
+    let mut left = async |limit: &str| call::Host::remaining(&mut state, limit.to_owned()).await.unwrap();
+    assert_eq!(left("host-calls").await.unwrap(), 7);
+    assert!((1..=Limits::default().time().as_millis() as u64).contains(&left("time-ms").await.unwrap()));
+    assert_eq!(left("output-bytes").await.unwrap(), Limits::default().output_bytes as u64);
+    assert_eq!(left("inference-tokens").await.unwrap(), Limits::default().inference_tokens);
+    let unknown = left("money").await.unwrap_err();
+    assert_eq!(
+        (&*unknown.kind, unknown.message.starts_with("'money' is no limit; there are: time-ms, ")),
+        ("invalid", true)
+    );
 }
 
 #[tokio::test]

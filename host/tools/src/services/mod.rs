@@ -1,5 +1,6 @@
 //! Host services for one call, scoped to the skill's identity, session and workspace. One file for each capability.
 
+mod call;
 mod files;
 mod http;
 mod inference;
@@ -52,6 +53,7 @@ impl CallServices {
         Services {
             kv: Arc::clone(&services) as _,
             http: Arc::clone(&services) as _,
+            call: Arc::clone(&services) as _,
             tools: Arc::clone(&services) as _,
             skill_files: Some(Arc::clone(&services) as _),
             workspace: Arc::clone(&services) as _,

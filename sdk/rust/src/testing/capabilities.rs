@@ -65,6 +65,22 @@ pub mod http {
     }
 }
 
+/// The call that runs.
+pub mod call {
+    pub use crate::bindings::patchbay::host::call::{CallInfo, Error};
+    use crate::testing::host::call;
+
+    /// Returns the id `call`: in tests there is one call.
+    pub fn info() -> Result<CallInfo, Error> {
+        call("call.info", "", |_, _| Ok(CallInfo { id: "call".to_owned(), attempt: 1, extra: Vec::new() }))
+    }
+
+    /// Returns the largest number: tests have no limits. Use `on_call` for an error.
+    pub fn remaining(limit: &str) -> Result<u64, Error> {
+        call("call.remaining", limit, |_, _| Ok(u64::MAX))
+    }
+}
+
 /// The files of the skill itself.
 pub mod skill_files {
     pub use crate::bindings::patchbay::host::skill_files::{Entry, Error};

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    http,
+    call, http,
     kv::{self, Scope},
     skill_files, workspace,
 };
@@ -40,6 +40,7 @@ fn files_of_the_skill_are_its_own() {
     let host = Host::new().with_skill_file("assets/a.txt", "abc").with_skill_file("b.md", "").with_file("w", "x");
     host.run(|| {
         assert_eq!(skill_files::read("assets/a.txt", 1, 9).unwrap(), b"bc");
+        assert_eq!((call::info().unwrap().attempt, call::remaining("time-ms").unwrap()), (1, u64::MAX));
         assert_eq!(skill_files::read("w", 0, 9).unwrap_err().kind, "not-found");
         let paths = |prefix, after| {
             let entries = skill_files::entries(prefix, after, 9).unwrap();

@@ -1,0 +1,69 @@
+//! `patchbay:host/call`: the call that runs. Its id and what is left of its limits differ between two runs, so that a
+//! deterministic call gets neither.
+
+use std::sync::Arc;
+
+use patchbay_core::text;
+
+use crate::{
+    bindings::{
+        patchbay::host::types::Error as WitError,
+        unlisted::patchbay::host::call::{self, CallInfo},
+    },
+    state::{CallAccess, GuestState},
+};
+
+/// The identity of a call, for its skill.
+pub trait CallIdentity: Send + Sync {
+    /// Returns an id that no other call has. It is the same at each attempt, and says nothing about the session.
+    fn call_id(&self) -> String;
+}
+
+/// The outer error stops the guest; the inner one is returned to it.
+type InfoResult<T> = wasmtime::Result<Result<T, WitError>>;
+
+impl GuestState {
+    /// Counts the host call and returns the access, or the error for a call that is deterministic.
+    fn call_access(&mut self) -> InfoResult<Arc<CallAccess>> {
+        self.count_host_call()?;
+        let access = self.access.as_ref().filter(|access| !access.permits().is_deterministic());
+        Ok(access.cloned().ok_or_else(|| WitError {
+            kind: "unavailable".to_owned(),
+            message:
+                "a call without a granted capability besides 'workspace-read' is deterministic; neither its id nor the \
+                      rest of its limits is shown to it"
+                    .to_owned(),
+        }))
+    }
+}
+
+impl call::Host for GuestState {
+    async fn info(&mut self) -> InfoResult<CallInfo> {
+        let info = |access: Arc<CallAccess>| CallInfo {
+            id: access.services.call.call_id(),
+            // The host repeats no call.
+            attempt: 1,
+            extra: Vec::new(),
+        };
+        Ok(self.call_access()?.map(info))
+    }
+
+    async fn remaining(&mut self, limit: String) -> InfoResult<u64> {
+        if let Err(unavailable) = self.call_access()? {
+            return Ok(Err(unavailable));
+        }
+        Ok(match &*limit {
+            "time-ms" => Ok(u64::try_from(self.budget.clock.time_left().as_millis()).unwrap_or(u64::MAX)),
+            "host-calls" => Ok(self.budget.host_calls.saturating_sub(self.spent.host_calls).into()),
+            "output-bytes" => Ok(self.budget.output_bytes.saturating_sub(self.spent.output_bytes) as u64),
+            "inference-tokens" => Ok(self.inference_tokens_left()),
+            other => Err(WitError {
+                kind: "invalid".to_owned(),
+                message: format!(
+                    "'{}' is no limit; there are: time-ms, host-calls, output-bytes, inference-tokens",
+                    text::excerpt(other, 40)
+                ),
+            }),
+        })
+    }
+}
