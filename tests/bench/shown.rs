@@ -70,8 +70,8 @@ fn first_request(count: usize) -> String {
 
 /// Words of which the tools' descriptions are made.
 const WORDS: [&str; 16] = [
-    "file", "mail", "calendar", "search", "delete", "create", "update", "list", "issue", "commit", "image", "table", "page",
-    "user", "report", "message",
+    "file", "mail", "calendar", "search", "delete", "create", "update", "list", "issue", "commit", "image", "table",
+    "page", "user", "report", "message",
 ];
 
 /// Returns name, description and schema of a tool.

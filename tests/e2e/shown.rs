@@ -58,7 +58,10 @@ impl Stage {
     /// Returns the bodies of the requests.
     fn requests(&self) -> Vec<Value> {
         let requests = self.server.requests();
-        requests.iter().map(|request| serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap()).collect()
+        requests
+            .iter()
+            .map(|request| serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap())
+            .collect()
     }
 }
 
@@ -158,7 +161,8 @@ fn tool_that_is_not_declared_is_found_and_called() {
     let tools: Vec<&Value> = answers[0].events.iter().filter(|event| event["kind"] == "tool").collect();
     assert_eq!(tools[1]["data"]["name"], "many__launch_rocket");
     let journal = json_lines(&stage.patchbay.run(&["journal", "--json"]).out);
-    let called: Vec<_> = journal.iter().map(|row| (row["skill"].as_str().unwrap(), row["tool"].as_str().unwrap())).collect();
+    let called: Vec<_> =
+        journal.iter().map(|row| (row["skill"].as_str().unwrap(), row["tool"].as_str().unwrap())).collect();
     assert_eq!(called, [("patchbay", "find_tools"), ("many", "launch_rocket")]);
     assert!(journal[1]["asker"].as_str().unwrap().starts_with("agent:"), "{}", journal[1]);
 }
@@ -176,7 +180,10 @@ fn call_tool_obeys_the_policy_of_the_tool() {
     stage.answers(&["Write."]);
     let requests = stage.requests();
     assert!(!declared(&requests[0]).iter().any(|name| name.starts_with("files__")), "{:?}", declared(&requests[0]));
-    let results: Vec<&str> = requests[3]["messages"].as_array().unwrap().iter()
+    let results: Vec<&str> = requests[3]["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
         .filter(|message| message["role"] == "tool")
         .map(|message| message["content"].as_str().unwrap())
         .collect();
@@ -184,7 +191,11 @@ fn call_tool_obeys_the_policy_of_the_tool() {
     assert_eq!(results[0], results[1]);
     assert!(results[2].contains("'call_tool' cannot call itself"), "{}", results[2]);
     assert!(results[3].contains("tool 'no__tool' not found in snapshot."), "{}", results[3]);
-    assert!(results[4].contains("input for 'call_tool' is invalid: \\\"input\\\" is a required property"), "{}", results[4]);
+    assert!(
+        results[4].contains("input for 'call_tool' is invalid: \\\"input\\\" is a required property"),
+        "{}",
+        results[4]
+    );
     assert!(!stage.patchbay.workspace().join("a.txt").exists());
     let journal = json_lines(&stage.patchbay.run(&["journal", "--json", "--plugin", "files"]).out);
     let rows: Vec<_> = journal.iter().map(|row| (row["tool"].as_str(), row["outcome"].as_str())).collect();

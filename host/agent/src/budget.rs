@@ -29,13 +29,7 @@ pub struct ContextSettings {
 
 impl Default for ContextSettings {
     fn default() -> Self {
-        Self {
-            listing_percent: 2,
-            listing_max_bytes: 16_000,
-            tools_percent: 3,
-            tools_max_bytes: 64_000,
-            tools_max: 32,
-        }
+        Self { listing_percent: 2, listing_max_bytes: 16_000, tools_percent: 3, tools_max_bytes: 64_000, tools_max: 32 }
     }
 }
 
@@ -72,6 +66,16 @@ impl ToolRoom {
     /// Returns the part of an untrusted workspace.
     pub(crate) fn untrusted(self) -> Self {
         Self { bytes: untrusted(self.bytes), tools: untrusted(self.tools) }
+    }
+
+    /// Returns what is left beside `used`.
+    pub(crate) fn without(self, used: Self) -> Self {
+        Self { bytes: self.bytes.saturating_sub(used.bytes), tools: self.tools.saturating_sub(used.tools) }
+    }
+
+    /// Returns the room that is in both.
+    pub(crate) fn least(self, other: Self) -> Self {
+        Self { bytes: self.bytes.min(other.bytes), tools: self.tools.min(other.tools) }
     }
 }
 

@@ -19,7 +19,8 @@ impl CallTool {
     pub(crate) fn new() -> Option<Self> {
         let spec = ToolSpec {
             name: CALL_TOOL.parse().ok()?,
-            description: "Calls a tool that is not declared here, such as one that find_tools or use_skill returned.".to_owned(),
+            description: "Calls a tool that is not declared here, such as one that find_tools or use_skill returned."
+                .to_owned(),
             input_schema: json!({
                 "type": "object",
                 "properties": {

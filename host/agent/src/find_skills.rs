@@ -30,8 +30,9 @@ impl FindSkills {
         instructed(snapshot).next()?;
         let spec = ToolSpec {
             name: FIND_SKILLS.parse().ok()?,
-            description: "Finds skills that are not in the list of skills. use_skill gives the instructions of what you find."
-                .to_owned(),
+            description:
+                "Finds skills that are not in the list of skills. use_skill gives the instructions of what you find."
+                    .to_owned(),
             input_schema: query_schema("What the skill is to help with, in a few words."),
             extra: Vec::new(),
         };
@@ -51,7 +52,8 @@ impl FindSkills {
             }))
         });
         let mut limit = ResultLimit::default();
-        let found = index.find(query).into_iter().filter_map(|at| skills.get(at)).filter(|(rank, _)| limit.admits(*rank));
+        let found =
+            index.find(query).into_iter().filter_map(|at| skills.get(at)).filter(|(rank, _)| limit.admits(*rank));
         found.take(FOUND).map(|(_, skill)| described(skill)).collect()
     }
 }

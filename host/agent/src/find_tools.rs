@@ -30,9 +30,10 @@ impl FindTools {
     pub(crate) fn over(tools: &Arc<Tools>, snapshot: &Arc<Snapshot>, outside: &OutsideTools) -> Option<Self> {
         let spec = ToolSpec {
             name: FIND_TOOLS.parse().ok()?,
-            description: "Finds tools that are not declared here, with descriptions and schemas. Call what you find with \
+            description:
+                "Finds tools that are not declared here, with descriptions and schemas. Call what you find with \
                           call_tool. Search before you say that there is no tool for something."
-                .to_owned(),
+                    .to_owned(),
             input_schema: query_schema("What the tool is to do, in a few words, or the name of a tool."),
             extra: Vec::new(),
         };

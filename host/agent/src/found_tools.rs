@@ -44,6 +44,10 @@ mod tests {
             assert_eq!((&tool["name"], tool.get("description")), (&json!(name), None));
         }
         let fits = super::described([tool("a", 10), tool("b", BYTES), tool("c", 10)]);
-        assert!(fits[0]["description"].is_string() && fits[1].get("description").is_none() && fits[2]["description"].is_string());
+        assert!(
+            fits[0]["description"].is_string()
+                && fits[1].get("description").is_none()
+                && fits[2]["description"].is_string()
+        );
     }
 }

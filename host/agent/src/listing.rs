@@ -125,13 +125,16 @@ fn choose(entries: &[ListingEntry], room: usize, most_untrusted: usize) -> Vec<(
     kept
 }
 
-/// Returns the length to which descriptions are cut, so that all lines have at most `room` bytes: at least [`MIN_CHARS`], also if
-/// they do not fit.
+/// Returns the greatest length to which descriptions can be cut so that all lines have at most `room` bytes: at least
+/// [`MIN_CHARS`], also if they do not fit.
 fn longest(entries: &[&ListingEntry], room: usize) -> usize {
     let fits = |chars: usize| entries.iter().map(|entry| entry.bytes(chars)).sum::<usize>() <= room;
     let most = entries.iter().map(|entry| entry.chars).max().unwrap_or_default().max(MIN_CHARS);
     if fits(most) {
         return usize::MAX;
+    }
+    if !fits(MIN_CHARS) {
+        return MIN_CHARS;
     }
     let (mut fitting, mut too_long) = (MIN_CHARS, most);
     while fitting + 1 < too_long {

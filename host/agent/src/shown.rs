@@ -154,7 +154,11 @@ impl<'a> ToolSources<'a> {
         for tool in self.outside {
             let name = tool.spec().name();
             if self.snapshot.tool(name).is_none() && names.insert(name) {
-                groups.push(ToolGroup { rank: ShownRank::Outside, name, tools: vec![DeclaredTool::of_outside(&**tool)] });
+                groups.push(ToolGroup {
+                    rank: ShownRank::Outside,
+                    name,
+                    tools: vec![DeclaredTool::of_outside(&**tool)],
+                });
             }
         }
         groups.sort_by_key(|group| (group.rank, group.name));
@@ -169,11 +173,8 @@ fn select(
     groups: Vec<ToolGroup<'_>>,
     room: ToolRoom,
 ) -> (Vec<ToolDeclaration>, usize) {
-    let used: usize = declared.iter().map(bytes).sum();
-    let mut all = ToolRoom {
-        bytes: room.bytes.saturating_sub(used),
-        tools: room.tools.saturating_sub(declared.len()),
-    };
+    let used = ToolRoom { bytes: declared.iter().map(bytes).sum(), tools: declared.len() };
+    let mut all = room.without(used);
     let mut untrusted = room.untrusted();
     let mut left_out = 0;
     for group in groups {
@@ -203,16 +204,6 @@ impl ToolGroup<'_> {
         let tools: Vec<ToolDeclaration> = self.tools.iter().map(DeclaredTool::declaration).collect();
         let used = ToolRoom { bytes: tools.iter().map(bytes).sum(), tools: tools.len() };
         (used.bytes <= room.bytes).then_some((tools, used))
-    }
-}
-
-impl ToolRoom {
-    fn without(self, used: Self) -> Self {
-        Self { bytes: self.bytes.saturating_sub(used.bytes), tools: self.tools.saturating_sub(used.tools) }
-    }
-
-    fn least(self, other: Self) -> Self {
-        Self { bytes: self.bytes.min(other.bytes), tools: self.tools.min(other.tools) }
     }
 }
 

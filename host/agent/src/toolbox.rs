@@ -6,9 +6,7 @@ use std::sync::{
 };
 
 use patchbay_core::{
-    AgentId, Asker, CallId, Code, MessageKind, ToolRecord, ToolRecordPart,
-    completion::ToolCall,
-    text,
+    AgentId, Asker, CallId, Code, MessageKind, ToolRecord, ToolRecordPart, completion::ToolCall, text,
 };
 use patchbay_sandbox::{Content, Inference, ProgressSink};
 use patchbay_skill::Snapshot;

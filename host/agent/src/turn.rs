@@ -6,9 +6,7 @@ use std::{sync::Arc, time::Duration};
 use patchbay_core::{
     AgentId, AssistantPart, AssistantRecord, CallId, Code, DeltaPosition, Digest, EventKind, FailedAttempts,
     MessageKind, Outcome, TurnCause,
-    completion::{
-        CompletionRequest, Finish, RequestHints, RequestPurpose, Role, Stop, TokenUsage, ToolCall,
-    },
+    completion::{CompletionRequest, Finish, RequestHints, RequestPurpose, Role, Stop, TokenUsage, ToolCall},
     text,
 };
 use patchbay_provider::{Choice, Completed, ModelInfo};

@@ -5,8 +5,8 @@ use patchbay_core::{AgentId, CallId, LineId};
 use rusqlite::{Connection, params};
 
 use crate::{
-    AgentModel, AgentWindow, DroppedMessage, EndedTurn, Hold, MessageRow, NewAgent, NewMail, NewMessage, NewSnapshot, NewTurn,
-    RetainedAttachments, Store, StoreError, agents, attachments, calls, exchanges, mail, messages, partials,
+    AgentModel, AgentWindow, DroppedMessage, EndedTurn, Hold, MessageRow, NewAgent, NewMail, NewMessage, NewSnapshot,
+    NewTurn, RetainedAttachments, Store, StoreError, agents, attachments, calls, exchanges, mail, messages, partials,
     queued_lines, snapshots, turns, windows,
 };
 

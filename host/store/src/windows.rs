@@ -44,12 +44,7 @@ impl Store {
     ///
     /// # Errors
     /// A database error.
-    pub async fn agent_window(
-        &self,
-        agent: AgentId,
-        provider: &str,
-        model: &str,
-    ) -> Result<Option<u64>, StoreError> {
+    pub async fn agent_window(&self, agent: AgentId, provider: &str, model: &str) -> Result<Option<u64>, StoreError> {
         self.database.read(|connection| {
             let tokens: Option<i64> = connection
                 .prepare_cached("SELECT tokens FROM agent_windows WHERE agent = ? AND provider = ? AND model = ?")?
@@ -69,8 +64,7 @@ mod tests {
     async fn first_window_stays_and_is_inherited() {
         let tree = TestTree::new().await;
         let keep = async |model: &str, tokens| {
-            let window =
-                AgentWindow { agent: tree.root, provider: "demo".to_owned(), model: model.to_owned(), tokens };
+            let window = AgentWindow { agent: tree.root, provider: "demo".to_owned(), model: model.to_owned(), tokens };
             tree.commit(SessionChange { window: Some(window), ..SessionChange::default() }).await.unwrap();
         };
         keep("one", 8_000).await;

@@ -85,11 +85,8 @@ impl ToolIndex {
         });
         let mut tools: Vec<_> = of_skills.chain(others).collect();
         tools.sort_by(|(tool, ..), (other, ..)| (tool.rank, &tool.name).cmp(&(other.rank, &other.name)));
-        let texts = tools.iter().map(|(tool, arguments, description)| SearchTexts {
-            name: &tool.name,
-            arguments,
-            description,
-        });
+        let texts =
+            tools.iter().map(|(tool, arguments, description)| SearchTexts { name: &tool.name, arguments, description });
         let search = SearchIndex::new(texts);
         let tools: Vec<IndexedTool> = tools.into_iter().map(|(tool, ..)| tool).collect();
         let mut by_name: Vec<usize> = (0..tools.len()).collect();

@@ -12,18 +12,16 @@ fn text(entries: &[ListingEntry], room: usize) -> String {
     list(entries, room).text.unwrap()
 }
 
-const RANKS: [ShownRank; 5] = [
-    ShownRank::User,
-    ShownRank::TrustedWorkspace,
-    ShownRank::Bundled,
-    ShownRank::Extra,
-    ShownRank::UntrustedWorkspace,
-];
+const RANKS: [ShownRank; 5] =
+    [ShownRank::User, ShownRank::TrustedWorkspace, ShownRank::Bundled, ShownRank::Extra, ShownRank::UntrustedWorkspace];
 
 #[test]
 fn small_list_is_shown_whole() {
     let entries = [entry("b", "", ShownRank::User), entry("a", "Sums (input: a + b)", ShownRank::Bundled)];
-    assert_eq!(list(&entries, 4_000), Listing { text: Some(format!("{HEAD}\n- a: Sums (input: a + b)\n- b")), left_out: 0 });
+    assert_eq!(
+        list(&entries, 4_000),
+        Listing { text: Some(format!("{HEAD}\n- a: Sums (input: a + b)\n- b")), left_out: 0 }
+    );
     assert_eq!(list(&[], 4_000), Listing { text: None, left_out: 0 });
 }
 

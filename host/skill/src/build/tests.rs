@@ -456,7 +456,8 @@ fn check_skill_agrees_with_build() {
 
 #[test]
 fn snapshot_knows_in_which_order_models_are_shown_skills() {
-    let all = || vec![found(Root::User, "mine", ""), found(Root::Workspace, "ours", ""), found(Root::Bundled, "notes", "")];
+    let all =
+        || vec![found(Root::User, "mine", ""), found(Root::Workspace, "ours", ""), found(Root::Bundled, "notes", "")];
     let rank = |snapshot: &Snapshot, name: &str| snapshot.shown_rank(snapshot.skill(name).unwrap());
     let (trusted, untrusted) = (snapshot_of(all(), true), snapshot_of(all(), false));
     assert_eq!(rank(&trusted, "ours"), ShownRank::TrustedWorkspace);
