@@ -31,7 +31,8 @@ const BREAK: &str = "call mcp__test__break {}";
 
 #[test]
 fn model_calls_tools_of_a_server() {
-    let patchbay = served("plain", "");
+    // Beside the bundled ones, not all of the server's tools are declared otherwise.
+    let patchbay = served("plain", "[context]\ntools_max = 64");
     let said = lines(
         &patchbay,
         &[ECHO, "call mcp__test__fail {}", "call mcp__test__echo {}", "call mcp__test__image {}", "show context"],
