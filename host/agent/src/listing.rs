@@ -14,7 +14,7 @@ const CUT: &str = "…";
 
 /// The list of skills.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Listing {
+pub(crate) struct SkillList {
     /// The text for the system context; `None` without skills.
     pub(crate) text: Option<String>,
     /// Number of skills that are left out.
@@ -30,24 +30,24 @@ pub(crate) fn instructed(snapshot: &Snapshot) -> impl Iterator<Item = &Skill> {
 }
 
 /// Lists the skills whose instructions `use_skill` returns, in at most `room` bytes.
-pub(crate) fn listing(snapshot: &Snapshot, room: usize) -> Listing {
+pub(crate) fn listing(snapshot: &Snapshot, room: usize) -> SkillList {
     let entry = |skill: &'_ Skill| {
         let manifest = &skill.manifest;
         let hint = manifest.input_hint.as_ref().map(|hint| format!(" (input: {hint})")).unwrap_or_default();
-        ListingEntry::new(
+        ListedSkill::new(
             skill.name.to_string(),
             format!("{}{hint}", manifest.summary).trim_start().to_owned(),
             snapshot.shown_rank(skill),
         )
     };
-    let mut entries: Vec<ListingEntry> = instructed(snapshot).map(entry).collect();
+    let mut entries: Vec<ListedSkill> = instructed(snapshot).map(entry).collect();
     entries.sort_by(|a, b| (a.rank, &a.name).cmp(&(b.rank, &b.name)));
     list(&entries, room)
 }
 
 /// A skill to be listed.
 #[derive(Clone, Debug)]
-struct ListingEntry {
+struct ListedSkill {
     name: String,
     description: String,
     /// Characters of `description`.
@@ -55,7 +55,7 @@ struct ListingEntry {
     rank: ShownRank,
 }
 
-impl ListingEntry {
+impl ListedSkill {
     fn new(name: String, description: String, rank: ShownRank) -> Self {
         let chars = description.chars().count();
         Self { name, description, chars, rank }
@@ -88,9 +88,9 @@ impl ListingEntry {
 }
 
 /// Lists `entries`, which are in the order in which they are kept.
-fn list(entries: &[ListingEntry], room: usize) -> Listing {
+fn list(entries: &[ListedSkill], room: usize) -> SkillList {
     if entries.is_empty() {
-        return Listing { text: None, left_out: 0 };
+        return SkillList { text: None, left_out: 0 };
     }
     let tail = |left_out: usize| match left_out {
         0 => String::new(),
@@ -105,13 +105,13 @@ fn list(entries: &[ListingEntry], room: usize) -> Listing {
     let left_out = entries.len() - lines.len();
     lines.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
     let lines: String = lines.into_iter().map(|(entry, chars)| entry.line(chars)).collect();
-    Listing { text: Some(format!("{HEAD}{lines}{}", tail(left_out))), left_out }
+    SkillList { text: Some(format!("{HEAD}{lines}{}", tail(left_out))), left_out }
 }
 
 /// Returns the entries that are kept, each with the length of its description in characters. Their lines have at most `room` bytes,
 /// those of an untrusted workspace at most `most_untrusted`. Such a workspace shortens others only by what it takes, and it is
 /// shortened alone to fit into its part.
-fn choose(entries: &[ListingEntry], room: usize, most_untrusted: usize) -> Vec<(&ListingEntry, usize)> {
+fn choose(entries: &[ListedSkill], room: usize, most_untrusted: usize) -> Vec<(&ListedSkill, usize)> {
     let (untrusted, trusted): (Vec<_>, Vec<_>) =
         entries.iter().partition(|entry| entry.rank == ShownRank::UntrustedWorkspace);
     let wanted: usize = untrusted.iter().map(|entry| entry.bytes(usize::MAX)).sum();
@@ -127,7 +127,7 @@ fn choose(entries: &[ListingEntry], room: usize, most_untrusted: usize) -> Vec<(
 
 /// Returns the greatest length to which descriptions can be cut so that all lines have at most `room` bytes: at least
 /// [`MIN_CHARS`], also if they do not fit.
-fn longest(entries: &[&ListingEntry], room: usize) -> usize {
+fn longest(entries: &[&ListedSkill], room: usize) -> usize {
     let fits = |chars: usize| entries.iter().map(|entry| entry.bytes(chars)).sum::<usize>() <= room;
     let most = entries.iter().map(|entry| entry.chars).max().unwrap_or_default().max(MIN_CHARS);
     if fits(most) {
@@ -149,7 +149,7 @@ fn longest(entries: &[&ListingEntry], room: usize) -> usize {
 }
 
 /// Returns the first entries whose lines fit into `room` bytes, and the bytes that they use.
-fn keep<'a>(entries: &[&'a ListingEntry], chars: usize, room: usize) -> (Vec<(&'a ListingEntry, usize)>, usize) {
+fn keep<'a>(entries: &[&'a ListedSkill], chars: usize, room: usize) -> (Vec<(&'a ListedSkill, usize)>, usize) {
     let mut used = 0;
     let fitting = entries.iter().take_while(|entry| {
         used += entry.bytes(chars);

@@ -4,11 +4,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn entry(name: &str, description: &str, rank: ShownRank) -> ListingEntry {
-    ListingEntry::new(name.to_owned(), description.to_owned(), rank)
+fn entry(name: &str, description: &str, rank: ShownRank) -> ListedSkill {
+    ListedSkill::new(name.to_owned(), description.to_owned(), rank)
 }
 
-fn text(entries: &[ListingEntry], room: usize) -> String {
+fn text(entries: &[ListedSkill], room: usize) -> String {
     list(entries, room).text.unwrap()
 }
 
@@ -20,9 +20,9 @@ fn small_list_is_shown_whole() {
     let entries = [entry("b", "", ShownRank::User), entry("a", "Sums (input: a + b)", ShownRank::Bundled)];
     assert_eq!(
         list(&entries, 4_000),
-        Listing { text: Some(format!("{HEAD}\n- a: Sums (input: a + b)\n- b")), left_out: 0 }
+        SkillList { text: Some(format!("{HEAD}\n- a: Sums (input: a + b)\n- b")), left_out: 0 }
     );
-    assert_eq!(list(&[], 4_000), Listing { text: None, left_out: 0 });
+    assert_eq!(list(&[], 4_000), SkillList { text: None, left_out: 0 });
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn untrusted_workspace_has_a_quarter_and_cuts_itself() {
     assert_eq!(shown.matches(&"x".repeat(200)).count(), 10, "others are as long as without it");
 }
 
-fn entries() -> impl Strategy<Value = Vec<ListingEntry>> {
+fn entries() -> impl Strategy<Value = Vec<ListedSkill>> {
     let one = ("[a-z]{1,12}", "[a-zäß€ ]{0,90}", 1..8_usize, 0..RANKS.len());
     proptest::collection::vec(one, 0..80).prop_map(|all| {
         let one = |(n, (name, words, times, rank)): (usize, (String, String, usize, usize))| {
@@ -76,14 +76,14 @@ proptest! {
         prop_assert_eq!(&shown, &list(&entries, room));
         let Some(text) = shown.text else { return Ok(prop_assert!(entries.is_empty())) };
         prop_assert!(text.len() <= room);
-        let is_shown = |entry: &ListingEntry| {
+        let is_shown = |entry: &ListedSkill| {
             text.lines().any(|line| line.strip_prefix("- ").is_some_and(|rest| rest.split(':').next() == Some(entry.name.as_str())))
         };
         let kept: Vec<bool> = entries.iter().map(is_shown).collect();
         prop_assert_eq!(kept.iter().filter(|kept| !**kept).count(), shown.left_out);
         prop_assert!(kept.is_sorted_by_key(|kept| !kept), "{:?}", kept);
         let any = |is_kept: bool, is_untrusted: bool| {
-            let is = |entry: &ListingEntry| (entry.rank == ShownRank::UntrustedWorkspace) == is_untrusted;
+            let is = |entry: &ListedSkill| (entry.rank == ShownRank::UntrustedWorkspace) == is_untrusted;
             entries.iter().zip(&kept).any(|(entry, kept)| *kept == is_kept && is(entry))
         };
         let trusted_out = any(false, false);
@@ -92,8 +92,8 @@ proptest! {
             prop_assert!(!text.ends_with("call find_skills."));
         } else {
             // What is listed is cut as far as it may be.
-            let is_uncut = |entry: &ListingEntry| entry.chars > MIN_CHARS + 4 && text.contains(&entry.line(MIN_CHARS + 4));
-            let same_part = |entry: &ListingEntry| trusted_out || entry.rank == ShownRank::UntrustedWorkspace;
+            let is_uncut = |entry: &ListedSkill| entry.chars > MIN_CHARS + 4 && text.contains(&entry.line(MIN_CHARS + 4));
+            let same_part = |entry: &ListedSkill| trusted_out || entry.rank == ShownRank::UntrustedWorkspace;
             prop_assert!(!entries.iter().any(|entry| same_part(entry) && is_uncut(entry)));
         }
     }
