@@ -4,7 +4,7 @@ use std::{sync::Mutex, time::Instant};
 
 use patchbay_tests::{
     binary::Patchbay,
-    format::{CHAT, event_stream},
+    format::{CHAT, chat_calls},
     server::Server,
 };
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ fn empty() -> (f64, u64, f64) {
 /// Runs one turn in which the model answers with these calls. Returns the requests, the time of the turn in nanoseconds, and the
 /// bytes of requests and answers.
 fn conversation(answers: Vec<Value>) -> (usize, u64, usize) {
-    let script: Vec<Vec<u8>> = answers.iter().map(calls).chain([CHAT.answer_with(&["Done."])]).collect();
+    let script: Vec<Vec<u8>> = answers.iter().map(chat_calls).chain([CHAT.answer_with(&["Done."])]).collect();
     let (expected, answered): (usize, usize) = (script.len(), script.iter().map(Vec::len).sum());
     let next = Mutex::new(script.into_iter());
     let server = Server::new(move |_| next.lock().unwrap().next().unwrap_or_default());
@@ -91,19 +91,4 @@ fn conversation(answers: Vec<Value>) -> (usize, u64, usize) {
     assert_eq!(failed, 0, "a call failed");
     let sent: usize = requests.iter().map(|request| request.split_once("\r\n\r\n").unwrap().1.len()).sum();
     (requests.len(), time, sent + answered)
-}
-
-/// An answer with calls of tools: pairs of name and input.
-fn calls(calls: &Value) -> Vec<u8> {
-    let calls = calls.as_array().unwrap().iter().enumerate().map(|(index, call)| {
-        let function = json!({"name": call[0], "arguments": call[1].to_string()});
-        json!({"index": index, "id": format!("call_{index}"), "type": "function", "function": function})
-    });
-    let chunk = |delta: Value, end: Value| {
-        let choice = json!({"index": 0, "delta": delta, "finish_reason": end});
-        format!("data: {}\n\n", json!({"id": "c", "model": "local-1", "choices": [choice]}))
-    };
-    let body =
-        chunk(json!({"tool_calls": calls.collect::<Vec<_>>()}), Value::Null) + &chunk(json!({}), json!("tool_calls"));
-    event_stream(format!("{body}data: [DONE]\n\n").as_bytes())
 }

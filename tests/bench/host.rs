@@ -13,9 +13,9 @@ use patchbay_tools::{ResolvedTool, StoreLedger, ToolInvocation, Tools};
 use serde_json::Value;
 
 pub struct Host {
-    tools: Arc<Tools>,
+    pub tools: Arc<Tools>,
     store: Store,
-    snapshot: Arc<Snapshot>,
+    pub snapshot: Arc<Snapshot>,
     hold: Hold,
     component: Digest,
 }

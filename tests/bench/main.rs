@@ -13,6 +13,7 @@ mod path;
 mod process;
 mod reload;
 mod report;
+mod shown;
 mod skill_files;
 mod streaming;
 mod terminal;
@@ -66,6 +67,7 @@ const PARTS: &[(&str, Measure)] = &[
     ("tokens", tokens::measure),
     ("languages", languages::measure),
     ("code", code::measure),
+    ("shown", shown::measure),
 ];
 
 fn nanoseconds(start: Instant) -> u64 {

@@ -79,6 +79,7 @@ mod services;
 mod session_archive;
 mod sessions;
 mod shell;
+mod shown;
 mod skill_files;
 mod skill_forms;
 mod skill_shapes;

@@ -31,7 +31,8 @@ const BREAK: &str = "call mcp__test__break {}";
 
 #[test]
 fn model_calls_tools_of_a_server() {
-    let patchbay = served("plain", "");
+    // Beside the bundled ones, not all of the server's tools are declared otherwise.
+    let patchbay = served("plain", "[context]\ntools_max = 64");
     let said = lines(
         &patchbay,
         &[ECHO, "call mcp__test__fail {}", "call mcp__test__echo {}", "call mcp__test__image {}", "show context"],
@@ -209,4 +210,30 @@ fn list_shows_configured_servers_without_starting_them() {
     assert_eq!(listed.out, "a: no-such 'two words'\n  variables: TOKEN\n  tools: x deny\n");
     let json = json_lines(&patchbay.run(&["mcp", "list", "--json"]).out);
     assert_eq!(json[0]["command"], serde_json::json!(["no-such", "two words"]));
+}
+
+#[test]
+fn tools_of_a_server_are_found() {
+    let patchbay = served("plain", "tools = { \"write.it\" = \"deny\" }\n[context]\ntools_max = 1");
+    let said = lines(
+        &patchbay,
+        &[
+            "show context",
+            r#"call find_tools {"query": "echo a text"}"#,
+            r#"call call_tool {"name": "mcp__test__echo", "input": {"text": "hi"}}"#,
+            r#"call call_tool {"name": "mcp__test__write_it", "input": {"text": "hi"}}"#,
+            "/code await tools.find('echo a text')",
+            "/code await tools.mcp.test.echo({text: 'nested'})",
+        ],
+    );
+    assert!(!said[0].contains("mcp__test__") && said[0].contains("find_tools"), "{}", said[0]);
+    assert!(said[1].contains("mcp__test__echo") && said[1].contains("input_schema"), "{}", said[1]);
+    assert!(said[2].contains("echo: hi"), "{}", said[2]);
+    assert!(said[3].contains("tool 'mcp__test__write_it' may not be called: it is denied."), "{}", said[3]);
+    assert!(said[4].contains("echo(input: {"), "{}", said[4]);
+    assert!(said[5].contains("echo: nested"), "{}", said[5]);
+    let journal = json_lines(&patchbay.run(&["journal", "--json", "--plugin", "mcp__test"]).out);
+    let told: Vec<_> =
+        journal.iter().map(|row| (row["tool"].as_str().unwrap(), row["outcome"].as_str().unwrap())).collect();
+    assert_eq!(told, [("echo", "ok"), ("write.it", "denied"), ("echo", "ok")]);
 }

@@ -249,6 +249,24 @@ impl Format {
     }
 }
 
+/// A response of [`CHAT`] that calls tools: `calls` is an array of pairs of name and input.
+///
+/// # Panics
+/// If `calls` is no array.
+pub fn chat_calls(calls: &Value) -> Vec<u8> {
+    let calls = calls.as_array().expect("an array").iter().enumerate().map(|(index, call)| {
+        let function = json!({"name": call[0], "arguments": call[1].to_string()});
+        json!({"index": index, "id": format!("call_{index}"), "type": "function", "function": function})
+    });
+    let chunk = |delta: Value, end: Value| {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": end});
+        format!("data: {}\n\n", json!({"id": "c", "model": "local-1", "choices": [choice]}))
+    };
+    let body =
+        chunk(json!({"tool_calls": calls.collect::<Vec<_>>()}), Value::Null) + &chunk(json!({}), json!("tool_calls"));
+    event_stream(format!("{body}data: [DONE]\n\n").as_bytes())
+}
+
 /// A response with server-sent events; its body ends with the connection.
 pub fn event_stream(body: &[u8]) -> Vec<u8> {
     [b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n", body].concat()

@@ -18,7 +18,7 @@ use patchbay_store::{Hold, NewMessage};
 use patchbay_tools::{ApprovalSlot, EditorSlot, Tools};
 use tokio::sync::OwnedMutexGuard;
 
-use crate::{Chosen, CompactionSettings, Model, ModelOverride, Requests, receive::AnswerBuffer};
+use crate::{Chosen, CompactionSettings, ContextSettings, Model, ModelOverride, Requests, receive::AnswerBuffer};
 
 /// Length of a cache key in hexadecimal digits.
 const CACHE_KEY: usize = 32;
@@ -46,13 +46,22 @@ pub struct AgentPlace {
     pub editor: EditorSlot,
 }
 
+/// The settings of agents.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentSettings {
+    /// When a conversation is summarised.
+    pub compaction: CompactionSettings,
+    /// How much a model is shown of skills and tools.
+    pub context: ContextSettings,
+}
+
 /// An agent: a conversation, a model, and the tools that it may call.
 pub struct Agent {
     pub(crate) place: AgentPlace,
     pub(crate) log: Arc<EventLog>,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) tools: Arc<Tools>,
-    pub(crate) settings: CompactionSettings,
+    pub(crate) settings: AgentSettings,
     chosen: Mutex<Chosen>,
     /// The selector of the last request, and the model that it selected.
     selected: Mutex<Option<(Selector, String)>>,
@@ -95,7 +104,7 @@ impl Agent {
         log: Arc<EventLog>,
         model: Arc<dyn Model>,
         tools: Arc<Tools>,
-        settings: CompactionSettings,
+        settings: AgentSettings,
         chosen: Chosen,
         tokens: u64,
     ) -> Arc<Self> {

@@ -1,33 +1,48 @@
-//! The system context of a turn: persona and skills. It is the same for all agents of a session. The session builds it before
-//! each turn.
+//! The beginning of a request, before the conversation: the system context and the tools. `turn` and `summarise` call it.
 
-use patchbay_skill::{InvocationMode, Manifest, Snapshot};
+use patchbay_core::{
+    Outcome,
+    completion::{CompletionRequest, RequestHints, ToolChoice},
+};
+use patchbay_provider::{Choice, ModelInfo};
+use patchbay_store::{AgentWindow, SessionChange};
 
-/// Returns the system context: the persona's texts and the skills with instructions.
-pub fn system_context(persona: impl IntoIterator<Item = String>, snapshot: &Snapshot) -> Vec<String> {
-    let mut context: Vec<String> = persona.into_iter().filter(|text| !text.trim().is_empty()).collect();
-    context.extend(catalogue(snapshot));
-    context
-}
+use crate::{Agent, Turn, toolbox::Toolbox, turn::store_failed};
 
-/// Lists the skills whose instructions `use_skill` returns.
-fn catalogue(snapshot: &Snapshot) -> Option<String> {
-    let lines: Vec<String> = instructed(snapshot)
-        .map(|(name, summary, hint)| {
-            let hint = hint.map(|hint| format!(" (input: {hint})")).unwrap_or_default();
-            if summary.is_empty() { format!("- {name}{hint}") } else { format!("- {name}: {summary}{hint}") }
+impl Agent {
+    /// Returns a request of a turn without its messages and hints. The system context and the tools are the same for all agents
+    /// of a session, and stay the same in a conversation with the same snapshot and tools.
+    pub(crate) async fn bare_request(
+        &self,
+        turn: &Turn,
+        toolbox: &Toolbox,
+        choice: &Choice,
+        about: &ModelInfo,
+    ) -> Result<CompletionRequest, Outcome> {
+        let shown = toolbox.shown(&self.settings.context, self.window(choice, about).await?);
+        let persona = turn.persona.iter().filter(|text| !text.trim().is_empty()).cloned();
+        Ok(CompletionRequest {
+            model: choice.model.clone(),
+            system: persona.chain(shown.listing.clone()).collect(),
+            messages: Vec::new(),
+            tools: shown.tools.clone(),
+            tool_choice: ToolChoice::Auto,
+            thinking: choice.level,
+            max_output_tokens: None,
+            hints: RequestHints::default(),
         })
-        .collect();
-    let head = "Skills. When one fits the task, call the tool use_skill with its name and follow the instructions that it gives:";
-    (!lines.is_empty()).then(|| format!("{head}\n{}", lines.join("\n")))
-}
+    }
 
-/// Returns name, summary and input hint of each skill with instructions for a model.
-pub(crate) fn instructed(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &str, Option<&str>)> {
-    let for_models =
-        |manifest: &Manifest| manifest.invocation_mode == InvocationMode::LlmOrchestration && manifest.audience.models;
-    snapshot.skills().filter(move |skill| for_models(&skill.manifest)).map(|skill| {
-        let manifest = &skill.manifest;
-        (skill.name.as_str(), manifest.summary.as_str(), manifest.input_hint.as_deref())
-    })
+    /// Returns the context window of a model in tokens as it was known at the first request of this conversation to it.
+    async fn window(&self, choice: &Choice, about: &ModelInfo) -> Result<u64, Outcome> {
+        let (agent, provider, model) = (self.place.agent, choice.provider.to_string(), choice.model.clone());
+        let kept = self.log.store().agent_window(agent, &provider, &model).await.map_err(store_failed)?;
+        if let Some(tokens) = kept {
+            return Ok(tokens);
+        }
+        let tokens = about.context_window.unwrap_or(self.settings.compaction.context_window);
+        let window = Some(AgentWindow { agent, provider, model, tokens });
+        self.commit(SessionChange { window, ..SessionChange::default() }).await?;
+        Ok(tokens)
+    }
 }

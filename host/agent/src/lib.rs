@@ -11,19 +11,26 @@
 mod agent;
 mod attachments;
 mod binding;
+mod budget;
+mod call_tool;
 mod calls;
 mod compaction;
 mod context;
 mod conversation;
 mod ending;
+mod find_skills;
+mod find_tools;
+mod found_tools;
 mod inference;
 mod interrupted;
+mod listing;
 mod model;
 mod partial;
 mod parts;
 mod receive;
 mod repeats;
 mod requests;
+mod shown;
 mod skill_file;
 mod skills_in_use;
 mod summarise;
@@ -32,9 +39,9 @@ mod turn;
 mod use_skill;
 mod validation;
 
-pub use agent::{Agent, AgentPlace, AnswerSoFar, TurnPermit};
+pub use agent::{Agent, AgentPlace, AgentSettings, AnswerSoFar, TurnPermit};
+pub use budget::ContextSettings;
 pub use compaction::CompactionSettings;
-pub use context::system_context;
 pub use ending::{INTERRUPTED, TurnEnding};
 pub use inference::AgentInference;
 pub use interrupted::{UnansweredCall, interrupted_message, unanswered_calls};
@@ -47,6 +54,9 @@ pub use validation::try_model;
 
 /// Names of the tools that the host implements for models. A skill may list them in `requires_tools`.
 pub const INTERNAL_TOOLS: &[&str] = &[
+    call_tool::CALL_TOOL,
+    find_skills::FIND_SKILLS,
+    find_tools::FIND_TOOLS,
     "fork",
     "kill",
     "mail_check",

@@ -6,7 +6,7 @@ use patchbay_core::{AgentId, AssistantPart, AssistantRecord};
 use patchbay_store::PartialPiece;
 use serde::{Deserialize, Serialize};
 
-use crate::receive::PartialAnswer;
+use crate::{call_tool::unwrapped, receive::PartialAnswer};
 
 /// A stored piece of an answer. Earlier builds stored the whole answer so far, which is a valid first piece.
 #[derive(Serialize, Deserialize)]
@@ -68,7 +68,8 @@ pub fn join_pieces(pieces: &[String]) -> Option<(String, serde_json::Value)> {
         answer.parts = parts;
         whole = Some(answer);
     }
-    let whole = whole?;
+    let mut whole = whole?;
+    whole.parts = unwrapped(&whole.parts);
     let data = serde_json::to_value(&whole).ok()?;
     let received = PartialAnswer { parts: whole.parts, ..PartialAnswer::default() };
     Some((received.text(), data))
@@ -98,9 +99,13 @@ fn since(part: &AssistantPart, bytes: usize, attached: bool) -> AssistantPart {
     match part {
         AssistantPart::Text { .. } => AssistantPart::Text { text, opaque },
         AssistantPart::Thinking { .. } => AssistantPart::Thinking { text, opaque },
-        AssistantPart::ToolCall { id, name, .. } => {
-            AssistantPart::ToolCall { id: id.clone(), name: name.clone(), input: text, opaque }
-        }
+        AssistantPart::ToolCall { id, name, call_tool, .. } => AssistantPart::ToolCall {
+            id: id.clone(),
+            name: name.clone(),
+            input: text,
+            opaque,
+            call_tool: call_tool.clone(),
+        },
         AssistantPart::Opaque { .. } => AssistantPart::Opaque { data: text, opaque },
     }
 }
@@ -149,9 +154,13 @@ mod tests {
         match kind {
             0 => AssistantPart::Text { text: String::new(), opaque: None },
             1 => AssistantPart::Thinking { text: String::new(), opaque: None },
-            2 => {
-                AssistantPart::ToolCall { id: "c".to_owned(), name: "t".to_owned(), input: String::new(), opaque: None }
-            }
+            2 => AssistantPart::ToolCall {
+                id: "c".to_owned(),
+                name: "t".to_owned(),
+                input: String::new(),
+                opaque: None,
+                call_tool: None,
+            },
             _ => AssistantPart::Opaque { data: "sealed".to_owned(), opaque: None },
         }
     }

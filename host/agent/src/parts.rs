@@ -6,13 +6,19 @@ use patchbay_core::{
     completion::{Blob, Block, Part, Piece, ToolCall, ToolResult},
 };
 
+use crate::call_tool::CALL_TOOL;
+
 /// Returns a part of an answer as a model receives it, or `None` if it is not sent. `own` says whether the answer came from
 /// the same adapter and model; others receive neither thinking nor adapter data.
 pub(crate) fn part(part: &AssistantPart, own: bool) -> Option<Part> {
     let (block, opaque) = match part {
         AssistantPart::Text { text, opaque } => (Block::Text(text.clone()), opaque),
-        AssistantPart::ToolCall { id, name, input, opaque } => {
-            let call = ToolCall { id: id.clone(), name: name.clone(), input: input.clone() };
+        AssistantPart::ToolCall { id, name, input, opaque, call_tool } => {
+            let (name, input) = match call_tool {
+                Some(sent) => (CALL_TOOL, sent),
+                None => (name.as_str(), input),
+            };
+            let call = ToolCall { id: id.clone(), name: name.to_owned(), input: input.clone() };
             (Block::ToolCall(call), opaque)
         }
         AssistantPart::Thinking { text, opaque } if own => (Block::Thinking(text.clone()), opaque),

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use patchbay_events::EventLog;
 
-use crate::partial::Written;
+use crate::{call_tool::unwrapped, partial::Written};
 
 /// Separates the text blocks of one answer.
 const BETWEEN: &str = "\n\n";
@@ -106,7 +106,7 @@ impl AnswerBuffer {
     /// Returns the text and the record of what was received so far; `None` if nothing was.
     pub(crate) fn unfinished(&self) -> Option<(String, AssistantRecord)> {
         let (received, _) = &*self.lock();
-        let record = (!received.parts.is_empty()).then(|| self.record(received, None, received.parts.clone()))?;
+        let record = (!received.parts.is_empty()).then(|| self.record(received, None, unwrapped(&received.parts)))?;
         Some((received.text(), record))
     }
 
@@ -176,7 +176,7 @@ impl Sink for AnswerSink {
                 BlockKind::Text => AssistantPart::Text { text: String::new(), opaque: None },
                 BlockKind::Thinking => AssistantPart::Thinking { text: String::new(), opaque: None },
                 BlockKind::ToolCall { id, name } => {
-                    AssistantPart::ToolCall { id, name, input: String::new(), opaque: None }
+                    AssistantPart::ToolCall { id, name, input: String::new(), opaque: None, call_tool: None }
                 }
                 BlockKind::Opaque(data) => AssistantPart::Opaque { data, opaque: None },
             }),

@@ -7,7 +7,7 @@ use patchbay_core::{AssistantPart, AssistantRecord, CompactionRecord, MessageKin
 use patchbay_skill::Snapshot;
 use serde_json::Value;
 
-use crate::{compaction::CompactionPlan, context::instructed, conversation::data, use_skill::USE_SKILL};
+use crate::{compaction::CompactionPlan, conversation::data, listing::instructed, use_skill::USE_SKILL};
 
 /// Returns the skills of `snapshot` whose instructions are in the rows of `plan` and are no longer sent, sorted.
 pub(crate) fn skills_in_use(plan: &CompactionPlan<'_>, snapshot: &Snapshot) -> Vec<String> {
@@ -37,7 +37,7 @@ pub(crate) fn skills_in_use(plan: &CompactionPlan<'_>, snapshot: &Snapshot) -> V
             _ => {}
         }
     }
-    used.retain(|name| instructed(snapshot).any(|(known, ..)| known == name));
+    used.retain(|name| instructed(snapshot).any(|skill| skill.name.as_str() == name));
     used.into_iter().collect()
 }
 

@@ -39,7 +39,7 @@ impl Agent {
         let choice = self.next_choice().await?;
         let about = self.model.about(&choice).await;
         let toolbox = Toolbox::of(self.tools.clone(), turn);
-        let like = turn.request(&toolbox, &choice);
+        let like = self.bare_request(turn, &toolbox, &choice, &about).await?;
         let rows = self.rows().await?;
         let Some(plan) = compaction::plan_whole(&rows) else { return Ok(None) };
         // Both are estimated in the same way: a model's report includes the system context and the tools.
@@ -70,7 +70,7 @@ impl Agent {
         plan: &CompactionPlan<'_>,
         size: Option<u64>,
     ) -> Result<(), Outcome> {
-        let window = about.context_window.unwrap_or(self.settings.context_window);
+        let window = about.context_window.unwrap_or(self.settings.compaction.context_window);
         let model = text::excerpt(&choice.model, 80);
         let request = SummaryRequest {
             like,
@@ -104,7 +104,7 @@ impl Agent {
             Outcome::error(Code::CompactionFailed, format!("{failure}: {why}. {advice}"))
         };
         let conversation = self.read(plan.rows, choice, about).await;
-        let window = about.context_window.unwrap_or(self.settings.context_window);
+        let window = about.context_window.unwrap_or(self.settings.compaction.context_window);
         let mut room = window - window / 5;
         if is_refused {
             // The window is smaller than what is known of it, or the estimate is too low.

@@ -6,9 +6,7 @@ use std::sync::{
 };
 
 use patchbay_core::{
-    AgentId, Asker, CallId, Code, MessageKind, ToolRecord, ToolRecordPart,
-    completion::{ToolCall, ToolDeclaration},
-    text,
+    AgentId, Asker, CallId, Code, MessageKind, ToolRecord, ToolRecordPart, completion::ToolCall, text,
 };
 use patchbay_sandbox::{Content, Inference, ProgressSink};
 use patchbay_skill::Snapshot;
@@ -18,7 +16,16 @@ use patchbay_tools::{
 };
 use serde_json::{Value, json};
 
-use crate::{AgentPlace, Turn, parts, skill_file::SkillFileTool, use_skill::UseSkill};
+use crate::{
+    AgentPlace, ContextSettings, Turn,
+    call_tool::CallTool,
+    find_skills::FindSkills,
+    find_tools::FindTools,
+    parts,
+    shown::{LastShown, Shown, ToolSources},
+    skill_file::SkillFileTool,
+    use_skill::UseSkill,
+};
 
 /// Limit in bytes of a tool's text for the model, about thirty thousand tokens. Longer text is cut with a note.
 const RESULT_BYTES: usize = 128 << 10;
@@ -28,42 +35,28 @@ pub(crate) struct Toolbox {
     snapshot: Arc<Snapshot>,
     internal: Vec<Arc<dyn Internal>>,
     outside: OutsideTools,
+    shown: Arc<LastShown>,
 }
 
 impl Toolbox {
     /// Returns the tools of a turn.
     pub(crate) fn of(tools: Arc<Tools>, turn: &Turn) -> Self {
         let Turn { snapshot, internal, outside, .. } = turn;
-        let use_skill = UseSkill::over(&tools, snapshot).map(|tool| Arc::new(tool) as Arc<dyn Internal>);
-        let skill_file = SkillFileTool::over(&tools, snapshot).map(|tool| Arc::new(tool) as Arc<dyn Internal>);
-        let internal = internal.iter().cloned().chain(use_skill).chain(skill_file).collect();
-        Self { tools, snapshot: Arc::clone(snapshot), internal, outside: Arc::clone(outside) }
+        let shown = Arc::<LastShown>::default();
+        let mut internal = internal.clone();
+        let mut add = |tool: Option<Arc<dyn Internal>>| internal.extend(tool);
+        add(UseSkill::over(&tools, snapshot, outside, &shown).map(|tool| Arc::new(tool) as _));
+        add(SkillFileTool::over(&tools, snapshot).map(|tool| Arc::new(tool) as _));
+        add(FindSkills::over(snapshot).map(|tool| Arc::new(tool) as _));
+        add(FindTools::over(&tools, snapshot, outside).map(|tool| Arc::new(tool) as _));
+        add(CallTool::new().map(|tool| Arc::new(tool) as _));
+        Self { tools, snapshot: Arc::clone(snapshot), internal, outside: Arc::clone(outside), shown }
     }
 
-    /// Returns all tools, sorted by full name.
-    pub(crate) fn declarations(&self) -> Vec<ToolDeclaration> {
-        let internal = self.internal.iter().map(|tool| (tool.spec().name.to_string(), tool.spec()));
-        let skills = self
-            .snapshot
-            .skills()
-            .filter(|skill| skill.manifest.audience.models)
-            .flat_map(|skill| skill.tools.iter().map(|tool| (format!("{}__{}", skill.name, tool.name), tool)));
-        let declared = internal.chain(skills).map(|(name, spec)| ToolDeclaration {
-            name,
-            description: spec.description.clone(),
-            input_schema: spec.input_schema.to_string(),
-        });
-        // A name that an earlier tool has finds that tool.
-        let outside = self.outside.iter().map(|tool| tool.spec());
-        let outside = outside.filter(|spec| matches!(self.find(spec.name()), Ok(ResolvedTool::Outside(_))));
-        let outside = outside.map(|spec| ToolDeclaration {
-            name: spec.name().to_owned(),
-            description: spec.description().to_owned(),
-            input_schema: spec.input_schema().to_string(),
-        });
-        let mut declarations: Vec<_> = declared.chain(outside).collect();
-        declarations.sort_by(|a, b| a.name.cmp(&b.name));
-        declarations
+    /// Returns what a model with a context window of `window` tokens is shown.
+    pub(crate) fn shown(&self, settings: &ContextSettings, window: u64) -> Arc<Shown> {
+        let Self { snapshot, internal, outside, .. } = self;
+        self.shown.get_or(window, || Shown::new(ToolSources { snapshot, internal, outside }, settings, window))
     }
 
     /// Returns the context of a call by the model of the agent at `place`; nested calls share it.

@@ -6,9 +6,7 @@ use std::{sync::Arc, time::Duration};
 use patchbay_core::{
     AgentId, AssistantPart, AssistantRecord, CallId, Code, DeltaPosition, Digest, EventKind, FailedAttempts,
     MessageKind, Outcome, TurnCause,
-    completion::{
-        CompletionRequest, Finish, RequestHints, RequestPurpose, Role, Stop, TokenUsage, ToolCall, ToolChoice,
-    },
+    completion::{CompletionRequest, Finish, RequestHints, RequestPurpose, Role, Stop, TokenUsage, ToolCall},
     text,
 };
 use patchbay_provider::{Choice, Completed, ModelInfo};
@@ -22,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Agent, TurnEnding, attachments,
     binding::{PrefixBinding, binding},
+    call_tool::unwrapped,
     compaction,
     conversation::{Conversation, ReaderModel, conversation},
     receive::{AnswerBuffer, AnswerSink},
@@ -40,9 +39,9 @@ const RAW_CHARS: usize = 80;
 pub struct Turn {
     /// The skills whose tools the model may call.
     pub snapshot: Arc<Snapshot>,
-    /// Texts of the system context.
-    pub system: Vec<String>,
-    /// The tools of the host that the model may call, besides `use_skill`.
+    /// The texts of the persona, for the system context.
+    pub persona: Vec<String>,
+    /// The tools of the host that the model may call, besides those for skills and tools, such as `use_skill`.
     pub internal: Vec<Arc<dyn Internal>>,
     /// The tools outside of the sandbox that the model may call.
     pub outside: OutsideTools,
@@ -54,22 +53,6 @@ pub struct Turn {
     pub answers: u32,
     /// Cancels the turn at any point.
     pub cancel: CancellationToken,
-}
-
-impl Turn {
-    /// Returns a request of this turn without its messages and hints.
-    pub(crate) fn request(&self, toolbox: &Toolbox, choice: &Choice) -> CompletionRequest {
-        CompletionRequest {
-            model: choice.model.clone(),
-            system: self.system.clone(),
-            messages: Vec::new(),
-            tools: toolbox.declarations(),
-            tool_choice: ToolChoice::Auto,
-            thinking: choice.level,
-            max_output_tokens: None,
-            hints: RequestHints::default(),
-        }
-    }
 }
 
 /// A complete answer.
@@ -147,9 +130,9 @@ impl Agent {
     ) -> Result<(CompletionRequest, Digest), Outcome> {
         let mut rows = self.rows().await?;
         let mut read = self.read(&rows, choice, about).await;
-        let mut request = turn.request(toolbox, choice);
+        let mut request = self.bare_request(turn, toolbox, choice, about).await?;
         let size = compaction::estimate(&read, &request.system, &request.tools);
-        if size > self.settings.threshold(about.context_window)
+        if size > self.settings.compaction.threshold(about.context_window)
             && let Some(plan) = compaction::plan(&rows, turn.ending.began)
         {
             self.compact(turn, choice, about, &request, &plan, Some(size)).await?;
@@ -187,7 +170,8 @@ impl Agent {
                 "There is nothing to summarise: send less at once, or choose a model that reads more with /model.";
             return Err(too_long(refusal, "", advice));
         };
-        self.compact(turn, choice, about, &turn.request(toolbox, choice), &plan, None).await?;
+        let like = self.bare_request(turn, toolbox, choice, about).await?;
+        self.compact(turn, choice, about, &like, &plan, None).await?;
         self.place.requests.count()?;
         let (request, prefix) = self.request(turn, toolbox, choice, about).await?;
         self.ask(turn, answer, choice, about, request, prefix).await.map_err(|refusal| match refusal.code {
@@ -264,11 +248,12 @@ impl Agent {
         drop(placed);
         let received = buffer.take();
         self.spend(received.all_usage().total());
-        let calls: Vec<ToolCall> = received.parts.iter().filter_map(AssistantPart::tool_call).collect();
+        let parts = unwrapped(&received.parts);
+        let calls: Vec<ToolCall> = parts.iter().filter_map(AssistantPart::tool_call).collect();
         // Nothing is stored if nothing was received.
         let mut row = 0;
-        if completed.is_ok() || !received.parts.is_empty() {
-            let answer = buffer.record(&received, completed.as_ref().ok(), received.parts.clone());
+        if completed.is_ok() || !parts.is_empty() {
+            let answer = buffer.record(&received, completed.as_ref().ok(), parts);
             let mut change = self.row(MessageKind::Assistant, received.text(), json!(answer));
             change.ends_partial.push(self.place.agent);
             let ends = |completed: &Completed| {
@@ -373,7 +358,7 @@ fn cancelled() -> Outcome {
     Outcome::refused(Code::TurnCancelled, "Cancelled. What came is kept.")
 }
 
-fn store_failed(error: patchbay_store::StoreError) -> Outcome {
+pub(crate) fn store_failed(error: patchbay_store::StoreError) -> Outcome {
     Outcome::error(error.code(), format_args!("{error}."))
 }
 

@@ -2,13 +2,19 @@
 
 use std::sync::Arc;
 
-use patchbay_core::{Code, ToolSpec, text};
+use patchbay_core::{Code, ToolSpec, completion::ToolDeclaration, text};
 use patchbay_sandbox::BoxFuture;
 use patchbay_skill::{InvocationMode, Skill, Snapshot, with_arguments};
-use patchbay_tools::{InstructionsError, Internal, InternalAnswer, InternalCall, InternalError, Tools};
+use patchbay_tools::{InstructionsError, Internal, InternalAnswer, InternalCall, InternalError, OutsideTools, Tools};
 use serde_json::{Value, json};
 
-use crate::skill_file;
+use crate::{
+    call_tool::CALL_TOOL,
+    found_tools::described,
+    listing::instructed,
+    shown::{LastShown, ToolSources},
+    skill_file,
+};
 
 /// The tool's name.
 pub(crate) const USE_SKILL: &str = "use_skill";
@@ -17,12 +23,19 @@ pub(crate) struct UseSkill {
     spec: ToolSpec,
     tools: Arc<Tools>,
     snapshot: Arc<Snapshot>,
+    outside: OutsideTools,
+    shown: Arc<LastShown>,
 }
 
 impl UseSkill {
-    /// Returns the tool for the skills of `snapshot`; `None` if none has instructions.
-    pub(crate) fn over(tools: &Arc<Tools>, snapshot: &Arc<Snapshot>) -> Option<Self> {
-        crate::context::instructed(snapshot).next()?;
+    /// Returns the tool for the skills of `snapshot`; `None` if none has instructions. `shown` says which tools are declared.
+    pub(crate) fn over(
+        tools: &Arc<Tools>,
+        snapshot: &Arc<Snapshot>,
+        outside: &OutsideTools,
+        shown: &Arc<LastShown>,
+    ) -> Option<Self> {
+        instructed(snapshot).next()?;
         let spec = ToolSpec {
             name: USE_SKILL.parse().ok()?,
             description: "Gives the instructions of a skill, which you then follow.".to_owned(),
@@ -37,7 +50,19 @@ impl UseSkill {
             }),
             extra: Vec::new(),
         };
-        Some(Self { spec, tools: Arc::clone(tools), snapshot: Arc::clone(snapshot) })
+        let (outside, shown) = (Arc::clone(outside), Arc::clone(shown));
+        Some(Self { spec, tools: Arc::clone(tools), snapshot: Arc::clone(snapshot), outside, shown })
+    }
+
+    /// Returns the declarations of the skill's own tools and of those that it requires, as far as they are not declared.
+    fn undeclared(&self, skill: &Skill) -> Vec<ToolDeclaration> {
+        let sources = ToolSources { snapshot: &self.snapshot, internal: &[], outside: &self.outside };
+        let own = skill.tools.iter().map(|tool| skill.name.tool(&tool.name));
+        let mut names: Vec<String> = own.chain(skill.manifest.requires_tools.iter().cloned()).collect();
+        names.sort();
+        names.dedup();
+        names.retain(|name| !self.shown.declares(name));
+        names.iter().filter_map(|name| sources.declaration(name)).collect()
     }
 }
 
@@ -69,6 +94,11 @@ impl Internal for UseSkill {
                     Err(error) => Some(error.to_string()),
                 };
                 text.extend(files.map(|files| format!("\n\n{files}")));
+            }
+            let tools = described(self.undeclared(skill));
+            if !tools.is_empty() {
+                let tools: Vec<String> = tools.iter().map(Value::to_string).collect();
+                text.push_str(&format!("\n\nTools for this, to be called with {CALL_TOOL}:\n{}", tools.join("\n")));
             }
             Ok(Value::from(text).into())
         })

@@ -18,7 +18,7 @@ use patchbay_mcp::client::McpServerConfig;
 use patchbay_provider::{CatalogueSettings, ExchangeLimits, ProviderConfig, Settings};
 use patchbay_repl::TerminalSettings;
 use patchbay_sandbox::Limits;
-use patchbay_session::CompactionSettings;
+use patchbay_session::{CompactionSettings, ContextSettings};
 use patchbay_store::JournalSettings;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -88,6 +88,10 @@ pub(crate) struct ConfigFile {
     pub(crate) exchange: ExchangeLimits,
     /// When a conversation is summarised because it has become too long for its model.
     pub(crate) compaction: CompactionSettings,
+    /// How much a model is shown of skills and tools. What is left out, it finds:
+    /// [skills.md](skills.md#what-a-model-sees). A conversation keeps what it has begun with for each model, as far as the
+    /// skills stay the same.
+    pub(crate) context: ContextSettings,
     /// Stored sessions: [operating.md](operating.md#sessions).
     pub(crate) sessions: SessionSettings,
     /// What the terminal shows and how: [terminal.md](terminal.md). A change takes effect at the next start.

@@ -153,6 +153,7 @@ fn host_config(
         exchange: config.exchange,
         catalogue: config.catalogue,
         compaction: config.compaction,
+        context: config.context,
         bundled_adapters: bundled::ADAPTERS,
         providers: {
             let folder = home.paths.config.clone();

@@ -92,6 +92,9 @@ pub enum AssistantPart {
         /// Adapter data for this block.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         opaque: Option<String>,
+        /// The input of `call_tool`, if the model called the tool through it. Models receive the call in this form again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call_tool: Option<String>,
     },
     /// A block that only the adapter reads.
     Opaque {

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use patchbay_agent::{Agent, AgentPlace, Chosen, CompactionSettings, Model, Requests};
+use patchbay_agent::{Agent, AgentPlace, AgentSettings, Chosen, Model, Requests};
 use patchbay_core::{AgentId, PrincipalId};
 use patchbay_events::EventLog;
 use patchbay_store::Hold;
@@ -83,7 +83,7 @@ pub(crate) struct AgentFactory {
     pub(crate) log: Arc<EventLog>,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) tools: Arc<Tools>,
-    pub(crate) compaction: CompactionSettings,
+    pub(crate) settings: AgentSettings,
 }
 
 /// What an agent is made of besides its session.
@@ -112,6 +112,6 @@ impl AgentFactory {
             editor: self.editor.clone(),
         };
         let (log, model, tools) = (Arc::clone(&self.log), Arc::clone(&self.model), Arc::clone(&self.tools));
-        Agent::new(place, log, model, tools, self.compaction.clone(), chosen, tokens)
+        Agent::new(place, log, model, tools, self.settings.clone(), chosen, tokens)
     }
 }

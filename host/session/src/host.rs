@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use patchbay_agent::CompactionSettings;
+use patchbay_agent::{AgentSettings, CompactionSettings, ContextSettings};
 use patchbay_core::{AgentId, Name, PrincipalId, SessionId};
 use patchbay_egress::{CredentialConfig, Credentials, Egress, EgressLimits, Secrets};
 use patchbay_mcp::client::McpServerConfig;
@@ -67,6 +67,8 @@ pub struct Config {
     pub providers: SettingsSource,
     /// When a conversation is summarised.
     pub compaction: CompactionSettings,
+    /// How much a model is shown of skills and tools.
+    pub context: ContextSettings,
     /// The MCP servers of `config.toml`.
     pub mcp: BTreeMap<Name, McpServerConfig>,
     /// What the journal keeps.
@@ -111,6 +113,7 @@ impl Config {
             bundled_adapters: &[],
             providers: Box::new(|| Ok(Settings::default())),
             compaction: CompactionSettings::default(),
+            context: ContextSettings::default(),
             mcp: BTreeMap::new(),
             journal: JournalSettings::default(),
             compiler,
@@ -130,7 +133,7 @@ pub struct Host {
     pub(crate) store: Store,
     pub(crate) tools: Arc<Tools>,
     pub(crate) providers: Arc<Providers>,
-    pub(crate) compaction: CompactionSettings,
+    pub(crate) agent_settings: AgentSettings,
     pub(crate) roots: Roots,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) protected: ProtectedPaths,
@@ -180,14 +183,14 @@ impl Host {
         let home_folder = home_folder.as_deref().map(HomeFolder::new).unwrap_or_default();
         let tools = tools.with_protection(protected.clone(), home_folder);
         let roots = Roots::new(bundled, paths.config.join("skills"), config.skill_roots, root_limits);
-        let (tools, compaction) = (Arc::new(tools), config.compaction);
+        let tools = Arc::new(tools);
         let (observer, program) = (config.observer, config.program);
         Ok(Arc::new(Self {
             paths,
             store,
             tools,
             providers,
-            compaction,
+            agent_settings: AgentSettings { compaction: config.compaction, context: config.context },
             roots,
             observer,
             program,

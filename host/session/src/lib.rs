@@ -75,7 +75,7 @@ mod watch;
 mod workspace_files;
 mod workspace_path;
 
-pub use patchbay_agent::{AnswerSoFar, CompactionSettings, INTERNAL_TOOLS};
+pub use patchbay_agent::{AnswerSoFar, CompactionSettings, ContextSettings, INTERNAL_TOOLS};
 pub use patchbay_command::RESERVED;
 pub use patchbay_events::{Received, Subscription};
 pub use patchbay_policy::{Capability, Identity, Root, ToolDecision};

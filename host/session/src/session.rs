@@ -111,7 +111,7 @@ impl Session {
             log: Arc::clone(&log),
             model: Arc::clone(&host.providers) as Arc<dyn patchbay_agent::Model>,
             tools: Arc::clone(&host.tools),
-            compaction: host.compaction.clone(),
+            settings: host.agent_settings.clone(),
         };
         let agents = tree(&factory, &opened.agents, opened.dead_in_view, row.agent)?;
         let lines = RunningLines::default();

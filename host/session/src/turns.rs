@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use patchbay_agent::{Agent, Turn, TurnEnding, system_context};
+use patchbay_agent::{Agent, Turn, TurnEnding};
 use patchbay_command::{Line, Resolved, resolve};
 use patchbay_core::{AgentId, Attachment, Code, DequeueReason, EventKind, MessageKind, Outcome, TurnCause, TurnState};
 use patchbay_skill::Snapshot;
@@ -284,9 +284,8 @@ impl Session {
         outside: OutsideTools,
     ) -> Turn {
         let SessionState { persona, snapshot } = self.state();
-        let files = persona.files.iter().map(|file| file.text.clone());
         Turn {
-            system: system_context(files, &snapshot),
+            persona: persona.files.iter().map(|file| file.text.clone()).collect(),
             internal: self.tree_tools(agent),
             outside,
             snapshot,

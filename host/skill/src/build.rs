@@ -67,7 +67,7 @@ pub fn build(found: &[FoundSkill], version: u64, rules: &SnapshotRules<'_>) -> S
     let SnapshotBuilder { skills, mut texts, diagnostics, .. } = builder;
     let used: BTreeSet<Digest> = skills.values().map(|skill| skill.manifest.instructions.digest).collect();
     texts.retain(|digest, _| used.contains(digest));
-    Snapshot::new(SnapshotBody::new(skills, diagnostics.into_iter().collect()), version, texts)
+    Snapshot::new(SnapshotBody::new(skills, diagnostics.into_iter().collect(), rules.trusted), version, texts)
 }
 
 struct SnapshotBuilder<'a> {

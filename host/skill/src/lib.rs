@@ -15,7 +15,7 @@
 //! 2. [`build`] applies precedence, trust, eligibility, aliases and required tools. Each skill that it leaves out
 //!    becomes a [`Diagnostic`].
 //! 3. [`Snapshot`]: skills and diagnostics, a digest over both, and a version. [`Diff`] compares two snapshots,
-//!    [`SearchIndex`] finds entries by words.
+//!    [`SearchIndex`] finds entries by words, [`ShownRank`] is the order in which models are shown skills.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -79,6 +79,7 @@ mod manifest;
 mod package;
 mod reading;
 mod search;
+mod shown;
 mod snapshot;
 mod source;
 
@@ -98,5 +99,6 @@ pub use limit::root_limit;
 pub use manifest::{Audience, Instructions, InvocationMode, Manifest, ParsedSkillMd, RequestedCapability};
 pub use package::{SECTION, SKILL_MD_BYTES, embedded_skill_md};
 pub use search::{SearchIndex, SearchTexts};
+pub use shown::{ResultLimit, ShownRank};
 pub use snapshot::{Diagnostic, Skill, Snapshot, SnapshotError};
 pub use source::{ReadFiles, files_to_embed};

@@ -1,6 +1,6 @@
 //! Finds the entries that match a query best: BM25 in whole numbers, so that every machine returns the same order.
 //!
-//! `tools` searches tools with it.
+//! `tools` searches tools with it, `agent` skills.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -34,6 +34,10 @@ const K1: u64 = ONE * 6 / 5;
 const B: u64 = ONE * 3 / 4;
 
 impl SearchIndex {
+    /// The number of this ranking, which is part of each snapshot. The same snapshot and the same query must have the same
+    /// answer: a change of the ranking needs another number.
+    pub(crate) const RANKING: u32 = 1;
+
     /// Indexes entries. Entries with the same score are found in this order.
     pub fn new<'a>(texts: impl IntoIterator<Item = SearchTexts<'a>>) -> Self {
         let mut index = Self::default();

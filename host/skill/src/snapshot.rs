@@ -12,7 +12,7 @@ use patchbay_core::{Code, Digest, Name, ToolSpec};
 use patchbay_policy::{Identity, Root};
 use serde::{Deserialize, Serialize};
 
-use crate::{FileTotals, Manifest};
+use crate::{FileTotals, Manifest, SearchIndex, ShownRank};
 
 /// The format in which snapshots are written. Format 1 contained the instructions and had no number. Format 2 had fewer
 /// roots.
@@ -35,13 +35,25 @@ pub struct Snapshot {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SnapshotBody {
     pub(crate) format: u32,
+    /// The way in which a search orders what it finds.
+    #[serde(default = "first_ranking")]
+    pub(crate) ranking: u32,
+    /// Whether the person trusted the workspace, if it has skills. False in snapshots of earlier builds.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) trusts_workspace: bool,
     pub(crate) skills: BTreeMap<Name, Skill>,
     pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
+fn first_ranking() -> u32 {
+    1
+}
+
 impl SnapshotBody {
-    pub(crate) fn new(skills: BTreeMap<Name, Skill>, diagnostics: Vec<Diagnostic>) -> Self {
-        Self { format: FORMAT, skills, diagnostics }
+    /// Returns a body in the current format. `trusted` says whether the person trusts the workspace.
+    pub(crate) fn new(skills: BTreeMap<Name, Skill>, diagnostics: Vec<Diagnostic>, trusted: bool) -> Self {
+        let trusts_workspace = trusted && skills.values().any(|skill| skill.root.is_workspace());
+        Self { format: FORMAT, ranking: SearchIndex::RANKING, trusts_workspace, skills, diagnostics }
     }
 }
 
@@ -194,6 +206,11 @@ impl Snapshot {
     /// Iterates over the skills, sorted by name.
     pub fn skills(&self) -> impl ExactSizeIterator<Item = &Skill> {
         self.body.skills.values()
+    }
+
+    /// Returns the place of a skill in the order in which models are shown skills.
+    pub fn shown_rank(&self, skill: &Skill) -> ShownRank {
+        ShownRank::of(skill.root, self.body.trusts_workspace)
     }
 
     /// Returns the skill with exactly this name.

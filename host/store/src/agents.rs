@@ -4,7 +4,7 @@
 use patchbay_core::{AgentId, SessionId};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
-use crate::{Store, StoreError, now, turns};
+use crate::{Store, StoreError, now, turns, windows};
 
 /// The model of an agent. All fields are `None` until one is chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -107,6 +107,7 @@ pub(crate) fn create(
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, (SELECT coalesce(max(ordinal) + 1, 0) FROM agents WHERE session = ?2))",
         )?
         .execute(params![id.to_string(), session.to_string(), now(), parent.to_string(), fork_point, foreground])?;
+    windows::inherit(connection, *parent, *id)?;
     set_model(connection, *id, model)
 }
 

@@ -5,9 +5,9 @@ use patchbay_core::{AgentId, CallId, LineId};
 use rusqlite::{Connection, params};
 
 use crate::{
-    AgentModel, DroppedMessage, EndedTurn, Hold, MessageRow, NewAgent, NewMail, NewMessage, NewSnapshot, NewTurn,
-    RetainedAttachments, Store, StoreError, agents, attachments, calls, exchanges, mail, messages, partials,
-    queued_lines, snapshots, turns,
+    AgentModel, AgentWindow, DroppedMessage, EndedTurn, Hold, MessageRow, NewAgent, NewMail, NewMessage, NewSnapshot,
+    NewTurn, RetainedAttachments, Store, StoreError, agents, attachments, calls, exchanges, mail, messages, partials,
+    queued_lines, snapshots, turns, windows,
 };
 
 /// The change that one line makes to a session. It is committed in one transaction.
@@ -30,6 +30,8 @@ pub struct SessionChange {
     pub snapshot: Option<(NewSnapshot, u64)>,
     /// The new model of an agent.
     pub model: Option<(AgentId, AgentModel)>,
+    /// The context window of a model at the first request of an agent to it. An earlier one of the same model stays.
+    pub window: Option<AgentWindow>,
     /// Tokens used by models, to be added to the session's count.
     pub tokens: u64,
     /// Tokens used by models, to be added to the counts of their agents.
@@ -103,6 +105,9 @@ fn apply(connection: &Connection, hold: &Hold, change: SessionChange) -> Result<
     }
     if let Some((agent, model)) = change.model {
         agents::set_model(connection, agent, &model)?;
+    }
+    if let Some(window) = change.window {
+        windows::keep(connection, &window)?;
     }
     for (agent, tokens) in change.agent_tokens {
         agents::add_tokens(connection, agent, tokens)?;

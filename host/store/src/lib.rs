@@ -46,6 +46,7 @@ mod snapshots;
 mod texts;
 mod turns;
 mod usage;
+mod windows;
 
 use std::{path::Path, sync::Arc};
 
@@ -74,6 +75,7 @@ pub use sessions::{Collected, SessionRow, SessionSummary, UnusedSession};
 pub use snapshots::NewSnapshot;
 pub use turns::{EndedTurn, NewTurn, TurnRow};
 pub use usage::ModelUsage;
+pub use windows::AgentWindow;
 
 use content::ContentFolder;
 use database::Database;
@@ -115,6 +117,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/16.sql"),
     include_str!("../migrations/patchbay/17.sql"),
     include_str!("../migrations/patchbay/18.sql"),
+    include_str!("../migrations/patchbay/19.sql"),
 ];
 
 impl Store {

@@ -143,6 +143,11 @@ impl OutsideSpec {
         &self.declaration.input_schema
     }
 
+    /// Returns whether tools of skills may call it.
+    pub(crate) fn is_for_skills(&self) -> bool {
+        self.declaration.for_skills
+    }
+
     /// Returns the digest of the source and the declaration, which a stored decision is bound to.
     pub fn digest(&self) -> Digest {
         self.digest

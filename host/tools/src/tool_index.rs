@@ -1,107 +1,217 @@
-//! The index of the tools that a call may call: their names in order, and a search over them. Kept for the last snapshot, so
-//! that the calls of one session share it.
+//! The index of the tools of a turn: those of a snapshot and those outside of the sandbox. Lists them by name, and searches them.
+//! Kept for the last sets of tools, so that the calls of a session share it.
 
-use std::sync::Arc;
+use std::{cmp::Ordering, sync::Arc};
 
 use parking_lot::Mutex;
-use patchbay_core::{Digest, ToolSpec};
-use patchbay_policy::Root;
+use patchbay_core::{Asker, Digest};
 use patchbay_sandbox::CallableTool;
-use patchbay_skill::{SearchIndex, SearchTexts, Snapshot};
+use patchbay_skill::{ResultLimit, SearchIndex, SearchTexts, ShownRank, Snapshot};
+use serde_json::Value;
 
-/// Maximum tools of an untrusted workspace that one search returns: a repository can write any words into its skills.
-const UNTRUSTED: usize = 2;
+use crate::{CallContext, OutsideTool, Tools};
 
-/// The tools of one snapshot.
+/// Number of sets of tools whose index is kept.
+const KEPT: usize = 4;
+
+/// The tools of one snapshot and one list of tools outside of the sandbox.
 pub(crate) struct ToolIndex {
     snapshot: Digest,
-    /// Full names, sorted by bytes.
-    sorted: Vec<String>,
-    /// The same names in the order of `search`: those of the user's skills first, those of a workspace last.
-    ranked: Vec<(String, Root)>,
+    /// The digests of the tools outside of the sandbox, in the order of their list.
+    outside: Vec<Digest>,
+    /// In the order of [`ShownRank`], then by full name; `search` has the same order.
+    tools: Vec<IndexedTool>,
+    /// Indices into `tools`, sorted by full name.
+    by_name: Vec<usize>,
     search: SearchIndex,
 }
 
-impl ToolIndex {
-    fn new(snapshot: &Snapshot) -> Self {
-        let mut tools: Vec<_> = snapshot
-            .skills()
-            .filter(|skill| skill.component.is_some())
-            .flat_map(|skill| {
-                skill.tools.iter().map(move |tool| (skill.root, format!("{}__{}", skill.name, tool.name), tool))
-            })
-            .collect();
-        tools.sort_by(|(root, name, _), (other, other_name, _)| (rank(*root), name).cmp(&(rank(*other), other_name)));
-        let arguments: Vec<String> = tools.iter().map(|(_, _, tool)| arguments(tool)).collect();
-        let texts = tools.iter().zip(&arguments).map(|((_, name, tool), arguments)| SearchTexts {
-            name,
-            arguments,
-            description: &tool.description,
-        });
-        let search = SearchIndex::new(texts);
-        let ranked: Vec<(String, Root)> = tools.into_iter().map(|(root, name, _)| (name, root)).collect();
-        let mut sorted: Vec<String> = ranked.iter().map(|(name, _)| name.clone()).collect();
-        sorted.sort();
-        Self { snapshot: snapshot.digest(), sorted, ranked, search }
-    }
+struct IndexedTool {
+    name: String,
+    rank: ShownRank,
+    /// The place in the list of tools outside of the sandbox; `None` for a tool of a skill.
+    outside: Option<usize>,
+    for_models: bool,
+    for_skills: bool,
+}
 
-    /// Returns at most `limit` tools that follow `after`.
-    pub(crate) fn entries(&self, snapshot: &Snapshot, after: Option<&str>, limit: usize) -> Vec<CallableTool> {
-        let first = after.map_or(0, |after| self.sorted.partition_point(|name| name.as_str() <= after));
-        let names = self.sorted.iter().skip(first).take(limit);
-        names.filter_map(|name| callable(snapshot, name)).collect()
-    }
+/// Who is to call the tools that an index returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum IndexReader {
+    Model,
+    /// A skill that was called for a model.
+    SkillOfModel,
+    /// A skill that was called for anybody else.
+    Skill,
+}
 
-    /// Returns at most `limit` tools that match `query` best.
-    pub(crate) fn find(&self, snapshot: &Snapshot, query: &str, limit: usize, trusted: bool) -> Vec<CallableTool> {
-        let mut of_workspace = 0;
-        let found = self.search.find(query).into_iter().filter_map(|number| self.ranked.get(number));
-        let allowed = found.filter(|(_, root)| {
-            of_workspace += usize::from(root.is_workspace());
-            trusted || !root.is_workspace() || of_workspace <= UNTRUSTED
-        });
-        allowed.take(limit).filter_map(|(name, _)| callable(snapshot, name)).collect()
+impl IndexReader {
+    fn may_call(self, tool: &IndexedTool) -> bool {
+        match self {
+            Self::Model => tool.for_models,
+            Self::SkillOfModel => tool.for_models && tool.for_skills,
+            Self::Skill => tool.for_skills,
+        }
     }
 }
 
-/// Returns the place of a root among tools that match equally well.
-fn rank(root: Root) -> u8 {
-    match root {
-        Root::User => 0,
-        Root::Bundled => 1,
-        Root::Extra => 2,
-        Root::WorkspaceClaude | Root::WorkspaceAgents | Root::Workspace => 3,
+impl ToolIndex {
+    fn new(snapshot: &Snapshot, outside: &[Arc<dyn OutsideTool>]) -> Self {
+        let of_skills = snapshot.skills().filter(|skill| skill.component.is_some()).flat_map(|skill| {
+            let rank = snapshot.shown_rank(skill);
+            skill.tools.iter().map(move |tool| {
+                let indexed = IndexedTool {
+                    name: format!("{}__{}", skill.name, tool.name),
+                    rank,
+                    outside: None,
+                    for_models: skill.manifest.audience.models,
+                    for_skills: true,
+                };
+                (indexed, arguments(&tool.input_schema), tool.description.as_str())
+            })
+        });
+        // A name that a tool of a skill has finds that tool.
+        let others = outside.iter().enumerate().filter(|(_, tool)| snapshot.tool(tool.spec().name()).is_none());
+        let others = others.map(|(at, tool)| {
+            let spec = tool.spec();
+            let indexed = IndexedTool {
+                name: spec.name().to_owned(),
+                rank: ShownRank::Outside,
+                outside: Some(at),
+                for_models: true,
+                for_skills: spec.is_for_skills(),
+            };
+            (indexed, arguments(spec.input_schema()), spec.description())
+        });
+        let mut tools: Vec<_> = of_skills.chain(others).collect();
+        tools.sort_by(|(tool, ..), (other, ..)| (tool.rank, &tool.name).cmp(&(other.rank, &other.name)));
+        let texts =
+            tools.iter().map(|(tool, arguments, description)| SearchTexts { name: &tool.name, arguments, description });
+        let search = SearchIndex::new(texts);
+        let tools: Vec<IndexedTool> = tools.into_iter().map(|(tool, ..)| tool).collect();
+        let mut by_name: Vec<usize> = (0..tools.len()).collect();
+        by_name.sort_by(|a, b| match (tools.get(*a), tools.get(*b)) {
+            (Some(a), Some(b)) => a.name.cmp(&b.name),
+            _ => Ordering::Equal,
+        });
+        let outside = outside.iter().map(|tool| tool.spec().digest()).collect();
+        Self { snapshot: snapshot.digest(), outside, tools, by_name, search }
+    }
+
+    fn is_of(&self, snapshot: &Snapshot, outside: &[Arc<dyn OutsideTool>]) -> bool {
+        self.snapshot == snapshot.digest()
+            && self.outside.len() == outside.len()
+            && self.outside.iter().zip(outside).all(|(digest, tool)| *digest == tool.spec().digest())
+    }
+
+    /// Returns the tools for `reader` whose names follow `after`, sorted by name.
+    fn entries(&self, reader: IndexReader, after: Option<&str>) -> impl Iterator<Item = &IndexedTool> {
+        let is_before = |at: &usize| {
+            let name = self.tools.get(*at).map(|tool| tool.name.as_str());
+            after.is_some_and(|after| name.is_some_and(|name| name <= after))
+        };
+        let first = self.by_name.partition_point(is_before);
+        let names = self.by_name.iter().skip(first).filter_map(|at| self.tools.get(*at));
+        names.filter(move |tool| reader.may_call(tool))
+    }
+
+    /// Returns the tools for `reader` that match `query`, the best first.
+    fn find(&self, reader: IndexReader, query: &str) -> impl Iterator<Item = &IndexedTool> {
+        let mut limit = ResultLimit::default();
+        let found = self.search.find(query).into_iter().filter_map(|at| self.tools.get(at));
+        found.filter(move |tool| reader.may_call(tool) && limit.admits(tool.rank))
     }
 }
 
 /// Returns the names of a tool's arguments.
-fn arguments(tool: &ToolSpec) -> String {
-    let properties = tool.input_schema.get("properties").and_then(serde_json::Value::as_object);
+fn arguments(input_schema: &Value) -> String {
+    let properties = input_schema.get("properties").and_then(Value::as_object);
     properties.into_iter().flat_map(|properties| properties.keys()).map(String::as_str).collect::<Vec<_>>().join(" ")
 }
 
-fn callable(snapshot: &Snapshot, name: &str) -> Option<CallableTool> {
-    let (_, tool) = snapshot.tool(name)?;
+fn callable(snapshot: &Snapshot, outside: &[Arc<dyn OutsideTool>], tool: &IndexedTool) -> Option<CallableTool> {
+    let name = tool.name.clone();
+    if let Some(at) = tool.outside {
+        let spec = outside.get(at)?.spec();
+        return Some(CallableTool {
+            name,
+            description: spec.description().to_owned(),
+            input_schema: spec.input_schema().to_string(),
+            extra: Vec::new(),
+        });
+    }
+    let (_, spec) = snapshot.tool(&name)?;
     Some(CallableTool {
-        name: name.to_owned(),
-        description: tool.description.clone(),
-        input_schema: tool.input_schema.to_string(),
-        extra: tool.extra.clone(),
+        name,
+        description: spec.description.clone(),
+        input_schema: spec.input_schema.to_string(),
+        extra: spec.extra.clone(),
     })
 }
 
-/// The index of the snapshot that was searched last.
+/// The indices of the sets of tools that were used last, the latest at the end.
 #[derive(Default)]
-pub(crate) struct ToolIndexCache(Mutex<Option<Arc<ToolIndex>>>);
+pub(crate) struct ToolIndexCache(Mutex<Vec<Arc<ToolIndex>>>);
 
 impl ToolIndexCache {
-    /// Returns the index of `snapshot`.
-    pub(crate) fn get(&self, snapshot: &Snapshot) -> Arc<ToolIndex> {
-        let kept = self.0.lock().as_ref().filter(|index| index.snapshot == snapshot.digest()).cloned();
-        kept.unwrap_or_else(|| {
-            let index = Arc::new(ToolIndex::new(snapshot));
-            *self.0.lock() = Some(Arc::clone(&index));
+    fn get(&self, snapshot: &Snapshot, outside: &[Arc<dyn OutsideTool>]) -> Arc<ToolIndex> {
+        let found = {
+            let mut kept = self.0.lock();
+            let at = kept.iter().position(|index| index.is_of(snapshot, outside));
+            at.map(|at| {
+                let index = kept.remove(at);
+                kept.push(Arc::clone(&index));
+                index
+            })
+        };
+        found.unwrap_or_else(|| {
+            let index = Arc::new(ToolIndex::new(snapshot, outside));
+            let mut kept = self.0.lock();
+            if kept.len() >= KEPT {
+                kept.remove(0);
+            }
+            kept.push(Arc::clone(&index));
             index
         })
+    }
+}
+
+impl Tools {
+    /// Returns at most `limit` of the tools that a model may call, besides those of the host: the ones that match `query` best,
+    /// the best first. An untrusted workspace has at most two of them. The same query has the same answer for the same snapshot
+    /// and the same tools outside of the sandbox.
+    pub fn find_tools(
+        &self,
+        snapshot: &Snapshot,
+        outside: &[Arc<dyn OutsideTool>],
+        query: &str,
+        limit: usize,
+    ) -> Vec<CallableTool> {
+        let index = self.tool_index.get(snapshot, outside);
+        let found = index.find(IndexReader::Model, query).take(limit);
+        found.filter_map(|tool| callable(snapshot, outside, tool)).collect()
+    }
+
+    /// Returns at most `limit` of the tools that a tool of `context` may call and whose names follow `after`, sorted by name.
+    pub(crate) fn callable_tools(&self, context: &CallContext, after: Option<&str>, limit: usize) -> Vec<CallableTool> {
+        let (snapshot, outside) = (&context.snapshot, &context.outside);
+        let index = self.tool_index.get(snapshot, outside);
+        let entries = index.entries(reader(context), after).take(limit);
+        entries.filter_map(|tool| callable(snapshot, outside, tool)).collect()
+    }
+
+    /// Like [`Tools::find_tools`], for a tool of `context`.
+    pub(crate) fn find_callable_tools(&self, context: &CallContext, query: &str, limit: usize) -> Vec<CallableTool> {
+        let (snapshot, outside) = (&context.snapshot, &context.outside);
+        let index = self.tool_index.get(snapshot, outside);
+        let found = index.find(reader(context), query).take(limit);
+        found.filter_map(|tool| callable(snapshot, outside, tool)).collect()
+    }
+}
+
+fn reader(context: &CallContext) -> IndexReader {
+    match context.asker {
+        Asker::Agent(_) => IndexReader::SkillOfModel,
+        _ => IndexReader::Skill,
     }
 }

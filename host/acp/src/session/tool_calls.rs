@@ -216,6 +216,7 @@ mod tests {
             name: (*name).to_owned(),
             input: (*input).to_owned(),
             opaque: None,
+            call_tool: None,
         };
         AssistantRecord {
             provider: "demo".to_owned(),

@@ -162,6 +162,7 @@ impl Stage {
                 name: "a__b0".to_owned(),
                 input: "{}".to_owned(),
                 opaque: None,
+                call_tool: None,
             },
             false => AssistantPart::Text { text: format!("answer {}", self.seq), opaque: None },
         };

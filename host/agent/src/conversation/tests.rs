@@ -21,7 +21,13 @@ fn user(seq: u64, text: &str) -> Row {
 }
 
 fn call(id: &str, name: &str, input: &str) -> AssistantPart {
-    AssistantPart::ToolCall { id: id.to_owned(), name: name.to_owned(), input: input.to_owned(), opaque: None }
+    AssistantPart::ToolCall {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        input: input.to_owned(),
+        opaque: None,
+        call_tool: None,
+    }
 }
 
 fn text(text: &str) -> AssistantPart {

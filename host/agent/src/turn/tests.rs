@@ -22,7 +22,7 @@ use patchbay_store::{KvStore, NewSnapshot, SessionRow, Store};
 use patchbay_tools::{ApprovalSlot, EditorSlot, Internal, InternalAnswer, InternalCall, InternalError, Tools};
 
 use super::*;
-use crate::{AgentPlace, Chosen, CompactionSettings, Model, ModelOverride, Requests};
+use crate::{AgentPlace, AgentSettings, Chosen, Model, ModelOverride, Requests};
 
 /// A scripted answer.
 enum Reply {
@@ -242,7 +242,7 @@ impl TestAgent {
             Arc::clone(&log),
             Arc::clone(&script) as _,
             tools,
-            CompactionSettings::default(),
+            AgentSettings::default(),
             Chosen::default(),
             0,
         );
@@ -273,7 +273,7 @@ impl TestAgent {
     fn turn(&self, began: u64, answers: u32) -> Turn {
         Turn {
             snapshot: Arc::clone(&self.snapshot),
-            system: vec!["You are a test.".to_owned()],
+            persona: vec!["You are a test.".to_owned()],
             internal: self.internal.clone(),
             outside: OutsideTools::default(),
             cause: TurnCause::Person,

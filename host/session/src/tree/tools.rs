@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn tools_have_their_names_and_require_all_their_input() {
         let names: Vec<String> = ALL.into_iter().map(|action| action.spec().unwrap().name.to_string()).collect();
-        let of_skills = ["skill_file", "use_skill"];
+        let of_skills = ["call_tool", "find_skills", "find_tools", "skill_file", "use_skill"];
         let expected: Vec<&str> =
             patchbay_agent::INTERNAL_TOOLS.iter().copied().filter(|name| !of_skills.contains(name)).collect();
         assert_eq!(names, expected);

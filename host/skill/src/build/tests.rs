@@ -7,7 +7,7 @@ use patchbay_core::{Bound, RootAllowance};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{BundledSkill, Diff, FileStorage, FileTotals, NoCache, SkillFiles, bundled, source::FileSource};
+use crate::{BundledSkill, Diff, FileStorage, FileTotals, NoCache, ShownRank, SkillFiles, bundled, source::FileSource};
 
 struct FakePlatform;
 
@@ -452,4 +452,22 @@ fn check_skill_agrees_with_build() {
     let alone = check_skill(Root::User, elsewhere.candidate.as_ref().unwrap(), &rules).unwrap();
     assert_eq!(Vec::from_iter(&alone.needs), ["b__x", "c__y"]);
     assert_eq!(alone.ineligible.as_deref(), Some("OS 'linux' not in [darwin]."));
+}
+
+#[test]
+fn snapshot_knows_in_which_order_models_are_shown_skills() {
+    let all =
+        || vec![found(Root::User, "mine", ""), found(Root::Workspace, "ours", ""), found(Root::Bundled, "notes", "")];
+    let rank = |snapshot: &Snapshot, name: &str| snapshot.shown_rank(snapshot.skill(name).unwrap());
+    let (trusted, untrusted) = (snapshot_of(all(), true), snapshot_of(all(), false));
+    assert_eq!(rank(&trusted, "ours"), ShownRank::TrustedWorkspace);
+    assert_eq!(rank(&untrusted, "ours"), ShownRank::UntrustedWorkspace);
+    assert!(rank(&trusted, "mine") < rank(&trusted, "ours") && rank(&trusted, "ours") < rank(&trusted, "notes"));
+    // The trust is stored, and so is the ranking of searches.
+    let stored = Snapshot::from_json(trusted.to_json().to_owned(), trusted.digest(), 1).unwrap();
+    assert_eq!(rank(&stored, "ours"), ShownRank::TrustedWorkspace);
+    assert!(trusted.to_json().contains(r#""ranking":1"#));
+    // Without skills of a workspace, trust makes no other snapshot.
+    let own = |trusted| snapshot_of(vec![found(Root::User, "mine", "")], trusted).digest();
+    assert_eq!(own(true), own(false));
 }

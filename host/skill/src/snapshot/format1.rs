@@ -61,7 +61,7 @@ pub(super) fn read(json: &str) -> Result<(SnapshotBody, AliasMap, TextMap), serd
         }
         upgraded.insert(name, skill.upgrade(instructions));
     }
-    Ok((SnapshotBody { format: 1, skills: upgraded, diagnostics }, aliases, texts))
+    Ok((SnapshotBody { format: 1, ranking: 1, trusts_workspace: false, skills: upgraded, diagnostics }, aliases, texts))
 }
 
 impl Skill1 {

@@ -40,19 +40,11 @@ impl ToolCaller for CallServices {
     }
 
     fn entries(&self, after: Option<&str>, limit: usize) -> Vec<CallableTool> {
-        let snapshot = &self.record.context.snapshot;
-        self.tools.tool_index.get(snapshot).entries(snapshot, after, limit)
+        self.tools.callable_tools(&self.record.context, after, limit)
     }
 
     fn find<'a>(&'a self, query: &'a str, limit: usize) -> BoxFuture<'a, Vec<CallableTool>> {
-        Box::pin(async move {
-            let context = &self.record.context;
-            let trusted = self.tools.store.is_trusted(&context.workspace).await.unwrap_or_else(|error| {
-                tracing::warn!("the trust of a workspace could not be read: {error}");
-                false
-            });
-            self.tools.tool_index.get(&context.snapshot).find(&context.snapshot, query, limit, trusted)
-        })
+        Box::pin(async move { self.tools.find_callable_tools(&self.record.context, query, limit) })
     }
 }
 

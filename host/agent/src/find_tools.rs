@@ -1,0 +1,80 @@
+//! The tool `find_tools`, which searches the tools that a model may call. `toolbox` offers it, and `shown` declares it if tools are
+//! left out of the declarations.
+
+use std::sync::Arc;
+
+use patchbay_core::{ToolSpec, completion::ToolDeclaration};
+use patchbay_sandbox::{BoxFuture, CallableTool};
+use patchbay_skill::Snapshot;
+use patchbay_tools::{Internal, InternalAnswer, InternalCall, InternalError, OutsideTools, Tools};
+use serde_json::{Value, json};
+
+use crate::found_tools::described;
+
+/// The tool's name.
+pub(crate) const FIND_TOOLS: &str = "find_tools";
+/// Most results of a search for tools or skills.
+pub(crate) const FOUND: usize = 8;
+/// Most characters of a query.
+pub(crate) const QUERY_CHARS: usize = 1_000;
+
+pub(crate) struct FindTools {
+    spec: ToolSpec,
+    tools: Arc<Tools>,
+    snapshot: Arc<Snapshot>,
+    outside: OutsideTools,
+}
+
+impl FindTools {
+    /// Returns the tool for the tools of a turn. `None` never happens: the name is valid.
+    pub(crate) fn over(tools: &Arc<Tools>, snapshot: &Arc<Snapshot>, outside: &OutsideTools) -> Option<Self> {
+        let spec = ToolSpec {
+            name: FIND_TOOLS.parse().ok()?,
+            description:
+                "Finds tools that are not declared here, with descriptions and schemas. Call what you find with \
+                          call_tool. Search before you say that there is no tool for something."
+                    .to_owned(),
+            input_schema: query_schema("What the tool is to do, in a few words, or the name of a tool."),
+            extra: Vec::new(),
+        };
+        let (tools, snapshot, outside) = (Arc::clone(tools), Arc::clone(snapshot), Arc::clone(outside));
+        Some(Self { spec, tools, snapshot, outside })
+    }
+}
+
+/// Returns the schema of an input with a query alone.
+pub(crate) fn query_schema(description: &str) -> Value {
+    json!({
+        "type": "object",
+        "properties": {"query": {"type": "string", "maxLength": QUERY_CHARS, "description": description}},
+        "required": ["query"],
+        "additionalProperties": false,
+    })
+}
+
+/// Returns the query of a call whose input satisfies [`query_schema`].
+pub(crate) fn query<'a>(call: &InternalCall<'a>) -> &'a str {
+    call.input.get("query").and_then(Value::as_str).unwrap_or_default()
+}
+
+impl Internal for FindTools {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn only_reads(&self) -> bool {
+        true
+    }
+
+    fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<InternalAnswer, InternalError>> {
+        Box::pin(async move {
+            let found = self.tools.find_tools(&self.snapshot, &self.outside, query(&call), FOUND);
+            let found = found.into_iter().map(|CallableTool { name, description, input_schema, .. }| ToolDeclaration {
+                name,
+                description,
+                input_schema,
+            });
+            Ok(json!({"tools": described(found)}).into())
+        })
+    }
+}

@@ -1,0 +1,232 @@
+//! What a model is shown of many skills and tools, and how it finds the rest.
+
+use std::sync::Mutex;
+
+use patchbay_tests::{
+    answers::{Answer, json_lines},
+    binary::Patchbay,
+    format::{CHAT, chat_calls},
+    guest::Guest,
+    server::Server,
+};
+use serde_json::{Value, json};
+
+/// A home whose model answers from a script: each answer is a list of calls, or null for the text `Done.`
+struct Stage {
+    server: Server,
+    patchbay: Patchbay,
+}
+
+impl Stage {
+    /// `context` has the lines of the table `[context]`.
+    fn new(context: &str, script: Vec<Value>) -> Self {
+        let answers: Vec<Vec<u8>> = script
+            .iter()
+            .map(|calls| if calls.is_null() { CHAT.answer_with(&["Done."]) } else { chat_calls(calls) })
+            .collect();
+        let answers = Mutex::new(answers.into_iter());
+        let server = Server::new(move |_| answers.lock().unwrap().next().unwrap_or_default());
+        let patchbay = CHAT.home(&server, &config(8_000, context));
+        Self { server, patchbay }
+    }
+
+    fn set_window(&self, tokens: u32) {
+        let config = format!("{}{}", CHAT.table(&self.server), config(tokens, ""));
+        self.patchbay.write("home/config/config.toml", config);
+    }
+
+    /// Adds a skill whose tools echo their input.
+    fn tools(&self, skill: &str, tools: &[(String, &str)]) {
+        let schema = r#"{"type":"object","properties":{"to":{"type":"string"}}}"#;
+        let tools = tools.iter().map(|(name, about)| (name.clone(), (*about).to_owned(), schema.to_owned())).collect();
+        let guest = Guest { tools, ..Guest::default() };
+        self.patchbay.write(&format!("home/config/skills/{skill}.wasm"), guest.packaged("---\nsummary: Many\n---\n"));
+    }
+
+    /// Adds the skill `many` with 40 tools, more than are declared.
+    fn many_tools(&self) {
+        let mut tools: Vec<(String, &str)> = (0..39).map(|n| (format!("tool_{n:02}"), "Does nothing")).collect();
+        tools.push(("launch_rocket".to_owned(), "Starts the flight of a rocket"));
+        self.tools("many", &tools);
+    }
+
+    fn answers(&self, lines: &[&str]) -> Vec<Answer> {
+        let model = format!("/model {}", CHAT.model);
+        self.patchbay.answers(&[&[model.as_str()], lines].concat()).split_off(1)
+    }
+
+    /// Returns the bodies of the requests.
+    fn requests(&self) -> Vec<Value> {
+        let requests = self.server.requests();
+        requests
+            .iter()
+            .map(|request| serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap())
+            .collect()
+    }
+}
+
+fn config(window: u32, context: &str) -> String {
+    format!("models = [{{ id = \"local-1\", context_window = {window} }}]\n[context]\n{context}\n")
+}
+
+/// Returns the names of the tools that a request declares.
+fn declared(request: &Value) -> Vec<&str> {
+    request["tools"].as_array().unwrap().iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect()
+}
+
+/// Returns the result of the last call in a request.
+fn last_result(request: &Value) -> &str {
+    let last = request["messages"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["role"], "tool", "{last}");
+    last["content"].as_str().unwrap()
+}
+
+/// Returns the list of skills in a request.
+fn listing(request: &Value) -> String {
+    let system = &request["messages"][0]["content"];
+    let text = match system.as_str() {
+        Some(text) => text.to_owned(),
+        None => system.as_array().unwrap().iter().map(|part| part["text"].as_str().unwrap()).collect(),
+    };
+    text[text.find("Skills. When one fits").unwrap()..].to_owned()
+}
+
+#[test]
+fn list_of_skills_is_bounded_and_the_rest_is_found() {
+    let stage = Stage::new("", vec![json!([["find_skills", {"query": "repair bicycles"}]]), Value::Null]);
+    for n in 0..200 {
+        stage.patchbay.skill(&format!("s{n:03}"), &format!("summary: Number {n} {}", "of many ".repeat(20)), "Go.");
+    }
+    stage.patchbay.skill("zebra", "summary: Repairs a bicycle", "Go.");
+    stage.patchbay.skill("zoo", "summary: Repairs a bicycle\ndisable-model-invocation: true", "Go.");
+    stage.answers(&["Repair it."]);
+    let requests = stage.requests();
+    let listing = listing(&requests[0]);
+    assert!(listing.len() <= 4_000 && listing.len() > 3_500, "{}", listing.len());
+    let lines: Vec<&str> = listing.lines().collect();
+    // The skills above without `zoo`, then `weather` and two bundled ones with instructions.
+    let left_out = 204 - (lines.len() - 2);
+    assert_eq!(*lines.last().unwrap(), format!("{left_out} more skills: call find_skills."), "{listing}");
+    assert!(lines[1].starts_with("- s000: Number 0 of many") && lines[1].ends_with('…'), "{listing}");
+    assert!(!listing.contains("zebra"));
+    assert!(declared(&requests[0]).contains(&"find_skills"));
+    let found = last_result(&requests[1]);
+    assert!(found.contains(r#"{"name":"zebra","summary":"Repairs a bicycle"}"#), "{found}");
+    assert!(!found.contains("zoo"), "a skill for people is not found: {found}");
+}
+
+#[test]
+fn nothing_is_to_be_found_while_all_is_shown() {
+    let stage = Stage::new("", vec![Value::Null]);
+    stage.answers(&["Hello."]);
+    let requests = stage.requests();
+    let declared = declared(&requests[0]);
+    assert!(declared.is_sorted() && declared.contains(&"use_skill"), "{declared:?}");
+    for search in ["find_skills", "find_tools", "call_tool"] {
+        assert!(!declared.contains(&search), "{declared:?}");
+    }
+}
+
+#[test]
+fn tool_that_is_not_declared_is_found_and_called() {
+    let call = json!([["call_tool", {"name": "many__launch_rocket", "input": {"to": "the moon"}}]]);
+    let script = vec![json!([["find_tools", {"query": "start rockets"}]]), call, Value::Null, Value::Null];
+    let stage = Stage::new("", script);
+    stage.many_tools();
+    let answers = stage.answers(&["Fly.", "Again."]);
+    let requests = stage.requests();
+    assert_eq!(requests.len(), 4);
+    let declared = declared(&requests[0]);
+    assert!(declared.contains(&"find_tools") && declared.contains(&"call_tool") && declared.contains(&"calc__eval"));
+    assert!(!declared.iter().any(|name| name.starts_with("many__")), "{declared:?}");
+    let found = last_result(&requests[1]);
+    let expected = r#"{"description":"Starts the flight of a rocket","input_schema":{"properties":{"to":{"type":"string"}},"type":"object"},"name":"many__launch_rocket"}"#;
+    assert!(found.contains(expected), "{found}");
+    assert_eq!(last_result(&requests[2]), r#"{"tool_success":true,"result":"{\"to\":\"the moon\"}"}"#);
+    // The model sees what it wrote.
+    let messages = requests[2]["messages"].as_array().unwrap();
+    let sent = &messages[messages.len() - 2]["tool_calls"][0]["function"];
+    assert_eq!(sent["name"], "call_tool");
+    let arguments: Value = serde_json::from_str(sent["arguments"].as_str().unwrap()).unwrap();
+    assert_eq!(arguments, json!({"name": "many__launch_rocket", "input": {"to": "the moon"}}));
+    // What is declared is the same in every request.
+    for request in &requests {
+        assert_eq!(request["tools"].to_string(), requests[0]["tools"].to_string());
+        assert_eq!(request["messages"][0].to_string(), requests[0]["messages"][0].to_string());
+    }
+    // Fronts and the journal see the tool itself.
+    let rows: Vec<&Value> = answers[0].events.iter().filter(|event| event["kind"] == "assistant").collect();
+    let part = &rows[1]["data"]["parts"][0];
+    assert_eq!((&part["name"], &part["input"]), (&json!("many__launch_rocket"), &json!(r#"{"to":"the moon"}"#)));
+    let tools: Vec<&Value> = answers[0].events.iter().filter(|event| event["kind"] == "tool").collect();
+    assert_eq!(tools[1]["data"]["name"], "many__launch_rocket");
+    let journal = json_lines(&stage.patchbay.run(&["journal", "--json"]).out);
+    let called: Vec<_> =
+        journal.iter().map(|row| (row["skill"].as_str().unwrap(), row["tool"].as_str().unwrap())).collect();
+    assert_eq!(called, [("patchbay", "find_tools"), ("many", "launch_rocket")]);
+    assert!(journal[1]["asker"].as_str().unwrap().starts_with("agent:"), "{}", journal[1]);
+}
+
+#[test]
+fn call_tool_obeys_the_policy_of_the_tool() {
+    let write = json!({"path": "a.txt", "text": "x"});
+    let script = vec![
+        json!([["files__write", write], ["call_tool", {"name": "files__write", "input": write}]]),
+        json!([["call_tool", {"name": "call_tool", "input": {"name": "calc__eval", "input": {}}}]]),
+        json!([["call_tool", {"name": "no__tool", "input": {}}], ["call_tool", {"name": "calc__eval"}]]),
+        Value::Null,
+    ];
+    let stage = Stage::new("tools_max = 12", script);
+    stage.answers(&["Write."]);
+    let requests = stage.requests();
+    assert!(!declared(&requests[0]).iter().any(|name| name.starts_with("files__")), "{:?}", declared(&requests[0]));
+    let results: Vec<&str> = requests[3]["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|message| message["role"] == "tool")
+        .map(|message| message["content"].as_str().unwrap())
+        .collect();
+    assert!(results[0].contains("skill 'files' may not use 'workspace-write': it is not granted."), "{}", results[0]);
+    assert_eq!(results[0], results[1]);
+    assert!(results[2].contains("'call_tool' cannot call itself"), "{}", results[2]);
+    assert!(results[3].contains("tool 'no__tool' not found in snapshot."), "{}", results[3]);
+    assert!(
+        results[4].contains("input for 'call_tool' is invalid: \\\"input\\\" is a required property"),
+        "{}",
+        results[4]
+    );
+    assert!(!stage.patchbay.workspace().join("a.txt").exists());
+    let journal = json_lines(&stage.patchbay.run(&["journal", "--json", "--plugin", "files"]).out);
+    let rows: Vec<_> = journal.iter().map(|row| (row["tool"].as_str(), row["outcome"].as_str())).collect();
+    assert_eq!(rows, [(Some("write"), Some("denied")); 2]);
+}
+
+#[test]
+fn use_skill_returns_declarations_that_are_left_out() {
+    let stage = Stage::new("", vec![json!([["use_skill", {"name": "pilot", "input": ""}]]), Value::Null]);
+    stage.many_tools();
+    stage.patchbay.skill("pilot", "summary: Flies\nrequires_tools: [many__launch_rocket, calc__eval]", "Fly.");
+    stage.answers(&["Fly."]);
+    let requests = stage.requests();
+    let result = last_result(&requests[1]);
+    assert!(result.contains("Fly.\\n\\nTools for this, to be called with call_tool:\\n"), "{result}");
+    assert!(result.contains(r#"\"name\":\"many__launch_rocket\""#), "{result}");
+    assert!(!result.contains("calc__eval"), "it is declared: {result}");
+}
+
+#[test]
+fn conversation_keeps_the_window_that_it_began_with() {
+    let stage = Stage::new("", vec![Value::Null; 3]);
+    for n in 0..200 {
+        stage.patchbay.skill(&format!("s{n:03}"), "summary: One of many skills", "Go.");
+    }
+    stage.answers(&["One."]);
+    let session = stage.patchbay.last_session();
+    stage.set_window(1_000_000);
+    stage.patchbay.answers_in(&["--session", &session], &["Two."]);
+    stage.answers(&["Another conversation."]);
+    let requests = stage.requests();
+    assert_eq!(listing(&requests[0]), listing(&requests[1]));
+    assert!(listing(&requests[0]).len() <= 4_000 && listing(&requests[2]).len() > 4_000);
+}
