@@ -63,8 +63,8 @@ pub use capability::{
     kv::Kv,
     log::{LogLevel, LogSink, PluginLog, log_plugin_line},
     progress::ProgressSink,
-    tool_index::CallableTool,
     skill_files::{SkillFileEntry, SkillFileReader},
+    tool_index::CallableTool,
     tools::ToolCaller,
 };
 pub use clock::{CallClock, ClockPause};

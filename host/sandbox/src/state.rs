@@ -10,8 +10,8 @@ use patchbay_policy::{Capability, Denial, Permits};
 
 use crate::{
     BoxFuture, Budget, CallClock, Failure, Fault, Http, Inference, Kv, Limits, LogSink, ProgressSink, SkillFileReader,
-    ToolCaller, WorkspaceFiles, bindings::patchbay::host::types::Error as WitError, budget::Spent, capability::NestedCalls,
-    last_lines::LastLines, limiter::Limiter, wasi::Wasi,
+    ToolCaller, WorkspaceFiles, bindings::patchbay::host::types::Error as WitError, budget::Spent,
+    capability::NestedCalls, last_lines::LastLines, limiter::Limiter, wasi::Wasi,
 };
 
 /// The host services that a guest can call.

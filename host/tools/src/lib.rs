@@ -43,8 +43,8 @@ mod ready_cache;
 mod record;
 mod run;
 mod services;
-mod tool_index;
 mod skill_files;
+mod tool_index;
 mod workspaces;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -75,8 +75,8 @@ pub use skill_files::SkillFilesError;
 
 use approval::QuestionSlots;
 use ready_cache::ReadyCache;
-use tool_index::ToolIndexCache;
 use skill_files::SkillFilesCache;
+use tool_index::ToolIndexCache;
 use workspaces::Workspaces;
 
 /// A capability that the binary grants to a bundled skill.
