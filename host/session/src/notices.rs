@@ -53,7 +53,8 @@ impl Session {
     pub async fn model_in_use(&self) -> Option<ModelInUse> {
         let choice = self.model_of(&self.agent_in_view()).await.ok()?;
         let known = self.host.providers.model(&choice.provider, &choice.model).await;
-        let window = known.and_then(|model| model.context_window).unwrap_or(self.host.agent_settings.compaction.context_window);
+        let window =
+            known.and_then(|model| model.context_window).unwrap_or(self.host.agent_settings.compaction.context_window);
         Some(ModelInUse { name: choice.as_argument(), window })
     }
 

@@ -41,7 +41,7 @@ enum IndexReader {
     Model,
     /// A skill that was called for a model.
     SkillOfModel,
-    /// A skill that was called for anybody else.
+    /// A skill that was called for a person or a client.
     Skill,
 }
 

@@ -69,7 +69,7 @@ fn entries() -> impl Strategy<Value = Vec<ListedSkill>> {
 }
 
 proptest! {
-    /// Never over the budget; the first ones in the order are kept; nobody is left out while a description can be shortened.
+    /// Never over the budget; the first ones in the order are kept; no skill is left out while a description can be shortened.
     #[test]
     fn list_keeps_the_first_within_its_budget(entries in entries(), room in 1_000..20_000_usize) {
         let shown = list(&entries, room);
