@@ -134,7 +134,9 @@ fn released(folder: &Path) -> Resolve {
 #[tokio::test]
 async fn components_of_released_versions_still_work() {
     for folder in frozen() {
-        let bytes = guest::component_of(&released(&folder), &Guest::default().wat(), "patchbay:skill/skill-plugin");
+        let version = folder.file_name().unwrap().to_str().unwrap();
+        let wat = Guest::default().wat().replace("@0.1.0", &format!("@{version}"));
+        let bytes = guest::component_of(&released(&folder), &wat, "patchbay:skill/skill-plugin");
         let sandbox = Arc::new(Sandbox::new(Limits::default()));
         let digest = Digest::of(&bytes);
         let loaded = sandbox.load(digest, bytes).await.unwrap();

@@ -81,6 +81,10 @@ fn conversation(answers: Vec<Value>) -> (usize, u64, usize) {
     let patchbay = CHAT.home(&server, limits);
     let mut live = patchbay.live(&[]);
     live.answer(&format!("/model {}", CHAT.model));
+    // Both are compiled when they are first called.
+    for warming in ["/code 1", "/calc 1"] {
+        assert_eq!(live.answer(warming).code(), "tool_result");
+    }
     let start = Instant::now();
     let answer = live.answer("Compute it.");
     let time = nanoseconds(start);

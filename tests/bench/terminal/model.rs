@@ -35,8 +35,9 @@ impl Model {
     pub fn home(&self, skills: usize) -> Patchbay {
         let mut patchbay = Patchbay::new();
         patchbay.set(CHAT.variable, KEY);
+        // The model counts its requests: nothing else may ask it for its list of models.
         let config = format!(
-            "default_model = \"{}\"\n[providers.{}]\norigin = \"{}/v1\"\nenv = \"{}\"\n",
+            "default_model = \"{}\"\n[catalogue]\nrefresh_hours = 0\n[providers.{}]\norigin = \"{}/v1\"\nenv = \"{}\"\n",
             CHAT.model, CHAT.provider, self.origin, CHAT.variable
         );
         patchbay.write("home/config/config.toml", config);
