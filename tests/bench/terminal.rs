@@ -6,6 +6,7 @@ mod model;
 mod window;
 
 use std::{
+    cell::RefCell,
     process::Command,
     sync::mpsc::{RecvTimeoutError, Sender, channel},
     thread,
@@ -116,6 +117,21 @@ fn wait_until_idle(window: &mut Window) {
     });
 }
 
+/// Waits until the status row names an agent other than `before`, and returns its short id.
+fn wait_for_another_view(window: &mut Window, before: &str) -> String {
+    let view = RefCell::new(String::new());
+    window.wait("another agent is in view", |rows| {
+        let status = rows.iter().rfind(|row| !row.is_empty());
+        let Some((id, _)) = status.and_then(|row| row.split_once(" · ")) else { return false };
+        let is_another = id.len() == 8 && id.bytes().all(|byte| byte.is_ascii_hexdigit()) && id != before;
+        if is_another {
+            view.replace(id.to_owned());
+        }
+        is_another
+    });
+    view.into_inner()
+}
+
 /// Measures typing while `count` agents answer.
 pub fn typing_while_agents_answer(report: &mut Report, count: usize) {
     let home = Patchbay::new();
@@ -127,13 +143,12 @@ pub fn typing_while_agents_answer(report: &mut Report, count: usize) {
         if round == 1 {
             window.press(CLEAR);
             window.wait_for_row(">");
+            let mut root = String::new();
             for _ in 0..count {
                 window.press("/fork \"repeat 1500 word\"\r");
-                window.wait_for("Forked child");
+                let child = wait_for_another_view(&mut window, &root);
                 window.press("/switch root\r");
-                window.wait_for("Switched to");
-                window.press("\x0c");
-                window.wait("the screen is cleared", |rows| !rows.iter().any(|row| row.contains("Switched to")));
+                root = wait_for_another_view(&mut window, &child);
             }
         }
         for key in 0..KEYS {
