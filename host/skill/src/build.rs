@@ -254,6 +254,9 @@ impl SnapshotBuilder<'_> {
     }
 }
 
+/// Names of which `tools.NAME` means something else in a program of the skill `code`.
+const RESERVED: [&str; 2] = ["find", "mcp"];
+
 /// Checks one candidate without regard to other skills and turns it into a skill.
 fn accept(root: Root, candidate: &Candidate, rules: &SnapshotRules<'_>) -> Result<Skill, Problem> {
     let Candidate { name, manifest, component, .. } = candidate;
@@ -270,6 +273,11 @@ fn accept(root: Root, candidate: &Candidate, rules: &SnapshotRules<'_>) -> Resul
         Some(component) => sorted((rules.tools)(&component.digest())?),
         None => Arc::default(),
     };
+    if !tools.is_empty() && RESERVED.contains(&name.as_str()) {
+        let message =
+            format!("'{name}' is reserved: a program of 'code' could not call its tools. Give the skill another name.");
+        return Err(Problem::new(Code::InvalidName, message));
+    }
     if let Some(tool) = tools.iter().find(|tool| name.tool(&tool.name).len() > Name::MAX_LEN) {
         let message = format!("'{}' is longer than {} characters.", name.tool(&tool.name), Name::MAX_LEN);
         return Err(Problem::new(Code::InvalidName, message));

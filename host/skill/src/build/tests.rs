@@ -242,11 +242,13 @@ fn each_reason_for_exclusion_has_a_diagnostic() {
             found(Root::User, "needs-a", "requires_tools: [needs-b__x] # has y"),
             found(Root::User, "needs-b", "requires_tools: [gone__z] # has x"),
             found(Root::User, "long", &format!("version: 1 # has {}", "t".repeat(60))),
+            found(Root::User, "find", "version: 1"),
+            found(Root::User, "mcp", "version: 1 # has x"),
             found(Root::User, "good", "requires_tools: [good__x] # has x"),
         ],
         true,
     );
-    assert_eq!(names(&snapshot), ["calls-ends", "ends_", "good", "internal"]);
+    assert_eq!(names(&snapshot), ["calls-ends", "ends_", "find", "good", "internal"]);
     assert_eq!(snapshot.tool("ends___run").unwrap().0.name.as_str(), "ends_");
     assert_eq!(
         diagnostics(&snapshot),
@@ -257,6 +259,7 @@ fn each_reason_for_exclusion_has_a_diagnostic() {
             "env [ineligible] Missing environment: A, B.",
             "full-name [command_tool_missing] Command tool 'missing__x' is not a tool of the snapshot.",
             &format!("long [invalid_name] 'long__{}' is longer than 64 characters.", "t".repeat(60)),
+            "mcp [invalid_name] 'mcp' is reserved: a program of 'code' could not call its tools. Give the skill another name.",
             "needs-a [missing_required_tools] Missing required tool: needs-b__x.",
             "needs-b [missing_required_tools] Missing required tool: gone__z.",
             "no-tool [command_tool_missing] invocation_mode is tool_dispatch, and no command_tool is named.",
