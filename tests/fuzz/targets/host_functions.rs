@@ -84,6 +84,7 @@ async fn live(life: Life) {
         let services = Services {
             kv: host.clone(),
             http: host.clone(),
+            call: host.clone(),
             tools: host.clone(),
             skill_files: None,
             workspace: Arc::new(LocalFiles::new(WorkspaceAccess { root: files.root(), ..WorkspaceAccess::default() })),
@@ -184,7 +185,8 @@ fn judge(
         Ask::LogWrite(..) | Ask::ProgressReport(..) => None,
         Ask::KvGet(..) | Ask::KvPut(..) | Ask::KvDelete(..) | Ask::KvKeys(..) => Some(Capability::Kv),
         Ask::WorkspaceRead(..) | Ask::WorkspaceWalk(..) => Some(Capability::WorkspaceRead),
-        Ask::WorkspaceWrite(..) | Ask::WorkspaceDelete(..) => Some(Capability::WorkspaceWrite),
+        Ask::WorkspaceWrite(..) => Some(Capability::WorkspaceWrite),
+        Ask::WorkspaceDelete(..) => Some(Capability::WorkspaceDelete),
         Ask::InferenceComplete(..) => Some(Capability::Inference),
         Ask::ToolsCall(..) => Some(Capability::Tools),
         // Checked where it is sent; see `Host`.

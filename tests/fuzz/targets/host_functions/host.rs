@@ -11,8 +11,8 @@ use patchbay_core::text;
 use patchbay_egress::{EgressError, Target};
 use patchbay_policy::{Capability, Permits};
 use patchbay_sandbox::{
-    Auth, BoxFuture, Budget, CallableTool, Content, Fault, Finished, Http, HttpRequest, HttpResponse, Kv, KvEntry, KvError, Limits, LogLevel,
-    LogSink, ProgressSink, Scope, ToolCaller, Usage, fuzzing::kv as wit,
+    Auth, BoxFuture, Budget, CallIdentity, CallableTool, Content, Fault, Finished, Http, HttpRequest, HttpResponse, Kv,
+    KvEntry, KvError, Limits, LogLevel, LogSink, ProgressSink, Scope, ToolCaller, Usage, fuzzing::kv as wit,
 };
 
 pub struct Host {
@@ -184,6 +184,12 @@ impl ToolCaller for Host {
 
     fn find<'a>(&'a self, _: &'a str, _: usize) -> BoxFuture<'a, Vec<CallableTool>> {
         Box::pin(async { Vec::new() })
+    }
+}
+
+impl CallIdentity for Host {
+    fn call_id(&self) -> String {
+        "call".to_owned()
     }
 }
 
