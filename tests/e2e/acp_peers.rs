@@ -214,6 +214,11 @@ fn client_that_never_reads_and_ends_its_input_ends_the_process() {
     peer.request(1, "session/new", in_workspace(&patchbay));
     let session = new_session(&patchbay);
     peer.request(2, "session/prompt", prompt(&session, "repeat 900000 wordword"));
+    let end = Instant::now() + Duration::from_secs(60);
+    while !patchbay.stored_messages(&session).iter().any(|(_, _, text)| text.starts_with("repeat 900000")) {
+        assert!(Instant::now() < end, "the prompt is not stored");
+        thread::sleep(Duration::from_millis(20));
+    }
     // The answer fills the pipe. As many requests as may wait; a client that sends more is gone after a minute.
     for id in 3..200 {
         peer.request(id, "session/list", json!({}));
