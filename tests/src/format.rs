@@ -252,7 +252,7 @@ impl Format {
 /// A response of [`CHAT`] that calls tools: `calls` is an array of pairs of name and input.
 ///
 /// # Panics
-/// If `calls` is no array.
+/// If `calls` is not an array.
 pub fn chat_calls(calls: &Value) -> Vec<u8> {
     let calls = calls.as_array().expect("an array").iter().enumerate().map(|(index, call)| {
         let function = json!({"name": call[0], "arguments": call[1].to_string()});

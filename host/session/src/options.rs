@@ -80,7 +80,7 @@ impl Session {
     /// on, also during a turn.
     ///
     /// # Errors
-    /// The outcome of the command, or of a value that is no choice, which names the choices.
+    /// The outcome of the command. If the value is not among the choices, an outcome that names them.
     pub async fn set_option(self: &Arc<Self>, kind: OptionKind, value: &str) -> Result<(), Outcome> {
         let line = match kind {
             OptionKind::Model => format!("/model {value}"),

@@ -10,7 +10,7 @@ use crate::OutsideError;
 /// Why a tool call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
-    /// There is no such tool.
+    /// The call names a tool that does not exist.
     #[error("tool '{}' not found in snapshot.", text::excerpt(.0, 80))]
     NotFound(String),
     /// The input does not satisfy the tool's schema.

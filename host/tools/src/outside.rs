@@ -1,5 +1,5 @@
 //! Tools that run outside of the sandbox and of the host: those of MCP servers, and those that a front offers. A session
-//! lists them for each turn; they are no part of a snapshot. They take the path of all tools: the input is checked, the
+//! lists them for each turn; they are not part of a snapshot. They take the path of all tools: the input is checked, the
 //! decision about the tool is enforced, time and output are limited, and the call is recorded before it begins.
 
 mod run;

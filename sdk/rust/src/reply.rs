@@ -12,7 +12,7 @@ impl Reply {
         Self::default()
     }
 
-    /// Returns true if there is no content.
+    /// Returns true if the reply is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

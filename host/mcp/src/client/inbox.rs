@@ -23,7 +23,7 @@ use crate::json_bounds::{VALUES, is_parsable};
 
 /// Requests of a server without an answer.
 const OPEN_REQUESTS: usize = 16;
-/// Lines in a row that are no messages. Servers print greetings where they should not.
+/// Limit of lines in a row that are not messages. Some servers print greetings to standard output.
 const STRAY_LINES: u32 = 1_000;
 /// Messages that a server may send at once, and those of each second after that. A server that sends more is read more slowly.
 const BURST: u32 = 2_000;
@@ -169,7 +169,7 @@ impl Inbox {
         }
     }
 
-    /// Counts something that is no message.
+    /// Counts a line that is not a message. Too many in a row end the connection.
     fn stray(&self, line: &[u8]) -> Judged {
         let mut state = self.state.lock();
         state.stray += 1;

@@ -1,4 +1,4 @@
-//! The files of the skill that runs, as the snapshot has them. Reading them is no effect.
+//! Reads the files of the running skill from the snapshot. Reading them does not count as an effect.
 
 use std::sync::Arc;
 
