@@ -20,14 +20,16 @@ pub fn find_program(program: &str, path: Option<&OsStr>) -> Option<PathBuf> {
     folders.map(|folder| folder.join(program)).find(|file| is_executable(file))
 }
 
+/// Returns whether `path` is a file that can be run.
 #[cfg(unix)]
-fn is_executable(path: &Path) -> bool {
+pub fn is_executable(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
+/// Returns whether `path` is a file that can be run.
 #[cfg(not(unix))]
-fn is_executable(path: &Path) -> bool {
+pub fn is_executable(path: &Path) -> bool {
     path.is_file() || path.with_extension("exe").is_file()
 }
 

@@ -1,7 +1,8 @@
 //! The running system, for the eligibility of skills. Snapshots and the crate `plugin` use it.
 
-use std::{env, path::Path};
+use std::env;
 
+use patchbay_egress::is_executable;
 use patchbay_skill::Platform;
 
 /// The running system: its name, environment variables and programs.
@@ -29,15 +30,4 @@ impl Platform for HostPlatform {
         let path = env::var_os("PATH").unwrap_or_default();
         env::split_paths(&path).any(|folder| is_executable(&folder.join(name)))
     }
-}
-
-#[cfg(unix)]
-fn is_executable(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_executable(path: &Path) -> bool {
-    path.is_file() || path.with_extension("exe").is_file()
 }

@@ -8,7 +8,6 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use patchbay_policy::Capability;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tracing::Instrument as _;
 use wasmtime::{StoreContextMut, component::Linker};
@@ -19,7 +18,6 @@ use crate::{
         patchbay::host::types::Error as WitError,
         unlisted::patchbay::host::tool_calls::{Blob, Content as WitContent, Link, Outcome, Pair, Request},
     },
-    capability::tools::too_deep,
     limiter::Loan,
     state::{CallAccess, GuestState},
 };
@@ -117,14 +115,10 @@ impl GuestState {
         requests: Vec<Request>,
         fuel: u64,
     ) -> wasmtime::Result<(Result<Vec<u32>, WitError>, u64)> {
-        self.count_host_call()?;
-        let access = match self.permit(&Capability::Tools).await {
+        let access = match self.nested_call_access().await? {
             Ok(access) => access,
             Err(denied) => return Ok((Err(denied), 0)),
         };
-        if self.budget.depth >= Limits::DEPTH {
-            return Ok((Err(too_deep()), 0));
-        }
         if requests.len() > Limits::RUNNING_CALLS.saturating_sub(self.nested.running.len()) {
             return Ok((Err(too_many(requests.len(), self.nested.running.len())), 0));
         }

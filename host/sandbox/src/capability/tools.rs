@@ -9,8 +9,10 @@ use patchbay_policy::Capability;
 use wasmtime::{StoreContextMut, component::Linker};
 
 use crate::{
-    BoxFuture, Budget, Content, Fault, Finished, Limits, bindings::patchbay::host::types::Error as WitError,
-    capability::tool_index::CallableTool, state::GuestState,
+    BoxFuture, Budget, Content, Fault, Finished, Limits,
+    bindings::patchbay::host::types::Error as WitError,
+    capability::tool_index::CallableTool,
+    state::{CallAccess, GuestState},
 };
 
 /// Runs tools for a tool, by the same path as every other call.
@@ -45,6 +47,14 @@ pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result
 }
 
 impl GuestState {
+    /// Counts the host call and returns the access for nested calls, or the error for the guest: no grant, or too deep.
+    pub(super) async fn nested_call_access(&mut self) -> wasmtime::Result<Result<Arc<CallAccess>, WitError>> {
+        self.count_host_call()?;
+        let access = self.permit(&Capability::Tools).await;
+        let is_too_deep = self.budget.depth >= Limits::DEPTH;
+        Ok(access.and_then(|access| if is_too_deep { Err(too_deep()) } else { Ok(access) }))
+    }
+
     /// Calls another tool with the remaining budget, including `fuel`. Returns its answer and the fuel that it used.
     pub(crate) async fn call_tool(
         &mut self,
@@ -52,14 +62,10 @@ impl GuestState {
         input: String,
         fuel: u64,
     ) -> wasmtime::Result<(Result<String, WitError>, u64)> {
-        self.count_host_call()?;
-        let access = match self.permit(&Capability::Tools).await {
+        let access = match self.nested_call_access().await? {
             Ok(access) => access,
             Err(denied) => return Ok((Err(denied), 0)),
         };
-        if self.budget.depth >= Limits::DEPTH {
-            return Ok((Err(too_deep()), 0));
-        }
         let left = Budget {
             fuel,
             memory_bytes: self.limiter.left(),
@@ -91,7 +97,7 @@ fn as_text(content: &[Content]) -> String {
     pieces.join("\n")
 }
 
-pub(super) fn too_deep() -> WitError {
+fn too_deep() -> WitError {
     let message = format!("tools call tools at most {} deep; this call would be one deeper", Limits::DEPTH);
     WitError { kind: "too-deep".to_owned(), message }
 }
