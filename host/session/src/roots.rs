@@ -187,7 +187,8 @@ impl Roots {
             return Ok(());
         };
         let folder = scanned.cache();
-        let remembered = Remembered::new(self.remembered().get(&folder).cloned().unwrap_or_default(), mode);
+        let files = self.remembered().get(&folder).cloned().unwrap_or_default();
+        let remembered = Remembered { files: &files, recognised: RefCell::default(), mode };
         let Discovered { found, read } = discover(root, path, &remembered, allowed)?;
         scan.found.extend(found);
         let read: Vec<FileRecord> = read.into_iter().filter(|sighting| sighting.stat.is_settled(now)).collect();
@@ -222,18 +223,14 @@ impl Roots {
 }
 
 /// The cache of one root during a scan.
-struct Remembered {
-    files: Arc<Files>,
+struct Remembered<'a> {
+    files: &'a Files,
     /// Files that were used from the cache.
-    recognised: RefCell<HashSet<String>>,
+    recognised: RefCell<HashSet<&'a str>>,
     mode: CacheMode,
 }
 
-impl Remembered {
-    fn new(files: Arc<Files>, mode: CacheMode) -> Self {
-        Self { files, recognised: RefCell::default(), mode }
-    }
-
+impl Remembered<'_> {
     /// Returns the cached files that were neither used nor read again.
     fn gone(self, read: &[FileRecord]) -> Vec<String> {
         let recognised = self.recognised.into_inner();
@@ -241,18 +238,18 @@ impl Remembered {
             return Vec::new();
         }
         let read: HashSet<&str> = read.iter().map(|sighting| sighting.file.as_str()).collect();
-        let gone = self.files.keys().filter(|file| !recognised.contains(*file) && !read.contains(file.as_str()));
+        let gone = self.files.keys().filter(|file| !recognised.contains(file.as_str()) && !read.contains(file.as_str()));
         gone.cloned().collect()
     }
 }
 
-impl FileCache for Remembered {
+impl FileCache for Remembered<'_> {
     fn get(&self, file: &str, stat: &Stat) -> Option<CachedFile> {
         if self.mode == CacheMode::Bypass {
             return None;
         }
-        let (_, cached) = self.files.get(file).filter(|(seen, _)| seen == stat)?;
-        self.recognised.borrow_mut().insert(file.to_owned());
+        let (file, (_, cached)) = self.files.get_key_value(file).filter(|(_, (seen, _))| seen == stat)?;
+        self.recognised.borrow_mut().insert(file);
         Some(cached.clone())
     }
 }

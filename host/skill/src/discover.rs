@@ -2,7 +2,7 @@
 //!
 //! Called by the crate `session` for the user's root and the workspace, and by the crate `plugin` for one skill.
 
-use std::{collections::BTreeMap, ffi::OsString, io, path::Path, sync::Arc};
+use std::{collections::BTreeMap, ffi::OsString, io, ops::ControlFlow, path::Path, sync::Arc};
 
 use cap_std::fs::{Dir, Metadata};
 use patchbay_core::{COMPONENT_BYTES, Code, Digest, Name, RootAllowance, text};
@@ -11,6 +11,7 @@ use patchbay_policy::Root;
 use crate::{
     CachedFile, Candidate, Component, FileCache, FileRecord, FileStorage, FileTotals, FoundSkill, NoCache, Problem,
     SkillFiles, Stat,
+    ahead::{ListedFolder, list_ahead, list_folder},
     component::{self, ComponentFile},
     files::{self, HashedFile},
     limit::RootBudget,
@@ -38,7 +39,8 @@ pub struct Discovered {
 /// folders elsewhere.
 ///
 /// The children are counted against `allowed` in the order of their names. The first child over a limit becomes the
-/// diagnostic `root_limit`; this child and all later ones are left out and not read.
+/// diagnostic `root_limit`; this child and all later ones are left out. Their files are not read, but the folders of some
+/// may have been listed, because several threads list folders ahead.
 ///
 /// # Errors
 /// The root exists and cannot be read. Problems of single children are in [`Discovered::found`].
@@ -48,7 +50,7 @@ pub fn discover(root: Root, path: &Path, cache: &dyn FileCache, allowed: &RootAl
     let mut names = children(&folder, most)?;
     let too_many = (names.len() > most).then(|| names.pop_last()).flatten();
     let budget = RootBudget::new(root, *allowed);
-    let mut scan = RootScan { root, path: path.into(), folder, cache, read: Vec::new(), budget };
+    let mut scan = RootScan { root, path: path.into(), folder: &folder, cache, read: Vec::new(), budget };
     let mut found: Vec<FoundSkill> = Vec::new();
     let over_limit = |name: &OsString, problem| {
         let name = name.to_string_lossy();
@@ -56,22 +58,24 @@ pub fn discover(root: Root, path: &Path, cache: &dyn FileCache, allowed: &RootAl
         FoundSkill { label: text::excerpt(label, 80), root, candidate: Err(problem) }
     };
     let mut over = too_many.map(|(name, _)| over_limit(&name, scan.budget.too_many_skills()));
-    for (file_name, kind) in names {
+    let names: Vec<_> = names.into_iter().collect();
+    list_ahead(root, path, &folder, &names, |(file_name, kind), listed| {
         let Some(name) = file_name.to_str() else {
             let message = "A folder's or file's name is not UTF-8.";
             let label = text::excerpt(&file_name.to_string_lossy(), 80);
             found.push(FoundSkill { label, root, candidate: Err(Problem::new(Code::InvalidName, message)) });
-            continue;
+            return ControlFlow::Continue(());
         };
-        let Some((label, candidate)) = scan.child(name, kind) else { continue };
+        let Some((label, candidate)) = scan.child(name, *kind, listed) else { return ControlFlow::Continue(()) };
         if let Err(problem) = &candidate
             && problem.code == Code::RootLimit
         {
-            over = Some(over_limit(&file_name, problem.clone()));
-            break;
+            over = Some(over_limit(file_name, problem.clone()));
+            return ControlFlow::Break(());
         }
         found.push(FoundSkill { label: text::excerpt(label, 80), root, candidate });
-    }
+        ControlFlow::Continue(())
+    });
     mark_duplicates(&mut found);
     found.extend(over);
     Ok(Discovered { found, read: scan.read })
@@ -92,9 +96,9 @@ pub fn discover_one(path: &Path) -> io::Result<FoundSkill> {
     let is_folder = folder.metadata(file_name).is_ok_and(|metadata| metadata.is_dir());
     let label = if is_folder { Some(file_name) } else { path.file_stem() }.unwrap_or(file_name).to_string_lossy();
     let budget = RootBudget::new(root, RootAllowance::default());
-    let mut scan = RootScan { root, path: parent.into(), folder, cache: &NoCache, read: Vec::new(), budget };
+    let mut scan = RootScan { root, path: parent.into(), folder: &folder, cache: &NoCache, read: Vec::new(), budget };
     let candidate = named.and_then(|name| match is_folder {
-        true => scan.skill_folder(name),
+        true => scan.skill_folder(name, None),
         false => scan.skill_file(name, &label, None),
     });
     Ok(FoundSkill { label: text::excerpt(&label, 80), root, candidate })
@@ -102,7 +106,7 @@ pub fn discover_one(path: &Path) -> io::Result<FoundSkill> {
 
 /// The type of a child of a root according to its directory entry, without a further system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ChildKind {
+pub(crate) enum ChildKind {
     Folder,
     /// A file, a link, or unknown.
     Other,
@@ -135,7 +139,7 @@ struct RootScan<'a> {
     /// The path that was passed to [`discover`]: the user's folder of skills, or the workspace.
     path: Arc<Path>,
     /// The opened root.
-    folder: Dir,
+    folder: &'a Dir,
     cache: &'a dyn FileCache,
     /// Files that were read because the cache did not have them.
     read: Vec<FileRecord>,
@@ -165,13 +169,19 @@ struct ListedFiles {
 
 impl RootScan<'_> {
     /// Reads a child of the root. Returns its name as a skill and the candidate; `None` if the child cannot be a skill.
-    fn child<'n>(&mut self, file_name: &'n str, kind: ChildKind) -> Option<(&'n str, Result<Candidate, Problem>)> {
+    /// `listed` is the child's folder if it was listed ahead.
+    fn child<'n>(
+        &mut self,
+        file_name: &'n str,
+        kind: ChildKind,
+        listed: Option<ListedFolder>,
+    ) -> Option<(&'n str, Result<Candidate, Problem>)> {
         // A folder needs no system call before it is opened.
-        let metadata = if kind == ChildKind::Folder { None } else { followed(&self.folder, file_name) };
+        let metadata = if kind == ChildKind::Folder { None } else { followed(self.folder, file_name) };
         let is_folder = kind == ChildKind::Folder
-            || metadata.as_ref().map_or_else(|| leads_away(&self.folder, file_name), Metadata::is_dir);
+            || metadata.as_ref().map_or_else(|| leads_away(self.folder, file_name), Metadata::is_dir);
         if is_folder {
-            return Some((file_name, self.skill_folder(file_name)));
+            return Some((file_name, self.skill_folder(file_name, listed)));
         }
         let name = file_name.strip_suffix(".wasm")?;
         Some((name, self.skill_file(file_name, name, metadata)))
@@ -186,7 +196,7 @@ impl RootScan<'_> {
         let scanned = match self.cached(file, metadata.as_ref()) {
             Some((cached, size)) if cached.skill_md.is_some() => ScannedFile { cached, size, instructions: None },
             _ => {
-                let (bytes, stat) = read_component(&self.folder, file)?;
+                let (bytes, stat) = read_component(self.folder, file)?;
                 let fresh = parse_packaged(&name, &bytes, Digest::of(&bytes));
                 self.record(file.to_owned(), stat, fresh.cached.clone());
                 ScannedFile { cached: fresh.cached, size: bytes.len() as u64, instructions: fresh.instructions }
@@ -200,12 +210,12 @@ impl RootScan<'_> {
         self.candidate(name, scanned, listed, Some(component))
     }
 
-    /// Reads the skill in the folder `NAME/`.
-    fn skill_folder(&mut self, folder_name: &str) -> Result<Candidate, Problem> {
+    /// Reads the skill in the folder `NAME/`, which is listed unless it was before.
+    fn skill_folder(&mut self, folder_name: &str, listed: Option<ListedFolder>) -> Result<Candidate, Problem> {
         let name = parse_name(folder_name)?;
-        let unreadable = |error| Problem::unreadable("The folder", &error);
-        let folder = component::open_folder(self.root, &self.path, &self.folder, folder_name).map_err(unreadable)?;
-        let mut listing = listing::list(&folder).map_err(unreadable)?;
+        let (folder, mut listing) = listed
+            .unwrap_or_else(|| list_folder(self.root, &self.path, self.folder, folder_name))
+            .map_err(|error| Problem::unreadable("The folder", &error))?;
         let scanned = self.skill_md(&name, &folder, &mut listing)?;
         let mut files = BTreeMap::from([(SKILL_MD.to_owned(), scanned.cached.digest)]);
         let component = match &listing.components[..] {

@@ -60,6 +60,7 @@
 //! # }
 //! ```
 
+mod ahead;
 mod archive;
 mod arguments;
 mod build;

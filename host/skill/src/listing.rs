@@ -10,7 +10,7 @@ use std::{
     io,
 };
 
-use cap_std::fs::{Dir, FileType, Metadata};
+use cap_std::fs::{Dir, FileType, Metadata, ReadDir};
 use patchbay_core::{Code, text};
 
 use crate::Problem;
@@ -99,7 +99,7 @@ pub(crate) fn list(folder: &Dir) -> io::Result<Listing> {
 /// Like [`list`], for those entries directly in `folder` for whose name `keep` returns true.
 pub(crate) fn list_if(folder: &Dir, keep: impl Fn(&OsStr) -> bool) -> io::Result<Listing> {
     let mut listing = Listing::default();
-    let mut entries = entries(folder)?;
+    let mut entries = entries(folder.entries()?)?;
     entries.0.retain(|name, _| keep(name));
     listing.over = listing.add(folder, "", 0, entries).err();
     listing.components.sort();
@@ -115,10 +115,10 @@ pub(crate) fn list_if(folder: &Dir, keep: impl Fn(&OsStr) -> bool) -> io::Result
 /// Entries of one folder by name, and true if there are more than [`ENTRIES`].
 type FolderEntries = (BTreeMap<OsString, (FileType, cap_std::fs::DirEntry)>, bool);
 
-/// Reads the entries of a folder that are not ignored, at most [`ENTRIES`].
-fn entries(folder: &Dir) -> io::Result<FolderEntries> {
+/// Returns the entries of a folder that are not ignored, at most [`ENTRIES`].
+fn entries(folder: ReadDir) -> io::Result<FolderEntries> {
     let mut found = BTreeMap::new();
-    for (number, entry) in folder.entries()?.enumerate() {
+    for (number, entry) in folder.enumerate() {
         if number == ENTRIES {
             return Ok((found, true));
         }
@@ -156,8 +156,7 @@ impl Listing {
             if depth == 0 && name.ends_with(".wasm") && !kind.is_dir() {
                 self.components.push(file);
             } else if kind.is_dir() {
-                let below = entry.open_dir();
-                self.folder(root, below, &file, depth)?;
+                self.folder(root, &file, depth)?;
             } else if kind.is_symlink() {
                 self.link(root, &file, depth)?;
             } else if kind.is_file() {
@@ -172,8 +171,8 @@ impl Listing {
         Ok(())
     }
 
-    /// Adds the files of a folder below the skill's. A folder that cannot be read is left out.
-    fn folder(&mut self, root: &Dir, opened: io::Result<Dir>, path: &str, depth: usize) -> Result<(), Problem> {
+    /// Adds the files of the folder at `path` below the skill's. A folder that cannot be read is left out.
+    fn folder(&mut self, root: &Dir, path: &str, depth: usize) -> Result<(), Problem> {
         if depth == DEPTH {
             return Err(limited(format!("Folders more than {DEPTH} deep")));
         }
@@ -181,7 +180,7 @@ impl Listing {
         if self.folders > FILES {
             return Err(limited(format!("More than {} folders", crate::limit::grouped(FILES as u64))));
         }
-        match opened.and_then(|folder| entries(&folder)) {
+        match root.read_dir(path).and_then(entries) {
             Ok(entries) => self.add(root, &format!("{path}/"), depth + 1, entries),
             Err(error) => {
                 self.skipped.push(unreadable(path, &error));
@@ -193,7 +192,7 @@ impl Listing {
     /// Adds the target of a link, if the target is in the skill's folder.
     fn link(&mut self, root: &Dir, path: &str, depth: usize) -> Result<(), Problem> {
         match root.metadata(path) {
-            Ok(metadata) if metadata.is_dir() => self.folder(root, root.open_dir(path), path, depth),
+            Ok(metadata) if metadata.is_dir() => self.folder(root, path, depth),
             Ok(metadata) if metadata.is_file() => self.file(path.to_owned(), metadata),
             Ok(_) => {
                 self.skip(format!("'{}' is not a regular file.", text::excerpt(path, 80)));

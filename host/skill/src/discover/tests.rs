@@ -425,6 +425,38 @@ fn root_limits_count_skills_by_name() {
     assert_eq!(discover_within(RootAllowance { file_bytes: bytes + 1, ..all }), ("a b".to_owned(), over, 1));
 }
 
+/// More folders than one thread lists at a time.
+#[test]
+fn many_folders_are_read_in_the_order_of_names_up_to_the_limit() {
+    let skills = SkillsFolder::new();
+    let names: Vec<String> = (0..300).map(|number| format!("s{number:03}")).collect();
+    for name in &names {
+        skills.write(&format!("{name}/SKILL.md"), FIRST);
+        skills.write(&format!("{name}/notes/one.md"), name);
+    }
+    skills.write("s100-file.wasm", component(FIRST, b""));
+    skills.write("Not A Name/SKILL.md", FIRST);
+    let all = RootAllowance::default();
+    let discover_within = |allowed| discover(Root::User, skills.path(), &NoCache, &allowed).unwrap();
+    let whole = discover_within(all);
+    assert_eq!(whole.found.len(), 302);
+    assert!(whole.found.iter().map(|found| &found.label).is_sorted());
+    for name in &names {
+        let found = whole.found.iter().find(|found| found.label == *name).unwrap();
+        assert_eq!(listed(found.candidate.as_ref().unwrap()), ["SKILL.md", "notes/one.md"]);
+    }
+    // Each folder has two files, so the 201st file is the first of the 101st folder.
+    let limited = discover_within(RootAllowance { files: 200, ..all });
+    let (over, found) = limited.found.split_last().unwrap();
+    assert_eq!((&*over.label, over.candidate.as_ref().unwrap_err().code), ("s100", Code::RootLimit));
+    assert_eq!(shown_labels(found), shown_labels(&whole.found[..101]));
+    assert_eq!(limited.read.len(), 200, "nothing over the limit is read");
+}
+
+fn shown_labels(found: &[FoundSkill]) -> Vec<&str> {
+    found.iter().map(|found| &*found.label).collect()
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Write(u8),

@@ -1,0 +1,73 @@
+//! Lists the folders of a root on several threads, ahead of the reader.
+//!
+//! Called by `discover.rs`. System calls are most of the time of a scan that finds all files in the cache, but the reader
+//! counts files against limits in the order of names, which is one thread's work.
+
+use std::{ffi::OsString, io, num::NonZero, ops::ControlFlow, path::Path, sync::mpsc::sync_channel, thread};
+
+use cap_std::fs::Dir;
+use patchbay_policy::Root;
+
+use crate::{
+    component,
+    discover::ChildKind,
+    listing::{self, Listing},
+    reading::parse_name,
+};
+
+/// The number of children that a thread lists before it hands them over. A thread has at most three such parts that the
+/// reader has not finished, which bounds the open folders, and the work for children that turn out to be over a limit.
+const PART: usize = 4;
+
+/// The most threads.
+const THREADS: usize = 4;
+
+/// A skill's folder, opened and listed.
+pub(crate) type ListedFolder = io::Result<(Dir, Listing)>;
+
+/// Calls `read` with each child in order and with its listed folder, until it breaks. The folder is `None` if the child's
+/// directory entry is not a folder or its name cannot be a skill's. `parent` is the folder of the root at `path`.
+pub(crate) fn list_ahead(
+    root: Root,
+    path: &Path,
+    parent: &Dir,
+    children: &[(OsString, ChildKind)],
+    mut read: impl FnMut(&(OsString, ChildKind), Option<ListedFolder>) -> ControlFlow<()>,
+) {
+    let list = &|(name, kind): &(OsString, ChildKind)| {
+        let name = name.to_str().filter(|name| *kind == ChildKind::Folder && parse_name(name).is_ok())?;
+        Some(list_folder(root, path, parent, name))
+    };
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(THREADS);
+    if threads == 1 || children.len() <= PART {
+        let _ = children.iter().try_for_each(|child| read(child, list(child)));
+        return;
+    }
+    thread::scope(|scope| {
+        let start = |first| {
+            let (sender, receiver) = sync_channel(1);
+            let parts = children.chunks(PART).skip(first).step_by(threads);
+            let mut parts = parts.map(|part| part.iter().map(list).collect::<Vec<_>>());
+            // Sending fails after the reader has ended.
+            scope.spawn(move || parts.try_for_each(|part| sender.send(part)));
+            receiver
+        };
+        let lists: Vec<_> = (0..threads).map(start).collect();
+        for (part, list) in children.chunks(PART).zip(lists.iter().cycle()) {
+            // Fails if the thread panicked; then the scope does, too.
+            let Ok(listed) = list.recv() else { return };
+            for (child, listed) in part.iter().zip(listed) {
+                if read(child, listed).is_break() {
+                    return;
+                }
+            }
+        }
+    });
+}
+
+/// Opens and lists the folder `name` in `parent`, the folder of the root at `path`.
+pub(crate) fn list_folder(root: Root, path: &Path, parent: &Dir, name: &str) -> ListedFolder {
+    let folder = component::open_folder(root, path, parent, name)?;
+    let listing = listing::list(&folder)?;
+    Ok((folder, listing))
+}
