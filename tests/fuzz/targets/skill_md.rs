@@ -53,14 +53,21 @@ fn mended(read: &ParsedSkillMd, skill_md: &str) {
 fn accepted(read: &ParsedSkillMd, skill_md: &str) {
     let manifest = &read.manifest;
     let eligibility = &manifest.eligibility;
-    let optional = [&manifest.version, &manifest.input_hint, &manifest.command_tool].into_iter().flatten();
+    let optional =
+        [&manifest.version, &manifest.input_hint, &manifest.command_tool, &manifest.license, &manifest.compatibility];
+    let optional = optional.into_iter().flatten();
     let reasons = manifest.capabilities.iter().filter_map(|asked| asked.reason.as_ref());
     let lists = [&manifest.requires_tools, &eligibility.os, &eligibility.env, &eligibility.binaries];
     let lines: Vec<&String> =
-        lists.into_iter().flatten().chain(optional).chain(reasons).chain([&manifest.summary]).collect();
+        lists.into_iter().flatten().chain(optional).chain(reasons).chain(&manifest.allowed_tools).collect();
     for line in &lines {
         assert!(line.chars().count() <= 501, "{line:?}");
-        assert_eq!(**line, text::clean_line(line), "what lists show is one clean line");
+    }
+    assert!(manifest.summary.chars().count() <= 1_025, "{:?}", manifest.summary);
+    assert!(manifest.unused.iter().all(|key| key.chars().count() <= 41), "{:?}", manifest.unused);
+    assert!(manifest.allowed_tools.len() <= 100 && manifest.unused.len() <= 20);
+    for line in lines.iter().copied().chain(&manifest.unused).chain([&manifest.summary]) {
+        assert_eq!(*line, text::clean_line(line), "what lists show is one clean line");
     }
     assert_eq!(read.instructions, text::clean(&read.instructions), "instructions are clean");
     assert!(read.instructions.len() <= skill_md.len());
@@ -72,7 +79,12 @@ fn accepted(read: &ParsedSkillMd, skill_md: &str) {
     assert_eq!(serde_json::from_str::<Manifest>(&kept).ok().as_ref(), Some(manifest), "kept and read, it is the same");
     let written = written(read);
     match Manifest::parse(&written, &NAME) {
-        Ok(again) => assert_eq!(again.manifest, *manifest, "written out, it reads the same: {written:?}"),
+        Ok(again) => {
+            // Several names of these may have been cut to the same one, or to one that reads otherwise.
+            let (allowed_tools, unused) = (manifest.allowed_tools.clone(), manifest.unused.clone());
+            let again = Manifest { allowed_tools, unused, ..again.manifest };
+            assert_eq!(again, *manifest, "written out, it reads the same: {written:?}");
+        }
         Err(problem) => panic!("written out, it is refused: {problem}: {written:?}"),
     }
 }
@@ -92,7 +104,8 @@ fn written(read: &ParsedSkillMd) -> String {
         })
         .collect();
     let keys = json!({
-        "summary": manifest.summary,
+        // May be longer than `summary`.
+        "description": manifest.summary,
         "version": manifest.version,
         "invocation_mode": manifest.invocation_mode.as_str(),
         "command": manifest.command,
@@ -101,6 +114,10 @@ fn written(read: &ParsedSkillMd) -> String {
         "requires_tools": manifest.requires_tools,
         "eligibility": manifest.eligibility,
         "capabilities": capabilities,
+        "license": manifest.license,
+        "compatibility": manifest.compatibility,
+        "disable-model-invocation": !manifest.audience.models,
+        "user-invocable": manifest.audience.menus,
     });
     format!("---\n{keys}\n---\n{}", read.instructions)
 }
