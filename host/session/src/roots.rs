@@ -238,7 +238,8 @@ impl Remembered<'_> {
             return Vec::new();
         }
         let read: HashSet<&str> = read.iter().map(|sighting| sighting.file.as_str()).collect();
-        let gone = self.files.keys().filter(|file| !recognised.contains(file.as_str()) && !read.contains(file.as_str()));
+        let gone =
+            self.files.keys().filter(|file| !recognised.contains(file.as_str()) && !read.contains(file.as_str()));
         gone.cloned().collect()
     }
 }
