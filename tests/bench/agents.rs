@@ -1,8 +1,9 @@
 //! Measures agents: forks, mail, memory, kills, and many that answer at once.
 
 use std::{
-    fs,
+    env, fs,
     path::Path,
+    process::Command,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -30,7 +31,7 @@ const AGENTS: usize = 64;
 const WORDS: usize = 150;
 
 pub fn measure(report: &mut Report) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let runtime = runtime();
     report.section(
         "Agents",
         "Sessions in the process of the benchmark, with the provider `demo`, which sends 50 words in a second. *One row* is a \
@@ -38,9 +39,13 @@ pub fn measure(report: &mut Report) {
     );
     forks(report, &runtime);
     mails(report, &runtime);
-    memory(report, &runtime);
+    memory(report);
     kills(report, &runtime);
     streams(report, &runtime);
+}
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap()
 }
 
 fn open(runtime: &Runtime, patchbay: &Patchbay) -> (Arc<Host>, Arc<Session>) {
@@ -189,25 +194,40 @@ fn bare_commits(path: &Path, count: usize) -> Samples {
     Samples::new((0..count).map(commit).collect())
 }
 
-fn memory(report: &mut Report, runtime: &Runtime) {
-    let patchbay = Patchbay::new();
-    let (_host, session) = open(runtime, &patchbay);
-    let used = runtime.block_on(async {
-        ok(&session, "hello").await;
-        let before = resident();
-        for _ in 0..10 * AGENTS {
-            fork(&session, "/fork").await;
-            ok(&session, "/switch root").await;
-        }
-        let used = resident().saturating_sub(before);
-        session.close().await;
-        used
-    });
+/// The first argument of the process whose memory is measured, by which it is recognised.
+pub const ARGUMENT: &str = "idle-agents";
+
+fn memory(report: &mut Report) {
+    let output = Command::new(env::current_exe().unwrap()).arg(ARGUMENT).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let used: u64 = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();
     report.text_block(&format!(
-        "Memory of {AGENTS} idle agents: a tenth of what {} more take of the process's resident memory: {} KiB.",
+        "Memory of {AGENTS} idle agents: a tenth of what {} more take of a process's resident memory: {} KiB.",
         10 * AGENTS,
         used / 10
     ));
+}
+
+/// Prints the KiB that the idle agents take. A process of its own: here, memory that other parts have freed would return to
+/// the system at the same time.
+pub fn process() {
+    let runtime = runtime();
+    let patchbay = Patchbay::new();
+    let (_host, session) = open(&runtime, &patchbay);
+    runtime.block_on(async {
+        let fork_idle = async |count: usize| {
+            for _ in 0..count {
+                fork(&session, "/fork").await;
+                ok(&session, "/switch root").await;
+            }
+        };
+        ok(&session, "hello").await;
+        fork_idle(AGENTS).await;
+        let before = resident();
+        fork_idle(10 * AGENTS).await;
+        println!("{}", resident().saturating_sub(before));
+        session.close().await;
+    });
 }
 
 /// Returns the resident memory of this process in KiB.

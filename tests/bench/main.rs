@@ -31,8 +31,10 @@ fn main() {
         std::process::exit(1);
     }
     let wanted: Vec<String> = env::args().skip(1).collect();
-    if let [streaming::many::ARGUMENT, ..] = wanted.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        return streaming::many::process(&wanted[1..]);
+    match wanted.first().map(String::as_str) {
+        Some(streaming::many::ARGUMENT) => return streaming::many::process(&wanted[1..]),
+        Some(agents::ARGUMENT) => return agents::process(),
+        _ => {}
     }
     if let Some(unknown) = wanted.iter().find(|name| !PARTS.iter().any(|(part, _)| part == name)) {
         let parts: Vec<_> = PARTS.iter().map(|(part, _)| *part).collect();

@@ -39,7 +39,9 @@ pub(crate) fn list_ahead(
         Some(list_folder(root, path, parent, name))
     };
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(THREADS);
-    if threads == 1 || children.len() <= PART {
+    let folders = children.iter().filter(|(_, kind)| *kind == ChildKind::Folder).count();
+    // Skills that are one file need no listing, and threads cost more than a few folders.
+    if threads == 1 || folders <= PART {
         let _ = children.iter().try_for_each(|child| read(child, list(child)));
         return;
     }
