@@ -216,14 +216,16 @@ impl Model {
         if !self.agents[target].alive {
             return "agent_dead";
         }
+        let view = self.view;
+        let view_lived = self.agents[view].alive;
         for agent in 0..self.agents.len() {
             if agent == target || self.ancestors(agent).contains(&target) {
                 self.agents[agent].alive = false;
                 self.agents[agent].captured = None;
             }
         }
-        let view = self.view;
-        if view == target || self.ancestors(view).contains(&target) {
+        // An agent that was dead before stays in view.
+        if view_lived && !self.agents[view].alive {
             self.view = self.ancestors(view).into_iter().find(|agent| self.agents[*agent].alive).unwrap();
         }
         "killed"

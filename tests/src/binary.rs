@@ -1,9 +1,11 @@
 //! The built binary in a temporary home and workspace. The start of every test that runs the program as a user does.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
+    sync::Mutex,
 };
 
 use tempfile::TempDir;
@@ -12,6 +14,8 @@ use tempfile::TempDir;
 pub struct Patchbay {
     folder: TempDir,
     variables: Vec<(String, String)>,
+    /// The sessions that [`Patchbay::last_session`] has returned.
+    known: Mutex<BTreeSet<String>>,
 }
 
 /// The result of a finished process.
@@ -54,7 +58,7 @@ impl Patchbay {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::create_dir(folder.path().join("workspace")).expect("a workspace");
-        Self { folder, variables: Vec::new() }
+        Self { folder, variables: Vec::new(), known: Mutex::default() }
     }
 
     /// As [`Patchbay::new`]; the provider `demo` does not wait between its words.
@@ -161,14 +165,22 @@ impl Patchbay {
         message.trim_end_matches('\n').to_owned()
     }
 
-    /// The id of the session that was used last.
+    /// The id of the session that was used last. Times are stored in seconds: of several sessions of one second, it is one that
+    /// this function has not returned before.
     ///
     /// # Panics
     /// If there is no session.
     pub fn last_session(&self) -> String {
-        let list = self.run(&["sessions", "--all", "--json"]).out;
-        let session: serde_json::Value = serde_json::from_str(list.lines().next().expect("a session")).expect("JSON");
-        session["id"].as_str().expect("an id").to_owned()
+        let database = self.database("patchbay.db");
+        let newest =
+            "SELECT id FROM sessions WHERE used_at = (SELECT max(used_at) FROM sessions) ORDER BY created_at DESC, id";
+        let mut query = database.prepare(newest).expect("a query");
+        let ids = query.query_map((), |row| row.get::<_, String>(0)).expect("rows");
+        let ids: Vec<String> = ids.map(|id| id.expect("an id")).collect();
+        let mut known = self.known.lock().expect("no panic");
+        let id = ids.iter().find(|id| !known.contains(*id)).or(ids.first()).expect("a session");
+        known.insert(id.clone());
+        id.clone()
     }
 
     /// The temporary folder, which holds `home` and `workspace`.
