@@ -223,7 +223,8 @@ async fn optional_interfaces_are_found() {
         listing: vec![
             json!([models(&["a"]), { "extra": { "name": "warning", "value": "old\u{1b}page" } }, { "wait-ms": 1 }]),
             json!([models(&["b"]), large, { "extra": { "name": "new" } },
-                { "finish": { "coverage": "complete", "validator": "etag" } }]),
+                { "finish": { "coverage": "complete", "validator": "etag",
+                    "extra": [{ "name": "fresh-for-s", "value": "60" }] } }]),
         ],
         facts: Some(json!("{\"size\":\"small\"}")),
         level_plan: Some(json!({ "effective": "low", "description": ["Thinking: low"], "warning": "Little." })),
@@ -244,7 +245,7 @@ async fn optional_interfaces_are_found() {
             Action::Wait(Duration::from_millis(1)),
         ]
     );
-    let end = ListingEnd { coverage: Coverage::Complete, validator: Some("etag".to_owned()) };
+    let end = ListingEnd { coverage: Coverage::Complete, validator: Some("etag".to_owned()), fresh_for_s: Some(60) };
     assert_eq!(
         listing.resume(Input::Timer).await.unwrap(),
         [

@@ -1,8 +1,11 @@
 //! The lists of models that providers' APIs report: asking for them, and what the commands show of them.
 
+use std::fs;
+
 use patchbay_tests::{
     adapter::Adapter,
     binary::{Patchbay, ran},
+    format::{ANTHROPIC, CHAT},
     server::{Server, page},
 };
 use serde_json::{Value, json};
@@ -117,7 +120,7 @@ fn failed_listing_keeps_the_models_and_says_why() {
 #[cfg(unix)]
 #[test]
 fn refresh_replaces_a_rejected_key_of_a_command() {
-    use std::{fs, os::unix::fs::PermissionsExt as _};
+    use std::os::unix::fs::PermissionsExt as _;
 
     let server = Server::new(|request| match request.contains("authorization: Bearer listing-key-2\r\n") {
         true => page("ignored"),
@@ -135,4 +138,54 @@ fn refresh_replaces_a_rejected_key_of_a_command() {
     assert_eq!(refreshed, "scripted: 1 model (1 new)\n");
     let keys: Vec<_> = server.requests().iter().map(|request| request.contains("listing-key-2")).collect();
     assert_eq!(keys, [false, true]);
+}
+
+/// What `/model` shows of a level is what is sent, also where only the server's list says which levels a model has.
+#[test]
+fn shown_levels_are_those_that_are_sent() {
+    let list = json!({"data": [
+        {"id": "plain", "supported_parameters": ["tools"]},
+        {"id": "low", "supported_parameters": ["reasoning"], "reasoning": {"supported_efforts": ["low", "none"]}},
+    ]});
+    let server = Server::new(move |request| match request.starts_with("GET ") {
+        true => page(&list.to_string()),
+        false => CHAT.answer("text"),
+    });
+    let patchbay = CHAT.home(&server, "");
+    ran(patchbay.command(&["provider", "refresh", "openai-compatible"]).output().unwrap());
+    for (level, shown, sent) in [
+        ("plain/high", "  ⚠ This model does not support thinking\n  Thinking: off", None),
+        ("low/high", "  ⚠ This model has no level high; low is sent instead\n  Thinking: low effort", Some("low")),
+        ("low/none", "  Thinking: off", Some("none")),
+    ] {
+        let answers = patchbay.answers(&[&format!("/model openai-compatible:{level}"), "hello"]);
+        let (first, rest) = answers[0].message().split_once('\n').unwrap();
+        assert!(first.starts_with("✓ Switched to "), "{first}");
+        assert_eq!((rest, answers[1].code()), (shown, "answered"), "{level}");
+        let requests = server.requests();
+        let body: Value = serde_json::from_str(requests.last().unwrap().split_once("\r\n\r\n").unwrap().1).unwrap();
+        assert_eq!(body.get("reasoning_effort").and_then(Value::as_str), sent, "{level}");
+    }
+    // `extra-body` comes last and may say otherwise.
+    let config = fs::read_to_string(patchbay.home().join("config/config.toml")).unwrap();
+    patchbay.write("home/config/config.toml", config + "options.extra-body = '{\"reasoning_effort\": \"high\"}'\n");
+    let shown = &patchbay.answers(&["/model openai-compatible:low/low"])[0];
+    let warning = "⚠ Option 'extra-body' of this provider sets 'reasoning_effort', which changes what is sent";
+    assert!(shown.message().contains(warning), "{}", shown.message());
+}
+
+/// An API that does not find a model whose end was announced has shut it down.
+#[test]
+fn model_that_is_gone_is_said_to_be() {
+    let server = Server::new(|_| ANTHROPIC.refusal(404, "model: claude-sonnet-4-5-20250929", None));
+    let patchbay = ANTHROPIC.home(&server, "");
+    let answers =
+        patchbay.answers(&["/model claude-sonnet-4-5-20250929", "hello", "/model claude-sonnet-5-5", "hello"]);
+    assert!(answers[0].message().contains("⚠ This model ends on 2"), "{}", answers[0].message());
+    assert_eq!(answers[1].code(), "model_retired");
+    let message = answers[1].message();
+    let words = ["Error: anthropic: model: claude-sonnet-4-5-20250929", " This model was announced to end on 2"];
+    assert!(message.starts_with(words[0]) && message.contains(words[1]), "{message}");
+    assert!(message.contains(". Its successor is claude-sonnet-"), "{message}");
+    assert_eq!(answers[3].code(), "provider_not_found");
 }

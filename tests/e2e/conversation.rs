@@ -254,7 +254,8 @@ fn usage_is_listed_by_model() {
         "{lines:?}"
     );
     assert!(lines[1].starts_with("demo/demo-big: ") && lines[1].contains(" in, 1 out, "), "{lines:?}");
-    assert!(lines[2].starts_with("In all: ") && lines.len() == 3, "{lines:?}");
+    assert!(lines[2].starts_with("All models: ") && lines[2].contains(" in, 3 out, "), "{lines:?}");
+    assert!(lines[3].starts_with("In all: ") && lines.len() == 4, "{lines:?}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
 use parking_lot::Mutex;
 use patchbay_core::{Name, completion::ThinkingLevel};
-use patchbay_sandbox::adapter::ModelSize;
+use patchbay_sandbox::adapter::{ModelEntry, ModelSize};
 use patchbay_store::StoredCatalogue;
 
 use crate::{
@@ -76,31 +76,53 @@ impl Catalogue {
     }
 }
 
-/// Returns what is known of a model of a provider, without running the adapter: from its table, or the entry whose name it
-/// continues, then what the API lists, then `config.toml`. `None` if nothing is known.
+/// Whether the table of a provider or the list of its API has a model: exactly, or as a version of one in the table. The adapter
+/// need not be asked about it.
+pub(crate) fn is_listed(entry: &Entry, catalogue: &Catalogue, id: &str) -> bool {
+    in_table(entry, id).is_some() || catalogue.facts(entry, id).is_some()
+}
+
+/// Returns what is known of a model of a provider, without running the adapter: from its table, then what the API lists, then
+/// what `config.toml` says. `None` if nothing is known.
 pub(crate) fn known_facts(entry: &Entry, catalogue: &Catalogue, id: &str) -> Option<ModelFacts> {
-    let listed = catalogue.facts(entry, id);
-    let known = entry.model(id).or_else(|| {
-        // A name that continues that of a known model, with a date for example.
-        let of = |known: &&patchbay_sandbox::adapter::ModelEntry| {
-            id.strip_prefix(&known.id).is_some_and(|rest| rest.starts_with('-'))
-        };
-        entry.models.iter().filter(of).max_by_key(|known| known.id.len())
+    let table = in_table(entry, id).map(ModelFacts::of_entry);
+    let known = [table.as_ref(), catalogue.facts(entry, id)];
+    let mut facts = known.into_iter().flatten().fold(None, |facts: Option<ModelFacts>, more| {
+        let mut facts = facts.unwrap_or_default();
+        facts.overlay(more);
+        Some(facts)
     });
-    if listed.is_none() && known.is_none() {
-        return None;
+    // The operator's own words win.
+    if let Some(own) = entry.configured.get(id) {
+        let facts = facts.get_or_insert_default();
+        facts.overlay(&ModelFacts::of_entry(own));
+        facts.add_levels(&own.suggested_levels);
     }
-    let mut facts = known.map(ModelFacts::of_entry).unwrap_or_default();
-    match (listed, known.is_some_and(|known| entry.is_configured(&known.id))) {
-        // The operator's own words win.
-        (Some(listed), true) => {
-            let own = std::mem::replace(&mut facts, listed.clone());
-            facts.overlay(&own);
-        }
-        (Some(listed), false) => facts.overlay(listed),
-        (None, _) => {}
-    }
-    Some(facts)
+    facts
+}
+
+/// Returns the entry of the adapter's table for a model, or for the model of which it is a version.
+fn in_table<'a>(entry: &'a Entry, id: &str) -> Option<&'a ModelEntry> {
+    let exactly = entry.model(id);
+    let known = exactly.or_else(|| {
+        let versions = entry.models.iter().filter(|known| is_version(id, &known.id));
+        versions.max_by_key(|known| known.id.len())
+    });
+    // A model that only `config.toml` names is in no table.
+    known.filter(|known| entry.configured.get(&known.id) != Some(*known))
+}
+
+/// Whether `id` is `known` with a version behind it, such as a date or `latest`. Other names that continue a known one, such as
+/// `NAME-pro` or `NAME-5`, are other models.
+fn is_version(id: &str, known: &str) -> bool {
+    let Some(rest) = id.strip_prefix(known).filter(|rest| rest.starts_with(['-', '@'])) else { return false };
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let is_revision = |part: &str| is_number(part) || part.strip_prefix('v').is_some_and(is_number);
+    let mut parts = rest[1..].split(['-', ':']);
+    let first = parts.next().unwrap_or_default();
+    // A short number, as in `NAME-5`, is that of another model.
+    let begins = first == "latest" || (is_revision(first) && !(is_number(first) && first.len() < 3));
+    begins && parts.all(is_revision)
 }
 
 /// Returns the models of a provider for lists, completion and selectors: models for chat that can still be used. Those of the
@@ -135,7 +157,7 @@ fn merged(entry: &Entry, catalogue: &Catalogue) -> Vec<OfferedModel> {
     // A table without facts, of an adapter or of `config.toml`, is a list in its own order.
     let heads = |id: &str, facts: &ModelFacts| {
         let place = entry.models.iter().position(|model| model.id == id);
-        place.filter(|place| facts.is_default() || entry.models[*place].facts.is_none())
+        place.filter(|place| facts.is_default() || entry.is_configured(id) || entry.models[*place].facts.is_none())
     };
     let mut models: Vec<_> = table
         .chain(others)
@@ -160,7 +182,8 @@ fn merged(entry: &Entry, catalogue: &Catalogue) -> Vec<OfferedModel> {
 
 /// Returns the levels that completion offers behind a model's name.
 fn suggested_levels(entry: &Entry, id: &str, facts: &ModelFacts) -> Vec<ThinkingLevel> {
-    let suggested = entry.model(id).map(|model| model.suggested_levels.clone()).unwrap_or_default();
+    let own = entry.configured.get(id).filter(|model| !model.suggested_levels.is_empty());
+    let suggested = own.or_else(|| entry.model(id)).map(|model| model.suggested_levels.clone()).unwrap_or_default();
     if suggested.is_empty() {
         return suggested;
     }
@@ -172,4 +195,20 @@ fn suggested_levels(entry: &Entry, id: &str, facts: &ModelFacts) -> Vec<Thinking
 /// Returns the first model of a size in this order, or of the next best size.
 pub(crate) fn select(models: &[OfferedModel], sizes: impl IntoIterator<Item = ModelSize>) -> Option<&OfferedModel> {
     sizes.into_iter().find_map(|size| models.iter().find(|model| model.facts.size() == size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_dates_and_numbers() {
+        for id in ["m-4-20251101", "m-4-2025-08-07", "m-4-0709", "m-4-001", "m-4-latest", "m-4@20251101", "m-4-v1:0"] {
+            assert!(is_version(id, "m-4"), "{id}");
+        }
+        for id in ["m-4", "m-4-", "m-4-5", "m-4-5-20251101", "m-4-pro", "m-4-mini-2025-08-07", "m-40", "m-4-latest-pro"]
+        {
+            assert!(!is_version(id, "m-4"), "{id}");
+        }
+    }
 }

@@ -58,6 +58,16 @@ pub enum ModelError {
         /// The model that replaces it.
         successor: Option<String>,
     },
+    /// The provider does not find a model that it has announced to end.
+    #[error("{} This model was announced to end{}.{}", full_stop(.failure), with_date(.on.as_deref()), with_successor(.successor.as_deref()))]
+    Ended {
+        /// What the provider answered.
+        failure: String,
+        /// The announced day, as YYYY-MM-DD.
+        on: Option<String>,
+        /// The model that replaces it.
+        successor: Option<String>,
+    },
     /// The operator has not allowed the provider.
     #[error(
         "provider '{provider}' may not be asked: {why} 'patchbay provider list' shows what it asks for. To allow it: patchbay \
@@ -139,6 +149,10 @@ fn with_date(date: Option<&str>) -> String {
     date.map(|date| format!(" on {date}")).unwrap_or_default()
 }
 
+fn full_stop(sentence: &str) -> String {
+    format!("{}.", sentence.trim_end_matches('.'))
+}
+
 fn with_successor(model: Option<&str>) -> String {
     model.map(|model| format!(" Its successor is {model}.")).unwrap_or_default()
 }
@@ -149,7 +163,7 @@ impl ModelError {
         match self {
             Self::NoModel(_) | Self::NoLevel(_) | Self::NotAName { .. } => Code::InvalidArgs,
             Self::Level { .. } => Code::InvalidThinkingLevel,
-            Self::Retired { .. } => Code::ModelRetired,
+            Self::Retired { .. } | Self::Ended { .. } => Code::ModelRetired,
             Self::Unknown { .. } => Code::UnknownModel,
             Self::Pending { .. } | Self::Changed(_) => Code::ProviderPending,
             Self::Refused { .. } | Self::Gone(_) | Self::Route { .. } => Code::ProviderUnusable,

@@ -35,11 +35,14 @@ use patchbay_egress::{Egress, EgressError, Scrub, Secret, Secrets};
 use patchbay_sandbox::{Sandbox, adapter::AdapterFailure};
 use tracing::Instrument as _;
 
-pub(crate) use self::listing::{Listed, list};
 use self::{
     adapter::{AdapterLog, Sandboxed, StartAdapter},
     attempt::Attempt,
     report::given_up,
+};
+pub(crate) use self::{
+    host_options::with_facts,
+    listing::{Listed, list},
 };
 use crate::{
     Completed, ExchangeError, ExchangeLimits, Sink,

@@ -18,6 +18,8 @@ const WINDOW: std::ops::RangeInclusive<u64> = 1_000..=10_000_000;
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /// Length limit in characters of a text.
 const TEXT_CHARS: usize = 200;
+/// The facts that are texts.
+const TEXTS: [&str; 6] = ["display-name", "description", "alias-of", "size", "default-level", "as-of"];
 /// Items of a list.
 const ITEMS: usize = 32;
 /// Length limit in characters of a word for a thinking level.
@@ -98,6 +100,11 @@ impl ModelFacts {
             return None;
         }
         let Ok(Value::Object(mut facts)) = serde_json::from_str(json) else { return None };
+        for (name, value) in &mut facts {
+            if let (true, Value::String(text)) = (TEXTS.contains(&name.as_str()), value) {
+                *text = text::excerpt(text, TEXT_CHARS);
+            }
+        }
         facts.retain(|name, value| is_known(name).is_none_or(|check| check(value)));
         Some(Self(facts))
     }
@@ -124,9 +131,28 @@ impl ModelFacts {
         facts
     }
 
-    /// Replaces facts by those of `other`.
+    /// Replaces facts by those of `other`. Of the objects, only the fields that `other` has are replaced: an API that says when
+    /// a model was released says nothing of its successor.
     pub(crate) fn overlay(&mut self, other: &Self) {
-        self.0.extend(other.0.iter().map(|(name, value)| (name.clone(), value.clone())));
+        for (name, value) in &other.0 {
+            match (self.0.get_mut(name), value) {
+                (Some(Value::Object(own)), Value::Object(other)) if name != "prices" || has_unit_of(own, other) => {
+                    own.extend(other.iter().map(|(name, value)| (name.clone(), value.clone())));
+                }
+                _ => drop(self.0.insert(name.clone(), value.clone())),
+            }
+        }
+    }
+
+    /// Adds levels that the operator says the model has.
+    pub(crate) fn add_levels(&mut self, levels: &[ThinkingLevel]) {
+        let new: Vec<_> = levels.iter().filter(|level| !self.has_level(**level)).collect();
+        if new.is_empty() {
+            return;
+        }
+        if let Value::Array(known) = self.0.entry("levels").or_insert_with(|| json!([])) {
+            known.extend(new.into_iter().map(|level| json!({"level": level.as_str()})));
+        }
     }
 
     /// Returns the facts as adapters receive them; `None` if nothing is known.
@@ -147,7 +173,8 @@ impl ModelFacts {
     /// Returns the tokens that the model can read.
     pub(crate) fn context_window(&self) -> Option<u64> {
         let number = |name: &str| self.0.get(name).and_then(Value::as_u64);
-        let window = number("context-window").or_else(|| number("max-input-tokens"))?;
+        // Some APIs refuse an input long before it fills the window.
+        let window = ["context-window", "max-input-tokens"].into_iter().filter_map(number).min()?;
         Some(window.clamp(*WINDOW.start(), *WINDOW.end()))
     }
 
@@ -238,9 +265,6 @@ impl ModelFacts {
 /// Returns the check of a fact's value; `None` for a name that this version does not know. Names and media types are short, and
 /// lists have few items.
 fn is_known(name: &str) -> Option<fn(&Value) -> bool> {
-    let short = |value: &Value| {
-        value.as_str().is_some_and(|text| text.chars().count() <= TEXT_CHARS && text::clean_line(text) == text)
-    };
     fn words(value: &Value) -> bool {
         let is_word = |value: &Value| {
             value.as_str().is_some_and(|word| word.len() <= 127 && word.bytes().all(|byte| byte.is_ascii_graphic()))
@@ -255,7 +279,7 @@ fn is_known(name: &str) -> Option<fn(&Value) -> bool> {
         value.as_array().is_some_and(|levels| levels.len() <= ITEMS && levels.iter().all(is_level))
     }
     Some(match name {
-        "display-name" | "description" | "alias-of" | "size" | "default-level" | "as-of" => short,
+        name if TEXTS.contains(&name) => Value::is_string,
         "purposes" | "input-media" | "output-media" => words,
         "context-window" | "max-input-tokens" | "max-output-tokens" => Value::is_u64,
         "levels" => levels,
@@ -263,6 +287,11 @@ fn is_known(name: &str) -> Option<fn(&Value) -> bool> {
         "default" => Value::is_boolean,
         _ => return None,
     })
+}
+
+/// Whether two objects of prices have the same currency for as many tokens.
+fn has_unit_of(prices: &Map<String, Value>, other: &Map<String, Value>) -> bool {
+    ["currency", "per-tokens"].iter().all(|name| other.get(*name).is_none_or(|unit| prices.get(*name) == Some(unit)))
 }
 
 fn is_date(date: &str) -> bool {
@@ -295,12 +324,12 @@ mod tests {
         let parsed = facts(&json!({
             "size": 3, "context-window": "many", "levels": [{"level": "HIGH"}], "purposes": ["chat", 1],
             "input-media": ["image/png"], "lifecycle": [], "default": "yes", "other": [1, 2],
-            "description": "two\nlines",
+            "description": "two\nlines", "display-name": "x".repeat(300),
         }));
-        assert_eq!(
-            parsed,
-            ModelFacts(json!({"input-media": ["image/png"], "other": [1, 2]}).as_object().unwrap().clone())
-        );
+        let kept = json!({"input-media": ["image/png"], "other": [1, 2], "description": "two lines",
+            "display-name": "x".repeat(200) + "…"});
+        assert_eq!(parsed, facts(&kept));
+        assert_eq!(parsed.0, *kept.as_object().unwrap());
         for json in ["", "[]", "{", "7", &format!("{{\"a\":\"{}\"}}", "x".repeat(FACTS_BYTES))] {
             assert_eq!(ModelFacts::parse(json), None);
         }
@@ -313,8 +342,45 @@ mod tests {
             assert_eq!(facts(&json!({"context-window": window})).context_window(), Some(expected));
         }
         assert_eq!(facts(&json!({"max-input-tokens": 922_000})).context_window(), Some(922_000));
+        let shorter = json!({"context-window": 400_000, "max-input-tokens": 272_000});
+        assert_eq!(facts(&shorter).context_window(), Some(272_000));
         let media = facts(&json!({"input-media": ["image/*", "application/pdf"]})).input_media().unwrap();
         assert_eq!(media, [&IMAGES[..], &["application/pdf"]].concat());
+    }
+
+    #[test]
+    fn facts_are_laid_over_others_field_by_field() {
+        let mut known = facts(&json!({
+            "size": "small", "input-media": ["image/png"],
+            "lifecycle": {"status": "deprecated", "retires-on": "2026-12-11", "successor": "new-1"},
+            "prices": {"currency": "USD", "per-tokens": 1_000_000, "input": "5", "output": "25", "tiers": [{}]},
+        }));
+        known.overlay(&facts(&json!({
+            "input-media": [], "lifecycle": {"released-on": "2025-01-02"},
+            "prices": {"currency": "USD", "per-tokens": 1_000_000, "input": "4"},
+        })));
+        assert_eq!((known.size(), known.input_media()), (ModelSize::Small, Some(Vec::new())));
+        assert_eq!(known.lifecycle().successor.as_deref(), Some("new-1"));
+        assert_eq!((known.lifecycle().status, known.released_on()), (LifecycleStatus::Deprecated, Some("2025-01-02")));
+        let prices = known.prices().unwrap();
+        assert_eq!((prices.input.to_string().as_str(), prices.has_tiers), ("0.000004", true));
+        // Prices for another number of tokens replace all.
+        known.overlay(&facts(&json!({"prices": {"currency": "USD", "per-tokens": 1, "input": "1", "output": "2"}})));
+        let prices = known.prices().unwrap();
+        assert_eq!((prices.output.to_string().as_str(), prices.has_tiers), ("2", false));
+    }
+
+    #[test]
+    fn levels_of_the_operator_are_added() {
+        let mut known = ModelFacts::default();
+        known.add_levels(&[]);
+        assert_eq!(known.levels(), None);
+        known.add_levels(&[ThinkingLevel::XHigh]);
+        assert_eq!(known.thinking_levels(), [ThinkingLevel::XHigh]);
+        let mut known = facts(&json!({"levels": [{"level": "low", "sends": "effort low"}]}));
+        known.add_levels(&[ThinkingLevel::Low, ThinkingLevel::Max]);
+        assert_eq!(known.thinking_levels(), [ThinkingLevel::Low, ThinkingLevel::Max]);
+        assert!(known.to_json().unwrap().contains("effort low"));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use patchbay_provider_sdk::{LevelPlan, Model, Pair, ThinkingPlan};
 use serde_json::{Map, Value};
 
 use crate::listing::Facts;
+use crate::options;
 use crate::thinking::Level;
 
 /// The name of the pair of [`Model::extra`] that holds the facts of a model as a JSON object.
@@ -47,20 +48,26 @@ pub fn facts(options: &[Pair]) -> Option<Map<String, Value>> {
 }
 
 /// Converts the description of a level to the form of the optional interface `thinking`. `effective` is the level that is
-/// sent; `None`: the API decides.
-pub fn level_plan(plan: ThinkingPlan, effective: Option<Level>) -> LevelPlan {
+/// sent; `None`: the API decides. If the operator's `extra-body` changes what is sent, the warning says so.
+pub fn level_plan(plan: ThinkingPlan, effective: Option<Level>, options: &[Pair]) -> LevelPlan {
     let ThinkingPlan { description, warning } = plan;
+    let changed = options::thinking_fields(options);
+    let changed = (!changed.is_empty()).then(|| {
+        format!("Option 'extra-body' of this provider sets {}, which changes what is sent", changed.join(" and "))
+    });
+    let warning = match (warning, changed) {
+        (Some(warning), Some(changed)) => Some(format!("{warning}. {changed}")),
+        (warning, changed) => warning.or(changed),
+    };
     LevelPlan { effective: effective.map(|level| level.name().to_owned()), description, warning, extra: Vec::new() }
 }
 
-/// Returns the facts of a model that is not in the table itself, as a JSON object: those of the model whose name it
-/// continues, with a date for example. A newer model is taken to read the same media as the head of the table, with the
-/// levels that `explain` describes.
+/// Returns the facts of a model that only matches a prefix, as a JSON object: those of the model in the table of which it is a
+/// version. Another model is taken to read the same media as the head of the table, with the levels that `explain` describes.
 pub fn unlisted(text: &str, model: &str, explain: impl Fn(&str) -> ThinkingPlan) -> String {
     let models = table(text);
-    let continues =
-        |known: &&Model| model.strip_prefix(&known.id).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
-    if let Some(known) = models.iter().filter(continues).max_by_key(|known| known.id.len()) {
+    let known = models.iter().filter(|known| model == known.id || is_version(model, &known.id));
+    if let Some(known) = known.max_by_key(|known| known.id.len()) {
         return known.extra[0].value.clone();
     }
     let mut facts = Facts::default();
@@ -68,6 +75,19 @@ pub fn unlisted(text: &str, model: &str, explain: impl Fn(&str) -> ThinkingPlan)
     facts.set("purposes", vec!["chat"]);
     facts.levels(explain);
     Value::Object(facts.object().clone()).to_string()
+}
+
+/// Whether `id` is `known` with a version behind it, such as a date or `latest`. The host has the same rule. Other names that
+/// continue a known one, such as `NAME-pro` or `NAME-5`, are other models.
+fn is_version(id: &str, known: &str) -> bool {
+    let Some(rest) = id.strip_prefix(known).filter(|rest| rest.starts_with(['-', '@'])) else { return false };
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let is_revision = |part: &str| is_number(part) || part.strip_prefix('v').is_some_and(is_number);
+    let mut parts = rest[1..].split(['-', ':']);
+    let first = parts.next().unwrap_or_default();
+    // A short number, as in `NAME-5`, is that of another model.
+    let begins = first == "latest" || (is_revision(first) && !(is_number(first) && first.len() < 3));
+    begins && parts.all(is_revision)
 }
 
 fn words(list: &Value) -> Vec<String> {
@@ -125,7 +145,15 @@ mod tests {
         assert_eq!((one.extra[0].name.as_str(), facts), (FACTS, expected));
         let text = text.to_string();
         let plan = |_: &str| ThinkingPlan { description: vec!["Thinking: off".to_owned()], warning: None };
-        assert_eq!(unlisted(&text, "a-1-2027", plan), one.extra[0].value);
+        assert_eq!(unlisted(&text, "a-1", plan), one.extra[0].value);
+        for version in ["a-1-20270101", "a-1-2027-01-01", "a-1@001", "a-1-latest", "a-1-v2:0"] {
+            assert_eq!(unlisted(&text, version, plan), one.extra[0].value, "{version}");
+        }
+        for other in ["a-1-5", "a-1-", "a-1-5-20270101", "a-1-mini-20270101", "a-12"] {
+            assert_ne!(unlisted(&text, other, plan), one.extra[0].value, "{other}");
+        }
+        let other: Value = serde_json::from_str(&unlisted(&text, "a-1-pro", plan)).expect("JSON");
+        assert_eq!((&other["context-window"], &other["lifecycle"]), (&Value::Null, &Value::Null));
         let newer: Value = serde_json::from_str(&unlisted(&text, "a-10", plan)).expect("JSON");
         assert_eq!((&newer["input-media"], &newer["purposes"]), (&json!(["image/png"]), &json!(["chat"])));
         assert_eq!(newer["levels"].as_array().map(Vec::len), Some(6));

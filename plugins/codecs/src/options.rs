@@ -84,6 +84,20 @@ impl Extra {
     }
 }
 
+/// The fields of bodies by which the APIs are told how much a model thinks.
+const THINKING: [&str; 5] = ["thinking", "output_config", "reasoning", "reasoning_effort", "generationConfig"];
+
+/// Returns the fields of `extra-body` that may change how much a model thinks, in quotes.
+pub(crate) fn thinking_fields(options: &[Pair]) -> Vec<String> {
+    let Ok(Extra { body, .. }) = Extra::read(options) else { return Vec::new() };
+    // Other settings of Gemini are in the same object.
+    let sets = |name: &&str| match *name {
+        "generationConfig" => body.get(*name).is_some_and(|config| config.get("thinkingConfig").is_some()),
+        name => body.contains_key(name),
+    };
+    THINKING.into_iter().filter(sets).map(|name| format!("'{name}'")).collect()
+}
+
 /// Checks a header. Its name becomes lower case.
 fn header(name: String, value: String) -> Result<(String, String), Failure> {
     let name = name.to_ascii_lowercase();
@@ -142,6 +156,16 @@ mod tests {
         let pieces = body.into_body();
         let [BodyPiece::Bytes(bytes)] = pieces.as_slice() else { panic!("{pieces:?}") };
         String::from_utf8(bytes.clone()).expect("UTF-8")
+    }
+
+    #[test]
+    fn fields_about_thinking_are_found() {
+        let fields = |body: &str| thinking_fields(&[Pair { name: "extra-body".to_owned(), value: body.to_owned() }]);
+        assert_eq!(fields(r#"{"reasoning": {"effort": "low"}, "thinking": null}"#), ["'thinking'", "'reasoning'"]);
+        assert_eq!(fields(r#"{"generationConfig": {"topK": 3}}"#), [""; 0]);
+        assert_eq!(fields(r#"{"generationConfig": {"thinkingConfig": {}}}"#), ["'generationConfig'"]);
+        assert_eq!(fields("["), [""; 0]);
+        assert_eq!(thinking_fields(&[]), [""; 0]);
     }
 
     #[test]

@@ -45,6 +45,11 @@ impl Level {
         if self == Self::Med { "medium" } else { self.name() }
     }
 
+    /// Parses a word of an API. `None` for words of which no level is made, such as `minimal`.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.word() == word)
+    }
+
     /// Returns the highest level of `levels` that is not above this one, and the warning if it is another one. `levels`
     /// are in ascending order and not empty.
     pub fn within(self, levels: &[Self]) -> (Self, Option<String>) {
@@ -106,6 +111,8 @@ mod tests {
         let words = ["none", "low", "medium", "high", "xhigh", "max"];
         assert_eq!(names.map(|name| Level::parse(name).map(Level::word)), words.map(Some));
         assert_eq!(Level::ALL.map(Level::name), names);
+        assert_eq!(words.map(Level::of_word), Level::ALL.map(Some));
+        assert_eq!(["med", "minimal"].map(Level::of_word), [None; 2]);
         assert!(Level::ALL.is_sorted());
         assert_eq!(["medium", "", "High"].map(Level::parse), [None; 3]);
     }

@@ -25,6 +25,12 @@ pub(super) fn behind(
     options.iter().cloned().chain(own).collect()
 }
 
+/// Returns `options` followed by what is known of the model, as the description of a thinking level receives them.
+pub(crate) fn with_facts(options: &[(String, String)], model_facts: Option<String>) -> Vec<(String, String)> {
+    let facts = model_facts.map(|facts| (format!("{HOST_PREFIX}model-facts"), facts));
+    options.iter().cloned().chain(facts).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use patchbay_core::completion::RequestPurpose;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use patchbay_core::completion::FailureKind;
+use patchbay_egress::Scrub;
 use patchbay_sandbox::adapter::{Action, Coverage, ListedModel, ListingAction, ListingEnd, ListingEvent};
 use tracing::Instrument as _;
 
@@ -55,7 +56,13 @@ pub(crate) async fn list(context: &ExchangeContext, route: &Route, validator: Op
         limits: &limits,
     };
     let until = tokio::time::Instant::now() + limits.total();
-    let keys = Keys::read(&target).await;
+    let read = || tokio::time::timeout_at(until, Keys::read(&target));
+    let late = || {
+        let reporter = Reporter { target: &target, scrub: &Scrub::default() };
+        let error = reporter.failed(FailureKind::Timeout, format!("the key was not there within {TOTAL_MS} ms"));
+        Some(ListingResult { listed: Listed::default(), end: Err(error) })
+    };
+    let Ok(keys) = read().await else { return late() };
     let own = keys.own.clone().ok().flatten();
     let (result, is_unauthorized) = list_with(context, route, &target, validator.clone(), &keys, until).await;
     // A key command is run once more if the provider rejected its key.
@@ -63,7 +70,7 @@ pub(crate) async fn list(context: &ExchangeContext, route: &Route, validator: Op
         && credential.secret.command().is_some()
     {
         target.secrets.discard(&credential.secret, &own).await;
-        let keys = Keys::read(&target).await;
+        let Ok(keys) = read().await else { return late() };
         return Some(list_with(context, route, &target, validator, &keys, until).await.0);
     }
     Some(result)
@@ -114,7 +121,7 @@ async fn list_with(
 }
 
 fn nothing() -> ListingEnd {
-    ListingEnd { coverage: Coverage::Unchanged, validator: None }
+    ListingEnd { coverage: Coverage::Unchanged, validator: None, fresh_for_s: None }
 }
 
 /// Does the actions of one step in order. Returns the end if the adapter finished.

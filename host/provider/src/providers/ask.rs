@@ -9,7 +9,7 @@ use patchbay_core::{
 use super::{Providers, consent::Consents};
 use crate::{
     Choice, CompleteError, Completed, ModelError, Selector, Sink,
-    catalogue::{self, Catalogue, known_facts, offered},
+    catalogue::{self, Catalogue, is_listed, known_facts, offered},
     choice::{self, ModelQuery},
     exchange,
     facts::{Lifecycle, LifecycleStatus, ModelFacts, Prices},
@@ -117,14 +117,16 @@ impl Providers {
 
     /// Returns everything that is known of a model of a provider, also by its adapter for a name that is in no list.
     async fn facts(&self, entry: &Entry, catalogue: &Catalogue, model: &str) -> Result<ModelFacts, ModelError> {
-        if let Some(facts) = known_facts(entry, catalogue, model) {
-            return Ok(facts);
+        if is_listed(entry, catalogue, model) {
+            return Ok(known_facts(entry, catalogue, model).unwrap_or_default());
         }
         let failed = |failure| ModelError::Adapter { provider: entry.name.clone(), failure };
         let sandbox = &self.exchange.sandbox;
         let loaded = entry.adapter.loaded(sandbox).await.map_err(failed)?;
         let facts = entry.adapter.facts(sandbox, &loaded, model, &entry.options).await.map_err(failed)?;
-        Ok(facts.as_deref().and_then(ModelFacts::parse).unwrap_or_default())
+        let mut facts = facts.as_deref().and_then(ModelFacts::parse).unwrap_or_default();
+        facts.overlay(&known_facts(entry, catalogue, model).unwrap_or_default());
+        Ok(facts)
     }
 
     /// Returns the model of an agent for which none was chosen: `default_model` of `config.toml`, else `demo-1`.
@@ -154,8 +156,10 @@ impl Providers {
         // `explain-thinking` of the contract gets no options, so an option that turns levels off is evaluated here.
         let off = entry.thinking_off();
         let level = if off.is_some() { None } else { choice.level };
-        let mut plan =
-            sandbox.explain_thinking(&adapter, &choice.model, level, &entry.options).await.map_err(failed)?;
+        let facts = self.facts(&entry, &*self.catalogue().await?, &choice.model).await?;
+        // The levels of a model may be known from these alone, as in a request.
+        let options = exchange::with_facts(&entry.options, facts.to_json());
+        let mut plan = sandbox.explain_thinking(&adapter, &choice.model, level, &options).await.map_err(failed)?;
         if let (Some((option, value)), Some(_)) = (off, choice.level) {
             plan.warning =
                 Some(format!("Thinking levels are not sent: option '{option}' of this provider is '{value}'"));
@@ -164,7 +168,6 @@ impl Providers {
         let label = label.map(|(_, label)| format!(" ({label})")).unwrap_or_default();
         let model = text::clean_line(&choice.model);
         let mut lines = vec![format!("✓ Switched to {} {model}{label}", status::display_name(&entry))];
-        let facts = known_facts(&entry, &*self.catalogue().await?, &choice.model).unwrap_or_default();
         lines.extend(ending(&facts.lifecycle()).map(|warning| format!("  ⚠ {warning}")));
         lines.extend(plan.warning.map(|warning| format!("  ⚠ {warning}")));
         lines.extend(plan.description.iter().map(|line| format!("  {line}")));
@@ -230,6 +233,12 @@ impl Providers {
                 if error.kind() == FailureKind::NotFound =>
             {
                 ModelError::Retired { model: choice.model.clone(), on: retires_on, successor }.into()
+            }
+            // It may have ended since its end was stored. Another origin may have another reason, which is shown.
+            Lifecycle { status: LifecycleStatus::Deprecated, retires_on, successor }
+                if error.kind() == FailureKind::NotFound =>
+            {
+                ModelError::Ended { failure: error.to_string(), on: retires_on, successor }.into()
             }
             _ => error.into(),
         })

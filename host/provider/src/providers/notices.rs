@@ -47,6 +47,7 @@ fn same(a: &Entry, b: &Entry) -> bool {
         && a.key == b.key
         && a.prefixes == b.prefixes
         && a.models == b.models
+        && a.configured == b.configured
         && a.options == b.options
         && a.refused == b.refused
 }

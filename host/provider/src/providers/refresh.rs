@@ -26,6 +26,8 @@ use crate::{
 
 /// Seconds after which a failed listing is repeated.
 const AFTER_FAILURE_S: i64 = 3_600;
+/// The longest time in seconds for which an adapter may say that its list is fresh.
+const FRESH_S: i64 = 7 * 86_400;
 /// How often the background looks whether a provider is due.
 const LOOK: Duration = Duration::from_secs(600);
 /// How long the background waits after the start, so that it competes with nothing.
@@ -156,7 +158,10 @@ impl Providers {
                 (ListingCoverage::Partial, None, Some(problem))
             }
         };
-        let again_in_s = if problem.is_some() { AFTER_FAILURE_S } else { self.refresh_s() };
+        let again_in_s = match &result.end {
+            Ok(end) => self.refresh_s().max(end.fresh_for_s.map_or(0, i64::from).min(FRESH_S)),
+            Err(_) => AFTER_FAILURE_S,
+        };
         let listing = NewListing { models, coverage, validator, problem: problem.clone(), again_in_s };
         let change = self.store.keep_listing(provider.to_string(), base_url, listing).await?;
         if let Some(problem) = problem {

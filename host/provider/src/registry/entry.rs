@@ -1,6 +1,6 @@
 //! One provider: what its adapter suggests, and what the operator decided. The registry builds it.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use patchbay_core::Name;
 use patchbay_egress::{SecretLookup, SecretRef, Variables};
@@ -56,10 +56,10 @@ pub(crate) struct Entry {
     pub(crate) key: Option<SecretLookup>,
     /// Prefixes of the names of its models.
     pub(crate) prefixes: Vec<String>,
-    /// The models of its catalogue.
+    /// The models of the adapter's table, then those that only `config.toml` names.
     pub(crate) models: Vec<ModelEntry>,
-    /// The ids of the models that `config.toml` names.
-    configured: BTreeSet<String>,
+    /// The models that `config.toml` names, by id.
+    pub(crate) configured: BTreeMap<String, ModelEntry>,
     /// Tokens that its models can read, for models whose entry does not say so.
     pub(crate) context_window: Option<u64>,
     /// The operator's options for the adapter.
@@ -99,8 +99,9 @@ impl Entry {
         let own_prefixes = || if suggests { manifest.model_prefixes.clone() } else { Vec::new() };
         let mut models = if suggests { manifest.models.clone() } else { Vec::new() };
         for model in &config.models {
-            models.retain(|there| there.id != model.0.id);
-            models.push(model.0.clone());
+            if models.iter().all(|there| there.id != model.0.id) {
+                models.push(model.0.clone());
+            }
         }
         let (base, refused) = match base_url.as_deref().map(|url| Base::parse(url, config.allow_private)) {
             None if requires_origin(adapter)
@@ -153,7 +154,7 @@ impl Entry {
             key,
             prefixes: config.prefixes.clone().unwrap_or_else(own_prefixes),
             models,
-            configured: config.models.iter().map(|model| model.0.id.clone()).collect(),
+            configured: config.models.iter().map(|model| (model.0.id.clone(), model.0.clone())).collect(),
             context_window: config.context_window,
             options: config.options.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
             consent: if source == EntrySource::File && !named { Consent::Required } else { Consent::Given },
@@ -185,7 +186,7 @@ impl Entry {
 
     /// Whether `config.toml` names a model.
     pub(crate) fn is_configured(&self, id: &str) -> bool {
-        self.configured.contains(id)
+        self.configured.contains_key(id)
     }
 
     /// Whether requests go to the origin that the adapter suggests.

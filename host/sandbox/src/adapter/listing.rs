@@ -63,6 +63,8 @@ pub struct ListingEnd {
     pub coverage: Coverage,
     /// What the next listing gets, such as an ETag. A longer one than 1 KiB is dropped.
     pub validator: Option<String>,
+    /// The number of seconds during which the host need not ask again, if the adapter says so.
+    pub fresh_for_s: Option<u32>,
 }
 
 /// How much of an API's models a listing reported.
@@ -138,6 +140,11 @@ fn action(action: WitListingAction) -> Result<ListingAction, Failure> {
                 _ => Coverage::Partial,
             },
             validator: end.validator.filter(|validator| validator.len() <= VALIDATOR_BYTES),
+            fresh_for_s: end
+                .extra
+                .iter()
+                .find(|pair| pair.name == "fresh-for-s")
+                .and_then(|pair| pair.value.parse().ok()),
         }),
         WitListingAction::Fail(failure) => Action::Fail(wire::failure(failure)),
     })

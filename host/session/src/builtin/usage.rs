@@ -48,6 +48,9 @@ async fn usage(line: &LineContext) -> Result<Outcome, StoreError> {
     }
     let is_whole = others == 0 && costs.iter().all(Option::is_some);
     let sum = in_all(costs.iter().flatten(), is_whole).map(|sum| format!(", {sum}")).unwrap_or_default();
+    if by_model.len() > 1 {
+        lines.push(format!("All models: {}", tokens(total)));
+    }
     lines.push(format!("In all: {} tokens{sum}", text::with_commas(all)));
     let models: Vec<_> = by_model
         .iter()
@@ -57,7 +60,7 @@ async fn usage(line: &LineContext) -> Result<Outcome, StoreError> {
             json!({"provider": provider, "model": model, "usage": usage, "cost": cost})
         })
         .collect();
-    let data = json!({"models": models, "other": others, "total": all});
+    let data = json!({"models": models, "usage": total, "other": others, "total": all});
     Ok(Outcome::ok(Code::UsageListed, lines.join("\n")).with_data(data))
 }
 
@@ -96,11 +99,15 @@ fn money(cost: &Cost) -> String {
 
 fn shown(of: &ModelUsage, cost: Option<&Cost>) -> String {
     let ModelUsage { provider, model, usage } = of;
-    let TokenUsage { input, output, cache_read, cache_write, .. } = *usage;
-    let [input, output, read, written] = [input, output, cache_read, cache_write].map(text::with_commas);
     let name = text::clean_line(&format!("{provider}/{model}"));
     let cost = cost.map(|cost| format!(", {}", money(cost))).unwrap_or_default();
-    format!("{name}: {input} in, {output} out, {read} read from the cache, {written} written to it{cost}")
+    format!("{name}: {}{cost}", tokens(*usage))
+}
+
+fn tokens(usage: TokenUsage) -> String {
+    let TokenUsage { input, output, cache_read, cache_write, .. } = usage;
+    let [input, output, read, written] = [input, output, cache_read, cache_write].map(text::with_commas);
+    format!("{input} in, {output} out, {read} read from the cache, {written} written to it")
 }
 
 #[cfg(test)]

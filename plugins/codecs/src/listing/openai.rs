@@ -146,12 +146,15 @@ fn lifecycle(model: &Value, facts: &mut Facts) {
         facts.within("lifecycle", "released-on", released);
     }
     let ends = ["shutdown_date", "expiration_date", "deprecation"].into_iter().find_map(|name| date(&model[name]));
+    // A list without an end says nothing of it: what is known of the model stays true.
     let status = match (&ends, model["active"].as_bool()) {
-        (_, Some(false)) => "retired",
-        (Some(_), _) => "deprecated",
-        (None, _) => "active",
+        (_, Some(false)) => Some("retired"),
+        (Some(_), _) => Some("deprecated"),
+        (None, _) => None,
     };
-    facts.within("lifecycle", "status", status);
+    if let Some(status) = status {
+        facts.within("lifecycle", "status", status);
+    }
     if let Some(ends) = ends {
         facts.within("lifecycle", "retires-on", ends);
     }

@@ -70,7 +70,7 @@ impl Thinking for Anthropic {
     fn explain(model: &str, level: Option<&str>, options: &[Pair]) -> LevelPlan {
         let facts = models::facts(options);
         let known = Known::of(model, facts.as_ref());
-        models::level_plan(thinking::explain(&known, level), known.effective(level))
+        models::level_plan(thinking::explain(&known, level), known.effective(level), options)
     }
 }
 

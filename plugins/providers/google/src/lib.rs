@@ -80,7 +80,7 @@ impl Thinking for Google {
     fn explain(model: &str, level: Option<&str>, options: &[Pair]) -> LevelPlan {
         let facts = models::facts(options);
         let plan = thinking::explain(model, level, facts.as_ref());
-        models::level_plan(plan, thinking::effective(model, level, facts.as_ref()))
+        models::level_plan(plan, thinking::effective(model, level, facts.as_ref()), options)
     }
 }
 

@@ -14,8 +14,10 @@ use patchbay_codecs::models;
 use patchbay_codecs::openai::CREDENTIAL;
 use patchbay_codecs::responses::{self, Responses};
 use patchbay_codecs::stream::Stream;
+use patchbay_codecs::thinking::Level;
 use patchbay_provider_sdk::{
-    Action, Adapter, CompletionRequest, Credential, Input, Manifest, Models, Pair, ThinkingPlan, ToolChoice, provider,
+    Action, Adapter, CompletionRequest, Credential, Input, LevelPlan, Manifest, Models, Pair, Thinking, ThinkingPlan,
+    ToolChoice, provider,
 };
 
 /// The dated table of models.
@@ -65,6 +67,15 @@ impl Adapter for Meta {
 }
 
 provider!(Meta);
+
+impl Thinking for Meta {
+    fn explain(model: &str, level: Option<&str>, options: &[Pair]) -> LevelPlan {
+        let (reasoning, plan) = thinking::thinking(model, level);
+        models::level_plan(plan, reasoning.effort.and_then(Level::of_word), options)
+    }
+}
+
+patchbay_provider_sdk::thinking!(Meta);
 
 impl Models for Meta {
     fn facts(model: &str, _: &[Pair]) -> String {

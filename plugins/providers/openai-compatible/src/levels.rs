@@ -34,6 +34,5 @@ pub(crate) fn effort(level: Option<&str>, facts: Option<&Map<String, Value>>) ->
 
 /// Returns the level that is sent; `None` if the server decides.
 pub(crate) fn effective(level: Option<&str>, facts: Option<&Map<String, Value>>) -> Option<Level> {
-    let effort = effort(level, facts).0?;
-    Level::ALL.into_iter().find(|level| level.word() == effort)
+    effort(level, facts).0.and_then(Level::of_word)
 }

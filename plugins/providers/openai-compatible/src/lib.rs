@@ -80,10 +80,10 @@ impl Thinking for OpenaiCompatible {
         if one_of(options, "reasoning", ["effort", "off"]) == Ok(Some("off")) && level.is_some() {
             let warning = "Thinking levels are not sent: option 'reasoning' of this provider is 'off'".to_owned();
             let plan = ThinkingPlan { warning: Some(warning), ..plan("Thinking: provider default") };
-            return models::level_plan(plan, None);
+            return models::level_plan(plan, None, options);
         }
         let facts = models::facts(options);
-        models::level_plan(levels::effort(level, facts.as_ref()).1, levels::effective(level, facts.as_ref()))
+        models::level_plan(levels::effort(level, facts.as_ref()).1, levels::effective(level, facts.as_ref()), options)
     }
 }
 

@@ -16,8 +16,10 @@ use patchbay_codecs::models;
 use patchbay_codecs::openai::{CREDENTIAL, one_of};
 use patchbay_codecs::responses::{self, Responses};
 use patchbay_codecs::stream::Stream;
+use patchbay_codecs::thinking::Level;
 use patchbay_provider_sdk::{
-    Action, Adapter, CompletionRequest, Credential, Input, Manifest, Models, Pair, ThinkingPlan, provider,
+    Action, Adapter, CompletionRequest, Credential, Input, LevelPlan, Manifest, Models, Pair, Thinking, ThinkingPlan,
+    provider,
 };
 
 /// The dated table of models.
@@ -68,6 +70,15 @@ impl Adapter for Openai {
 }
 
 provider!(Openai);
+
+impl Thinking for Openai {
+    fn explain(model: &str, level: Option<&str>, options: &[Pair]) -> LevelPlan {
+        let thinking::Thinking { reasoning, plan } = thinking::thinking(model, level);
+        models::level_plan(plan, reasoning.effort.and_then(Level::of_word), options)
+    }
+}
+
+patchbay_provider_sdk::thinking!(Openai);
 
 impl Models for Openai {
     fn facts(model: &str, _: &[Pair]) -> String {

@@ -65,7 +65,6 @@ fn facts(id: &str, model: &Value) -> Facts {
     if let Some(released) = unix_date(&model["created"]) {
         facts.within("lifecycle", "released-on", released);
     }
-    facts.within("lifecycle", "status", "active");
     facts.levels(|level| thinking::thinking(id, Some(level)).1);
     facts
 }

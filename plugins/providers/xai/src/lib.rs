@@ -11,8 +11,10 @@ use patchbay_codecs::models;
 use patchbay_codecs::openai::CREDENTIAL;
 use patchbay_codecs::responses::{self, Responses};
 use patchbay_codecs::stream::Stream;
+use patchbay_codecs::thinking::Level;
 use patchbay_provider_sdk::{
-    Action, Adapter, CompletionRequest, Credential, Input, Manifest, Models, Pair, ThinkingPlan, provider,
+    Action, Adapter, CompletionRequest, Credential, Input, LevelPlan, Manifest, Models, Pair, Thinking, ThinkingPlan,
+    provider,
 };
 
 /// The dated table of models.
@@ -57,6 +59,15 @@ impl Adapter for Xai {
 }
 
 provider!(Xai);
+
+impl Thinking for Xai {
+    fn explain(model: &str, level: Option<&str>, options: &[Pair]) -> LevelPlan {
+        let (reasoning, plan) = thinking::thinking(model, level);
+        models::level_plan(plan, reasoning.effort.and_then(Level::of_word), options)
+    }
+}
+
+patchbay_provider_sdk::thinking!(Xai);
 
 impl Models for Xai {
     fn facts(model: &str, _: &[Pair]) -> String {

@@ -161,12 +161,19 @@ async fn facts_have_an_order_of_belief() {
     assert_eq!(listed.prices.unwrap().output, "0.000015".parse().unwrap());
     // A name that continues the one in the table, with a date.
     assert_eq!(process.model(&alpha, "alpha-1-20260101").await.unwrap().context_window, Some(50_000));
-    home.configure(
-        &TABLES
-            .replace("[providers.beta]", "models = [{ id = \"alpha-1\", context_window = 70000 }]\n[providers.beta]"),
-    );
+    // A name that continues it otherwise is another model.
+    assert_eq!(process.model(&alpha, "alpha-1-pro").await.unwrap().context_window, None);
+    // The operator's own words win, and what they do not say stays known.
+    let own = "models = [{ id = \"alpha-1\", context_window = 70000, levels = [\"max\"] }]\n[providers.beta]";
+    home.configure(&TABLES.replace("[providers.beta]", own));
     process.reload().await;
-    assert_eq!(about().await.context_window, Some(70_000));
+    let own = about().await;
+    assert_eq!((own.context_window, own.input_media.len(), own.prices.is_some()), (Some(70_000), 1, true));
+    assert_eq!(own.levels, [ThinkingLevel::Max]);
+    assert_eq!(resolved(&process, "alpha-1/max").await.as_deref(), Ok("alpha/alpha-1/max"));
+    home.configure(&TABLES.replace("[providers.beta]", "models = [\"alpha-1\"]\n[providers.beta]"));
+    process.reload().await;
+    assert_eq!((about().await.context_window, about().await.input_media.len()), (Some(60_000), 1));
 }
 
 #[tokio::test]
