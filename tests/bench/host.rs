@@ -83,8 +83,11 @@ impl Host {
     pub async fn call(&self, tool: &str, input: &Value) -> String {
         let asker = Asker::Person(PrincipalId::LOCAL);
         let context = services::context(asker, self.hold.clone(), "/", &self.snapshot);
-        let call =
-            ToolInvocation::new(CallId::random(), ResolvedTool::find(&self.snapshot, &[], &[], tool).unwrap(), input);
+        let call = ToolInvocation::new(
+            CallId::random(),
+            ResolvedTool::find(&context.asker, &self.snapshot, &[], &[], tool).unwrap(),
+            input,
+        );
         match &self.tools.run(&context, call).await.result.unwrap()[..] {
             [Content::Text(text)] => text.clone(),
             [Content::Json(value)] => value.to_string(),

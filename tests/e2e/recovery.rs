@@ -255,3 +255,29 @@ fn conversation_that_is_too_long_is_summarised() {
     let kinds: String = store.query_row(kinds, [], |row| row.get(0)).unwrap();
     assert_eq!(kinds, "user,assistant,user,compaction,assistant,user,notice");
 }
+
+/// A part of a summary never takes the place of the conversation, and an overloaded server is waited for visibly.
+#[test]
+fn summary_that_is_cut_off_changes_nothing() {
+    let cut = || {
+        let whole = String::from_utf8(CHAT.answer_with(&["I cannot help with tha"])).unwrap();
+        vec![Step::Bytes(whole.replace("\"finish_reason\":\"stop\"", "\"finish_reason\":\"length\"").into_bytes())]
+    };
+    let server = server(move |request| match request {
+        1 => vec![Step::Bytes(CHAT.refusal(429, "slow down", Some(0)))],
+        2 => cut(),
+        _ => whole(CHAT, "text"),
+    });
+    let patchbay = CHAT.home(&server, "");
+    let answers = patchbay.answers(&[&format!("/model {}", CHAT.model), "one", "/compact", "show context"]);
+    let compacted = &answers[2];
+    assert_eq!(compacted.code(), "compaction_failed");
+    let message = "Error: the conversation could not be summarised: the summary was cut off: it is as long as the model's \
+                   answers may be. It is kept as it was; try /compact again, or choose a model that reads more with /model.";
+    assert_eq!(compacted.message(), message);
+    let waits = "Rate limit exceeded: openai-compatible. Retrying in ";
+    let is_wait = |event: &&Value| event["text"].as_str().is_some_and(|text| text.starts_with(waits));
+    assert_eq!((compacted.events.iter().filter(is_wait).count(), answers[3].code()), (1, "answered"));
+    let body = server.requests()[3].split_once("\r\n\r\n").unwrap().1.to_owned();
+    assert!(body.contains("one") && !body.contains("tha\""), "{body}");
+}

@@ -26,7 +26,7 @@ impl Stage {
             .collect();
         let answers = Mutex::new(answers.into_iter());
         let server = Server::new(move |_| answers.lock().unwrap().next().unwrap_or_default());
-        let patchbay = CHAT.home(&server, &config(8_000, context));
+        let patchbay = CHAT.home(&server, &config(9_000, context));
         Self { server, patchbay }
     }
 
@@ -213,6 +213,21 @@ fn use_skill_returns_declarations_that_are_left_out() {
     assert!(result.contains("Fly.\\n\\nTools for this, to be called with call_tool:\\n"), "{result}");
     assert!(result.contains(r#"\"name\":\"many__launch_rocket\""#), "{result}");
     assert!(!result.contains("calc__eval"), "it is declared: {result}");
+}
+
+#[test]
+fn persons_command_adds_declarations_that_are_left_out() {
+    let stage = Stage::new("", vec![Value::Null]);
+    stage.many_tools();
+    let keys = "summary: Flies\nrequires_tools: [many__launch_rocket, calc__eval]";
+    stage.patchbay.skill("pilot", keys, "Fly.");
+    stage.patchbay.skill("walker", "summary: Walks\nrequires_tools: [calc__eval]", "Walk.");
+    let answers = stage.answers(&["/skill walker", "/skill pilot now"]);
+    assert_eq!(answers[0].rows()[0], ("skill", "Walk."), "its tool is declared");
+    let sent = stage.requests()[0]["messages"].as_array().unwrap().last().unwrap().to_string();
+    let expected = r"Fly.\n\nARGUMENTS: now\n\nTools for this, to be called with call_tool:\n{";
+    assert!(sent.contains(expected) && sent.contains(r#"\"name\":\"many__launch_rocket\""#), "{sent}");
+    assert!(!sent.contains("calc__eval"), "it is declared: {sent}");
 }
 
 #[test]

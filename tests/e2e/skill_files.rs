@@ -53,6 +53,12 @@ fn reload_reports_changed_files() {
     let data = reload();
     assert_eq!(data["changed"], serde_json::json!(["guide"]));
     assert_eq!(data["changed_files"], serde_json::json!({"guide": ["new.md (new)", "references/a.md"]}));
+    for n in 0..20 {
+        patchbay.write(&format!("home/config/skills/guide/more/{n}.md"), "");
+    }
+    let data = reload();
+    let changed = data["changed_files"]["guide"].as_array().unwrap();
+    assert_eq!((changed.len(), &changed[19]), (20, &serde_json::json!("more/9.md (new)")));
 }
 
 #[test]
@@ -79,11 +85,17 @@ fn plugin_build_embeds_the_files() {
     patchbay.write("guide/references/a.md", "one\n");
     patchbay.write("guide/assets/b.bin", vec![0; 1_500]);
     patchbay.write("guide/src/lib.rs", "not a file of the skill");
+    patchbay.write("guide/data/table.csv", "1,2\n");
+    patchbay.write("guide/notes.txt", "");
     let module = module_of(&contract(), &Guest::default().wat(), "patchbay:skill/skill-plugin");
     patchbay.write("module.wasm", module);
     let at = |path: &str| patchbay.folder().join(path).to_str().unwrap().to_owned();
     let built = patchbay.run(&["plugin", "build", &at("guide"), "--wasm", &at("module.wasm")]);
     assert_eq!(built.code, Some(0), "{}", built.err);
+    assert!(built.out.contains("\nembedded beside SKILL.md: 2 files, 1504 bytes\n"), "{}", built.out);
+    let note = "\nnote: not embedded: 'data', 'notes.txt'. Only *.md and the folders assets, references and scripts are \
+                embedded.\n";
+    assert!(built.out.contains(note), "{}", built.out);
     patchbay.write("home/config/skills/guide.wasm", fs::read(at("guide/guide.wasm")).unwrap());
     assert_eq!(files_in(&patchbay.line("/help guide")), LISTED);
 }
@@ -131,6 +143,48 @@ fn model_reads_files_of_the_snapshot() {
         assert!(shown.contains(code), "{shown}");
     }
     assert!(call("skill_file {\"skill\": \"nowhere\", \"path\": \".\"}").contains("skill_not_found"));
+}
+
+const LIST: &str = "Files of this skill, for the tool skill_file:\n- assets/b.bin (2 KB)\n- references/a.md (4 bytes)";
+
+#[test]
+fn persons_command_lists_the_files_for_the_model() {
+    let patchbay = Patchbay::quick();
+    with_files(&patchbay);
+    let people = "disable-model-invocation: true";
+    patchbay.skill("people", people, "Read a.md.");
+    patchbay.write("home/config/skills/people/a.md", "one");
+    let answers = patchbay.answers(&["/skill guide", "/skill guide now", "/skill people"]);
+    assert_eq!(answers[0].rows()[0], ("skill", &*format!("Read references/a.md.\n\n{LIST}")));
+    let with_input = format!("Read references/a.md.\n\nARGUMENTS: now\n\n{LIST}");
+    assert_eq!(answers[1].rows()[0], ("skill", &*with_input));
+    // Models cannot read the files of a skill for people.
+    assert_eq!(answers[2].rows()[0], ("skill", "Read a.md."));
+}
+
+#[test]
+fn skill_over_its_limits_says_so_everywhere() {
+    let patchbay = Patchbay::quick();
+    patchbay.skill("guide", "summary: Guides", "Read big.bin.");
+    patchbay.write("home/config/skills/guide/big.bin", vec![0; (8 << 20) + 1]);
+    let problem = "'big.bin' is larger than 8 MiB; none of them can be read.";
+    let left_out = format!("The files of this skill are left out. {problem}");
+    let answers = patchbay.answers(&[
+        "/help guide",
+        "call use_skill {\"name\": \"guide\", \"input\": \"\"}",
+        "call skill_file {\"skill\": \"guide\", \"path\": \"big.bin\"}",
+        "call skill_file {\"skill\": \"guide\", \"path\": \".\"}",
+        "/skill guide",
+    ]);
+    let help = answers[0].message();
+    assert!(help.ends_with(&format!("\n- `files`: left out. {problem}")), "{help}");
+    assert!(answers[1].message().contains(&left_out), "{}", answers[1].message());
+    assert_eq!(answers[4].rows()[0], ("skill", &*format!("Read big.bin.\n\n{left_out}")));
+    for answer in &answers[2..4] {
+        let message = answer.message();
+        assert!(message.contains("skill_files_limited"), "{message}");
+        assert!(message.contains(&format!("the files of skill 'guide' are left out. {problem}")), "{message}");
+    }
 }
 
 /// Returns a component whose tool answers with the skill's file `references/a.md`, or with the error's message.

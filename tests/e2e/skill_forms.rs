@@ -43,6 +43,31 @@ fn skill_for_people_is_hidden_from_models() {
     assert!(answers[5].message().ends_with("- `disable_model_invocation`: true"), "{}", answers[5].message());
 }
 
+/// Also a program that a model wrote cannot call the tools of a skill for people, and does not find them. A person's program can.
+#[test]
+fn skill_for_people_is_hidden_from_programs_of_models() {
+    let patchbay = Patchbay::quick();
+    patchbay.skill("deploy", "disable-model-invocation: true\nsummary: Deploys it", "");
+    patchbay.write("home/config/skills/deploy/deploy.wasm", Guest::default().component());
+    let call = "await tools.deploy.run({to: 'production'})";
+    let caught = format!("try {{ {call} }} catch (error) {{ error.kind + ': ' + error.message }}");
+    let find = "'found: ' + (await tools.find()).includes('tools.deploy: run')";
+    let program = |program: &str| format!("call code__run {}", serde_json::json!({ "code": program }));
+    let answers = patchbay.answers(&[
+        &program(call),
+        &program(&caught),
+        &program(find),
+        &format!("/code {call}"),
+        &format!("/code {find}"),
+    ]);
+    let refused = "skill 'deploy' is for people.";
+    assert!(answers[0].message().contains(&format!("ToolError: {refused}")), "{}", answers[0].message());
+    assert!(answers[1].message().contains(&format!("denied: {refused}")), "{}", answers[1].message());
+    assert!(answers[2].message().contains("found: false"), "{}", answers[2].message());
+    assert!(answers[3].message().contains("production"), "{}", answers[3].message());
+    assert_eq!(answers[4].message(), "found: true");
+}
+
 #[test]
 fn skill_for_models_is_not_in_menus() {
     const USE: &str = "call use_skill {\"name\": \"quiet\", \"input\": \"x\"}";

@@ -120,7 +120,7 @@ impl Host {
         let context = services::context(asker, self.hold.clone(), workspace.to_str().unwrap(), &self.snapshot);
         let context = CallContext { approvals: approvals.cloned(), ..Arc::into_inner(context).unwrap() };
         let context = Arc::new(context);
-        let tool = ResolvedTool::find(&self.snapshot, &[], &[], "keeper__run")?;
+        let tool = ResolvedTool::find(&context.asker, &self.snapshot, &[], &[], "keeper__run")?;
         let input = json!({});
         let finished =
             within_30_seconds(self.tools.run(&context, ToolInvocation::new(CallId::random(), tool, &input))).await;

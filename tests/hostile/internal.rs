@@ -100,7 +100,7 @@ impl Model {
     async fn call(&self, tool: &str, input: &Value) -> Result<Vec<Content>, ToolError> {
         let asker = Asker::Agent(self.agent);
         let context = services::context(asker, services::session(&self.store).await, "/w", &self.snapshot);
-        let tool = ResolvedTool::find(&self.snapshot, &self.internal, &[], tool)?;
+        let tool = ResolvedTool::find(&context.asker, &self.snapshot, &self.internal, &[], tool)?;
         self.tools.run(&context, ToolInvocation::new(CallId::random(), tool, input)).await.result
     }
 

@@ -146,7 +146,7 @@ impl Caller {
             progress: Arc::clone(&self.progress) as _,
             ..Arc::into_inner(context).unwrap()
         });
-        let found = ResolvedTool::find(&snapshot, &[], &outside, NAME)?;
+        let found = ResolvedTool::find(&context.asker, &snapshot, &[], &outside, NAME)?;
         self.tools.run(&context, ToolInvocation::new(CallId::random(), found, input)).await.result
     }
 

@@ -78,7 +78,8 @@ impl Host {
     async fn call(&self, snapshot: &Arc<Snapshot>, tool: &str, input: &Value) -> Result<Vec<Content>, ToolError> {
         let asker = Asker::Person(PrincipalId::LOCAL);
         let context = services::context(asker, services::session(&self.store).await, "/w", snapshot);
-        let call = ToolInvocation::new(CallId::random(), ResolvedTool::find(snapshot, &[], &[], tool)?, input);
+        let call =
+            ToolInvocation::new(CallId::random(), ResolvedTool::find(&context.asker, snapshot, &[], &[], tool)?, input);
         within_30_seconds(self.tools.run(&context, call)).await.result
     }
 }

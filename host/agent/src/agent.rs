@@ -18,7 +18,10 @@ use patchbay_store::{Hold, NewMessage};
 use patchbay_tools::{ApprovalSlot, EditorSlot, Tools};
 use tokio::sync::OwnedMutexGuard;
 
-use crate::{Chosen, CompactionSettings, ContextSettings, Model, ModelOverride, Requests, receive::AnswerBuffer};
+use crate::{
+    Chosen, CompactionSettings, ContextSettings, Model, ModelOverride, Requests,
+    receive::{AnswerBuffer, RetryNotice},
+};
 
 /// Length of a cache key in hexadecimal digits.
 const CACHE_KEY: usize = 32;
@@ -215,6 +218,12 @@ impl Agent {
         self.log.budget().spend(tokens);
         self.tokens.fetch_add(tokens, Ordering::Relaxed);
         self.unsaved_tokens.fetch_add(tokens, Ordering::Relaxed);
+    }
+
+    /// Returns what publishes the retries of a request whose answer is not published.
+    pub(crate) fn retry_notice(&self) -> RetryNotice {
+        let (log, agent) = (Arc::clone(&self.log), self.place.agent);
+        Arc::new(move |retrying| log.publish(agent, EventKind::Retrying(retrying.clone())))
     }
 
     /// Returns the tokens that the next commit stores.

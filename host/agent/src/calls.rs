@@ -1,12 +1,12 @@
 //! Runs the tool calls of one answer. Calls that only read run side by side; a call with effects runs alone, after all before it
 //! have ended. Results become rows in the order of the calls. `turn` calls it.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use futures_util::{StreamExt as _, stream};
+use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use patchbay_core::{CallId, Code, EventKind, Outcome, completion::ToolCall};
-use patchbay_sandbox::BoxFuture;
 use serde_json::json;
+use tokio::sync::Semaphore;
 
 use crate::{
     Agent,
@@ -42,19 +42,52 @@ impl Agent {
                 continue;
             }
             let (batch, after) = rest.split_at(side_by_side);
-            let mut running: Vec<BoxFuture<'_, Result<ToolAnswer, Outcome>>> = Vec::with_capacity(batch.len());
-            for (id, call) in batch {
-                running.push(Box::pin(self.run_call(turn, toolbox, *id, call)));
-            }
-            let mut ended = stream::iter(running).buffered(AT_ONCE);
-            for (id, call) in batch {
-                // There is one answer for each call, in their order.
-                let Some(answer) = ended.next().await else { break };
-                self.commit_call(*id, call, answer?, repeats).await?;
-            }
+            self.run_side_by_side(turn, toolbox, batch, repeats).await?;
             rest = after;
         }
         Ok(())
+    }
+
+    /// Runs calls at the same time and commits their results in the order of the calls. If the turn is cancelled, the results of
+    /// calls that have ended are committed.
+    async fn run_side_by_side(
+        &self,
+        turn: &Turn,
+        toolbox: &Toolbox,
+        batch: &[(CallId, &ToolCall)],
+        repeats: &mut Repeats,
+    ) -> Result<(), Outcome> {
+        let places = Semaphore::new(AT_ONCE);
+        let mut running = FuturesUnordered::new();
+        for (index, (id, call)) in batch.iter().enumerate() {
+            let places = &places;
+            running.push(async move {
+                // The semaphore is never closed.
+                let _place = places.acquire().await;
+                (index, self.run_call(turn, toolbox, *id, call).await)
+            });
+        }
+        let mut ended = BTreeMap::new();
+        let mut next = 0;
+        let mut stopped = None;
+        while let Some((index, answer)) = running.next().await {
+            match answer {
+                Ok(answer) => drop(ended.insert(index, answer)),
+                Err(outcome) => stopped = Some(outcome),
+            }
+            while stopped.is_none()
+                && let Some(answer) = ended.remove(&next)
+            {
+                let (id, call) = batch[next];
+                self.commit_call(id, call, answer, repeats).await?;
+                next += 1;
+            }
+        }
+        for (index, answer) in ended {
+            let (id, call) = batch[index];
+            self.commit_call(id, call, answer, repeats).await?;
+        }
+        stopped.map_or(Ok(()), Err)
     }
 
     /// Commits that the calls of an answer were not run, because it was cut off.

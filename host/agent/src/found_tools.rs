@@ -1,5 +1,5 @@
 //! The text with which a model reads the declarations of tools that are not declared in the request: the result of `find_tools`,
-//! and the end of the instructions that `use_skill` returns.
+//! and what follows the instructions of a skill.
 
 use patchbay_core::completion::ToolDeclaration;
 use serde_json::{Value, json};

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use patchbay_core::{
-    completion::{Block, CompletionRequest, Message, RequestHints, RequestPurpose, Role, Stop, ToolChoice},
+    completion::{
+        Block, CompletionRequest, Message, RequestHints, RequestPurpose, Role, Stop, ThinkingLevel, ToolChoice,
+    },
     text,
 };
 use patchbay_events::{ReservedTokens, TokenBudget};
@@ -12,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Agent, Chosen, Model, Requests,
-    receive::SummarySink,
+    receive::{RetryNotice, SummarySink},
     requests::{PlacedSink, RequestRank},
 };
 
@@ -23,6 +25,7 @@ pub struct AgentInference {
     budget: Arc<TokenBudget>,
     requests: Arc<Requests>,
     hints: RequestHints,
+    on_retry: RetryNotice,
     cancel: CancellationToken,
 }
 
@@ -32,7 +35,8 @@ impl AgentInference {
         let (model, budget) = (Arc::clone(&agent.model), Arc::clone(agent.log.budget()));
         let requests = Arc::clone(&agent.place.requests);
         let hints = agent.hints(RequestPurpose::Inference);
-        Self { model, chosen: agent.chosen(), budget, requests, hints, cancel }
+        let on_retry = agent.retry_notice();
+        Self { model, chosen: agent.chosen(), budget, requests, hints, on_retry, cancel }
     }
 
     async fn ask(&self, system: &str, prompt: &str, tokens: u64) -> (Result<String, Fault>, u64) {
@@ -59,12 +63,14 @@ impl AgentInference {
             messages: vec![Message { role: Role::User, parts: vec![part] }],
             tools: Vec::new(),
             tool_choice: ToolChoice::Auto,
-            thinking: None,
+            // What a model thinks counts for the limit of its answer.
+            thinking: Some(ThinkingLevel::None),
             max_output_tokens: Some(answer_tokens(tokens.saturating_sub(estimate))),
             hints: self.hints.clone(),
         };
         // From here on the tokens count, even if this future is dropped.
-        let mut sent = PromptGuard { sink: SummarySink::default(), reserved: Some(reserved), estimate };
+        let mut sent =
+            PromptGuard { sink: SummarySink::new(Arc::clone(&self.on_retry)), reserved: Some(reserved), estimate };
         let asked = async {
             let place = self.requests.place(RequestRank::Person).await;
             let mut placed = PlacedSink::new(place, RequestRank::Person, &mut sent.sink);
@@ -77,13 +83,16 @@ impl AgentInference {
         };
         match completed {
             Some(Ok(completed)) => {
-                let text = sent.sink.0.text();
+                let text = sent.sink.received.text();
                 let stop = completed.finish.stop;
                 let used = sent.ended();
+                let raw = text::excerpt(&completed.finish.raw, 80);
                 if text.trim().is_empty() && stop != Stop::EndTurn {
                     // Models that think may use up the limit before their text begins.
-                    let raw = text::excerpt(&completed.finish.raw, 80);
                     return (fault("failed", format!("the model answered no text; it ended with '{raw}'")), used);
+                }
+                if matches!(stop, Stop::MaxTokens | Stop::ContextWindow | Stop::Refusal | Stop::ContentFilter) {
+                    return (fault("failed", format!("the model's answer was cut off; it ended with '{raw}'")), used);
                 }
                 (Ok(text), used)
             }
@@ -113,7 +122,7 @@ struct PromptGuard<'a> {
 impl PromptGuard<'_> {
     /// Counts the tokens that the provider reported; returns them.
     fn ended(&mut self) -> u64 {
-        let used = self.sink.0.all_usage().total();
+        let used = self.sink.received.all_usage().total();
         if let Some(reserved) = self.reserved.take() {
             reserved.settle(used);
         }
@@ -122,7 +131,7 @@ impl PromptGuard<'_> {
 
     /// Returns the tokens of a request that has not ended.
     fn used(&self) -> u64 {
-        match self.sink.0.all_usage().total() {
+        match self.sink.received.all_usage().total() {
             0 => self.estimate,
             used => used,
         }
@@ -211,6 +220,7 @@ mod tests {
             budget: TokenBudget::new(0, ceiling),
             requests: Requests::new(4, 10),
             hints: RequestHints::default(),
+            on_retry: Arc::new(|_| {}),
             cancel: CancellationToken::new(),
         }
     }

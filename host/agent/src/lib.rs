@@ -1,6 +1,7 @@
 //! Agents. Each has a conversation, a model and tools; the session runs their turns.
 //!
-//! - [`Agent`]: one agent; [`Agent::run`] runs a [`Turn`] to its end, [`Agent::compact_now`] summarises its conversation.
+//! - [`Agent`]: one agent; [`Agent::run`] runs a [`Turn`] to its end, [`Agent::compact_now`] summarises its conversation,
+//!   [`Agent::skill_supplement`] returns what follows the instructions of a skill.
 //! - [`TurnEnding`]: what is committed at the end of a turn; [`Requests`]: how many requests the agents of a session make.
 //! - [`Model`]: completes requests (the providers of the host); [`Chosen`] is an agent's choice of model.
 //! - [`AgentInference`]: the `inference` capability of skills; [`try_model`]: one request that shows whether a model answers.
@@ -34,6 +35,7 @@ mod shown;
 mod skill_file;
 mod skills_in_use;
 mod summarise;
+mod supplement;
 mod toolbox;
 mod turn;
 mod use_skill;
@@ -49,6 +51,7 @@ pub use model::{Chosen, Model, ModelOverride};
 pub use partial::join_pieces;
 pub use requests::Requests;
 pub use summarise::Compacted;
+pub use supplement::has_tools;
 pub use turn::Turn;
 pub use validation::try_model;
 

@@ -31,6 +31,8 @@ pub(crate) struct PartialAnswer {
     pub(crate) written: Written,
     /// Whether pieces of an attempt that was given up may be stored.
     pub(crate) has_stale_pieces: bool,
+    /// Why the provider ended the answer, in its own words, if it said so.
+    pub(crate) why_ended: Option<String>,
 }
 
 impl PartialAnswer {
@@ -42,6 +44,14 @@ impl PartialAnswer {
     /// Returns the tokens that all attempts used.
     pub(crate) fn all_usage(&self) -> TokenUsage {
         self.usage.plus(self.failed.usage)
+    }
+
+    /// Notes what the provider says besides the answer.
+    fn extra(&mut self, name: &str, value: String) {
+        match name {
+            "refusal" | "finish-message" => self.why_ended = Some(value),
+            _ => tracing::debug!(name, value, "a provider says more than is known"),
+        }
     }
 
     /// Forgets what was received, since the attempt failed and another one follows. `given_up` says whether it had begun an
@@ -221,7 +231,7 @@ impl Sink for AnswerSink {
                 self.buffer.block.notify_one();
             }
             StreamEvent::Usage(usage) => received.usage = usage,
-            StreamEvent::Extra { name, value } => tracing::debug!(name, value, "a provider says more than is known"),
+            StreamEvent::Extra { name, value } => received.extra(&name, value),
         }
     }
 
@@ -238,29 +248,42 @@ impl Sink for AnswerSink {
     }
 }
 
-/// Collects the text of an answer without publishing it, for summaries and `inference`.
-#[derive(Default)]
-pub(crate) struct SummarySink(pub(crate) PartialAnswer);
+/// Collects the text of an answer without publishing it, for summaries and `inference`. Retries are published.
+pub(crate) struct SummarySink {
+    pub(crate) received: PartialAnswer,
+    on_retry: RetryNotice,
+}
+
+/// Publishes a retry.
+pub(crate) type RetryNotice = Arc<dyn Fn(&Retrying) + Send + Sync>;
+
+impl SummarySink {
+    pub(crate) fn new(on_retry: RetryNotice) -> Self {
+        Self { received: PartialAnswer::default(), on_retry }
+    }
+}
 
 impl Sink for SummarySink {
     fn event(&mut self, event: StreamEvent) {
+        let received = &mut self.received;
         match event {
-            StreamEvent::BlockStart { kind, .. } => self.0.parts.push(match kind {
+            StreamEvent::BlockStart { kind, .. } => received.parts.push(match kind {
                 BlockKind::Text => AssistantPart::Text { text: String::new(), opaque: None },
                 _ => AssistantPart::Opaque { data: String::new(), opaque: None },
             }),
             StreamEvent::BlockDelta { index, text } => {
-                if let Some(AssistantPart::Text { text: so_far, .. }) = self.0.parts.get_mut(index as usize) {
+                if let Some(AssistantPart::Text { text: so_far, .. }) = received.parts.get_mut(index as usize) {
                     so_far.push_str(&text);
                 }
             }
-            StreamEvent::Usage(usage) => self.0.usage = usage,
-            StreamEvent::Started(_) | StreamEvent::BlockEnd { .. } | StreamEvent::Extra { .. } => {}
+            StreamEvent::Usage(usage) => received.usage = usage,
+            StreamEvent::Extra { name, value } => received.extra(&name, value),
+            StreamEvent::Started(_) | StreamEvent::BlockEnd { .. } => {}
         }
     }
 
     fn retrying(&mut self, retrying: &Retrying) {
-        self.0.fail(false);
-        tracing::info!("{retrying}");
+        self.received.fail(false);
+        (self.on_retry)(retrying);
     }
 }

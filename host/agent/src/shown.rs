@@ -82,7 +82,8 @@ impl Shown {
         Self { listing: listing.text, tools }
     }
 
-    fn declares(&self, name: &str) -> bool {
+    /// Returns whether the request declares a tool.
+    pub(crate) fn declares(&self, name: &str) -> bool {
         self.tools.binary_search_by(|tool| tool.name.as_str().cmp(name)).is_ok()
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use patchbay_core::{Code, ToolSpec, media, text};
 use patchbay_sandbox::BoxFuture;
-use patchbay_skill::{FileSet, SkillFile, Snapshot};
+use patchbay_skill::{FileSet, FileStorage, FileTotals, SkillFile, Snapshot};
 use patchbay_tools::{Internal, InternalAnswer, InternalCall, InternalError, SkillFilesError, Tools};
 use serde_json::{Value, json};
 
@@ -33,9 +33,10 @@ pub(crate) struct SkillFileTool {
 impl SkillFileTool {
     /// Returns the tool for the skills of `snapshot`; `None` if no skill for models has files.
     pub(crate) fn over(tools: &Arc<Tools>, snapshot: &Arc<Snapshot>) -> Option<Self> {
-        // A skill without a count is of an older snapshot; the tool says what to do.
+        // A skill without a count is of an older snapshot, and one over a limit has none; the tool says so.
+        let has_files = |files: FileTotals| files.count > 0 || files.place == FileStorage::Nowhere;
         let mut skills = snapshot.skills().filter(|skill| skill.manifest.audience.models);
-        skills.find(|skill| skill.files.is_none_or(|files| files.count > 0))?;
+        skills.find(|skill| skill.files.is_none_or(has_files))?;
         let spec = ToolSpec {
             name: SKILL_FILE.parse().ok()?,
             description:
@@ -66,6 +67,10 @@ impl SkillFileTool {
         let (name, path) = (word("skill"), word("path"));
         let skill = use_skill::find(&self.snapshot, name)?;
         let files = self.tools.skill_files(skill).await.map_err(internal)?;
+        if let Some(problem) = self.snapshot.files_problem(skill) {
+            let message = format!("the files of skill '{name}' are left out. {problem}");
+            return Err(InternalError { code: Code::SkillFilesLimited, message });
+        }
         let (offset, limit) = (number("offset", 0), number("limit", DEFAULT_LIMIT).min(MAX_LIMIT));
         if path == LIST {
             let (lines, _) = files.lines(usize::MAX);
@@ -127,7 +132,8 @@ fn answer(path: &str, file: &SkillFile, offset: u64, limit: u64) -> Result<Inter
         Some(text) => Ok(range(path, text, offset, limit).into()),
         None => {
             let message = format!(
-                "'{shown}' is neither text, an image nor a PDF (application/octet-stream, {} bytes).",
+                "'{shown}' is neither text, an image nor a PDF ({}, {} bytes).",
+                media::of_binary(contents),
                 text::with_commas(size as u64)
             );
             Err(InternalError { code: Code::SkillFileBinary, message })
@@ -175,6 +181,8 @@ mod tests {
         assert_eq!(error.code, Code::SkillFileBinary);
         let expected = "'x.zip' is neither text, an image nor a PDF (application/octet-stream, 12,345 bytes).";
         assert_eq!(error.message, expected);
+        let error = answer("x.zip", &file(b"PK\x03\x04\x14\0".to_vec()), 0, 10).unwrap_err();
+        assert_eq!(error.message, "'x.zip' is neither text, an image nor a PDF (application/zip, 6 bytes).");
         let image = answer("x.bin", &file(b"\x89PNG\r\n\x1a\n".to_vec()), 0, 10).unwrap();
         assert_eq!(image.value, json!({"path": "x.bin", "size": 8, "media_type": "image/png"}));
         assert_eq!(image.blobs, [("image/png".to_owned(), b"\x89PNG\r\n\x1a\n".to_vec())]);

@@ -3,7 +3,7 @@
 
 use patchbay_core::{
     Code, CompactionRecord, EventKind, MessageKind, Outcome,
-    completion::{CompletionRequest, RequestHints, RequestPurpose},
+    completion::{CompletionRequest, Finish, RequestHints, RequestPurpose, Stop},
     text,
 };
 use patchbay_provider::{Choice, Completed, ModelInfo};
@@ -17,7 +17,7 @@ use crate::{
     requests::PlacedSink,
     skills_in_use::skills_in_use,
     toolbox::Toolbox,
-    turn::{Turn, rank},
+    turn::{RAW_CHARS, Turn, WHY_CHARS, rank},
 };
 
 /// The size of a conversation before and after a summary, in estimated tokens.
@@ -126,16 +126,20 @@ impl Agent {
             // Behind a cut, nothing is what the answers were made with.
             let PrefixBinding { bound_from, .. } = binding(&request, if is_cut { &[] } else { &conversation.answers });
             request.hints = RequestHints { bound_from: Some(bound_from), ..self.hints(RequestPurpose::Summary) };
-            let mut quiet = SummarySink::default();
+            let mut quiet = SummarySink::new(self.retry_notice());
             let completed = {
                 let place = self.place_for_request(turn).await?;
                 let mut placed = PlacedSink::new(place, rank(turn), &mut quiet);
-                self.unless_cancelled(turn, self.model.complete(choice, request, &mut placed)).await?
+                self.unless_cancelled(turn, self.model.complete(choice, request, &mut placed)).await
             };
-            let usage = quiet.0.all_usage();
+            let usage = quiet.received.all_usage();
             self.spend(usage.total());
-            match completed {
-                Ok(Completed { .. }) => break (quiet, usage),
+            match completed? {
+                Ok(Completed { finish: Finish { stop: Stop::EndTurn, .. }, .. }) => break (quiet, usage),
+                // A part of a summary would take the place of the whole conversation.
+                Ok(Completed { finish, .. }) => {
+                    return Err(failed(&unusable(&finish, quiet.received.why_ended.as_deref())));
+                }
                 // A shorter end of the conversation may fit.
                 Err(outcome) if outcome.code == Code::ProviderContextWindow => {
                     refused = Some((length, outcome.message));
@@ -144,7 +148,7 @@ impl Agent {
                 Err(outcome) => return Err(failed(&outcome.message)),
             }
         };
-        let summary = quiet.0.text();
+        let summary = quiet.received.text();
         if summary.trim().is_empty() {
             return Err(failed("its answer was empty"));
         }
@@ -158,6 +162,23 @@ impl Agent {
             usage,
         };
         self.commit(self.row(MessageKind::Compaction, summary, json!(data))).await.map(drop)
+    }
+}
+
+/// Returns why an answer that ended like this is no summary.
+fn unusable(finish: &Finish, why: Option<&str>) -> String {
+    let ended = match finish.stop {
+        Stop::MaxTokens => "the summary was cut off: it is as long as the model's answers may be".to_owned(),
+        Stop::ContextWindow => "the summary was cut off: the conversation is as long as the model can read".to_owned(),
+        Stop::Refusal => "the model refused".to_owned(),
+        Stop::ContentFilter => "the provider's filter cut the summary off".to_owned(),
+        Stop::EndTurn | Stop::ToolUse | Stop::Other => {
+            format!("the answer ended with '{}'", text::excerpt(&finish.raw, RAW_CHARS))
+        }
+    };
+    match why {
+        Some(why) => format!("{ended} (the provider says: {})", text::excerpt(why, WHY_CHARS)),
+        None => ended,
     }
 }
 

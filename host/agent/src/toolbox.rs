@@ -42,8 +42,17 @@ impl Toolbox {
     /// Returns the tools of a turn.
     pub(crate) fn of(tools: Arc<Tools>, turn: &Turn) -> Self {
         let Turn { snapshot, internal, outside, .. } = turn;
+        Self::new(tools, snapshot, internal.clone(), outside)
+    }
+
+    /// Returns the tools of a turn that has the tools `internal` and `outside` besides those of `snapshot`.
+    pub(crate) fn new(
+        tools: Arc<Tools>,
+        snapshot: &Arc<Snapshot>,
+        mut internal: Vec<Arc<dyn Internal>>,
+        outside: &OutsideTools,
+    ) -> Self {
         let shown = Arc::<LastShown>::default();
-        let mut internal = internal.clone();
         let mut add = |tool: Option<Arc<dyn Internal>>| internal.extend(tool);
         add(UseSkill::over(&tools, snapshot, outside, &shown).map(|tool| Arc::new(tool) as _));
         add(SkillFileTool::over(&tools, snapshot).map(|tool| Arc::new(tool) as _));
@@ -85,21 +94,15 @@ impl Toolbox {
 
     /// Returns whether a call has no effects. Calls of unknown tools have none.
     pub(crate) async fn only_reads(&self, call: &ToolCall, context: &CallContext) -> bool {
-        match self.find(&call.name) {
+        match self.find(&call.name, context) {
             Ok(tool) => self.tools.only_reads(context, &tool).await,
             Err(_) => true,
         }
     }
 
-    /// Finds a tool that a model may call.
-    fn find<'a>(&'a self, name: &'a str) -> Result<ResolvedTool<'a>, ToolError> {
-        match self.snapshot.tool(name) {
-            Some((skill, _)) if !skill.manifest.audience.models => Err(ToolError::Internal {
-                code: Code::SkillNotForModels,
-                message: format!("skill '{}' is for people.", skill.name),
-            }),
-            _ => ResolvedTool::find(&self.snapshot, &self.internal, &self.outside, name),
-        }
+    /// Finds a tool that the model may call.
+    fn find<'a>(&'a self, name: &'a str, context: &CallContext) -> Result<ResolvedTool<'a>, ToolError> {
+        ResolvedTool::find(&context.asker, &self.snapshot, &self.internal, &self.outside, name)
     }
 
     /// Runs a call of the agent `agent`.
@@ -111,7 +114,7 @@ impl Toolbox {
         context: &Arc<CallContext>,
     ) -> ToolAnswer {
         let row = Arc::new(PendingRow { agent, call: call.clone(), committed: AtomicBool::new(false) });
-        let answer = match (input(call), self.find(&call.name)) {
+        let answer = match (input(call), self.find(&call.name, context)) {
             (Ok(input), Ok(tool)) => {
                 let mut invocation = ToolInvocation::new(id, tool, &input);
                 invocation.row = Some(row.clone());

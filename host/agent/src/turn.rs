@@ -33,7 +33,9 @@ use crate::{
 const CHECKPOINT: Duration = Duration::from_millis(250);
 
 /// Length limit in characters of a provider's word for the end of an answer.
-const RAW_CHARS: usize = 80;
+pub(crate) const RAW_CHARS: usize = 80;
+/// Length limit in characters of a provider's explanation in a message.
+pub(crate) const WHY_CHARS: usize = 300;
 
 /// The input of a turn.
 pub struct Turn {
@@ -64,6 +66,8 @@ struct CompletedAnswer {
     stop: Stop,
     /// The API's own word for why it ended.
     raw: String,
+    /// The provider's explanation of why it ended.
+    why: Option<String>,
 }
 
 impl Agent {
@@ -92,9 +96,10 @@ impl Agent {
                 }
                 answered => answered,
             };
-            let CompletedAnswer { row, text, calls, stop, raw } = answered?;
+            let CompletedAnswer { row, text, calls, stop, raw, why } = answered?;
+            let why = why.as_deref();
             if calls.is_empty() {
-                return Ok(self.answered(&choice, text, stop, &raw));
+                return Ok(self.answered(&choice, text, stop, &raw, why));
             }
             let id = |index| CallId::of_answer(self.log.session(), row, index);
             let calls = (0..).zip(&calls).map(|(index, call)| (id(index), call)).collect();
@@ -104,7 +109,7 @@ impl Agent {
                 _ => self.refuse_calls(calls).await?,
             }
             if matches!(stop, Stop::Refusal | Stop::ContentFilter) {
-                return Ok(self.answered(&choice, text, stop, &raw));
+                return Ok(self.answered(&choice, text, stop, &raw, why));
             }
         }
         let message = format!(
@@ -114,9 +119,9 @@ impl Agent {
         Err(Outcome::error(Code::TurnRounds, message))
     }
 
-    fn answered(&self, choice: &Choice, text: String, stop: Stop, raw: &str) -> Outcome {
+    fn answered(&self, choice: &Choice, text: String, stop: Stop, raw: &str, why: Option<&str>) -> Outcome {
         let data = json!({"provider": choice.provider, "model": choice.model, "stop": stop});
-        self.explain(stop, raw, text.trim().is_empty());
+        self.explain(stop, raw, why, text.trim().is_empty());
         Outcome::ok(Code::Answered, text).with_data(data)
     }
 
@@ -268,7 +273,7 @@ impl Agent {
             self.commit(SessionChange { ends_partial: vec![self.place.agent], ..SessionChange::default() }).await?;
         }
         let Finish { stop, raw } = completed?.finish;
-        Ok(CompletedAnswer { row, text: received.text(), calls, stop, raw })
+        Ok(CompletedAnswer { row, text: received.text(), calls, stop, raw, why: received.why_ended })
     }
 
     /// Waits until one more request may be sent.
@@ -331,8 +336,8 @@ impl Agent {
     }
 
     /// Publishes a notice if the answer ended for an unusual reason or has no text.
-    fn explain(&self, stop: Stop, raw: &str, is_empty: bool) {
-        let text = match stop {
+    fn explain(&self, stop: Stop, raw: &str, why: Option<&str>, is_empty: bool) {
+        let mut text = match stop {
             Stop::MaxTokens => "The answer is cut off: it is as long as the model's answers may be.".to_owned(),
             Stop::ContextWindow => {
                 "The answer is cut off: the conversation is as long as the model can read.".to_owned()
@@ -345,6 +350,9 @@ impl Agent {
             Stop::EndTurn | Stop::ToolUse if is_empty => "The model answered nothing.".to_owned(),
             Stop::EndTurn | Stop::ToolUse => return,
         };
+        if let Some(why) = why {
+            text += &format!(" The provider says: {}", text::excerpt(why, WHY_CHARS));
+        }
         self.log.publish(self.place.agent, EventKind::Notice { text });
     }
 }

@@ -2,18 +2,16 @@
 
 use std::sync::Arc;
 
-use patchbay_core::{Code, ToolSpec, completion::ToolDeclaration, text};
+use patchbay_core::{Code, ToolSpec, text};
 use patchbay_sandbox::BoxFuture;
 use patchbay_skill::{InvocationMode, Skill, Snapshot, with_arguments};
 use patchbay_tools::{InstructionsError, Internal, InternalAnswer, InternalCall, InternalError, OutsideTools, Tools};
 use serde_json::{Value, json};
 
 use crate::{
-    call_tool::CALL_TOOL,
-    found_tools::described,
     listing::instructed,
-    shown::{LastShown, ToolSources},
-    skill_file,
+    shown::LastShown,
+    supplement::{supplement, undeclared},
 };
 
 /// The tool's name.
@@ -53,17 +51,6 @@ impl UseSkill {
         let (outside, shown) = (Arc::clone(outside), Arc::clone(shown));
         Some(Self { spec, tools: Arc::clone(tools), snapshot: Arc::clone(snapshot), outside, shown })
     }
-
-    /// Returns the declarations of the skill's own tools and of those that it requires, as far as they are not declared.
-    fn undeclared(&self, skill: &Skill) -> Vec<ToolDeclaration> {
-        let sources = ToolSources { snapshot: &self.snapshot, internal: &[], outside: &self.outside };
-        let own = skill.tools.iter().map(|tool| skill.name.tool(&tool.name));
-        let mut names: Vec<String> = own.chain(skill.manifest.requires_tools.iter().cloned()).collect();
-        names.sort();
-        names.dedup();
-        names.retain(|name| !self.shown.declares(name));
-        names.iter().filter_map(|name| sources.declaration(name)).collect()
-    }
 }
 
 impl Internal for UseSkill {
@@ -87,19 +74,8 @@ impl Internal for UseSkill {
             let failed = |error: InstructionsError| InternalError { code: error.code(), message: error.to_string() };
             let template = self.tools.instructions(&self.snapshot, skill).await.map_err(failed)?;
             let mut text = with_arguments(&template, word("input"));
-            if skill.files.is_some_and(|files| files.count > 0) {
-                // Without the list the instructions still work.
-                let files = match self.tools.skill_files(skill).await {
-                    Ok(files) => skill_file::list(name, &files),
-                    Err(error) => Some(error.to_string()),
-                };
-                text.extend(files.map(|files| format!("\n\n{files}")));
-            }
-            let tools = described(self.undeclared(skill));
-            if !tools.is_empty() {
-                let tools: Vec<String> = tools.iter().map(Value::to_string).collect();
-                text.push_str(&format!("\n\nTools for this, to be called with {CALL_TOOL}:\n{}", tools.join("\n")));
-            }
+            let undeclared = undeclared(&self.snapshot, &self.outside, skill, |name| self.shown.declares(name));
+            text.push_str(&supplement(&self.tools, &self.snapshot, skill, undeclared).await);
             Ok(Value::from(text).into())
         })
     }

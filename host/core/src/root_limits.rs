@@ -16,7 +16,7 @@ pub struct RootLimits {
     pub tools: Bound,
     /// Bytes of the descriptions and schemas of all tools together.
     pub tool_bytes: Bound,
-    /// Files of all skills together.
+    /// Files of all skills together. Ten times as many entries of their folders are read, including files that belong to no skill.
     pub files: Bound,
     /// Bytes of all files together, including components. All of them are read and hashed when a root is new.
     pub file_bytes: Bound,

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use patchbay_agent::has_tools;
 use patchbay_core::{Asker, CallId, Code, MessageKind, Outcome, text};
 use patchbay_sandbox::Content;
 use patchbay_skill::{InvocationMode, Skill, Snapshot, with_arguments};
-use patchbay_tools::{CallContext, ResolvedTool, SkillTool, ToolInvocation, input_from_text};
+use patchbay_tools::{CallContext, OutsideTools, ResolvedTool, SkillTool, ToolInvocation, input_from_text};
 use serde_json::json;
 
 use crate::{
@@ -91,14 +92,18 @@ async fn dispatch(line: &LineContext, skill: &Skill, input: &str, command: &str)
     }
 }
 
-/// Adds the skill's instructions to the conversation. With an input, a turn starts; without one, the next message starts it.
+/// Adds the skill's instructions to the conversation, with what a model needs besides: the list of files and declarations of
+/// tools. With an input, a turn starts; without one, the next message starts it.
 async fn instruct(line: &LineContext, skill: &Skill, input: &str) -> Effect {
     let LineContext { session, state, .. } = line;
     let template = match session.host.tools.instructions(&state.snapshot, skill).await {
         Ok(template) => template,
         Err(error) => return Outcome::error(error.code(), error).into(),
     };
-    let instructions = with_arguments(&template, input);
+    let mut instructions = with_arguments(&template, input);
+    let outside = if has_tools(skill) { session.outside_now().await } else { OutsideTools::default() };
+    let internal = session.tree_tools(&line.agent);
+    instructions += &line.agent.skill_supplement(&state.snapshot, internal, &outside, skill).await;
     let about = json!({"skill": skill.name, "digest": skill.digest, "snapshot": state.snapshot.version()});
     let messages = vec![line.message(MessageKind::Skill, &instructions, Some(about))];
     let data = json!({"skill": skill.name});

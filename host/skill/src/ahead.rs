@@ -68,7 +68,7 @@ pub(crate) fn list_ahead(
 }
 
 /// Opens and lists the folder `name` in `parent`, the folder of the root at `path`.
-pub(crate) fn list_folder(root: Root, path: &Path, parent: &Dir, name: &str) -> ListedFolder {
+fn list_folder(root: Root, path: &Path, parent: &Dir, name: &str) -> ListedFolder {
     let folder = component::open_folder(root, path, parent, name)?;
     let listing = listing::list(&folder)?;
     Ok((folder, listing))

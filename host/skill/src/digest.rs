@@ -19,6 +19,8 @@ pub struct SkillFiles {
 
 /// The most changed files that a message names.
 const MAX_NAMED: usize = 5;
+/// The longest path in a message, in characters.
+const NAMED_CHARS: usize = 80;
 
 impl SkillFiles {
     /// Creates the list from paths and digests.
@@ -49,9 +51,27 @@ impl SkillFiles {
     }
 }
 
-/// Returns the files that differ between two texts of [`SkillFiles::as_text`], for a message: `SKILL.md`, `notes.md
-/// (new)`. It names at most five and then `N more`. Paths are cleaned for display. Malformed lines are ignored.
+/// Returns all files that differ between two texts of [`SkillFiles::as_text`]: `SKILL.md`, `notes.md (new)`. Paths are cleaned
+/// for display. Malformed lines are ignored.
 pub fn changed_files(old: &str, new: &str) -> Vec<String> {
+    let changed = differences(old, new);
+    changed.into_iter().map(|(path, mark)| format!("{}{mark}", text::clean_line(path))).collect()
+}
+
+/// Like [`changed_files`], for a message: at most five files, and then `N more`. Long paths are cut.
+pub fn changed_files_in_short(old: &str, new: &str) -> Vec<String> {
+    let changed = differences(old, new);
+    let named = changed.iter().take(MAX_NAMED);
+    let mut named: Vec<String> =
+        named.map(|(path, mark)| format!("{}{mark}", text::excerpt(path, NAMED_CHARS))).collect();
+    if changed.len() > MAX_NAMED {
+        named.push(format!("{} more", changed.len() - MAX_NAMED));
+    }
+    named
+}
+
+/// Returns the paths that differ, sorted, each with a mark for a file that is only in one of the two lists.
+fn differences<'l>(old: &'l str, new: &'l str) -> Vec<(&'l str, &'static str)> {
     let (old, new) = (parse(old), parse(new));
     let mut changed = Vec::new();
     let paths: std::collections::BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
@@ -62,12 +82,7 @@ pub fn changed_files(old: &str, new: &str) -> Vec<String> {
             (None, _) => " (new)",
             (_, None) => " (gone)",
         };
-        changed.push(format!("{}{mark}", text::excerpt(path, 80)));
-    }
-    if changed.len() > MAX_NAMED {
-        let more = changed.len() - MAX_NAMED;
-        changed.truncate(MAX_NAMED);
-        changed.push(format!("{more} more"));
+        changed.push((path, mark));
     }
     changed
 }
@@ -108,8 +123,18 @@ mod tests {
         let new = files(&[("SKILL.md", "2"), ("a\nb", "2"), ("new.md", "1"), ("same", "1")]);
         assert_eq!(changed_files(old.as_text(), new.as_text()), ["SKILL.md", "a b", "gone.md (gone)", "new.md (new)"]);
         assert_eq!(changed_files(old.as_text(), old.as_text()), [""; 0]);
-        let many = files(&["a", "b", "c", "d", "e", "f", "g"].map(|name| (name, "")));
-        assert_eq!(changed_files("", many.as_text()).last().unwrap(), "2 more");
         assert_eq!(changed_files("nothing", "\0\0\0"), [""; 0]);
+    }
+
+    #[test]
+    fn message_names_five_changed_files() {
+        let long = "x".repeat(100);
+        let many = files(&["a", "b", "c", "d", "e", "f", long.as_str()].map(|name| (name, "")));
+        let short = changed_files_in_short("", many.as_text());
+        assert_eq!(short, ["a (new)", "b (new)", "c (new)", "d (new)", "e (new)", "2 more"]);
+        let all = changed_files("", many.as_text());
+        assert_eq!((all.len(), all.last().unwrap()), (7, &format!("{long} (new)")));
+        let one = files(&[(&long, "")]);
+        assert_eq!(changed_files_in_short(one.as_text(), ""), [format!("{}… (gone)", "x".repeat(80))]);
     }
 }

@@ -11,7 +11,7 @@ use patchbay_policy::Root;
 use crate::{
     CachedFile, Candidate, Component, FileCache, FileRecord, FileStorage, FileTotals, FoundSkill, NoCache, Problem,
     SkillFiles, Stat,
-    ahead::{ListedFolder, list_ahead, list_folder},
+    ahead::{ListedFolder, list_ahead},
     component::{self, ComponentFile},
     files::{self, HashedFile},
     limit::RootBudget,
@@ -42,6 +42,9 @@ pub struct Discovered {
 /// diagnostic `root_limit`; this child and all later ones are left out. Their files are not read, but the folders of some
 /// may have been listed, because several threads list folders ahead.
 ///
+/// A folder counts once: of several links to one folder, and the folder itself, the first name with a valid skill is
+/// returned. Of a later one only the SKILL.md is read.
+///
 /// # Errors
 /// The root exists and cannot be read. Problems of single children are in [`Discovered::found`].
 pub fn discover(root: Root, path: &Path, cache: &dyn FileCache, allowed: &RootAllowance) -> io::Result<Discovered> {
@@ -49,8 +52,17 @@ pub fn discover(root: Root, path: &Path, cache: &dyn FileCache, allowed: &RootAl
     let most = usize::try_from(allowed.skills).unwrap_or(usize::MAX);
     let mut names = children(&folder, most)?;
     let too_many = (names.len() > most).then(|| names.pop_last()).flatten();
-    let budget = RootBudget::new(root, *allowed);
-    let mut scan = RootScan { root, path: path.into(), folder: &folder, cache, read: Vec::new(), budget };
+    let names: Vec<_> = names.into_iter().collect();
+    let mut scan = RootScan {
+        root,
+        path: path.into(),
+        folder: &folder,
+        children: &names,
+        cache,
+        read: Vec::new(),
+        budget: RootBudget::new(root, *allowed),
+        folders: BTreeMap::new(),
+    };
     let mut found: Vec<FoundSkill> = Vec::new();
     let over_limit = |name: &OsString, problem| {
         let name = name.to_string_lossy();
@@ -58,7 +70,6 @@ pub fn discover(root: Root, path: &Path, cache: &dyn FileCache, allowed: &RootAl
         FoundSkill { label: text::excerpt(label, 80), root, candidate: Err(problem) }
     };
     let mut over = too_many.map(|(name, _)| over_limit(&name, scan.budget.too_many_skills()));
-    let names: Vec<_> = names.into_iter().collect();
     list_ahead(root, path, &folder, &names, |(file_name, kind), listed| {
         let Some(name) = file_name.to_str() else {
             let message = "A folder's or file's name is not UTF-8.";
@@ -95,10 +106,20 @@ pub fn discover_one(path: &Path) -> io::Result<FoundSkill> {
     let named = file_name.to_str().ok_or_else(|| Problem::new(Code::InvalidName, "Its name is not UTF-8."));
     let is_folder = folder.metadata(file_name).is_ok_and(|metadata| metadata.is_dir());
     let label = if is_folder { Some(file_name) } else { path.file_stem() }.unwrap_or(file_name).to_string_lossy();
-    let budget = RootBudget::new(root, RootAllowance::default());
-    let mut scan = RootScan { root, path: parent.into(), folder: &folder, cache: &NoCache, read: Vec::new(), budget };
+    let mut scan = RootScan {
+        root,
+        path: parent.into(),
+        folder: &folder,
+        children: &[],
+        cache: &NoCache,
+        read: Vec::new(),
+        budget: RootBudget::new(root, RootAllowance::default()),
+        folders: BTreeMap::new(),
+    };
+    // A folder is left out only after an earlier one.
+    let none = || Problem::new(Code::MissingSkillMd, "There is no SKILL.md.");
     let candidate = named.and_then(|name| match is_folder {
-        true => scan.skill_folder(name, None),
+        true => scan.skill_folder(name, None)?.ok_or_else(none),
         false => scan.skill_file(name, &label, None),
     });
     Ok(FoundSkill { label: text::excerpt(&label, 80), root, candidate })
@@ -140,11 +161,16 @@ struct RootScan<'a> {
     path: Arc<Path>,
     /// The opened root.
     folder: &'a Dir,
+    /// All children, sorted by name; empty for a single skill.
+    children: &'a [(OsString, ChildKind)],
     cache: &'a dyn FileCache,
     /// Files that were read because the cache did not have them.
     read: Vec<FileRecord>,
     /// What is left of the root's limits.
     budget: RootBudget,
+    /// The folders of the candidates so far by device and inode, each with the name of the first candidate that may become a
+    /// skill.
+    folders: BTreeMap<(u64, u64), Name>,
 }
 
 /// The content of a file, from the cache or just read.
@@ -168,8 +194,8 @@ struct ListedFiles {
 }
 
 impl RootScan<'_> {
-    /// Reads a child of the root. Returns its name as a skill and the candidate; `None` if the child cannot be a skill.
-    /// `listed` is the child's folder if it was listed ahead.
+    /// Reads a child of the root. Returns its name as a skill and the candidate; `None` if the child cannot be a skill, or
+    /// an earlier candidate has its folder. `listed` is the child's folder if it was listed ahead.
     fn child<'n>(
         &mut self,
         file_name: &'n str,
@@ -181,7 +207,7 @@ impl RootScan<'_> {
         let is_folder = kind == ChildKind::Folder
             || metadata.as_ref().map_or_else(|| leads_away(self.folder, file_name), Metadata::is_dir);
         if is_folder {
-            return Some((file_name, self.skill_folder(file_name, listed)));
+            return Some((file_name, self.skill_folder(file_name, listed).transpose()?));
         }
         let name = file_name.strip_suffix(".wasm")?;
         Some((name, self.skill_file(file_name, name, metadata)))
@@ -210,13 +236,34 @@ impl RootScan<'_> {
         self.candidate(name, scanned, listed, Some(component))
     }
 
-    /// Reads the skill in the folder `NAME/`, which is listed unless it was before.
-    fn skill_folder(&mut self, folder_name: &str, listed: Option<ListedFolder>) -> Result<Candidate, Problem> {
+    /// Reads the skill in the folder `NAME/`, which is listed unless it was before. Returns `None` if an earlier candidate has
+    /// this folder.
+    fn skill_folder(&mut self, folder_name: &str, listed: Option<ListedFolder>) -> Result<Option<Candidate>, Problem> {
         let name = parse_name(folder_name)?;
-        let (folder, mut listing) = listed
-            .unwrap_or_else(|| list_folder(self.root, &self.path, self.folder, folder_name))
-            .map_err(|error| Problem::unreadable("The folder", &error))?;
-        let scanned = self.skill_md(&name, &folder, &mut listing)?;
+        let unreadable = |error: io::Error| Problem::unreadable("The folder", &error);
+        let (folder, listing) = match listed {
+            Some(listed) => listed.map(|(folder, listing)| (folder, Some(listing))),
+            None => {
+                component::open_folder(self.root, &self.path, self.folder, folder_name).map(|folder| (folder, None))
+            }
+        }
+        .map_err(unreadable)?;
+        let folder_id = folder.dir_metadata().ok().and_then(|metadata| files::identity(&metadata));
+        if self.is_repeated(&name, folder_id) {
+            // Its name must still be the one in SKILL.md.
+            let scanned = self.skill_md(&name, &folder, followed(&folder, SKILL_MD))?;
+            let manifest = scanned.cached.skill_md.as_ref().map(|skill_md| &skill_md.manifest);
+            return manifest.map_or(Ok(None), |manifest| manifest.as_ref().map(|_| None).map_err(Problem::clone));
+        }
+        let mut listing = match listing {
+            Some(listing) => listing,
+            None => listing::list(&folder).map_err(unreadable)?,
+        };
+        self.budget.count_entries(listing.entries)?;
+        // A listing over a limit may have stopped before SKILL.md.
+        let listed = listing.files.remove(SKILL_MD);
+        let skill_md = if listing.over.is_some() { followed(&folder, SKILL_MD) } else { listed };
+        let scanned = self.skill_md(&name, &folder, skill_md)?;
         let mut files = BTreeMap::from([(SKILL_MD.to_owned(), scanned.cached.digest)]);
         let component = match &listing.components[..] {
             [] => None,
@@ -236,7 +283,7 @@ impl RootScan<'_> {
             totals: FileTotals::none(FileStorage::Nowhere),
             source: FileSource::NoPack,
             skipped: std::mem::take(&mut listing.skipped),
-            folder_id: folder.dir_metadata().ok().and_then(|metadata| files::identity(&metadata)),
+            folder_id,
         };
         match listing.over.take() {
             // The other files of such a skill are never read, so its digest does not cover them.
@@ -248,15 +295,26 @@ impl RootScan<'_> {
                 self.other_files(&name, &folder, listing, &mut listed)?;
             }
         }
-        self.candidate(name, scanned, listed, component)
+        let candidate = self.candidate(name, scanned, listed, component)?;
+        if let Some(folder_id) = folder_id {
+            let first = self.folders.entry(folder_id).or_insert_with(|| candidate.name.clone());
+            if *first != candidate.name && is_claimed_twice(self.children, first) {
+                first.clone_from(&candidate.name);
+            }
+        }
+        Ok(Some(candidate))
     }
 
-    /// Reads the SKILL.md of a skill's folder and removes it from `listing`.
-    fn skill_md(&mut self, name: &Name, folder: &Dir, listing: &mut Listing) -> Result<ScannedFile, Problem> {
+    /// Returns true if an earlier candidate has the folder of the child `name`, so that `build` would leave the child out. A name
+    /// that is claimed twice becomes no skill, so it neither replaces another name nor is replaced.
+    fn is_repeated(&self, name: &Name, folder_id: Option<(u64, u64)>) -> bool {
+        let first = folder_id.and_then(|folder_id| self.folders.get(&folder_id));
+        first.is_some_and(|first| [first, name].iter().all(|name| !is_claimed_twice(self.children, name)))
+    }
+
+    /// Reads the SKILL.md of a skill's folder, which has this `metadata`.
+    fn skill_md(&mut self, name: &Name, folder: &Dir, metadata: Option<Metadata>) -> Result<ScannedFile, Problem> {
         let file = format!("{name}/{SKILL_MD}");
-        // A listing over a limit may have stopped before SKILL.md.
-        let listed = listing.files.remove(SKILL_MD);
-        let metadata = if listing.over.is_some() { followed(folder, SKILL_MD) } else { listed };
         self.budget.count_file(metadata.as_ref().map_or(0, Metadata::len))?;
         if let Some((cached, size)) = self.cached(&file, metadata.as_ref())
             && cached.skill_md.is_some()
@@ -381,6 +439,12 @@ fn read_component(folder: &Dir, file_name: &str) -> Result<(Vec<u8>, Option<Stat
     files::read_stat(folder, file_name, COMPONENT_BYTES)
         .map_err(|error| invalid(Problem::unreadable("The component", &error).message))?
         .ok_or_else(|| invalid("The component was removed while it was read.".to_owned()))
+}
+
+/// Returns whether a root with these children, sorted by name, has a file `NAME.wasm` beside the folder `NAME/`.
+fn is_claimed_twice(children: &[(OsString, ChildKind)], name: &Name) -> bool {
+    let file = OsString::from(format!("{name}.wasm"));
+    children.binary_search_by(|(child, _)| child.cmp(&file)).is_ok()
 }
 
 /// Refuses both `NAME/` and `NAME.wasm` if a root has both, because it is not clear which one is meant.

@@ -90,7 +90,7 @@ pub use build::{CheckedSkill, DescribedTools, SnapshotRules, build, check_skill}
 pub use bundled::{BundledSkill, bundled};
 pub use component::{Changed, Component};
 pub use diff::Diff;
-pub use digest::{SkillFiles, changed_files};
+pub use digest::{SkillFiles, changed_files, changed_files_in_short};
 pub use discover::{Discovered, discover, discover_one};
 pub use eligibility::{Eligibility, Platform};
 pub use file_cache::{CachedFile, FileCache, FileRecord, NoCache, SkillMd, Stat, StatError};

@@ -14,11 +14,16 @@ pub(crate) struct RootBudget {
     allowed: RootAllowance,
     /// `allowed` minus everything counted so far.
     left: RootAllowance,
+    /// The entries of folders that may still be read, including those of files that do not belong to a skill.
+    entries: u64,
 }
+
+/// The entries of folders that may be read for each allowed file.
+const ENTRIES_PER_FILE: u64 = 10;
 
 impl RootBudget {
     pub(crate) fn new(root: Root, allowed: RootAllowance) -> Self {
-        Self { root, allowed, left: allowed }
+        Self { root, allowed, left: allowed, entries: allowed.files.saturating_mul(ENTRIES_PER_FILE) }
     }
 
     /// Counts the bytes of a SKILL.md.
@@ -33,6 +38,12 @@ impl RootBudget {
         subtract(&mut self.left.files, 1, over)?;
         let over = self.over("file_bytes", self.allowed.file_bytes);
         subtract(&mut self.left.file_bytes, bytes, over)
+    }
+
+    /// Counts the entries of a skill's folders that were read.
+    pub(crate) fn count_entries(&mut self, entries: usize) -> Result<(), Problem> {
+        let over = self.over("files", self.allowed.files);
+        subtract(&mut self.entries, entries as u64, over)
     }
 
     /// Counts the tools of a skill; `bytes` is the size of their descriptions and schemas.
@@ -111,5 +122,7 @@ mod tests {
         assert!(budget.count_file(0).unwrap_err().message.contains("limits.root.files"));
         let mut budget = RootBudget::new(Root::User, allowed);
         assert!(budget.count_file(11).unwrap_err().message.contains("limits.root.file_bytes"));
+        budget.count_entries(20).unwrap();
+        assert!(budget.count_entries(1).unwrap_err().message.contains("limits.root.files"));
     }
 }

@@ -10,7 +10,7 @@ use std::{
     io,
 };
 
-use cap_std::fs::{Dir, FileType, Metadata, ReadDir};
+use cap_std::fs::{Dir, DirEntry, FileType, Metadata};
 use patchbay_core::{Code, text};
 
 use crate::Problem;
@@ -27,8 +27,11 @@ const DEPTH: usize = 8;
 const PATH_BYTES: usize = 255;
 /// The most diagnostics about files that are left out; further files are only counted.
 const SKIPPED: usize = 10;
-/// The most entries of one folder that are read, including ignored ones.
+/// The most entries of all folders of a skill that are read, including ignored ones. A folder that links lead to is read once
+/// more for each link.
 const ENTRIES: usize = 10_000;
+/// The most links of a skill that are followed. The system may need milliseconds for one, because a link can lead to other links.
+const LINKS: usize = 100;
 
 /// The content of a skill's folder.
 #[derive(Default)]
@@ -41,7 +44,10 @@ pub(crate) struct Listing {
     pub(crate) skipped: Vec<Problem>,
     /// The limit of a skill that the folder exceeds; `files` is incomplete then. `None` within the limits.
     pub(crate) over: Option<Problem>,
+    /// The number of entries that were read, including ignored ones: at most one more than [`ENTRIES`].
+    pub(crate) entries: usize,
     folders: usize,
+    links: usize,
     totals: Totals,
 }
 
@@ -73,10 +79,7 @@ impl Totals {
             return Err(limited(format!("More than {} MiB of files", BYTES >> 20)));
         }
         self.files += 1;
-        if self.files > FILES {
-            return Err(limited(format!("More than {} files", crate::limit::grouped(FILES as u64))));
-        }
-        Ok(())
+        if self.files > FILES { Err(too_many("files", FILES)) } else { Ok(()) }
     }
 }
 
@@ -99,10 +102,15 @@ pub(crate) fn list(folder: &Dir) -> io::Result<Listing> {
 /// Like [`list`], for those entries directly in `folder` for whose name `keep` returns true.
 pub(crate) fn list_if(folder: &Dir, keep: impl Fn(&OsStr) -> bool) -> io::Result<Listing> {
     let mut listing = Listing::default();
-    let mut entries = entries(folder.entries()?)?;
-    entries.0.retain(|name, _| keep(name));
+    let entries = listing.read(folder)?.map(|mut entries| {
+        entries.retain(|name, _| keep(name));
+        // Taken out before the rest is added, so that a skill over a limit keeps its component.
+        let is_component = |(name, (kind, _)): &(OsString, (FileType, DirEntry))| is_component(name, *kind);
+        let (components, others) = entries.into_iter().partition::<FolderEntries, _>(is_component);
+        listing.components = components.into_keys().filter_map(|name| name.into_string().ok()).collect();
+        others
+    });
     listing.over = listing.add(folder, "", 0, entries).err();
-    listing.components.sort();
     listing.skipped.sort_by(|a, b| a.message.cmp(&b.message));
     if listing.skipped.len() > SKIPPED {
         let more = listing.skipped.len() - SKIPPED;
@@ -112,23 +120,12 @@ pub(crate) fn list_if(folder: &Dir, keep: impl Fn(&OsStr) -> bool) -> io::Result
     Ok(listing)
 }
 
-/// Entries of one folder by name, and true if there are more than [`ENTRIES`].
-type FolderEntries = (BTreeMap<OsString, (FileType, cap_std::fs::DirEntry)>, bool);
+/// Entries of one folder by name.
+type FolderEntries = BTreeMap<OsString, (FileType, DirEntry)>;
 
-/// Returns the entries of a folder that are not ignored, at most [`ENTRIES`].
-fn entries(folder: ReadDir) -> io::Result<FolderEntries> {
-    let mut found = BTreeMap::new();
-    for (number, entry) in folder.enumerate() {
-        if number == ENTRIES {
-            return Ok((found, true));
-        }
-        let entry = entry?;
-        let name = entry.file_name();
-        if !is_ignored(name.as_encoded_bytes()) {
-            found.insert(name, (entry.file_type()?, entry));
-        }
-    }
-    Ok((found, false))
+/// Returns true if an entry directly in the skill's folder is a component.
+fn is_component(name: &OsStr, kind: FileType) -> bool {
+    !kind.is_dir() && name.to_str().is_some_and(|name| name.ends_with(".wasm"))
 }
 
 /// Returns true for names that never belong to a skill: hidden files, and left-overs of editors and build tools.
@@ -140,23 +137,35 @@ fn is_ignored(name: &[u8]) -> bool {
 }
 
 impl Listing {
-    /// Adds the entries of the folder at `path` below `root`, the skill's folder.
-    fn add(&mut self, root: &Dir, path: &str, depth: usize, entries: FolderEntries) -> Result<(), Problem> {
-        let (entries, more) = entries;
-        if more || self.files.len() + entries.len() > 2 * FILES {
-            return Err(limited(format!("More than {} files", crate::limit::grouped(FILES as u64))));
+    /// Reads the entries of a folder that are not ignored. Returns `None` if the skill has more than [`ENTRIES`].
+    fn read(&mut self, folder: &Dir) -> io::Result<Option<FolderEntries>> {
+        let mut found = BTreeMap::new();
+        for entry in folder.entries()? {
+            self.entries += 1;
+            if self.entries > ENTRIES {
+                return Ok(None);
+            }
+            let entry = entry?;
+            let name = entry.file_name();
+            if !is_ignored(name.as_encoded_bytes()) {
+                found.insert(name, (entry.file_type()?, entry));
+            }
         }
-        for (name, (kind, entry)) in entries {
+        Ok(Some(found))
+    }
+
+    /// Adds the entries of the folder at `path` below `root`, the skill's folder. `None` stands for too many entries.
+    fn add(&mut self, root: &Dir, path: &str, depth: usize, entries: Option<FolderEntries>) -> Result<(), Problem> {
+        let entries = entries.filter(|entries| self.files.len() + entries.len() <= 2 * FILES);
+        for (name, (kind, entry)) in entries.ok_or_else(|| too_many("files", FILES))? {
             let Some(name) = name.to_str() else {
                 let shown = text::excerpt(&format!("{path}{}", name.to_string_lossy()), 80);
                 self.skip(format!("The name of '{shown}' is not UTF-8."));
                 continue;
             };
             let file = format!("{path}{name}");
-            if depth == 0 && name.ends_with(".wasm") && !kind.is_dir() {
-                self.components.push(file);
-            } else if kind.is_dir() {
-                self.folder(root, &file, depth)?;
+            if kind.is_dir() {
+                self.folder(root, entry.open_dir(), &file, depth)?;
             } else if kind.is_symlink() {
                 self.link(root, &file, depth)?;
             } else if kind.is_file() {
@@ -171,16 +180,16 @@ impl Listing {
         Ok(())
     }
 
-    /// Adds the files of the folder at `path` below the skill's. A folder that cannot be read is left out.
-    fn folder(&mut self, root: &Dir, path: &str, depth: usize) -> Result<(), Problem> {
+    /// Adds the files of `folder`, which is at `path` below the skill's. A folder that cannot be read is left out.
+    fn folder(&mut self, root: &Dir, folder: io::Result<Dir>, path: &str, depth: usize) -> Result<(), Problem> {
         if depth == DEPTH {
             return Err(limited(format!("Folders more than {DEPTH} deep")));
         }
         self.folders += 1;
         if self.folders > FILES {
-            return Err(limited(format!("More than {} folders", crate::limit::grouped(FILES as u64))));
+            return Err(too_many("folders", FILES));
         }
-        match root.read_dir(path).and_then(entries) {
+        match folder.and_then(|folder| self.read(&folder)) {
             Ok(entries) => self.add(root, &format!("{path}/"), depth + 1, entries),
             Err(error) => {
                 self.skipped.push(unreadable(path, &error));
@@ -191,8 +200,12 @@ impl Listing {
 
     /// Adds the target of a link, if the target is in the skill's folder.
     fn link(&mut self, root: &Dir, path: &str, depth: usize) -> Result<(), Problem> {
+        self.links += 1;
+        if self.links > LINKS {
+            return Err(too_many("links", LINKS));
+        }
         match root.metadata(path) {
-            Ok(metadata) if metadata.is_dir() => self.folder(root, path, depth),
+            Ok(metadata) if metadata.is_dir() => self.folder(root, root.open_dir(path), path, depth),
             Ok(metadata) if metadata.is_file() => self.file(path.to_owned(), metadata),
             Ok(_) => {
                 self.skip(format!("'{}' is not a regular file.", text::excerpt(path, 80)));
@@ -222,6 +235,10 @@ impl Listing {
 pub(crate) fn unreadable(path: &str, error: &io::Error) -> Problem {
     let message = format!("'{}' cannot be read: {}.", text::excerpt(path, 80), error.kind());
     Problem::new(Code::SkillFileSkipped, message)
+}
+
+fn too_many(what: &str, limit: usize) -> Problem {
+    limited(format!("More than {} {what}", crate::limit::grouped(limit as u64)))
 }
 
 /// The problem of a skill whose folder exceeds a limit. Its instructions and tools still work.

@@ -12,7 +12,7 @@ use patchbay_core::{Code, Digest, Name, ToolSpec};
 use patchbay_policy::{Identity, Root};
 use serde::{Deserialize, Serialize};
 
-use crate::{FileTotals, Manifest, SearchIndex, ShownRank};
+use crate::{FileStorage, FileTotals, Manifest, SearchIndex, ShownRank};
 
 /// The format in which snapshots are written. Format 1 contained the instructions and had no number. Format 2 had fewer
 /// roots.
@@ -228,6 +228,18 @@ impl Snapshot {
     /// Returns the diagnostics, sorted.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.body.diagnostics
+    }
+
+    /// Returns why no file of `skill` can be read, a skill of this snapshot that is over a limit on files; `None` for any other
+    /// skill.
+    pub fn files_problem(&self, skill: &Skill) -> Option<&str> {
+        if skill.files?.place != FileStorage::Nowhere {
+            return None;
+        }
+        let is_of_skill =
+            |found: &&Diagnostic| found.code == Code::SkillFilesLimited && found.name == skill.name.as_str();
+        let found = self.diagnostics().iter().find(is_of_skill);
+        Some(found.map_or("The skill is over a limit on files.", |found| found.message.as_str()))
     }
 
     /// Iterates over the aliases with the skills that claim each, sorted. An alias with several skills does not work.

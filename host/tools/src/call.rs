@@ -83,6 +83,11 @@ impl<'a> ToolInvocation<'a> {
     }
 }
 
+/// Returns whether the outermost caller is a person. Any other caller is a model or the program of one, such as an MCP client.
+pub(crate) fn is_person(asker: &Asker) -> bool {
+    matches!(asker, Asker::Person(_))
+}
+
 /// A tool that was resolved from its name.
 #[derive(Clone, Copy)]
 pub enum ResolvedTool<'a> {
@@ -123,13 +128,14 @@ impl<'a> SkillTool<'a> {
 }
 
 impl<'a> ResolvedTool<'a> {
-    /// Finds a tool: one of `internal` by its bare name, one of `snapshot` by its full name, `SKILL__TOOL`, or one of
-    /// `outside` by its full name. The first of these with the name wins. Snapshot and `outside` are those of the call's
-    /// context.
+    /// Finds a tool for the outermost caller `asker`: one of `internal` by its bare name, one of `snapshot` by its full name,
+    /// `SKILL__TOOL`, or one of `outside` by its full name. The first of these with the name wins. Snapshot and `outside` are
+    /// those of the call's context.
     ///
     /// # Errors
-    /// [`ToolError::NotFound`].
+    /// [`ToolError::NotFound`]; [`ToolError::NotForModels`] for a tool of a skill for people, unless a person is the caller.
     pub fn find(
+        asker: &Asker,
         snapshot: &'a Snapshot,
         internal: &'a [Arc<dyn Internal>],
         outside: &'a [Arc<dyn OutsideTool>],
@@ -137,6 +143,13 @@ impl<'a> ResolvedTool<'a> {
     ) -> Result<Self, ToolError> {
         if let Some(tool) = internal.iter().find(|tool| tool.spec().name.as_str() == name) {
             return Ok(Self::Internal(&**tool));
+        }
+        // Checked here, so that it also applies to the calls of a program that a model wrote.
+        if let Some((skill, _)) = snapshot.tool(name)
+            && !skill.manifest.audience.models
+            && !is_person(asker)
+        {
+            return Err(ToolError::NotForModels(skill.name.clone()));
         }
         SkillTool::find(snapshot, name).map(Self::Skill).or_else(|not_found| {
             let tool = outside.iter().find(|tool| tool.spec().name() == name);
@@ -150,6 +163,76 @@ impl<'a> ResolvedTool<'a> {
             Self::Internal(tool) => tool.spec().name.as_str(),
             Self::Skill(tool) => tool.full_name,
             Self::Outside(tool) => tool.spec().name(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use patchbay_core::{Code, RootLimits};
+    use patchbay_skill::{BundledSkill, Platform, SnapshotRules, build, bundled};
+
+    use super::*;
+
+    struct NoRequirements;
+
+    impl Platform for NoRequirements {
+        fn os(&self) -> &str {
+            "linux"
+        }
+
+        fn has_env(&self, _: &str) -> bool {
+            false
+        }
+
+        fn has_binary(&self, _: &str) -> bool {
+            false
+        }
+    }
+
+    /// Returns a skill in one file: a component that has only this frontmatter.
+    fn skill(name: &'static str, frontmatter: &str) -> BundledSkill {
+        let (section, skill_md) = ("patchbay:skill.md", format!("---\n{frontmatter}\n---\n"));
+        let length = u8::try_from(1 + section.len() + skill_md.len()).unwrap();
+        assert!(length < 128, "one byte of LEB128");
+        let mut bytes = b"\0asm\x0d\0\x01\0".to_vec();
+        bytes.extend([0, length, u8::try_from(section.len()).unwrap()]);
+        bytes.extend(section.as_bytes());
+        bytes.extend(skill_md.as_bytes());
+        BundledSkill::new(name, bytes.leak())
+    }
+
+    #[test]
+    fn only_a_person_finds_tools_of_a_skill_for_people() {
+        let run = ToolSpec {
+            name: "run".parse().unwrap(),
+            description: String::new(),
+            input_schema: serde_json::json!({}),
+            extra: Vec::new(),
+        };
+        let rules = SnapshotRules {
+            trusted: false,
+            reserved: &[],
+            internal_tools: &[],
+            limits: &RootLimits::default(),
+            platform: &NoRequirements,
+            tools: &|_| Ok(Arc::from([run.clone()])),
+        };
+        let skills = [skill("deploy", "disable-model-invocation: true"), skill("open", "summary: Open")];
+        let snapshot = build(&bundled(&skills), 1, &rules);
+        let find = |asker: &Asker, name: &'static str| {
+            let found = ResolvedTool::find(asker, &snapshot, &[], &[], name);
+            found.map(|tool| tool.full_name().to_owned()).map_err(|error| (error.code(), error.to_string()))
+        };
+        let refused = (Code::SkillNotForModels, "skill 'deploy' is for people.".to_owned());
+        let person = Asker::Person(PrincipalId::LOCAL);
+        assert_eq!(find(&person, "deploy__run"), Ok("deploy__run".to_owned()));
+        for model in
+            [Asker::Agent(AgentId::from_bytes([1; 16])), Asker::mcp_client("c"), Asker::Tool("a__b".to_owned())]
+        {
+            assert_eq!(find(&model, "deploy__run"), Err(refused.clone()), "{model}");
+            assert_eq!(find(&model, "open__run"), Ok("open__run".to_owned()), "{model}");
+            assert_eq!(find(&model, "deploy__walk").unwrap_err().0, Code::ToolNotFound, "{model}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Why a tool call failed, with its stable code and its messages. `agent` and `session` show them.
 
-use patchbay_core::{Code, text};
+use patchbay_core::{Code, Name, text};
 use patchbay_policy::Blocked;
 use patchbay_sandbox::Failure;
 use patchbay_store::StoreError;
@@ -13,6 +13,9 @@ pub enum ToolError {
     /// The call names a tool that does not exist.
     #[error("tool '{}' not found in snapshot.", text::excerpt(.0, 80))]
     NotFound(String),
+    /// The skill of the tool is only for people, and a model called it.
+    #[error("skill '{0}' is for people.")]
+    NotForModels(Name),
     /// The input does not satisfy the tool's schema.
     #[error("input for '{tool}' is invalid: {problem}.")]
     InvalidInput {
@@ -78,6 +81,7 @@ impl ToolError {
     pub fn code(&self) -> Code {
         match self {
             Self::NotFound(_) => Code::ToolNotFound,
+            Self::NotForModels(_) => Code::SkillNotForModels,
             Self::InvalidInput { .. } => Code::InvalidInput,
             Self::Schema(_) => Code::InvalidComponent,
             Self::Blocked(_) => Code::Blocked,

@@ -1,7 +1,7 @@
 //! The one path for every tool call by a person, a model or another tool: look-up, block list, schema check, policy,
 //! limits and journal. Called by `session` and `agent`.
 //!
-//! - [`ResolvedTool::find`]: the one look-up of a tool by its name.
+//! - [`ResolvedTool::find`]: the one look-up of a tool by its name. It refuses tools for people to models.
 //! - [`CallContext`] and [`ToolInvocation`]: the input of a call, shared with nested calls and its own.
 //! - [`Tools::run`]: runs a tool; [`Tools::only_reads`]: whether others may run beside it.
 //! - [`Approver`]: asks a person for what a call may not do by itself. [`Question`]: what is asked; [`Approval`]: the answer.
@@ -53,7 +53,7 @@ use patchbay_core::{Code, Digest, ToolSpec};
 use patchbay_egress::{Credentials, Egress};
 use patchbay_policy::{Blocked, Capability, Grant, Identity, Permits, Root, Standing, WorkspaceTrust};
 use patchbay_sandbox::Sandbox;
-use patchbay_skill::{Skill, Snapshot, changed_files};
+use patchbay_skill::{Skill, Snapshot, changed_files_in_short};
 use patchbay_store::{KvStore, Rules, Store, StoreError};
 use patchbay_workspace::{HomeFolder, ProtectedPaths};
 
@@ -267,7 +267,7 @@ pub async fn changes(
         None => store.skill_files(current).await?,
     };
     Ok(Standing::Changed(match (store.skill_files(&granted).await?, now) {
-        (Some(before), Some(now)) => changed_files(&before, &now),
+        (Some(before), Some(now)) => changed_files_in_short(&before, &now),
         _ => Vec::new(),
     }))
 }

@@ -9,7 +9,7 @@ use patchbay_sandbox::CallableTool;
 use patchbay_skill::{ResultLimit, SearchIndex, SearchTexts, ShownRank, Snapshot};
 use serde_json::Value;
 
-use crate::{CallContext, OutsideTool, Tools};
+use crate::{CallContext, OutsideTool, Tools, call::is_person};
 
 /// Number of sets of tools whose index is kept.
 const KEPT: usize = 4;
@@ -39,18 +39,23 @@ struct IndexedTool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IndexReader {
     Model,
-    /// A skill that was called for a model.
+    /// A skill that was called for a model, or for the program of one, such as an MCP client.
     SkillOfModel,
-    /// A skill that was called for a person or a client.
-    Skill,
+    /// A skill that was called for a person.
+    SkillOfPerson,
 }
 
 impl IndexReader {
+    /// Returns the reader for a tool whose outermost caller is `asker`.
+    fn of_caller(asker: &Asker) -> Self {
+        if is_person(asker) { Self::SkillOfPerson } else { Self::SkillOfModel }
+    }
+
     fn may_call(self, tool: &IndexedTool) -> bool {
         match self {
             Self::Model => tool.for_models,
             Self::SkillOfModel => tool.for_models && tool.for_skills,
-            Self::Skill => tool.for_skills,
+            Self::SkillOfPerson => tool.for_skills,
         }
     }
 }
@@ -196,7 +201,7 @@ impl Tools {
     pub(crate) fn callable_tools(&self, context: &CallContext, after: Option<&str>, limit: usize) -> Vec<CallableTool> {
         let (snapshot, outside) = (&context.snapshot, &context.outside);
         let index = self.tool_index.get(snapshot, outside);
-        let entries = index.entries(reader(context), after).take(limit);
+        let entries = index.entries(IndexReader::of_caller(&context.asker), after).take(limit);
         entries.filter_map(|tool| callable(snapshot, outside, tool)).collect()
     }
 
@@ -204,14 +209,29 @@ impl Tools {
     pub(crate) fn find_callable_tools(&self, context: &CallContext, query: &str, limit: usize) -> Vec<CallableTool> {
         let (snapshot, outside) = (&context.snapshot, &context.outside);
         let index = self.tool_index.get(snapshot, outside);
-        let found = index.find(reader(context), query).take(limit);
+        let found = index.find(IndexReader::of_caller(&context.asker), query).take(limit);
         found.filter_map(|tool| callable(snapshot, outside, tool)).collect()
     }
 }
 
-fn reader(context: &CallContext) -> IndexReader {
-    match context.asker {
-        Asker::Agent(_) => IndexReader::SkillOfModel,
-        _ => IndexReader::Skill,
+#[cfg(test)]
+mod tests {
+    use patchbay_core::{AgentId, PrincipalId};
+
+    use super::*;
+
+    #[test]
+    fn only_skills_of_a_person_are_shown_tools_for_people() {
+        let tool = IndexedTool {
+            name: "deploy__run".to_owned(),
+            rank: ShownRank::User,
+            outside: None,
+            for_models: false,
+            for_skills: true,
+        };
+        let is_shown = |asker: Asker| IndexReader::of_caller(&asker).may_call(&tool);
+        assert!(is_shown(Asker::Person(PrincipalId::LOCAL)));
+        assert!(!is_shown(Asker::Agent(AgentId::from_bytes([1; 16]))));
+        assert!(!is_shown(Asker::mcp_client("client")));
     }
 }

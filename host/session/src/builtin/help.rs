@@ -30,7 +30,7 @@ impl BuiltIn for HelpCommand {
     fn run<'a>(&'a self, line: &'a LineContext, name: &'a str) -> EffectFuture<'a> {
         Box::pin(async move {
             let Some(skill) = line.state.snapshot.skill(name) else { return invoke::not_found(name).into() };
-            match describe(&line.session, skill).await {
+            match describe(&line.session, skill, line.state.snapshot.files_problem(skill)).await {
                 Ok(outcome) => outcome.into(),
                 Err(error) => Outcome::error(Code::StoreFailed, format_args!("{error}.")).into(),
             }
@@ -38,7 +38,8 @@ impl BuiltIn for HelpCommand {
     }
 }
 
-async fn describe(session: &Session, skill: &Skill) -> Result<Outcome, StoreError> {
+/// `files_problem` says why no file of the skill can be read, if it is over a limit on files.
+async fn describe(session: &Session, skill: &Skill, files_problem: Option<&str>) -> Result<Outcome, StoreError> {
     let manifest = &skill.manifest;
     let permits = session.host.tools.permits(skill, session.workspace()).await?;
     let capabilities: Vec<(String, &str, Option<String>)> = manifest
@@ -87,6 +88,7 @@ async fn describe(session: &Session, skill: &Skill) -> Result<Outcome, StoreErro
         Some(FileTotals { count: 0, .. }) => Ok(Arc::default()),
         _ => session.host.tools.skill_files(skill).await,
     };
+    lines.extend(files_problem.map(|problem| format!("- `files`: left out. {problem}")));
     lines.extend(file_lines(skill, &files));
     let audience = manifest.audience;
     let others = [

@@ -48,10 +48,7 @@ impl BuiltIn for ReloadSkillsCommand {
     }
 }
 
-/// The most changed skills whose files are compared.
-const MAX_COMPARED: usize = 100;
-
-/// Returns the changed files of each changed skill, if both lists of its files are known.
+/// Returns all changed files of each changed skill, if both lists of its files are known.
 async fn changed_files<'d>(
     store: &Store,
     old: &Snapshot,
@@ -59,7 +56,7 @@ async fn changed_files<'d>(
     diff: &'d Diff,
 ) -> Result<BTreeMap<&'d Name, Vec<String>>, StoreError> {
     let mut changed = BTreeMap::new();
-    for name in diff.changed.iter().take(MAX_COMPARED) {
+    for name in &diff.changed {
         let digest = |snapshot: &Snapshot| snapshot.skill(name.as_str()).map(|skill| skill.digest);
         let (Some(before), Some(now)) = (digest(old), digest(&built.snapshot)) else { continue };
         if let (Some(before), Some(now)) = (store.skill_files(&before).await?, built.files.get(&now)) {

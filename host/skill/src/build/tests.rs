@@ -474,3 +474,15 @@ fn snapshot_knows_in_which_order_models_are_shown_skills() {
     let own = |trusted| snapshot_of(vec![found(Root::User, "mine", "")], trusted).digest();
     assert_eq!(own(true), own(false));
 }
+
+#[test]
+fn snapshot_says_why_files_of_a_skill_cannot_be_read() {
+    let words = "More than 1,000 files; none of them can be read.";
+    let mut limited = found(Root::User, "a", "summary: x");
+    limited.candidate.as_mut().unwrap().notes.push(Problem::new(Code::SkillFilesLimited, words));
+    let mut stored = found(Root::User, "b", "summary: x");
+    stored.candidate.as_mut().unwrap().totals.place = FileStorage::Pack;
+    let snapshot = snapshot_of(vec![limited, stored], true);
+    let problem = |name: &str| snapshot.files_problem(snapshot.skill(name).unwrap());
+    assert_eq!((problem("a"), problem("b")), (Some(words), None));
+}

@@ -383,11 +383,12 @@ fn skill_over_its_limits_loses_only_its_files() {
         let skills = SkillsFolder::new();
         skills.write("a/SKILL.md", FIRST);
         skills.write("a/notes.md", "n");
+        skills.write("a/z.wasm", "z");
         let whole = skills.candidate(&NoCache);
-        assert_eq!(listed(&whole), ["SKILL.md", "notes.md"]);
+        assert_eq!(listed(&whole), ["SKILL.md", "notes.md", "z.wasm"]);
         fill(&skills);
         let limited = skills.candidate(&NoCache);
-        assert_eq!(listed(&limited), ["SKILL.md"], "{words}");
+        assert_eq!(listed(&limited), ["SKILL.md", "z.wasm"], "{words}");
         assert_eq!(limited.notes, [Problem::new(Code::SkillFilesLimited, words)]);
     }
 }
@@ -423,6 +424,16 @@ fn root_limits_count_skills_by_name() {
     );
     let over = words(&format!("{} bytes (limits.root.file_bytes", bytes + 1));
     assert_eq!(discover_within(RootAllowance { file_bytes: bytes + 1, ..all }), ("a b".to_owned(), over, 1));
+    // Hidden files belong to no skill, but reading their names is work: ten entries for each allowed file.
+    for n in 0..45 {
+        skills.write(&format!("b/.{n}"), "");
+    }
+    let over = words("5 (limits.root.files");
+    assert_eq!(discover_within(RootAllowance { files: 5, ..all }), ("a b c d e".to_owned(), String::new(), 5));
+    for n in 0..3 {
+        skills.write(&format!("c/.{n}"), "");
+    }
+    assert_eq!(discover_within(RootAllowance { files: 5, ..all }), ("a b c".to_owned(), over, 2));
 }
 
 /// More folders than one thread lists at a time.
@@ -451,6 +462,40 @@ fn many_folders_are_read_in_the_order_of_names_up_to_the_limit() {
     assert_eq!((&*over.label, over.candidate.as_ref().unwrap_err().code), ("s100", Code::RootLimit));
     assert_eq!(shown_labels(found), shown_labels(&whole.found[..101]));
     assert_eq!(limited.read.len(), 200, "nothing over the limit is read");
+}
+
+#[cfg(unix)]
+#[test]
+fn folder_with_several_names_is_read_once() {
+    use std::os::unix::fs::symlink;
+    let skills = SkillsFolder::new();
+    skills.write("m/SKILL.md", FIRST);
+    skills.write("m/notes.md", "n");
+    for link in ["a", "x", "y", "z"] {
+        symlink("m", skills.path().join(link)).unwrap();
+    }
+    let first = skills.discover(&NoCache);
+    assert_eq!(shown_labels(&first.found), ["a"], "the first name is kept");
+    assert_eq!(listed(first.found[0].candidate.as_ref().unwrap()), ["SKILL.md", "notes.md"]);
+    assert_eq!(files(&first), ["a/SKILL.md", "a/notes.md", "m/SKILL.md", "x/SKILL.md", "y/SKILL.md", "z/SKILL.md"]);
+    // A name that is not the one in SKILL.md is reported, whichever name comes first.
+    skills.write("m/SKILL.md", "---\nname: y\n---\n");
+    let renamed = skills.discover(&NoCache);
+    assert_eq!(shown_labels(&renamed.found), ["a", "m", "x", "y", "z"]);
+    let valid = renamed.found.iter().filter(|found| found.candidate.is_ok());
+    assert_eq!(valid.map(|found| &*found.label).collect::<Vec<_>>(), ["y"]);
+    // Two claims of one name are reported. Neither is a skill, so the folder has its next name.
+    skills.write("m/SKILL.md", FIRST);
+    skills.write("a.wasm", component(FIRST, b""));
+    skills.write("z.wasm", component(FIRST, b""));
+    let claimed = skills.discover(&NoCache);
+    let codes: Vec<_> = claimed
+        .found
+        .iter()
+        .map(|found| (&*found.label, found.candidate.as_ref().err().map(|problem| problem.code)))
+        .collect();
+    let twice = Some(Code::SeveralComponents);
+    assert_eq!(codes, [("a", twice), ("a", twice), ("m", None), ("z", twice), ("z", twice)]);
 }
 
 fn shown_labels(found: &[FoundSkill]) -> Vec<&str> {

@@ -141,6 +141,84 @@ fn folder_with_very_many_files_takes_bounded_work() {
     assert_eq!(messages(&candidate), ["More than 1,000 files; none of them can be read."]);
 }
 
+/// Lists the skill's folder.
+fn listed(skill: &TestSkill) -> listing::Listing {
+    listing::list(&files::open_folder(&skill.path("")).unwrap().unwrap()).unwrap()
+}
+
+#[test]
+fn hidden_files_are_counted_over_the_whole_skill() {
+    let skill = TestSkill::new(&[("a.md", b"one")]);
+    for folder in ["b", "c"] {
+        fs::create_dir(skill.path(folder)).unwrap();
+        for n in 0..4_000 {
+            fs::File::create(skill.path(&format!("{folder}/.{n}"))).unwrap();
+        }
+    }
+    let within = listed(&skill);
+    // SKILL.md, a.md and the two folders.
+    assert_eq!((within.entries, within.over), (8_004, None));
+    assert_eq!(within.files.keys().collect::<Vec<_>>(), ["SKILL.md", "a.md"]);
+    assert_eq!(skill.candidate().totals.place, FileStorage::Pack);
+    fs::create_dir(skill.path("d")).unwrap();
+    for n in 0..2_000 {
+        fs::File::create(skill.path(&format!("d/{n}~"))).unwrap();
+    }
+    assert_eq!(listed(&skill).entries, 10_001, "nothing is read beyond the limit");
+    let candidate = skill.candidate();
+    assert_eq!(candidate.totals, FileTotals { count: 0, bytes: 0, place: FileStorage::Nowhere });
+    assert_eq!(messages(&candidate), ["More than 1,000 files; none of them can be read."]);
+}
+
+#[test]
+fn linked_folder_is_counted_for_each_link() {
+    let skill = TestSkill::new(&[("many/a.md", b"one")]);
+    for n in 0..2_000 {
+        fs::File::create(skill.path(&format!("many/.{n}"))).unwrap();
+    }
+    for link in ["l1", "l2", "l3"] {
+        symlink("many", skill.path(link)).unwrap();
+    }
+    let within = listed(&skill);
+    assert_eq!((within.entries, within.over), (5 + 4 * 2_001, None));
+    assert_eq!(
+        within.files.keys().collect::<Vec<_>>(),
+        ["SKILL.md", "l1/a.md", "l2/a.md", "l3/a.md", "many/a.md"],
+        "each path is one of the skill"
+    );
+    for link in 4..100 {
+        symlink("many", skill.path(&format!("l{link}"))).unwrap();
+    }
+    let over = listed(&skill);
+    assert_eq!(over.entries, 10_001);
+    assert_eq!(over.over.unwrap().message, "More than 1,000 files; none of them can be read.");
+}
+
+#[test]
+fn only_so_many_links_are_followed() {
+    let skill = TestSkill::new(&[("a.md", b"one")]);
+    for n in 0..100 {
+        symlink("a.md", skill.path(&format!("l{n}"))).unwrap();
+    }
+    assert_eq!(listed(&skill).files.len(), 102);
+    symlink("nowhere", skill.path("one-more")).unwrap();
+    assert_eq!(listed(&skill).over.unwrap().message, "More than 100 links; none of them can be read.");
+}
+
+/// Folders below a linked folder are opened from it, so that its link is not followed again for each of them.
+#[test]
+fn folders_behind_a_link_do_not_count_as_links() {
+    let skill = TestSkill::new(&[]);
+    for n in 0..150 {
+        fs::create_dir_all(skill.path(&format!("deep/{n}"))).unwrap();
+    }
+    symlink("deep", skill.path("link")).unwrap();
+    skill.write("deep/7/a.md", b"one");
+    let all = listed(&skill);
+    assert_eq!(all.over, None);
+    assert_eq!(all.files.keys().collect::<Vec<_>>(), ["SKILL.md", "deep/7/a.md", "link/7/a.md"]);
+}
+
 #[test]
 fn only_conventional_folders_and_markdown_are_embedded() {
     let skill = TestSkill::new(&[

@@ -28,7 +28,7 @@ impl ToolCaller for CallServices {
                 }
             };
             let context = &self.record.context;
-            let tool = match ResolvedTool::find(&context.snapshot, &[], &context.outside, &tool) {
+            let tool = match ResolvedTool::find(&context.asker, &context.snapshot, &[], &context.outside, &tool) {
                 Ok(tool) => tool,
                 Err(error) => return Finished::failed(fault(error)),
             };
@@ -55,7 +55,9 @@ fn fault(error: ToolError) -> Fault {
         ToolError::NotFound(_) => "not-found".to_owned(),
         ToolError::InvalidInput { .. } => "invalid".to_owned(),
         ToolError::Failure { failure: Failure::Failed { kind, .. }, .. } => kind.clone(),
-        ToolError::Failure { failure: Failure::Denied(_), .. } | ToolError::Blocked(_) => "denied".to_owned(),
+        ToolError::Failure { failure: Failure::Denied(_), .. } | ToolError::Blocked(_) | ToolError::NotForModels(_) => {
+            "denied".to_owned()
+        }
         ToolError::Failure { failure: Failure::Unavailable(_), .. }
         | ToolError::Outside { error: OutsideError::Unavailable(_), .. } => "unavailable".to_owned(),
         // Skills cannot call tools of the host.

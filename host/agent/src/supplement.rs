@@ -1,0 +1,119 @@
+//! What follows the instructions of a skill for a model: the list of the skill's files, and the declarations of the tools for it
+//! that the model's request leaves out. `use_skill` adds it for a model, the crate `session` for a person's command.
+
+use std::sync::Arc;
+
+use patchbay_core::completion::ToolDeclaration;
+use patchbay_skill::{Skill, Snapshot};
+use patchbay_tools::{Internal, OutsideTool, OutsideTools, Tools};
+use serde_json::Value;
+
+use crate::{
+    Agent,
+    call_tool::CALL_TOOL,
+    found_tools::described,
+    shown::{Shown, ToolSources},
+    skill_file,
+    toolbox::Toolbox,
+};
+
+impl Agent {
+    /// Returns what follows the instructions of `skill`, a skill of `snapshot`, when a person invokes it: the same text as after a
+    /// call of `use_skill`. Empty if the model needs nothing more. `internal` and `outside` are the tools of the next turn; which of
+    /// them are declared depends on the model that is chosen now.
+    pub async fn skill_supplement(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        internal: Vec<Arc<dyn Internal>>,
+        outside: &OutsideTools,
+        skill: &Skill,
+    ) -> String {
+        let undeclared = if has_tools(skill) {
+            let shown = self.next_shown(snapshot, internal, outside).await;
+            undeclared(snapshot, outside, skill, |name| shown.declares(name))
+        } else {
+            Vec::new()
+        };
+        supplement(&self.tools, snapshot, skill, undeclared).await
+    }
+
+    /// Returns what the model is shown in the next request if it has these tools.
+    async fn next_shown(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        internal: Vec<Arc<dyn Internal>>,
+        outside: &OutsideTools,
+    ) -> Arc<Shown> {
+        // Without a usable model, the next turn reports why.
+        let window = self.next_window().await.unwrap_or(self.settings.compaction.context_window);
+        Toolbox::new(Arc::clone(&self.tools), snapshot, internal, outside).shown(&self.settings.context, window)
+    }
+
+    /// Returns the context window of the next request in tokens, if it is known.
+    async fn next_window(&self) -> Option<u64> {
+        let chosen = self.chosen();
+        let choice = chosen.effective(&*self.model).await.ok()?;
+        let provider = choice.provider.to_string();
+        let kept = self.log.store().agent_window(self.place.agent, &provider, &choice.model).await;
+        match kept.ok().flatten() {
+            Some(tokens) => Some(tokens),
+            None => self.model.about(&choice).await.context_window,
+        }
+    }
+}
+
+/// Returns whether a skill has tools of its own or requires others.
+pub fn has_tools(skill: &Skill) -> bool {
+    !skill.tools.is_empty() || !skill.manifest.requires_tools.is_empty()
+}
+
+/// Returns the declarations of the skill's own tools and of those that it requires, as far as a model may call them and
+/// `is_declared` returns false.
+pub(crate) fn undeclared(
+    snapshot: &Snapshot,
+    outside: &[Arc<dyn OutsideTool>],
+    skill: &Skill,
+    is_declared: impl Fn(&str) -> bool,
+) -> Vec<ToolDeclaration> {
+    let sources = ToolSources { snapshot, internal: &[], outside };
+    let own = skill.tools.iter().map(|tool| skill.name.tool(&tool.name));
+    let mut names: Vec<String> = own.chain(skill.manifest.requires_tools.iter().cloned()).collect();
+    names.sort();
+    names.dedup();
+    names.retain(|name| !is_declared(name));
+    names.iter().filter_map(|name| sources.declaration(name)).collect()
+}
+
+/// Returns the text about the files of `skill`, a skill of `snapshot`, and about the tools `undeclared`.
+pub(crate) async fn supplement(
+    tools: &Tools,
+    snapshot: &Snapshot,
+    skill: &Skill,
+    undeclared: Vec<ToolDeclaration>,
+) -> String {
+    let files = files(tools, snapshot, skill).await;
+    let mut text = files.map(|files| format!("\n\n{files}")).unwrap_or_default();
+    let declarations = described(undeclared);
+    if !declarations.is_empty() {
+        let declarations: Vec<String> = declarations.iter().map(Value::to_string).collect();
+        let declarations = declarations.join("\n");
+        text.push_str(&format!("\n\nTools for this, to be called with {CALL_TOOL}:\n{declarations}"));
+    }
+    text
+}
+
+/// Returns the list of the skill's files, or why they cannot be read; `None` if there are none, or models may not read them.
+async fn files(tools: &Tools, snapshot: &Snapshot, skill: &Skill) -> Option<String> {
+    if !skill.manifest.audience.models {
+        return None;
+    }
+    if let Some(problem) = snapshot.files_problem(skill) {
+        return Some(format!("The files of this skill are left out. {problem}"));
+    }
+    skill.files.filter(|files| files.count > 0)?;
+    // Without the list the instructions still work.
+    match tools.skill_files(skill).await {
+        Ok(files) => skill_file::list(skill.name.as_str(), &files),
+        Err(error) => Some(error.to_string()),
+    }
+}
