@@ -25,6 +25,10 @@ const BARE: &str =
 /// Why no file in Patchbay's own folders can be used.
 pub(crate) const OWN_FOLDER: &str = "it is one of Patchbay's own folders or files, or lies in one";
 
+/// Why no file in a folder of `skill_roots` can be written.
+pub(crate) const SKILL_ROOT: &str =
+    "it is in a folder of skill_roots of config.toml, which holds skills; a plugin may read it, not change it";
+
 /// Folders with skills and settings of agents, and their short names on NTFS.
 const SKILL_FOLDERS: &[(&str, &str)] = &[(".patchbay", "patchb~1"), (".agents", "agents~1"), (".claude", "claude~1")];
 

@@ -80,6 +80,10 @@ struct AccessRules {
     identities: ProtectedIds,
     /// True if the root is one of the protected folders or is inside one.
     root_is_protected: bool,
+    /// Identities of the folders of skills when the workspace was opened.
+    skill_roots: ProtectedIds,
+    /// True if the root is one of the folders of skills or is inside one.
+    root_is_of_skills: bool,
     /// True if files with instructions for agents may be written.
     instructions: bool,
 }
@@ -91,6 +95,27 @@ impl AccessRules {
             true => Err(FileError::Protected { path: path.shown(), why: guard::OWN_FOLDER }),
             false => Ok(()),
         }
+    }
+
+    /// Refuses every write if the root itself is in a folder of skills.
+    fn check_root_for_writing(&self, path: RelPath<'_>) -> Result<(), FileError> {
+        self.check_root(path)?;
+        match self.root_is_of_skills {
+            true => Err(FileError::Protected { path: path.shown(), why: guard::SKILL_ROOT }),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns why nothing may be written below the open directory `dir`; `None` if it may. `is_new` says that it did not exist
+    /// when the workspace was opened.
+    fn write_refusal(&self, dir: &Dir, is_new: bool) -> io::Result<Option<&'static str>> {
+        let is_own = if is_new { self.is_new_protected(dir)? } else { self.is_protected(dir)? };
+        if is_own {
+            return Ok(Some(guard::OWN_FOLDER));
+        }
+        let skill_roots = if is_new { &self.protected.skill_roots() } else { &self.skill_roots };
+        let is_of_skills = !skill_roots.is_empty() && skill_roots.include(&dir.dir_metadata()?);
+        Ok(is_of_skills.then_some(guard::SKILL_ROOT))
     }
 
     /// Returns true if the open directory `dir` is protected.
@@ -140,10 +165,12 @@ impl Workspace {
     /// # Errors
     /// The root is not a directory or cannot be opened.
     pub fn open_for_plugins(access: &WorkspaceAccess) -> io::Result<Self> {
-        let identities = access.protected.identities();
+        let (identities, skill_roots) = (access.protected.identities(), access.protected.skill_roots());
         let rules = AccessRules {
             root_is_protected: identities.cover(&access.root),
             identities,
+            root_is_of_skills: skill_roots.cover(&access.root),
+            skill_roots,
             protected: access.protected.clone(),
             instructions: access.write_instructions,
         };

@@ -37,18 +37,52 @@ impl FileId {
     }
 }
 
-/// Folders and files that no plugin may read, write or list in any workspace.
+/// Folders and files that no plugin may read, write or list in any workspace, and folders of skills that none may write.
 #[derive(Clone, Debug, Default)]
 pub struct ProtectedPaths {
-    paths: Arc<[PathBuf]>,
-    /// Folders that existed at creation, kept open so that their inodes cannot be reused.
-    open: Arc<[(FileId, File)]>,
+    own: PathSet,
+    skill_roots: PathSet,
 }
 
 impl ProtectedPaths {
     /// Protects `paths`. Existing folders are kept open, so that they keep their identity if they are renamed or
     /// removed. The others are looked up again each time a workspace is opened.
     pub fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self { own: PathSet::new(paths), skill_roots: PathSet::default() }
+    }
+
+    /// Also protects the folders `paths`, whose skills later sessions load, from being written.
+    #[must_use]
+    pub fn with_skill_roots(self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self { skill_roots: PathSet::new(paths), ..self }
+    }
+
+    /// Returns true if no plugin may use the file or folder at `path`, or a folder above it. Links are followed.
+    pub fn cover(&self, path: &Path) -> bool {
+        path.canonicalize().is_ok_and(|path| self.identities().cover(&path))
+    }
+
+    /// Returns the identities of everything that no plugin may use now.
+    pub(crate) fn identities(&self) -> ProtectedIds {
+        self.own.identities()
+    }
+
+    /// Returns the identities of the folders of skills now.
+    pub(crate) fn skill_roots(&self) -> ProtectedIds {
+        self.skill_roots.identities()
+    }
+}
+
+/// Paths, with the folders among them that existed at creation.
+#[derive(Clone, Debug, Default)]
+struct PathSet {
+    paths: Arc<[PathBuf]>,
+    /// Kept open so that their inodes cannot be reused.
+    open: Arc<[(FileId, File)]>,
+}
+
+impl PathSet {
+    fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let paths: Arc<[PathBuf]> = paths.into_iter().collect();
         let open = paths.iter().filter(|path| path.is_dir()).filter_map(|path| {
             let folder = File::open(path).ok()?;
@@ -58,13 +92,7 @@ impl ProtectedPaths {
         Self { open: open.collect(), paths }
     }
 
-    /// Returns true if the file or folder at `path`, or a folder above it, is protected. Links are followed.
-    pub fn cover(&self, path: &Path) -> bool {
-        path.canonicalize().is_ok_and(|path| self.identities().cover(&path))
-    }
-
-    /// Returns the identities of everything that is protected now.
-    pub(crate) fn identities(&self) -> ProtectedIds {
+    fn identities(&self) -> ProtectedIds {
         let mut all: Vec<FileId> = self.open.iter().map(|(identity, _)| *identity).collect();
         for identity in self.paths.iter().filter_map(|path| FileId::at(path)) {
             if !all.contains(&identity) {

@@ -141,7 +141,7 @@ fn parts_of_link(target: &Path, path: RelPath<'_>) -> Result<Vec<String>, FileEr
     Ok(target.split('/').rev().map(str::to_owned).collect())
 }
 
-/// Opens the directory at `parts`, of which none may be a link. If `make` is true, creates missing directories.
+/// Opens the directory at `parts`, of which none may be a link, to write in it. If `make` is true, creates missing directories.
 pub(crate) fn descend<'a>(
     workspace: &Workspace,
     parts: impl Iterator<Item = &'a str>,
@@ -150,7 +150,7 @@ pub(crate) fn descend<'a>(
 ) -> Result<Arc<Dir>, FileError> {
     let Workspace { root, rules } = workspace;
     let io = |error| FileError::io(path.as_str())(error);
-    rules.check_root(path)?;
+    rules.check_root_for_writing(path)?;
     let mut dir = Arc::clone(root);
     for part in parts {
         guard::check_git_part(&dir, part, path)?;
@@ -174,12 +174,11 @@ pub(crate) fn descend<'a>(
             (Err(error), _) => return Err(io(error)),
         };
         // A new directory may have the path of one of Patchbay's own folders that did not exist until now.
-        let is_protected = if made { rules.is_new_protected(&below) } else { rules.is_protected(&below) };
-        if is_protected.map_err(io)? {
+        if let Some(why) = rules.write_refusal(&below, made).map_err(io)? {
             if made {
                 let _ = dir.remove_dir(part);
             }
-            return Err(FileError::Protected { path: path.shown(), why: guard::OWN_FOLDER });
+            return Err(FileError::Protected { path: path.shown(), why });
         }
         dir = Arc::new(below);
     }

@@ -53,6 +53,30 @@ fn own_folders_cannot_be_read_written_or_listed() {
 }
 
 #[test]
+fn folders_of_skills_are_read_but_not_written() {
+    let mut fixture = Fixture::new();
+    fixture.file("shared/skills/x/SKILL.md", "Go.");
+    let (roots, later) = (fixture.root.join("shared/skills"), fixture.root.join("later"));
+    let protected = ProtectedPaths::default().with_skill_roots([roots.clone(), later]);
+    fixture.open_protected(protected.clone());
+    assert_eq!(fixture.read("shared/skills/x/SKILL.md").unwrap(), "Go.");
+    assert_eq!(fixture.list("shared/**", 9).unwrap().len(), 3);
+    fs::rename(&roots, fixture.root.join("shared/renamed")).unwrap();
+    for path in ["shared/renamed/x/SKILL.md", "shared/renamed/y/SKILL.md", "later/z/SKILL.md"] {
+        let error = fixture.workspace.write(path, b"x").unwrap_err();
+        assert!(error.to_string().contains("skill_roots of config.toml"), "{error}");
+    }
+    assert_eq!(kind(fixture.workspace.delete("shared/renamed/x/SKILL.md")), "denied");
+    assert!(!fixture.root.join("later").exists());
+    fixture.workspace.write("shared/notes", b"x").unwrap();
+    // A workspace that is itself in one of them.
+    let root = fixture.root.join("shared/renamed/x");
+    let inside = Workspace::open_for_plugins(&WorkspaceAccess { root, protected, write_instructions: false }).unwrap();
+    assert_eq!(inside.read("SKILL.md", 0, 9).unwrap(), b"Go.");
+    assert_eq!(kind(inside.write("SKILL.md", b"x")), "denied");
+}
+
+#[test]
 fn links_into_own_folders_are_refused() {
     let fixture = fixture();
     fixture.link("home", "linked-home");
