@@ -38,6 +38,8 @@ enum Reply {
     Fails,
     /// Refuses the conversation, since it is too long.
     TooLong,
+    /// Refuses, and says why.
+    Refuses(&'static str),
     /// Streams some text, then nothing more.
     Hangs(&'static str),
     /// Streams some text, which is stored; the answer breaks off and is given up. Then streams these words, or nothing more.
@@ -121,6 +123,12 @@ impl Model for ScriptedModel {
                     sink.event(StreamEvent::BlockStart { index: 0, kind });
                     sink.event(StreamEvent::BlockEnd { index: 0, opaque: None });
                     Ok(finished(stop))
+                }
+                Reply::Refuses(why) => {
+                    say(sink, &["Sorry."]);
+                    sink.event(StreamEvent::BlockEnd { index: 0, opaque: None });
+                    sink.event(StreamEvent::Extra { name: "refusal".to_owned(), value: why.to_owned() });
+                    Ok(finished(Stop::Refusal))
                 }
                 Reply::Breaks(word) => {
                     say(sink, &[word]);
@@ -854,14 +862,15 @@ struct MeetingTool {
     barrier: tokio::sync::Barrier,
     running: AtomicU32,
     most: AtomicU32,
+    ended: AtomicU32,
 }
 
 impl MeetingTool {
     fn new(name: &str, reads: bool, calls: usize) -> Arc<Self> {
         let input_schema = json!({"type": "object"});
         let spec = ToolSpec { name: name.parse().unwrap(), description: String::new(), input_schema, extra: vec![] };
-        let (running, most) = (AtomicU32::new(0), AtomicU32::new(0));
-        Arc::new(Self { spec, reads, barrier: tokio::sync::Barrier::new(calls), running, most })
+        let [running, most, ended] = [0; 3].map(AtomicU32::new);
+        Arc::new(Self { spec, reads, barrier: tokio::sync::Barrier::new(calls), running, most, ended })
     }
 }
 
@@ -880,6 +889,7 @@ impl Internal for MeetingTool {
             self.most.fetch_max(running, Ordering::Relaxed);
             self.barrier.wait().await;
             self.running.fetch_sub(1, Ordering::Relaxed);
+            self.ended.fetch_add(1, Ordering::Relaxed);
             Ok(call.input.clone().into())
         })
     }
@@ -907,4 +917,63 @@ async fn reading_calls_run_side_by_side_and_others_alone() {
     let results: Vec<String> =
         stage.rows().await.into_iter().filter(|row| row.kind == MessageKind::Tool).map(|row| row.content).collect();
     assert_eq!(results, (0..8).map(|n| format!("{{\n  \"n\": {n}\n}}")).collect::<Vec<_>>());
+}
+
+/// A call that waits for a person, for example, holds up none of the calls behind it. All are cancelled together, and the results
+/// of those that have ended are kept.
+#[tokio::test]
+async fn cancelled_calls_keep_the_results_of_the_others() {
+    const CALLS: &[(&str, &str)] = &[
+        ("hang", "{}"),
+        ("read", r#"{"n":1}"#),
+        ("read", r#"{"n":2}"#),
+        ("read", r#"{"n":3}"#),
+        ("read", r#"{"n":4}"#),
+        ("read", r#"{"n":5}"#),
+        ("read", r#"{"n":6}"#),
+        ("read", r#"{"n":7}"#),
+        ("read", r#"{"n":8}"#),
+        ("hang", "{}"),
+        ("read", r#"{"n":10}"#),
+    ];
+    let mut stage = TestAgent::new([Reply::Calls(CALLS), Reply::Says(&["Done."])], 0).await;
+    let (hang, read) = (MeetingTool::new("hang", true, 3), MeetingTool::new("read", true, 1));
+    stage.internal = vec![hang.clone(), read.clone()];
+    let cancelling = async {
+        while read.ended.load(Ordering::Relaxed) < 9 || hang.running.load(Ordering::Relaxed) < 2 {
+            tokio::task::yield_now().await;
+        }
+        stage.cancel.cancel();
+    };
+    let both = async { tokio::join!(stage.say("go"), cancelling) };
+    let (outcome, ()) = tokio::time::timeout(Duration::from_secs(60), both).await.unwrap();
+    assert_eq!(outcome.code, Code::TurnCancelled);
+    let results: Vec<String> =
+        stage.rows().await.into_iter().filter(|row| row.kind == MessageKind::Tool).map(|row| row.content).collect();
+    let read: Vec<_> = CALLS.iter().filter(|(name, _)| *name == "read").map(|(_, input)| input).collect();
+    assert_eq!(results.len(), 9);
+    for (result, input) in results.iter().zip(read) {
+        assert_eq!(result.split_whitespace().collect::<String>(), *input);
+    }
+    // The next request has a result for each call.
+    let again = TestAgent { cancel: CancellationToken::new(), ..stage };
+    assert_eq!(again.say("again").await.message, "Done.");
+    let asked = again.script.asked.lock().unwrap();
+    let results = asked[1].1.messages.iter().flat_map(|message| &message.parts);
+    let results = results.filter(|part| matches!(part.block, Block::ToolResult(_))).count();
+    assert_eq!(results, 11);
+}
+
+#[tokio::test]
+async fn refusal_says_what_the_provider_says() {
+    let stage = TestAgent::new([Reply::Refuses("It is about\u{1b} weather.")], 0).await;
+    let mut events = stage.log.subscribe(1);
+    assert_eq!(stage.say("go").await.code, Code::Answered);
+    loop {
+        let received = events.next().await.unwrap().unwrap();
+        if let Received::Event(Event { kind: EventKind::Notice { text }, .. }) = received {
+            assert_eq!(text, "The model refuses to answer this. The provider says: It is about weather.");
+            return;
+        }
+    }
 }
