@@ -17,13 +17,19 @@ const TOOL: usize = 4 << 10;
 /// Characters of a tool's description, and of a property's.
 const DESCRIPTION: usize = 600;
 const PROPERTY_DESCRIPTION: usize = 160;
+/// Characters of a description that are read for each one that is shown.
+const READ_PER_SHOWN: usize = 8;
 /// Levels of a type.
 const DEPTH: usize = 6;
 /// Properties of an object, and members of a union.
 const PROPERTIES: usize = 40;
 const MEMBERS: usize = 24;
+/// Names of a `required` list that are read. It is read again for each expansion of a recursive object.
+const REQUIRED: usize = 256;
 /// Bytes of a literal type.
 const LITERAL: usize = 100;
+/// Bytes of a reference. Longer ones are not resolved.
+const REFERENCE: usize = 512;
 
 /// Declares tools, grouped by skill in the order of their first tool. Tools that do not fit are counted.
 pub(crate) fn declarations(tools: &[Tool]) -> String {
@@ -61,12 +67,12 @@ pub(crate) fn names(page: impl Fn(Option<&str>) -> Result<Vec<Tool>>) -> Result<
         let Some(end) = tools.last() else { break };
         last = Some(end.name.clone());
         for tool in tools.iter().filter(|tool| tool.name != OWN) {
-            let path = path(&tool.name);
-            let Some((name, groups)) = path.split_last() else { continue };
             if out.len() > BYTES {
                 left_out += 1;
                 continue;
             }
+            let path = path(&tool.name);
+            let Some((name, groups)) = path.split_last() else { continue };
             let of = groups.iter().map(|part| member(part)).collect::<String>();
             if group.as_ref() != Some(&of) {
                 let _ = write!(out, "{}tools{of}: ", if out.is_empty() { "" } else { "\n" });
@@ -150,7 +156,8 @@ fn declaration(tool: &Tool, level: usize) -> String {
     out
 }
 
-/// Writes types within a budget of bytes.
+/// Writes types within a budget of bytes. Of every list in a schema, a bounded number of entries is read: a reference can
+/// expand the same list many times.
 struct Types {
     left: usize,
 }
@@ -169,34 +176,60 @@ impl Types {
             return if *schema == Value::Bool(false) { "never" } else { "unknown" }.to_owned();
         };
         if let Some(reference) = keywords.get("$ref").and_then(Value::as_str) {
-            let target = reference.strip_prefix('#').and_then(|pointer| root.pointer(pointer));
+            let pointer = reference.strip_prefix('#').filter(|pointer| pointer.len() <= REFERENCE);
+            let target = pointer.and_then(|pointer| root.pointer(pointer));
             return target.map_or_else(|| "unknown".to_owned(), |target| self.of(target, root, level, depth + 1));
         }
         if let Some(value) = keywords.get("const") {
             return literal(value);
         }
         if let Some(values) = keywords.get("enum").and_then(Value::as_array) {
-            return union(values.iter().map(literal).collect());
+            return self.literals(values);
         }
-        for (word, join) in [("anyOf", " | "), ("oneOf", " | "), ("allOf", " & ")] {
-            if let Some(members) = keywords.get(word).and_then(Value::as_array) {
-                let mut types: Vec<String> =
-                    members.iter().take(MEMBERS + 1).map(|member| self.of(member, root, level, depth + 1)).collect();
-                if keywords.contains_key("properties") && join == " & " {
-                    types.push(self.object(keywords, root, level, depth));
-                }
-                return if join == " | " { union(types) } else { parenthesised(types).join(join) };
+        for word in ["anyOf", "oneOf", "allOf"] {
+            let Some(members) = keywords.get(word).and_then(Value::as_array) else { continue };
+            let read = members.iter().take(MEMBERS + 1);
+            let mut types: Vec<String> = read.map(|member| self.of(member, root, level, depth + 1)).collect();
+            let unread = members.len() - types.len();
+            if word != "allOf" {
+                return union(types, unread);
             }
+            if keywords.contains_key("properties") {
+                types.push(self.object(keywords, root, level, depth));
+            }
+            return intersection(types, unread);
         }
         match keywords.get("type") {
             Some(Value::String(name)) => self.named(name, keywords, root, level, depth),
             Some(Value::Array(names)) => {
-                let names = names.iter().filter_map(Value::as_str).take(MEMBERS);
-                union(names.map(|name| self.named(name, keywords, root, level, depth)).collect())
+                // Each name once: 'object' expands all properties.
+                let mut read = Vec::<&str>::new();
+                for name in names.iter().take(MEMBERS + 1).filter_map(Value::as_str) {
+                    if !read.contains(&name) {
+                        read.push(name);
+                    }
+                }
+                let types = read.into_iter().map(|name| self.named(name, keywords, root, level, depth)).collect();
+                union(types, names.len().saturating_sub(MEMBERS + 1))
             }
             _ if keywords.contains_key("properties") => self.object(keywords, root, level, depth),
             _ => "unknown".to_owned(),
         }
+    }
+
+    /// Returns the type of an `enum`.
+    fn literals(&mut self, values: &[Value]) -> String {
+        let mut types = Vec::new();
+        for value in values.iter().take(MEMBERS + 1) {
+            if self.left == 0 {
+                break;
+            }
+            let text = literal(value);
+            self.left = self.left.saturating_sub(text.len());
+            types.push(text);
+        }
+        let unread = values.len() - types.len();
+        union(types, unread)
     }
 
     fn named(&mut self, name: &str, keywords: &Map<String, Value>, root: &Value, level: usize, depth: usize) -> String {
@@ -211,8 +244,12 @@ impl Types {
 
     fn array(&mut self, keywords: &Map<String, Value>, root: &Value, level: usize, depth: usize) -> String {
         if let Some(items) = keywords.get("prefixItems").and_then(Value::as_array) {
-            let items: Vec<_> = items.iter().take(MEMBERS).map(|item| self.of(item, root, level, depth + 1)).collect();
-            return format!("[{}]", items.join(", "));
+            let read = items.iter().take(MEMBERS);
+            let mut types: Vec<_> = read.map(|item| self.of(item, root, level, depth + 1)).collect();
+            if items.len() > MEMBERS {
+                types.push("...unknown[]".to_owned());
+            }
+            return format!("[{}]", types.join(", "));
         }
         match keywords.get("items") {
             Some(items) => format!("Array<{}>", self.of(items, root, level, depth + 1)),
@@ -222,7 +259,7 @@ impl Types {
 
     fn object(&mut self, keywords: &Map<String, Value>, root: &Value, level: usize, depth: usize) -> String {
         let required: Vec<&str> = match keywords.get("required") {
-            Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+            Some(Value::Array(names)) => names.iter().take(REQUIRED).filter_map(Value::as_str).collect(),
             _ => Vec::new(),
         };
         let properties = keywords.get("properties").and_then(Value::as_object);
@@ -260,21 +297,30 @@ fn indent(level: usize) -> String {
     "  ".repeat(level)
 }
 
-/// Joins the members of a union, each once.
-fn union(types: Vec<String>) -> String {
+/// Joins the members of a union, each once. `unread` is the number of further members, which were not read.
+fn union(types: Vec<String>, unread: usize) -> String {
     let mut members = Vec::<String>::new();
     for member in types {
         if !members.contains(&member) {
             members.push(member);
         }
     }
-    let more = members.len().saturating_sub(MEMBERS);
+    let more = unread + members.len().saturating_sub(MEMBERS);
     members.truncate(MEMBERS);
-    let mut out = parenthesised(members).join(" | ");
+    let mut members = parenthesised(members);
     if more > 0 {
-        let _ = write!(out, " | unknown /* {more} more */");
+        members.push(format!("unknown /* {more} more */"));
     }
-    if out.is_empty() { "never".to_owned() } else { out }
+    if members.is_empty() { "never".to_owned() } else { members.join(" | ") }
+}
+
+/// Joins the members of an intersection. `unread` is the number of further members, which were not read.
+fn intersection(types: Vec<String>, unread: usize) -> String {
+    let mut members = parenthesised(types);
+    if unread > 0 {
+        members.push(format!("unknown /* {unread} more */"));
+    }
+    if members.is_empty() { "unknown".to_owned() } else { members.join(" & ") }
 }
 
 fn parenthesised(types: Vec<String>) -> Vec<String> {
@@ -301,9 +347,12 @@ fn quoted(text: &str) -> String {
 /// Returns a name as the key of a property: as it is if it is an identifier, otherwise quoted.
 fn key(name: &str) -> String {
     let is_start = |c: char| c.is_ascii_alphabetic() || c == '_' || c == '$';
-    let is_identifier = name.starts_with(is_start) && name.chars().all(|c| is_start(c) || c.is_ascii_digit());
-    let short: String = name.chars().take(LITERAL).collect();
-    if is_identifier && name.len() <= LITERAL { name.to_owned() } else { quoted(&short) }
+    let is_word = || name.starts_with(is_start) && name.chars().all(|c| is_start(c) || c.is_ascii_digit());
+    if name.len() <= LITERAL && is_word() {
+        name.to_owned()
+    } else {
+        quoted(&name.chars().take(LITERAL).collect::<String>())
+    }
 }
 
 /// Returns the access to a property.
@@ -312,13 +361,16 @@ fn member(name: &str) -> String {
     if key.starts_with('"') { format!("[{key}]") } else { format!(".{key}") }
 }
 
-/// Returns a comment of one line; `None` for an empty text.
+/// Returns a comment of one line, of at most `most` characters; `None` for an empty text.
 fn comment(text: &str, most: usize) -> Option<String> {
+    // White space is joined, so that more characters may be read than are shown.
+    let end = text.char_indices().nth(READ_PER_SHOWN * most).map_or(text.len(), |(end, _)| end);
+    let (read, unread) = text.split_at(end);
     let words: Vec<&str> =
-        text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();
+        read.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();
     let line = words.join(" ");
     let mut shown: String = line.chars().take(most).collect();
-    if shown.len() < line.len() {
+    if shown.len() < line.len() || !unread.is_empty() {
         shown.push('…');
     }
     // Nothing in it may end the comment.

@@ -23,6 +23,8 @@ use patchbay_sdk::{Reply, Result, skill};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::read::LineRange;
+
 /// The input of [`read`].
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -33,6 +35,9 @@ pub struct Read {
     #[serde(default)]
     #[schemars(range(min = 1))]
     first: Option<u64>,
+    /// The byte of the first line to begin with, from 0: to go on in a long line that was cut. Unless given, 0.
+    #[serde(default)]
+    offset: Option<u64>,
     /// How many lines to show, at most 2000. Unless given, 2000.
     #[serde(default)]
     #[schemars(range(min = 1, max = 2000))]
@@ -121,10 +126,17 @@ pub struct Delete {
 
 skill! {
     /// Reads a text file of the workspace: the text as it is, without line numbers. Of a long file it shows 2000 lines
-    /// or 64 KiB at a time, and says which lines these are, how many there are in all and how to go on.
+    /// or 64 KiB at a time, and says which lines these are, how many there are in all and how to go on, also within a line
+    /// that was cut.
     #[extra("read-only" = "true", "kind" = "read")]
     fn read(input: Read) -> Result<Reply> {
-        read::read(&input.path, input.first, input.lines, input.numbers)
+        let whole = LineRange::default();
+        let range = LineRange {
+            first: input.first.unwrap_or(whole.first),
+            offset: input.offset.unwrap_or(whole.offset),
+            lines: input.lines.unwrap_or(whole.lines),
+        };
+        read::read(&input.path, range, input.numbers)
     }
 
     /// Reads up to 20 text files of the workspace at once, each from its first line. Together they are shown up to 64 KiB;

@@ -19,16 +19,33 @@ pub(crate) const MAX_SCAN: u64 = 64 << 20;
 /// The most files of one `read_many`.
 pub(crate) const MAX_FILES: usize = 20;
 
-pub(crate) fn read(path: &str, first: Option<u64>, lines: Option<u64>, numbers: bool) -> Result<Reply> {
-    let first = first.unwrap_or(1);
-    let lines = lines.unwrap_or(MAX_LINES);
+/// The requested part of a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LineRange {
+    /// The first line, from 1.
+    pub(crate) first: u64,
+    /// The byte of the first line to begin with, from 0. Within a character, that character is shown.
+    pub(crate) offset: u64,
+    /// How many lines.
+    pub(crate) lines: u64,
+}
+
+impl Default for LineRange {
+    /// The first page of a file.
+    fn default() -> Self {
+        Self { first: 1, offset: 0, lines: MAX_LINES }
+    }
+}
+
+pub(crate) fn read(path: &str, range: LineRange, numbers: bool) -> Result<Reply> {
+    let LineRange { first, lines, .. } = range;
     if first == 0 || lines == 0 || lines > MAX_LINES {
         return Err(Failure::invalid(format!(
             "'first' must be at least 1, and 'lines' must be from 1 to {MAX_LINES}; these are {first} and {lines}"
         )));
     }
-    let mut window = Window::new(first, lines, MAX_BYTES, numbers);
-    ranges(path, |range| window.take(range))?;
+    let mut window = Window::new(range, MAX_BYTES, numbers);
+    ranges(path, |bytes| window.take(bytes))?;
     let page = window.page(path)?;
     let reply = Reply::from(page.text);
     Ok(if page.notes.is_empty() { reply } else { reply.with(Content::Text(format!("[{}]", page.notes))) })
@@ -51,8 +68,8 @@ pub(crate) fn read_many(paths: &[String], numbers: bool) -> Result<Reply> {
             );
             return Ok(reply.with(Content::Text(note)));
         }
-        let mut window = Window::new(1, MAX_LINES, room, numbers);
-        let page = ranges(path, |range| window.take(range)).and_then(|()| window.page(path));
+        let mut window = Window::new(LineRange::default(), room, numbers);
+        let page = ranges(path, |bytes| window.take(bytes)).and_then(|()| window.page(path));
         reply = reply.with(Content::Text(match page {
             Ok(Page { text, notes, is_full }) => {
                 room = if is_full { 0 } else { room.saturating_sub(text.len()) };
@@ -75,8 +92,7 @@ struct Page {
 
 /// Collects the requested lines from a file that is read in ranges.
 struct Window {
-    first: u64,
-    lines: u64,
+    range: LineRange,
     /// The most bytes of the answer.
     most: usize,
     /// Whether each line begins with its number and a tab.
@@ -84,17 +100,35 @@ struct Window {
     /// Number of complete lines so far.
     ended: u64,
     bytes: u64,
+    /// Bytes of the first requested line so far, with its line feed.
+    first_bytes: u64,
     /// True if the last byte so far was a line feed.
     at_start: bool,
     /// True if [`MAX_SCAN`] was reached before the end of the file.
     stopped: bool,
-    /// The requested lines, at most one byte more than `most`.
+    /// At most [`BEFORE`] bytes of the first requested line that end at the offset.
+    before: Vec<u8>,
+    /// The requested lines, at most one byte more than `most`. The number of the first one is not part of it.
     text: Vec<u8>,
 }
 
+/// Bytes before the offset that show whether it is within a character.
+const BEFORE: u64 = 3;
+
 impl Window {
-    fn new(first: u64, lines: u64, most: usize, numbers: bool) -> Self {
-        Self { first, lines, most, numbers, ended: 0, bytes: 0, at_start: true, stopped: false, text: Vec::new() }
+    fn new(range: LineRange, most: usize, numbers: bool) -> Self {
+        Self {
+            range,
+            most,
+            numbers,
+            ended: 0,
+            bytes: 0,
+            first_bytes: 0,
+            at_start: true,
+            stopped: false,
+            before: Vec::new(),
+            text: Vec::new(),
+        }
     }
 
     /// Appends as much of `bytes` as there is room for.
@@ -103,32 +137,51 @@ impl Window {
         self.text.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    fn take(&mut self, range: &[u8]) -> ControlFlow<()> {
-        for line in range.split_inclusive(|byte| *byte == b'\n') {
-            // The index of this line, from 0.
-            if (self.first - 1..(self.first - 1).saturating_add(self.lines)).contains(&self.ended) {
-                if self.numbers && self.at_start {
-                    self.append(format!("{}\t", self.ended + 1).as_bytes());
+    /// Appends a piece of the first requested line, from the offset on.
+    fn append_of_first(&mut self, piece: &[u8]) {
+        let offset = self.range.offset;
+        let split = |at: u64| {
+            let at = usize::try_from(at.saturating_sub(self.first_bytes)).unwrap_or(usize::MAX);
+            piece.split_at(at.min(piece.len()))
+        };
+        let (ahead, text) = split(offset);
+        let (skipped, _) = split(offset.saturating_sub(BEFORE));
+        self.before.extend_from_slice(&ahead[skipped.len()..]);
+        self.append(text);
+        self.first_bytes += piece.len() as u64;
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> ControlFlow<()> {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            // The number of complete lines before this one, from the first requested line on.
+            match self.ended.checked_sub(self.range.first - 1) {
+                Some(0) => self.append_of_first(piece),
+                Some(line) if line < self.range.lines => {
+                    if self.numbers && self.at_start {
+                        self.append(format!("{}\t", self.ended + 1).as_bytes());
+                    }
+                    self.append(piece);
                 }
-                self.append(line);
+                _ => {}
             }
-            self.at_start = line.ends_with(b"\n");
+            self.at_start = piece.ends_with(b"\n");
             self.ended += u64::from(self.at_start);
         }
-        self.bytes += range.len() as u64;
+        self.bytes += bytes.len() as u64;
         self.stopped = self.bytes >= MAX_SCAN;
         if self.stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     fn page(self, path: &str) -> Result<Page> {
+        let LineRange { first, offset, .. } = self.range;
         let total = self.ended + u64::from(!self.at_start);
         let at_least = if self.stopped { "at least " } else { "" };
-        if total == 0 && self.first == 1 {
+        if total == 0 && first == 1 && offset == 0 {
             let text = format!("[The file '{}' is empty.]", shown(path));
             return Ok(Page { text, notes: String::new(), is_full: false });
         }
-        if self.first > total {
-            let (path, first) = (shown(path), self.first);
+        if first > total {
+            let path = shown(path);
             return Err(match self.stopped {
                 true => Failure::new(
                     "too-large",
@@ -142,18 +195,45 @@ impl Window {
                 )),
             });
         }
-        let (text, cut) = whole_lines(&self.text, self.most);
+        if offset > 0 && offset >= self.first_bytes {
+            let (path, bytes) = (shown(path), self.first_bytes);
+            // The line ends behind what was read.
+            let is_open = self.stopped && self.ended < first;
+            return Err(match is_open {
+                true => Failure::new(
+                    "too-large",
+                    format!(
+                        "only the first {MAX_SCAN} bytes of '{path}' can be read, which are {bytes} bytes of line \
+                         {first}, not {offset}"
+                    ),
+                ),
+                false => Failure::invalid(format!(
+                    "line {first} of '{path}' has {}, so that 'offset' cannot be {offset}",
+                    count(bytes as usize, "byte")
+                )),
+            });
+        }
+        let number = if self.numbers { format!("{first}\t").into_bytes() } else { Vec::new() };
+        let moved = begun(&self.before, &self.text);
+        let begin = offset - moved.len() as u64;
+        let all = [&number[..], moved, &self.text[..]].concat();
+        let (text, cut) = whole_lines(&all, self.most);
         let ended = text.iter().filter(|byte| **byte == b'\n').count() as u64;
-        let last = self.first + ended - u64::from(text.ends_with(b"\n"));
+        let last = first + ended - u64::from(text.ends_with(b"\n"));
         let mut notes = Vec::new();
         if cut {
             notes.push(format!("Line {last} is longer than {} bytes and was cut.", self.most));
         }
-        if self.first > 1 || last < total || self.stopped {
-            notes.push(match last == self.first {
-                true => format!("Line {last} of {at_least}{total}."),
-                false => format!("Lines {} to {last} of {at_least}{total}.", self.first),
+        if first > 1 || begin > 0 || last < total || self.stopped {
+            let from = if begin > 0 { format!(", from offset {begin}") } else { String::new() };
+            notes.push(match last == first {
+                true => format!("Line {last} of {at_least}{total}{from}."),
+                false => format!("Lines {first} to {last} of {at_least}{total}{from}."),
             });
+        }
+        if cut {
+            let next = begin + text.len().saturating_sub(number.len()) as u64;
+            notes.push(format!("To go on in this line: read with first {last} and offset {next}."));
         }
         if last < total {
             notes.push(format!("To go on: read with first {}.", last + 1));
@@ -162,8 +242,22 @@ impl Window {
         if matches!(text, Cow::Owned(_)) {
             notes.push("Bytes that are not UTF-8 are shown as \u{fffd}.".to_owned());
         }
-        Ok(Page { text: text.into_owned(), notes: notes.join(" "), is_full: self.text.len() > self.most })
+        Ok(Page { text: text.into_owned(), notes: notes.join(" "), is_full: all.len() > self.most })
     }
+}
+
+/// Returns the end of `before` that belongs to a character which continues in `after`; empty if a character begins there.
+fn begun<'a>(before: &'a [u8], after: &[u8]) -> &'a [u8] {
+    for at in (0..before.len()).rev() {
+        let start = &before[at..];
+        // Only a complete character counts: other bytes are not UTF-8, and stay where they are.
+        let whole: Vec<u8> = start.iter().chain(after).take(4).copied().collect();
+        let character = whole.utf8_chunks().next().and_then(|chunk| chunk.valid().chars().next());
+        if let Some(character) = character {
+            return if character.len_utf8() > start.len() { start } else { &[] };
+        }
+    }
+    &[]
 }
 
 /// Cuts `text` to at most `most` bytes at the end of a line. Returns true if a single line had to be cut.
@@ -192,9 +286,17 @@ mod tests {
         Host::new().with_file("f", text)
     }
 
+    fn range(first: Option<u64>, lines: Option<u64>) -> LineRange {
+        LineRange { first: first.unwrap_or(1), offset: 0, lines: lines.unwrap_or(MAX_LINES) }
+    }
+
     /// Returns the pieces of the answer, or kind and message of the failure.
     fn pages(host: &Host, first: Option<u64>, lines: Option<u64>) -> Result<Vec<String>, (String, String)> {
-        let answer = host.run(|| patchbay_sdk::rt::run("{}", |_: serde_json::Value| read("f", first, lines, false)));
+        pages_from(host, range(first, lines))
+    }
+
+    fn pages_from(host: &Host, range: LineRange) -> Result<Vec<String>, (String, String)> {
+        let answer = host.run(|| patchbay_sdk::rt::run("{}", |_: serde_json::Value| read("f", range, false)));
         let text = |content| match content {
             Content::Text(text) => text,
             other => panic!("text, not {other:?}"),
@@ -245,8 +347,8 @@ mod tests {
     fn numbers_stand_before_the_lines() {
         for most in 1..=6 {
             let file = one("a\n\nc").with_max_read(most);
-            assert_eq!(texts(&file, || read("f", None, None, true)), ["1\ta\n2\t\n3\tc"]);
-            let page = texts(&file, || read("f", Some(2), Some(1), true));
+            assert_eq!(texts(&file, || read("f", LineRange::default(), true)), ["1\ta\n2\t\n3\tc"]);
+            let page = texts(&file, || read("f", range(Some(2), Some(1)), true));
             assert_eq!(page, ["2\t\n", "[Line 2 of 3. To go on: read with first 3.]"]);
         }
     }
@@ -335,12 +437,66 @@ mod tests {
             let page = pages(&one(&long), None, None).expect("a page");
             assert!(page[0].len() > MAX_BYTES - 4 && page[0].len() <= MAX_BYTES);
             assert!(long.starts_with(&page[0]));
-            let note = "[Line 1 is longer than 65536 bytes and was cut. Line 1 of 2. To go on: read with first 2.]";
+            let note = format!(
+                "[Line 1 is longer than 65536 bytes and was cut. Line 1 of 2. To go on in this line: read with first 1 \
+                 and offset {}. To go on: read with first 2.]",
+                page[0].len()
+            );
             assert_eq!(page[1], note);
         }
         let after = format!("short\n{}", "x".repeat(2 * MAX_BYTES));
         let page = pages(&one(after), None, None).expect("a page");
         assert_eq!(page, ["short\n", "[Line 1 of 2. To go on: read with first 2.]"]);
+    }
+
+    #[test]
+    fn long_line_is_read_to_its_end() {
+        for (ahead, behind) in [("", ""), ("a\n", ""), ("a\n", "\n"), ("", "\r\nend\n")] {
+            let text = format!("{ahead}b{}{behind}", "\u{1f642}".repeat(MAX_BYTES / 2));
+            let file = one(&text).with_max_read(10_007);
+            let first = 1 + ahead.len() as u64 / 2;
+            let (mut read, mut offset, mut count) = (String::new(), 0, 0);
+            loop {
+                let page = pages_from(&file, LineRange { offset, ..range(Some(first), Some(1)) }).expect("a page");
+                assert!(page[0].len() <= MAX_BYTES && !page[0].contains('\u{fffd}'));
+                read += &page[0];
+                count += 1;
+                let Some((_, next)) = page[1].split_once(&format!("read with first {first} and offset ")) else {
+                    break;
+                };
+                let (next, _) = next.split_once('.').expect("a number");
+                assert_eq!(next, read.len().to_string());
+                offset = next.parse().expect("a number");
+            }
+            assert_eq!(format!("{ahead}{read}"), text.trim_end_matches("end\n"));
+            assert_eq!(count, 3);
+        }
+    }
+
+    #[test]
+    fn offset_counts_in_the_first_line_only() {
+        let file = one("a\u{1f642}bc\nde\n");
+        let page = |first, offset, lines| {
+            pages_from(&file, LineRange { first, offset, lines })
+                .map_err(|(kind, message)| format!("{kind}: {message}"))
+        };
+        let found = |text: &str, note: &str| Ok(vec![text.to_owned(), note.to_owned()]);
+        assert_eq!(page(1, 6, 9), found("c\nde\n", "[Lines 1 to 2 of 2, from offset 6.]"));
+        assert_eq!(page(1, 7, 9), found("\nde\n", "[Lines 1 to 2 of 2, from offset 7.]"));
+        assert_eq!(page(1, 5, 1), found("bc\n", "[Line 1 of 2, from offset 5. To go on: read with first 2.]"));
+        assert_eq!(page(2, 1, 1), found("e\n", "[Line 2 of 2, from offset 1.]"));
+        // Within a character.
+        for offset in 2..=4 {
+            assert_eq!(page(1, offset, 9), found("\u{1f642}bc\nde\n", "[Lines 1 to 2 of 2, from offset 1.]"));
+        }
+        let error = |text: &str| Err(text.to_owned());
+        assert_eq!(page(1, 8, 1), error("invalid-input: line 1 of 'f' has 8 bytes, so that 'offset' cannot be 8"));
+        assert_eq!(page(3, 1, 1), error("invalid-input: 'f' has 2 lines, so that there is no line 3"));
+        let numbered = texts(&file, || read("f", LineRange { first: 1, offset: 3, lines: 2 }, true));
+        assert_eq!(numbered, ["1\t\u{1f642}bc\n2\tde\n", "[Lines 1 to 2 of 2, from offset 1.]"]);
+        // Bytes that are not UTF-8 are not skipped.
+        let bytes = pages_from(&one(b"a\x80\x80\x80\xf0"), LineRange { offset: 2, ..LineRange::default() });
+        assert_eq!(bytes.expect("a page")[0], "\u{fffd}".repeat(3));
     }
 
     #[test]
@@ -351,6 +507,14 @@ mod tests {
         let (kind, message) = refused(&huge, Some(MAX_SCAN), None);
         assert_eq!(kind, "too-large");
         assert_eq!(message, "only the first 67108864 bytes of 'f' can be read, which are 33554432 lines, not 67108864");
+        let line = one(vec![b'x'; MAX_SCAN as usize + 9]);
+        let (kind, message) =
+            pages_from(&line, LineRange { offset: MAX_SCAN, ..LineRange::default() }).expect_err("a refusal");
+        assert_eq!(kind, "too-large");
+        assert_eq!(
+            message,
+            "only the first 67108864 bytes of 'f' can be read, which are 67108864 bytes of line 1, not 67108864"
+        );
     }
 
     #[test]

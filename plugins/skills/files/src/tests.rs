@@ -12,7 +12,7 @@ fn schema<T: JsonSchema>() -> Value {
 #[test]
 fn unknown_fields_are_refused() {
     assert!(serde_json::from_value::<Read>(json!({"path": "a"})).is_ok());
-    assert!(serde_json::from_value::<Read>(json!({"path": "a", "first": 3, "lines": 4})).is_ok());
+    assert!(serde_json::from_value::<Read>(json!({"path": "a", "first": 3, "offset": 5, "lines": 4})).is_ok());
     assert!(serde_json::from_value::<List>(json!({})).is_ok());
     assert!(serde_json::from_value::<List>(json!({"glob": "*", "after": "b"})).is_ok());
     assert!(serde_json::from_value::<Write>(json!({"path": "a", "text": ""})).is_ok());
@@ -24,6 +24,7 @@ fn unknown_fields_are_refused() {
     assert!(serde_json::from_value::<Delete>(json!({"path": "a", "all": true})).is_err());
     assert!(serde_json::from_value::<Read>(json!({"path": "a", "last": 3})).is_err());
     assert!(serde_json::from_value::<Read>(json!({"path": "a", "first": -1})).is_err());
+    assert!(serde_json::from_value::<Read>(json!({"path": "a", "offset": -1})).is_err());
     assert!(serde_json::from_value::<List>(json!({"path": "a"})).is_err());
     assert!(serde_json::from_value::<Write>(json!({"path": "a"})).is_err());
     assert!(serde_json::from_value::<Edit>(json!({"path": "a", "old": "b"})).is_err());
@@ -33,6 +34,7 @@ fn unknown_fields_are_refused() {
 fn schemas_have_required_fields_and_limits() {
     assert_eq!(schema::<Read>()["required"], json!(["path"]));
     assert_eq!(schema::<Read>()["properties"]["lines"]["maximum"], json!(read::MAX_LINES));
+    assert_eq!(schema::<Read>()["properties"]["offset"]["minimum"], json!(0));
     assert_eq!(schema::<ReadMany>()["properties"]["paths"]["maxItems"], json!(read::MAX_FILES));
     assert!(schema::<Patch>().to_string().contains(&format!("at most {} files", patch::MAX_FILES)));
     assert_eq!(schema::<List>()["required"], Value::Null);

@@ -114,6 +114,59 @@ fn large_and_recursive_schemas_are_bounded() {
 }
 
 #[test]
+fn lists_of_a_schema_are_read_up_to_a_bound() {
+    // Reading all of one of these, or comparing its members with each other, would take minutes.
+    const MANY: usize = 200_000;
+    let texts: Vec<String> = (0..MANY).map(|n| format!("v{n}")).collect();
+    let shown = texts[..MEMBERS].iter().map(|text| format!("\"{text}\"")).collect::<Vec<_>>().join(" | ");
+    let more = MANY - MEMBERS;
+    assert_eq!(type_of(json!({ "enum": texts })), format!("{shown} | unknown /* {more} more */"));
+    assert_eq!(type_of(json!({"enum": vec!["a"; MEMBERS + 1]})), "\"a\"");
+
+    let members: Vec<Value> = texts.iter().map(|text| json!({ "const": text })).collect();
+    for word in ["anyOf", "oneOf"] {
+        assert_eq!(type_of(json!({ word: members })), format!("{shown} | unknown /* {more} more */"));
+    }
+    let text = type_of(json!({ "allOf": members }));
+    assert!(text.starts_with("\"v0\" & \"v1\" & "), "{text}");
+    assert!(text.ends_with(&format!(" & \"v{MEMBERS}\" & unknown /* {} more */", more - 1)), "{text}");
+    assert_eq!(type_of(json!({"allOf": []})), "unknown");
+
+    let text = type_of(json!({"type": "array", "prefixItems": vec![json!({"type": "null"}); MANY]}));
+    assert_eq!(text, format!("[{}...unknown[]]", "null, ".repeat(MEMBERS)));
+    let text = type_of(json!({"type": texts}));
+    assert_eq!(text, format!("unknown | unknown /* {} more */", more - 1));
+
+    // Each expansion of the object reads the list again.
+    let properties = json!({"v0": {"$ref": "#"}, "v1": {"$ref": "#"}, "w": {"$ref": "#"}});
+    let text = type_of(json!({"type": vec!["object"; MANY], "required": texts, "properties": properties}));
+    assert!(text.contains("  v0: {\n") && text.contains("  w?: {\n"), "{text}");
+    assert!(text.len() < 16 * TOOL, "{} bytes", text.len());
+}
+
+#[test]
+fn long_texts_of_a_schema_are_read_up_to_a_bound() {
+    let long = "a".repeat(1 << 20);
+    assert_eq!(key(&long), quoted(&"a".repeat(LITERAL)));
+    let blank = format!("first{}last", " ".repeat(1 << 20));
+    assert_eq!(comment(&blank, DESCRIPTION).unwrap(), "/** first… */");
+    assert_eq!(comment(&" ".repeat(100), DESCRIPTION), None);
+
+    let reference = format!("#/$defs/{long}");
+    assert_eq!(type_of(json!({"$ref": reference, "$defs": {long: {"type": "string"}}})), "unknown");
+    let short = "a".repeat(100);
+    let reference = format!("#/$defs/{short}");
+    assert_eq!(type_of(json!({"$ref": reference, "$defs": {short: {"type": "string"}}})), "string");
+
+    // Literals count in full: nested unions of long ones end at the budget of a tool.
+    let literals: Vec<String> = (0..MEMBERS).map(|n| format!("{n:0>100}")).collect();
+    let properties: Map<String, Value> =
+        (0..PROPERTIES).map(|n| (format!("p{n}"), json!({ "enum": literals }))).collect();
+    let text = type_of(json!({"type": "object", "properties": properties}));
+    assert!(text.len() < 2 * TOOL && text.contains("more properties"), "{} bytes", text.len());
+}
+
+#[test]
 fn names_are_listed_by_skill() {
     let all = ["a-b__x", "a-b__y", "files__read", "mcp__git__log"].map(|name| tool(name, "", json!({})));
     let page = |after: Option<&str>| {
