@@ -85,6 +85,33 @@ fn what_the_client_does_not_offer_uses_the_disk() {
 }
 
 #[test]
+fn replaced_file_is_shown_with_its_old_text() {
+    let patchbay = Patchbay::quick();
+    patchbay.write("workspace/a.txt", "old\n");
+    patchbay.write("workspace/.gitignore", "hidden.txt\n");
+    patchbay.write("workspace/hidden.txt", "secret\n");
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    for (id, (file, old)) in
+        (2..).zip([("a.txt", Some(json!("old\n"))), ("new.txt", Some(Value::Null)), ("hidden.txt", None)])
+    {
+        peer.take();
+        let write = format!(r#"call files__write {{"path": "{file}", "text": "new\n"}}"#);
+        peer.request(id, "session/prompt", prompt(&session, &write));
+        // The call is shown before the question.
+        let shown = peer.until(|message| message["params"]["update"]["sessionUpdate"] == "tool_call");
+        let content = &shown["params"]["update"]["content"];
+        assert!(old.is_none() || content[0]["newText"] == "new\n", "{file}: {shown}");
+        assert_eq!(content[0].get("oldText").cloned(), old, "{file}: {shown}");
+        let question = peer.asked("session/request_permission");
+        peer.respond(&question, json!({"outcome": {"outcome": "selected", "optionId": "no"}}));
+        assert_eq!(peer.answer()["result"]["stopReason"], "end_turn");
+    }
+    assert_eq!(on_disk(&patchbay), "old\n");
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
 fn request_for_a_file_is_withdrawn_when_the_turn_is_cancelled() {
     let patchbay = with_file();
     let (mut peer, session) = offering(&patchbay, true, true);

@@ -83,6 +83,49 @@ fn all_texts_of_a_message_reach_the_model() {
 }
 
 #[test]
+fn embedded_files_are_headed_by_their_paths() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    let workspace = patchbay.workspace().canonicalize().unwrap().display().to_string();
+    let resource = |uri: &str| json!({"type": "resource", "resource": {"uri": uri, "text": "text"}});
+    let said = peer.say(
+        2,
+        &session,
+        vec![
+            resource(&format!("file://{workspace}/src/a%20b.rs")),
+            resource(&format!("file://{workspace}/src/c.rs#L10:20")),
+            resource("https://example.com/a%20b?c"),
+        ],
+    );
+    let expected = "You said: src/a b.rs:\n\ntext\nsrc/c.rs (L10:20):\n\ntext\nhttps://example.com/a%20b?c:\n\ntext";
+    assert_eq!(said, expected);
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[cfg(unix)]
+#[test]
+fn files_are_attached_where_cwd_is_a_symbolic_link() {
+    let patchbay = Patchbay::quick();
+    patchbay.write("workspace/src/linked.txt", "linked");
+    patchbay.write("workspace/.git/config", "secret");
+    let link = patchbay.folder().canonicalize().unwrap().join("link");
+    std::os::unix::fs::symlink(patchbay.workspace(), &link).unwrap();
+    let mut peer = Peer::initialized(&patchbay);
+    let answer = peer.call(1, "session/new", json!({"cwd": link, "mcpServers": []}));
+    let session = answer["result"]["sessionId"].as_str().unwrap().to_owned();
+    let block = |path: &str| {
+        let uri = format!("file://{}", link.join(path).display());
+        json!([{"type": "resource_link", "name": "x", "uri": uri}])
+    };
+    assert_eq!(peer.say(2, &session, block("src/linked.txt")), "You said: src/linked.txt:\n\nlinked");
+    // The rules of the workspace hold.
+    let refused = peer.say(3, &session, block(".git/config"));
+    assert!(refused.starts_with("Error: ") && !refused.contains("secret"), "{refused}");
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
 fn image_alone_is_a_message_where_the_model_reads_it() {
     let patchbay = Patchbay::quick();
     let mut peer = Peer::initialized(&patchbay);

@@ -1,12 +1,16 @@
 //! MCP servers that the client of `patchbay acp` names for its session.
 
 use std::{
+    fs,
     io::{BufRead as _, BufReader, Write as _},
-    path::Path,
-    process::{Child, ChildStdin, ChildStdout, Stdio},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
-use patchbay_tests::binary::Patchbay;
+use patchbay_tests::{
+    acp::{Peer, prompt},
+    binary::Patchbay,
+    mcp::{assert_group_ends, over_http, program, wait_for_group},
+};
 use serde_json::{Value, json};
 
 /// A client that answers each question with `once`.
@@ -63,9 +67,22 @@ impl Drop for Editor {
     }
 }
 
-fn server(name: &str) -> Value {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("e2e/fixtures/mcp_server.py");
-    json!({"name": name, "command": "python3", "args": [script], "env": [{"name": "GIVEN", "value": "1"}]})
+/// A call of a tool that hangs, of a server that is started as `hangs`.
+const HANG: &str = "call mcp__test__break {}";
+
+/// Returns a server that misbehaves like `mode`.
+fn server(name: &str, mode: &str) -> Value {
+    json!({"name": name, "command": "python3", "args": [program(), mode], "env": [{"name": "GIVEN", "value": "1"}]})
+}
+
+/// Makes a session with servers and returns its id.
+fn session_with(peer: &mut Peer, patchbay: &Patchbay, id: i64, servers: &[Value]) -> String {
+    let answer = peer.call(id, "session/new", json!({"cwd": patchbay.workspace(), "mcpServers": servers}));
+    answer["result"]["sessionId"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+}
+
+fn text(text: &str) -> Value {
+    json!([{"type": "text", "text": text}])
 }
 
 #[test]
@@ -75,7 +92,7 @@ fn tools_of_the_clients_servers_are_asked_about() {
     let allowed = "[mcp.test]\ncommand = [\"no-such-program\"]\ntools = { \"write.it\" = \"allow\" }\n";
     patchbay.write("home/config/config.toml", allowed);
     let mut editor = Editor::start(&patchbay);
-    let params = json!({"cwd": patchbay.workspace(), "mcpServers": [server("test")]});
+    let params = json!({"cwd": patchbay.workspace(), "mcpServers": [server("test", "plain")]});
     let session = editor.call("session/new", params)["sessionId"].as_str().unwrap().to_owned();
     editor.prompt(&session, "call mcp__test__echo {\"text\": \"hi\"}");
     assert!(editor.asked.is_empty(), "{:?}", editor.asked);
@@ -89,9 +106,84 @@ fn tools_of_the_clients_servers_are_asked_about() {
     assert_eq!(texts[..2], ["echo: hi", "write.it: hi"]);
     assert!(texts[2].contains("GIVEN") && texts[2].contains(patchbay.workspace().to_str().unwrap()), "{}", texts[2]);
     // A session that is loaded has the servers that are named then.
-    let params = json!({"cwd": patchbay.workspace(), "sessionId": session, "mcpServers": [server("other")]});
+    let params = json!({"cwd": patchbay.workspace(), "sessionId": session, "mcpServers": [server("other", "plain")]});
     editor.call("session/load", params);
     editor.prompt(&session, "call mcp__other__echo {\"text\": \"again\"}");
     let last = patchbay.stored_messages(&session).into_iter().rfind(|(_, kind, _)| kind == "tool").unwrap();
     assert_eq!(last.2, "echo: again");
+}
+
+#[test]
+fn signals_end_the_clients_servers_with_their_children() {
+    let patchbay = Patchbay::quick();
+    for signal in ["-TERM", "-INT", "-HUP"] {
+        let mut peer = Peer::initialized(&patchbay);
+        let session = session_with(&mut peer, &patchbay, 1, &[server("test", "hangs")]);
+        peer.request(2, "session/prompt", prompt(&session, HANG));
+        let group = wait_for_group(&patchbay.workspace());
+        let process = peer.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &process]).status().unwrap().success());
+        // Its input is still open.
+        assert_eq!(peer.wait(), Some(0), "{signal}");
+        assert_group_ends(&group);
+        fs::remove_file(patchbay.workspace().join("children")).unwrap();
+    }
+}
+
+#[test]
+fn session_that_closes_slowly_does_not_delay_others() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    let session = session_with(&mut peer, &patchbay, 1, &[server("test", "hangs")]);
+    peer.request(2, "session/prompt", prompt(&session, HANG));
+    let group = wait_for_group(&patchbay.workspace());
+    // The server does not end by itself, so that it is killed after half a second.
+    peer.request(3, "session/close", json!({"sessionId": session}));
+    peer.request(4, "session/prompt", prompt(&session, "say Late."));
+    peer.request(5, "session/list", json!({}));
+    let answers: Vec<Value> = (0..4).map(|_| peer.answer()).collect();
+    let ids: Vec<_> = answers.iter().map(|answer| answer["id"].as_i64().unwrap()).collect();
+    assert_eq!(ids, [4, 5, 2, 3], "{answers:?}");
+    assert_eq!(answers[0]["error"]["code"], -32002);
+    assert_eq!(answers[2]["result"]["stopReason"], "cancelled");
+    assert_group_ends(&group);
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn servers_and_tools_without_names_of_their_own_are_named_once() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    let servers = [server("a", "collides"), server("a__b", "plain"), server("a", "plain")];
+    let session = session_with(&mut peer, &patchbay, 1, &servers);
+    let said = peer.say(2, &session, text("say One."));
+    for words in [
+        "1 tool of the MCP server 'a__b' is left out; another server has a tool with this name: mcp__a__b__echo.",
+        "The client names the MCP server 'a' twice; the first one is used.",
+    ] {
+        assert!(said.contains(words), "{said}");
+    }
+    assert_eq!(peer.say(3, &session, text("say Two.")), "Two.");
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn only_secrets_among_headers_are_removed_from_results() {
+    let web = over_http("plain");
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    let header = |name: &str, value: &str| json!({"name": name, "value": value});
+    let headers =
+        [header("X-Version", "1"), header("X-Team", "platform tools"), header("Authorization", "Bearer abcdefgh1234")];
+    let url = format!("http://{}/mcp", web.host());
+    let server = json!({"type": "http", "name": "web", "url": url, "headers": headers});
+    let session = session_with(&mut peer, &patchbay, 1, &[server]);
+    let said = peer.say(2, &session, text(r#"call mcp__web__echo {"text": "platform tools abcdefgh1234"}"#));
+    assert!(said.contains("echo: platform tools [secret]"), "{said}");
+    let requests = web.requests();
+    for sent in ["x-version: 1", "x-team: platform tools", "authorization: bearer abcdefgh1234"] {
+        let has = |request: &String| request.to_ascii_lowercase().contains(&format!("\r\n{sent}\r\n"));
+        assert!(requests.len() >= 4 && requests.iter().all(has), "{sent}: {requests:?}");
+    }
+    assert_eq!(peer.leave(), Some(0));
 }

@@ -191,3 +191,72 @@ fn question_of_a_command_is_a_tool_call_that_ends() {
     }
     assert_eq!(peer.leave(), Some(0));
 }
+
+#[test]
+fn open_session_that_is_opened_again_still_asks() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    let write = r#"call files__write {"path": "made.txt", "text": "x"}"#;
+    for (id, method) in [(2, "session/resume"), (4, "session/load")] {
+        let mut params = in_workspace(&patchbay);
+        params["sessionId"] = json!(session);
+        let answer = peer.call(id, method, params);
+        assert!(answer["result"].is_object(), "{method}: {answer}");
+        peer.request(id + 1, "session/prompt", prompt(&session, write));
+        let question = peer.asked("session/request_permission");
+        peer.respond(&question, json!({"outcome": {"outcome": "selected", "optionId": "no"}}));
+        assert_eq!(peer.answer()["result"]["stopReason"], "end_turn", "{method}");
+    }
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn closed_session_takes_no_prompt_and_can_be_opened_at_once() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    let mut params = in_workspace(&patchbay);
+    params["sessionId"] = json!(session);
+    for id in (10..50).step_by(10) {
+        // Without waiting for the answers.
+        peer.request(id, "session/close", json!({"sessionId": session}));
+        peer.request(id + 1, "session/prompt", prompt(&session, "say Late."));
+        peer.request(id + 2, "session/resume", params.clone());
+        let mut answers: Vec<Value> = (0..3).map(|_| peer.answer()).collect();
+        answers.sort_by_key(|answer| answer["id"].as_i64());
+        assert!(answers[0]["result"].is_object() && answers[2]["result"].is_object(), "{answers:?}");
+        assert_eq!(answers[1]["error"]["code"], -32002, "{answers:?}");
+        assert_eq!(peer.prompt(id + 3, &session, "say Again."), "end_turn");
+    }
+    assert!(!said(&peer.take()).contains("Late."));
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn session_of_exec_is_loaded() {
+    let patchbay = Patchbay::quick();
+    assert_eq!(patchbay.exec(&["say Kept.", "/calc 6 * 7"]).code, Some(0));
+    let session = patchbay.last_session();
+    let (replayed, after) = load(&patchbay, &session);
+    assert_eq!(conversation(&replayed), ["> say Kept.", "Kept.", "> /calc 6 * 7", "42"]);
+    assert_eq!(updates(&after, "session_info_update")[0]["title"], "say Kept.");
+}
+
+#[test]
+fn waiting_lines_of_killed_agents_are_named() {
+    let patchbay = Patchbay::quick();
+    assert_eq!(patchbay.exec(&["/fork"]).code, Some(0));
+    let (session, database) = (patchbay.last_session(), patchbay.database("patchbay.db"));
+    let newest = "SELECT uuid FROM agents ORDER BY created_at DESC, ordinal DESC";
+    let child: String = database.query_row(newest, (), |row| row.get(0)).unwrap();
+    let queue = "INSERT INTO queued_lines (session, position, agent, line, content) VALUES (?, 0, ?, ?, 'say never')";
+    database.execute(queue, [&*session, &child, "0192f7a1-0000-7000-8000-000000000001"]).unwrap();
+    let mut peer = Peer::initialized(&patchbay);
+    let mut params = in_workspace(&patchbay);
+    params["sessionId"] = json!(session);
+    peer.call(1, "session/resume", params);
+    let said = peer.say(2, &session, json!([{"type": "text", "text": "/kill"}]));
+    assert_eq!(said, format!("Killed 1 agent: {child}\n\n1 waiting line was not sent: say never"));
+    assert_eq!(peer.leave(), Some(0));
+}

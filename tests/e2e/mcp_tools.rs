@@ -1,19 +1,26 @@
 //! Tools of MCP servers: models and skills call them by the one path, and a server that misbehaves costs its own tools only.
 
-use std::{path::Path, time::Duration};
-
 use patchbay_tests::{
     answers::json_lines,
     binary::{Patchbay, Ran},
+    mcp::{assert_group_ends, over_http, program, wait_for_group},
+    server::Server,
 };
 use serde_json::Value;
 
 /// Returns a home whose server `test` behaves like `mode`. `keys` are further lines of its table.
 fn served(mode: &str, keys: &str) -> Patchbay {
     let patchbay = Patchbay::new();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("e2e/fixtures/mcp_server.py");
-    let command = format!("command = [\"python3\", {script:?}, \"{mode}\"]");
+    let command = format!("command = [\"python3\", {:?}, \"{mode}\"]", program());
     patchbay.write("home/config/config.toml", format!("[mcp.test]\n{command}\n{keys}\n"));
+    patchbay
+}
+
+/// Returns a home whose server `test` is reached over HTTP.
+fn served_over_http(server: &Server, keys: &str) -> Patchbay {
+    let patchbay = Patchbay::new();
+    let table = format!("[mcp.test]\nurl = \"http://{}/mcp\"\n{keys}\n", server.host());
+    patchbay.write("home/config/config.toml", format!("[providers.demo]\noptions = {{ delay-ms = \"0\" }}\n{table}"));
     patchbay
 }
 
@@ -118,6 +125,43 @@ fn misbehaving_server_costs_its_own_call_only() {
 }
 
 #[test]
+fn misbehaving_server_over_http_costs_its_own_call_only() {
+    for (mode, code, words) in [
+        ("hangs", "limit_time", "the call ran over its time of 700 ms (mcp.test.call_ms)"),
+        (
+            "missing",
+            "unavailable",
+            "the MCP server 'test' is not available: it answered with the HTTP status 404. 'patchbay mcp check test' shows more.",
+        ),
+        ("fails", "unavailable", "the MCP server 'test' is not available: it answered with the HTTP status 500. "),
+        ("redirects", "unavailable", "the MCP server 'test' is not available: it answered with the HTTP status 302. "),
+        ("page", "unavailable", "is not available: it answered with the media type 'text/html' instead of "),
+        ("nonsense", "unavailable", "the MCP server 'test' is not available: it sent no answer. "),
+        ("wrong id", "unavailable", "the MCP server 'test' is not available: it sent no answer. "),
+        ("half", "unavailable", "the MCP server 'test' is not available: the answer of http://127.0.0.1:"),
+        ("refuses", "tool_failed", "the MCP server 'test' refused the request: no"),
+    ] {
+        let patchbay = served_over_http(&over_http(mode), "call_ms = 700");
+        let said = lines(&patchbay, &[BREAK, ECHO, "/calc 6 * 7"]);
+        let is_expected = said[0].contains(&format!("\"error_code\":\"{code}\"")) && said[0].contains(words);
+        assert!(is_expected, "{mode}: {}", said[0]);
+        assert!(said[1].contains("echo: hi"), "{mode}: {}", said[1]);
+        assert_eq!(said[2], "42", "{mode}");
+    }
+}
+
+#[test]
+fn server_with_an_unknown_revision_is_refused() {
+    let old = over_http("old");
+    for patchbay in [served("old", ""), served_over_http(&old, "")] {
+        let words = "Error: the MCP server 'test' is not available: it speaks the unknown revision '1999-01-01' of MCP; \
+                     known are 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25";
+        let ran = check(&patchbay, &["test"]);
+        assert!(ran.code == Some(1) && ran.err.starts_with(words) && ran.err.ends_with("[unavailable]\n"), "{ran:?}");
+    }
+}
+
+#[test]
 fn server_that_died_is_started_again() {
     let patchbay = served("dies", "");
     let said = lines(&patchbay, &[BREAK, ECHO, BREAK, "pause 1500", ECHO]);
@@ -129,18 +173,7 @@ fn server_that_died_is_started_again() {
 fn server_is_killed_with_its_children() {
     let patchbay = served("hangs", "call_ms = 500");
     lines(&patchbay, &[BREAK]);
-    let group = std::fs::read_to_string(patchbay.home().join("config/children")).unwrap();
-    let is_alive = || {
-        let found = std::process::Command::new("pgrep").args(["-g", &group]).output().unwrap();
-        !found.stdout.is_empty()
-    };
-    for _ in 0..50 {
-        if !is_alive() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    panic!("the process group {group} is alive");
+    assert_group_ends(&wait_for_group(&patchbay.home().join("config")));
 }
 
 #[test]

@@ -13,10 +13,10 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::mpsc,
 };
-use tokio_util::task::TaskTracker;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    capabilities,
+    AcpOptions, capabilities,
     params::{CancelRequest, ClientCapabilities, Initialize},
     wire::{
         Client, Incoming, LineReader, OpenRequests, Outbox, ReceivedLine, RequestId, Responder, RpcError,
@@ -52,8 +52,8 @@ pub(crate) struct Connection {
     version: String,
 }
 
-/// Serves a client until it closes its end.
-pub(crate) async fn run<R, W>(host: Arc<Host>, input: R, output: W, version: &str) -> io::Result<()>
+/// Serves a client until it closes its end, or until it is stopped.
+pub(crate) async fn run<R, W>(host: Arc<Host>, input: R, output: W, options: AcpOptions<'_>) -> io::Result<()>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin + Send + 'static,
@@ -68,22 +68,27 @@ where
         sessions: OpenSessions::default(),
         capabilities: Mutex::default(),
         tasks: TaskTracker::new(),
-        version: version.to_owned(),
+        version: options.version.to_owned(),
     });
-    let ended = serve(&connection, input).await;
+    let ended = serve(&connection, input, &options.stopped).await;
     drop((connection, outbox));
     let _ = tokio::time::timeout(FLUSHING, writing).await;
     ended
 }
 
-/// Handles the lines of a client until its end, then closes the sessions.
-async fn serve<R: AsyncRead + Unpin>(connection: &Arc<Connection>, input: R) -> io::Result<()> {
+/// Handles the lines of a client until its end or until `stopped` is cancelled, then closes the sessions.
+async fn serve<R: AsyncRead + Unpin>(
+    connection: &Arc<Connection>,
+    input: R,
+    stopped: &CancellationToken,
+) -> io::Result<()> {
     let outbox = &connection.outbox;
     let (lines, reading) = read_ahead(LineReader::new(input, LINE_BYTES), outbox, STALLED);
     let mut handling = std::pin::pin!(connection.handle(lines));
     let ended = tokio::select! {
         biased;
         () = outbox.closed() => Ok(()),
+        () = stopped.cancelled() => Ok(()),
         ended = reading => ended,
         // It ends only after `reading` has ended.
         () = &mut handling => Ok(()),

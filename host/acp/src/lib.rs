@@ -23,15 +23,19 @@ use std::sync::Arc;
 
 use patchbay_session::Host;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
 
 /// Options of the front.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct AcpOptions<'a> {
     /// The version of the program, as clients show it.
     pub version: &'a str,
+    /// Cancelled to end the connection, as the end of the input does.
+    pub stopped: CancellationToken,
 }
 
-/// Serves one client until it closes `input` or no longer reads `output`. Then all turns are stopped, and the sessions are closed.
+/// Serves one client until it closes `input` or no longer reads `output`, or until it is stopped. Then all turns are stopped, and the
+/// sessions are closed with their MCP servers.
 ///
 /// # Errors
 /// `input` cannot be read.
@@ -40,5 +44,5 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    connection::run(host, input, output, options.version).await
+    connection::run(host, input, output, options).await
 }

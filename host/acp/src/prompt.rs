@@ -1,6 +1,6 @@
 //! The blocks of a prompt as a line with attachments. The first text that is not blank decides whether the line is a command.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use patchbay_core::{Code, Outcome};
@@ -27,8 +27,12 @@ pub(crate) async fn line(session: &Session, blocks: Vec<ContentBlock>) -> Result
                 None => {}
             },
             "image" => {
-                let name = block.uri.as_deref().and_then(file_name).unwrap_or_else(|| "image".to_owned());
-                content.file(&name, block.mime_type.as_deref(), decoded(block.data.as_deref())?)?;
+                let name = match block.uri.as_deref() {
+                    Some(uri) => image_name(session.workspace(), uri).await,
+                    None => None,
+                };
+                let name = name.as_deref().unwrap_or("image");
+                content.file(name, block.mime_type.as_deref(), decoded(block.data.as_deref())?)?;
             }
             "audio" if is_command => {
                 content.file("audio", block.mime_type.as_deref(), decoded(block.data.as_deref())?)?;
@@ -37,7 +41,7 @@ pub(crate) async fn line(session: &Session, blocks: Vec<ContentBlock>) -> Result
             "resource" => {
                 let Some(resource) = block.resource else { return Err(refused("a resource has no contents.")) };
                 let Resource { uri, mime_type, text, blob } = resource;
-                let name = file_name(&uri).unwrap_or(uri);
+                let name = resource_name(session.workspace(), &uri).await;
                 let bytes = match text {
                     Some(text) => text.into_bytes(),
                     None => decoded(blob.as_deref())?,
@@ -104,14 +108,120 @@ fn decoded(data: Option<&str>) -> Result<Vec<u8>, Outcome> {
 
 /// Reads a linked file of the workspace; `None` for any other link.
 async fn linked(session: &Session, uri: &str) -> Option<Result<NewAttachment, Outcome>> {
-    let path: PathBuf = Url::parse(uri).ok().filter(|url| url.scheme() == "file")?.to_file_path().ok()?;
-    let below = path.strip_prefix(session.workspace()).ok()?.to_str()?.to_owned();
+    let path = FileUri::parse(uri)?.path;
+    let below = below_workspace(session.workspace(), &path).await?;
     session.attach_path(&below).await.transpose()
 }
 
+/// A `file:` URI.
+struct FileUri {
+    /// The decoded path.
+    path: PathBuf,
+    /// What follows `#`, such as the lines `L10:20`.
+    fragment: Option<String>,
+}
+
+impl FileUri {
+    /// Returns `None` for a URI that names no file of this machine.
+    fn parse(uri: &str) -> Option<Self> {
+        let url = Url::parse(uri).ok().filter(|url| url.scheme() == "file")?;
+        let fragment = url.fragment().filter(|fragment| !fragment.is_empty()).map(str::to_owned);
+        Some(Self { path: url.to_file_path().ok()?, fragment })
+    }
+
+    /// Returns the path for models, relative to the workspace if the file is in it, then the fragment: `src/main.rs (L10:20)`.
+    async fn name(self, workspace: &str) -> String {
+        let Self { path, fragment } = self;
+        let below = below_workspace(workspace, &path).await.filter(|below| !below.is_empty());
+        let name = below.unwrap_or_else(|| path.to_string_lossy().into_owned());
+        match fragment {
+            Some(fragment) => format!("{name} ({fragment})"),
+            None => name,
+        }
+    }
+}
+
+/// Returns the name of an embedded resource, which heads its text: the path of a file, or the whole URI.
+async fn resource_name(workspace: &str, uri: &str) -> String {
+    match FileUri::parse(uri) {
+        Some(file) => file.name(workspace).await,
+        None => uri.to_owned(),
+    }
+}
+
+/// Returns the name of an image: the path of a file, else the last part of the URI. An image can have its own content as its URI.
+async fn image_name(workspace: &str, uri: &str) -> Option<String> {
+    match FileUri::parse(uri) {
+        Some(file) => Some(file.name(workspace).await),
+        None => last_part(uri),
+    }
+}
+
 /// Returns the last part of a URI's path.
-fn file_name(uri: &str) -> Option<String> {
+fn last_part(uri: &str) -> Option<String> {
     let url = Url::parse(uri).ok()?;
     let name = url.path_segments()?.next_back()?.to_owned();
     (!name.is_empty()).then_some(name)
+}
+
+/// Returns `path` relative to `workspace`, which is canonical; `None` for a path outside. The client's folder may be a symbolic
+/// link to the workspace; then the folder of the file is resolved. The file itself is not: the workspace decides about links.
+async fn below_workspace(workspace: &str, path: &Path) -> Option<String> {
+    if let Ok(below) = path.strip_prefix(workspace) {
+        return below.to_str().map(str::to_owned);
+    }
+    let (folder, name) = (path.parent()?.to_owned(), path.file_name()?);
+    let folder = tokio::task::spawn_blocking(move || folder.canonicalize()).await.ok()?.ok()?;
+    folder.join(name).strip_prefix(workspace).ok()?.to_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn files_have_decoded_paths_relative_to_the_workspace() {
+        for (uri, name) in [
+            ("file:///w/src/a%20b.rs", "src/a b.rs"),
+            ("file:///w/src/a.rs#L10:20", "src/a.rs (L10:20)"),
+            ("file:///w/src/a.rs?symbol=x#", "src/a.rs"),
+            ("file://localhost/w/a", "a"),
+            ("file:///elsewhere-not-there/a.rs#L1", "/elsewhere-not-there/a.rs (L1)"),
+            ("file:///wide/a", "/wide/a"),
+            ("https://example.org/a%20b?c#d", "https://example.org/a%20b?c#d"),
+            ("zed:///agent/thread/1", "zed:///agent/thread/1"),
+            ("x:y", "x:y"),
+            ("no URI", "no URI"),
+        ] {
+            assert_eq!(resource_name("/w", uri).await, name, "{uri}");
+        }
+    }
+
+    #[tokio::test]
+    async fn images_have_short_names() {
+        for (uri, name) in [
+            ("file:///w/docs/a%20b.png", Some("docs/a b.png")),
+            ("https://example.org/img/c.png", Some("c.png")),
+            ("data:image/png;base64,iVBORw0KGgo=", None),
+            ("", None),
+        ] {
+            assert_eq!(image_name("/w", uri).await.as_deref(), name, "{uri}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn paths_through_a_link_to_the_workspace_are_below_it() {
+        let folder = std::env::temp_dir().join(format!("patchbay-prompt-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("real/src")).unwrap();
+        let folder = folder.canonicalize().unwrap();
+        std::os::unix::fs::symlink(folder.join("real"), folder.join("link")).unwrap();
+        let workspace = folder.join("real").to_str().unwrap().to_owned();
+        let below = async |path: &str| below_workspace(&workspace, &folder.join(path)).await;
+        assert_eq!(below("real/src/a.rs").await.as_deref(), Some("src/a.rs"));
+        assert_eq!(below("link/src/a.rs").await.as_deref(), Some("src/a.rs"));
+        assert_eq!(below("link/gone/a.rs").await, None);
+        assert_eq!(below("other.rs").await, None);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
 }

@@ -20,6 +20,7 @@ mod progress_line;
 mod provider;
 mod sessions;
 mod shell;
+mod signals;
 mod terminal;
 
 use std::{process::ExitCode, sync::Arc};
@@ -29,6 +30,7 @@ use patchbay_core::{Code, text};
 use patchbay_policy::quoted;
 use patchbay_provider::Watch;
 use patchbay_session::{Host, Observer, Session, Unobserved};
+use tokio_util::sync::CancellationToken;
 
 use args::{Arguments, Command, SessionArguments};
 use error::CliError;
@@ -84,8 +86,10 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
         Some(Command::Acp) => {
             let host = open(&HomeDirs::find()?)?;
             runtime.block_on(async {
-                let _watch = watch(&host);
-                let options = patchbay_acp::AcpOptions { version: env!("CARGO_PKG_VERSION") };
+                let (_watch, _refreshing) = (watch(&host), host.providers().keep_refreshed());
+                let stopped = CancellationToken::new();
+                signals::cancel_on_signal(stopped.clone(), true);
+                let options = patchbay_acp::AcpOptions { version: env!("CARGO_PKG_VERSION"), stopped };
                 let served = patchbay_acp::serve(host, tokio::io::stdin(), tokio::io::stdout(), options).await;
                 served
                     .map_err(|error| CliError::new(Code::Internal, format!("standard input cannot be read: {error}.")))

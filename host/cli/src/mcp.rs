@@ -13,7 +13,7 @@ use patchbay_mcp::server::{
 use patchbay_session::{Host, McpSessions};
 use tokio_util::sync::CancellationToken;
 
-use crate::{CliError, args::ServeMcp, out::say};
+use crate::{CliError, args::ServeMcp, out::say, signals::cancel_on_signal};
 
 /// How long stopped calls may take to end, so that their rows are in the journal before the process exits.
 const SETTLING: Duration = Duration::from_secs(2);
@@ -23,7 +23,7 @@ pub(crate) async fn serve(host: Arc<Host>, serve: ServeMcp) -> Result<ExitCode, 
     let remaining = Arc::downgrade(&host);
     let sessions = McpSessions::new(host, serve.workspace().to_owned(), serve.skills);
     let stopped = CancellationToken::new();
-    tokio::spawn(cancel_on_signal(stopped.clone()));
+    cancel_on_signal(stopped.clone(), serve.http.is_none());
     match serve.http {
         None => {
             let session: Arc<dyn ServedSession> = sessions.open().await?;
@@ -50,27 +50,6 @@ async fn settle(host: &Weak<Host>) {
         }
     };
     let _ = tokio::time::timeout(SETTLING, ended).await;
-}
-
-/// Cancels `stopped` at the first signal that asks the process to end. Clients over standard input and output send SIGTERM.
-async fn cancel_on_signal(stopped: CancellationToken) {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-        else {
-            return;
-        };
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    }
-    #[cfg(not(unix))]
-    if tokio::signal::ctrl_c().await.is_err() {
-        return;
-    }
-    stopped.cancel();
 }
 
 impl From<ServedError> for CliError {

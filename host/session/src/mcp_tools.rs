@@ -27,6 +27,11 @@ use tokio::time::timeout;
 /// How long the begin of a turn waits for servers that start. The tools of slower ones join a later turn.
 const TURN_WAIT: Duration = Duration::from_secs(20);
 
+/// Tools that a notice about those that are left out names.
+const TOOLS_IN_NOTICE: usize = 5;
+/// Length limit of a client's name for a server in a notice, in characters.
+const NAME_IN_NOTICE: usize = 80;
+
 /// The largest limits of a request over HTTP that egress accepts.
 const MOST_MS: u64 = 3_600_000;
 const MOST_BYTES: u64 = 1 << 30;
@@ -75,7 +80,17 @@ pub(crate) struct SessionServers {
     parts: Arc<ServerParts>,
     configured: Vec<Arc<ServerTools>>,
     /// Those that the client named.
-    named: Mutex<Vec<Arc<ServerTools>>>,
+    named: Mutex<NamedServers>,
+    /// The sentences about names that notices have reported and that still hold.
+    reported: Mutex<BTreeSet<String>>,
+}
+
+/// The servers that the client of a front named.
+#[derive(Default)]
+struct NamedServers {
+    servers: Vec<Arc<ServerTools>>,
+    /// Sentences about servers that are left out because of their names.
+    left_out: Vec<String>,
 }
 
 /// One server with the decisions about its tools.
@@ -188,32 +203,40 @@ impl SessionServers {
         let configured = parts.configured.iter();
         let configured =
             configured.filter_map(|(name, table)| ServerTools::configured(&parts, name.as_str(), table, workspace));
-        Self { configured: configured.map(Arc::new).collect(), parts, named: Mutex::default() }
+        let configured = configured.map(Arc::new).collect();
+        Self { configured, parts, named: Mutex::default(), reported: Mutex::default() }
     }
 
-    /// Sets the servers that the client names, in place of those that it named before. A server that it names again stays.
+    /// Sets the servers that the client names, in place of those that it named before. A server that it names again stays. Of
+    /// servers whose tools would have the same names, the first one is used.
     pub(crate) fn set_named(&self, named: Vec<ClientServer>, workspace: &str) {
         let mut current = self.named.lock();
-        let mut names = BTreeSet::new();
-        *current = named
-            .into_iter()
-            .filter(|server| names.insert(group(&server.name)))
-            .map(|server| {
-                let new = ServerTools::named(&self.parts, server, workspace);
-                current.iter().find(|it| it.identity == new.identity).cloned().unwrap_or_else(|| Arc::new(new))
-            })
-            .collect();
+        let mut names = BTreeMap::<String, String>::new();
+        let (mut servers, mut left_out) = (Vec::new(), Vec::new());
+        for server in named {
+            let tool_group = group(&server.name);
+            if let Some(first) = names.get(&tool_group) {
+                left_out.push(named_again(&server.name, first));
+                continue;
+            }
+            names.insert(tool_group, server.name.clone());
+            let new = ServerTools::named(&self.parts, server, workspace);
+            let there = current.servers.iter().find(|it| it.identity == new.identity).cloned();
+            servers.push(there.unwrap_or_else(|| Arc::new(new)));
+        }
+        *current = NamedServers { servers, left_out };
     }
 
     /// Returns all servers. One that the client names takes the place of one of `config.toml` with its name.
     fn all(&self) -> Vec<Arc<ServerTools>> {
-        let named = self.named.lock().clone();
+        let named = self.named.lock().servers.clone();
         let groups: BTreeSet<String> = named.iter().map(|server| group(&server.name)).collect();
         let configured = self.configured.iter().filter(|server| !groups.contains(&group(&server.name)));
         configured.cloned().chain(named).collect()
     }
 
-    /// Returns the tools for a turn, and what a notice should say of servers that are not there. Starts servers that do not run.
+    /// Returns the tools for a turn, and notices about servers that are not there and about tools and servers that are left out
+    /// because of their names. Starts servers that do not run.
     pub(crate) async fn for_turn(&self) -> (OutsideTools, Vec<String>) {
         let servers = self.all();
         let asked = join_all(servers.iter().map(|server| async {
@@ -235,20 +258,33 @@ impl SessionServers {
             }
             *reported = problem;
             drop(reported);
-            found.extend(tools.ok());
+            found.extend(tools.ok().map(|tools| (&*server.name, tools)));
         }
-        (joined(&found), notices)
+        let (tools, collisions) = joined(&found);
+        notices.extend(self.unreported(collisions));
+        (tools, notices)
+    }
+
+    /// Returns the sentences about names that no notice has reported yet. `collisions` are those about tools.
+    fn unreported(&self, collisions: Vec<String>) -> Vec<String> {
+        let mut sentences = self.named.lock().left_out.clone();
+        sentences.extend(collisions);
+        let mut reported = self.reported.lock();
+        let new = sentences.iter().filter(|sentence| !reported.contains(*sentence)).cloned().collect();
+        *reported = sentences.into_iter().collect();
+        new
     }
 
     /// Returns the tools of the servers that run.
     pub(crate) async fn running(&self) -> OutsideTools {
+        let servers = self.all();
         let mut found = Vec::new();
-        for server in self.all() {
+        for server in &servers {
             if let Some(list) = server.server.running_tools().await {
-                found.push(server.checked(list).await);
+                found.push((&*server.name, server.checked(list).await));
             }
         }
-        joined(&found)
+        joined(&found).0
     }
 
     /// Starts the server `name` of `config.toml` and reports its tools; `None` without such a server.
@@ -283,17 +319,61 @@ impl SessionServers {
 
     /// Ends all servers, and waits until they have ended.
     pub(crate) async fn close(&self) {
-        let servers = self.configured.iter().cloned().chain(self.named.lock().clone());
+        let servers = self.configured.iter().cloned().chain(self.named.lock().servers.clone());
         join_all(servers.map(|server| async move { server.server.close().await })).await;
     }
 }
 
-/// Returns the tools of several servers. The first one with a name wins.
-fn joined(checked: &[Arc<CheckedTools>]) -> OutsideTools {
+/// Returns the tools of several servers, and a sentence about each server whose tools have names of tools of earlier servers: those
+/// tools are left out.
+fn joined(found: &[(&str, Arc<CheckedTools>)]) -> (OutsideTools, Vec<String>) {
     let mut names = BTreeSet::new();
-    let all = checked.iter().flat_map(|checked| &checked.tools);
-    let all = all.filter(|tool| names.insert(tool.spec.name().to_owned()));
-    all.map(|tool| Arc::clone(tool) as Arc<dyn OutsideTool>).collect()
+    let (mut tools, mut collisions) = (Vec::new(), Vec::new());
+    for (server, checked) in found {
+        let mut left_out = Vec::new();
+        for tool in &checked.tools {
+            let name = tool.spec.name();
+            if names.insert(name) {
+                tools.push(Arc::clone(tool) as Arc<dyn OutsideTool>);
+            } else {
+                left_out.push(name);
+            }
+        }
+        if !left_out.is_empty() {
+            collisions.push(same_tools(server, &left_out));
+        }
+    }
+    (tools.into_iter().collect(), collisions)
+}
+
+/// Returns the sentence about tools of `server` that are left out, because an earlier server has tools with these `names`.
+fn same_tools(server: &str, names: &[&str]) -> String {
+    let server = text::excerpt(server, NAME_IN_NOTICE);
+    let shown = names[..names.len().min(TOOLS_IN_NOTICE)].join(", ");
+    let more = match names.len().saturating_sub(TOOLS_IN_NOTICE) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    match names.len() {
+        1 => format!(
+            "1 tool of the MCP server '{server}' is left out; another server has a tool with this name: {shown}."
+        ),
+        count => format!(
+            "{count} tools of the MCP server '{server}' are left out; other servers have tools with these names: \
+             {shown}{more}."
+        ),
+    }
+}
+
+/// Returns the sentence about the server `name` of the client, which is left out because of its server `first`.
+fn named_again(name: &str, first: &str) -> String {
+    let [shown, first_shown] = [name, first].map(|name| text::excerpt(name, NAME_IN_NOTICE));
+    if name == first {
+        return format!("The client names the MCP server '{shown}' twice; the first one is used.");
+    }
+    format!(
+        "The MCP server '{shown}' of the client is left out: its tools would have the same names as those of '{first_shown}'."
+    )
 }
 
 impl ServerTools {
@@ -479,5 +559,31 @@ impl OutsideTool for McpTool {
                 ServerError::Failed(words) => OutsideError::Failed(words),
             })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_that_are_left_out_are_named() {
+        assert_eq!(
+            same_tools("a__b", &["mcp__a__b__c"]),
+            "1 tool of the MCP server 'a__b' is left out; another server has a tool with this name: mcp__a__b__c."
+        );
+        assert_eq!(
+            same_tools("x", &["1", "2", "3", "4", "5", "6", "7"]),
+            "7 tools of the MCP server 'x' are left out; other servers have tools with these names: 1, 2, 3, 4, 5 and 2 more."
+        );
+    }
+
+    #[test]
+    fn servers_that_are_left_out_are_named() {
+        assert_eq!(named_again("a", "a"), "The client names the MCP server 'a' twice; the first one is used.");
+        assert_eq!(
+            named_again("my server\u{1b}", "my_server"),
+            "The MCP server 'my server' of the client is left out: its tools would have the same names as those of 'my_server'."
+        );
     }
 }

@@ -47,8 +47,8 @@ impl Connection {
                     Err(error) => responder.respond(Err(error)).await,
                 }
             }
-            "session/close" => match self.with_session(&line, |params: &OfSession| &params.session_id) {
-                Ok((handle, _)) => handle.close(Some(responder)).await,
+            "session/close" => match self.begin_close(&line) {
+                Ok(handle) => handle.begin_close(responder).await,
                 Err(error) => responder.respond(Err(error)).await,
             },
             "authenticate" => {
@@ -94,6 +94,13 @@ impl Connection {
         handle.ok_or_else(|| RpcError::session_not_found(id))
     }
 
+    /// Returns the open session that the parameters of `session/close` name. Later messages do not find it any more.
+    fn begin_close(&self, line: &[u8]) -> Result<SessionHandle, RpcError> {
+        let OfSession { session_id } = params_of(line)?;
+        let handle = session_id.parse().ok().and_then(|id| self.sessions.begin_close(id));
+        handle.ok_or_else(|| RpcError::session_not_found(&session_id))
+    }
+
     /// Passes `session/cancel` on. A session that is not open has nothing to cancel.
     pub(super) async fn cancel_session(&self, line: &[u8]) {
         let Ok(params) = params_of::<OfSession>(line) else { return };
@@ -123,6 +130,10 @@ impl Connection {
             let servers = servers(params.mcp_servers)?;
             let id: SessionId =
                 params.session_id.parse().map_err(|_| RpcError::session_not_found(&params.session_id))?;
+            if let Some(handle) = self.sessions.closing(id) {
+                // The client has not waited for the answer to `session/close`.
+                handle.close().await;
+            }
             if self.sessions.get(id).is_none() {
                 self.check_room()?;
             }
@@ -139,20 +150,17 @@ impl Connection {
 
     /// Passes a session to its task, which answers the request. A session that is open already keeps its task.
     async fn start(&self, session: Arc<Session>, responder: Responder, opening: Opening) {
-        let id = session.id();
         let capabilities = self.capabilities.lock().clone().unwrap_or_default();
-        let (handle, task) = SessionTask::new(session, self.outbox.clone(), self.client.clone(), &capabilities);
-        let handle = match self.sessions.add(id, &handle) {
-            Some(open) => open,
-            None => {
-                let sessions = self.sessions.clone();
-                self.tasks.spawn(async move {
-                    task.run().await;
-                    sessions.remove(id);
-                });
-                handle
-            }
-        };
+        let (handle, task) = self.sessions.get_or_open(&session, || {
+            SessionTask::new(Arc::clone(&session), self.outbox.clone(), self.client.clone(), &capabilities)
+        });
+        if let Some(task) = task {
+            let sessions = self.sessions.clone();
+            self.tasks.spawn(async move {
+                task.run().await;
+                sessions.remove(&session);
+            });
+        }
         handle.opened(responder, opening).await;
     }
 
@@ -209,8 +217,8 @@ impl Connection {
         let deleted = async {
             let id: SessionId =
                 params.session_id.parse().map_err(|_| RpcError::session_not_found(&params.session_id))?;
-            if let Some(handle) = self.sessions.get(id) {
-                handle.close(None).await;
+            if let Some(handle) = self.sessions.begin_close(id).or_else(|| self.sessions.closing(id)) {
+                handle.close().await;
             }
             self.host.remove_session(id).await.map_err(session_error)?;
             Ok(json!({}))

@@ -4,50 +4,81 @@ use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 use patchbay_core::SessionId;
+use patchbay_session::Session;
 
-use crate::session::SessionHandle;
+use crate::session::{SessionHandle, SessionTask};
 
 /// Limit of the sessions that one client has open.
 pub(super) const OPEN_SESSIONS: usize = 256;
 
 /// The open sessions of a connection.
 #[derive(Clone, Default)]
-pub(crate) struct OpenSessions(Arc<Mutex<HashMap<SessionId, SessionHandle>>>);
+pub(crate) struct OpenSessions(Arc<Mutex<HashMap<SessionId, SessionEntry>>>);
+
+struct SessionEntry {
+    handle: SessionHandle,
+    /// Whether the client has closed the session, or deletes it. It receives nothing more, but its task may still run.
+    is_closing: bool,
+}
 
 impl OpenSessions {
     /// Returns an open session.
     pub(super) fn get(&self, id: SessionId) -> Option<SessionHandle> {
-        self.0.lock().get(&id).cloned()
+        self.0.lock().get(&id).filter(|entry| !entry.is_closing).map(|entry| entry.handle.clone())
     }
 
+    /// Returns a session that is closing.
+    pub(super) fn closing(&self, id: SessionId) -> Option<SessionHandle> {
+        self.0.lock().get(&id).filter(|entry| entry.is_closing).map(|entry| entry.handle.clone())
+    }
+
+    /// Returns the number of open sessions, without those that are closing.
     pub(super) fn count(&self) -> usize {
-        self.0.lock().len()
+        self.0.lock().values().filter(|entry| !entry.is_closing).count()
     }
 
-    /// Adds a session. Returns the handle of the one that is open under the same id already, if there is one.
-    pub(super) fn add(&self, id: SessionId, handle: &SessionHandle) -> Option<SessionHandle> {
+    /// Returns the handle of a session that is open already. Otherwise `create` makes the handle and the task, which the caller
+    /// runs: a session has one task, because the task takes its questions.
+    pub(super) fn get_or_open(
+        &self,
+        session: &Arc<Session>,
+        create: impl FnOnce() -> (SessionHandle, SessionTask),
+    ) -> (SessionHandle, Option<SessionTask>) {
         let mut open = self.0.lock();
-        if let Some(there) = open.get(&id) {
-            return Some(there.clone());
+        // The task of a session that is closing refuses what follows.
+        if let Some(entry) = open.get(&session.id()).filter(|entry| entry.handle.is_of(session)) {
+            return (entry.handle.clone(), None);
         }
-        open.insert(id, handle.clone());
-        None
+        let (handle, task) = create();
+        open.insert(session.id(), SessionEntry { handle: handle.clone(), is_closing: false });
+        (handle, Some(task))
     }
 
-    /// Removes a session that is closed.
-    pub(super) fn remove(&self, id: SessionId) {
-        self.0.lock().remove(&id);
+    /// Returns an open session, which is closing from now on; `None` if it is not open.
+    pub(super) fn begin_close(&self, id: SessionId) -> Option<SessionHandle> {
+        let mut open = self.0.lock();
+        let entry = open.get_mut(&id).filter(|entry| !entry.is_closing)?;
+        entry.is_closing = true;
+        Some(entry.handle.clone())
+    }
+
+    /// Removes a session whose task has ended. One that was opened again since stays.
+    pub(super) fn remove(&self, session: &Arc<Session>) {
+        let mut open = self.0.lock();
+        if open.get(&session.id()).is_some_and(|entry| entry.handle.is_of(session)) {
+            open.remove(&session.id());
+        }
     }
 
     /// Closes all sessions and waits for their ends.
     pub(super) async fn close_all(&self) {
-        let handles: Vec<SessionHandle> = self.0.lock().values().cloned().collect();
+        let handles: Vec<SessionHandle> = self.0.lock().values().map(|entry| entry.handle.clone()).collect();
         // Their turns stop at once; only then each stores what came.
         for handle in &handles {
             handle.stop();
         }
         for handle in handles {
-            handle.close(None).await;
+            handle.close().await;
         }
     }
 }

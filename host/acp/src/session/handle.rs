@@ -75,10 +75,21 @@ impl SessionHandle {
         self.session.stop_all();
     }
 
-    /// Closes the session and waits until its task has answered.
-    pub(crate) async fn close(&self, responder: Option<Responder>) {
+    /// Returns whether this is the way to the task of `session`.
+    pub(crate) fn is_of(&self, session: &Arc<Session>) -> bool {
+        Arc::ptr_eq(&self.session, session)
+    }
+
+    /// Passes `session/close`. The task answers when the session is closed, which can take seconds.
+    pub(crate) async fn begin_close(&self, responder: Responder) {
+        let (done, _) = oneshot::channel();
+        self.send(SessionMessage::Close(Some(responder), done)).await;
+    }
+
+    /// Closes the session and waits until it is closed.
+    pub(crate) async fn close(&self) {
         let (done, ended) = oneshot::channel();
-        self.send(SessionMessage::Close(responder, done)).await;
+        self.send(SessionMessage::Close(None, done)).await;
         // An error means that the task has ended.
         let _ = ended.await;
     }

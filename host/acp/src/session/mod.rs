@@ -3,10 +3,12 @@
 
 mod agent_cards;
 mod answer;
+mod changes;
 mod client_files;
 mod client_terminal;
 mod commands;
 mod config_options;
+mod files_before;
 mod handle;
 mod open_prompts;
 mod permissions;

@@ -19,6 +19,7 @@ use super::{
     client_terminal::ClientTerminal,
     commands::SentCommands,
     config_options::SentOptions,
+    files_before::files_before,
     handle::{Opening, SessionHandle, SessionMessage},
     open_prompts::{OpenPrompt, StopReason},
     permissions::{self, ClientApprover, PermissionMessage},
@@ -52,7 +53,6 @@ pub(crate) struct SessionTask {
     side_tasks: JoinSet<SideTaskEnd>,
     /// Tokens that the model in use can read.
     window: u64,
-    shows_notices: bool,
     has_title: bool,
 }
 
@@ -91,8 +91,7 @@ impl SessionTask {
         }
         session.set_front_tools(ClientTerminal::of(&client, &id, session.workspace(), capabilities));
         let events = session.subscribe(session.last_seq() + 1);
-        let shows_notices = capabilities.shows_notices();
-        let transcript = SessionTranscript::new(session.workspace(), session.view(), shows_notices);
+        let transcript = SessionTranscript::new(session.workspace(), session.view(), capabilities.shows_notices());
         let task = Self {
             session,
             id,
@@ -108,7 +107,6 @@ impl SessionTask {
             prompts: VecDeque::new(),
             side_tasks: JoinSet::new(),
             window: 0,
-            shows_notices,
             has_title: false,
         };
         (handle, task)
@@ -215,6 +213,12 @@ impl SessionTask {
                         }
                     }
                     _ => {}
+                }
+                if event.agent == self.transcript.view()
+                    && let Some(answer) = event.kind.answer()
+                {
+                    let before = files_before(&self.session, &answer).await;
+                    self.transcript.set_files_before(before);
                 }
                 self.transcript.event(event, self.window, &mut updates);
             }

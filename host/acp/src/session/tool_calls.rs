@@ -7,6 +7,7 @@ use patchbay_session::Snapshot;
 use serde_json::{Value, json};
 
 use super::{
+    changes::{self, FilesBefore},
     tool_kinds,
     update::{CallStatus, call_status, call_text},
 };
@@ -26,6 +27,8 @@ pub(super) struct ToolCalls {
     open: VecDeque<ShownCall>,
     /// The skills of the session, which say the kinds of their tools.
     skills: Option<Arc<Snapshot>>,
+    /// The files that the calls of the next answer replace.
+    before: FilesBefore,
 }
 
 #[derive(Debug)]
@@ -37,7 +40,8 @@ struct ShownCall {
     name: String,
     title: String,
     progress: String,
-    diff: Option<Value>,
+    /// The changes of files.
+    diffs: Vec<Value>,
     /// Whether a question stands in the place of title and content.
     is_asked: bool,
 }
@@ -59,6 +63,11 @@ impl ToolCalls {
         self.skills = Some(skills);
     }
 
+    /// Takes the files that the calls of the next answer replace.
+    pub(super) fn set_files_before(&mut self, before: FilesBefore) {
+        self.before = before;
+    }
+
     fn kind(&self, tool: &str) -> &'static str {
         tool_kinds::kind(tool, self.skills.as_deref())
     }
@@ -66,13 +75,22 @@ impl ToolCalls {
     /// Shows the calls of an answer, which is row `seq`. The first one begins.
     pub(super) fn asked(&mut self, seq: u64, answer: &AssistantRecord, workspace: &str, out: &mut Vec<Value>) {
         let calls = answer.parts.iter().filter_map(patchbay_core::AssistantPart::tool_call);
+        let before = std::mem::take(&mut self.before);
         for (index, call) in calls.enumerate() {
             let id = format!("{seq}-{index}");
-            let diff = tool_kinds::diff(&call, workspace);
-            let title = tool_kinds::title(&call);
-            out.push(shown(&id, &call, self.kind(&call.name), &title, diff.as_ref(), workspace));
+            let diffs = changes::diffs(&call, workspace, &before);
+            let title = tool_kinds::title(&call, self.skills.as_deref());
+            out.push(shown(&id, &call, self.kind(&call.name), &title, &diffs, workspace));
             let ToolCall { id: call_id, name, .. } = call;
-            self.open.push_back(ShownCall { id, call_id, name, title, progress: String::new(), diff, is_asked: false });
+            self.open.push_back(ShownCall {
+                id,
+                call_id,
+                name,
+                title,
+                progress: String::new(),
+                diffs,
+                is_asked: false,
+            });
         }
         self.begin_next(out);
     }
@@ -88,9 +106,8 @@ impl ToolCalls {
     pub(super) fn question_answered(&mut self, id: &str, out: &mut Vec<Value>) {
         let Some(call) = self.open.iter_mut().find(|call| call.id == id && call.is_asked) else { return };
         call.is_asked = false;
-        let content: Vec<&Value> = call.diff.iter().collect();
         out.push(json!({
-            "sessionUpdate": "tool_call_update", "toolCallId": id, "title": call.title, "content": content,
+            "sessionUpdate": "tool_call_update", "toolCallId": id, "title": call.title, "content": call.diffs,
         }));
     }
 
@@ -109,11 +126,11 @@ impl ToolCalls {
                 }));
                 let (call_id, name) = (record.call_id.clone(), record.name.clone());
                 let title = name.clone();
-                ShownCall { id, call_id, name, title, progress: String::new(), diff: None, is_asked: false }
+                ShownCall { id, call_id, name, title, progress: String::new(), diffs: Vec::new(), is_asked: false }
             }
         };
-        let diff = call.diff.take().filter(|_| status == CallStatus::Completed);
-        let mut update = call.status(status, Some(content(text, record, diff)));
+        let diffs = if status == CallStatus::Completed { std::mem::take(&mut call.diffs) } else { Vec::new() };
+        let mut update = call.status(status, Some(content(text, record, diffs)));
         if let Some(raw) = raw_output(record) {
             update["rawOutput"] = raw;
         }
@@ -149,17 +166,17 @@ impl ToolCalls {
 }
 
 /// Returns the update that shows a call for the first time.
-fn shown(id: &str, call: &ToolCall, kind: &str, title: &str, diff: Option<&Value>, workspace: &str) -> Value {
+fn shown(id: &str, call: &ToolCall, kind: &str, title: &str, diffs: &[Value], workspace: &str) -> Value {
     let mut update = json!({
         "sessionUpdate": "tool_call", "toolCallId": id, "title": title, "name": call.name,
         "kind": kind, "status": CallStatus::Pending.as_str(),
     });
-    let locations = tool_kinds::locations(call, workspace);
+    let locations = changes::locations(call, workspace);
     if !locations.is_empty() {
         update["locations"] = locations.into();
     }
-    if let Some(diff) = diff {
-        update["content"] = vec![diff.clone()].into();
+    if !diffs.is_empty() {
+        update["content"] = diffs.into();
     }
     if call.input.len() <= RAW_BYTES {
         // What a model writes may be no JSON.
@@ -168,9 +185,9 @@ fn shown(id: &str, call: &ToolCall, kind: &str, title: &str, diff: Option<&Value
     update
 }
 
-/// Returns the content of a result: the change of a file, the text, and pictures.
-fn content(text: &str, record: &ToolRecord, diff: Option<Value>) -> Vec<Value> {
-    let mut content: Vec<Value> = diff.into_iter().collect();
+/// Returns the content of a result: the changes of files, the text, and pictures.
+fn content(text: &str, record: &ToolRecord, diffs: Vec<Value>) -> Vec<Value> {
+    let mut content = diffs;
     if !text.is_empty() {
         let end = text.floor_char_boundary(TEXT_BYTES);
         let (shown, rest) = text.split_at(end);

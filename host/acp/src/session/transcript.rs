@@ -3,16 +3,22 @@
 
 use std::sync::Arc;
 
-use patchbay_core::{AgentId, AssistantRecord, Event, EventKind, MessageKind, Outcome, TurnCause};
+use patchbay_core::{AgentId, AssistantRecord, Code, Event, EventKind, MessageKind, Outcome, TurnCause, text};
 use patchbay_session::{Snapshot, StoredTurn};
 use serde_json::{Value, json};
 
 use super::{
     agent_cards::AgentCards,
     answer::{Added, AnswerState},
+    changes::FilesBefore,
     tool_calls::ToolCalls,
     update::{self, CallStatus, ChunkKind, call_status, chunk},
 };
+
+/// Notices that wait for the next prompt. Further ones are left out.
+const WAITING_NOTICES: usize = 16;
+/// Length limit of the waiting lines of killed agents in a notice, in characters.
+const LINES: usize = 200;
 
 /// The state of what the client has seen.
 pub(super) struct SessionTranscript {
@@ -32,6 +38,10 @@ pub(super) struct SessionTranscript {
     own_messages: u64,
     /// Whether notices are updates of their own.
     shows_notices: bool,
+    /// Whether a message can be sent: a prompt is open, or the conversation is replayed. Clients do not expect one between prompts.
+    accepts_messages: bool,
+    /// Notices that were published between prompts, for the next one.
+    waiting_notices: Vec<String>,
 }
 
 impl SessionTranscript {
@@ -47,12 +57,26 @@ impl SessionTranscript {
             last_message: None,
             own_messages: 0,
             shows_notices,
+            accepts_messages: false,
+            waiting_notices: Vec::new(),
         }
+    }
+
+    /// Begins a replay with the agent `view`: forgets what the client has seen. Notices go on waiting.
+    pub(super) fn replay_began(&mut self, view: AgentId) {
+        let waiting_notices = std::mem::take(&mut self.waiting_notices);
+        let new = Self::new(&self.workspace, view, self.shows_notices);
+        *self = Self { accepts_messages: true, waiting_notices, ..new };
     }
 
     /// Takes the skills of the session.
     pub(super) fn set_skills(&mut self, skills: Arc<Snapshot>) {
         self.calls.set_skills(skills);
+    }
+
+    /// Takes the files that the calls of the next answer of the agent in view replace.
+    pub(super) fn set_files_before(&mut self, before: FilesBefore) {
+        self.calls.set_files_before(before);
     }
 
     /// Returns the agent in view.
@@ -130,14 +154,25 @@ impl SessionTranscript {
         self.push_all(out, |this, out| this.cards.stored(agent, turn, stored, out));
     }
 
-    /// Ends the cards of stored turns: all rows are shown.
-    pub(super) fn replayed(&mut self, out: &mut Vec<Value>) {
+    /// Ends the cards of stored turns: all rows are shown. `is_prompt_open`: a prompt has no answer yet.
+    pub(super) fn replayed(&mut self, is_prompt_open: bool, out: &mut Vec<Value>) {
         self.push_all(out, |this, out| this.cards.end_all_stored(out));
+        self.accepts_messages = is_prompt_open;
     }
 
-    /// Notes that a prompt began: clients show its answer apart from the last one.
-    pub(super) fn prompt_began(&mut self) {
+    /// Notes that a prompt began while none was open: clients show its answer apart from the last one. Notices that waited are
+    /// shown first.
+    pub(super) fn prompt_began(&mut self, out: &mut Vec<Value>) {
         self.last_message = None;
+        self.accepts_messages = true;
+        for line in std::mem::take(&mut self.waiting_notices) {
+            self.notice(&line, false, out);
+        }
+    }
+
+    /// Notes that all prompts are answered.
+    pub(super) fn prompts_ended(&mut self) {
+        self.accepts_messages = false;
     }
 
     /// Returns the id of the tool call that a question of `agent` about `tool` belongs to. Questions of commands and of agents that
@@ -189,6 +224,13 @@ impl SessionTranscript {
         self.say(&outcome.line(), out);
     }
 
+    /// Names the waiting lines that `/kill` has deleted with their agents.
+    pub(super) fn killed_lines(&mut self, outcome: &Outcome, out: &mut Vec<Value>) {
+        if let Some(line) = not_sent(outcome) {
+            self.notice(&line, false, out);
+        }
+    }
+
     /// Adds a message of this front.
     pub(super) fn say(&mut self, text: &str, out: &mut Vec<Value>) {
         self.own_messages += 1;
@@ -196,12 +238,17 @@ impl SessionTranscript {
         self.text(ChunkKind::Agent, message, text, out);
     }
 
-    /// Adds one line that the user should read now.
+    /// Adds one line that the user should read now. For clients without notices it is a message, which waits for the next prompt if
+    /// none is open.
     fn notice(&mut self, line: &str, is_error: bool, out: &mut Vec<Value>) {
         if self.shows_notices {
             out.push(update::notice(line, is_error));
-        } else {
+        } else if self.accepts_messages {
             self.say(line, out);
+        } else if self.waiting_notices.len() < WAITING_NOTICES && !self.waiting_notices.iter().any(|it| it == line) {
+            self.waiting_notices.push(line.to_owned());
+        } else {
+            tracing::info!("a notice between two prompts is not shown: {line}");
         }
     }
 
@@ -265,6 +312,19 @@ impl SessionTranscript {
 fn of_agent(agent: AgentId, view: AgentId, line: &str) -> String {
     let short = agent.short();
     if agent == view || line.contains(&*short) { line.to_owned() } else { format!("{short}: {line}") }
+}
+
+/// Returns the notice about the waiting lines of killed agents; `None` for other outcomes and without such lines.
+fn not_sent(outcome: &Outcome) -> Option<String> {
+    let data = outcome.data.as_ref().filter(|_| outcome.code == Code::Killed)?;
+    let lines: Vec<&str> = data.get("lines")?.as_array()?.iter().filter_map(Value::as_str).collect();
+    let was = match lines.len() {
+        0 => return None,
+        1 => "line was",
+        _ => "lines were",
+    };
+    let texts = lines.iter().map(|line| text::excerpt(line, LINES)).collect::<Vec<_>>().join("; ");
+    Some(format!("{} waiting {was} not sent: {}", lines.len(), text::excerpt(&texts, LINES)))
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     inbox::Inbox,
     listing::{self, ToolList},
-    request::{OpenRequest, ServerRequestError},
+    request::{OpenRequest, ServerRequestError, transport_problem},
     result::{self, CallResult},
 };
 
@@ -28,6 +28,8 @@ const REVISION: ProtocolVersion = ProtocolVersion::V_2025_11_25;
 
 /// Length limit of the words of a server about itself, in characters.
 const TITLE: usize = 80;
+/// Length limit of the words of an error, in characters.
+const WORDS: usize = 300;
 
 /// An open connection. Dropping it ends the server.
 pub(super) struct ServerConnection {
@@ -48,16 +50,12 @@ impl ServerConnection {
     {
         let client = Implementation::new("patchbay", env!("CARGO_PKG_VERSION"));
         let config = ClientConfig::new(ClientCapabilities::default(), client).with_protocol_version(REVISION);
-        let running = serve_client_with_ct(config, transport, stopped).await.map_err(|error| match error {
-            ClientInitializeError::JsonRpcError(refused) => {
-                format!("it refused the connection: {}", text::excerpt(&refused.message, 300))
-            }
-            _ => match inbox.ended() {
-                Some(did) => format!("it {did} before it was ready"),
-                None => "its answer to 'initialize' is not one of MCP".to_owned(),
-            },
-        })?;
+        let running = serve_client_with_ct(config, transport, stopped).await;
+        let running = running.map_err(|error| handshake_problem(&error, inbox.ended()))?;
         let info = running.peer().peer_info();
+        if let Some(info) = &info {
+            check_revision(&info.protocol_version)?;
+        }
         let server = info.as_ref().and_then(|info| info.server_info.as_ref());
         let title = server.map(|server| text::excerpt(&format!("{} {}", server.name, server.version), TITLE));
         let revision = info.as_ref().map(|info| text::excerpt(info.protocol_version.as_str(), TITLE));
@@ -127,10 +125,65 @@ impl Drop for EndProgress<'_> {
     }
 }
 
+/// Returns why a server is not ready; `did` is what the server did that ended the connection.
+fn handshake_problem(error: &ClientInitializeError, did: Option<String>) -> String {
+    match (error, did) {
+        (ClientInitializeError::JsonRpcError(refused), _) => transport_problem(refused)
+            .unwrap_or_else(|| format!("it refused the connection: {}", text::excerpt(&refused.message, WORDS))),
+        (_, Some(did)) => format!("it {did} before it was ready"),
+        (ClientInitializeError::TransportError { error, .. }, None) => text::excerpt(&error.error.to_string(), WORDS),
+        (_, None) => "its answer to 'initialize' is not one of MCP".to_owned(),
+    }
+}
+
+/// Checks that the revision of the protocol that a server chose is known.
+fn check_revision(revision: &ProtocolVersion) -> Result<(), String> {
+    let known = ProtocolVersion::KNOWN_VERSIONS;
+    if known.contains(revision) {
+        return Ok(());
+    }
+    let known: Vec<&str> = known.iter().map(ProtocolVersion::as_str).collect();
+    let revision = text::excerpt(revision.as_str(), TITLE);
+    Err(format!("it speaks the unknown revision '{revision}' of MCP; known are {}", known.join(", ")))
+}
+
 /// Returns the content of a result.
 pub(super) fn content(result: CallResult) -> Result<Vec<Content>, String> {
     match result {
         CallResult::Content(content) => Ok(content),
         CallResult::Failed(message) => Err(message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::ErrorData;
+
+    use super::*;
+    use crate::client::request::transport_failure;
+
+    #[test]
+    fn unknown_revisions_are_refused() {
+        let revision = |text: &str| serde_json::from_value::<ProtocolVersion>(text.into()).unwrap();
+        for known in ["2024-11-05", "2025-11-25", "2026-07-28"] {
+            assert_eq!(check_revision(&revision(known)), Ok(()), "{known}");
+        }
+        for unknown in ["1999-01-01", "2999-01-01", ""] {
+            let error = check_revision(&revision(unknown)).unwrap_err();
+            assert!(
+                error
+                    .starts_with(&format!("it speaks the unknown revision '{unknown}' of MCP; known are 2024-11-05, "))
+            );
+        }
+    }
+
+    #[test]
+    fn failed_handshake_names_what_failed() {
+        let refused = |error| handshake_problem(&ClientInitializeError::JsonRpcError(error), None);
+        assert_eq!(refused(ErrorData::internal_error("no room", None)), "it refused the connection: no room");
+        assert_eq!(refused(transport_failure("it sent no answer".to_owned())), "it sent no answer");
+        let closed = ClientInitializeError::ConnectionClosed("initialize response".to_owned());
+        assert_eq!(handshake_problem(&closed, Some("ended".to_owned())), "it ended before it was ready");
+        assert_eq!(handshake_problem(&closed, None), "its answer to 'initialize' is not one of MCP");
     }
 }

@@ -11,10 +11,7 @@ use patchbay_egress::{
 use patchbay_policy::HostPattern;
 use rmcp::{
     RoleClient,
-    model::{
-        ClientJsonRpcMessage, ClientNotification, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
-        ServerResult,
-    },
+    model::{ClientJsonRpcMessage, ClientNotification, JsonRpcMessage, RequestId, ServerJsonRpcMessage, ServerResult},
     transport::Transport,
 };
 use tokio::{sync::mpsc, task::AbortHandle, time::timeout};
@@ -22,6 +19,7 @@ use tokio::{sync::mpsc, task::AbortHandle, time::timeout};
 use super::{
     events::EventReader,
     inbox::{Inbox, Judged},
+    request::transport_failure,
 };
 
 /// Messages that wait until `rmcp` reads them. Further ones are not read from the network.
@@ -32,6 +30,10 @@ const SESSION_ID: usize = 256;
 const CLOSE_TIME: Duration = Duration::from_secs(1);
 const SESSION_HEADER: &str = "mcp-session-id";
 const VERSION_HEADER: &str = "mcp-protocol-version";
+/// Headers that a client cannot give, because the connection sets them.
+const OWN_HEADERS: [&str; 4] = ["accept", "content-type", SESSION_HEADER, VERSION_HEADER];
+/// Words in the names of headers whose values are treated as secrets.
+const SECRET_WORDS: [&str; 6] = ["auth", "cookie", "key", "password", "secret", "token"];
 
 /// The address of a server, and what its requests carry.
 #[derive(Clone)]
@@ -40,7 +42,8 @@ pub struct HttpEndpoint {
     pub url: String,
     /// The operator's credential, sent as `Authorization: Bearer`.
     pub credential: Option<Name>,
-    /// Headers that the client of a front gave. Their values are treated as secrets.
+    /// Headers that the client of a front gave. Values whose names are those of secrets, such as `Authorization`, are removed from
+    /// every answer and error.
     pub headers: Vec<(String, String)>,
     /// The operator's credentials.
     pub credentials: Arc<Credentials>,
@@ -89,15 +92,15 @@ impl HttpTransport {
 }
 
 impl Poster {
-    /// Sends a request and passes its answer on. A failure is an answer, too: the connection stays.
+    /// Sends a request and passes its answer on. A failure is passed on as an error response: the connection stays.
     async fn request(&self, message: ClientJsonRpcMessage, id: RequestId) {
         let answered = match self.post(&message).await {
             Ok(answer) => self.read(answer).await,
             Err(problem) => Err(problem),
         };
         // After an answer, this means nothing to `rmcp`.
-        let problem = answered.err().unwrap_or_else(|| "the server sent no answer".to_owned());
-        let error = ErrorData::internal_error(problem, None);
+        let problem = answered.err().unwrap_or_else(|| "it sent no answer".to_owned());
+        let error = transport_failure(problem);
         // An error means that the connection is closed.
         let _ = self.sender.send(JsonRpcMessage::error(error, Some(id.clone()))).await;
         self.streams.lock().remove(&id);
@@ -112,15 +115,15 @@ impl Poster {
             200..=299 => {}
             404 if is_open => {
                 self.inbox.note_end("has ended the session".to_owned());
-                return Err("the server has ended the session".to_owned());
+                return Err("it has ended the session".to_owned());
             }
-            status => return Err(format!("the server answered with the HTTP status {status}")),
+            status => return Err(format!("it answered with the HTTP status {status}")),
         }
         if let Some(session) = header(&answer, SESSION_HEADER)
             && !is_open
         {
             if session.len() > SESSION_ID || !session.bytes().all(|byte| (0x21..=0x7e).contains(&byte)) {
-                return Err("the id of the session is invalid".to_owned());
+                return Err("the session id that it sent is invalid".to_owned());
             }
             self.session.lock().id = Some(session.to_owned());
         }
@@ -142,7 +145,10 @@ impl Poster {
                 }
                 self.judge(&body).await
             }
-            other => Err(format!("the server answered with '{}'", text::excerpt(other, 60))),
+            other => Err(format!(
+                "it answered with the media type '{}' instead of 'application/json' or 'text/event-stream'",
+                text::excerpt(other, 60)
+            )),
         }
     }
 
@@ -157,7 +163,7 @@ impl Poster {
     }
 
     fn too_long(&self) -> String {
-        format!("a message has more than {} bytes", self.limit)
+        format!("it sent a message of more than {} bytes", self.limit)
     }
 
     /// Passes a message on.
@@ -173,7 +179,7 @@ impl Poster {
                 let _ = self.sender.send(*message).await;
             }
             Judged::Handled(wait) => tokio::time::sleep(wait).await,
-            Judged::End => return Err(self.inbox.ended().unwrap_or_default()),
+            Judged::End => return Err(format!("it {}", self.inbox.ended().unwrap_or_default())),
         }
         Ok(())
     }
@@ -186,7 +192,7 @@ impl Poster {
         let granted = HostPattern::exactly(origin.host(), (!origin.is_default_port()).then(|| origin.port()));
         let granted = granted.ok_or_else(|| "its host cannot be used".to_owned())?;
         let target = target.allow(granted).map_err(|error| error.to_string())?;
-        let mut secrets = given(headers, &origin)?;
+        let GivenHeaders { mut secrets, plain } = given(headers, &origin)?;
         if let Some(name) = credential {
             let Credential { origin, secret } = credentials.get(name).await.map_err(|error| error.for_plugin())?;
             let placement = Placement::Header { name: "authorization".to_owned(), prefix: "Bearer ".to_owned() };
@@ -198,6 +204,7 @@ impl Poster {
             ("accept".to_owned(), "application/json, text/event-stream".to_owned()),
             ("content-type".to_owned(), "application/json".to_owned()),
         ];
+        headers.extend(plain);
         {
             let session = self.session.lock();
             headers.extend(session.id.clone().map(|id| (SESSION_HEADER.to_owned(), id)));
@@ -233,16 +240,51 @@ fn header<'a>(answer: &'a Answer, name: &str) -> Option<&'a str> {
     answer.headers.iter().find(|(there, _)| there == name).map(|(_, value)| &**value)
 }
 
-/// Returns the headers of a client as secrets for `origin`.
-fn given(headers: &[(String, String)], origin: &Origin) -> Result<Vec<Placed>, String> {
-    let placed = |(name, value): &(String, String)| {
+/// The headers that a client gave.
+#[derive(Debug)]
+struct GivenHeaders {
+    secrets: Vec<Placed>,
+    plain: Vec<(String, String)>,
+}
+
+/// Divides the headers of a client into secrets for `origin` and others. A value that is too short for a secret is sent as it is:
+/// removing it from answers would remove other text, too.
+fn given(headers: &[(String, String)], origin: &Origin) -> Result<GivenHeaders, String> {
+    let mut given = GivenHeaders { secrets: Vec::new(), plain: Vec::new() };
+    for (name, value) in headers {
+        if OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+            continue;
+        }
+        if !is_secret(name) || is_short(value) {
+            given.plain.push((name.clone(), value.clone()));
+            continue;
+        }
+        let (prefix, value) = without_scheme(name, value);
         // The error shows nothing of the value.
         let secret =
             Secret::new(value).map_err(|error| format!("the header '{}': {error}", text::excerpt(name, 60)))?;
-        let placement = Placement::Header { name: name.clone(), prefix: String::new() };
-        Ok(Placed { secret, placement, origin: origin.clone() })
-    };
-    headers.iter().map(placed).collect()
+        let placement = Placement::Header { name: name.clone(), prefix: prefix.to_owned() };
+        given.secrets.push(Placed { secret, placement, origin: origin.clone() });
+    }
+    Ok(given)
+}
+
+/// Returns whether the value of the header `name` is a secret.
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET_WORDS.iter().any(|word| name.contains(word))
+}
+
+fn is_short(value: &str) -> bool {
+    value.chars().count() < Secret::SHORTEST
+}
+
+/// Divides the value of `Authorization` into its scheme, such as `Bearer `, and the secret: a server can send the secret back
+/// without the scheme. Other values have no scheme.
+fn without_scheme<'a>(name: &str, value: &'a str) -> (&'a str, &'a str) {
+    let scheme_end = value.find(' ').filter(|_| name.eq_ignore_ascii_case("authorization"));
+    let secret = scheme_end.map(|at| value[at..].trim_start()).filter(|secret| !is_short(secret));
+    secret.map_or(("", value), |secret| value.split_at(value.len() - secret.len()))
 }
 
 impl Transport<RoleClient> for HttpTransport {
@@ -294,5 +336,64 @@ impl Transport<RoleClient> for HttpTransport {
             let _ = timeout(CLOSE_TIME, self.poster.send("DELETE", Vec::new())).await;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin() -> Origin {
+        "https://mcp.example.org".parse().unwrap()
+    }
+
+    fn given_of(headers: &[(&str, &str)]) -> Result<GivenHeaders, String> {
+        let headers: Vec<_> = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        given(&headers, &origin())
+    }
+
+    /// Returns name and prefix of each secret.
+    fn placed(given: &GivenHeaders) -> Vec<(String, String)> {
+        let placed = given.secrets.iter().map(|placed| match placed.placement.clone() {
+            Placement::Header { name, prefix } => (name, prefix),
+            Placement::Query(name) => panic!("'{name}' is in the query"),
+        });
+        placed.collect()
+    }
+
+    fn pair(name: &str, prefix: &str) -> (String, String) {
+        (name.to_owned(), prefix.to_owned())
+    }
+
+    #[test]
+    fn only_headers_with_names_of_secrets_are_secrets() {
+        let given = given_of(&[
+            ("X-Version", "1"),
+            ("X-Team", "platform tools"),
+            ("X-API-Key", "abcdefgh"),
+            ("X-Auth", "short"),
+            ("cookie", "session=abcdefgh"),
+            ("Accept", "text/html"),
+            ("MCP-Session-Id", "other"),
+        ])
+        .unwrap();
+        assert_eq!(placed(&given), [pair("X-API-Key", ""), pair("cookie", "")]);
+        let plain: Vec<&str> = given.plain.iter().map(|(name, _)| &**name).collect();
+        assert_eq!(plain, ["X-Version", "X-Team", "X-Auth"]);
+    }
+
+    #[test]
+    fn scheme_of_authorization_is_not_part_of_the_secret() {
+        let given = given_of(&[("authorization", "Bearer abcdefgh")]).unwrap();
+        assert_eq!(placed(&given), [pair("authorization", "Bearer ")]);
+        let given = given_of(&[("Authorization", "Bearer abc"), ("X-Token", "Bearer abcdefgh")]).unwrap();
+        assert_eq!(placed(&given), [pair("Authorization", ""), pair("X-Token", "")]);
+    }
+
+    #[test]
+    fn invalid_secret_is_refused_without_its_value() {
+        let error = given_of(&[("X-Token", "abcdefgh\n")]).unwrap_err();
+        assert!(error.starts_with("the header 'X-Token': a secret is of printable ASCII characters"), "{error}");
+        assert!(!error.contains("abcdefgh"), "{error}");
     }
 }

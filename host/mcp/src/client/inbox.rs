@@ -146,9 +146,14 @@ impl Inbox {
         self.typed(json)
     }
 
-    /// Passes a message on in the types of `rmcp`.
+    /// Passes a message on in the types of `rmcp`. The data of an error is not used, and would make it look like a failure of the
+    /// transport.
     fn typed(&self, json: &[u8]) -> Judged {
-        match serde_json::from_slice(json) {
+        match serde_json::from_slice::<ServerJsonRpcMessage>(json) {
+            Ok(JsonRpcMessage::Error(mut error)) => {
+                error.error.data = None;
+                Judged::Message(Box::new(JsonRpcMessage::Error(error)))
+            }
             Ok(message) => Judged::Message(Box::new(message)),
             Err(_) => self.stray(json),
         }
@@ -289,6 +294,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::client::request::{transport_failure, transport_problem};
 
     fn judge(inbox: &Inbox, message: &Value) -> Judged {
         inbox.judge(message.to_string().as_bytes())
@@ -307,9 +313,15 @@ mod tests {
         let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
         assert!(matches!(judge(&inbox, &changed), Judged::Handled(_)));
         assert!(inbox.take_list_changed() && !inbox.take_list_changed());
-        let error = json!({"jsonrpc": "2.0", "id": 3, "error": {"code": -1, "message": "no"}});
+        let error = json!({"jsonrpc": "2.0", "id": 3, "error": {"code": -1, "message": "no", "data": true}});
         let Judged::Message(message) = judge(&inbox, &error) else { panic!("no message") };
-        assert!(matches!(*message, JsonRpcMessage::Error(_)));
+        let JsonRpcMessage::Error(error) = *message else { panic!("{message:?}") };
+        assert_eq!(transport_problem(&error.error), None, "it is an error of the server");
+    }
+
+    #[test]
+    fn failures_of_the_transport_differ_from_errors_of_the_server() {
+        assert_eq!(transport_problem(&transport_failure("it sent no answer".to_owned())).unwrap(), "it sent no answer");
     }
 
     #[test]

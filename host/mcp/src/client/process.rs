@@ -141,9 +141,10 @@ impl Transport<RoleClient> for ProcessTransport {
             };
             let written = timeout(WRITE_TIME, writing).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
             if let Err(error) = &written {
-                if error.kind() == io::ErrorKind::TimedOut {
-                    inbox.note_end(format!("did not read its input for {} s", WRITE_TIME.as_secs()));
-                }
+                inbox.note_end(match error.kind() {
+                    io::ErrorKind::TimedOut => format!("did not read its input for {} s", WRITE_TIME.as_secs()),
+                    _ => "ended".to_owned(),
+                });
                 input.broken.cancel();
             }
             written

@@ -3,7 +3,7 @@
 use patchbay_core::text;
 use rmcp::{
     RoleClient,
-    model::{ClientRequest, CustomResult, ServerResult},
+    model::{ClientRequest, CustomResult, ErrorData, ServerResult},
     service::{Peer, PeerRequestOptions, RequestHandle, ServiceError},
 };
 use serde_json::Value;
@@ -17,6 +17,9 @@ pub(super) enum ServerRequestError {
     /// The server answered with an error: its words.
     #[error("{0}")]
     Refused(String),
+    /// The request or its answer was lost on the way: what went wrong.
+    #[error("{0}")]
+    Lost(String),
     /// The connection is gone.
     #[error("the connection ended")]
     Closed,
@@ -72,9 +75,23 @@ impl Drop for OpenRequest {
     }
 }
 
+/// Returns the error response for a request without an answer. Its `data` distinguishes it from errors of the server, of which
+/// `inbox` removes the data.
+pub(super) fn transport_failure(problem: String) -> ErrorData {
+    ErrorData::internal_error(problem, Some(Value::Bool(true)))
+}
+
+/// Returns what went wrong, if `error` is one of [`transport_failure`].
+pub(super) fn transport_problem(error: &ErrorData) -> Option<String> {
+    error.data.as_ref().map(|_| text::excerpt(&error.message, WORDS))
+}
+
 fn error(error: ServiceError) -> ServerRequestError {
     match error {
-        ServiceError::McpError(refused) => ServerRequestError::Refused(text::excerpt(&refused.message, WORDS)),
+        ServiceError::McpError(error) => match transport_problem(&error) {
+            Some(problem) => ServerRequestError::Lost(problem),
+            None => ServerRequestError::Refused(text::excerpt(&error.message, WORDS)),
+        },
         ServiceError::UnexpectedResponse => ServerRequestError::Answer("the answer is not a result".to_owned()),
         _ => ServerRequestError::Closed,
     }

@@ -272,6 +272,7 @@ impl McpServer {
             ServerRequestError::Refused(words) => {
                 ServerError::Failed(format!("the MCP server '{name}' refused the request: {words}"))
             }
+            ServerRequestError::Lost(problem) => self.unavailable(&problem),
             ServerRequestError::Answer(problem) => ServerError::Protocol(format!("the MCP server '{name}': {problem}")),
             ServerRequestError::Closed => {
                 let did = ready.connection.inbox.ended().unwrap_or_else(|| "ended".to_owned());

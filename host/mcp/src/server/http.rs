@@ -115,7 +115,12 @@ async fn accept(
 ) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
     let place = Arc::clone(places).acquire_owned().await.ok()?;
     match listener.accept().await {
-        Ok((stream, _)) => Some((stream, place)),
+        Ok((stream, _)) => {
+            // Head and body of an answer are written apart; the second packet would wait for the client's delayed acknowledgement
+            // (40 ms). An error means that the client has left.
+            let _ = stream.set_nodelay(true);
+            Some((stream, place))
+        }
         Err(error) => {
             tracing::warn!("an MCP connection could not be accepted: {error}");
             tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -137,5 +142,19 @@ async fn serve(stream: TcpStream, front: Arc<HttpFront>) {
         .await;
     if let Err(error) = served {
         tracing::debug!("an MCP connection ended: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn accepted_connections_send_small_packets_at_once() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let places = Arc::new(Semaphore::new(1));
+        let (stream, _place) = accept(&listener, &places).await.unwrap();
+        assert!(stream.nodelay().unwrap());
     }
 }

@@ -17,7 +17,9 @@ impl SessionTask {
         self.transcript.set_skills(self.session.snapshot());
         self.window = self.session.model_in_use().await.map_or(0, |model| model.window);
         if self.prompts.is_empty() {
-            self.transcript.prompt_began();
+            let mut updates = Vec::new();
+            self.transcript.prompt_began(&mut updates);
+            self.send_all(updates).await;
         }
         let is_command = input.text.starts_with('/');
         let submitted = self.session.submit_input(input);
@@ -62,10 +64,14 @@ impl SessionTask {
     /// Answers a prompt that cannot be submitted, with the reason as text.
     async fn refuse(&mut self, responder: Responder, outcome: &Outcome) {
         let mut updates = Vec::new();
-        if self.prompts.is_empty() {
-            self.transcript.prompt_began();
+        let is_alone = self.prompts.is_empty();
+        if is_alone {
+            self.transcript.prompt_began(&mut updates);
         }
         self.transcript.outcome(outcome, &mut updates);
+        if is_alone {
+            self.transcript.prompts_ended();
+        }
         self.send_all(updates).await;
         responder.respond(Ok(StopReason::EndTurn.result())).await;
     }
@@ -94,6 +100,7 @@ impl SessionTask {
         if is_shown && !outcome.line().is_empty() {
             self.transcript.outcome(outcome, &mut updates);
         }
+        self.transcript.killed_lines(outcome, &mut updates);
         self.send_all(updates).await;
         self.send_title().await;
         self.send_commands().await;
@@ -140,6 +147,7 @@ impl SessionTask {
     }
 
     pub(super) async fn answer_all(&mut self) {
+        self.transcript.prompts_ended();
         for prompt in std::mem::take(&mut self.prompts) {
             prompt.answer().await;
         }

@@ -6,10 +6,7 @@ use patchbay_session::{Lineage, Received};
 use serde_json::Value;
 
 use super::{
-    super::{
-        transcript::SessionTranscript,
-        update::{ChunkKind, chunk},
-    },
+    super::update::{ChunkKind, chunk},
     SessionTask,
 };
 
@@ -18,7 +15,7 @@ impl SessionTask {
     pub(super) async fn replay(&mut self) {
         let last = self.session.last_seq();
         self.events = self.session.subscribe(1);
-        self.transcript = SessionTranscript::new(self.session.workspace(), self.session.view(), self.shows_notices);
+        self.transcript.replay_began(self.session.view());
         self.transcript.set_skills(self.session.snapshot());
         self.window = self.session.model_in_use().await.map_or(0, |model| model.window);
         let lineage = self.session.lineage().await.unwrap_or_else(|error| {
@@ -38,7 +35,7 @@ impl SessionTask {
             self.send_all(updates).await;
         }
         let mut updates = Vec::new();
-        self.transcript.replayed(&mut updates);
+        self.transcript.replayed(!self.prompts.is_empty(), &mut updates);
         // Turns that still run go on after the answer.
         if !self.session.is_answering() {
             self.transcript.idle(&mut updates);

@@ -1,6 +1,6 @@
 //! Tests of whole sequences of events.
 
-use patchbay_core::{Code, DeltaKind, DeltaPosition, Retrying, SessionId, TurnState};
+use patchbay_core::{DeltaKind, DeltaPosition, Retrying, SessionId, TurnState};
 use serde_json::json;
 
 use super::*;
@@ -14,8 +14,22 @@ struct Play {
 }
 
 impl Play {
+    /// Begins a prompt.
     fn new(shows_notices: bool) -> Self {
+        let mut play = Self::before_prompts(shows_notices);
+        assert_eq!(play.prompt_began(), Vec::<String>::new());
+        play
+    }
+
+    fn before_prompts(shows_notices: bool) -> Self {
         Self { transcript: SessionTranscript::new("/w", ROOT, shows_notices), seq: 4 }
+    }
+
+    /// Begins a prompt and returns the updates in short.
+    fn prompt_began(&mut self) -> Vec<String> {
+        let mut out = Vec::new();
+        self.transcript.prompt_began(&mut out);
+        out.iter().map(short).collect()
     }
 
     /// Passes an event of an agent and returns the updates in short.
@@ -140,4 +154,38 @@ fn calls_of_a_stopped_turn_do_not_stay_open() {
     play.event(ROOT, answer("", &["calc__eval"]));
     let stopped = Outcome::refused(Code::TurnCancelled, "Cancelled. What came is kept.");
     assert_eq!(play.event(ROOT, ended(TurnCause::Person, stopped)), ["tool_call_update 5-0 failed"]);
+}
+
+fn notice(text: &str) -> EventKind {
+    EventKind::Notice { text: text.to_owned() }
+}
+
+#[test]
+fn notices_between_prompts_wait_for_the_next_prompt() {
+    let mut play = Play::before_prompts(false);
+    for text in ["One.", "One.", "Two."] {
+        assert_eq!(play.event(ROOT, notice(text)), Vec::<String>::new());
+    }
+    // A client that loads the session again still receives them.
+    play.transcript.replay_began(ROOT);
+    play.transcript.replayed(false, &mut Vec::new());
+    assert_eq!(play.prompt_began(), ["agent \"One.\"", "agent \"\\n\\nTwo.\""]);
+    assert_eq!(play.event(ROOT, notice("Now.")), ["agent \"\\n\\nNow.\""]);
+    play.transcript.prompts_ended();
+    for number in 0..100 {
+        play.event(ROOT, notice(&number.to_string()));
+    }
+    assert_eq!(play.prompt_began().len(), WAITING_NOTICES);
+    // Clients that show notices receive them at once.
+    assert_eq!(Play::before_prompts(true).event(ROOT, notice("One.")), ["notice \"One.\""]);
+}
+
+#[test]
+fn waiting_lines_of_killed_agents_are_named() {
+    let killed = |lines: Value| Outcome::ok(Code::Killed, "Killed 1 agent: x").with_data(json!({"lines": lines}));
+    assert_eq!(not_sent(&killed(json!(["one"]))).unwrap(), "1 waiting line was not sent: one");
+    let two = not_sent(&killed(json!(["one\ntwo", "three"])));
+    assert_eq!(two.unwrap(), "2 waiting lines were not sent: one two; three");
+    assert_eq!(not_sent(&killed(json!([]))), None);
+    assert_eq!(not_sent(&Outcome::ok(Code::Answered, "x").with_data(json!({"lines": ["one"]}))), None);
 }

@@ -1,0 +1,132 @@
+//! MCP servers that misbehave: the program of `e2e/fixtures/mcp_server.py`, and servers over HTTP. Both have the tools `echo`,
+//! which returns its input `text`, and `break`, which misbehaves.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::server::{Server, Step};
+
+/// The time limit of each wait.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Returns the path of the program, for `python3`. Its argument says how it misbehaves.
+pub fn program() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("e2e/fixtures/mcp_server.py")
+}
+
+/// Starts a server over HTTP, at the path `/mcp`. `mode` says how `break` is answered:
+///
+/// | mode | answer |
+/// | --- | --- |
+/// | `hangs` | none for five seconds |
+/// | `missing`, `fails`, `redirects` | the HTTP status 404, 500, 302 |
+/// | `page` | a page in HTML |
+/// | `nonsense` | JSON that is damaged |
+/// | `half` | a part of the body |
+/// | `wrong id` | a result for another request |
+/// | `refuses` | an error of JSON-RPC |
+///
+/// With `old`, the server chooses an unknown revision of the protocol. With any other mode, `break` works.
+///
+/// # Panics
+/// If no port is free.
+pub fn over_http(mode: &'static str) -> Server {
+    Server::scripted(move |request| {
+        let (_, body) = request.split_once("\r\n\r\n").unwrap_or((request, ""));
+        let message: Value = serde_json::from_str(body).unwrap_or_default();
+        let Some(id) = message.get("id") else { return vec![answer("202 Accepted", "text/plain", "")] };
+        let result = |result: Value| {
+            answer("200 OK", "application/json", &json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string())
+        };
+        let params = &message["params"];
+        vec![match message["method"].as_str() {
+            Some("initialize") => {
+                let revision = if mode == "old" { "1999-01-01" } else { "2025-11-25" };
+                let about = json!({"name": "test server", "version": "7"});
+                result(json!({"protocolVersion": revision, "capabilities": {"tools": {}}, "serverInfo": about}))
+            }
+            Some("tools/list") => result(json!({"tools": [tool("echo"), tool("break")]})),
+            Some("tools/call") if params["name"] == "break" => match mode {
+                "hangs" => Step::Pause(5_000),
+                "missing" => answer("404 Not Found", "text/plain", "no"),
+                "fails" => answer("500 Internal Server Error", "text/plain", "no"),
+                "redirects" => Step::Bytes(
+                    b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n".to_vec(),
+                ),
+                "page" => answer("200 OK", "text/html", "<p>Hello</p>"),
+                "nonsense" => answer("200 OK", "application/json", "{nonsense"),
+                "half" => Step::Bytes(
+                    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 999\r\n\r\n{\"jsonrpc\""
+                        .to_vec(),
+                ),
+                "wrong id" => {
+                    let other = json!({"jsonrpc": "2.0", "id": 9_999, "result": text("It does not break.")});
+                    answer("200 OK", "application/json", &other.to_string())
+                }
+                "refuses" => {
+                    let error = json!({"code": -32603, "message": "no", "data": {"why": "it is a test"}});
+                    let refusal = json!({"jsonrpc": "2.0", "id": id, "error": error});
+                    answer("200 OK", "application/json", &refusal.to_string())
+                }
+                _ => result(text("It does not break.")),
+            },
+            Some("tools/call") => {
+                let words = params["arguments"]["text"].as_str().unwrap_or_default();
+                result(text(&format!("echo: {words}")))
+            }
+            _ => result(json!({})),
+        }]
+    })
+}
+
+fn answer(status: &str, media: &str, body: &str) -> Step {
+    let head = format!("HTTP/1.1 {status}\r\ncontent-type: {media}\r\ncontent-length: {}\r\n", body.len());
+    Step::Bytes(format!("{head}connection: close\r\n\r\n{body}").into_bytes())
+}
+
+/// A tool that the server marks as read-only.
+fn tool(name: &str) -> Value {
+    json!({"name": name, "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}})
+}
+
+fn text(text: &str) -> Value {
+    json!({"content": [{"type": "text", "text": text}]})
+}
+
+/// Waits for the file `children` in `folder`, to which the program writes its process group once its tool `break` hangs. Returns
+/// the group.
+///
+/// # Panics
+/// If the file is not there in time.
+pub fn wait_for_group(folder: &Path) -> String {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let group = std::fs::read_to_string(folder.join("children")).unwrap_or_default();
+        if !group.is_empty() {
+            return group;
+        }
+        assert!(Instant::now() < end, "the tool 'break' is called");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Asserts that all processes of a process group end.
+///
+/// # Panics
+/// If one is still alive after five seconds.
+pub fn assert_group_ends(group: &str) {
+    for _ in 0..50 {
+        let found = Command::new("pgrep").args(["-g", group]).output().expect("pgrep runs");
+        if found.stdout.is_empty() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    panic!("the process group {group} is alive");
+}
