@@ -47,12 +47,35 @@ async fn build_one(folder: &Path, options: &BuildOptions) -> Result<ExitCode, Cl
     };
     let report = inspector.inspect(&component).await.map_err(CliError::io(&component))?;
     say!("{}: {} bytes", component.display(), built.size);
+    match built.embedded_files {
+        0 => {}
+        1 => say!("embedded beside SKILL.md: 1 file, {} bytes", built.embedded_bytes),
+        files => say!("embedded beside SKILL.md: {files} files, {} bytes", built.embedded_bytes),
+    }
     if let Some(provider) = &report.provider {
         say!("provider {}: {}", provider.name, provider.display_name);
     }
     print_contents(&report);
+    print_left_out(&built.left_out);
     print_problems(&report);
     Ok(code(&report))
+}
+
+/// Names of files that one note has.
+const NAMED: usize = 10;
+
+/// Prints which files and folders of a skill's folder are not in its component.
+fn print_left_out(names: &[String]) {
+    if names.is_empty() {
+        return;
+    }
+    let mut shown: Vec<String> =
+        names.iter().take(NAMED).map(|name| format!("'{}'", text::excerpt(name, 80))).collect();
+    if names.len() > NAMED {
+        shown.push(format!("{} more", names.len() - NAMED));
+    }
+    let shown = shown.join(", ");
+    say!("note: not embedded: {shown}. Only *.md and the folders assets, references and scripts are embedded.");
 }
 
 /// Returns an inspector with the limits and the block list of the home, if a home exists. It does not create one.

@@ -15,7 +15,8 @@ use wasm_encoder::{ComponentSection as _, CustomSection};
 use wit_component::ComponentEncoder;
 
 use crate::{
-    cargo, files,
+    cargo,
+    files::{self, EmbeddedFiles},
     inspect::{read, read_at_most},
 };
 
@@ -44,6 +45,13 @@ pub struct BuiltPlugin {
     pub size: usize,
     /// Digest of the component.
     pub digest: Option<Digest>,
+    /// Number of the skill's files in the component besides the SKILL.md.
+    pub embedded_files: usize,
+    /// Bytes of these files.
+    pub embedded_bytes: usize,
+    /// Names of files and folders directly in the skill's folder that are not in the component, sorted, without the sources
+    /// of the component.
+    pub left_out: Vec<String>,
 }
 
 /// Why a plugin was not built.
@@ -155,13 +163,13 @@ pub fn build(folder: &Path, options: &BuildOptions) -> Result<BuiltPlugin, Build
             cargo::build(&folder, options.target.as_deref().unwrap_or(TARGET))?
         }
         None if skill_md.is_none() => return Err(BuildError::Nothing { folder, name }),
-        None => return Ok(BuiltPlugin { name, component: None, size: 0, digest: None }),
+        None => return Ok(built(name, None, EmbeddedFiles::default())),
     };
     let bytes = read(&module).map_err(BuildError::io(&module))?;
     let encode_error = |reason| BuildError::Encode { path: module.clone(), reason };
     let module_bytes = preinitialized(bytes).map_err(|failure| encode_error(failure.to_string()))?;
     let mut component = to_component(&module_bytes).map_err(encode_error)?;
-    match skill_md {
+    let embedded = match skill_md {
         Some(skill_md) => {
             match embedded_skill_md(&component).map_err(|problem| encode_error(problem.message))? {
                 None => {}
@@ -169,9 +177,11 @@ pub fn build(folder: &Path, options: &BuildOptions) -> Result<BuiltPlugin, Build
             }
             CustomSection { name: SECTION.into(), data: skill_md.as_bytes().into() }
                 .append_to_component(&mut component);
-            if let Some(archive) = files::archive(&folder)? {
+            let embedded = files::embedded(&folder)?;
+            if let Some(archive) = &embedded.archive {
                 CustomSection { name: FILES_SECTION.into(), data: archive.into() }.append_to_component(&mut component);
             }
+            embedded
         }
         None => {
             let shape = shape::shape(&component).map_err(|failure| encode_error(failure.to_string()))?;
@@ -180,12 +190,27 @@ pub fn build(folder: &Path, options: &BuildOptions) -> Result<BuiltPlugin, Build
                 let exports = if exports.is_empty() { "nothing".to_owned() } else { exports };
                 return Err(BuildError::NoSkillMd { folder, name, exports });
             }
+            EmbeddedFiles::default()
         }
-    }
+    };
 
     let out = options.out.clone().unwrap_or_else(|| folder.join(format!("{name}.wasm")));
     write_if_changed(&out, &component).map_err(BuildError::io(&out))?;
-    Ok(BuiltPlugin { name, size: component.len(), digest: Some(Digest::of(&component)), component: Some(out) })
+    Ok(built(name, Some((out, component)), embedded))
+}
+
+/// Returns the result of a build. `component` is its path and its bytes.
+fn built(name: Name, component: Option<(PathBuf, Vec<u8>)>, embedded: EmbeddedFiles) -> BuiltPlugin {
+    let EmbeddedFiles { archive: _, count, bytes, left_out } = embedded;
+    BuiltPlugin {
+        name,
+        size: component.as_ref().map_or(0, |(_, bytes)| bytes.len()),
+        digest: component.as_ref().map(|(_, bytes)| Digest::of(bytes)),
+        component: component.map(|(path, _)| path),
+        embedded_files: count,
+        embedded_bytes: bytes,
+        left_out,
+    }
 }
 
 /// Reads and checks the SKILL.md. `None` if the file does not exist.

@@ -28,7 +28,7 @@ const FOLDERS: usize = 4_096;
 const ENTRIES: usize = 100_000;
 /// How deep a skill's folder is watched.
 const DEPTH: usize = 8;
-/// Interval of comparisons if not every folder can be watched.
+/// Interval of comparisons if not every folder is watched.
 const EVERY: Duration = Duration::from_secs(30);
 /// Quiet time before a comparison, since files are copied in pieces.
 const SETTLED: Duration = Duration::from_millis(250);
@@ -126,7 +126,7 @@ impl Folders {
         Self { roots, watcher, changed }
     }
 
-    /// Watches all existing folders, including new ones; returns whether all of them could be watched.
+    /// Watches all existing folders, including new ones; returns whether every folder of the skills is watched.
     fn watch(&mut self) -> bool {
         let Some(watcher) = &mut self.watcher else { return false };
         let (folders, mut all) = folders(&self.roots);
@@ -147,12 +147,12 @@ fn concerns(event: &Event, roots: &[PathBuf]) -> bool {
 }
 
 /// Returns the folders to watch, and whether these are all: each root with its subfolders, and the two folders above each
-/// root, where it may appear.
+/// root, where it may appear. They are not all if a skill's folder is a link, whose target has no limit on its size.
 fn folders(roots: &[PathBuf]) -> (Vec<PathBuf>, bool) {
     let above = roots.iter().flat_map(|root| root.ancestors().skip(1).take(2)).filter(|path| path.is_dir());
     let mut folders: Vec<PathBuf> = above.map(Path::to_owned).collect();
     let mut waiting: VecDeque<(PathBuf, usize)> = roots.iter().map(|root| (root.clone(), 0)).collect();
-    let mut entries = 0;
+    let (mut entries, mut all) = (0, true);
     while let Some((folder, depth)) = waiting.pop_front() {
         let Ok(found) = fs::read_dir(&folder) else { continue };
         if folders.len() >= FOLDERS {
@@ -168,14 +168,16 @@ fn folders(roots: &[PathBuf]) -> (Vec<PathBuf>, bool) {
                 return (folders, false);
             }
             let Ok(kind) = entry.file_type() else { continue };
-            // A skill's folder may be a link; its target is watched but not walked.
+            // A skill's folder may be a link; its target is watched but not walked, so that its subfolders are compared at
+            // intervals.
             let linked = kind.is_symlink() && depth == 0 && entry.path().is_dir();
             if (kind.is_dir() || linked) && belongs(&entry.file_name()) {
+                all &= !linked;
                 waiting.push_back((entry.path(), if linked { DEPTH + 1 } else { depth + 1 }));
             }
         }
     }
-    (folders, true)
+    (folders, all)
 }
 
 /// Returns whether a folder of this name may belong to a skill.
@@ -266,9 +268,15 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let (root, elsewhere) = (home.path().join("skills"), home.path().join("elsewhere"));
         fs::create_dir_all(elsewhere.join("inner")).unwrap();
-        fs::create_dir(&root).unwrap();
+        fs::create_dir_all(root.join("own")).unwrap();
+        assert!(folders(std::slice::from_ref(&root)).1);
+        // Neither a hidden link nor a link to nothing is a skill.
+        std::os::unix::fs::symlink(&elsewhere, root.join(".hidden")).unwrap();
+        std::os::unix::fs::symlink(home.path().join("none"), root.join("dangling")).unwrap();
+        assert!(folders(std::slice::from_ref(&root)).1);
         std::os::unix::fs::symlink(&elsewhere, root.join("linked")).unwrap();
-        let (folders, _) = folders(std::slice::from_ref(&root));
+        let (folders, all) = folders(std::slice::from_ref(&root));
         assert!(folders.contains(&root.join("linked")) && !folders.contains(&root.join("linked/inner")));
+        assert!(!all, "the subfolders of the target are not watched");
     }
 }
