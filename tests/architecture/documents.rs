@@ -121,7 +121,9 @@ fn commands() {
          skill's `command_tool`: a JSON object is taken as it is, and must satisfy the tool's schema; any other text becomes \
          the one property that the schema requires, if that is a string; no text is `{}`. If there is no text and the tool \
          needs one, the error shows the skill's `input_hint`, such as `Error: /web requires URL.` \
-         Skills without a `command_tool` put their instructions into the conversation, `$INPUT` replaced by the text.\n",
+         Skills without a `command_tool` put their instructions into the conversation: the text replaces `$INPUT` and \
+         `$ARGUMENTS`, its words replace `$0`, `$1` … and `$ARGUMENTS[N]`, and if nothing is replaced, the text follows as \
+         `ARGUMENTS: …`.\n",
     );
     text.push_str(QUEUE);
     text.push_str(TERMINAL);

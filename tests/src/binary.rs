@@ -171,6 +171,13 @@ impl Patchbay {
     /// # Panics
     /// If there is no session.
     pub fn last_session(&self) -> String {
+        if !self.home().join("data/patchbay.db").exists() {
+            // The variables name other folders.
+            let list = self.run(&["sessions", "--all", "--json"]).out;
+            let session: serde_json::Value =
+                serde_json::from_str(list.lines().next().expect("a session")).expect("JSON");
+            return session["id"].as_str().expect("an id").to_owned();
+        }
         let database = self.database("patchbay.db");
         let newest =
             "SELECT id FROM sessions WHERE used_at = (SELECT max(used_at) FROM sessions) ORDER BY created_at DESC, id";

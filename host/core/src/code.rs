@@ -167,7 +167,7 @@ codes! {
         RootLimit = "root_limit", "The root exceeds a limit of `[limits.root]`; this skill and all after it are left out.";
         NameShadowed = "name_shadowed", "A skill of an extra root has the name of a skill of a higher root; it is left out.";
         SkillFilesLimited = "skill_files_limited", "The skill exceeds a limit on files; it stays without them.";
-        SkillFileSkipped = "skill_file_skipped", "A file of the skill is left out: it is a link out of the folder, or not a regular file.";
+        SkillFileSkipped = "skill_file_skipped", "A file of the skill is left out: it is a link out of the folder or not a regular file, its name is not UTF-8, it cannot be read, or it grew over a limit while it was read.";
         FrontmatterMended = "frontmatter_mended", "A line of the frontmatter was read as if it were quoted; the skill stays.";
         UntrustedShadow = "untrusted_shadow", "A skill of an untrusted workspace may not take a lower root's name or alias.";
     }
