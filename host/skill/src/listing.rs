@@ -10,7 +10,7 @@ use std::{
     io,
 };
 
-use cap_std::fs::{Dir, DirEntry, FileType, Metadata};
+use cap_std::fs::{Dir, DirEntry, FileType, Metadata, ReadDir};
 use patchbay_core::{Code, text};
 
 use crate::Problem;
@@ -102,7 +102,7 @@ pub(crate) fn list(folder: &Dir) -> io::Result<Listing> {
 /// Like [`list`], for those entries directly in `folder` for whose name `keep` returns true.
 pub(crate) fn list_if(folder: &Dir, keep: impl Fn(&OsStr) -> bool) -> io::Result<Listing> {
     let mut listing = Listing::default();
-    let entries = listing.read(folder)?.map(|mut entries| {
+    let entries = listing.read(folder.entries()?)?.map(|mut entries| {
         entries.retain(|name, _| keep(name));
         // Taken out before the rest is added, so that a skill over a limit keeps its component.
         let is_component = |(name, (kind, _)): &(OsString, (FileType, DirEntry))| is_component(name, *kind);
@@ -110,7 +110,7 @@ pub(crate) fn list_if(folder: &Dir, keep: impl Fn(&OsStr) -> bool) -> io::Result
         listing.components = components.into_keys().filter_map(|name| name.into_string().ok()).collect();
         others
     });
-    listing.over = listing.add(folder, "", 0, entries).err();
+    listing.over = listing.add(folder, "", Place::default(), entries).err();
     listing.skipped.sort_by(|a, b| a.message.cmp(&b.message));
     if listing.skipped.len() > SKIPPED {
         let more = listing.skipped.len() - SKIPPED;
@@ -118,6 +118,15 @@ pub(crate) fn list_if(folder: &Dir, keep: impl Fn(&OsStr) -> bool) -> io::Result
         listing.skip(format!("{more} more files are left out."));
     }
     Ok(listing)
+}
+
+/// Where a folder is.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    /// The number of folders above it, up to the skill's.
+    depth: usize,
+    /// Whether a link leads to it, or to a folder above it.
+    behind_link: bool,
 }
 
 /// Entries of one folder by name.
@@ -138,9 +147,9 @@ fn is_ignored(name: &[u8]) -> bool {
 
 impl Listing {
     /// Reads the entries of a folder that are not ignored. Returns `None` if the skill has more than [`ENTRIES`].
-    fn read(&mut self, folder: &Dir) -> io::Result<Option<FolderEntries>> {
+    fn read(&mut self, folder: ReadDir) -> io::Result<Option<FolderEntries>> {
         let mut found = BTreeMap::new();
-        for entry in folder.entries()? {
+        for entry in folder {
             self.entries += 1;
             if self.entries > ENTRIES {
                 return Ok(None);
@@ -155,7 +164,7 @@ impl Listing {
     }
 
     /// Adds the entries of the folder at `path` below `root`, the skill's folder. `None` stands for too many entries.
-    fn add(&mut self, root: &Dir, path: &str, depth: usize, entries: Option<FolderEntries>) -> Result<(), Problem> {
+    fn add(&mut self, root: &Dir, path: &str, place: Place, entries: Option<FolderEntries>) -> Result<(), Problem> {
         let entries = entries.filter(|entries| self.files.len() + entries.len() <= 2 * FILES);
         for (name, (kind, entry)) in entries.ok_or_else(|| too_many("files", FILES))? {
             let Some(name) = name.to_str() else {
@@ -165,9 +174,14 @@ impl Listing {
             };
             let file = format!("{path}{name}");
             if kind.is_dir() {
-                self.folder(root, entry.open_dir(), &file, depth)?;
+                // By its path, a folder is read with fewer system calls, but behind a link the system would follow the link again.
+                let folder = match place.behind_link {
+                    true => entry.open_dir().and_then(|folder| folder.entries()),
+                    false => root.read_dir(&file),
+                };
+                self.folder(root, folder, &file, place)?;
             } else if kind.is_symlink() {
-                self.link(root, &file, depth)?;
+                self.link(root, &file, place)?;
             } else if kind.is_file() {
                 // The file may have been removed after its folder was read.
                 if let Ok(metadata) = entry.metadata() {
@@ -181,16 +195,16 @@ impl Listing {
     }
 
     /// Adds the files of `folder`, which is at `path` below the skill's. A folder that cannot be read is left out.
-    fn folder(&mut self, root: &Dir, folder: io::Result<Dir>, path: &str, depth: usize) -> Result<(), Problem> {
-        if depth == DEPTH {
+    fn folder(&mut self, root: &Dir, folder: io::Result<ReadDir>, path: &str, place: Place) -> Result<(), Problem> {
+        if place.depth == DEPTH {
             return Err(limited(format!("Folders more than {DEPTH} deep")));
         }
         self.folders += 1;
         if self.folders > FILES {
             return Err(too_many("folders", FILES));
         }
-        match folder.and_then(|folder| self.read(&folder)) {
-            Ok(entries) => self.add(root, &format!("{path}/"), depth + 1, entries),
+        match folder.and_then(|folder| self.read(folder)) {
+            Ok(entries) => self.add(root, &format!("{path}/"), Place { depth: place.depth + 1, ..place }, entries),
             Err(error) => {
                 self.skipped.push(unreadable(path, &error));
                 Ok(())
@@ -199,13 +213,15 @@ impl Listing {
     }
 
     /// Adds the target of a link, if the target is in the skill's folder.
-    fn link(&mut self, root: &Dir, path: &str, depth: usize) -> Result<(), Problem> {
+    fn link(&mut self, root: &Dir, path: &str, place: Place) -> Result<(), Problem> {
         self.links += 1;
         if self.links > LINKS {
             return Err(too_many("links", LINKS));
         }
         match root.metadata(path) {
-            Ok(metadata) if metadata.is_dir() => self.folder(root, root.open_dir(path), path, depth),
+            Ok(metadata) if metadata.is_dir() => {
+                self.folder(root, root.read_dir(path), path, Place { behind_link: true, ..place })
+            }
             Ok(metadata) if metadata.is_file() => self.file(path.to_owned(), metadata),
             Ok(_) => {
                 self.skip(format!("'{}' is not a regular file.", text::excerpt(path, 80)));
