@@ -117,7 +117,7 @@ fn commands() {
         writeln!(text, "| `{}` | {} |", spec.usage(), spec.summary).unwrap();
     }
     text.push_str(
-        "\nAn alias such as `/calc` is `/skill NAME` of the skill that declares it. What follows it becomes the input of the \
+        "\nAn alias such as `/calc` is `/skill NAME` of the skill that declares it. The text after it becomes the input of the \
          skill's `command_tool`: a JSON object is taken as it is, and must satisfy the tool's schema; any other text becomes \
          the one property that the schema requires, if that is a string; no text is `{}`. If there is no text and the tool \
          needs one, the error shows the skill's `input_hint`, such as `Error: /web requires URL.` \

@@ -165,7 +165,7 @@ impl Agent {
     }
 }
 
-/// Returns why an answer that ended like this is no summary.
+/// Returns why an answer with this end cannot be used as a summary.
 fn unusable(finish: &Finish, why: Option<&str>) -> String {
     let ended = match finish.stop {
         Stop::MaxTokens => "the summary was cut off: it is as long as the model's answers may be".to_owned(),

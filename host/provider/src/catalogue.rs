@@ -85,20 +85,20 @@ pub(crate) fn is_listed(entry: &Entry, catalogue: &Catalogue, id: &str) -> bool 
 /// Returns what is known of a model of a provider, without running the adapter: from its table, then what the API lists, then
 /// what `config.toml` says. `None` if nothing is known.
 pub(crate) fn known_facts(entry: &Entry, catalogue: &Catalogue, id: &str) -> Option<ModelFacts> {
-    let table = in_table(entry, id).map(ModelFacts::of_entry);
-    let known = [table.as_ref(), catalogue.facts(entry, id)];
-    let mut facts = known.into_iter().flatten().fold(None, |facts: Option<ModelFacts>, more| {
-        let mut facts = facts.unwrap_or_default();
-        facts.overlay(more);
-        Some(facts)
-    });
+    let (table, listed, own) = (in_table(entry, id), catalogue.facts(entry, id), entry.configured.get(id));
+    if table.is_none() && listed.is_none() && own.is_none() {
+        return None;
+    }
+    let mut facts = table.map(ModelFacts::of_entry).unwrap_or_default();
+    if let Some(listed) = listed {
+        facts.overlay(listed);
+    }
     // The operator's own words win.
-    if let Some(own) = entry.configured.get(id) {
-        let facts = facts.get_or_insert_default();
+    if let Some(own) = own {
         facts.overlay(&ModelFacts::of_entry(own));
         facts.add_levels(&own.suggested_levels);
     }
-    facts
+    Some(facts)
 }
 
 /// Returns the entry of the adapter's table for a model, or for the model of which it is a version.

@@ -142,8 +142,8 @@ fn options<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CatalogueSettings {
-    /// Hours after which the terminal and `patchbay acp` ask the providers that you use for their models again, in the background; 0: never.
-    /// `/providers refresh` asks at any time.
+    /// Hours after which the terminal and `patchbay acp` ask the providers that you use for their models again, in the
+    /// background; 0: never. `/providers refresh` asks at any time.
     #[schemars(range(max = 8760))]
     pub refresh_hours: u32,
 }

@@ -16,7 +16,7 @@ const DIFFS: usize = 50;
 /// A file before a call replaces it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FileBefore {
-    /// There is no such file.
+    /// The file does not exist.
     Missing,
     /// Its text, of at most [`DIFF_BYTES`].
     Text(String),
