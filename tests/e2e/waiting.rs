@@ -1,14 +1,9 @@
 //! Progress of compilation: shown in a terminal, not in other output; and that starts can be interrupted meanwhile.
 
-use std::{
-    fs,
-    path::PathBuf,
-    thread,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use patchbay_tests::{
-    binary::{Patchbay, ran},
+    binary::Patchbay,
     guest::Guest,
     terminal::{CTRL_C, CTRL_D, ENTER, Terminal},
 };
@@ -95,10 +90,10 @@ fn slow_workspace() -> Patchbay {
     patchbay
 }
 
-/// How long a process may take to end after Ctrl+C or a timeout.
-const AT_MOST: Duration = Duration::from_secs(2);
+/// A process that is not stopped compiles for minutes; one that is stopped ends within this time even on a busy machine.
+const AT_MOST: Duration = Duration::from_secs(20);
 
-/// Runs the binary in a terminal, presses Ctrl+C while it compiles, and asserts that it ends in time.
+/// Runs the binary in a terminal, presses Ctrl+C while it compiles, and asserts that it ends.
 fn assert_ctrl_c_ends_start(arguments: &[&str]) {
     let patchbay = slow_workspace();
     let terminal = Terminal::open(&patchbay, arguments);
@@ -123,26 +118,81 @@ fn ctrl_c_ends_an_exec_compiling_at_start() {
 fn timeout_ends_an_exec_compiling_at_start() {
     let patchbay = slow_workspace();
     let start = Instant::now();
-    let child = patchbay.command(&["exec", "--timeout", "1", "/calc 1"]).spawn().unwrap();
-    thread::sleep(Duration::from_millis(700));
-    let compilers = children(child.id());
-    let ran = ran(child.wait_with_output().unwrap());
+    let ran = patchbay.exec(&["--timeout", "1", "/calc 1"]);
+    assert!(start.elapsed() < AT_MOST, "{:?}", start.elapsed());
     let error = "Error: not done after 1 s (--timeout). [timeout]\n";
     assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(3), "", error));
-    while compilers.iter().any(|process| process.exists()) {
-        assert!(start.elapsed() < Duration::from_secs(1) + AT_MOST, "its compilers still run");
-        thread::sleep(Duration::from_millis(10));
-    }
-    assert!(start.elapsed() < Duration::from_secs(1) + AT_MOST, "{:?}", start.elapsed());
 }
 
-/// Returns the child processes of `parent` as folders of `/proc`; empty if there is no `/proc`.
-fn children(parent: u32) -> Vec<PathBuf> {
-    let of_parent = |process: &PathBuf| {
-        let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
-        // After the name in parentheses come the state and the parent.
-        stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1)) == Some(&*parent.to_string())
-    };
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    processes.map(|entry| entry.path()).filter(of_parent).collect()
+/// Tests on Linux that no compiler is left: they look into `/proc`.
+#[cfg(target_os = "linux")]
+mod compilers {
+    use std::{fs, path::PathBuf, thread};
+
+    use super::*;
+
+    /// A process that compiles a component.
+    struct CompilerProcess(PathBuf);
+
+    impl CompilerProcess {
+        /// Waits until `parent` has a compiler that has read its component and compiles.
+        fn wait_for(parent: u32) -> Self {
+            let is_compiler = |process: &Self| {
+                let arguments = fs::read_to_string(process.0.join("cmdline")).unwrap_or_default();
+                arguments.split('\0').nth(1) == Some("compile") && process.ticks() >= Some(30)
+            };
+            let start = Instant::now();
+            loop {
+                let processes = fs::read_dir("/proc").unwrap().map(|entry| Self(entry.unwrap().path()));
+                let mut of_parent = processes.filter(|process| process.fields().get(1) == Some(&parent.to_string()));
+                if let Some(compiler) = of_parent.find(is_compiler) {
+                    return compiler;
+                }
+                assert!(start.elapsed() < Duration::from_secs(60), "nothing is compiled");
+                thread::sleep(Duration::from_millis(10));
+            }
+        }
+
+        /// Returns the fields of `/proc/ID/stat` after the name: the state, the parent and others.
+        fn fields(&self) -> Vec<String> {
+            let stat = fs::read_to_string(self.0.join("stat")).unwrap_or_default();
+            stat.rsplit(") ").next().unwrap_or_default().split(' ').map(str::to_owned).collect()
+        }
+
+        /// Returns its processor time in ticks, 100 a second, or `None` if it has ended.
+        fn ticks(&self) -> Option<u64> {
+            let fields = self.fields();
+            let ended = fields[0] == "Z" || fields.len() < 13;
+            (!ended).then(|| fields[11..13].iter().map(|ticks| ticks.parse::<u64>().unwrap()).sum())
+        }
+
+        /// Waits until it has ended, and asserts that it was stopped: that it did not compile for another second of processor
+        /// time, whatever else the machine does.
+        fn assert_stopped(&self) {
+            let Some(first) = self.ticks() else { return };
+            while let Some(ticks) = self.ticks() {
+                assert!(ticks < first + 100, "the compiler still runs");
+                thread::sleep(Duration::from_millis(10));
+            }
+        }
+    }
+
+    #[test]
+    fn timeout_stops_the_compiler() {
+        let patchbay = slow_workspace();
+        let mut program = patchbay.command(&["exec", "--timeout", "3", "/calc 1"]).spawn().unwrap();
+        let compiler = CompilerProcess::wait_for(program.id());
+        assert_eq!(program.wait().unwrap().code(), Some(3));
+        compiler.assert_stopped();
+    }
+
+    #[test]
+    fn killed_program_leaves_no_compiler() {
+        let patchbay = slow_workspace();
+        let mut program = patchbay.command(&["exec", "/calc 1"]).spawn().unwrap();
+        let compiler = CompilerProcess::wait_for(program.id());
+        program.kill().unwrap();
+        program.wait().unwrap();
+        compiler.assert_stopped();
+    }
 }

@@ -4,6 +4,7 @@
 use std::{
     io::{self, Read as _, Write as _},
     process::ExitCode,
+    thread,
 };
 
 use patchbay_core::Code;
@@ -24,7 +25,7 @@ pub(crate) fn compiler() -> Result<Compiler, CliError> {
 }
 
 pub(crate) fn run(compile: &Compile) -> ExitCode {
-    let (words, code) = match limit(compile).and_then(|()| read()) {
+    let (words, code) = match end_with_parent().and_then(|()| limit(compile)).and_then(|()| read()) {
         Err(error) if error.kind() == io::ErrorKind::OutOfMemory => (error.to_string(), OVER_A_LIMIT),
         Err(error) => (error.to_string(), NOT_ITS_FAULT),
         Ok(component) => match precompile(&component) {
@@ -45,9 +46,27 @@ const NOT_ITS_FAULT: u8 = 2;
 /// Exit code for an exceeded limit. The parent treats any other code and any signal the same way.
 const OVER_A_LIMIT: u8 = 3;
 
+/// Starts a thread that ends this process when nothing reads its output any more, because the parent was killed.
+fn end_with_parent() -> io::Result<()> {
+    #[cfg(unix)]
+    thread::Builder::new().spawn(|| {
+        use rustix::{
+            event::{PollFd, PollFlags, poll},
+            io::retry_on_intr,
+        };
+        let out = io::stdout();
+        // The end of the reader is reported although no event is asked for.
+        let mut polled = [PollFd::new(&out, PollFlags::empty())];
+        if retry_on_intr(|| poll(&mut polled, None)).is_ok() {
+            std::process::exit(NOT_ITS_FAULT.into());
+        }
+    })?;
+    Ok(())
+}
+
 fn limit(compile: &Compile) -> io::Result<()> {
     // The CPU limit counts the time of all cores.
-    let cores = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    let cores = thread::available_parallelism().map_or(1, usize::from) as u64;
     let seconds = compile.seconds.saturating_mul(cores);
     raise_oom_score();
     rlimit::setrlimit(rlimit::Resource::AS, compile.bytes, compile.bytes)?;
