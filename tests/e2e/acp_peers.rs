@@ -244,3 +244,27 @@ fn client_that_leaves_loses_nothing() {
     let history = patchbay.run(&["exec", "--session", &session, "/history"]).out;
     assert!(history.contains("First.") && history.contains("Half"), "{history}");
 }
+
+#[test]
+fn sessions_that_are_opened_at_once_are_limited() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    // A session that cannot be opened takes no room.
+    for id in 1_000..1_300 {
+        peer.request(id, "session/new", json!({"cwd": patchbay.workspace().join("missing"), "mcpServers": []}));
+    }
+    assert!((0..300).all(|_| peer.answer()["error"].is_object()));
+    for id in 1..=300 {
+        peer.request(id, "session/new", in_workspace(&patchbay));
+    }
+    let answers: Vec<Value> = (0..300).map(|_| peer.answer()).collect();
+    let (opened, refused): (Vec<&Value>, Vec<&Value>) = answers.iter().partition(|answer| answer["result"].is_object());
+    assert_eq!(opened.len(), 256);
+    let message = "256 sessions are open; close one with session/close.";
+    assert!(refused.iter().all(|answer| answer["error"]["message"] == message), "{refused:?}");
+    // A session that is closed makes room.
+    let closed = peer.call(301, "session/close", json!({"sessionId": opened[0]["result"]["sessionId"]}));
+    assert!(closed["result"].is_object(), "{closed}");
+    peer.session(&patchbay, 302);
+    assert_eq!(peer.leave(), Some(0));
+}

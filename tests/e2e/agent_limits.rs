@@ -68,7 +68,9 @@ async fn agents_that_answer_each_other_come_to_rest() {
         .await;
     agents.idle().await;
     let child = agents.children().await[0];
-    assert_eq!((notifications(&agents, root).len(), notifications(&agents, child).len()), (3, 3));
+    let (of_root, of_child) = (notifications(&agents, root).len(), notifications(&agents, child).len());
+    // Two mails of the root that come before the child looks for mail wake it once.
+    assert!(of_root == 3 && (2..=3).contains(&of_child), "{of_root} and {of_child}");
     assert!(agents.agent(root).await.unread > 0);
     agents.check();
 }

@@ -29,18 +29,22 @@ async fn nothing_runs_after_a_restart_until_a_message() {
     let busy = agents.session.submit(&format!("hang\n{on_mail}"));
     let queued = agents.session.submit("later");
     let texts = || agents.session.queue().lines.into_iter().map(|line| line.text).collect::<Vec<_>>();
+    let (store, id) = (agents.host.store(), agents.session.id());
+    let running_turns = || -> i64 {
+        let query = "SELECT count(*) FROM turns WHERE state = 'running'";
+        agents.patchbay.database("patchbay.db").query_row(query, [], |row| row.get(0)).unwrap()
+    };
+    // After that, nothing is written.
     agents
-        .wait_until("a stored line", async || {
-            let rows = agents.host.store().queued_lines(agents.session.id()).await.unwrap();
-            !rows.is_empty() && agents.session.working_agents() == 3
+        .wait_until("three turns, a line and half of an answer are stored", async || {
+            let queued = store.queued_lines(id).await.unwrap();
+            let partial = store.partial_answers(id, patchbay_agent::join_pieces).await.unwrap();
+            running_turns() == 3 && !queued.is_empty() && partial.iter().any(|row| row.content == "half of it")
         })
         .await;
-    // What is stored four times a second is stored.
-    tokio::time::sleep(Duration::from_millis(600)).await;
-    assert_eq!(texts(), ["later"]);
+    assert_eq!((texts(), agents.session.working_agents()), (vec!["later".to_owned()], 3));
 
     let patchbay = agents.killed_home();
-    let id = agents.session.id();
     agents.session.close().await;
     drop((busy, queued, agents));
     // The second child's turn had been committed with the fork, and had not begun.

@@ -7,7 +7,7 @@ use patchbay_tests::{
     binary::{Patchbay, ran},
     calls::SAY,
     guest::Guest,
-    terminal::{CTRL_C, CTRL_D, ESC, Terminal},
+    terminal::{CTRL_C, CTRL_D, ESC, Terminal, paste},
 };
 
 const QUESTION: &str = "May the user skill 'keeper' use 'kv'?";
@@ -114,34 +114,68 @@ fn refused_call_fails_as_without_a_terminal() {
 }
 
 #[test]
-fn typed_ahead_keys_do_not_answer() {
+fn paste_reaches_the_composer_while_a_question_is_open() {
     let patchbay = with_keeper();
     let terminal = open(&patchbay);
     terminal.press("/keeper\r");
     terminal.wait_for_text(ANSWERS);
-    for _ in 0..20 {
-        terminal.press("3");
-        thread::sleep(Duration::from_millis(30));
-    }
-    terminal.wait_for_text(ANSWERS);
+    terminal.press(&paste("now 1 and 3"));
+    terminal.wait_for_text("> now 1 and 3");
     answer(&terminal, ESC);
+    terminal.wait_for_text("Not allowed: the user skill 'keeper' may not use 'kv'.");
     terminal.wait_for_text("patchbay grant add keeper kv");
+    terminal.wait_for_text("> now 1 and 3");
+    terminal.press(CTRL_C);
     terminal.wait_for_prompt();
     leave(terminal);
-    assert_eq!(patchbay.run(&["grant", "list"]).out, "No grants.\n");
 }
 
-/// The person answers after three times the time limit of the calls.
+/// The keys go to the composer. On a busy machine a key may come so late that it counts as an answer. Then it is tried again.
+#[test]
+fn typed_ahead_keys_do_not_answer() {
+    let has = |terminal: &Terminal, wanted: &str| terminal.lines().iter().any(|line| line == wanted);
+    for _ in 0..5 {
+        let patchbay = with_keeper();
+        let terminal = open(&patchbay);
+        terminal.press("/keeper\r");
+        terminal.wait_for_text(ANSWERS);
+        for _ in 0..20 {
+            terminal.press("3");
+            thread::sleep(Duration::from_millis(30));
+        }
+        let denied = "patchbay grant add keeper kv";
+        // Esc is ignored, too, if the program reads it together with the keys before.
+        for _ in 0..100 {
+            thread::sleep(Duration::from_millis(600));
+            if has(&terminal, denied) || has(&terminal, "stored") {
+                break;
+            }
+            terminal.press(ESC);
+        }
+        if has(&terminal, denied) {
+            terminal.wait_for_text(&format!("> {}", "3".repeat(20)));
+            terminal.press(CTRL_C);
+            terminal.wait_for_prompt();
+            leave(terminal);
+            assert_eq!(patchbay.run(&["grant", "list"]).out, "No grants.\n");
+            return;
+        }
+    }
+    panic!("a key that was typed ahead has answered");
+}
+
+/// The person answers after more than the time limit of the calls.
 #[test]
 fn clocks_of_nested_calls_wait_for_the_answer() {
     let patchbay = with_keeper();
-    patchbay.write("home/config/config.toml", "[limits]\ntime_ms = 1000\n");
+    // Enough for the calls themselves on a busy machine.
+    patchbay.write("home/config/config.toml", "[limits]\ntime_ms = 6000\n");
     patchbay.add_relay("ask", "keeper__run", "{}");
     let terminal = open(&patchbay);
     terminal.press("/ask\r");
     terminal.wait_for_text(QUESTION);
     terminal.wait_for_text("for ask__run → keeper__run");
-    thread::sleep(Duration::from_secs(3));
+    thread::sleep(Duration::from_secs(7));
     answer(&terminal, "1");
     terminal.wait_for_text("stored");
     leave(terminal);
@@ -156,9 +190,12 @@ fn scripts_are_denied_without_a_question() {
     let patchbay = with_keeper();
     assert_eq!(patchbay.line("/keeper"), DENIED);
     let mut child = patchbay.command(&[]).stdin(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(b"/keeper\n1\n").unwrap();
+    child.stdin.take().unwrap().write_all(b"/keeper\n1\ncall keeper__run {}\n").unwrap();
     let piped = ran(child.wait_with_output().unwrap());
     assert!(piped.err.contains(DENIED) && !piped.out.contains("stored"), "{piped:?}");
+    // Of a call of the model, the command is whole, too.
+    let failure = "✗ skill 'keeper' may not use 'kv': it is not granted. To grant it:\npatchbay grant add keeper kv\n";
+    assert!(piped.out.contains(failure), "{piped:?}");
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn exec_explains_which_files_cannot_be_attached() {
         ran.err
     };
     assert_eq!(refusal("x.bin"), "Error: 'x.bin' is neither text, an image nor a PDF.\n");
-    assert_eq!(refusal("gone.png"), "Error: 'gone.png' cannot be read: entity not found.\n");
+    assert_eq!(refusal("gone.png"), "Error: there is no file 'gone.png'.\n");
     let own = patchbay.home().join("config/config.toml").to_string_lossy().into_owned();
     let own_link = patchbay.workspace().join("own");
     assert_eq!(refusal(&own), format!("Error: '{own}' is one of Patchbay's own files, or lies in its folders.\n"));

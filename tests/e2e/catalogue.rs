@@ -116,6 +116,19 @@ fn failed_listing_keeps_the_models_and_says_why() {
     assert_eq!(String::from_utf8(named.stdout).unwrap(), "demo: its adapter cannot list models\n");
 }
 
+#[test]
+fn listing_against_the_contract_stores_nothing() {
+    let server = Server::new(|_| page("ignored"));
+    let mut lister = lister(&json!({"fresh-1": {"purposes": ["chat"]}}), finish());
+    lister.listing[2].as_array_mut().unwrap().push(finish());
+    let patchbay = home(&server, &lister);
+    let refreshed = patchbay.command(&["provider", "refresh", "scripted"]).output().unwrap();
+    assert_eq!(refreshed.status.code(), Some(1));
+    let text = String::from_utf8(refreshed.stdout).unwrap();
+    assert!(text.contains("not listed: ") && text.contains("its adapter wanted more after it had ended"), "{text}");
+    assert_eq!(patchbay.answers(&["/model fresh-1"])[0].code(), "unknown_model");
+}
+
 /// A 401 runs a key command once more, as for a completion; a listing in the background never runs it.
 #[cfg(unix)]
 #[test]
@@ -130,7 +143,8 @@ fn refresh_replaces_a_rejected_key_of_a_command() {
     patchbay.write("home/config/new", "#!/bin/sh\necho run >> runs; echo listing-key-$(wc -l < runs | tr -d ' ')\n");
     let (new, file) = (patchbay.home().join("config/new"), patchbay.home().join("config/give-key"));
     fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).unwrap();
-    fs::rename(&new, &file).unwrap();
+    // By another process: a file that this one wrote cannot be run while a process that another test is starting has it open.
+    assert!(std::process::Command::new("cp").args([&new, &file]).status().unwrap().success());
     let config = fs::read_to_string(patchbay.home().join("config/config.toml")).unwrap();
     let command = format!("key_command = [\"{}\"]", file.display());
     patchbay.write("home/config/config.toml", config.replace("env = \"LISTER_KEY\"", &command));

@@ -94,6 +94,21 @@ fn first_report_names_what_is_there() {
 }
 
 #[test]
+fn missing_folder_of_skills_is_named() {
+    let patchbay = patchbay();
+    let [there, missing] = ["there", "missing"].map(|name| patchbay.home().join(name).display().to_string());
+    patchbay.write("home/there/alpha/SKILL.md", "---\nname: alpha\ndescription: First\n---\nDo it.\n");
+    patchbay.write("home/config/config.toml", format!("skill_roots = [\"{there}\", \"{missing}\"]\n"));
+    let ran = doctor(&patchbay);
+    for part in [
+        format!("\n  of skill_roots: alpha\n  folders of skill_roots: {there}, {missing}\n"),
+        format!("The folder {missing} of skill_roots in config.toml does not exist.\n   mkdir -p {missing}\n"),
+    ] {
+        assert!(ran.out.contains(&part), "{part}\n---\n{}", ran.out);
+    }
+}
+
+#[test]
 fn report_is_one_json_object() {
     let patchbay = patchbay();
     patchbay.skill("alpha", "summary: First", "Do it.");

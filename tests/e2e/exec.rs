@@ -7,7 +7,7 @@ use std::{
 
 use patchbay_tests::{
     answers::json_lines,
-    binary::{Patchbay, Ran, ran},
+    binary::{Patchbay, Ran, ran, run_out_of_time},
     guest::Guest,
 };
 use serde_json::json;
@@ -105,13 +105,21 @@ fn spinning() -> Patchbay {
     patchbay
 }
 
+fn not_done(seconds: u32) -> String {
+    format!("Error: not done after {seconds} s (--timeout). [timeout]\n")
+}
+
 #[test]
 fn timeout_is_exit_code_3() {
-    let patchbay = spinning();
-    // Compiles the component in advance.
-    assert_eq!(patchbay.line("/calc 1"), "1");
-    let out_of_time = patchbay.run(&["exec", "--keep-going", "--timeout", "1", "/calc 1", "/spin", "/calc 2"]);
-    assert_ran(&out_of_time, 3, "1\n", "Error: not done after 1 s (--timeout). [timeout]\n");
+    let home = || {
+        let patchbay = spinning();
+        // Compiles the component in advance.
+        assert_eq!(patchbay.line("/calc 1"), "1");
+        patchbay
+    };
+    let arguments = ["--keep-going", "/calc 1", "/spin", "/calc 2"];
+    let (patchbay, out_of_time, seconds) = run_out_of_time(home, &arguments, |_, ran| ran.out == "1\n");
+    assert_ran(&out_of_time, 3, "1\n", &not_done(seconds));
     // The printed part is stored, and the session can be resumed.
     let session = patchbay.last_session();
     assert_ran(&patchbay.run(&["exec", "--session", &session, "/calc 2"]), 0, "2\n", "");
@@ -262,12 +270,12 @@ fn last_answer(patchbay: &Patchbay) -> String {
 #[test]
 fn answer_is_printed_while_it_streams() {
     let patchbay = Patchbay::new();
-    // One word in 20 ms: two seconds in total.
-    let mut child = patchbay.command(&["exec", "repeat 100 word"]).spawn().unwrap();
+    // One word in 20 ms: ten seconds in total.
+    let mut child = patchbay.command(&["exec", "repeat 500 word"]).spawn().unwrap();
     let mut output = child.stdout.take().unwrap();
     let mut bytes = [0; 64];
     let count = output.read(&mut bytes).unwrap();
-    let whole = format!("{}word\n", "word ".repeat(99));
+    let whole = format!("{}word\n", "word ".repeat(499));
     assert!(count > 0 && whole.as_bytes().starts_with(&bytes[..count]));
     assert_eq!(child.try_wait().unwrap(), None, "the first words came with the last ones");
     let mut rest = String::new();
@@ -301,19 +309,19 @@ fn partial_text_of_a_failed_answer_is_printed() {
 
 #[test]
 fn partial_answer_at_timeout_is_printed_and_stored() {
-    let patchbay = Patchbay::new();
-    // Enough time for a start on a busy machine, too little for 1,000 words.
-    let ran = patchbay.run(&["exec", "--timeout", "3", "repeat 1000 word"]);
-    assert_eq!((ran.code, ran.errors()), (Some(3), "Error: not done after 3 s (--timeout). [timeout]\n"));
-    assert!(ran.out.starts_with("word word ") && ran.out.ends_with('\n') && ran.out.len() < 5000, "{}", ran.out);
+    let begins = |_: &Patchbay, ran: &Ran| ran.out.starts_with("word word ");
+    // All words take 100 seconds.
+    let (patchbay, ran, seconds) = run_out_of_time(Patchbay::new, &["repeat 5000 word"], begins);
+    assert_eq!((ran.code, ran.errors()), (Some(3), &*not_done(seconds)));
+    assert!(ran.out.ends_with('\n') && ran.out.len() < 20_000, "{}", ran.out);
     assert_eq!(ran.out.trim_end_matches('\n'), last_answer(&patchbay));
 }
 
 #[test]
 fn hanging_answer_ends_at_the_timeout() {
-    let patchbay = Patchbay::quick();
-    let ran = patchbay.run(&["exec", "--timeout", "3", "say one two\nhang"]);
-    assert_ran(&ran, 3, "one two\n", "Error: not done after 3 s (--timeout). [timeout]\n");
+    let said = |_: &Patchbay, ran: &Ran| ran.out == "one two\n";
+    let (patchbay, ran, seconds) = run_out_of_time(Patchbay::quick, &["say one two\nhang"], said);
+    assert_ran(&ran, 3, "one two\n", &not_done(seconds));
     let session = patchbay.last_session();
     assert_ran(&patchbay.run(&["exec", "--session", &session, "hello"]), 0, "You said: hello\n", "");
 }
@@ -332,7 +340,7 @@ fn waits_are_reported_on_standard_error() {
 fn rejected_skills_are_reported_on_standard_error() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/skills/bad/SKILL.md", "---\nname: other\n---\n");
-    assert_ran(&patchbay.run(&["exec", "/calc 1"]), 0, "1\n", "1 kept out or limited; /skills says why.\n");
+    assert_ran(&patchbay.run(&["exec", "/calc 1"]), 0, "1\n", "1 skill is kept out or limited; /skills says why.\n");
     assert_eq!(patchbay.run(&["exec", "--json", "/calc 1"]).err, "");
 }
 

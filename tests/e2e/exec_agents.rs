@@ -1,9 +1,17 @@
 //! Tests of `patchbay exec` with several agents: whose text is printed where, when a line is done, and when `exec` ends.
 
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
 use patchbay_tests::{
     answers::json_lines,
-    binary::{Patchbay, Ran},
+    binary::{Patchbay, Ran, run_out_of_time},
+    calls::fetching,
+    server::{Server, page},
 };
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
 /// A message that makes the model fork a child with `prompt`.
@@ -27,12 +35,38 @@ fn assert_ran(ran: &Ran, code: i32, out: &str, err: &str) {
     assert_eq!((ran.code, &*ran.out, ran.errors()), (Some(code), out, err));
 }
 
+/// Adds the command `/wait`, which says `waited` as soon as the query `count` returns more than 0.
+fn add_wait(patchbay: &Patchbay, count: &'static str) {
+    let config = "[limits]\ntime_ms = 60000\n[providers.demo]\noptions = { delay-ms = \"0\" }\n";
+    patchbay.write("home/config/config.toml", config);
+    let file = patchbay.home().join("data/patchbay.db");
+    let server = Server::new(move |_| {
+        let database = Connection::open(&file).unwrap();
+        database.busy_timeout(Duration::from_secs(10)).unwrap();
+        let end = Instant::now() + Duration::from_secs(60);
+        while database.query_row(count, [], |row| row.get::<_, i64>(0)).unwrap() == 0 && Instant::now() < end {
+            thread::sleep(Duration::from_millis(5));
+        }
+        page("waited")
+    });
+    let capability = format!("http:{}", server.host());
+    let guest = fetching(&format!("http://{}/", server.host()), None, "");
+    patchbay.add_command("wait", &guest, &format!("capabilities: [{{name: '{capability}'}}]\n"));
+    patchbay.grant("wait", &[&capability]);
+}
+
 #[test]
 fn text_of_other_agents_is_one_line_on_standard_error() {
-    let patchbay = Patchbay::quick();
-    let message =
-        format!("{}\nthen say forked\non mail say gathered", forking("pause 500\nsay hi from\nsay the child"));
-    let ran = patchbay.run(&["exec", &message, "/mail-check"]);
+    let run = |pause: u32| {
+        let patchbay = Patchbay::quick();
+        let child = forking(&format!("pause {pause}\nsay hi from\nsay the child"));
+        let message = format!("{child}\nthen say forked\non mail say gathered");
+        let ran = patchbay.run(&["exec", &message, "/mail-check"]);
+        (patchbay, ran)
+    };
+    // On a busy machine the child must pause longer, so that it does not report before the next line.
+    let mut runs = [500, 5_000, 50_000].into_iter().map(run);
+    let (patchbay, ran) = runs.find(|(_, ran)| ran.out.contains("No messages.")).expect("a line before the report");
     // The next line does not wait for the child, but the end does: its mail wakes the root.
     let err = format!("{}: done: hi from the child\n", short(&patchbay, 1));
     assert_ran(&ran, 0, "forked\nNo messages.\ngathered\n", &err);
@@ -79,10 +113,10 @@ fn failed_last_turn_of_the_agent_in_view_is_exit_code_1() {
 
 #[test]
 fn timeout_stops_all_agents_and_keeps_what_came() {
-    let patchbay = Patchbay::quick();
     let message = format!("{}\nthen say forked", forking("say half\nhang"));
-    let ran = patchbay.run(&["exec", "--timeout", "3", &message, "/calc 1"]);
-    let err = format!("{}: stopped\nError: not done after 3 s (--timeout). [timeout]\n", short(&patchbay, 1));
+    let reached = |_: &Patchbay, ran: &Ran| ran.out == "forked\n1\n" && ran.err.contains(": stopped\n");
+    let (patchbay, ran, seconds) = run_out_of_time(Patchbay::quick, &[&*message, "/calc 1"], reached);
+    let err = format!("{}: stopped\nError: not done after {seconds} s (--timeout). [timeout]\n", short(&patchbay, 1));
     assert_ran(&ran, 3, "forked\n1\n", &err);
     let session = patchbay.last_session();
     let tree = patchbay.run(&["exec", "--session", &session, "/agents", "/switch root", "say on"]);
@@ -126,24 +160,26 @@ fn json_names_the_agent_of_each_event_and_ends_with_idle() {
 #[test]
 fn quit_stops_working_agents() {
     let patchbay = Patchbay::quick();
-    let message = format!("{}\nthen say forked", forking("hang"));
-    // The tool, which is compiled first, gives the child time to begin.
-    let ran = patchbay.run(&["exec", &message, "/calc 1", "/quit", "/calc 2"]);
-    let words =
-        format!("forked\n1\nThe session is kept. To go on: patchbay --session {}\n", &patchbay.last_session()[..8]);
+    // Until the child answers.
+    add_wait(&patchbay, "SELECT count(*) FROM partial_pieces");
+    let message = format!("{}\nthen say forked", forking("say half\nhang"));
+    let ran = patchbay.run(&["exec", &message, "/wait {}", "/quit", "/calc 2"]);
+    let session = patchbay.last_session();
+    let words = format!("forked\nwaited\nThe session is kept. To go on: patchbay --session {}\n", &session[..8]);
     assert_ran(&ran, 0, &words, &format!("Stopped 1 agent.\n{}: stopped\n", short(&patchbay, 1)));
 }
 
 #[test]
 fn line_during_a_turn_that_mail_began_runs_after_it() {
     let patchbay = Patchbay::quick();
+    // Until the mail has arrived.
+    add_wait(&patchbay, "SELECT count(*) FROM turns WHERE cause = 'mail' AND state = 'running'");
     let failing = format!("{}\nthen say forked\non mail pause 3000\non mail fail server never", forking("say hi"));
     patchbay.run(&["exec", "/agents"]);
     let resumed = patchbay.last_session();
     // The turn of the mail fails, which holds the queue. In a resumed session it was held before.
     for options in [&["exec"][..], &["exec", "--session", &resumed]] {
-        // The tools, which are compiled first, give the mail time to arrive.
-        let lines = [failing.as_str(), "/calc 1", "/json @ [2]", "say second"];
+        let lines = [failing.as_str(), "/wait {}", "say second"];
         let ran = patchbay.run(&[options, &lines].concat());
         // If the mail were last, its failure would be the exit code.
         assert_eq!((ran.code, ran.out.lines().last()), (Some(0), Some("second")), "{ran:?}");

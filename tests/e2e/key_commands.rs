@@ -4,6 +4,7 @@ use std::{
     fs,
     os::unix::fs::PermissionsExt as _,
     path::PathBuf,
+    process::Command,
     sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
@@ -20,13 +21,14 @@ use patchbay_tests::{
 const SENTINEL: &str = "s3ntinel-key";
 
 /// Writes an executable script into the home's config folder and returns its path. Each run adds a line to `runs`; `$n` is the
-/// number of the run.
+/// number of the run. The script is copied by another process: a file that this one wrote cannot be run while a process that
+/// another test is starting has it open.
 fn write_script(patchbay: &Patchbay, name: &str, text: &str) -> PathBuf {
     let script = format!("#!/bin/sh\necho run >> runs; n=$(wc -l < runs)\n{text}\n");
     patchbay.write(&format!("home/config/{name}.new"), script);
     let (new, file) = (patchbay.home().join(format!("config/{name}.new")), patchbay.home().join("config").join(name));
     fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).unwrap();
-    fs::rename(&new, &file).unwrap();
+    assert!(Command::new("cp").args([&new, &file]).status().unwrap().success());
     file
 }
 

@@ -30,6 +30,7 @@ mod call_info;
 mod catalogue;
 mod code;
 mod commands;
+mod compaction;
 mod conversation;
 mod crashes;
 mod credentials;
@@ -39,6 +40,8 @@ mod doctor;
 mod documents;
 mod durability;
 mod editor;
+#[cfg(unix)]
+mod ending;
 mod exec;
 mod exec_agents;
 mod first_start;

@@ -1,7 +1,7 @@
 //! `patchbay mcp --http`: which requests are answered, with and without a handshake, and its limits.
 
 use std::{
-    io::{BufRead as _, BufReader, Read as _, Write as _},
+    io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _},
     net::TcpStream,
     process::{Child, Stdio},
     time::Duration,
@@ -53,10 +53,15 @@ impl Serving {
         Self { server, address, authorization }
     }
 
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream
+    }
+
     /// Sends a request, with `Host`, `Connection: close` and the length of the body beside `headers`.
     fn send(&self, method: &str, headers: &[(&str, &str)], body: &str) -> HttpAnswer {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let mut stream = self.connect();
         let mut head = format!("{method} /mcp HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
         if !headers.iter().any(|(name, _)| *name == "Host") {
             head.push_str(&format!("Host: {}\r\n", self.address));
@@ -142,6 +147,15 @@ fn modern(serving: &Serving, name: &str, tool: &str, input: Value) -> HttpAnswer
     serving.post(&headers, &message)
 }
 
+/// Returns whether the server has closed a connection. Waits as long as reading from `stream` does.
+fn is_closed(stream: &mut TcpStream) -> bool {
+    match stream.read_to_end(&mut Vec::new()) {
+        Ok(_) => true,
+        // A reset, for example.
+        Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+    }
+}
+
 fn rows(patchbay: &Patchbay) -> Vec<Value> {
     json_lines(&patchbay.run(&["journal", "--json"]).out)
 }
@@ -210,6 +224,77 @@ fn requests_without_token_or_with_a_foreign_name_are_refused() {
     assert!(!refused.body.contains(&token["Bearer ".len()..]));
     assert_eq!(serving.post(&[], &self::initialize("y")).status, 200);
     // The token is in no file: neither in the log nor in a database.
+    serving.stop();
+}
+
+#[test]
+fn connection_of_a_refused_request_is_closed() {
+    let patchbay = Patchbay::new();
+    let serving = Serving::start(&patchbay);
+    let own = format!("Host: {}", serving.address);
+    let cases = [
+        ("401", own.clone()),
+        ("403", format!("{own}\r\nOrigin: http://evil.example")),
+        ("421", "Host: evil.example".to_owned()),
+    ];
+    for (status, headers) in cases {
+        let mut stream = serving.connect();
+        stream.write_all(format!("GET /mcp HTTP/1.1\r\n{headers}\r\n\r\n").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let is_expected =
+            answer.starts_with(&format!("HTTP/1.1 {status} ")) && answer.contains("\r\nconnection: close\r\n");
+        assert!(is_expected, "{answer}");
+    }
+    serving.stop();
+}
+
+#[test]
+fn connection_takes_several_requests() {
+    let patchbay = Patchbay::new();
+    let serving = Serving::start(&patchbay);
+    let Serving { address, authorization, .. } = &serving;
+    let body = initialize("c").to_string();
+    let request = |connection: &str| {
+        format!(
+            "POST /mcp HTTP/1.1\r\nHost: {address}\r\n{authorization}\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\nConnection: {connection}\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    };
+    let mut stream = serving.connect();
+    stream.write_all(format!("{}{}", request("keep-alive"), request("close")).as_bytes()).unwrap();
+    let mut answers = String::new();
+    stream.read_to_string(&mut answers).unwrap();
+    assert_eq!(answers.matches("HTTP/1.1 200 ").count(), 2, "{answers}");
+    serving.stop();
+}
+
+#[test]
+fn idle_connections_do_not_keep_clients_out() {
+    let patchbay = Patchbay::new();
+    let serving = Serving::start(&patchbay);
+    let Serving { address, authorization, .. } = &serving;
+    let session = serving.session("one");
+    let mut events = serving.connect();
+    let head = format!(
+        "GET /mcp HTTP/1.1\r\nHost: {address}\r\n{authorization}\r\nAccept: text/event-stream\r\n\
+         Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: 2025-11-25\r\n\r\n"
+    );
+    events.write_all(head.as_bytes()).unwrap();
+    let mut status = [0; 12];
+    events.read_exact(&mut status).unwrap();
+    assert_eq!(&status, b"HTTP/1.1 200");
+    // Three times as many as may be idle. Half of them send a part of a head.
+    let mut idle: Vec<_> = (0..200).map(|_| serving.connect()).collect();
+    for stream in idle.iter_mut().skip(1).step_by(2) {
+        // An error means that it is closed.
+        let _ = stream.write_all(b"GET /mcp");
+    }
+    serving.session("two");
+    assert!(is_closed(&mut idle[0]), "it was idle longest");
+    events.set_nonblocking(true).unwrap();
+    assert!(!is_closed(&mut events), "a stream of events is not idle");
     serving.stop();
 }
 

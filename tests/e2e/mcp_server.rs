@@ -218,6 +218,8 @@ fn skills_for_people_are_not_offered() {
 #[test]
 fn cancel_stops_a_call_and_progress_is_reported() {
     let patchbay = Patchbay::new();
+    // By itself, the call does not end while the test runs.
+    patchbay.write("home/config/config.toml", "[limits]\nfuel = 9000000000000\ntime_ms = 600000\n");
     patchbay.add_command("spin", &Guest::reporting_and_spinning(), "");
     let mut client = Connected::initialized(&patchbay, &[], "c");
     let mut spin = call(5, "spin__run", json!({"n": 1}));

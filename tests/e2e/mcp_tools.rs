@@ -3,7 +3,7 @@
 use patchbay_tests::{
     answers::json_lines,
     binary::{Patchbay, Ran},
-    mcp::{assert_group_ends, over_http, program, wait_for_group},
+    mcp::{assert_group_ends, over_http, program},
     server::Server,
 };
 use serde_json::Value;
@@ -108,7 +108,9 @@ fn misbehaving_server_costs_its_own_call_only() {
         ("big", "limit_output", "the answer has more than 4194304 bytes (limits.output_bytes)"),
         ("nonsense", "invalid_output", "the result of the call is not one"),
     ] {
-        let patchbay = served(mode, "call_ms = 700");
+        // The others answer, which takes longer on a busy machine.
+        let keys = if code == "limit_time" { "call_ms = 700" } else { "" };
+        let patchbay = served(mode, keys);
         let said = lines(&patchbay, &[BREAK, "/calc 6 * 7"]);
         assert!(
             said[0].contains(&format!("\"error_code\":\"{code}\"")) && said[0].contains(words),
@@ -141,12 +143,22 @@ fn misbehaving_server_over_http_costs_its_own_call_only() {
         ("half", "unavailable", "the MCP server 'test' is not available: the answer of http://127.0.0.1:"),
         ("refuses", "tool_failed", "the MCP server 'test' refused the request: no"),
     ] {
-        let patchbay = served_over_http(&over_http(mode), "call_ms = 700");
-        let said = lines(&patchbay, &[BREAK, ECHO, "/calc 6 * 7"]);
-        let is_expected = said[0].contains(&format!("\"error_code\":\"{code}\"")) && said[0].contains(words);
-        assert!(is_expected, "{mode}: {}", said[0]);
-        assert!(said[1].contains("echo: hi"), "{mode}: {}", said[1]);
-        assert_eq!(said[2], "42", "{mode}");
+        // On a busy machine, good answers may need more than 700 ms as well. Then it is called again.
+        let (keys, attempts) = if code == "limit_time" { ("call_ms = 700", 60) } else { ("", 1) };
+        let patchbay = served_over_http(&over_http(mode), keys);
+        let mut live = patchbay.live(&[]);
+        let said = live.message(BREAK);
+        let is_expected = said.contains(&format!("\"error_code\":\"{code}\"")) && said.contains(words);
+        assert!(is_expected, "{mode}: {said}");
+        let mut said = live.message(ECHO);
+        for _ in 1..attempts {
+            if said.contains("echo: hi") {
+                break;
+            }
+            said = live.message(ECHO);
+        }
+        assert!(said.contains("echo: hi"), "{mode}: {said}");
+        assert_eq!(live.message("/calc 6 * 7"), "42", "{mode}");
     }
 }
 
@@ -171,9 +183,17 @@ fn server_that_died_is_started_again() {
 
 #[test]
 fn server_is_killed_with_its_children() {
-    let patchbay = served("hangs", "call_ms = 500");
-    lines(&patchbay, &[BREAK]);
-    assert_group_ends(&wait_for_group(&patchbay.home().join("config")));
+    // On a busy machine, the time may be over before the server has called its tool. Then it gets more.
+    for limit in [500, 5_000, 30_000, 60_000] {
+        let patchbay = served("hangs", &format!("call_ms = {limit}"));
+        lines(&patchbay, &[BREAK]);
+        let group = std::fs::read_to_string(patchbay.home().join("config/children")).unwrap_or_default();
+        if !group.is_empty() {
+            assert_group_ends(&group);
+            return;
+        }
+    }
+    panic!("the server does not call its tool");
 }
 
 #[test]
@@ -222,11 +242,17 @@ fn check_shows_tools_decisions_and_what_is_left_out() {
 
 #[test]
 fn check_of_a_server_that_does_not_answer_shows_what_it_printed() {
-    let silent = check(&served("silent", "start_ms = 1000"), &["test"]);
-    assert_eq!(silent.code, Some(1));
-    let expected = "printed: I wait.\nError: the MCP server 'test' is not available: it was not ready within 1000 ms \
-                    (start_ms). [unavailable]\n";
-    assert_eq!(silent.err, expected);
+    let is_shown = |limit: u32| {
+        let silent = check(&served("silent", &format!("start_ms = {limit}")), &["test"]);
+        assert_eq!(silent.code, Some(1));
+        let error = format!(
+            "Error: the MCP server 'test' is not available: it was not ready within {limit} ms (start_ms). [unavailable]\n"
+        );
+        assert!(silent.err.ends_with(&error), "{silent:?}");
+        silent.err == format!("printed: I wait.\n{error}")
+    };
+    // On a busy machine, the time may be over before the server has printed. Then it gets more.
+    assert!([1_000, 10_000, 60_000].into_iter().any(is_shown));
     let unknown = check(&served("plain", ""), &["other"]);
     let words = "Error: config.toml has no MCP server 'other'; it has test. [mcp_server_not_found]\n";
     assert_eq!((unknown.code, &*unknown.err), (Some(1), words));
@@ -269,4 +295,13 @@ fn tools_of_a_server_are_found() {
     let told: Vec<_> =
         journal.iter().map(|row| (row["tool"].as_str().unwrap(), row["outcome"].as_str().unwrap())).collect();
     assert_eq!(told, [("echo", "ok"), ("write.it", "denied"), ("echo", "ok")]);
+}
+
+#[test]
+fn nested_answer_is_bounded_by_what_its_caller_has_left() {
+    let patchbay = served("large", "");
+    let call = "/code try { await tools.mcp.test.break({}) } catch (error) { error.message }";
+    // One call has half of what the program may hand over.
+    let expected = "tool 'mcp__test__break' was stopped: the answer has more than 2097152 bytes (limits.output_bytes of the caller).";
+    assert_eq!(patchbay.line(call), expected);
 }

@@ -1,6 +1,6 @@
 //! The binary works without other files.
 
-use std::{fs, process::Command};
+use std::{fs, io::ErrorKind, process::Command, thread, time::Duration};
 
 use patchbay_tests::binary;
 
@@ -12,7 +12,13 @@ fn alone(folder: &std::path::Path, variables: &[(&str, &std::path::Path)], argum
     }
     let mut command = Command::new(copy);
     command.args(arguments).current_dir(folder).env_clear().envs(variables.iter().copied());
-    binary::ran(command.output().unwrap())
+    loop {
+        match command.output() {
+            // A process that another test has just started may still have the copy open, until it runs its own program.
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => thread::sleep(Duration::from_millis(10)),
+            output => return binary::ran(output.unwrap()),
+        }
+    }
 }
 
 #[test]

@@ -26,11 +26,12 @@ fn credential(id: &str) -> Value {
     json!([{ "credential": id, "placement": { "header": { "name": "authorization", "value": "Bearer " } } }])
 }
 
-/// Creates a home with these adapters as providers. Each is allowed to use `server` with its own key.
-fn home_with_adapters(server: &Server, adapters: Vec<(&str, Adapter)>) -> Patchbay {
+/// Creates a home with these adapters as providers. Each is allowed to use `server` with its own key. `more` are limits of
+/// exchanges.
+fn home_with_adapters(server: &Server, more: &str, adapters: Vec<(&str, Adapter)>) -> Patchbay {
     let mut patchbay = Patchbay::new();
-    let limits = "step_fuel = 50000000\nactions = 50000\ntotal_ms = 5000\n";
-    let mut config = format!("[providers.demo]\noptions = {{ delay-ms = \"0\" }}\n[exchange]\n{limits}");
+    let limits = "step_fuel = 50000000\nactions = 50000\n";
+    let mut config = format!("[providers.demo]\noptions = {{ delay-ms = \"0\" }}\n[exchange]\n{limits}{more}");
     for (name, mut adapter) in adapters {
         let variable = format!("{}_KEY", name.to_uppercase());
         adapter.manifest["name"] = json!(name);
@@ -90,7 +91,8 @@ fn adapter_requests_cannot_leave_their_origin() {
     ];
     let names: Vec<_> = table.iter().map(|(name, ..)| *name).collect();
     let words: Vec<_> = table.iter().map(|(.., words)| *words).collect();
-    let patchbay = home_with_adapters(&server, table.into_iter().map(|(name, adapter, _)| (name, adapter)).collect());
+    let adapters = table.into_iter().map(|(name, adapter, _)| (name, adapter)).collect();
+    let patchbay = home_with_adapters(&server, "", adapters);
     for ((name, words), answer) in names.iter().zip(words).zip(tried(&patchbay, &names)) {
         let message = answer.message();
         assert_eq!(answer.code(), "adapter_violation", "{name}: {message}");
@@ -125,18 +127,24 @@ fn invalid_or_endless_event_streams_are_stopped() {
         ("unended", script(&[json!([start, finish])]), violation),
         ("after", script(&[json!([finish, send])]), violation),
         ("twice", script(&[json!([start, start])]), violation),
-        ("sleeper", script(&[json!([wait(4_000_000_000)])]), limit),
-        ("forever", script(&[json!([wait(100)])]), limit),
         ("looping", looping, "limit_fuel"),
         ("trapping", trapping, "trap"),
     ];
-    let names: Vec<_> = table.iter().map(|(name, ..)| *name).collect();
-    let codes: Vec<_> = table.iter().map(|(.., code)| *code).collect();
-    let patchbay = home_with_adapters(&server, table.into_iter().map(|(name, adapter, _)| (name, adapter)).collect());
-    let answers = tried(&patchbay, &names);
-    assert_eq!(answers.iter().map(Answer::code).collect::<Vec<_>>(), codes, "{answers:#?}");
-    for (name, answer) in names.iter().zip(answers) {
-        assert!(answer.message().contains(name), "{name}: {}", answer.message());
+    // The time of an exchange is short for those only that would never end.
+    let waiting = vec![
+        ("sleeper", script(&[json!([wait(4_000_000_000)])]), limit),
+        ("forever", script(&[json!([wait(100)])]), limit),
+    ];
+    for (table, limits) in [(table, ""), (waiting, "total_ms = 10000\n")] {
+        let names: Vec<_> = table.iter().map(|(name, ..)| *name).collect();
+        let codes: Vec<_> = table.iter().map(|(.., code)| *code).collect();
+        let adapters = table.into_iter().map(|(name, adapter, _)| (name, adapter)).collect();
+        let patchbay = home_with_adapters(&server, limits, adapters);
+        let answers = tried(&patchbay, &names);
+        assert_eq!(answers.iter().map(Answer::code).collect::<Vec<_>>(), codes, "{answers:#?}");
+        for (name, answer) in names.iter().zip(answers) {
+            assert!(answer.message().contains(name), "{name}: {}", answer.message());
+        }
     }
 }
 

@@ -95,7 +95,7 @@ fn assert_echoed_key_is_hidden(format: &Format) {
         let number: usize = number[..end].parse().unwrap();
         answers[number].clone()
     });
-    let patchbay = format.home(&server, "[exchange]\ntotal_ms = 20000\n");
+    let patchbay = format.home(&server, "[exchange]\ntotal_ms = 120000\n");
     let model = format!("/model {}", format.model);
     let lines: Vec<_> = (0..count).map(|number| format!("echo:{number}")).collect();
     let all: Vec<_> = [model.as_str()].into_iter().chain(lines.iter().map(String::as_str)).collect();

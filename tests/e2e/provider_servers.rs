@@ -5,8 +5,9 @@ use std::{
     collections::BTreeMap,
     io::{BufRead as _, BufReader, Lines},
     process::{Child, ChildStdout},
-    sync::{Arc, Mutex},
+    sync::Mutex,
     thread,
+    time::{Duration, Instant},
 };
 
 use patchbay_tests::{
@@ -247,7 +248,7 @@ fn answer_of(format: &Format, canary: &str, case: &str, times: usize) -> Vec<Ste
     })
 }
 
-const QUICK: [Case; 11] = [
+const QUICK: [Case; 12] = [
     ("late", "provider_rate_limit", "Because of the weather. Try again in 60 min", false),
     ("s529", "provider_server", "Because of the weather", false),
     ("s401", "provider_authentication", "Because of the weather. Check ", false),
@@ -256,23 +257,29 @@ const QUICK: [Case; 11] = [
     ("s400", "provider_invalid_request", "Because of the weather", false),
     ("gateway", "provider_authentication", "403", false),
     ("redirect", "provider_unknown", "status 307", false),
+    ("html", "provider_unknown", "'text/html' instead of events; check the provider's origin in config.toml", false),
     ("bomb", "provider_network", "the answer is over 400000 bytes, the limit 'exchange.answer_bytes'", false),
     ("line", "provider_network", "the answer is over 400000 bytes, the limit 'exchange.answer_bytes'", false),
     ("headers", "provider_network", "the answer's headers are more than", false),
 ];
 
-const SLOW: [Case; 10] = [
+/// These cases take long, because requests are repeated after pauses.
+const REPEATED: [Case; 6] = [
     ("s500", "provider_server", "Because of the weather", false),
     ("reset", "provider_network", "is cut short", true),
     ("cut", "provider_network", "the answer ended before it was whole", true),
     ("error", "(as recorded)", "", true),
     ("utf8", "provider_server", "an event of the answer is not UTF-8", true),
     ("limited", "answered", "", true),
-    ("html", "provider_server", "'text/html' instead of events", false),
-    ("hang", "answered", "", true),
-    ("drip", "provider_timeout", "the answer took longer than 6000 ms, the limit 'exchange.total_ms'", true),
-    ("silent", "provider_timeout", "took longer than 3000 ms, the limit 'exchange.idle_ms'", true),
 ];
+
+/// In these cases the server exceeds a limit of [`TIMES`].
+const SLOW: [Case; 3] = [
+    ("hang", "answered", "", true),
+    ("drip", "provider_timeout", "the answer took longer than 15000 ms, the limit 'exchange.total_ms'", true),
+    ("silent", "provider_timeout", "took longer than 5000 ms, the limit 'exchange.idle_ms'", true),
+];
+const TIMES: &str = "[exchange]\nfirst_byte_ms = 10000\nidle_ms = 5000\ntotal_ms = 15000\n";
 
 /// The cases whose answers break off each time.
 const BROKEN: [&str; 5] = ["reset", "cut", "error", "utf8", "silent"];
@@ -321,7 +328,6 @@ fn assert_case(format: &Format, case: Case, answer: &Answer, next: &[Answer]) {
             assert_eq!(told, retried("Server error", wait, times, times), "{provider}");
         }
         "limited" => assert_eq!(told, retried("Rate limit exceeded", "1", 1, 15), "{provider}"),
-        "html" => assert_eq!(told.len(), 4, "{provider}: {told:?}"),
         "hang" => assert!(told.len() == 1 && told[0].starts_with(&format!("Timed out: {provider}. ")), "{told:?}"),
         _ => assert!(told.is_empty(), "{provider}, {name}: {told:?}"),
     }
@@ -359,26 +365,36 @@ fn server_failures_are_errors_and_session_continues() {
 
 #[test]
 fn slow_server_is_awaited_up_to_the_configured_time() {
-    const LIMITS: &str = "[exchange]\nfirst_byte_ms = 3000\nidle_ms = 3000\ntotal_ms = 6000\n";
     thread::scope(|scope| {
         for format in &FORMATS {
-            let server = by_case(move |case, times| answer_of(format, "", case, times));
-            let patchbay = format.home(&server, LIMITS);
-            let model = format!("/model {}", format.model);
-            // Compiles the components for all following cases.
-            assert!(patchbay.line(&model).starts_with('✓'));
-            let patchbay = Arc::new(patchbay);
-            // More processes at once would be slow themselves.
-            for cases in SLOW.chunks(SLOW.len().div_ceil(5)) {
-                let (patchbay, model) = (Arc::clone(&patchbay), model.clone());
-                scope.spawn(move || {
-                    for case in cases {
-                        let lines = lines(case.0);
-                        let answers = patchbay.answers(&[&model, &lines[0], &lines[1], &lines[2]]);
-                        assert_case(format, *case, &answers[1], &answers[2..]);
-                    }
-                });
-            }
+            scope.spawn(move || {
+                let server = by_case(move |case, times| answer_of(format, "", case, times));
+                let patchbay = format.home(&server, "");
+                // Compiles the components for all following cases.
+                assert!(patchbay.line(&format!("/model {}", format.model)).starts_with('✓'));
+                assert_cases(format, &patchbay, &REPEATED);
+                // On a busy machine, the servers above would exceed these limits as well.
+                patchbay.write("home/config/config.toml", format!("{}{TIMES}", format.table(&server)));
+                assert_cases(format, &patchbay, &SLOW);
+            });
+        }
+    });
+}
+
+/// Runs cases, several at once.
+fn assert_cases(format: &Format, patchbay: &Patchbay, cases: &[Case]) {
+    let model = format!("/model {}", format.model);
+    thread::scope(|scope| {
+        // More processes at once would be slow themselves.
+        for cases in cases.chunks(cases.len().div_ceil(4)) {
+            let model = &model;
+            scope.spawn(move || {
+                for case in cases {
+                    let lines = lines(case.0);
+                    let answers = patchbay.answers(&[model, &lines[0], &lines[1], &lines[2]]);
+                    assert_case(format, *case, &answers[1], &answers[2..]);
+                }
+            });
         }
     });
 }
@@ -401,6 +417,13 @@ fn spawn_exec(patchbay: &Patchbay, options: &[&str]) -> (Child, Lines<BufReader<
     // A word every 20 ms; the received part is stored every 250 ms.
     let deltas = output.by_ref().filter(|line| line.as_ref().unwrap().contains(r#""event":"delta""#));
     assert_eq!(deltas.take(40).count(), 40, "the answer streams");
+    // On a busy machine it may be stored later.
+    let (store, start) = (patchbay.database("patchbay.db"), Instant::now());
+    let pieces = || store.query_row("SELECT count(*) FROM partial_pieces", [], |row| row.get::<_, i64>(0)).unwrap();
+    while pieces() < 4 {
+        assert!(start.elapsed() < Duration::from_secs(60), "the received part is stored");
+        thread::sleep(Duration::from_millis(50));
+    }
     (child, output)
 }
 
@@ -430,9 +453,36 @@ fn partial_answer_survives_kill_9() {
 #[test]
 fn partial_answer_survives_a_timeout() {
     let patchbay = Patchbay::new();
-    let (child, output) = spawn_exec(&patchbay, &["--timeout", "3"]);
+    let (child, output) = spawn_exec(&patchbay, &["--timeout", "20"]);
     output.for_each(drop);
     let ended = ran(child.wait_with_output().unwrap());
-    assert!(ended.code == Some(3) && ended.err.contains("not done after 3 s"), "{ended:?}");
+    assert!(ended.code == Some(3) && ended.err.contains("not done after 20 s"), "{ended:?}");
     assert_session_resumes(&patchbay);
+}
+
+/// Sums of such numbers overflow what a session counts and the database stores.
+#[test]
+fn excessive_usage_of_an_answer_does_not_end_the_session() {
+    for tokens in [u64::MAX, i64::MAX.unsigned_abs()] {
+        let usage =
+            format!(r#"{{"choices": [], "usage": {{"prompt_tokens": {tokens}, "completion_tokens": {tokens}}}}}"#);
+        let server = Server::new(move |_| {
+            let answer = String::from_utf8(CHAT.answer_with(&["Hi."])).unwrap();
+            answer.replace("data: [DONE]", &format!("data: {usage}\n\ndata: [DONE]")).into_bytes()
+        });
+        let patchbay = CHAT.home(&server, "");
+        let answers = patchbay.answers(&[&format!("/model {}", CHAT.model), "one", "two"]);
+        let database = patchbay.database("patchbay.db");
+        let session: String = database.query_row("SELECT id FROM sessions", [], |row| row.get(0)).unwrap();
+        let resumed = patchbay.answers_in(&["--session", &session], &["three"]);
+        for answer in answers[1..].iter().chain(&resumed) {
+            assert_eq!((answer.code(), answer.message()), ("answered", "Hi."));
+        }
+        let stored = patchbay.stored_messages(&session);
+        assert_eq!(stored.iter().filter(|(_, kind, text)| kind == "assistant" && text == "Hi.").count(), 3);
+        let used: i64 = database.query_row("SELECT tokens FROM sessions", [], |row| row.get(0)).unwrap();
+        assert!(used > 0 && used % 2_000_000_000 == 0, "{used}");
+        let warning = format!("the adapter reported {tokens} tokens of one answer; 1000000000 are counted");
+        assert!(patchbay.log().contains(&warning));
+    }
 }

@@ -1,13 +1,16 @@
 //! Lines that wait for their turn: their order, taking them back, and when they are held.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc::channel};
 
 use patchbay_core::{DequeueReason, EventKind, MessageKind};
 use patchbay_provider::Settings;
 use patchbay_session::{QueueView, Received, Session, Submitted};
 use patchbay_tests::{
     binary::Patchbay,
+    format::CHAT,
     host::host,
+    play::with_local_model,
+    server::Server,
     session_events::{stored_texts, wait_for_answer_start, wait_for_end, wait_for_event},
 };
 
@@ -46,9 +49,16 @@ fn texts(queue: &QueueView) -> Vec<&str> {
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_during_a_turn_wait_and_run_in_order() {
     let patchbay = Patchbay::new();
-    let session = session(&patchbay).await;
+    // No answer comes until all lines wait.
+    let (open, gate) = channel::<()>();
+    let server = Server::new(move |_| {
+        let _ = gate.recv();
+        CHAT.answer_with(&["Done."])
+    });
+    let host = host(&patchbay, with_local_model(&server, 100_000));
+    let session = host.new_session(&patchbay.workspace()).await.unwrap();
     let mut events = session.subscribe(1);
-    let running = session.submit("repeat 100 word");
+    let running = session.submit("zero");
     let lines = [queued(&session, "one").await, queued(&session, " two\n").await, queued(&session, "three").await];
     let queue = session.queue();
     assert_eq!((texts(&queue), queue.held), (vec!["one", " two\n", "three"], false));
@@ -57,11 +67,12 @@ async fn messages_during_a_turn_wait_and_run_in_order() {
     assert_eq!(code(session.submit("/providers")).await, "providers_listed");
     assert_eq!(code(session.submit("/history")).await, "history_listed");
     assert_eq!(session.queue(), queue);
+    drop(open);
     assert_eq!(code(running).await, "answered");
     for line in lines {
         assert_eq!(code(line).await, "answered");
     }
-    assert_eq!(stored_texts(&session, MessageKind::User).await, ["repeat 100 word", "one", " two\n", "three"]);
+    assert_eq!(stored_texts(&session, MessageKind::User).await, ["zero", "one", " two\n", "three"]);
     assert_eq!(session.queue(), QueueView::default());
     let mut began = 0;
     while let Some(Received::Event(event)) = events.try_next().await.unwrap() {
@@ -122,7 +133,42 @@ async fn queue_is_held_after_a_stop() {
     assert!(!session.release_queue(), "nothing waits");
 }
 
-#[tokio::test(flavor = "multi_thread")]
+/// With one thread, no command has ended before all lines are submitted.
+#[tokio::test]
+async fn lines_after_a_change_of_the_model_wait_for_it() {
+    let patchbay = Patchbay::new();
+    let session = session(&patchbay).await;
+    let changed = session.submit("/model demo-big");
+    let (said, back) = (session.submit("show context"), session.submit("back"));
+    let id = back.id();
+    assert_eq!(session.take_back(id).await.as_deref(), Some("back"));
+    assert_eq!((code(changed).await, code(back).await), ("model_set".to_owned(), "line_taken_back".to_owned()));
+    let context = wait_for_end(said).await.message;
+    assert!(context.contains("model: demo-big\n"), "{context}");
+    // The same holds for commands that begin a turn.
+    assert_eq!(code(session.submit("fail server never")).await, "provider_server");
+    let (changed, again) = (session.submit("/model demo-small"), session.submit("/retry"));
+    assert_eq!((code(changed).await, code(again).await), ("model_set".to_owned(), "provider_server".to_owned()));
+    assert_eq!(session.queue(), QueueView::default());
+}
+
+#[tokio::test]
+async fn lines_are_held_if_the_command_before_them_is_stopped() {
+    let patchbay = Patchbay::new();
+    let session = session(&patchbay).await;
+    let (changed, said) = (session.submit("/model demo-big"), session.submit("show context"));
+    assert!(session.stop(changed.id()));
+    assert_eq!(code(changed).await, "turn_cancelled");
+    assert_eq!((texts(&session.queue()), session.queue().held), (vec!["show context"], true));
+    assert!(session.release_queue());
+    assert!(wait_for_end(said).await.message.contains("model: demo-1\n"));
+    // A command that fails leaves everything as it was.
+    let (failed, said) = (session.submit("/model nonsense"), session.submit("hello"));
+    assert_eq!((code(failed).await, code(said).await), ("unknown_model".to_owned(), "answered".to_owned()));
+}
+
+/// With one thread, the turn does not fail before both lines are submitted.
+#[tokio::test]
 async fn message_after_a_failed_turn_runs_behind_held_lines() {
     let patchbay = Patchbay::new();
     let session = session(&patchbay).await;
@@ -211,7 +257,8 @@ async fn full_queue_refuses_further_lines() {
     drop(running);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+/// With one thread, nothing runs between two lines that are submitted without a wait.
+#[tokio::test]
 async fn retry_runs_before_the_held_lines() {
     let patchbay = Patchbay::new();
     let session = session(&patchbay).await;

@@ -180,7 +180,7 @@ fn time_out_ends_a_wait_and_keeps_nothing_that_was_given_up() {
     let model = format!("/model {}", CHAT.model);
     // Compiles the components.
     patchbay.line(&model);
-    let ran = patchbay.run(&["exec", "--timeout", "6", &model, "hello"]);
+    let ran = patchbay.run(&["exec", "--timeout", "20", &model, "hello"]);
     assert_eq!(ran.code, Some(3), "{ran:?}");
     assert!(ran.err.contains("The answer broke off; asking again (attempt 2 of 5)."), "{ran:?}");
     assert!(ran.err.contains("Retrying in 60 s (attempt 1 of at most 15)."), "{ran:?}");

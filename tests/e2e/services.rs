@@ -4,8 +4,8 @@
 use std::{
     collections::BTreeSet,
     fs,
-    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use patchbay_tests::{
@@ -192,10 +192,13 @@ fn here(line: &str, server: &Server, patchbay: &Patchbay) -> String {
         return format!("origin = \"http://{}{path}\"", server.host());
     }
     if line.starts_with("key_command = ") {
-        patchbay.write("home/config/new", format!("#!/bin/sh\necho {KEY}\n"));
-        let (new, file) = (patchbay.home().join("config/new"), patchbay.home().join("config/give-key"));
-        fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).unwrap();
-        fs::rename(&new, &file).unwrap();
+        let file = patchbay.home().join("config/give-key");
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        // A process of its own writes it. Programs that other tests start at this moment may hold what this one has open for
+        // writing, and such a file cannot be run.
+        let write = "printf '#!/bin/sh\\necho %s\\n' \"$1\" >\"$2\" && chmod 755 \"$2\"";
+        let written = Command::new("sh").args(["-c", write, "sh", KEY]).arg(&file).status().unwrap();
+        assert!(written.success(), "{written}");
         return format!("key_command = [\"{}\"]", file.display());
     }
     line.to_owned()

@@ -4,6 +4,7 @@ use std::{
     fs,
     io::Write as _,
     process::{Command, Stdio},
+    thread::sleep,
     time::{Duration, Instant},
 };
 
@@ -14,6 +15,21 @@ const FENCED: &str = "Error: another process has taken this session over. Nothin
 fn signal(pid: u32, name: &str) {
     let sent = Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).status().unwrap();
     assert!(sent.success(), "{name}");
+}
+
+/// Stops a process while it holds no lock of the database, for which others would wait in vain.
+fn stop(patchbay: &Patchbay, pid: u32) {
+    let database = patchbay.database("patchbay.db");
+    database.busy_timeout(Duration::from_millis(100)).unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        signal(pid, "STOP");
+        sleep(Duration::from_millis(50));
+        let Err(error) = database.execute_batch("BEGIN IMMEDIATE; ROLLBACK") else { return };
+        assert!(Instant::now() < until, "{error}");
+        signal(pid, "CONT");
+        sleep(Duration::from_millis(50));
+    }
 }
 
 /// Takes the session over from a stopped process by deleting its lock file, and runs a line in it.
@@ -31,7 +47,7 @@ fn process_that_lost_its_session_stores_nothing() {
     let mut lost = patchbay.live(&[]);
     let session = lost.session().to_owned();
     lost.answer("/calc 1");
-    signal(lost.pid(), "STOP");
+    stop(&patchbay, lost.pid());
     take_over(&patchbay, &session, "/calc 2");
     signal(lost.pid(), "CONT");
     for line in ["/calc 3", "hello", "/note add lost", "/agent default", "/reload_skills"] {
@@ -55,7 +71,8 @@ fn running_answer_ends_when_its_session_is_taken_over() {
     let mut command = patchbay.command(&["exec", "--keep-going", "--session", &session]);
     let mut lost = command.stdin(Stdio::piped()).spawn().unwrap();
     let mut input = lost.stdin.take().unwrap();
-    input.write_all(b"say one two three four five six seven eight nine ten\n/calc 3\n").unwrap();
+    // A minute of words.
+    writeln!(input, "say {}\n/calc 3", ["word"; 150].join(" ")).unwrap();
     let until = Instant::now() + Duration::from_secs(60);
     let pieces = |patchbay: &Patchbay| {
         patchbay
@@ -65,9 +82,9 @@ fn running_answer_ends_when_its_session_is_taken_over() {
     };
     while pieces(&patchbay) < 2 {
         assert!(Instant::now() < until, "nothing of the answer was kept");
-        std::thread::sleep(Duration::from_millis(20));
+        sleep(Duration::from_millis(20));
     }
-    signal(lost.id(), "STOP");
+    stop(&patchbay, lost.id());
     take_over(&patchbay, &session, "/calc 2");
     let taken = patchbay.stored_messages(&session);
     let kinds: Vec<&str> = taken.iter().map(|(_, kind, _)| kind.as_str()).collect();

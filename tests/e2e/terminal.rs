@@ -52,9 +52,12 @@ fn provider_changes_are_printed_between_lines() {
     let mut child = patchbay.command(&[]).stdin(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    writeln!(input, "/calc 1").unwrap();
-    assert_eq!(lines.next().as_deref(), Some("1"));
-    patchbay.write("home/config/providers/broken.wasm", "none");
+    // The first line reads the providers, so that a later file is a change. It comes whole.
+    writeln!(input, "/providers\n/calc 1").unwrap();
+    assert!(lines.any(|line| line == "1"));
+    patchbay.write("home/config/providers/.new", "none");
+    let folder = patchbay.home().join("config/providers");
+    std::fs::rename(folder.join(".new"), folder.join("broken.wasm")).unwrap();
     let told = lines.next().unwrap();
     assert!(told.starts_with("The file 'broken.wasm' is no provider, and changes nothing: "), "{told}");
     writeln!(input, "/calc 2").unwrap();

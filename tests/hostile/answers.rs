@@ -94,8 +94,9 @@ async fn json_content_must_be_valid_json() {
 }
 
 /// Terminal escapes, right-to-left overrides, invisible text and tags for a model.
-const DECEIT: &str = "red\u{1b}[31m \u{202e}desrever\u{2066} z\u{200b}ero\u{feff} t\u{e0041}ag \u{9b}2J\u{7} end";
-const CLEANED: &str = "red[31m desrever zero tag 2J end";
+const DECEIT: &str =
+    "red\u{1b}[31m \u{202e}desrever\u{2066} z\u{200b}ero\u{feff} t\u{e0041}ag \u{9b}2J\u{7} end \u{200d}☕\u{fe0f}";
+const CLEANED: &str = "red[31m desrever zero tag 2J end ☕\u{fe0f}";
 
 #[tokio::test]
 async fn displayed_content_is_cleaned() {

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use patchbay_core::{Asker, CallId, Digest, PrincipalId, RootAllowance, RootLimits};
+use patchbay_core::{Asker, CallId, Code, Digest, PrincipalId, RootAllowance, RootLimits};
 use patchbay_egress::{Credentials, Egress, EgressLimits};
 use patchbay_policy::Root;
 use patchbay_sandbox::{BoxFuture, Content, Limits, Sandbox};
@@ -18,27 +18,47 @@ use patchbay_tools::{
 };
 use patchbay_workspace::{HomeFolder, ProtectedPaths};
 use serde_json::json;
+use tokio::{sync::Semaphore, task::JoinSet};
 
 use crate::{
     internal::Nowhere,
     support::{failure, small_limits, within_30_seconds},
 };
 
-/// An approver that gives the same answer after a delay and records the questions.
+/// An approver that gives the same answer to all questions, to the first one after a delay, and records them.
 struct FakePerson {
     answer: Approval,
+    delay: Duration,
     asked: Mutex<Vec<Question>>,
 }
 
 impl Approver for FakePerson {
     fn approve(&self, question: Question) -> BoxFuture<'_, Approval> {
         Box::pin(async {
+            let is_first = self.asked.lock().unwrap().is_empty();
             self.asked.lock().unwrap().push(question);
-            tokio::time::sleep(Duration::from_millis(1_500)).await;
+            if is_first {
+                tokio::time::sleep(self.delay).await;
+            }
             self.answer
         })
     }
 }
+
+/// An approver that answers a question by yes for each permit.
+pub(crate) struct WaitingPerson(pub(crate) Semaphore);
+
+impl Approver for WaitingPerson {
+    fn approve(&self, _: Question) -> BoxFuture<'_, Approval> {
+        Box::pin(async {
+            self.0.acquire().await.unwrap().forget();
+            Approval::Once
+        })
+    }
+}
+
+/// Why a fifth question of a session is not asked.
+pub(crate) const NO_ROOM: &str = "4 questions of this session wait for an answer; answer one, then call the tool again";
 
 /// A user's skill that requests a capability and uses it.
 struct Host {
@@ -69,8 +89,8 @@ impl Host {
         let kv = KvStore::open(folder.path(), store.clone()).unwrap();
         let egress = Egress::new(EgressLimits::default()).unwrap();
         let credentials = Credentials::open(folder.path(), BTreeMap::new());
-        // Less time than a person takes to answer.
-        let sandbox = Sandbox::new(Limits { time_ms: 1_000, ..small_limits() });
+        // Less time than a slow person takes to answer, and enough for the call on a busy machine.
+        let sandbox = Sandbox::new(Limits { time_ms: 10_000, ..small_limits() });
         let tools = Tools::new(Arc::new(sandbox), store.clone(), kv, egress, credentials, &[]);
         let home = HomeFolder::new(folder.path());
         let tools = Arc::new(tools.with_protection(ProtectedPaths::default(), home));
@@ -130,7 +150,11 @@ impl Host {
 }
 
 fn approvals(answer: Approval) -> (Arc<FakePerson>, Arc<Approvals>) {
-    let person = Arc::new(FakePerson { answer, asked: Mutex::default() });
+    approvals_after(answer, Duration::ZERO)
+}
+
+fn approvals_after(answer: Approval, delay: Duration) -> (Arc<FakePerson>, Arc<Approvals>) {
+    let person = Arc::new(FakePerson { answer, delay, asked: Mutex::default() });
     (Arc::clone(&person), Approvals::new(person))
 }
 
@@ -160,7 +184,7 @@ async fn answer_of_a_person_decides_and_the_clock_waits() {
     }
 
     // Concurrent calls share one question. A later call asks again, because the answer was only for those calls.
-    let (person, once) = approvals(Approval::Once);
+    let (person, once) = approvals_after(Approval::Once, Duration::from_secs(12));
     let (one, two) = tokio::join!(host.call(Some(&once)), host.call(Some(&once)));
     assert_eq!((one.unwrap(), two.unwrap().len()), (vec![Content::Text("done".into())], 1));
     assert_eq!(person.asked.lock().unwrap().len(), 1);
@@ -224,4 +248,27 @@ async fn writing_in_the_home_folder_is_allowed_for_one_call_only() {
     assert!(denied.ends_with(&format!("holds your home folder. To allow it: {command}")), "{denied}");
     host.call(Some(&once)).await.unwrap();
     assert!(file.exists());
+}
+
+#[tokio::test]
+async fn capability_without_room_for_its_question_is_not_denied() {
+    let person = Arc::new(WaitingPerson(Semaphore::new(0)));
+    let approvals = Approvals::new(Arc::clone(&person) as _);
+    let mut hosts = Vec::new();
+    for number in 0..5 {
+        // Skills with other bytes are asked for by questions of their own.
+        hosts.push(Host::using("kv", &format!("{} {PUT}", "(nop)".repeat(number)), IMPORT_PUT).await);
+    }
+    let mut calls = JoinSet::new();
+    for host in hosts {
+        let approvals = Arc::clone(&approvals);
+        calls.spawn(async move { host.call(Some(&approvals)).await });
+    }
+    let refused = calls.join_next().await.unwrap().unwrap().unwrap_err();
+    let expected = format!("tool 'keeper__run' was stopped: {NO_ROOM}.");
+    assert_eq!((refused.code(), refused.to_string()), (Code::Unavailable, expected));
+    person.0.add_permits(4);
+    while let Some(answered) = calls.join_next().await {
+        answered.unwrap().unwrap();
+    }
 }

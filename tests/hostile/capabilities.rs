@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use patchbay_core::Code;
 use patchbay_policy::Denial;
-use patchbay_sandbox::{BoxFuture, Failure, Fault, Inference, Limits};
+use patchbay_sandbox::{
+    BoxFuture, Budget, CallableTool, Content, Failure, Fault, Finished, Inference, Limits, ToolCaller,
+};
 use patchbay_tests::guest::Guest;
 
 use crate::support::{
@@ -176,4 +178,34 @@ async fn store_errors_keep_their_kind() {
         assert_eq!(harness.text(&telling(call, at, &imports(imported))).await, kind);
         assert_eq!(harness.text(&telling(call, at + 8, &imports(imported))).await, message);
     }
+}
+
+/// An index of tools so large that each search is expensive.
+struct LargeIndex;
+
+impl ToolCaller for LargeIndex {
+    fn call(self: Arc<Self>, _: String, _: String, _: Budget) -> BoxFuture<'static, Finished<Vec<Content>, Fault>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn entries(&self, _: Option<&str>, _: usize) -> Vec<CallableTool> {
+        Vec::new()
+    }
+
+    fn find<'a>(&'a self, _: &'a str, _: usize) -> BoxFuture<'a, (Vec<CallableTool>, u64)> {
+        Box::pin(async { (Vec::new(), 1_000_000) })
+    }
+}
+
+/// The guest may make 200 host calls. Its fuel is enough for 30 searches.
+#[tokio::test]
+async fn searches_of_tools_use_fuel() {
+    let mut harness = Harness::new(small_limits()).with_permits(permits(&["tools"], &["tools"]));
+    harness.services.tools = Arc::new(LargeIndex);
+    let search = "(call $find (i32.const 1024) (i32.const 1) (i32.const 8) (i32.const 512))";
+    let guest = Guest::calling(&format!("{} (unreachable)", endless_loop(search)));
+    let guest = guest.with(&import("tool-index", "find", "(param i32 i32 i32 i32)"));
+    let failure = harness.call_bytes(&guest.importing("tool-index")).await.unwrap_err();
+    assert_eq!(failure, Failure::Fuel { budget: 30_000_000 });
+    harness.assert_still_works().await;
 }

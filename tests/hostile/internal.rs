@@ -12,33 +12,41 @@ use patchbay_tools::{
     Internal, InternalAnswer, InternalCall, InternalError, ResolvedTool, ToolError, ToolInvocation, Tools,
 };
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::support::{small_limits, within_30_seconds};
 
 /// An internal tool that returns its `text`, or fails with it.
-struct Echo(ToolSpec);
+struct Echo {
+    spec: ToolSpec,
+    /// Is notified when a call hangs.
+    hangs: Arc<Notify>,
+}
 
 impl Echo {
-    fn tool() -> Arc<dyn Internal> {
+    fn tool(hangs: Arc<Notify>) -> Arc<dyn Internal> {
         let input_schema = json!({
             "type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"],
             "additionalProperties": false,
         });
         let (name, description) = ("echo".parse().unwrap(), "Echoes".to_owned());
-        Arc::new(Self(ToolSpec { name, description, input_schema, extra: Vec::new() }))
+        Arc::new(Self { spec: ToolSpec { name, description, input_schema, extra: Vec::new() }, hangs })
     }
 }
 
 impl Internal for Echo {
     fn spec(&self) -> &ToolSpec {
-        &self.0
+        &self.spec
     }
 
     fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<InternalAnswer, InternalError>> {
         Box::pin(async move {
             match call.input["text"].as_str().unwrap() {
                 "fail" => Err(InternalError { code: Code::SkillNotFound, message: "there is none.".to_owned() }),
-                "hang" => std::future::pending().await,
+                "hang" => {
+                    self.hangs.notify_one();
+                    std::future::pending().await
+                }
                 "object" => Ok(json!({"a": "b\u{202e}"}).into()),
                 text => Ok(Value::from(text).into()),
             }
@@ -81,6 +89,8 @@ struct Model {
     tools: Arc<Tools>,
     snapshot: Arc<Snapshot>,
     internal: Vec<Arc<dyn Internal>>,
+    /// Is notified when a call of its tool hangs.
+    hangs: Arc<Notify>,
     agent: AgentId,
 }
 
@@ -94,7 +104,9 @@ impl Model {
         let tools =
             Arc::new(Tools::new(Arc::new(Sandbox::new(small_limits())), store.clone(), kv, egress, credentials, &[]));
         let snapshot = empty_snapshot();
-        Self { _folder: folder, store, tools, snapshot, internal: vec![Echo::tool()], agent: AgentId::random() }
+        let hangs = Arc::new(Notify::new());
+        let internal = vec![Echo::tool(Arc::clone(&hangs))];
+        Self { _folder: folder, store, tools, snapshot, internal, hangs, agent: AgentId::random() }
     }
 
     async fn call(&self, tool: &str, input: &Value) -> Result<Vec<Content>, ToolError> {
@@ -147,8 +159,10 @@ async fn journal_records_internal_calls_with_every_outcome() {
     within_30_seconds(model.call("echo", &json!({}))).await.unwrap_err();
     // Cancelled while it runs.
     let input = json!({"text": "hang"});
-    let hanging = tokio::time::timeout(std::time::Duration::from_millis(50), model.call("echo", &input));
-    assert!(hanging.await.is_err());
+    tokio::select! {
+        ended = model.call("echo", &input) => panic!("{ended:?}"),
+        () = within_30_seconds(model.hangs.notified()) => {}
+    }
     // A later write follows all earlier rows, so they are stored then.
     within_30_seconds(model.store.keep_described(Digest::of(b"x"), "x", String::new())).await.unwrap();
     let rows = model.journal().await;

@@ -21,8 +21,10 @@ use patchbay_tools::{
     OutsideSpec, OutsideTool, PatternBudget, Question, QuestionSubject, ResolvedTool, ToolError, ToolInvocation, Tools,
 };
 use serde_json::{Value, json};
+use tokio::{sync::Semaphore, task::JoinSet};
 
 use crate::{
+    approvals::{NO_ROOM, WaitingPerson},
     internal::empty_snapshot,
     support::{small_limits, within_30_seconds},
 };
@@ -38,6 +40,10 @@ struct FakeTool {
 
 impl FakeTool {
     fn new(decision: ToolDecision, description: &str) -> Arc<Self> {
+        Self::with_time(decision, description, Duration::from_secs(60))
+    }
+
+    fn with_time(decision: ToolDecision, description: &str, time: Duration) -> Arc<Self> {
         let declaration = OutsideDeclaration {
             name: NAME.to_owned(),
             origin: OutsideOrigin::Mcp,
@@ -50,7 +56,7 @@ impl FakeTool {
             identity: Digest::of(b"the command"),
             per_workspace: false,
             for_skills: true,
-            time: Duration::from_millis(200),
+            time,
             time_key: "mcp.files.call_ms".to_owned(),
         };
         let spec = OutsideSpec::new(declaration, &mut PatternBudget::default()).unwrap();
@@ -73,6 +79,7 @@ impl OutsideTool for FakeTool {
             match call.input["do"].as_str().unwrap() {
                 "hang" => std::future::pending().await,
                 "fail" => Err(OutsideError::Failed("the disk is\u{202e} full.".to_owned())),
+                "wail" => Err(OutsideError::Failed("x".repeat(1 << 20))),
                 "flood" => Ok(vec![Content::Text("x".repeat(small_limits().output_bytes + 1))]),
                 "pieces" => Ok(vec![Content::Text(String::new()); small_limits().output_bytes / 16]),
                 text => {
@@ -165,21 +172,24 @@ impl Caller {
 #[tokio::test]
 async fn outside_input_is_checked_and_answer_is_cleaned_and_bounded() {
     let (caller, tool) = (Caller::new().await, FakeTool::new(ToolDecision::Allow, "Writes."));
+    let hasty = FakeTool::with_time(ToolDecision::Allow, "Writes.", Duration::from_millis(200));
     assert_eq!(caller.says(&tool, "go").await.unwrap(), [Content::Text("go".to_owned())]);
     {
         let progress = caller.progress.0.lock().unwrap();
         let bytes: usize = progress.iter().map(String::len).sum();
         assert!(!progress.is_empty() && bytes <= small_limits().output_bytes && !progress[0].contains('\u{200b}'));
     }
-    for (word, code, message) in [
-        ("fail", Code::ToolFailed, "the disk is full.".to_owned()),
-        ("hang", Code::LimitTime, stopped("the call ran over its time of 200 ms (mcp.files.call_ms)")),
-        ("flood", Code::LimitOutput, stopped("the answer has more than LIMIT bytes (limits.output_bytes)")),
-        ("pieces", Code::LimitOutput, stopped("the answer has more than LIMIT bytes (limits.output_bytes)")),
+    for (tool, word, code, message) in [
+        (&tool, "fail", Code::ToolFailed, "the disk is full.".to_owned()),
+        (&hasty, "hang", Code::LimitTime, stopped("the call ran over its time of 200 ms (mcp.files.call_ms)")),
+        (&tool, "flood", Code::LimitOutput, stopped("the answer has more than LIMIT bytes (limits.output_bytes)")),
+        (&tool, "pieces", Code::LimitOutput, stopped("the answer has more than LIMIT bytes (limits.output_bytes)")),
     ] {
-        let error = caller.says(&tool, word).await.unwrap_err();
+        let error = caller.says(tool, word).await.unwrap_err();
         assert_eq!((error.code(), error.to_string()), (code, message), "{word}");
     }
+    let error = caller.says(&tool, "wail").await.unwrap_err().to_string();
+    assert!(error.len() < 20_000 && error.contains("x … 1,032,192 characters are not shown … x"), "{}", error.len());
     let ran = tool.calls.load(Ordering::Relaxed);
     let invalid = within_30_seconds(caller.call(&tool, &json!({"do": 5}))).await.unwrap_err();
     let expected = format!(r#"input for '{NAME}' is invalid: at /do: 5 is not of type "string"."#);
@@ -243,8 +253,15 @@ async fn journal_has_outside_calls_from_their_begin() {
     caller.asks(Approval::Session);
     caller.says(&tool, "go").await.unwrap();
     let input = json!({"do": "hang"});
-    let dropped = tokio::time::timeout(Duration::from_millis(50), caller.call(&tool, &input));
-    assert!(dropped.await.is_err());
+    let begun = async {
+        while tool.calls.load(Ordering::Relaxed) < 2 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::select! {
+        ended = caller.call(&tool, &input) => panic!("{ended:?}"),
+        () = within_30_seconds(begun) => {}
+    }
     let rows = caller.journal().await;
     assert_eq!(rows.iter().map(JournalRow::outcome).collect::<Vec<_>>(), ["ok", "outcome_unknown"]);
     let row = &rows[0];
@@ -252,4 +269,23 @@ async fn journal_has_outside_calls_from_their_begin() {
     assert_eq!((row.component, row.output_bytes), (tool.spec.digest(), 2));
     let approval = &row.approvals[0];
     assert_eq!((&*approval.capability, &*approval.answer), ("call:mcp__files__write", "session"));
+}
+
+#[tokio::test]
+async fn outside_call_without_room_for_its_question_is_not_denied() {
+    let mut caller = Caller::new().await;
+    let person = Arc::new(WaitingPerson(Semaphore::new(0)));
+    caller.approvals = Some(Approvals::new(Arc::clone(&person) as _));
+    let (caller, tool) = (Arc::new(caller), FakeTool::new(ToolDecision::Ask, "Writes."));
+    let mut calls = JoinSet::new();
+    for word in ["a", "b", "c", "d", "e"] {
+        let (caller, tool) = (Arc::clone(&caller), Arc::clone(&tool));
+        calls.spawn(async move { caller.says(&tool, word).await });
+    }
+    let refused = calls.join_next().await.unwrap().unwrap().unwrap_err();
+    assert_eq!((refused.code(), refused.to_string()), (Code::Unavailable, stopped(NO_ROOM)));
+    person.0.add_permits(4);
+    while let Some(answered) = calls.join_next().await {
+        answered.unwrap().unwrap();
+    }
 }

@@ -77,7 +77,7 @@ impl Harness {
     }
 
     pub async fn load(&self, bytes: &[u8]) -> Result<Arc<Loaded>, Failure> {
-        within_30_seconds(self.sandbox.load(Digest::of(bytes), bytes.to_vec())).await
+        while_compiling(self.sandbox.load(Digest::of(bytes), bytes.to_vec())).await
     }
 
     /// Loads a component and calls its tool `run` with `{}`.
@@ -140,6 +140,12 @@ impl Harness {
 /// Awaits `future`; fails the test after 30 seconds. No operation of this ring takes longer, even on a busy machine.
 pub async fn within_30_seconds<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(30), future).await.expect("not within its bounds")
+}
+
+/// Awaits a future that compiles a component; fails the test after two minutes. The largest ones take many seconds already where
+/// nothing else runs.
+pub async fn while_compiling<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(120), future).await.expect("not compiled within its bounds")
 }
 
 pub fn text_of(output: &Output) -> String {

@@ -64,7 +64,7 @@ def answers(provider):
         {"match": {"userMessage": "Twelve at once", "hasToolResult": False},
          "response": {"reasoning": "They do not depend on each other.", "toolCalls": twelve, **called}},
         {"match": {"userMessage": "Twelve at once", "hasToolResult": True}, "response": {"content": "Twelve results."}},
-        {"match": {"userMessage": "Cut me off"}, "latency": 50, "chunkSize": 8,
+        {"match": {"userMessage": "Cut me off"}, "latency": 300, "chunkSize": 8,
          "response": {"reasoning": "A long sum.", "content": well, "toolCalls": [endless], **called}},
         {"match": {"userMessage": "Think about it"},
          "response": {"reasoning": "First this, then that.", "content": "Thought about."}},
@@ -205,7 +205,7 @@ def reloaded(home):
 
 def cancelled(home):
     """A turn that is stopped while the arguments of a call arrive. The next request has no trace of that call."""
-    home.run(f"/model {home.provider.model}/low", "--timeout", "2", "Cut me off", code=3)
+    home.run(f"/model {home.provider.model}/low", "--timeout", "10", "Cut me off", code=3)
     equal(home.run("--session", home.session, "Think about it")[1], ["Thought about."])
 
 

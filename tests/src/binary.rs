@@ -202,6 +202,27 @@ impl Default for Patchbay {
     }
 }
 
+/// Runs `exec --timeout` with `arguments` in the home that `home` makes. If the time is over before `happened`, because the
+/// machine is busy, it runs again in another home with more time. Returns the home, the result, and the seconds.
+///
+/// # Panics
+/// If `happened` is true for no time.
+pub fn run_out_of_time(
+    home: impl Fn() -> Patchbay,
+    arguments: &[&str],
+    happened: impl Fn(&Patchbay, &Ran) -> bool,
+) -> (Patchbay, Ran, u32) {
+    for seconds in [2_u32, 8, 32] {
+        let patchbay = home();
+        let ran = patchbay.run(&[&["exec", "--timeout", &seconds.to_string()], arguments].concat());
+        if happened(&patchbay, &ran) {
+            return (patchbay, ran, seconds);
+        }
+        eprintln!("not within {seconds} s: {ran:?}");
+    }
+    panic!("what is to happen before the end of the time does not happen");
+}
+
 /// Converts the output of a finished process.
 ///
 /// # Panics

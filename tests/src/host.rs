@@ -3,7 +3,7 @@
 
 use std::{fs, path::Path, sync::Arc};
 
-use patchbay_provider::{BundledAdapter, Settings};
+use patchbay_provider::{BundledAdapter, ExchangeLimits, Settings};
 use patchbay_sandbox::{Compiler, Limits};
 use patchbay_session::{Config, Host, Paths};
 
@@ -17,7 +17,7 @@ pub fn host(patchbay: &Patchbay, settings: Settings) -> Arc<Host> {
     host_with(patchbay, settings, Limits::default())
 }
 
-/// Opens a host in the home of `patchbay`, with these limits of calls.
+/// Opens a host in the home of `patchbay`, with these limits of calls. A step of an adapter may take as long as a call.
 ///
 /// # Panics
 /// If it cannot be opened.
@@ -26,7 +26,14 @@ pub fn host_with(patchbay: &Patchbay, settings: Settings, limits: Limits) -> Arc
     let paths =
         Paths { config: folder("config"), data: folder("data"), cache: folder("cache"), state: folder("state") };
     let compiler = Compiler { program: binary::path(), arguments: vec!["compile".into()] };
+    let exchange = ExchangeLimits::default();
     let config = Config {
+        exchange: ExchangeLimits {
+            step_fuel: exchange.step_fuel.max(limits.fuel),
+            fuel: exchange.fuel.max(limits.fuel),
+            step_ms: exchange.step_ms.max(limits.time_ms),
+            ..exchange
+        },
         limits,
         bundled_adapters: bundled_adapters(),
         providers: Box::new(move || Ok(settings.clone())),

@@ -24,7 +24,7 @@ pub fn program() -> PathBuf {
 ///
 /// | mode | answer |
 /// | --- | --- |
-/// | `hangs` | none for five seconds |
+/// | `hangs` | none for two minutes |
 /// | `missing`, `fails`, `redirects` | the HTTP status 404, 500, 302 |
 /// | `page` | a page in HTML |
 /// | `nonsense` | JSON that is damaged |
@@ -53,7 +53,7 @@ pub fn over_http(mode: &'static str) -> Server {
             }
             Some("tools/list") => result(json!({"tools": [tool("echo"), tool("break")]})),
             Some("tools/call") if params["name"] == "break" => match mode {
-                "hangs" => Step::Pause(5_000),
+                "hangs" => Step::Pause(120_000),
                 "missing" => answer("404 Not Found", "text/plain", "no"),
                 "fails" => answer("500 Internal Server Error", "text/plain", "no"),
                 "redirects" => Step::Bytes(
@@ -99,8 +99,8 @@ fn text(text: &str) -> Value {
     json!({"content": [{"type": "text", "text": text}]})
 }
 
-/// Waits for the file `children` in `folder`, to which the program writes its process group once its tool `break` hangs. Returns
-/// the group.
+/// Waits for the file `children` in `folder`, to which the program writes its process group once its tool `break` hangs, or at its
+/// start if its argument is `stuck`. Returns the group.
 ///
 /// # Panics
 /// If the file is not there in time.
@@ -111,7 +111,7 @@ pub fn wait_for_group(folder: &Path) -> String {
         if !group.is_empty() {
             return group;
         }
-        assert!(Instant::now() < end, "the tool 'break' is called");
+        assert!(Instant::now() < end, "the program hangs");
         thread::sleep(Duration::from_millis(10));
     }
 }
@@ -119,9 +119,10 @@ pub fn wait_for_group(folder: &Path) -> String {
 /// Asserts that all processes of a process group end.
 ///
 /// # Panics
-/// If one is still alive after five seconds.
+/// If one is still alive after a minute. By themselves they live for ten.
 pub fn assert_group_ends(group: &str) {
-    for _ in 0..50 {
+    let end = Instant::now() + PATIENCE;
+    while Instant::now() < end {
         let found = Command::new("pgrep").args(["-g", group]).output().expect("pgrep runs");
         if found.stdout.is_empty() {
             return;

@@ -1,15 +1,24 @@
 //! A session with several agents in the test's own process: runs lines, waits until all agents are idle, and reads what is
 //! stored for each agent. For tests and plays of agents, with the demo provider or any other.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use patchbay_core::{AgentId, EventKind, MessageKind, Outcome, ToolRecordPart};
 use patchbay_provider::{ProviderConfig, Settings};
-use patchbay_sandbox::Limits;
-use patchbay_session::{AgentInfo, AgentState, Host, Received, Session};
+use patchbay_sandbox::{BoxFuture, Limits};
+use patchbay_session::{AgentInfo, AgentState, Approval, Approver, Host, Question, Received, Session};
 use patchbay_store::MailRow;
 use serde_json::Value;
-use tokio::time::{sleep, timeout};
+use tokio::{
+    sync::Notify,
+    time::{sleep, timeout},
+};
 
 use crate::{
     binary::Patchbay,
@@ -214,14 +223,23 @@ impl Play {
         timeout(PATIENCE, holds).await.expect("the condition holds");
     }
 
-    /// Submits a message to the agent in view whose answer says something and then hangs, and waits for the text.
+    /// Submits a message `say TEXT` to the agent in view, whose answer then hangs, and waits for the whole text. No other agent
+    /// may answer meanwhile.
     ///
     /// # Panics
-    /// If the answer does not begin.
+    /// If the text does not come in time.
     pub async fn hang(&self, message: &str) -> patchbay_session::Submitted {
+        let said: Vec<&str> = message.lines().filter_map(|line| line.strip_prefix("say ")).collect();
+        let said = said.join("\n");
         let mut events = self.session.subscribe(self.session.last_seq() + 1);
         let line = self.session.submit(message);
-        wait_for_event(&mut events, |kind| matches!(kind, EventKind::Delta { .. })).await;
+        let mut so_far = String::new();
+        while so_far != said {
+            let delta = wait_for_event(&mut events, |kind| matches!(kind, EventKind::Delta { .. })).await;
+            if let EventKind::Delta { text, .. } = delta {
+                so_far += &text;
+            }
+        }
         line
     }
 
@@ -308,6 +326,26 @@ impl Play {
         let mut query = database.prepare(query).expect("a query");
         let rows = query.query_map([agent.to_string()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
         rows.expect("rows").collect::<Result<_, _>>().expect("rows")
+    }
+}
+
+/// Answers each question with yes for the session, once the test releases it, and counts the questions. So a turn whose tool
+/// asks stays at this call for as long as the test needs.
+#[derive(Default)]
+pub struct AllowsForSession {
+    /// The number of questions so far.
+    pub asked: AtomicUsize,
+    /// Releases the open question, or the next one.
+    pub released: Notify,
+}
+
+impl Approver for AllowsForSession {
+    fn approve(&self, _: Question) -> BoxFuture<'_, Approval> {
+        Box::pin(async {
+            self.asked.fetch_add(1, Ordering::SeqCst);
+            self.released.notified().await;
+            Approval::Session
+        })
     }
 }
 

@@ -130,8 +130,8 @@ impl ToolCaller for Unavailable {
         Vec::new()
     }
 
-    fn find<'a>(&'a self, _: &'a str, _: usize) -> BoxFuture<'a, Vec<CallableTool>> {
-        Box::pin(async { Vec::new() })
+    fn find<'a>(&'a self, _: &'a str, _: usize) -> BoxFuture<'a, (Vec<CallableTool>, u64)> {
+        Box::pin(async { (Vec::new(), 0) })
     }
 }
 

@@ -24,6 +24,8 @@ const ROWS: u16 = 40;
 const SCROLLBACK: usize = 20_000;
 /// The time limit of all `wait_for_…` functions.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a program that has ended is waited for, until all it wrote is read.
+const LAST_BYTES: Duration = Duration::from_secs(10);
 /// How long the screen must stay as it is until it counts as settled. The seconds of the busy row do not count.
 const STILL: Duration = Duration::from_millis(200);
 /// Variables of the developer's environment that change what the terminal shows.
@@ -76,6 +78,8 @@ pub struct Terminal {
     master: Box<dyn MasterPty + Send>,
     device: Option<PathBuf>,
     child: Box<dyn Child + Send + Sync>,
+    /// Reads what the program writes.
+    reader: thread::JoinHandle<()>,
 }
 
 fn nonzero(size: u16) -> NonZeroU16 {
@@ -131,14 +135,15 @@ impl Terminal {
         let device = pair.master.tty_name();
         let output_bytes: Arc<Mutex<Vec<u8>>> = Arc::default();
         let (drawn, written) = (Arc::clone(&screen), Arc::clone(&output_bytes));
-        thread::spawn(move || {
+        let reader = thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(count @ 1..) = output.read(&mut bytes) {
-                locked(&drawn).process(&bytes[..count]);
+                // First, so that a test that sees something on the screen finds its bytes.
                 locked(&written).extend_from_slice(&bytes[..count]);
+                locked(&drawn).process(&bytes[..count]);
             }
         });
-        Self { screen, keys, written: output_bytes, master: pair.master, device, child }
+        Self { screen, keys, written: output_bytes, master: pair.master, device, child, reader }
     }
 
     /// Types keys, without waiting for their effect.
@@ -304,7 +309,7 @@ impl Terminal {
         self.wait_for_end()
     }
 
-    /// Waits until the program has ended and returns its exit code. The screen can still be read.
+    /// Waits until the program has ended and what it wrote is read, and returns its exit code. The screen can still be read.
     ///
     /// # Panics
     /// If it does not end within a minute.
@@ -312,10 +317,19 @@ impl Terminal {
         let start = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("a status") {
+                self.wait_for_last_bytes();
                 return status.exit_code();
             }
             assert!(start.elapsed() < PATIENCE, "the program does not end; screen:\n{}", self.lines().join("\n"));
             thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Waits until the reader is at the end. That is not certain: a child of the program may keep the terminal open.
+    fn wait_for_last_bytes(&self) {
+        let start = Instant::now();
+        while !self.reader.is_finished() && start.elapsed() < LAST_BYTES {
+            thread::sleep(Duration::from_millis(1));
         }
     }
 }

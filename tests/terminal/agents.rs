@@ -41,7 +41,7 @@ fn wait_for_third_answer(terminal: &Terminal) {
 /// `/fork` moves the view to the child, whose answer is shown. It takes a moment, so that the child still works when the view
 /// moves.
 pub(crate) fn fork(stage: &Stage) {
-    let terminal = stage.open(stage.home("[providers.demo]\noptions = { delay-ms = \"60\" }\n"));
+    let terminal = stage.open(stage.home("[providers.demo]\noptions = { delay-ms = \"500\" }\n"));
     terminal.press("say The shop has a database.\r");
     terminal.wait_for_text("The shop has a database.");
     terminal.wait_until_idle();
@@ -49,7 +49,7 @@ pub(crate) fn fork(stage: &Stage) {
     terminal.wait_for_text("It moves in three steps.");
     terminal.wait_until_idle();
     terminal.press("/agents\r");
-    terminal.wait_for_containing(" running idle ");
+    terminal.wait_for_containing(" running idle");
     terminal.wait_until_idle();
     stage.screen(&terminal);
 }
@@ -58,7 +58,7 @@ pub(crate) fn fork(stage: &Stage) {
 pub(crate) fn child_done(stage: &Stage) {
     let terminal = stage.open(stage.demo());
     terminal.press(&paste(
-        "call fork {\"prompt\": \"pause 1500\\nsay The logs are clean.\"}\nthen say A child reads the logs.\non mail say I \
+        "call fork {\"prompt\": \"pause 5000\\nsay The logs are clean.\"}\nthen say A child reads the logs.\non mail say I \
          have a report.",
     ));
     terminal.press(ENTER);
@@ -75,7 +75,7 @@ pub(crate) fn child_done(stage: &Stage) {
 pub(crate) fn switch(stage: &Stage) {
     let terminal = two_that_work(stage);
     terminal.press("/switch root\r");
-    terminal.wait_for_prefix("Switched to ");
+    terminal.wait_for_prefix("Switched to");
     wait_for_third_answer(&terminal);
     terminal.wait_for_containing("1 other works");
     terminal.wait_for_prefix("* openai-compatible:local-1 · a");
@@ -153,7 +153,7 @@ pub(crate) fn other_asks(stage: &Stage) {
     patchbay.add_command("ask", &ask, "capabilities: [{name: tools}]\n");
     let terminal = stage.open(patchbay);
     terminal.press(&paste(
-        "call fork {\"prompt\": \"pause 500\\ncall ask__run {}\"}\nthen say A child asks.\non mail say I have a report.",
+        "call fork {\"prompt\": \"pause 5000\\ncall ask__run {}\"}\nthen say A child asks.\non mail say I have a report.",
     ));
     terminal.press(ENTER);
     terminal.wait_for_text("A child asks.");
@@ -180,14 +180,14 @@ pub(crate) fn pipe(stage: &Stage) {
 
 /// The answer of an agent that was out of view for a while is printed whole and once.
 pub(crate) fn away(stage: &Stage) {
-    let terminal = stage.open(stage.home("[providers.demo]\noptions = { delay-ms = \"30\" }\n"));
+    let terminal = stage.open(stage.home("[providers.demo]\noptions = { delay-ms = \"150\" }\n"));
     terminal.press("/fork \"repeat 100 la\"\r");
     terminal.wait_for_prefix("la la la");
     terminal.press("/switch root\r");
-    terminal.wait_for_prefix("Switched to ");
+    terminal.wait_for_prefix("Switched to");
     terminal.press(&format!("/switch {}\r", child_in(&terminal)));
     terminal.wait_until("the view is back", || {
-        terminal.all_rows().iter().filter(|row| row.starts_with("Switched to ")).count() == 2
+        terminal.all_rows().iter().filter(|row| row.starts_with("Switched to")).count() == 2
     });
     terminal.wait_for_prefix("* demo:demo-1 · answering");
     terminal.wait_until_idle();

@@ -55,7 +55,7 @@ const SECTIONS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "Permissions",
-        "If a tool needs something that you have not granted, you are asked. Keys that you typed just before are no answer.",
+        "If a tool needs something that you have not granted, you are asked. Keys that you typed just before are no answer: they are in your text.",
         &["question"],
     ),
     (

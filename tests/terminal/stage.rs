@@ -4,12 +4,15 @@ use std::{
     env, fs,
     ops::{Deref, DerefMut},
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use patchbay_tests::{binary::Patchbay, terminal::Terminal};
 
 /// The height of each window.
 const ROWS: u16 = 24;
+/// How long a screen may take until it is as expected. A program that is held up by others looks settled for a moment.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What a moment runs in.
 pub(crate) struct Stage {
@@ -85,22 +88,31 @@ impl Stage {
 
     /// Asserts that the screen is that of the moment's file, or writes the file if `UPDATE_SCREENS` is set.
     pub(crate) fn screen(&self, terminal: &Terminal) {
-        let mut rows = with_agents_masked(terminal.wait_for_stillness(masked), self.columns.into());
-        while rows.last().is_some_and(String::is_empty) {
-            rows.pop();
-        }
-        let (row, column) = terminal.cursor();
-        let shown = format!("{}\n[cursor: row {}, column {}]\n", rows.join("\n"), row + 1, column + 1);
         let file = screen_file(self.name, self.columns);
         if env::var_os("UPDATE_SCREENS").is_some() {
-            fs::write(&file, &shown).unwrap();
+            fs::write(&file, self.shown(terminal)).unwrap();
         }
         let expected = fs::read_to_string(&file).unwrap_or_default();
+        let start = Instant::now();
+        let mut shown = self.shown(terminal);
+        while shown != expected && start.elapsed() < PATIENCE {
+            shown = self.shown(terminal);
+        }
         assert!(
             shown == expected,
             "the screen is not {}; if it is right, run: make screens\n--- shown\n{shown}--- expected\n{expected}",
             file.display()
         );
+    }
+
+    /// Returns the settled screen, as it is in a file.
+    fn shown(&self, terminal: &Terminal) -> String {
+        let mut rows = with_agents_masked(terminal.wait_for_stillness(masked), self.columns.into());
+        while rows.last().is_some_and(String::is_empty) {
+            rows.pop();
+        }
+        let (row, column) = terminal.cursor();
+        format!("{}\n[cursor: row {}, column {}]\n", rows.join("\n"), row + 1, column + 1)
     }
 }
 

@@ -9,7 +9,7 @@ use patchbay_store::MessageRow as Row;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::conversation::Conversation;
+use crate::{conversation::Conversation, shorten::shorten};
 
 /// When a conversation is summarised. `[compaction]` in `config.toml` sets it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -52,30 +52,41 @@ pub(crate) fn estimate(conversation: &Conversation, system: &[String], tools: &[
         (system + tools) as u64
     };
     match conversation.counted {
-        Some(counted) => counted + conversation.uncounted / BYTES_PER_TOKEN,
+        Some(counted) => counted.saturating_add(conversation.uncounted / BYTES_PER_TOKEN),
         None => around() / BYTES_PER_TOKEN + estimate_messages(conversation),
     }
 }
 
 /// Estimates the tokens of a conversation alone, without what the model reported.
 pub(crate) fn estimate_messages(conversation: &Conversation) -> u64 {
-    conversation.messages.iter().map(tokens).sum()
+    tokens(&conversation.messages)
 }
 
-/// Estimates the tokens of a message.
-fn tokens(message: &Message) -> u64 {
-    let text = |text: &str| text.len() as u64 / BYTES_PER_TOKEN + 1;
+/// Estimates the tokens of messages.
+pub(crate) fn tokens(messages: &[Message]) -> u64 {
+    messages.iter().flat_map(|message| &message.parts).map(part_tokens).sum()
+}
+
+/// Estimates the tokens of a part.
+pub(crate) fn part_tokens(part: &Part) -> u64 {
+    let text = |text: &str| text_tokens(text.len());
     let piece = |piece: &Piece| match piece {
         Piece::Text(said) => text(said),
         Piece::Blob(_) => TOKENS_PER_BLOB,
     };
-    let part = |part: &Part| match &part.block {
+    let block = match &part.block {
         Block::Text(said) | Block::Thinking(said) | Block::Opaque(said) => text(said),
         Block::Blob(_) => TOKENS_PER_BLOB,
         Block::ToolCall(call) => text(&call.input) + text(&call.name),
         Block::ToolResult(result) => result.content.iter().map(piece).sum(),
     };
-    message.parts.iter().map(part).sum()
+    // Thinking is sent as the adapter's data, which may contain more than its text.
+    block.max(part.opaque.as_deref().map_or(0, text))
+}
+
+/// Estimates the tokens of a text of this many bytes.
+pub(crate) fn text_tokens(bytes: usize) -> u64 {
+    bytes as u64 / BYTES_PER_TOKEN + 1
 }
 
 /// The instruction to summarise.
@@ -116,28 +127,36 @@ pub(crate) fn plan_whole(rows: &[Row]) -> Option<CompactionPlan<'_>> {
 /// A request for a summary.
 pub(crate) struct SummaryMessages {
     pub(crate) request: CompletionRequest,
-    /// Whether the beginning of the conversation was left out.
+    /// Estimated tokens of the conversation in it.
+    pub(crate) size: u64,
+    /// Whether the beginning of the conversation was left out, or anything was shortened.
     pub(crate) is_cut: bool,
 }
 
-/// Builds the request for a summary, with as much of the conversation's end as fits into `room` tokens. `focus`
-/// is what it is to keep above all; it may be empty. Everything but the messages is as in `like`, a request of the turn, so that
-/// the provider's cache has the beginning of it.
+/// Builds the request for a summary, with as much of the conversation's end as fits into `room` tokens. If the last exchange
+/// alone does not fit, it is shortened. `focus` is what the summary is to keep above all; it may be empty. Everything but the
+/// messages is as in `like`, a request of the turn, so that the provider's cache has the beginning of it.
 pub(crate) fn request(
     mut conversation: Vec<Message>,
     room: u64,
     like: &CompletionRequest,
     focus: &str,
 ) -> SummaryMessages {
-    let mut size: u64 = conversation.iter().map(tokens).sum();
-    let mut first = 0;
+    let starts = 1..conversation.len().saturating_sub(1);
+    let last = starts.rev().find(|at| begins_well(&conversation[*at])).unwrap_or_default();
+    let is_shortened = tokens(&conversation[last..]) > room;
+    if is_shortened {
+        // The other half is for the exchanges before it.
+        let mut exchange = conversation.split_off(last);
+        shorten(&mut exchange, if last == 0 { room } else { room / 2 });
+        conversation.append(&mut exchange);
+    }
     // Cut before a message of the user that contains no tool result.
-    while size > room && first + 2 < conversation.len() {
-        size -= tokens(&conversation[first]);
-        first += 1;
-        while first + 2 < conversation.len() && !begins_well(&conversation[first]) {
-            size -= tokens(&conversation[first]);
-            first += 1;
+    let (mut size, mut first) = (tokens(&conversation), 0);
+    for next in 1..=last {
+        if size > room && begins_well(&conversation[next]) {
+            size -= tokens(&conversation[first..next]);
+            first = next;
         }
     }
     conversation.drain(..first);
@@ -150,9 +169,69 @@ pub(crate) fn request(
         Some(last) if last.role == Role::User => last.parts.push(ask),
         _ => conversation.push(Message { role: Role::User, parts: vec![ask] }),
     }
-    SummaryMessages { request: CompletionRequest { messages: conversation, ..like.clone() }, is_cut: first > 0 }
+    let request = CompletionRequest { messages: conversation, ..like.clone() };
+    SummaryMessages { request, size, is_cut: is_shortened || first > 0 }
 }
 
 fn begins_well(message: &Message) -> bool {
     message.role == Role::User && !message.parts.iter().any(|part| matches!(part.block, Block::ToolResult(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use patchbay_core::completion::{RequestHints, ToolChoice};
+
+    use super::*;
+
+    fn message(role: Role, bytes: usize) -> Message {
+        Message { role, parts: vec![Block::Text("x".repeat(bytes)).into()] }
+    }
+
+    /// Returns the request for a summary of exchanges with a user's text and an answer of these lengths.
+    fn summary_of(exchanges: &[(usize, usize)], room: u64) -> SummaryMessages {
+        let exchange = |(said, answered)| [message(Role::User, said), message(Role::Assistant, answered)];
+        let like = CompletionRequest {
+            model: "m".to_owned(),
+            system: Vec::new(),
+            messages: Vec::new(),
+            tools: Vec::new(),
+            tool_choice: ToolChoice::Auto,
+            thinking: None,
+            max_output_tokens: None,
+            hints: RequestHints::default(),
+        };
+        request(exchanges.iter().copied().flat_map(exchange).collect(), room, &like, "")
+    }
+
+    #[test]
+    fn oldest_exchanges_are_left_out_of_a_summary() {
+        let exchanges = [(300, 300); 10];
+        for (room, messages, is_cut) in [(5_000, 20, false), (1_000, 8, true), (300, 2, true)] {
+            let made = summary_of(&exchanges, room);
+            // The last message is the instruction.
+            assert_eq!((made.request.messages.len(), made.is_cut), (messages + 1, is_cut), "{room}");
+            assert_eq!(made.size, tokens(&made.request.messages[..messages]));
+        }
+    }
+
+    #[test]
+    fn long_last_exchange_leaves_room_for_earlier_ones() {
+        let mut exchanges = vec![(300, 300); 10];
+        exchanges.push((300, 3_000_000));
+        let made = summary_of(&exchanges, 2_000);
+        let lengths: Vec<u64> = made.request.messages.iter().map(|message| part_tokens(&message.parts[0])).collect();
+        assert_eq!(lengths.len(), 13, "{lengths:?}");
+        assert!(made.is_cut && made.size <= 2_000 && (850..=900).contains(&lengths[11]), "{lengths:?}");
+        // One exchange alone has all of the room.
+        let made = summary_of(&[(300, 3_000_000)], 2_000);
+        assert!(made.is_cut && (1_950..=2_000).contains(&made.size), "{}", made.size);
+    }
+
+    #[test]
+    fn estimate_of_extreme_counts_does_not_overflow() {
+        let messages = vec![message(Role::User, 1)];
+        let (answers, slots) = (Vec::new(), Vec::new());
+        let conversation = Conversation { messages, answers, counted: Some(u64::MAX), uncounted: 9, slots };
+        assert_eq!(estimate(&conversation, &[], &[]), u64::MAX);
+    }
 }

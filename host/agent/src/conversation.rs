@@ -81,7 +81,9 @@ pub(crate) fn conversation(rows: &[Row], reader: &ReaderModel<'_>) -> Conversati
         let fresh = last.is_none_or(|last| at > last);
         match builder.row(row) {
             Some(answer) if fresh && answer.model == reader.model && answer.usage.total() > 0 => {
-                (counted, uncounted) = (Some(answer.usage.total()), 0);
+                // What an interrupted answer reported may be from its beginning.
+                let unreported = if answer.interrupted { size(row) } else { 0 };
+                (counted, uncounted) = (Some(answer.usage.total()), unreported);
             }
             _ => uncounted += size(row),
         }

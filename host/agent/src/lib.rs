@@ -31,6 +31,7 @@ mod parts;
 mod receive;
 mod repeats;
 mod requests;
+mod shorten;
 mod shown;
 mod skill_file;
 mod skills_in_use;

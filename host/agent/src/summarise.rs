@@ -20,6 +20,10 @@ use crate::{
     turn::{RAW_CHARS, Turn, WHY_CHARS, rank},
 };
 
+/// The most requests for one summary. Each has at most half as many tokens as the refused one before it; so the last one has
+/// about a thirtieth of the first one.
+const SUMMARY_REQUESTS: u32 = 6;
+
 /// The size of a conversation before and after a summary, in estimated tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compacted {
@@ -110,19 +114,18 @@ impl Agent {
             // The window is smaller than what is known of it, or the estimate is too low.
             room = room.min(compaction::estimate_messages(&conversation) / 2);
         }
-        // The number of messages that were refused, and why.
-        let mut refused: Option<(usize, String)> = None;
+        // The number of requests that were refused, the size of the last one, and why.
+        let mut refused: Option<(u32, u64, String)> = None;
         let (quiet, usage) = loop {
             let messages = conversation.messages.clone();
-            let SummaryMessages { mut request, is_cut } = compaction::request(messages, room, like, focus);
-            let length = request.messages.len();
-            if let Some((_, why)) = refused.as_ref().filter(|(refused, _)| *refused == length) {
-                if room == 0 {
+            let SummaryMessages { mut request, size, is_cut } = compaction::request(messages, room, like, focus);
+            let requests = match &refused {
+                Some((requests, before, why)) if *requests == SUMMARY_REQUESTS || size >= *before => {
                     return Err(failed(why));
                 }
-                room /= 2;
-                continue;
-            }
+                Some((requests, ..)) => *requests,
+                None => 0,
+            };
             // Behind a cut, nothing is what the answers were made with.
             let PrefixBinding { bound_from, .. } = binding(&request, if is_cut { &[] } else { &conversation.answers });
             request.hints = RequestHints { bound_from: Some(bound_from), ..self.hints(RequestPurpose::Summary) };
@@ -140,10 +143,10 @@ impl Agent {
                 Ok(Completed { finish, .. }) => {
                     return Err(failed(&unusable(&finish, quiet.received.why_ended.as_deref())));
                 }
-                // A shorter end of the conversation may fit.
+                // Less of the conversation may fit.
                 Err(outcome) if outcome.code == Code::ProviderContextWindow => {
-                    refused = Some((length, outcome.message));
-                    room /= 2;
+                    refused = Some((requests + 1, size, outcome.message));
+                    room = room.min(size) / 2;
                 }
                 Err(outcome) => return Err(failed(&outcome.message)),
             }
@@ -151,6 +154,13 @@ impl Agent {
         let summary = quiet.received.text();
         if summary.trim().is_empty() {
             return Err(failed("its answer was empty"));
+        }
+        // A conversation that begins with such a summary could not be summarised again.
+        let tokens = compaction::text_tokens(summary.len());
+        if tokens > window / 2 {
+            return Err(failed(&format!(
+                "the summary has some {tokens} of the model's {window} tokens, which is too long"
+            )));
         }
         let data = CompactionRecord {
             keep_from: plan.keep_from,

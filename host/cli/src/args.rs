@@ -62,7 +62,8 @@ pub(crate) enum Command {
         after_help = "A line is done when its own turn is done. Answers of the agent in view go to standard output; what other \
                       agents do is a line on standard error. It ends when every agent is idle.\n\n\
                       Exit code 0: every line succeeded; 1: a line failed, or the last turn of the agent in view; 2: wrong \
-                      usage; 3: out of time (--timeout), all turns were stopped; 141: nothing reads standard output."
+                      usage; 3: out of time (--timeout), all turns were stopped; 129, 130 or 143: SIGHUP, SIGINT (Ctrl+C) or \
+                      SIGTERM, all turns were stopped; 141: nothing reads standard output."
     )]
     Exec(Exec),
     /// Serve an editor that speaks the Agent Client Protocol, over standard input and output

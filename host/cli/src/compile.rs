@@ -25,6 +25,9 @@ pub(crate) fn compiler() -> Result<Compiler, CliError> {
 }
 
 pub(crate) fn run(compile: &Compile) -> ExitCode {
+    // Ctrl+C in the terminal of the parent must not look like a component that cannot be compiled.
+    #[cfg(unix)]
+    let _ = rustix::process::setpgid(None, None);
     let (words, code) = match end_with_parent().and_then(|()| limit(compile)).and_then(|()| read()) {
         Err(error) if error.kind() == io::ErrorKind::OutOfMemory => (error.to_string(), OVER_A_LIMIT),
         Err(error) => (error.to_string(), NOT_ITS_FAULT),
@@ -37,7 +40,7 @@ pub(crate) fn run(compile: &Compile) -> ExitCode {
             },
         },
     };
-    eprint!("{words}");
+    let _ = write!(io::stderr(), "{words}");
     ExitCode::from(code)
 }
 

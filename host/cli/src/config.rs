@@ -166,10 +166,14 @@ fn located(text: &str, at: Option<usize>, message: &str) -> String {
     format!("line {line}, column {column}: {message}")
 }
 
-/// Removes the value from serde's message about a string with the wrong type, since it may be a secret.
+/// Removes the value from serde's message about a string with the wrong type, since it may be a secret, and says how a list is
+/// written.
 fn unquoted(message: &str) -> String {
+    let list = "expected a list, such as [\"one\", \"two\"]";
     match (message.split_once("string \""), message.rsplit_once("\", expected")) {
-        (Some((before, _)), Some((_, after))) => format!("{before}a text, expected{after}"),
+        (Some((before, _)), Some((_, after))) => {
+            format!("{before}a text, expected{after}").replace("expected a sequence", list)
+        }
         _ => message.to_owned(),
     }
 }
@@ -216,6 +220,7 @@ mod tests {
         for (keys, words) in [
             ("env = [\"A\"]", "[mcp.x]: set `command`"),
             ("command = [\"a\"]\nenv = [\"TOKEN=sk-12345\"]", "[mcp.x]: `env` has names of variables, without values"),
+            ("command = \"npx sk-12345\"", "a text, expected a list, such as [\"one\", \"two\"]"),
             ("command = [\"./sk-12345\"]", "a name without '/', which is looked up in PATH, or an absolute path"),
             ("command = [\"a\"]\ntools = { b = \"sk-12345\" }", "line 3"),
             ("command = [\"a\"]\nstart_ms = 1", "it must be from 100 to 600000"),

@@ -5,21 +5,23 @@ mod line_source;
 mod printer;
 mod script;
 
-use std::{process::ExitCode, sync::Arc, time::Duration};
+use std::{future::pending, process::ExitCode, sync::Arc, time::Duration};
 
 use patchbay_core::{Code, Outcome};
 use patchbay_session::Session;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::{CliError, args::Exec};
-use printer::note;
+use crate::{
+    CliError,
+    args::Exec,
+    out::note,
+    signals::{EndSignal, SETTLING},
+};
 use script::ScriptRun;
 
 const OUT_OF_TIME: u8 = 3;
 /// The exit code that a shell reports for a program which writes to a closed pipe: 128 plus the number of SIGPIPE.
 const READER_GONE: u8 = 128 + 13;
-/// How long cancelled turns may take to store their partial answers.
-const SETTLING: Duration = Duration::from_secs(2);
 
 /// Why no further lines are run.
 enum EarlyEnd {
@@ -34,23 +36,62 @@ impl<E: Into<CliError>> From<E> for EarlyEnd {
     }
 }
 
+/// What stops the lines that run.
+enum ExecStop {
+    /// The time-out, in seconds.
+    OutOfTime(u64),
+    /// A signal, by its exit code.
+    Signal(u8),
+}
+
+impl ExecStop {
+    /// Waits for the signal, or until it is too late: for the seconds of the time-out, which end at the instant.
+    async fn wait(signal: &EndSignal, deadline: Option<(u64, Instant)>) -> Self {
+        let out_of_time = async {
+            match deadline {
+                Some((seconds, end)) => {
+                    sleep_until(end).await;
+                    seconds
+                }
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            code = signal.received() => Self::Signal(code),
+            seconds = out_of_time => Self::OutOfTime(seconds),
+        }
+    }
+
+    /// Returns the exit code. The end of the time is printed.
+    fn report(self) -> ExitCode {
+        match self {
+            Self::OutOfTime(seconds) => {
+                let outcome = Outcome::error(Code::Timeout, format_args!("not done after {seconds} s (--timeout)."));
+                note(&format!("{} [{}]", outcome.line(), outcome.code));
+                ExitCode::from(OUT_OF_TIME)
+            }
+            Self::Signal(code) => ExitCode::from(code),
+        }
+    }
+}
+
 /// Runs the lines of `exec` in the session that `start` returns. The time-out includes `start`.
 pub(crate) async fn run(
     start: impl Future<Output = Result<Arc<Session>, CliError>>,
     exec: Exec,
+    signal: &EndSignal,
 ) -> Result<ExitCode, CliError> {
     let deadline = exec.timeout.map(|seconds| (seconds, Instant::now() + Duration::from_secs(seconds)));
-    let session = match deadline {
-        None => start.await?,
-        Some((seconds, deadline)) => match timeout_at(deadline, start).await {
-            Ok(session) => session?,
-            Err(_) => return Ok(out_of_time(seconds)),
-        },
+    let session = tokio::select! {
+        biased;
+        stop = ExecStop::wait(signal, deadline) => return Ok(stop.report()),
+        session = start => session?,
     };
     let mut script = ScriptRun::new(Arc::clone(&session), exec.json);
-    let ended = match deadline {
-        None => Ok(script.run(&exec).await),
-        Some((seconds, deadline)) => timeout_at(deadline, script.run(&exec)).await.map_err(|_| seconds),
+    let ended = tokio::select! {
+        biased;
+        stop = ExecStop::wait(signal, deadline) => Err(stop),
+        ended = script.run(&exec) => Ok(ended),
     };
     if !matches!(ended, Ok(Ok(_))) {
         session.stop_all();
@@ -64,16 +105,10 @@ pub(crate) async fn run(
         Ok(Ok(code)) => code,
         Ok(Err(EarlyEnd::Failure(failure))) => return Err(failure),
         Ok(Err(EarlyEnd::ReaderGone)) => return Ok(ExitCode::from(READER_GONE)),
-        Err(seconds) => out_of_time(seconds),
+        Err(stop) => stop.report(),
     };
     if !exec.json && exec.session.session.is_none() && script.printer.has_conversation() {
         note(&format!("Session: {}", session.id()));
     }
     Ok(code)
-}
-
-fn out_of_time(seconds: u64) -> ExitCode {
-    let outcome = Outcome::error(Code::Timeout, format_args!("not done after {seconds} s (--timeout)."));
-    note(&format!("{} [{}]", outcome.line(), outcome.code));
-    ExitCode::from(OUT_OF_TIME)
 }

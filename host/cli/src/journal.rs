@@ -7,7 +7,12 @@ use patchbay_session::Host;
 use patchbay_store::{JournalEntry, JournalFilter, JournalRow, RecordedApproval};
 use serde_json::json;
 
-use crate::{CliError, args::Journal, out::say, sessions};
+use crate::{
+    CliError,
+    args::Journal,
+    out::{note, say},
+    sessions,
+};
 
 /// Rows of the table without `--limit`: a few screens.
 const ROWS: u32 = 100;
@@ -38,7 +43,7 @@ pub(crate) async fn run(host: &Arc<Host>, arguments: &Journal) -> Result<ExitCod
     }
     print(&table);
     if before > 0 {
-        eprintln!("Note: there are older calls; --limit N shows the newest N.");
+        note("Note: there are older calls; --limit N shows the newest N.");
     }
     Ok(ExitCode::SUCCESS)
 }

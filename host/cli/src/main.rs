@@ -23,7 +23,7 @@ mod shell;
 mod signals;
 mod terminal;
 
-use std::{process::ExitCode, sync::Arc};
+use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use clap::Parser as _;
 use patchbay_core::{Code, text};
@@ -35,7 +35,9 @@ use tokio_util::sync::CancellationToken;
 use args::{Arguments, Command, SessionArguments};
 use error::CliError;
 use home::HomeDirs;
+use out::note;
 use progress_line::{ProgressLine, Style};
+use signals::{EndSignal, GRACE};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -48,16 +50,17 @@ fn main() -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("Error: cannot start: {error}");
+            note(&format!("Error: cannot start: {error}"));
             return ExitCode::from(FAILED);
         }
     };
     let code = run(arguments, &runtime).unwrap_or_else(|failure| {
-        eprintln!("Error: {failure}");
+        note(&format!("Error: {failure}"));
         ExitCode::from(FAILED)
     });
     // A blocked read of standard input must not keep the process alive.
     runtime.shutdown_background();
+    patchbay_egress::kill_process_groups();
     code
 }
 
@@ -80,7 +83,7 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
                 // A single line ends before a provider could be added.
                 let _watch = (exec.lines.len() != 1).then(|| watch(&host));
                 let session = exec.session.clone();
-                exec::run(start(&host, &session), exec).await
+                exec::run(start(&host, &session), exec, &EndSignal::watch(true, GRACE)).await
             })
         }
         Some(Command::Acp) => {
@@ -107,13 +110,18 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
             })
         }
         Some(Command::Plugin { command }) => runtime.block_on(plugin::run(command)),
-        Some(Command::Provider { command }) => runtime.block_on(provider::run(&open(&HomeDirs::find()?)?, command)),
+        Some(Command::Provider { command }) => {
+            let host = open(&HomeDirs::find()?)?;
+            end_on_signal();
+            runtime.block_on(provider::run(&host, command))
+        }
         Some(Command::Grant { command }) => runtime.block_on(authority::grant(&open(&HomeDirs::find()?)?, command)),
         Some(Command::Trust { command }) => runtime.block_on(authority::trust(&open(&HomeDirs::find()?)?, command)),
         Some(Command::Journal(journal)) => runtime.block_on(journal::run(&open(&HomeDirs::find()?)?, &journal)),
         Some(Command::Mcp { command: Some(command), .. }) => {
             let home = HomeDirs::find()?;
             let config = config::read(&home.paths.config)?;
+            end_on_signal();
             runtime.block_on(mcp_servers::run(command, config, |config| {
                 log::start(&home.paths.state)?;
                 Ok(Host::open(host_config(&home, config, Unobserved)?)?)
@@ -129,6 +137,12 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
         Some(Command::Man) => shell::man(),
         Some(Command::Compile(compile)) => Ok(compile::run(&compile)),
     }
+}
+
+/// Ends a command without a session at a signal, with the programs that it has started: they have process groups of their own,
+/// which Ctrl+C in a terminal does not reach.
+fn end_on_signal() {
+    EndSignal::watch(true, Duration::ZERO);
 }
 
 fn open(home: &HomeDirs) -> Result<Arc<Host>, CliError> {
@@ -188,7 +202,7 @@ fn program() -> String {
 fn watch(host: &Host) -> Option<Watch> {
     host.providers()
         .watch()
-        .inspect_err(|error| eprintln!("Note: {error}. Its changes are seen at the next start."))
+        .inspect_err(|error| note(&format!("Note: {error}. Its changes are seen at the next start.")))
         .ok()
 }
 

@@ -8,7 +8,12 @@ use patchbay_policy::{ToolDecision, quoted};
 use patchbay_session::{Host, McpFailure, McpReport, McpToolReport};
 use serde_json::json;
 
-use crate::{CliError, args::McpCommand, config::ConfigFile, out::say};
+use crate::{
+    CliError,
+    args::McpCommand,
+    config::ConfigFile,
+    out::{note, say},
+};
 
 /// Runs a command. `open` opens the host, which only `check` needs.
 pub(crate) async fn run(
@@ -71,7 +76,7 @@ async fn check(host: &Arc<Host>, name: &Name, workspace: &Path, json: bool) -> R
     let McpReport { about, tools, problems } = match checked {
         Ok(report) => report,
         Err(McpFailure { problem, printed }) => {
-            printed.iter().for_each(|line| eprintln!("printed: {line}"));
+            printed.iter().for_each(|line| note(&format!("printed: {line}")));
             return Err(CliError::new(Code::Unavailable, format!("{problem}.")));
         }
     };

@@ -1,4 +1,4 @@
-//! Standard output of subcommands that print and exit.
+//! Standard output of subcommands that print and exit, and standard error.
 
 use std::{
     fmt,
@@ -22,8 +22,13 @@ pub(crate) fn print_line(text: fmt::Arguments<'_>) -> bool {
         Ok(()) => true,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => false,
         Err(error) => {
-            eprintln!("Error: standard output cannot be written: {error}.");
+            note(&format!("Error: standard output cannot be written: {error}."));
             std::process::exit(crate::FAILED.into());
         }
     }
+}
+
+/// Prints a line on standard error. Unlike `eprintln!`, it does not panic if standard error is closed.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
 }

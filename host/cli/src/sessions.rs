@@ -18,7 +18,7 @@ use crate::{
     args::{SessionList, Sessions},
     config,
     home::HomeDirs,
-    out::say,
+    out::{note, say},
 };
 
 pub(crate) use expiry::Age;
@@ -114,7 +114,9 @@ pub(crate) async fn list(host: &Host, arguments: SessionList) -> Result<ExitCode
         table(host, &own, "").await?;
         if !others.is_empty() {
             let (sessions, verb) = (count(others.len(), "session"), if others.len() == 1 { "is" } else { "are" });
-            eprintln!("Note: {sessions} of other workspaces {verb} not listed; to list all: patchbay sessions --all");
+            note(&format!(
+                "Note: {sessions} of other workspaces {verb} not listed; to list all: patchbay sessions --all"
+            ));
         }
         return Ok(ExitCode::SUCCESS);
     }

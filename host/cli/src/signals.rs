@@ -1,34 +1,151 @@
-//! Signals that ask the process to end. `main` and `mcp` call it.
+//! Signals that ask the process to end: SIGINT, SIGTERM and SIGHUP. `main`, `mcp` and `terminal` call it.
 
+use std::{
+    fs,
+    future::poll_fn,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+    task::Poll,
+    thread,
+    time::Duration,
+};
+
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    time::timeout,
+};
 use tokio_util::sync::CancellationToken;
 
-/// Cancels `stopped` at the first signal that asks the process to end: SIGINT, SIGTERM and, with `on_hangup`, SIGHUP. Clients over
-/// standard input and output send SIGTERM. A process that a user starts under `nohup` must not handle SIGHUP.
+use crate::FAILED;
+
+/// How long cancelled turns may take to store their partial answers.
+pub(crate) const SETTLING: Duration = Duration::from_secs(2);
+/// How long a command may take to end after a signal. Longer than [`SETTLING`].
+pub(crate) const GRACE: Duration = Duration::from_secs(3);
+
+/// The first signal that asks the process to end.
+#[derive(Clone, Default)]
+pub(crate) struct EndSignal {
+    received: CancellationToken,
+    /// The exit code of the signal.
+    code: Arc<AtomicU8>,
+}
+
+impl EndSignal {
+    /// Waits for a signal on a thread of its own, which ends the process at the next signal, or if it still lives `grace` after
+    /// the first one: the runtime may be blocked by a terminal that does not read. SIGINT is a signal if `on_interrupt` is set. A
+    /// signal that was ignored when the process started stays ignored.
+    pub(crate) fn watch(on_interrupt: bool, grace: Duration) -> Self {
+        let ended = Self::default();
+        // Without a handler, a signal ends the process at once.
+        let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return ended };
+        let interrupt = on_interrupt.then(SignalKind::interrupt);
+        let kinds = interrupt.into_iter().chain([SignalKind::terminate(), SignalKind::hangup()]);
+        let mut signals = {
+            let _entered = runtime.enter();
+            listen(kinds.filter(|kind| !is_ignored(*kind)))
+        };
+        let signal = ended.clone();
+        thread::spawn(move || {
+            let code = runtime.block_on(async {
+                let code = exit_code(next(&mut signals).await);
+                signal.code.store(code, Ordering::Relaxed);
+                signal.received.cancel();
+                let _ = timeout(grace, next(&mut signals)).await;
+                code
+            });
+            end(code);
+        });
+        ended
+    }
+
+    /// Waits for the signal. Returns its exit code: 128 plus its number, as a shell reports it.
+    pub(crate) async fn received(&self) -> u8 {
+        self.received.cancelled().await;
+        self.code.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether the signal was received.
+    pub(crate) fn is_received(&self) -> bool {
+        self.received.is_cancelled()
+    }
+}
+
+/// Ends the process at once. The modes of the terminal are restored, and programs that were started are killed.
+pub(crate) fn end(code: u8) -> ! {
+    patchbay_repl::restore_modes();
+    patchbay_egress::kill_process_groups();
+    std::process::exit(code.into())
+}
+
+/// Cancels `stopped` at the first SIGINT, SIGTERM or SIGHUP. Clients over standard input and output send SIGTERM. Without
+/// `on_hangup`, a SIGHUP that was ignored when the process started stays ignored.
 ///
 /// # Panics
 /// Outside of a Tokio runtime.
 pub(crate) fn cancel_on_signal(stopped: CancellationToken, on_hangup: bool) {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let kinds = [Some(SignalKind::interrupt()), Some(SignalKind::terminate()), on_hangup.then(SignalKind::hangup)];
-        for kind in kinds.into_iter().flatten() {
-            // Without a handler, the signal ends the process at once.
-            let Ok(mut signals) = signal(kind) else { continue };
-            let stopped = stopped.clone();
-            tokio::spawn(async move {
-                signals.recv().await;
-                stopped.cancel();
-            });
-        }
+    let hangup = Some(SignalKind::hangup()).filter(|kind| on_hangup || !is_ignored(*kind));
+    let mut signals = listen([SignalKind::interrupt(), SignalKind::terminate()].into_iter().chain(hangup));
+    tokio::spawn(async move {
+        next(&mut signals).await;
+        stopped.cancel();
+    });
+}
+
+/// Handles signals. One that cannot be handled ends the process at once.
+fn listen(kinds: impl Iterator<Item = SignalKind>) -> Vec<(SignalKind, Signal)> {
+    kinds.filter_map(|kind| Some((kind, signal(kind).ok()?))).collect()
+}
+
+/// Waits for the next signal.
+async fn next(signals: &mut [(SignalKind, Signal)]) -> SignalKind {
+    poll_fn(|context| {
+        let received =
+            signals.iter_mut().find_map(|(kind, signal)| signal.poll_recv(context).is_ready().then_some(*kind));
+        received.map_or(Poll::Pending, Poll::Ready)
+    })
+    .await
+}
+
+fn exit_code(kind: SignalKind) -> u8 {
+    u8::try_from(128 + kind.as_raw_value()).unwrap_or(FAILED)
+}
+
+/// Returns whether a signal was ignored when the process started, as SIGHUP by `nohup`, or SIGINT by a script that starts a
+/// program in the background. Only Linux reports it; elsewhere SIGHUP counts as ignored.
+fn is_ignored(kind: SignalKind) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    ignored_in(&status, kind).unwrap_or(kind == SignalKind::hangup())
+}
+
+/// Returns whether a signal is ignored according to the text of `/proc/PID/status`.
+fn ignored_in(status: &str, kind: SignalKind) -> Option<bool> {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
+    Some((mask >> (kind.as_raw_value() - 1)) & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_signals_are_read_from_the_status() {
+        let kinds = [SignalKind::hangup(), SignalKind::interrupt(), SignalKind::terminate()];
+        let ignored = |status: &str| kinds.map(|kind| ignored_in(status, kind));
+        assert_eq!(
+            ignored("Name:\tx\nSigIgn:\t0000000000001001\nSigCgt:\tff\n"),
+            [Some(true), Some(false), Some(false)]
+        );
+        assert_eq!(ignored("SigIgn:\t0000000000004002\n"), [Some(false), Some(true), Some(true)]);
+        assert_eq!(ignored(""), [None; 3]);
     }
-    #[cfg(not(unix))]
-    {
-        let _ = on_hangup;
-        tokio::spawn(async move {
-            if tokio::signal::ctrl_c().await.is_ok() {
-                stopped.cancel();
-            }
-        });
+
+    #[test]
+    fn exit_codes_are_those_of_shells() {
+        let kinds = [SignalKind::hangup(), SignalKind::interrupt(), SignalKind::terminate()];
+        assert_eq!(kinds.map(exit_code), [129, 130, 143]);
     }
 }

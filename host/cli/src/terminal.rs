@@ -1,12 +1,21 @@
 //! Starts the terminal front with the history file of the home. `main` calls it.
 
-use std::{process::ExitCode, sync::Arc};
+use std::{
+    process::ExitCode,
+    sync::{Arc, Weak},
+};
 
 use patchbay_core::Code;
 use patchbay_repl::TerminalSettings;
 use patchbay_session::Session;
+use tokio::time::timeout;
 
-use crate::{CliError, FAILED, config, home::HomeDirs, progress_line::ProgressLine};
+use crate::{
+    CliError, FAILED, config,
+    home::HomeDirs,
+    progress_line::ProgressLine,
+    signals::{self, EndSignal, GRACE, SETTLING},
+};
 
 pub(crate) fn run(
     runtime: &tokio::runtime::Runtime,
@@ -16,14 +25,34 @@ pub(crate) fn run(
     progress: &ProgressLine,
 ) -> Result<ExitCode, CliError> {
     let settings = config::read(&home.paths.config)?.terminal;
+    let settings = TerminalSettings { plain: plain || settings.plain, ..settings };
     let history = home.paths.state.join("history");
     let options = patchbay_repl::Options {
         history: &history,
         version: env!("CARGO_PKG_VERSION"),
-        settings: TerminalSettings { plain: plain || settings.plain, ..settings },
+        settings,
         compiling: &|| progress.hand_over(),
     };
-    let all_ok = patchbay_repl::run(runtime.handle(), session, options)
-        .map_err(|error| CliError::new(Code::Internal, error.to_string()))?;
+    // The front that draws handles the signals itself: SIGINT is Ctrl+C, the others leave.
+    let draws = patchbay_repl::draws(settings);
+    let signal = EndSignal::watch(!draws, GRACE);
+    let ending = (!draws).then(|| runtime.spawn(end_on_signal(Arc::downgrade(&session), signal.clone())));
+    let ended = patchbay_repl::run(runtime.handle(), session, options);
+    if let Some(ending) = ending.filter(|_| signal.is_received()) {
+        // Ends the process.
+        let _ = runtime.block_on(ending);
+    }
+    let all_ok = ended.map_err(|error| CliError::new(Code::Internal, error.to_string()))?;
     Ok(if all_ok { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// Waits for the signal, closes the session so that partial answers are stored, and ends the process. The front cannot do that
+/// while it waits for a line.
+async fn end_on_signal(session: Weak<Session>, signal: EndSignal) {
+    let code = signal.received().await;
+    if let Some(session) = session.upgrade() {
+        session.stop_all();
+        let _ = timeout(SETTLING, session.close()).await;
+    }
+    signals::end(code);
 }

@@ -2,20 +2,41 @@
 //! skills, tools, files, servers and models, before a terminal or a model receives the text.
 
 /// Returns `text` without control characters (except line feed and tab), bidi controls, zero-width and tag
-/// characters. A carriage return before a line feed is removed; any other becomes a line feed.
+/// characters. A carriage return before a line feed is removed; any other becomes a line feed. Joiners and variation
+/// selectors stay where writing needs them, such as in Persian words and in emoji.
 pub fn clean(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '\r' if chars.peek() == Some(&'\n') => {}
-            '\r' => out.push('\n'),
-            '\n' | '\t' => out.push(c),
-            c if is_hidden(c) => {}
-            c => out.push(c),
+    TextCleaner::default().clean(text)
+}
+
+/// Cleans a text that arrives in pieces. The result does not depend on where the text is cut.
+///
+/// A character stays or goes by the character before it alone. So nothing is withheld until the next piece, and the
+/// beginning of a clean text and two clean texts in a row are clean.
+#[derive(Clone, Debug, Default)]
+pub struct TextCleaner {
+    /// The last character that was not removed; NUL at the beginning.
+    before: char,
+}
+
+impl TextCleaner {
+    /// Returns the next piece as [`clean`] returns it within the whole text.
+    pub fn clean(&mut self, piece: &str) -> String {
+        let mut out = String::with_capacity(piece.len());
+        out.extend(piece.chars().filter_map(|c| self.next(c)));
+        out
+    }
+
+    /// Returns the replacement of the next character, or `None` if it is removed.
+    pub fn next(&mut self, c: char) -> Option<char> {
+        if is_hidden(c) && !matches!(c, '\r' | '\n' | '\t') && !is_needed(c, self.before) {
+            return None;
+        }
+        match (std::mem::replace(&mut self.before, c), c) {
+            ('\r', '\n') => None,
+            (_, '\r') => Some('\n'),
+            _ => Some(c),
         }
     }
-    out
 }
 
 /// Returns the result of [`clean`] on one line: each run of white space becomes one space, and the ends are trimmed.
@@ -33,9 +54,7 @@ pub fn excerpt(text: &str, max: usize) -> String {
 }
 
 /// Whether a character is invisible but has an effect: C0 and C1 controls, soft hyphen, bidi controls (UAX 9),
-/// zero-width and other default-ignorable format characters, variation selectors of the supplement, and the tag
-/// block. Also the zero-width joiner and variation selectors 1–16: an emoji may be split into its parts, but no
-/// hidden word passes.
+/// zero-width and other default-ignorable format characters, all variation selectors, and the tag block.
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -43,6 +62,36 @@ fn is_hidden(c: char) -> bool {
             | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}'
             | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}' | '\u{FFF9}'..='\u{FFFB}'
             | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
+}
+
+/// Whether a hidden character is needed to write, because it changes how the character directly before it looks: the
+/// joiners in scripts that use them (RFC 5892, appendices A.1 and A.2, by script instead of by letter, because people also
+/// type joiners without effect), the joiner of emoji, and the selectors 15 and 16 of text and emoji (UTS 51). None of them
+/// follows itself, so that a run of them cannot encode a hidden text.
+fn is_needed(c: char, before: char) -> bool {
+    match c {
+        '\u{200C}' => uses_joiners(before),
+        '\u{200D}' => uses_joiners(before) || is_emoji(before) || matches!(before, '\u{FE0E}' | '\u{FE0F}'),
+        '\u{FE0E}' | '\u{FE0F}' => is_emoji(before) || matches!(before, '#' | '*' | '0'..='9'),
+        _ => false,
+    }
+}
+
+/// Whether a character is in a block of the common scripts with joined letters or conjuncts: Arabic to NKo, Mandaic to
+/// Sinhala, Tibetan and Myanmar, Khmer and Mongolian, the Arabic presentation forms, Adlam.
+fn uses_joiners(c: char) -> bool {
+    matches!(c,
+        '\u{0600}'..='\u{07FF}' | '\u{0840}'..='\u{0DFF}' | '\u{0F00}'..='\u{109F}' | '\u{1780}'..='\u{18AF}'
+        | '\u{FB50}'..='\u{FDFF}' | '\u{FE70}'..='\u{FEFC}' | '\u{1E900}'..='\u{1E95F}')
+}
+
+/// Whether a character is an emoji, or a symbol beside them. The ranges contain all assigned characters that
+/// `emoji-data.txt` of Unicode 17 names `Extended_Pictographic`, and the skin tones.
+fn is_emoji(c: char) -> bool {
+    matches!(c,
+        '\u{00A9}' | '\u{00AE}' | '\u{203C}' | '\u{2049}' | '\u{2122}' | '\u{2139}' | '\u{2190}'..='\u{21FF}'
+        | '\u{2300}'..='\u{23FF}' | '\u{24C2}' | '\u{25A0}'..='\u{27BF}' | '\u{2934}' | '\u{2935}'
+        | '\u{2B00}'..='\u{2BFF}' | '\u{3030}' | '\u{303D}' | '\u{3297}' | '\u{3299}' | '\u{1F000}'..='\u{1FAFF}')
 }
 
 /// Returns a number with a comma between thousands, such as `1,234`.
@@ -81,6 +130,48 @@ mod tests {
         assert_eq!(clean("a\u{202e}b\u{200b}c\u{e0041}\u{feff}"), "abc");
         assert_eq!(clean("a\r\nb\rc\td"), "a\nb\nc\td");
         assert_eq!(clean("naïve 日本 🙂"), "naïve 日本 🙂");
+    }
+
+    /// Emoji with selectors, skin tones and joiners, a keycap; Persian, Hindi, and a Malayalam letter at the end of a word.
+    const WRITTEN: [&str; 9] = [
+        "☕\u{fe0f} x",
+        "☎\u{fe0e}",
+        "👩\u{200d}👩\u{200d}👧\u{200d}👦",
+        "❤\u{fe0f}\u{200d}🔥",
+        "👩🏽\u{200d}🚀",
+        "1\u{fe0f}\u{20e3}",
+        "می\u{200c}خواهم",
+        "क्\u{200d}ष क्\u{200c}ष",
+        "ന്\u{200d} x",
+    ];
+
+    #[test]
+    fn characters_needed_to_write_stay() {
+        for text in WRITTEN {
+            assert_eq!(clean(text), text, "{}", text.escape_unicode());
+        }
+    }
+
+    #[test]
+    fn joiners_and_selectors_cannot_hide_text() {
+        assert_eq!(clean("a\u{200d}b\u{200c}c\u{fe0f}d \u{200d}\u{fe0f}"), "abcd ");
+        assert_eq!(clean("\u{fe0f}☕\u{fe0f}\u{fe0e}\u{fe0f}\u{fe01}"), "☕\u{fe0f}");
+        assert_eq!(clean("ی\u{200c}\u{200d}\u{200c}\u{200b}\u{200c}خ"), "ی\u{200c}خ");
+        assert_eq!(clean("👩\u{200d}\u{200d}\u{200c}\u{200d}x"), "👩\u{200d}x");
+        // The flag of Scotland loses its tags, which are also letters for a model.
+        assert_eq!(clean("🏴\u{e0067}\u{e0062}\u{e0073}\u{e007f}"), "🏴");
+    }
+
+    #[test]
+    fn pieces_are_cleaned_as_the_whole() {
+        let text = format!("a\r\n\r\nb\u{202e}\r{}\u{fe0f}\u{200b}\u{200d}", WRITTEN.concat());
+        let mut cleaner = TextCleaner::default();
+        let pieces: String = text.chars().map(|c| cleaner.clean(c.encode_utf8(&mut [0; 4]))).collect();
+        assert_eq!(pieces, clean(&text));
+        for (at, _) in pieces.char_indices() {
+            assert_eq!(clean(&pieces[..at]), &pieces[..at], "{at}");
+        }
+        assert_eq!(clean(&pieces), pieces);
     }
 
     #[test]

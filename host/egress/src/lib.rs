@@ -80,7 +80,7 @@ pub use error::EgressError;
 pub use headers::is_reserved_header;
 pub use key_command::{CommandLine, KEY_COMMAND_MS, KeyCommand};
 pub use limits::{EgressLimits, LimitKey};
-pub use program::{ProcessGroup, find_program, is_executable};
+pub use program::{ProcessGroup, find_program, is_executable, kill_process_groups};
 pub use request::{Request, RequestError};
 pub use resolve::{Resolver, Resolving, SystemResolver};
 pub use scrub::{Scrub, Scrubber};

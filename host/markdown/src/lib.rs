@@ -7,7 +7,7 @@
 //!   the beginnings of lines; `paragraph`, `table` and `code` are the blocks that stay open over several lines.
 //! - `inline`, `links` and `wrap` render the text of a block; `settled` finds what of a growing paragraph is final.
 //! - [`StyledLine`] and [`TextSpan`]: the output; [`StyledLine::to_ansi`] writes it for a terminal.
-//! - `clean`: no control, bidi or zero-width character of the input reaches the output.
+//! - `clean`: no control, bidi or other hidden character of the input reaches the output.
 //!
 //! Bounds, beyond which text degrades but stays complete: 16 containers deep; 16 KB of inline source, beyond it no
 //! emphasis; 4 KB between the marks of emphasis in a growing paragraph; 32 KB of a table, then its widths are fixed;

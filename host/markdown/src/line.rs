@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use unicode_width::UnicodeWidthChar as _;
+use unicode_segmentation::UnicodeSegmentation as _;
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::style::{TextSpan, TextStyle, append};
 
@@ -50,29 +51,37 @@ impl StyledLine {
             if index > 0 {
                 columns = (columns / TAB + 1) * TAB;
             }
-            columns += unicode_width::UnicodeWidthStr::width(part);
+            columns += part.width();
         }
         columns
     }
 
     /// Returns the first columns of the line, at most `columns`, for rows that must not wrap. Tabs become spaces.
     pub fn cut(&self, columns: usize) -> Self {
-        let mut at = 0;
-        let mut spans = Vec::new();
-        'line: for span in &self.spans {
-            let mut text = String::new();
-            for c in span.text.chars() {
-                let wide = if c == '\t' { TAB - at % TAB } else { c.width().unwrap_or(0) };
-                if at + wide > columns {
-                    append(&mut spans, TextSpan { text, ..span.clone() });
-                    break 'line;
-                }
-                at += wide;
-                if c == '\t' { text.extend(std::iter::repeat_n(' ', wide)) } else { text.push(c) }
+        let text = self.text();
+        let mut rest = self.spans.iter();
+        let mut cut: Vec<TextSpan> = Vec::new();
+        // The column, and where the last span of `cut` ends in `text`.
+        let (mut at, mut end) = (0, 0);
+        for (offset, grapheme) in text.grapheme_indices(true) {
+            let wide = if grapheme == "\t" { TAB - at % TAB } else { grapheme.width() };
+            if at + wide > columns {
+                break;
             }
-            append(&mut spans, TextSpan { text, ..span.clone() });
+            at += wide;
+            while offset >= end {
+                let Some(span) = rest.next() else { break };
+                end += span.text.len();
+                cut.push(TextSpan { text: String::new(), ..span.clone() });
+            }
+            let Some(last) = cut.last_mut() else { break };
+            if grapheme == "\t" {
+                last.text.extend(std::iter::repeat_n(' ', wide));
+            } else {
+                last.text.push_str(grapheme);
+            }
         }
-        Self::new(spans)
+        Self::new(cut)
     }
 
     /// Returns the line with SGR attributes and OSC 8 links. Each style ends where its span ends, so that lines can
@@ -138,5 +147,16 @@ mod tests {
         let line = StyledLine::new([TextSpan::plain("日本\tx")]);
         assert_eq!(line.cut(3).text(), "日");
         assert_eq!(line.cut(9).text(), "日本    x");
+        let (family, heart) = ("👩\u{200d}👩\u{200d}👧\u{200d}👦", "❤\u{fe0f}");
+        let bold = TextStyle { bold: true, ..TextStyle::default() };
+        let line = StyledLine::new([TextSpan::plain(family), span(heart, bold), TextSpan::plain("x")]);
+        assert_eq!((line.width(), line.cut(5)), (5, line.clone()));
+        assert_eq!((line.cut(4).text(), line.cut(3).text()), (format!("{family}{heart}"), family.to_owned()));
+        // A character that two spans share is whole.
+        let line = StyledLine::new([TextSpan::plain("❤"), span("\u{fe0f}x", bold)]);
+        assert_eq!(
+            (line.cut(1).text(), line.cut(2).text(), line.cut(3).text()),
+            ("".into(), heart.into(), format!("{heart}x"))
+        );
     }
 }

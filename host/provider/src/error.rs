@@ -124,7 +124,7 @@ pub enum ModelError {
         error: Box<Self>,
     },
     /// There is no such provider, or no longer.
-    #[error("there is no provider '{0}' any more. /providers lists what there is, /model chooses another model.")]
+    #[error("there is no provider '{0}'. 'patchbay provider list' shows what there is; /model chooses another model.")]
     Gone(Name),
     /// The adapter's component failed.
     #[error("provider '{provider}': its adapter failed: {failure}.")]

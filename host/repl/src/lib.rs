@@ -12,6 +12,7 @@ use std::{io::IsTerminal as _, path::Path, sync::Arc};
 
 use patchbay_session::{LastExchange, Session, Subscription};
 pub use settings::{ColourUse, ProseWrap, TerminalSettings, ThinkingDisplay};
+pub use terminal::restore_modes;
 use tokio::{runtime::Handle, sync::watch};
 
 /// Why the terminal ended early. Everything that was acknowledged is stored.
@@ -38,14 +39,19 @@ pub struct Options<'a> {
     pub compiling: &'a dyn Fn() -> watch::Receiver<Option<String>>,
 }
 
+/// Returns whether [`run`] draws: not without a terminal that can be drawn on, and not if plain lines are set.
+pub fn draws(settings: TerminalSettings) -> bool {
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    !settings.plain && !dumb && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
 /// Runs lines until the user leaves. Returns false if a line of piped input failed.
 ///
 /// # Errors
 /// [`ReplError`] if the terminal or the store fails.
 pub fn run(runtime: &Handle, session: Arc<Session>, options: Options<'_>) -> Result<bool, ReplError> {
-    let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
-    let typed = std::io::stdin().is_terminal();
-    if options.settings.plain || dumb || !typed || !std::io::stdout().is_terminal() {
+    if !draws(options.settings) {
+        let typed = std::io::stdin().is_terminal();
         let all_ok = plain::run(runtime, &session, typed)?;
         // A user has seen the errors; a script that pipes lines only has the exit code.
         return Ok(all_ok || typed);

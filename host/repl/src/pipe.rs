@@ -13,6 +13,8 @@ use patchbay_core::{
 };
 use patchbay_session::Received;
 
+use crate::words;
+
 /// Length limit in characters of a shown tool input or result.
 const SHOWN: usize = 100;
 
@@ -139,8 +141,10 @@ impl PipeOutput {
                 Ok(())
             }
             EventKind::Message { kind: MessageKind::Tool, content, .. } => {
-                let mark = if result.is_some_and(|result| result.error.is_some()) { "✗" } else { "←" };
-                self.line(&format!("{mark} {}", text::excerpt(&content, SHOWN)))
+                self.line(&match result.is_some_and(|result| result.error.is_some()) {
+                    true => format!("✗ {}", words::failure(&content, SHOWN)),
+                    false => format!("← {}", text::excerpt(&content, SHOWN)),
+                })
             }
             EventKind::TurnBegan { .. } => {
                 self.answered = false;

@@ -125,8 +125,11 @@ fn line(
             }
         }
     })?;
-    if outcome.code == Code::Quit {
-        stop_all(session);
+    match outcome.code {
+        Code::Quit => stop_all(session),
+        // A signal ends the process.
+        Code::SessionClosed => return Ok(Next::Leave),
+        _ => {}
     }
     match output.outcome(&outcome) {
         // A closed pipe ends the front.

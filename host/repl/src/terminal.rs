@@ -61,6 +61,7 @@ use live::LiveArea;
 use menu::Menu;
 use questions::{ApproverMessage, Questions};
 use raw_mode::RawMode;
+pub use raw_mode::restore_modes;
 use screen::CommandHelp;
 use search::HistorySearch;
 use signals::{Signalled, Signals};
@@ -284,8 +285,14 @@ impl Front {
         (self.changed, self.urgent) = (true, true);
         match event {
             Event::Key(KeyEvent { kind: KeyEventKind::Release, .. }) => {}
-            Event::Key(key) => self.key(key, Instant::now()),
-            Event::Paste(text) if !self.questions.is_open() => {
+            Event::Key(key) => {
+                let now = Instant::now();
+                match self.questions.typed_ahead(key, now) {
+                    Some(character) => self.typed_ahead(key, character),
+                    None => self.key(key, now),
+                }
+            }
+            Event::Paste(text) => {
                 self.composer.paste(&text);
                 self.edited();
             }
@@ -297,7 +304,16 @@ impl Front {
             }
             Event::FocusGained => self.focused = true,
             Event::FocusLost => self.focused = false,
-            Event::Paste(_) | Event::Mouse(_) => {}
+            Event::Mouse(_) => {}
+        }
+    }
+
+    /// Inserts the character of a key that came too early to answer the open question.
+    fn typed_ahead(&mut self, key: KeyEvent, character: char) {
+        match &mut self.search {
+            Some(search) => search.insert(character),
+            None if self.composer.key(key) => self.edited(),
+            None => {}
         }
     }
 
@@ -531,6 +547,8 @@ impl Front {
             raw_mode::write(&frame)?;
             self.drawn = Some(now);
         }
+        // Measured after the write, which may take long.
+        self.questions.drawn(Instant::now());
         Ok(())
     }
 

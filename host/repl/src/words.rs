@@ -1,4 +1,23 @@
-//! Sentences about agents that both fronts print.
+//! Texts that both fronts print: sentences about agents, and failures of tools.
+
+use patchbay_core::text;
+
+/// Begins a command in a text of the host; the command ends with the line.
+pub(crate) const COMMAND: &str = ": patchbay ";
+/// Length limit in characters of a command that is printed whole.
+const COMMAND_CHARACTERS: usize = 1_000;
+
+/// Returns the message of a failed tool: at most `max` characters of it, and a command that it names, whole and on a line of its
+/// own.
+pub(crate) fn failure(message: &str, max: usize) -> String {
+    let message = text::clean(message);
+    let named = message.find(COMMAND).map(|at| message.split_at(at + 1));
+    let named = named.map(|(before, rest)| (before, rest.trim_start().lines().next().unwrap_or_default()));
+    match named.filter(|(_, command)| command.chars().count() <= COMMAND_CHARACTERS) {
+        Some((before, command)) => format!("{}\n{command}", text::excerpt(before, max)),
+        None => text::excerpt(&message, max),
+    }
+}
 
 /// Says how many agents were stopped.
 pub(crate) fn stopped(agents: usize) -> String {
@@ -19,6 +38,17 @@ fn counted(agents: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn failure_has_its_command_whole_and_alone() {
+        let what = "skill 'files' may not use 'workspace-write': it is not granted. To grant it:";
+        let command = "patchbay grant add --root workspace --workspace '/my  work' files workspace-write";
+        let message = format!("{what} {command}\nmore");
+        assert_eq!(failure(&message, 100), format!("{what}\n{command}"));
+        assert_eq!(failure(&message, 12), format!("skill 'files…\n{command}"));
+        assert_eq!(failure("no such\nfile", 5), "no su…");
+        assert_eq!(failure(&format!("a: patchbay {}", "x".repeat(1_000)), 12), "a: patchbay …");
+    }
 
     #[test]
     fn agents_are_counted() {

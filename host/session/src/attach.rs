@@ -10,6 +10,7 @@ use std::{
     sync::Arc,
 };
 
+use patchbay_agent::Agent;
 use patchbay_command::{Line, Resolved, resolve};
 use patchbay_core::{Attachment, Code, Digest, Outcome, TEXT_MEDIA, media, text};
 use patchbay_skill::Snapshot;
@@ -67,6 +68,8 @@ pub(crate) struct AcceptedLine {
     pub(crate) stored: Vec<Attachment>,
     /// Whether `/model` is also accepted while a turn runs.
     pub(crate) during_turn: bool,
+    /// Whether later lines that begin a turn wait for this one.
+    pub(crate) delays: bool,
 }
 
 impl std::fmt::Debug for NewAttachment {
@@ -157,13 +160,11 @@ impl NewAttachment {
 }
 
 impl LineContext {
-    /// Stores the attached files that are not stored yet, if the model reads them all. Returns what the commit that names them
-    /// needs.
+    /// Stores the attached files that are not stored yet. Returns what the commit that names them needs.
     ///
     /// # Errors
-    /// The outcome of a line that is not sent: [`Code::AttachmentUnreadable`], or the store failed.
+    /// The outcome of a line that is not sent: the store failed.
     pub(crate) async fn store_attachments(&mut self) -> Result<Option<RetainedAttachments>, Outcome> {
-        self.check_readable().await?;
         if self.new_attachments.is_empty() {
             return Ok(None);
         }
@@ -198,27 +199,14 @@ impl LineContext {
         Ok(blobs)
     }
 
-    /// Checks that the model of the agent reads what is attached. If no model can be used, the turn reports it.
-    async fn check_readable(&self) -> Result<(), Outcome> {
+    /// Checks that the model of the agent reads what is attached.
+    ///
+    /// # Errors
+    /// [`Code::AttachmentUnreadable`].
+    pub(crate) async fn check_readable(&self) -> Result<(), Outcome> {
         let new = self.new_attachments.iter().map(|new| (&*new.name, &*new.media_type));
         let stored = self.attachments.iter().map(|stored| (&*stored.name, &*stored.media_type));
-        let files: Vec<(&str, &str)> = new.chain(stored).filter(|(_, media_type)| *media_type != TEXT_MEDIA).collect();
-        if files.is_empty() {
-            return Ok(());
-        }
-        let Ok(choice) = self.session.model_of(&self.agent).await else { return Ok(()) };
-        let known = self.session.host.providers.model(&choice.provider, &choice.model).await.unwrap_or_default();
-        let Some((name, media_type)) =
-            files.into_iter().find(|(_, media_type)| !known.input_media.iter().any(|read| read == media_type))
-        else {
-            return Ok(());
-        };
-        let (model, provider) = (text::excerpt(&choice.model, 80), &choice.provider);
-        let message = format_args!(
-            "model '{model}' is not known to read {media_type} ({name}); nothing was sent. Choose another one with /model, or \
-             write its input_media into models of [providers.{provider}] in config.toml."
-        );
-        Err(Outcome::error(Code::AttachmentUnreadable, message))
+        self.session.check_readable(&self.agent, new.chain(stored).collect()).await
     }
 }
 
@@ -263,6 +251,42 @@ impl LineInput {
 }
 
 impl Session {
+    /// Checks the files of a message before it is submitted, for fronts that keep the text of a refused message. If a command
+    /// that may choose another model still runs, whether the model reads the files is checked when the turn begins.
+    ///
+    /// # Errors
+    /// [`Code::AttachmentRefused`] and [`Code::AttachmentUnreadable`].
+    pub async fn check_attachments(&self, input: &LineInput) -> Result<(), Outcome> {
+        input.check(&self.snapshot())?;
+        if self.queue.is_delayed() {
+            return Ok(());
+        }
+        let files = input.attachments.iter().map(|new| (&*new.name, &*new.media_type)).collect();
+        self.check_readable(&self.agent_in_view(), files).await
+    }
+
+    /// Checks that the model of `agent` reads `files`, each a name and a media type. If no model can be used, the turn reports
+    /// it.
+    async fn check_readable(&self, agent: &Agent, mut files: Vec<(&str, &str)>) -> Result<(), Outcome> {
+        files.retain(|(_, media_type)| *media_type != TEXT_MEDIA);
+        if files.is_empty() {
+            return Ok(());
+        }
+        let Ok(choice) = self.model_of(agent).await else { return Ok(()) };
+        let known = self.host.providers.model(&choice.provider, &choice.model).await.unwrap_or_default();
+        let Some((name, media_type)) =
+            files.into_iter().find(|(_, media_type)| !known.input_media.iter().any(|read| read == media_type))
+        else {
+            return Ok(());
+        };
+        let (model, provider) = (text::excerpt(&choice.model, 80), &choice.provider);
+        let message = format_args!(
+            "model '{model}' is not known to read {media_type} ({name}); nothing was sent. Choose another one with /model, or \
+             write its input_media into models of [providers.{provider}] in config.toml."
+        );
+        Err(Outcome::error(Code::AttachmentUnreadable, message))
+    }
+
     /// Reads a file that the user named to be attached, such as with `--attach`: any regular file but those of Patchbay.
     ///
     /// # Errors
@@ -385,6 +409,9 @@ fn too_large(name: &str, size: u64) -> Outcome {
 }
 
 fn unreadable(name: &str, error: &std::io::Error) -> Outcome {
+    if error.kind() == ErrorKind::NotFound {
+        return refused(format_args!("there is no file '{name}'."));
+    }
     refused(format_args!("'{name}' cannot be read: {}.", error.kind()))
 }
 

@@ -23,10 +23,14 @@ pub(crate) async fn skill(line: &LineContext, name: &str, input: &str, command: 
     }
 }
 
-/// Returns whether the skill `name` begins a turn with the typed `input`.
+/// Returns whether the skill `name` begins a turn with the typed `input`. Without an input, its instructions are for the next
+/// message, which waits for them.
 pub(crate) fn begins_turn(snapshot: &Snapshot, name: &str, input: &str) -> BeginsTurn {
-    let mode = snapshot.skill(name).map(|skill| skill.manifest.invocation_mode);
-    if mode == Some(InvocationMode::LlmOrchestration) && !input.is_empty() { BeginsTurn::Yes } else { BeginsTurn::No }
+    match snapshot.skill(name).map(|skill| skill.manifest.invocation_mode) {
+        Some(InvocationMode::LlmOrchestration) if input.is_empty() => BeginsTurn::NoButDelays,
+        Some(InvocationMode::LlmOrchestration) => BeginsTurn::Yes,
+        Some(InvocationMode::ToolDispatch) | None => BeginsTurn::No,
+    }
 }
 
 /// Returns whether the skill `name` takes attached files with the typed `input`: its tool does, and so does the turn that an input

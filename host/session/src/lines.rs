@@ -29,7 +29,7 @@ use tracing::Instrument as _;
 use crate::{
     LineInput, Session,
     attach::{AcceptedLine, NewAttachment},
-    builtin::{self, CommandChange, Effect},
+    builtin::{self, BeginsTurn, CommandChange, Effect},
     capture::{CaptureEffect, CaptureTicket},
     invoke,
     json::to_json,
@@ -177,8 +177,9 @@ impl LineContext {
 impl Session {
     /// Submits a line, as typed, for the agent in view and returns at once. The line runs even if the result is not awaited;
     /// its outcome is also published as [`EventKind::LineEnded`]. Commands run concurrently, also during a turn. Messages, and
-    /// commands that begin a turn, run one after another in the order of their lines: during a turn they wait in the queue
-    /// ([`Session::queue`]). A message or such a command also releases a held queue and runs after its lines.
+    /// commands that begin a turn, run one after another in the order of their lines: they wait in the queue
+    /// ([`Session::queue`]) during a turn, and while an earlier command runs that changes what turns do, such as `/model`. A
+    /// message or such a command also releases a held queue and runs after its lines.
     ///
     /// # Panics
     /// Outside of a Tokio runtime.
@@ -212,7 +213,12 @@ impl Session {
         let usable = line.len() <= LINE_BYTES && !agent.is_dead() && refused.is_none();
         let capture = if usable { self.captures.ticket(agent.id(), capture_effect(line)) } else { None };
         let captured = capture.as_ref().is_some_and(|ticket| ticket.captured);
-        let arrival = if captured || !usable { None } else { turns::arrival(line, &state.snapshot, ahead) };
+        let begins_turn = if captured || !usable { BeginsTurn::No } else { turns::begins_turn(line, &state.snapshot) };
+        let delays = begins_turn == BeginsTurn::NoButDelays;
+        if delays {
+            self.queue.delay();
+        }
+        let arrival = turns::arrival(begins_turn, ahead);
         if arrival.is_some_and(|arrival| arrival.is_message) {
             self.message_came(&agent, ahead);
         }
@@ -223,8 +229,15 @@ impl Session {
             Some(Entered::Waits(waiting)) => LineEntry::Waits(waiting),
             Some(Entered::Full(outcome)) => LineEntry::Refused(outcome),
         };
-        let line = AcceptedLine { text: input.text, new: input.attachments, stored: Vec::new(), during_turn };
+        let line = AcceptedLine { text: input.text, new: input.attachments, stored: Vec::new(), during_turn, delays };
         Submitted { id, agent: agent.id(), outcome: self.start(id, line, agent, state, entry, capture) }
+    }
+
+    /// Lets the lines run that waited for a command of `agent`, which has ended.
+    fn delay_ended(&self, agent: AgentId, stopped: bool) {
+        self.queue.delay_ended(agent, stopped);
+        let agents: Vec<Arc<Agent>> = self.agents().living().cloned().collect();
+        agents.iter().for_each(|agent| self.queue.resume(agent));
     }
 
     /// Notes a message of a person: counts since the last one begin at zero, and stopped agents may go on.
@@ -260,7 +273,7 @@ impl Session {
         entry: LineEntry,
         capture: Option<CaptureTicket>,
     ) -> oneshot::Receiver<Outcome> {
-        let AcceptedLine { text: line, new: new_attachments, stored: attachments, during_turn } = line;
+        let AcceptedLine { text: line, new: new_attachments, stored: attachments, during_turn, delays } = line;
         let (sender, outcome) = oneshot::channel();
         let busy = (!matches!(entry, LineEntry::Waits(_) | LineEntry::Restored(_))).then(|| self.activity.begin());
         let stop = self.lines.begin(id, agent.id());
@@ -294,6 +307,9 @@ impl Session {
                 });
                 session.lines.end(id);
                 session.log().publish(agent, EventKind::LineEnded { line: id, outcome: outcome.clone() });
+                if delays {
+                    session.delay_ended(agent, outcome.code == Code::TurnCancelled);
+                }
                 // An error means that the front does not wait for the outcome.
                 let _ = sender.send(outcome);
                 drop(ended);

@@ -12,8 +12,9 @@ use patchbay_core::SessionId;
 
 use crate::SessionError;
 
-/// How often a lock that another process has is tried again, and the pause before. [`holder`] locks a file for a moment.
-const RETRIES: u32 = 5;
+/// How often a lock that another process has is tried again, and the pause before. [`holder`] locks a file for a moment, and
+/// a child process keeps the locks of its parent until it runs its own program.
+const RETRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// An OS lock on a session. The system releases it when the process ends.

@@ -1,6 +1,6 @@
 //! Messages of a session to its user besides the conversation, at its start and while it is open. Fronts show them.
 
-use std::sync::Weak;
+use std::{collections::BTreeSet, sync::Weak};
 
 use patchbay_agent::Chosen;
 use patchbay_core::{EventKind, text};
@@ -60,8 +60,13 @@ impl Session {
 
     /// Returns a message if skills were kept out of the snapshot or limited, else `None`.
     pub fn exclusions(&self) -> Option<String> {
-        let problems = self.snapshot().diagnostics().len();
-        (problems > 0).then(|| format!("{problems} kept out or limited; /skills says why."))
+        let snapshot = self.snapshot();
+        let names: BTreeSet<&str> = snapshot.diagnostics().iter().map(|found| found.name.as_str()).collect();
+        match names.len() {
+            0 => None,
+            1 => Some("1 skill is kept out or limited; /skills says why.".to_owned()),
+            several => Some(format!("{several} skills are kept out or limited; /skills says why.")),
+        }
     }
 
     /// Returns the last message to the agent in view and its answer, for a user who resumes the session. A new session has

@@ -5,6 +5,8 @@
 //! turn that failed or was stopped, and in a resumed session, the lines wait until the user releases them or sends a message.
 //! The task of a waiting line stores the line; it is deleted from the store in the commit with which its turn begins.
 //!
+//! While a command runs that changes what turns do, such as `/model`, lines of every agent wait until it has ended.
+//!
 //! When no line waits, the agent is reported as idle, so that `wake` looks for its mail. A stopped agent is not: it begins no
 //! turn by itself until the user's next message.
 
@@ -12,7 +14,10 @@ mod line_turn;
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use parking_lot::{Mutex, MutexGuard};
@@ -61,7 +66,7 @@ pub struct QueuedLine {
 pub(crate) struct Arrival {
     /// Whether the line runs before the waiting lines.
     pub(crate) first: bool,
-    /// Whether the line waits if a turn runs. If not, it does not enter the queue.
+    /// Whether the line waits if a turn runs. If not, it does not enter the queue then.
     pub(crate) waits: bool,
     /// Whether a held queue is released.
     pub(crate) releases: bool,
@@ -101,6 +106,8 @@ pub(crate) struct LineQueue {
     activity: Arc<Activity>,
     idle: mpsc::UnboundedSender<IdleAgent>,
     queues: Mutex<BTreeMap<AgentId, AgentQueue>>,
+    /// Number of running commands that change what turns do. No waiting line begins while there are any.
+    delays: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -156,7 +163,7 @@ impl LineQueue {
         activity: Arc<Activity>,
         idle: mpsc::UnboundedSender<IdleAgent>,
     ) -> Arc<Self> {
-        Arc::new(Self { log, activity, idle, queues: Mutex::default() })
+        Arc::new(Self { log, activity, idle, queues: Mutex::default(), delays: AtomicUsize::new(0) })
     }
 
     /// Returns the right to run the first turn of `agent`, which is new.
@@ -268,6 +275,26 @@ impl LineQueue {
         let _ = self.idle.send(IdleAgent { agent, busy: self.activity.begin() });
     }
 
+    /// Notes that a command begins that changes what turns do: lines that come after it wait until [`LineQueue::delay_ended`].
+    pub(crate) fn delay(&self) {
+        self.delays.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Returns whether a command runs that changes what turns do.
+    pub(crate) fn is_delayed(&self) -> bool {
+        self.delays.load(Ordering::SeqCst) > 0
+    }
+
+    /// Notes that such a command of `agent` has ended. If it was stopped, the lines that waited for it are held, as after a
+    /// turn that was stopped. The caller then calls [`LineQueue::resume`] for all agents.
+    pub(crate) fn delay_ended(&self, agent: AgentId, stopped: bool) {
+        let newly_held = stopped && self.lock().get_mut(&agent).is_some_and(AgentQueue::hold_delayed);
+        self.delays.fetch_sub(1, Ordering::SeqCst);
+        if newly_held {
+            self.publish_held(agent, true);
+        }
+    }
+
     /// Puts a line into the queue of `agent`, or starts its turn.
     pub(crate) fn enter(
         self: &Arc<Self>,
@@ -278,7 +305,7 @@ impl LineQueue {
     ) -> Entered {
         let mut queues = self.lock();
         let queue = queues.entry(agent.id()).or_default();
-        let begins = !queue.active && (arrival.first || queue.waiting.is_empty());
+        let begins = !queue.active && (arrival.first || queue.waiting.is_empty()) && !self.is_delayed();
         if begins {
             queue.begin();
             let released = arrival.releases && queue.release();
@@ -290,7 +317,8 @@ impl LineQueue {
             turn.released = released;
             return Entered::Begins(turn);
         }
-        if !arrival.waits {
+        // A line that waits for a command is as good as a running turn.
+        if !arrival.waits && (queue.active || queue.has_next()) {
             return Entered::Busy;
         }
         let text = &*input.text;
@@ -373,7 +401,8 @@ impl LineQueue {
             let next = {
                 let mut queues = self.lock();
                 let queue = queues.entry(agent.id()).or_default();
-                if queue.active || queue.stopped.is_some() || agent.is_dead() {
+                let is_delayed = queue.has_next() && self.is_delayed();
+                if queue.active || queue.stopped.is_some() || agent.is_dead() || is_delayed {
                     return;
                 }
                 let next = if queue.has_next() { queue.waiting.pop_front() } else { None };
@@ -459,6 +488,15 @@ impl AgentQueue {
     /// Ends the hold. Returns whether lines waited for that.
     fn release(&mut self) -> bool {
         std::mem::take(&mut self.held) && !self.waiting.is_empty()
+    }
+
+    /// Holds the lines that wait for a command. Returns whether they were not held before.
+    fn hold_delayed(&mut self) -> bool {
+        if self.active || self.waiting.is_empty() {
+            return false;
+        }
+        self.waiting.iter_mut().for_each(|line| line.ahead = false);
+        !std::mem::replace(&mut self.held, true)
     }
 
     fn remove(&mut self, id: LineId) -> Option<WaitingLine> {

@@ -52,18 +52,25 @@ pub(crate) enum TurnStart {
     Again(UnansweredMessage),
 }
 
-/// Returns how `line` enters the queue of its agent; `None` if it begins no turn. `ahead` is true for a line that runs before
-/// the waiting lines.
-pub(crate) fn arrival(line: &str, snapshot: &Snapshot, ahead: bool) -> Option<Arrival> {
-    let begins = match Line::parse(line).ok()? {
-        Line::Conversation(_) => BeginsTurn::Yes,
-        Line::Command { name, argument } => match resolve(name, builtin::TABLE, snapshot).ok()? {
-            Resolved::BuiltIn(command) => command.begins_turn(snapshot, argument),
-            Resolved::Alias(skill) => invoke::begins_turn(snapshot, skill.as_str(), argument),
-        },
+/// Returns whether `line` begins a turn.
+pub(crate) fn begins_turn(line: &str, snapshot: &Snapshot) -> BeginsTurn {
+    let (name, argument) = match Line::parse(line) {
+        Ok(Line::Conversation(_)) => return BeginsTurn::Yes,
+        Ok(Line::Command { name, argument }) => (name, argument),
+        Err(_) => return BeginsTurn::No,
     };
+    match resolve(name, builtin::TABLE, snapshot) {
+        Ok(Resolved::BuiltIn(command)) => command.begins_turn(snapshot, argument),
+        Ok(Resolved::Alias(skill)) => invoke::begins_turn(snapshot, skill.as_str(), argument),
+        Err(_) => BeginsTurn::No,
+    }
+}
+
+/// Returns how a line enters the queue of its agent; `None` if it begins no turn. `ahead` is true for a line that runs before
+/// the waiting lines.
+pub(crate) fn arrival(begins: BeginsTurn, ahead: bool) -> Option<Arrival> {
     match begins {
-        BeginsTurn::No => None,
+        BeginsTurn::No | BeginsTurn::NoButDelays => None,
         BeginsTurn::Yes => Some(Arrival { first: ahead, waits: true, releases: !ahead, is_message: true }),
         BeginsTurn::IfIdle { releases } => {
             Some(Arrival { first: true, waits: false, releases: releases && !ahead, is_message: releases })
@@ -95,6 +102,10 @@ impl LineContext {
     async fn wait(&mut self, line: &str, mut waiting: WaitingTurn) -> Result<LineTurn, Outcome> {
         let early = waiting.try_wake();
         if early.is_none() && !self.queued.load(Ordering::Relaxed) {
+            // A command that runs may choose another model. The files are checked again when the turn begins.
+            if !self.session.queue.is_delayed() {
+                self.check_readable().await?;
+            }
             let retained = self.store_attachments().await?;
             let row = QueueRow {
                 line: self.line,
@@ -198,7 +209,11 @@ impl LineContext {
             () = self.stop.cancelled() => return Err(stopped()),
             () = right.ready() => {}
         }
-        let attachments = match self.store_attachments().await {
+        let stored = match self.check_readable().await {
+            Ok(()) => self.store_attachments().await,
+            Err(unreadable) => Err(unreadable),
+        };
+        let attachments = match stored {
             Ok(retained) => retained,
             Err(outcome) => {
                 right.unused();

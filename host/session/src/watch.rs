@@ -224,14 +224,27 @@ mod tests {
         assert!(timeout(SETTLED * 2, next_look(&Notify::new(), None)).await.is_err());
         // After the first change, followed by a quiet time without a second change.
         let pause = SETTLED * 3;
-        let waited = waited(None, pause).await;
-        assert!(waited >= pause + SETTLED && waited < pause + PATIENCE, "{waited:?}");
+        // If the process itself is held up, the next change may come in the quiet time. Then it is tried again.
+        for attempt in 1.. {
+            let waited = waited(None, pause).await;
+            assert!(waited >= pause + SETTLED, "{waited:?}");
+            if waited < pause + PATIENCE {
+                break;
+            }
+            assert!(attempt < 20, "{waited:?}");
+        }
     }
 
     #[tokio::test]
     async fn steady_changes_delay_a_comparison_by_two_seconds() {
-        let waited = waited(None, SETTLED / 10).await;
-        assert!(waited >= PATIENCE && waited < PATIENCE * 3, "{waited:?}");
+        // If the process itself is held up, there may be a quiet time. Then it is tried again.
+        for attempt in 1.. {
+            let waited = waited(None, SETTLED / 10).await;
+            if waited >= PATIENCE && waited < PATIENCE * 3 {
+                break;
+            }
+            assert!(attempt < 20, "{waited:?}");
+        }
     }
 
     #[test]

@@ -99,7 +99,7 @@ pub use found::{Candidate, FoundSkill, Problem};
 pub use limit::root_limit;
 pub use manifest::{Audience, Instructions, InvocationMode, Manifest, ParsedSkillMd, RequestedCapability};
 pub use package::{SECTION, SKILL_MD_BYTES, embedded_skill_md};
-pub use search::{SearchIndex, SearchTexts};
+pub use search::{SearchIndex, SearchMatches, SearchTexts};
 pub use shown::{ResultLimit, ShownRank};
 pub use snapshot::{Diagnostic, Skill, Snapshot, SnapshotError};
 pub use source::{ReadFiles, files_to_embed};

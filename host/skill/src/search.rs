@@ -2,7 +2,10 @@
 //!
 //! `tools` searches tools with it, `agent` skills.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap, HashMap},
+};
 
 /// The texts of an entry. A word of the name counts four times, a word of the arguments twice.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,11 +21,35 @@ pub struct SearchTexts<'a> {
 /// The words of entries, with the entries that contain each.
 #[derive(Debug, Default)]
 pub struct SearchIndex {
-    /// For each word: the number of an entry, and the weighted count of the word in it. Sorted by number.
+    /// For each word: the number of an entry, and the score of the word in it. Sorted by number.
     entries: HashMap<String, Vec<(u32, u32)>>,
-    /// For each entry: the weighted number of its words.
-    lengths: Vec<u32>,
+    /// The number of entries.
+    count: usize,
     names: HashMap<String, u32>,
+}
+
+/// The numbers of the entries that match a query, the best first. Each is found when it is taken, so that the rest need not be
+/// sorted.
+#[derive(Debug)]
+pub struct SearchMatches {
+    best: BinaryHeap<(u64, Reverse<usize>)>,
+    steps: u64,
+}
+
+impl SearchMatches {
+    /// Returns the work of the search, in steps of about equal time: the number of all entries, and for each word of the query the
+    /// number of entries that contain it. It depends on the entries and the query only.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+}
+
+impl Iterator for SearchMatches {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        self.best.pop().map(|(_, Reverse(number))| number)
+    }
 }
 
 /// Words of one text that count. More would reward long texts.
@@ -41,6 +68,8 @@ impl SearchIndex {
     /// Indexes entries. Entries with the same score are found in this order.
     pub fn new<'a>(texts: impl IntoIterator<Item = SearchTexts<'a>>) -> Self {
         let mut index = Self::default();
+        // For each entry: the weighted number of its words.
+        let mut lengths = Vec::new();
         for (number, texts) in texts.into_iter().enumerate() {
             let number = u32::try_from(number).unwrap_or(u32::MAX);
             let mut counts = BTreeMap::<String, u32>::new();
@@ -49,40 +78,59 @@ impl SearchIndex {
                     *counts.entry(word).or_default() += weight;
                 }
             }
-            index.lengths.push(counts.values().sum());
+            lengths.push(counts.values().copied().map(u64::from).sum::<u64>());
             index.names.insert(texts.name.to_owned(), number);
             for (word, count) in counts {
                 index.entries.entry(word).or_default().push((number, count));
             }
+        }
+        index.count = lengths.len();
+        let average = (lengths.iter().sum::<u64>() / (lengths.len() as u64).max(1)).max(1);
+        for (number, count) in index.entries.values_mut().flatten() {
+            let length = lengths.get(*number as usize).copied().unwrap_or_default();
+            *count = saturated(*count, length, average);
         }
         index
     }
 
     /// Returns the numbers of all entries that contain a word of the query, the best first.
     pub fn find(&self, query: &str) -> Vec<usize> {
-        let total = self.lengths.len() as u64;
-        let average = (self.lengths.iter().map(|length| u64::from(*length)).sum::<u64>() / total.max(1)).max(1);
+        self.matches(query).collect()
+    }
+
+    /// As [`SearchIndex::find`], for callers that need only the first ones.
+    pub fn matches(&self, query: &str) -> SearchMatches {
+        let total = self.count as u64;
         let mut query_words: Vec<_> = words(query).collect();
         query_words.sort();
         query_words.dedup();
-        let mut scores = BTreeMap::<u32, u64>::new();
+        let mut scores = vec![None::<u64>; self.count];
+        let mut steps = total;
         for found in query_words.iter().filter_map(|word| self.entries.get(word)) {
             let rarity = log2(ONE + (2 * (total - found.len() as u64) + 1) * ONE / (2 * found.len() as u64 + 1));
-            for (number, count) in found {
-                let length = self.lengths.get(*number as usize).copied().unwrap_or_default();
-                let count = u64::from(*count) * ONE;
-                let norm = ONE - B + B * u64::from(length) / average;
-                let saturated = count * (K1 + ONE) / (count + K1 * norm / ONE);
-                *scores.entry(*number).or_default() += rarity * saturated / ONE;
+            steps += found.len() as u64;
+            for (number, saturated) in found {
+                if let Some(score) = scores.get_mut(*number as usize) {
+                    *score.get_or_insert(0) += rarity * u64::from(*saturated) / ONE;
+                }
             }
         }
-        if let Some(exact) = self.names.get(query.trim()) {
-            scores.insert(*exact, u64::MAX);
+        if let Some(score) = self.names.get(query.trim()).and_then(|exact| scores.get_mut(*exact as usize)) {
+            *score = Some(u64::MAX);
         }
-        let mut found: Vec<(u32, u64)> = scores.into_iter().collect();
-        found.sort_by_key(|(number, score)| (std::cmp::Reverse(*score), *number));
-        found.into_iter().map(|(number, _)| number as usize).collect()
+        let scored = scores.into_iter().enumerate();
+        let scored: Vec<_> = scored.filter_map(|(number, score)| Some((score?, Reverse(number)))).collect();
+        SearchMatches { best: BinaryHeap::from(scored), steps }
     }
+}
+
+/// Returns the score of a word in an entry before its rarity is known: of a word with this weighted count, in an entry with this
+/// weighted number of words.
+fn saturated(count: u32, length: u64, average: u64) -> u32 {
+    let count = u64::from(count) * ONE;
+    let norm = ONE - B + B * length / average;
+    // Always below `K1 + ONE`.
+    u32::try_from(count * (K1 + ONE) / (count + K1 * norm / ONE)).unwrap_or(u32::MAX)
 }
 
 /// Returns the first words of a text: runs of letters and digits in lower case, also split before a capital letter that
@@ -165,6 +213,65 @@ mod tests {
         let index = index(&[("files__read", "", "files read files read"), ("x__y", "", "")]);
         assert_eq!(index.find("x__y"), [1]);
         assert_eq!(index.find("read x__y"), [1, 0]);
+    }
+
+    /// The formula of the ranking, with every entry scored and sorted: the order must not change within one `RANKING`.
+    fn order_by_formula(texts: &[(String, String)], query: &str) -> Vec<usize> {
+        let weighted = |(name, description): &(String, String)| {
+            let mut counts = BTreeMap::<String, u64>::new();
+            for (text, weight) in [(name, 4), (description, 1)] {
+                words(text).for_each(|word| *counts.entry(word).or_default() += weight);
+            }
+            counts
+        };
+        let counts: Vec<_> = texts.iter().map(weighted).collect();
+        let lengths: Vec<u64> = counts.iter().map(|counts| counts.values().sum()).collect();
+        let (total, average) = (texts.len() as u64, lengths.iter().sum::<u64>() / texts.len() as u64);
+        let mut found = Vec::new();
+        for (number, counts_here) in counts.iter().enumerate() {
+            let mut score = None;
+            for word in words(query).collect::<std::collections::BTreeSet<_>>() {
+                let Some(count) = counts_here.get(&word) else { continue };
+                let with = counts.iter().filter(|counts| counts.contains_key(&word)).count() as u64;
+                let rarity = log2(ONE + (2 * (total - with) + 1) * ONE / (2 * with + 1));
+                let norm = ONE - B + B * lengths[number] / average;
+                let saturated = count * ONE * (K1 + ONE) / (count * ONE + K1 * norm / ONE);
+                *score.get_or_insert(0) += rarity * saturated / ONE;
+            }
+            if texts[number].0 == query {
+                score = Some(u64::MAX);
+            }
+            found.extend(score.map(|score| (Reverse(score), number)));
+        }
+        found.sort_unstable();
+        found.into_iter().map(|(_, number)| number).collect()
+    }
+
+    #[test]
+    fn order_is_that_of_the_formula() {
+        const NAMES: [&str; 7] = ["read", "write", "mail", "page", "calendar", "unit", "every"];
+        let word = |n: usize| NAMES[n % NAMES.len()];
+        // `common` is in every entry: its score is 0 or near it.
+        let text = |n: usize| {
+            let description = format!("common {} ", word(n * n)).repeat(n % 5 + 1) + word(n / 3);
+            (format!("{}__{}_{n}", word(n / 7), word(n)), description)
+        };
+        let texts: Vec<_> = (0..400).map(text).collect();
+        let entries = texts.iter().map(|(name, description)| SearchTexts { name, arguments: "", description });
+        let index = SearchIndex::new(entries);
+        for query in ["read", "common", "mail a page, then another page", "unit__mail_37", "every unit 12", "nothing"] {
+            let expected = order_by_formula(&texts, query);
+            assert_eq!(index.find(query), expected, "{query}");
+            assert!(index.matches(query).take(8).eq(expected.into_iter().take(8)), "{query}");
+        }
+    }
+
+    #[test]
+    fn steps_count_entries_and_matches() {
+        let index = index(&[("a__x", "", "read file"), ("b__x", "", "read page"), ("c__x", "", "send mail")]);
+        for (query, steps) in [("nothing", 3), ("read", 5), ("read read a page", 7), ("", 3)] {
+            assert_eq!(index.matches(query).steps(), steps, "{query}");
+        }
     }
 
     #[test]

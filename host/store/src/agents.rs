@@ -135,10 +135,10 @@ pub(crate) fn set_model(connection: &Connection, agent: AgentId, model: &AgentMo
     Ok(())
 }
 
-/// Adds tokens to the count of an agent.
+/// Adds tokens to the count of an agent, up to the largest integer.
 pub(crate) fn add_tokens(connection: &Connection, agent: AgentId, tokens: u64) -> Result<(), StoreError> {
     connection
-        .prepare_cached("UPDATE agents SET tokens = tokens + ? WHERE uuid = ?")?
+        .prepare_cached("UPDATE agents SET tokens = min(tokens + ?, 9223372036854775807) WHERE uuid = ?")?
         .execute(params![i64::try_from(tokens).unwrap_or(i64::MAX), agent.to_string()])?;
     Ok(())
 }

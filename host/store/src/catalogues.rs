@@ -4,6 +4,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{Store, StoreError, now};
 
+/// Models that one listing may report, and that are kept of one provider. All of them are in memory.
+pub const MAX_CATALOGUE_MODELS: usize = 5_000;
+
 /// Seconds for which a process that asks keeps others from asking.
 const CLAIM_S: i64 = 3_600;
 
@@ -27,7 +30,7 @@ pub struct StoredCatalogue {
 pub enum ListingCoverage {
     /// The new models replace the others.
     Complete,
-    /// The others are kept.
+    /// The others are kept, up to [`MAX_CATALOGUE_MODELS`]. Those that were listed longest ago are removed first.
     Partial,
     /// Nothing was reported, the others are right.
     Unchanged,
@@ -178,8 +181,9 @@ impl Store {
                 let before = count()?;
                 let listed = models.len() as u64;
                 let mut insert = connection.prepare_cached(
-                    "INSERT INTO catalogue_models (provider, id, facts) VALUES (?, ?, ?) \
-                     ON CONFLICT (provider, id) DO UPDATE SET facts = excluded.facts",
+                    "INSERT INTO catalogue_models (provider, id, facts, generation) \
+                     SELECT ?1, ?2, ?3, generation + 1 FROM catalogues WHERE provider = ?1 \
+                     ON CONFLICT (provider, id) DO UPDATE SET facts = excluded.facts, generation = excluded.generation",
                 )?;
                 let mut known =
                     connection.prepare_cached("SELECT 1 FROM catalogue_models WHERE provider = ? AND id = ?")?;
@@ -197,6 +201,11 @@ impl Store {
                 for (id, facts) in models {
                     insert.execute(params![provider, id, facts])?;
                 }
+                let removed = connection.execute(
+                    "DELETE FROM catalogue_models WHERE provider = ?1 AND id IN (SELECT id FROM catalogue_models \
+                     WHERE provider = ?1 ORDER BY generation DESC, id LIMIT -1 OFFSET ?2)",
+                    params![provider, MAX_CATALOGUE_MODELS as i64],
+                )?;
                 connection.execute(
                     "UPDATE catalogues SET next_at = ?1, listed_at = iif(?2 IS NULL, ?3, listed_at), problem = ?2, \
                      validator = iif(?4, ?5, validator), generation = generation + ?6 WHERE provider = ?7",
@@ -206,11 +215,14 @@ impl Store {
                         now,
                         coverage == ListingCoverage::Complete,
                         validator,
-                        listed > 0 || coverage == ListingCoverage::Complete,
+                        listed > 0 || removed > 0 || coverage == ListingCoverage::Complete,
                         provider,
                     ],
                 )?;
-                let gone = if coverage == ListingCoverage::Complete { before.saturating_sub(kept) } else { 0 };
+                let gone = match coverage {
+                    ListingCoverage::Complete => before.saturating_sub(kept),
+                    ListingCoverage::Partial | ListingCoverage::Unchanged => removed as u64,
+                };
                 Ok::<_, StoreError>(ListingChange { models: count()?, new, gone })
             })
             .await
@@ -283,6 +295,29 @@ mod tests {
         store.note_used_catalogue("a".to_owned(), "https://other.example.org".to_owned()).await.unwrap();
         let (after, catalogues) = store.catalogues().await.unwrap();
         assert!(after > generation && catalogues[0].models.is_empty() && catalogues[0].listed_at.is_none());
+    }
+
+    #[tokio::test]
+    async fn models_listed_longest_ago_make_room() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        let keep = async |ids: &[&str]| {
+            let listing = listing(ids, ListingCoverage::Partial);
+            store.keep_listing("a".to_owned(), URL.to_owned(), listing).await.unwrap()
+        };
+        let many: Vec<_> = (1..MAX_CATALOGUE_MODELS).map(|n| format!("m{n:04}")).collect();
+        let many: Vec<_> = many.iter().map(String::as_str).collect();
+        let (most, all) = (MAX_CATALOGUE_MODELS as u64, many.len() as u64);
+        assert_eq!(keep(&many).await, ListingChange { models: all, new: all, gone: 0 });
+        assert_eq!(keep(&["m4999", "new-1"]).await, ListingChange { models: most, new: 1, gone: 0 });
+        assert_eq!(keep(&["new-2", "new-3"]).await, ListingChange { models: most, new: 2, gone: 2 });
+        let ids = ids(&store).await;
+        assert_eq!(ids[..2], ["m0001", "m0002"]);
+        assert_eq!(ids[ids.len() - 5..], ["m4996", "m4999", "new-1", "new-2", "new-3"]);
+        // Other providers are not touched.
+        let other = listing(&["x"], ListingCoverage::Partial);
+        let change = store.keep_listing("b".to_owned(), URL.to_owned(), other).await.unwrap();
+        assert_eq!(change, ListingChange { models: 1, new: 1, gone: 0 });
     }
 
     #[tokio::test]

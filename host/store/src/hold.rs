@@ -36,9 +36,10 @@ impl Hold {
     pub(crate) fn advance(&self, connection: &Connection, rows: usize, tokens: u64) -> Result<i64, StoreError> {
         let rows = i64::try_from(rows).unwrap_or(i64::MAX);
         let tokens = i64::try_from(tokens).unwrap_or(i64::MAX);
+        // A sum over the largest integer would be a floating-point number, which the column rejects.
         let last: Option<i64> = connection
             .prepare_cached(
-                "UPDATE sessions SET last_seq = last_seq + ?, tokens = tokens + ?, used_at = ? \
+                "UPDATE sessions SET last_seq = last_seq + ?, tokens = min(tokens + ?, 9223372036854775807), used_at = ? \
                  WHERE id = ? AND epoch = ? RETURNING last_seq",
             )?
             .query_row(params![rows, tokens, crate::now(), self.session.to_string(), self.epoch], |row| row.get(0))

@@ -56,7 +56,7 @@ pub use attachments::RetainedAttachments;
 pub use authority::GrantRow;
 pub use blocks::BlockedComponent;
 pub use calls::{OpenCall, UnsettledCall};
-pub use catalogues::{ListingChange, ListingCoverage, NewListing, StoredCatalogue};
+pub use catalogues::{ListingChange, ListingCoverage, MAX_CATALOGUE_MODELS, NewListing, StoredCatalogue};
 pub use change::SessionChange;
 pub use components::RetainedComponents;
 pub use error::StoreError;
@@ -118,6 +118,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/17.sql"),
     include_str!("../migrations/patchbay/18.sql"),
     include_str!("../migrations/patchbay/19.sql"),
+    include_str!("../migrations/patchbay/20.sql"),
 ];
 
 impl Store {

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use patchbay_core::{AgentId, Digest};
 use patchbay_sandbox::BoxFuture;
 use patchbay_store::StoreError;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::question::{Approval, ApprovalScope, Question};
 
@@ -26,13 +26,30 @@ pub trait Approver: Send + Sync {
 pub(crate) struct QuestionSlots(Arc<Semaphore>);
 
 impl QuestionSlots {
-    /// Open and waiting questions of all sessions. A further question is answered by no.
-    const QUESTIONS: usize = 8;
+    /// Open and waiting questions of all sessions.
+    const ALL: usize = 8;
+    /// Open and waiting questions of one session, so that one session does not take the room of all.
+    const OF_SESSION: usize = Self::ALL / 2;
+}
+
+/// Why a question is not asked: too many wait for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoQuestionRoom {
+    #[error(
+        "{} questions of this session wait for an answer; answer one, then call the tool again",
+        QuestionSlots::OF_SESSION
+    )]
+    Session,
+    #[error(
+        "{} questions of all sessions wait for an answer; answer one, then call the tool again",
+        QuestionSlots::ALL
+    )]
+    Process,
 }
 
 impl Default for QuestionSlots {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(Self::QUESTIONS)))
+        Self(Arc::new(Semaphore::new(Self::ALL)))
     }
 }
 
@@ -41,7 +58,7 @@ impl Default for QuestionSlots {
 type Asked = (ApprovalScope, Option<Digest>);
 type Asking = Shared<BoxFuture<'static, Approval>>;
 /// Stores the grant that a question offers.
-type StoreGrant = BoxFuture<'static, Result<(), StoreError>>;
+pub(crate) type StoreGrant = BoxFuture<'static, Result<(), StoreError>>;
 
 /// The questions and answers of one session, which keeps it while it is open.
 pub struct Approvals {
@@ -52,6 +69,8 @@ pub struct Approvals {
     open: Mutex<BTreeMap<Asked, WeakShared<BoxFuture<'static, Approval>>>>,
     /// The agents whose calls wait for an answer, one entry for each call.
     asking: Mutex<Vec<AgentId>>,
+    /// Room for the open and waiting questions of the session.
+    slots: Arc<Semaphore>,
 }
 
 /// A call that waits for an answer.
@@ -94,7 +113,8 @@ impl ApprovalSlot {
 impl Approvals {
     /// Returns approvals that ask `approver`. Nothing is allowed yet.
     pub fn new(approver: Arc<dyn Approver>) -> Arc<Self> {
-        Arc::new(Self { approver, answered: Mutex::default(), open: Mutex::default(), asking: Mutex::default() })
+        let slots = Arc::new(Semaphore::new(QuestionSlots::OF_SESSION));
+        Arc::new(Self { approver, answered: Mutex::default(), open: Mutex::default(), asking: Mutex::default(), slots })
     }
 
     /// Returns whether a call of `agent` waits for an answer.
@@ -103,20 +123,24 @@ impl Approvals {
     }
 
     /// Returns the answer to `question`. Uses an earlier answer for the session if there is one; concurrent calls that ask
-    /// for the same share one question. Without room in `slots`, the answer is no. [`Approval::Always`] runs `store_grant`
-    /// first.
-    pub(crate) async fn ask(&self, question: Question, slots: &QuestionSlots, store_grant: StoreGrant) -> Approval {
+    /// for the same share one question. [`Approval::Always`] runs `store_grant` first.
+    ///
+    /// # Errors
+    /// [`NoQuestionRoom`]: as many questions wait as the session or, by `slots`, the process may have.
+    pub(crate) async fn ask(
+        &self,
+        question: Question,
+        slots: &QuestionSlots,
+        store_grant: StoreGrant,
+    ) -> Result<Approval, NoQuestionRoom> {
         let asked = (question.subject.scope(), question.subject.input_digest());
         let (only_once, agent) = (question.only_once, question.agent);
         match self.answered.lock().get(&asked.0) {
-            Some(Approval::Never) => return Approval::Never,
-            Some(answer) if !only_once => return *answer,
+            Some(Approval::Never) => return Ok(Approval::Never),
+            Some(answer) if !only_once => return Ok(*answer),
             _ => {}
         }
-        let Some(asking) = self.join(&asked, question, slots, store_grant) else {
-            tracing::warn!(subject = ?asked.0, "too many questions wait; this one is answered by no");
-            return Approval::No;
-        };
+        let asking = self.join(&asked, question, slots, store_grant)?;
         let answer = {
             self.asking.lock().push(agent);
             let _asking = AskingCall { approvals: self, agent };
@@ -132,25 +156,25 @@ impl Approvals {
         if answer == Approval::Never || answer == Approval::Session && !only_once {
             self.answered.lock().insert(asked.0, answer);
         }
-        answer
+        Ok(answer)
     }
 
-    /// Joins the open question about `about`, or opens one; `None` without room for it.
+    /// Joins the open question about `about`, or opens one.
     fn join(
         &self,
         about: &Asked,
         question: Question,
         slots: &QuestionSlots,
         store_grant: StoreGrant,
-    ) -> Option<Asking> {
+    ) -> Result<Asking, NoQuestionRoom> {
         let mut open = self.open.lock();
         if let Some(asking) = open.get(about).and_then(WeakShared::upgrade) {
-            return Some(asking);
+            return Ok(asking);
         }
-        let slot = Arc::clone(&slots.0).try_acquire_owned().ok()?;
+        let room = (slot(&self.slots).ok_or(NoQuestionRoom::Session)?, slot(&slots.0).ok_or(NoQuestionRoom::Process)?);
         let approver = Arc::clone(&self.approver);
         let asking = async move {
-            let _slot = slot;
+            let _room = room;
             let asked = question.clone();
             match approver.approve(question).await {
                 answer if !asked.allows(answer) => Approval::No,
@@ -172,13 +196,23 @@ impl Approvals {
         if let Some(weak) = asking.downgrade() {
             open.insert(about.clone(), weak);
         }
-        Some(asking)
+        Ok(asking)
     }
+}
+
+/// Returns the room for one more question; `None` if there is none.
+fn slot(slots: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+    Arc::clone(slots).try_acquire_owned().ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::atomic::AtomicU32, sync::atomic::Ordering, time::Duration};
+    use std::{
+        future::poll_fn,
+        sync::atomic::{AtomicU32, Ordering},
+        task::Poll,
+        time::Duration,
+    };
 
     use patchbay_core::Asker;
     use patchbay_policy::{Capability, Identity, Root};
@@ -231,7 +265,7 @@ mod tests {
     }
 
     async fn ask(approvals: &Approvals, files: &[u8], capability: Capability) -> Approval {
-        approvals.ask(question(files, capability), &QuestionSlots::default(), storing(Ok(()))).await
+        approvals.ask(question(files, capability), &QuestionSlots::default(), storing(Ok(()))).await.unwrap()
     }
 
     #[tokio::test]
@@ -261,9 +295,14 @@ mod tests {
     async fn question_outlives_its_first_call() {
         let (person, approvals) = approvals(Approval::Once);
         let ask = || ask(&approvals, b"files", Capability::Kv);
-        let first = tokio::time::timeout(Duration::from_millis(5), ask());
-        let (first, second) = tokio::join!(first, ask());
-        assert!(first.is_err() && second == Approval::Once);
+        let mut calls = [Box::pin(ask()), Box::pin(ask())];
+        for call in &mut calls {
+            let waits = poll_fn(|context| Poll::Ready(call.as_mut().poll(context).is_pending())).await;
+            assert!(waits, "no answer comes at once");
+        }
+        let [first, second] = calls;
+        drop(first);
+        assert_eq!(second.await, Approval::Once);
         assert_eq!(person.asked.load(Ordering::Relaxed), 1);
     }
 
@@ -282,13 +321,13 @@ mod tests {
             let expected = if question.grant.is_some() { always } else { no };
             let (_, approvals) = approvals(given);
             let answer = approvals.ask(question, &QuestionSlots::default(), storing(Ok(()))).await;
-            assert_eq!(answer, expected);
+            assert_eq!(answer, Ok(expected));
         }
         // An earlier yes for the session does not extend to where only one call can be allowed.
         let (person, approvals) = approvals(session);
         ask(&approvals, b"files", Capability::Kv).await;
         let in_home = Question { only_once: true, ..question(b"files", Capability::Kv) };
-        assert_eq!(approvals.ask(in_home, &QuestionSlots::default(), storing(Ok(()))).await, no);
+        assert_eq!(approvals.ask(in_home, &QuestionSlots::default(), storing(Ok(()))).await, Ok(no));
         assert_eq!(person.asked.load(Ordering::Relaxed), 2);
     }
 
@@ -300,27 +339,34 @@ mod tests {
         let slots = QuestionSlots::default();
         // The grant of calls that share a question is stored once.
         let ask = |result| approvals.ask(question.clone(), &slots, storing(result));
-        assert_eq!(tokio::join!(ask(Ok(())), ask(Ok(()))), (Approval::Always, Approval::Always));
+        assert_eq!(tokio::join!(ask(Ok(())), ask(Ok(()))), (Ok(Approval::Always), Ok(Approval::Always)));
         assert_eq!(std::mem::take(&mut *person.stored.lock()), [Ok(())]);
-        assert_eq!(ask(Err(StoreError::WriterGone)).await, Approval::Once);
+        assert_eq!(ask(Err(StoreError::WriterGone)).await, Ok(Approval::Once));
         assert_eq!(*person.stored.lock(), [Err(StoreError::WriterGone.to_string())]);
     }
 
     #[tokio::test]
     async fn questions_of_all_sessions_are_limited() {
-        let sessions = [(); 2].map(|()| approvals(Approval::Once));
+        let sessions = [(); 3].map(|()| approvals(Approval::Once));
         let slots = QuestionSlots::default();
-        let ask = |number: usize| {
-            let (approvals, slots) = (&sessions[number % 2].1, &slots);
+        let ask = |session: usize, number: usize| {
+            let (approvals, slots) = (&sessions[session].1, &slots);
             let question = question(&[number as u8], Capability::Kv);
             async move { approvals.ask(question, slots, storing(Ok(()))).await }
         };
-        let answers = futures_util::future::join_all((0..QuestionSlots::QUESTIONS + 2).map(ask)).await;
-        let (asked, denied) = answers.split_at(QuestionSlots::QUESTIONS);
-        assert!(asked.iter().all(|answer| *answer == Approval::Once), "{answers:?}");
-        assert_eq!(denied, [Approval::No; 2]);
+        // One session does not take the room of all.
+        let asked = |session: usize| {
+            futures_util::future::join_all((0..=QuestionSlots::OF_SESSION).map(move |number| ask(session, number)))
+        };
+        let (first, second, third) = tokio::join!(asked(0), asked(1), asked(2));
+        for answers in [first, second] {
+            let (asked, last) = answers.split_at(QuestionSlots::OF_SESSION);
+            assert!(asked.iter().all(|answer| *answer == Ok(Approval::Once)), "{answers:?}");
+            assert_eq!(last, [Err(NoQuestionRoom::Session)]);
+        }
+        assert!(third.iter().all(|answer| *answer == Err(NoQuestionRoom::Process)), "{third:?}");
         // An answered question makes room.
-        assert_eq!(ask(0).await, Approval::Once);
+        assert_eq!(ask(2, 0).await, Ok(Approval::Once));
     }
 
     fn calling(input: &str, tool: &str) -> Question {
@@ -339,7 +385,7 @@ mod tests {
         let slots = QuestionSlots::default();
         for (answer, together, later) in [(Approval::Once, 2, 4), (Approval::Session, 2, 3)] {
             let (person, approvals) = approvals(answer);
-            let ask = |input, tool| approvals.ask(calling(input, tool), &slots, storing(Ok(())));
+            let ask = async |input, tool| approvals.ask(calling(input, tool), &slots, storing(Ok(()))).await.unwrap();
             tokio::join!(ask("a", "as now"), ask("b", "as now"), ask("a", "as now"));
             assert_eq!(person.asked.load(Ordering::Relaxed), together);
             // A yes for the session is for all inputs, as long as the tool is declared as it was.

@@ -26,6 +26,11 @@ pub trait OutsideTool: Send + Sync {
     /// Returns whether it may be called. Read at each call.
     fn decision(&self) -> ToolDecision;
 
+    /// Returns the text of an input for the question to a person. What matters most stands first.
+    fn input_for_question(&self, input: &Value) -> String {
+        input.to_string()
+    }
+
     /// Runs the tool. Dropping the future stops the call. The caller cleans the answer and enforces the limits on time and
     /// output, but what is in memory meanwhile must be bounded here.
     fn call<'a>(&'a self, call: OutsideCall<'a>) -> BoxFuture<'a, Result<Vec<Content>, OutsideError>>;

@@ -1,7 +1,7 @@
 //! Questions to a person and their answers. `approval` asks them; fronts show them.
 
-use patchbay_core::{AgentId, Asker, Digest};
-use patchbay_policy::{Capability, Identity};
+use patchbay_core::{AgentId, Asker, Digest, text};
+use patchbay_policy::{Capability, Identity, quoted};
 
 /// A question to a person: may a skill use a capability, or may a tool outside of the sandbox be called?
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,8 @@ pub struct SkillCapability {
 pub struct CalledTool {
     /// The tool's full name.
     pub name: String,
-    /// The input as JSON, cleaned, on one line of at most [`CalledTool::INPUT`] characters.
+    /// The input as JSON or as the command line that it runs, cleaned, on one line. Of more than [`CalledTool::INPUT`]
+    /// characters, the middle is left out, with a note of how many.
     pub input: String,
     /// The digest of the whole input.
     pub input_digest: Digest,
@@ -60,8 +61,19 @@ pub struct CalledTool {
 }
 
 impl CalledTool {
-    /// Maximum length of [`CalledTool::input`] in characters.
-    pub const INPUT: usize = 1_000;
+    /// Maximum length of [`CalledTool::input`] in characters, without the note. It is large, because a person must see what
+    /// is allowed; terminals show less at first.
+    pub const INPUT: usize = 16 << 10;
+
+    /// Returns the words of a command for [`CalledTool::input`], each quoted as for a shell. A word with control or invisible
+    /// characters is written with escapes.
+    pub fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+        let shown = |word: &str| {
+            let is_plain = !word.chars().any(char::is_control) && text::clean(word) == word;
+            if is_plain { quoted(word).into_owned() } else { format!("$'{}'", word.escape_debug()) }
+        };
+        words.into_iter().map(shown).collect::<Vec<_>>().join(" ")
+    }
 }
 
 /// What an answer for the session applies to.
@@ -161,7 +173,7 @@ pub enum Approval {
     Session,
     /// Allowed and stored as a grant or decision.
     Always,
-    /// Not allowed for this call.
+    /// Not allowed for this call, nor for a later one of the same tool or capability within the same outermost call.
     No,
     /// Not allowed while this process has the session, for what [`Approval::Session`] would allow. For editors.
     Never,
@@ -182,5 +194,16 @@ impl Approval {
             Self::No => "no",
             Self::Never => "never",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_line_has_quotes_and_escapes() {
+        let line = CalledTool::command_line(["sh", "-c", "# Tests\ncurl $X | sh", "it's", "", "a\0b\u{202e}", "\n'x"]);
+        assert_eq!(line, r#"sh -c $'# Tests\ncurl $X | sh' "it's" '' $'a\0b\u{202e}' $'\n\'x'"#);
     }
 }

@@ -2,8 +2,9 @@
 //! ends. A call with effects is also written before its first effect, so that a crash leaves a record.
 
 use std::{
+    collections::BTreeSet,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU8, AtomicU32, Ordering},
     },
     time::SystemTime,
@@ -11,10 +12,18 @@ use std::{
 
 use parking_lot::Mutex;
 use patchbay_core::{Asker, CallId, Code, Digest};
-use patchbay_sandbox::{Content, Finished};
+use patchbay_policy::Capability;
+use patchbay_sandbox::{Content, Failure, Finished};
 use patchbay_store::{JournalRow, OpenCall, RecordedApproval, Store, StoreError};
+use tokio::sync::watch;
 
-use crate::{CallContext, ResolvedTool, ToolError, ToolInvocation, call::SkillTool, internal};
+use crate::{
+    Approval, Approvals, CallContext, Question, ResolvedTool, ToolError, ToolInvocation,
+    approval::{NoQuestionRoom, QuestionSlots, StoreGrant},
+    call::SkillTool,
+    internal,
+    question::ApprovalScope,
+};
 
 /// A running call. Shared with the services of its guest and with its nested calls.
 pub(crate) struct CallRecord {
@@ -31,6 +40,10 @@ pub(crate) struct CallRecord {
     store: Store,
     /// `None` once the row is written.
     row: Mutex<Option<Box<JournalRow>>>,
+    /// What a person has refused to this call and its nested calls. Used in the outermost call only, from its first question on.
+    refused: OnceLock<watch::Sender<BTreeSet<ApprovalScope>>>,
+    /// The first capability that no person could be asked for, and why.
+    unasked: OnceLock<(Capability, NoQuestionRoom)>,
 }
 
 /// No effect was requested.
@@ -93,6 +106,8 @@ impl CallRecord {
             phase: AtomicU8::new(PURE),
             store: store.clone(),
             row: Mutex::new(Some(Box::new(row))),
+            refused: OnceLock::new(),
+            unasked: OnceLock::new(),
         })
     }
 
@@ -152,6 +167,51 @@ impl CallRecord {
     /// Returns this call and those around it, the innermost first.
     fn and_callers(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |record| record.parent.as_deref())
+    }
+
+    /// Returns the answer of a person to `question`. After a no, the outermost call and its nested calls do not ask for the same
+    /// tool or capability again, whatever the input, and withdraw the questions about it that are open: the answer is no.
+    ///
+    /// # Errors
+    /// [`NoQuestionRoom`].
+    pub(crate) async fn ask(
+        &self,
+        approvals: &Approvals,
+        question: Question,
+        slots: &QuestionSlots,
+        store_grant: StoreGrant,
+    ) -> Result<Approval, NoQuestionRoom> {
+        let outermost = self.and_callers().last().unwrap_or(self);
+        let refused = outermost.refused.get_or_init(|| watch::Sender::new(BTreeSet::new()));
+        let scope = question.subject.scope();
+        let mut changes = refused.subscribe();
+        let answer = tokio::select! {
+            biased;
+            _ = changes.wait_for(|refused| refused.contains(&scope)) => return Ok(Approval::No),
+            answer = approvals.ask(question, slots, store_grant) => answer?,
+        };
+        if !answer.is_yes() {
+            refused.send_modify(|refused| {
+                refused.insert(scope);
+            });
+        }
+        Ok(answer)
+    }
+
+    /// Notes that no person could be asked for `capability`.
+    pub(crate) fn note_unasked(&self, capability: &Capability, why: NoQuestionRoom) {
+        // A later one changes nothing.
+        let _ = self.unasked.set((capability.clone(), why));
+    }
+
+    /// Returns `failure`. If it is the denial of a capability that no person could be asked for, returns why in place of it.
+    pub(crate) fn explained(&self, failure: Failure) -> Failure {
+        match (&failure, self.unasked.get()) {
+            (Failure::Denied(denial), Some((capability, why))) if denial.grantable() == Some(capability) => {
+                Failure::Unavailable(why.to_string())
+            }
+            _ => failure,
+        }
     }
 
     /// Notes that a person allowed a capability.

@@ -79,6 +79,6 @@ impl Tools {
             budget: call.parent.map(|(_, budget)| budget),
         };
         let Finished { result, usage } = self.sandbox.call(&ready.component, call).await;
-        Ok(Finished { result: result.map_err(failed), usage })
+        Ok(Finished { result: result.map_err(|failure| failed(record.explained(failure))), usage })
     }
 }

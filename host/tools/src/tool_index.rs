@@ -14,6 +14,9 @@ use crate::{CallContext, OutsideTool, Tools, call::is_person};
 /// Number of sets of tools whose index is kept.
 const KEPT: usize = 4;
 
+/// Fuel of one step of a search, about its instructions.
+const STEP_FUEL: u64 = 16;
+
 /// The tools of one snapshot and one list of tools outside of the sandbox.
 pub(crate) struct ToolIndex {
     snapshot: Digest,
@@ -120,11 +123,13 @@ impl ToolIndex {
         names.filter(move |tool| reader.may_call(tool))
     }
 
-    /// Returns the tools for `reader` that match `query`, the best first.
-    fn find(&self, reader: IndexReader, query: &str) -> impl Iterator<Item = &IndexedTool> {
+    /// Returns the tools for `reader` that match `query`, the best first, and the fuel of the search.
+    fn find(&self, reader: IndexReader, query: &str) -> (impl Iterator<Item = &IndexedTool>, u64) {
         let mut limit = ResultLimit::default();
-        let found = self.search.find(query).into_iter().filter_map(|at| self.tools.get(at));
-        found.filter(move |tool| reader.may_call(tool) && limit.admits(tool.rank))
+        let matches = self.search.matches(query);
+        let fuel = matches.steps().saturating_mul(STEP_FUEL);
+        let found = matches.filter_map(|at| self.tools.get(at));
+        (found.filter(move |tool| reader.may_call(tool) && limit.admits(tool.rank)), fuel)
     }
 }
 
@@ -193,24 +198,30 @@ impl Tools {
         limit: usize,
     ) -> Vec<CallableTool> {
         let index = self.tool_index.get(snapshot, outside);
-        let found = index.find(IndexReader::Model, query).take(limit);
-        found.filter_map(|tool| callable(snapshot, outside, tool)).collect()
+        let (found, _) = index.find(IndexReader::Model, query);
+        found.take(limit).filter_map(|tool| callable(snapshot, outside, tool)).collect()
     }
 
-    /// Returns at most `limit` of the tools that a tool of `context` may call and whose names follow `after`, sorted by name.
+    /// Returns one page of the tools that a tool of `context` may call and whose names follow `after`, sorted by name: at most
+    /// `limit`.
     pub(crate) fn callable_tools(&self, context: &CallContext, after: Option<&str>, limit: usize) -> Vec<CallableTool> {
         let (snapshot, outside) = (&context.snapshot, &context.outside);
         let index = self.tool_index.get(snapshot, outside);
         let entries = index.entries(IndexReader::of_caller(&context.asker), after).take(limit);
-        entries.filter_map(|tool| callable(snapshot, outside, tool)).collect()
+        CallableTool::page(entries.filter_map(|tool| callable(snapshot, outside, tool)))
     }
 
-    /// Like [`Tools::find_tools`], for a tool of `context`.
-    pub(crate) fn find_callable_tools(&self, context: &CallContext, query: &str, limit: usize) -> Vec<CallableTool> {
+    /// Like [`Tools::find_tools`], for a tool of `context`. Returns one page, and the fuel that the search costs.
+    pub(crate) fn find_callable_tools(
+        &self,
+        context: &CallContext,
+        query: &str,
+        limit: usize,
+    ) -> (Vec<CallableTool>, u64) {
         let (snapshot, outside) = (&context.snapshot, &context.outside);
         let index = self.tool_index.get(snapshot, outside);
-        let found = index.find(IndexReader::of_caller(&context.asker), query).take(limit);
-        found.filter_map(|tool| callable(snapshot, outside, tool)).collect()
+        let (found, fuel) = index.find(IndexReader::of_caller(&context.asker), query);
+        (CallableTool::page(found.take(limit).filter_map(|tool| callable(snapshot, outside, tool))), fuel)
     }
 }
 

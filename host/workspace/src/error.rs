@@ -28,13 +28,13 @@ pub enum FileError {
         why: &'static str,
     },
     /// No file at this path, or a directory of the path is missing.
-    #[error("there is no '{path}' in the workspace; walk lists what there is")]
+    #[error("there is no '{path}' in the workspace; list the files to see what there is")]
     NotFound {
         /// The path.
         path: String,
     },
     /// A directory where a file is required.
-    #[error("'{path}' is a directory; name a file in it, walk lists them")]
+    #[error("'{path}' is a directory; give the path of a file in it")]
     Directory {
         /// The path.
         path: String,

@@ -13,6 +13,17 @@ pub fn cut() -> Failure {
     failure("network", "the answer ended before it was whole")
 }
 
+/// Creates the failure for a successful response that has no events, such as the web page of another server. It is not retried,
+/// since the server would answer the same again.
+pub fn no_events(status: u16, headers: &[Pair]) -> Failure {
+    let content_type = header(headers, "content-type").unwrap_or("no content type");
+    let content_type: String = content_type.chars().take(100).collect();
+    let message = format!(
+        "the server answered with '{content_type}' instead of events; check the provider's origin in config.toml"
+    );
+    Failure { http_status: Some(status), ..failure("unknown", message) }
+}
+
 /// Converts a failure of the transport.
 pub fn transport(failed: TransportFailure) -> Failure {
     failure(if failed.kind == "timeout" { "timeout" } else { "network" }, failed.message)

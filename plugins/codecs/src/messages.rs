@@ -15,7 +15,7 @@ use serde_json::Value;
 pub use request::is_forced;
 
 use crate::body::Json;
-use crate::failure::{duration_ms, failure, header, kind_of_status, retry};
+use crate::failure::{duration_ms, failure, header, kind_of_status, no_events, retry};
 use crate::options::Extra;
 use crate::stream::{Codec, Out, Stream};
 
@@ -259,11 +259,13 @@ impl Codec for Messages {
 /// Converts a response whose status is not 2xx.
 pub fn refused(status: u16, headers: &[Pair], body: &[u8]) -> Failure {
     let error = wire::refusal(body);
+    if error.is_none() && (200..300).contains(&status) {
+        return no_events(status, headers);
+    }
     let used_up = error.as_ref().is_some_and(wire::Error::is_credit_used_up);
     let kind = match &error {
         _ if used_up => "rate-limit",
         Some(error) if status < 400 => kind_of_type(&error.kind).unwrap_or("server"),
-        None if status < 300 => "server",
         _ => kind_of_status(status),
     };
     let hint = header(headers, "retry-after").and_then(duration_ms);

@@ -12,7 +12,7 @@ use patchbay_provider_sdk::{
 };
 
 use crate::context_window;
-use crate::failure::{cut, failure, header, transport};
+use crate::failure::{cut, failure, header, no_events, transport};
 use crate::sse::Parser;
 
 /// The most bytes of a refusal that are read. An API error has a few hundred bytes, a gateway's page a few thousand.
@@ -233,8 +233,7 @@ impl<C: Codec> Stream<C> {
         } else if refused || media == "application/json" || media.ends_with("+json") {
             self.at = At::Refusal { head, body: Vec::new() };
         } else {
-            let message = format!("the server answered with '{}' instead of events", quote(content_type));
-            self.out.fail(Failure { http_status: Some(head.status), ..failure("server", message) });
+            self.out.fail(no_events(head.status, &head.headers));
         }
     }
 
@@ -296,11 +295,6 @@ impl<C: Codec> Stream<C> {
             }
         }
     }
-}
-
-/// Returns a header's value, shortened for a message.
-fn quote(value: &str) -> String {
-    value.chars().take(100).collect()
 }
 
 #[cfg(test)]

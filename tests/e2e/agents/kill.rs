@@ -57,8 +57,9 @@ async fn agent_that_hangs_is_killed_at_once() {
     let child = play.fork("/fork").await;
     let running = play.hang("say What came is kept.\nhang").await;
     let waiting = play.session.submit("And then?");
-    play.wait_until(async || play.session.queue().lines.len() == 1).await;
-    // The text so far is stored a moment after it came.
+    // The line is stored a moment after it has entered the queue, and the text so far a moment after it came.
+    let queued = async || play.host.store().queued_lines(play.session.id()).await.unwrap().len();
+    play.wait_until(async || queued().await == 1).await;
     let partial = async || play.host.store().partial_answers(play.session.id(), patchbay_agent::join_pieces).await;
     play.wait_until(async || partial().await.unwrap().iter().any(|row| row.content == "What came is kept.")).await;
     let began = Instant::now();

@@ -1,10 +1,15 @@
 //! Mail: the commands, the notification that wakes an agent, and what an inbox keeps.
 
+use std::sync::mpsc;
+
 use patchbay_core::{AgentId, MessageKind};
+use patchbay_sandbox::Limits;
 use patchbay_session::AgentState;
 use patchbay_tests::{
     binary::Patchbay,
-    play::{Play, named},
+    format::CHAT,
+    play::{Play, named, with_local_model},
+    server::Server,
     session_events::wait_for_end,
 };
 
@@ -210,17 +215,25 @@ async fn notification_counts_all_unread_mail_once_for_each_batch() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queue_runs_before_mail() {
-    let play = Play::new().await;
+    let (release, released) = mpsc::channel::<()>();
+    let answer = CHAT.answer_with(&["Yes."]);
+    // The first answer waits until `release` is dropped; later ones do not wait.
+    let server = Server::new(move |_| {
+        let _ = released.recv();
+        answer.clone()
+    });
+    let play = Play::with(with_local_model(&server, 100_000), Limits::default()).await;
     let agent = play.session.view();
-    let running = play.session.submit("pause 300\nsay First.");
+    let running = play.session.submit("First.");
     play.wait_for_state(agent, AgentState::Working).await;
     play.line(&format!("/mail-send {agent} \"To myself\"")).await;
-    let queued = play.session.submit("say Second.");
+    let queued = play.session.submit("Second.");
+    drop(release);
     wait_for_end(running).await;
     wait_for_end(queued).await;
     play.idle().await;
     let said = play.texts(agent, MessageKind::User).await;
-    assert_eq!(said[1..], ["say Second.", "[Notification: You have 1 unread message in your inbox]"]);
+    assert_eq!(said[1..], ["Second.", "[Notification: You have 1 unread message in your inbox]"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,37 +1,43 @@
 //! What all agents of a session share (persona, snapshot, answers to questions, places for requests) and what a running turn keeps.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::{Arc, atomic::Ordering};
 
 use patchbay_core::EventKind;
-use patchbay_sandbox::BoxFuture;
-use patchbay_session::{AgentState, Approval, Approver, Question};
+use patchbay_session::{AgentState, Approver};
 use patchbay_tests::{
     guest::Guest,
-    play::Play,
+    play::{AllowsForSession, Play},
     session_events::{wait_for_end, wait_for_event},
 };
-use tokio::sync::Notify;
 
 use crate::asking::keeper;
 
-/// Waits two seconds, calls a tool, and describes the second request of the turn.
-const TWO_REQUESTS: &str = "pause 2000\ncall mail_check {}\nthen show context";
+/// Calls a tool that asks, and describes the second request of the turn.
+const TWO_REQUESTS: &str = "call keeper__run {}\nthen show context";
+
+/// Installs the skill `keeper`, whose tool asks once. Returns what answers.
+async fn with_keeper(play: &Play) -> Arc<AllowsForSession> {
+    play.patchbay.add_command("keeper", &keeper(), "capabilities: [{name: kv, reason: keeps your notes}]\n");
+    play.line("/reload_skills").await;
+    let approver = Arc::new(AllowsForSession::default());
+    play.session.set_approver(Arc::clone(&approver) as Arc<dyn Approver>);
+    approver
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn running_turn_keeps_its_persona_and_snapshot() {
     let play = Play::new().await;
     let root = play.session.view();
     play.patchbay.write("home/config/agents/pirate/SOUL.md", "You are a pirate.\n");
+    let approver = with_keeper(&play).await;
     let child = play.fork("/fork").await;
     let running = play.session.submit(TWO_REQUESTS);
-    play.wait_for_state(child, AgentState::Working).await;
+    play.wait_for_state(child, AgentState::Asking).await;
     play.switch(root).await;
     play.patchbay.add_command("echo", &Guest::default(), "");
     assert_eq!(play.line("/reload_skills").await.code.as_str(), "skills_reloaded");
     assert_eq!(play.line("/agent pirate").await.code.as_str(), "agent_set");
+    approver.released.notify_one();
     let shown = wait_for_end(running).await.message;
     assert!(shown.contains("tools: fork, ") && !shown.contains("echo__run"), "{shown}");
     assert!(!shown.contains("You are a pirate."), "{shown}");
@@ -47,18 +53,25 @@ async fn running_turn_keeps_its_persona_and_snapshot() {
 async fn override_holds_from_the_next_request_of_a_running_turn() {
     let play = Play::new().await;
     let root = play.session.view();
+    let approver = with_keeper(&play).await;
     let child = play.fork("/fork").await;
     let running = play.session.submit(TWO_REQUESTS);
-    play.wait_for_state(child, AgentState::Working).await;
+    play.wait_for_state(child, AgentState::Asking).await;
     play.switch(root).await;
     play.line(&format!("call set_agent_model {{\"agentId\": \"{child}\", \"model\": \"big\"}}")).await;
+    approver.released.notify_one();
     let shown = wait_for_end(running).await.message;
     assert!(shown.contains("model: demo-big\n"), "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn agent_whose_tool_runs_occupies_no_place_for_requests() {
-    let play = Play::limited(|limits| limits.concurrent_requests = 1).await;
+    // The tool does not end by itself.
+    let play = Play::limited(|limits| {
+        (limits.fuel, limits.time_ms) = (1_000_000_000_000_000, 600_000);
+        limits.concurrent_requests = 1;
+    })
+    .await;
     let root = play.session.view();
     play.patchbay.add_command("spin", &Guest::reporting_and_spinning(), "");
     play.line("/reload_skills").await;
@@ -73,31 +86,11 @@ async fn agent_whose_tool_runs_occupies_no_place_for_requests() {
     assert_eq!(wait_for_end(running).await.code.as_str(), "turn_cancelled");
 }
 
-/// Allows everything for the session, once it is released, and counts the questions.
-#[derive(Default)]
-struct AllowsForSession {
-    asked: AtomicUsize,
-    released: Notify,
-}
-
-impl Approver for AllowsForSession {
-    fn approve(&self, _: Question) -> BoxFuture<'_, Approval> {
-        Box::pin(async {
-            self.asked.fetch_add(1, Ordering::SeqCst);
-            self.released.notified().await;
-            Approval::Session
-        })
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn answer_for_the_session_holds_for_all_agents() {
     let play = Play::limited(|limits| limits.concurrent_requests = 1).await;
     let root = play.session.view();
-    play.patchbay.add_command("keeper", &keeper(), "capabilities: [{name: kv, reason: keeps your notes}]\n");
-    play.line("/reload_skills").await;
-    let approver = Arc::new(AllowsForSession::default());
-    play.session.set_approver(Arc::clone(&approver) as Arc<dyn Approver>);
+    let approver = with_keeper(&play).await;
     let child = play.fork("/fork").await;
     let running = play.session.submit("call keeper__run {}");
     play.wait_for_state(child, AgentState::Asking).await;

@@ -29,7 +29,9 @@ async fn stop_of_the_view_holds_that_agent_alone() {
     assert_eq!(play.texts(child, MessageKind::User).await, ["say Two.\nhang"]);
     // A message to it does.
     assert_eq!(play.line("hello").await.code.as_str(), "answered");
-    play.wait_until(async || play.agent(child).await.state == AgentState::Idle).await;
+    // The agent is idle for a moment before its mail wakes it.
+    play.wait_until(async || play.texts(child, MessageKind::User).await.len() == 3).await;
+    play.wait_for_state(child, AgentState::Idle).await;
     let said = play.texts(child, MessageKind::User).await;
     assert_eq!(said[1..], ["hello", "[Notification: You have 1 unread message in your inbox]"]);
     play.switch(root).await;
@@ -92,7 +94,9 @@ async fn resumed_session_runs_nothing_before_the_first_message() {
     let child = play.fork("/fork").await;
     let running = play.hang("say So far.\nhang").await;
     let queued = play.session.submit("say Later.");
-    play.wait_until(async || play.session.queue().lines.len() == 1).await;
+    // It is stored a moment after it has entered the queue.
+    let stored = async || play.host.store().queued_lines(play.session.id()).await.unwrap().len();
+    play.wait_until(async || stored().await == 1).await;
     play.switch(root).await;
     play.line("/capture").await;
     play.line("A task").await;

@@ -244,7 +244,7 @@ async def cancel(home):
         reason, updates = await prompt
         took = asyncio.get_running_loop().time() - began
         equal(reason, "cancelled")
-        assert took < 5, f"it took {took} s"
+        assert took < 30, f"it took {took} s"
         words = len(text(updates).split())
         assert 0 < words < 3000, words
         # Without a prompt, cancelling does nothing.
@@ -386,7 +386,7 @@ async def sub_agents(home):
     """A prompt stays open until the agents that it began are idle, and shows each as a tool call."""
     async with agent(home) as patchbay:
         session = await patchbay.new()
-        lines = ['call fork {"prompt": "pause 300\\nsay The child\'s answer."}', "then say Forked.", "on mail say Told."]
+        lines = ['call fork {"prompt": "pause 3000\\nsay The child\'s answer."}', "then say Forked.", "on mail say Told."]
         reason, updates = await patchbay.prompt(session, "\n".join(lines))
         equal(reason, "end_turn")
         assert "The child's answer." not in text(updates), text(updates)

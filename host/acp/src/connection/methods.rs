@@ -7,8 +7,9 @@ use patchbay_core::{Code, SessionId};
 use patchbay_session::{Session, SessionError, workspace_path};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
 
-use super::{Connection, servers::servers, sessions::OPEN_SESSIONS};
+use super::{Connection, servers::servers};
 use crate::{
     params::{ListSessions, LoadSession, NewSession, OfSession, Prompt, SetConfigOption},
     session::{Opening, SessionHandle, SessionTask, option_kind},
@@ -113,13 +114,13 @@ impl Connection {
         let opened = async {
             let workspace = absolute(&params.cwd)?;
             let servers = servers(params.mcp_servers)?;
-            self.check_room()?;
+            let room = self.sessions.take_room()?;
             let session = self.host.new_session(workspace).await.map_err(session_error)?;
             session.connect_mcp(servers);
-            Ok(session)
+            Ok((session, room))
         };
         match opened.await {
-            Ok(session) => self.start(session, responder, Opening::New).await,
+            Ok((session, room)) => self.start(session, Some(room), responder, Opening::New).await,
             Err(error) => responder.respond(Err(error)).await,
         }
     }
@@ -134,26 +135,37 @@ impl Connection {
                 // The client has not waited for the answer to `session/close`.
                 handle.close().await;
             }
-            if self.sessions.get(id).is_none() {
-                self.check_room()?;
-            }
+            let room = match self.sessions.get(id) {
+                Some(_) => None,
+                None => Some(self.sessions.take_room()?),
+            };
             self.check_workspace(id, workspace).await?;
             let session = self.host.resume(id).await.map_err(session_error)?;
             session.connect_mcp(servers);
-            Ok(session)
+            Ok((session, room))
         };
         match opened.await {
-            Ok(session) => self.start(session, responder, opening).await,
+            Ok((session, room)) => self.start(session, room, responder, opening).await,
             Err(error) => responder.respond(Err(error)).await,
         }
     }
 
     /// Passes a session to its task, which answers the request. A session that is open already keeps its task.
-    async fn start(&self, session: Arc<Session>, responder: Responder, opening: Opening) {
+    async fn start(
+        &self,
+        session: Arc<Session>,
+        room: Option<OwnedSemaphorePermit>,
+        responder: Responder,
+        opening: Opening,
+    ) {
         let capabilities = self.capabilities.lock().clone().unwrap_or_default();
-        let (handle, task) = self.sessions.get_or_open(&session, || {
+        let started = self.sessions.get_or_open(&session, room, || {
             SessionTask::new(Arc::clone(&session), self.outbox.clone(), self.client.clone(), &capabilities)
         });
+        let (handle, task) = match started {
+            Ok(started) => started,
+            Err(error) => return responder.respond(Err(error)).await,
+        };
         if let Some(task) = task {
             let sessions = self.sessions.clone();
             self.tasks.spawn(async move {
@@ -162,14 +174,6 @@ impl Connection {
             });
         }
         handle.opened(responder, opening).await;
-    }
-
-    fn check_room(&self) -> Result<(), RpcError> {
-        if self.sessions.count() < OPEN_SESSIONS {
-            return Ok(());
-        }
-        let message = format!("{OPEN_SESSIONS} sessions are open; close one with session/close.");
-        Err(RpcError::invalid_request(message))
     }
 
     /// Checks that the client means the workspace of the session: tools work there, wherever the client's window is.

@@ -5,66 +5,93 @@ use std::{collections::HashMap, sync::Arc};
 use parking_lot::Mutex;
 use patchbay_core::SessionId;
 use patchbay_session::Session;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::session::{SessionHandle, SessionTask};
+use crate::{
+    session::{SessionHandle, SessionTask},
+    wire::RpcError,
+};
 
-/// Limit of the sessions that one client has open.
-pub(super) const OPEN_SESSIONS: usize = 256;
+/// Limit of the sessions that one client has open, without those that are closing.
+const OPEN_SESSIONS: usize = 256;
 
 /// The open sessions of a connection.
-#[derive(Clone, Default)]
-pub(crate) struct OpenSessions(Arc<Mutex<HashMap<SessionId, SessionEntry>>>);
+#[derive(Clone)]
+pub(crate) struct OpenSessions {
+    entries: Arc<Mutex<HashMap<SessionId, SessionEntry>>>,
+    /// A permit for each further session that the client may open.
+    room: Arc<Semaphore>,
+}
 
 struct SessionEntry {
     handle: SessionHandle,
-    /// Whether the client has closed the session, or deletes it. It receives nothing more, but its task may still run.
-    is_closing: bool,
+    /// The session's part of the limit. `None` once the client has closed the session, or deletes it: it receives nothing more,
+    /// but its task may still run.
+    room: Option<OwnedSemaphorePermit>,
+}
+
+impl Default for OpenSessions {
+    fn default() -> Self {
+        Self { entries: Arc::default(), room: Arc::new(Semaphore::new(OPEN_SESSIONS)) }
+    }
 }
 
 impl OpenSessions {
     /// Returns an open session.
     pub(super) fn get(&self, id: SessionId) -> Option<SessionHandle> {
-        self.0.lock().get(&id).filter(|entry| !entry.is_closing).map(|entry| entry.handle.clone())
+        self.entries.lock().get(&id).filter(|entry| entry.room.is_some()).map(|entry| entry.handle.clone())
     }
 
     /// Returns a session that is closing.
     pub(super) fn closing(&self, id: SessionId) -> Option<SessionHandle> {
-        self.0.lock().get(&id).filter(|entry| entry.is_closing).map(|entry| entry.handle.clone())
+        self.entries.lock().get(&id).filter(|entry| entry.room.is_none()).map(|entry| entry.handle.clone())
     }
 
-    /// Returns the number of open sessions, without those that are closing.
-    pub(super) fn count(&self) -> usize {
-        self.0.lock().values().filter(|entry| !entry.is_closing).count()
+    /// Takes the room for a session that is about to be opened. Dropping it gives the room back.
+    ///
+    /// # Errors
+    /// The client has as many sessions open or about to be opened as it may have.
+    pub(super) fn take_room(&self) -> Result<OwnedSemaphorePermit, RpcError> {
+        Arc::clone(&self.room).try_acquire_owned().map_err(|_| {
+            let message = format!("{OPEN_SESSIONS} sessions are open; close one with session/close.");
+            RpcError::invalid_request(message)
+        })
     }
 
     /// Returns the handle of a session that is open already. Otherwise `create` makes the handle and the task, which the caller
-    /// runs: a session has one task, because the task takes its questions.
+    /// runs: a session has one task, because the task takes its questions. `room` is taken already, unless the session was
+    /// open when its request came.
+    ///
+    /// # Errors
+    /// The session was closed since, and there is no room for it.
     pub(super) fn get_or_open(
         &self,
         session: &Arc<Session>,
+        room: Option<OwnedSemaphorePermit>,
         create: impl FnOnce() -> (SessionHandle, SessionTask),
-    ) -> (SessionHandle, Option<SessionTask>) {
-        let mut open = self.0.lock();
+    ) -> Result<(SessionHandle, Option<SessionTask>), RpcError> {
+        let mut open = self.entries.lock();
         // The task of a session that is closing refuses what follows.
         if let Some(entry) = open.get(&session.id()).filter(|entry| entry.handle.is_of(session)) {
-            return (entry.handle.clone(), None);
+            return Ok((entry.handle.clone(), None));
         }
+        let room = room.map_or_else(|| self.take_room(), Ok)?;
         let (handle, task) = create();
-        open.insert(session.id(), SessionEntry { handle: handle.clone(), is_closing: false });
-        (handle, Some(task))
+        open.insert(session.id(), SessionEntry { handle: handle.clone(), room: Some(room) });
+        Ok((handle, Some(task)))
     }
 
     /// Returns an open session, which is closing from now on; `None` if it is not open.
     pub(super) fn begin_close(&self, id: SessionId) -> Option<SessionHandle> {
-        let mut open = self.0.lock();
-        let entry = open.get_mut(&id).filter(|entry| !entry.is_closing)?;
-        entry.is_closing = true;
+        let mut open = self.entries.lock();
+        let entry = open.get_mut(&id)?;
+        drop(entry.room.take()?);
         Some(entry.handle.clone())
     }
 
     /// Removes a session whose task has ended. One that was opened again since stays.
     pub(super) fn remove(&self, session: &Arc<Session>) {
-        let mut open = self.0.lock();
+        let mut open = self.entries.lock();
         if open.get(&session.id()).is_some_and(|entry| entry.handle.is_of(session)) {
             open.remove(&session.id());
         }
@@ -72,7 +99,7 @@ impl OpenSessions {
 
     /// Closes all sessions and waits for their ends.
     pub(super) async fn close_all(&self) {
-        let handles: Vec<SessionHandle> = self.0.lock().values().map(|entry| entry.handle.clone()).collect();
+        let handles: Vec<SessionHandle> = self.entries.lock().values().map(|entry| entry.handle.clone()).collect();
         // Their turns stop at once; only then each stores what came.
         for handle in &handles {
             handle.stop();

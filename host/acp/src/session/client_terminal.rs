@@ -3,13 +3,14 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
-use patchbay_core::Digest;
+use patchbay_core::{CallId, Digest};
 use patchbay_session::{
-    BoxFuture, Content, OutsideCall, OutsideDeclaration, OutsideError, OutsideOrigin, OutsideSpec, OutsideTool,
-    PatternBudget, ToolDecision,
+    BoxFuture, CalledTool, Content, OutsideCall, OutsideDeclaration, OutsideError, OutsideOrigin, OutsideSpec,
+    OutsideTool, PatternBudget, ToolDecision,
 };
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     params::ClientCapabilities,
@@ -30,7 +31,18 @@ pub(super) struct ClientTerminal {
     client: Client,
     session: String,
     workspace: String,
+    opened: mpsc::Sender<NewTerminal>,
     spec: OutsideSpec,
+}
+
+/// A terminal that the client has made, for the task of the session.
+pub(super) struct NewTerminal {
+    /// The call that runs a program in it.
+    pub(super) call: CallId,
+    /// The id that the client gave.
+    pub(super) id: String,
+    /// Receives a value once the update that shows the terminal is sent.
+    pub(super) shown: oneshot::Sender<()>,
 }
 
 /// The input of a call.
@@ -65,12 +77,13 @@ struct TerminalOutput {
 }
 
 impl ClientTerminal {
-    /// Returns the tool for a session in `workspace`; `None` if the client offers no terminals.
+    /// Returns the tool for a session in `workspace`; `None` if the client offers no terminals. `opened` receives each terminal.
     pub(super) fn of(
         client: &Client,
         session: &str,
         workspace: &str,
         capabilities: &ClientCapabilities,
+        opened: mpsc::Sender<NewTerminal>,
     ) -> Option<Arc<dyn OutsideTool>> {
         if !capabilities.has_terminals() {
             return None;
@@ -98,12 +111,13 @@ impl ClientTerminal {
         // The schema is a constant.
         let spec = OutsideSpec::new(declaration, &mut PatternBudget::default()).ok()?;
         let (session, workspace) = (session.to_owned(), workspace.to_owned());
-        Some(Arc::new(Self { client: client.clone(), session, workspace, spec }))
+        Some(Arc::new(Self { client: client.clone(), session, workspace, opened, spec }))
     }
 
-    async fn run(&self, command: RunCommand) -> Result<Content, OutsideError> {
+    async fn run(&self, call: CallId, command: RunCommand) -> Result<Content, OutsideError> {
         let limit = command.seconds.unwrap_or(SECONDS.0).clamp(1, SECONDS.1);
         let terminal = self.create(command).await?;
+        self.show(call, &terminal.id).await;
         let exit = terminal.request::<ExitStatus>("terminal/wait_for_exit");
         let exit = match tokio::time::timeout(Duration::from_secs(limit), exit).await {
             Ok(exit) => Some(exit?),
@@ -126,6 +140,15 @@ impl ClientTerminal {
             None => result["stopped"] = format!("it ran for more than {limit} s and was killed").into(),
         }
         Ok(Content::Json(result))
+    }
+
+    /// Shows a terminal in its call, and waits until the update is sent: it must come before the terminal is released.
+    async fn show(&self, call: CallId, id: &str) {
+        let (shown, is_shown) = oneshot::channel();
+        // Errors mean that the session is closed.
+        if self.opened.send(NewTerminal { call, id: id.to_owned(), shown }).await.is_ok() {
+            let _ = is_shown.await;
+        }
     }
 
     /// Starts the command. A terminal that is made after the call was stopped is released as well.
@@ -159,12 +182,16 @@ impl OutsideTool for ClientTerminal {
         ToolDecision::Ask
     }
 
+    fn input_for_question(&self, input: &Value) -> String {
+        in_question(input)
+    }
+
     fn call<'a>(&'a self, call: OutsideCall<'a>) -> BoxFuture<'a, Result<Vec<Content>, OutsideError>> {
         Box::pin(async move {
             let command = RunCommand::deserialize(call.input);
             let command =
                 command.map_err(|error| OutsideError::Failed(format!("the input cannot be read: {error}")))?;
-            Ok(vec![self.run(command).await?])
+            Ok(vec![self.run(call.id, command).await?])
         })
     }
 }
@@ -213,6 +240,18 @@ impl Drop for OpenTerminal {
     }
 }
 
+/// Returns an input as a question shows it: the command line, then the other fields as JSON.
+fn in_question(input: &Value) -> String {
+    let Ok(RunCommand { command, args, .. }) = RunCommand::deserialize(input) else { return input.to_string() };
+    let mut shown = CalledTool::command_line(std::iter::once(&command).chain(&args).map(String::as_str));
+    let mut others = input.as_object().cloned().unwrap_or_default();
+    others.retain(|field, _| field != "command" && field != "args");
+    if !others.is_empty() {
+        shown = format!("{shown} {}", Value::Object(others));
+    }
+    shown
+}
+
 fn failed(error: RpcError) -> OutsideError {
     OutsideError::Failed(format!("the editor answers: {}", error.message))
 }
@@ -244,4 +283,17 @@ fn schema() -> Value {
         "required": ["command"],
         "additionalProperties": false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn question_begins_with_the_command_line() {
+        let input = json!({"args": ["-c", "# Tests\ncurl x | sh"], "command": "sh"});
+        assert_eq!(in_question(&input), r"sh -c $'# Tests\ncurl x | sh'");
+        let input = json!({"args": ["{}", "a b"], "command": "make", "cwd": "src", "env": {"A": "1"}});
+        assert_eq!(in_question(&input), r#"make '{}' 'a b' {"cwd":"src","env":{"A":"1"}}"#);
+    }
 }

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
+use super::{tool_calls::CallInQuestion, update::call_text};
 use crate::wire::Client;
 
 /// Passes questions to the task of the session.
@@ -59,9 +60,9 @@ struct PermissionOutcome {
 
 /// Asks the client, and passes the answer on. Returns whether it is yes. A question that is withdrawn is withdrawn from the client
 /// as well.
-pub(super) async fn ask(client: Client, session: &str, tool_call: &str, asked: AskedQuestion) -> bool {
+pub(super) async fn ask(client: Client, session: &str, call: &CallInQuestion, asked: AskedQuestion) -> bool {
     let AskedQuestion { question, mut answer } = asked;
-    let params = params(session, tool_call, &question);
+    let params = params(session, call, &question);
     let response = tokio::select! {
         response = client.request::<PermissionResponse>("session/request_permission", &params) => response,
         () = answer.closed() => return false,
@@ -74,7 +75,8 @@ pub(super) async fn ask(client: Client, session: &str, tool_call: &str, asked: A
     answer.send(approval).is_ok() && approval.is_yes()
 }
 
-fn params(session: &str, tool_call: &str, question: &Question) -> Value {
+/// Returns the request. Clients replace title and content of the call by those of the request, so it repeats what the call shows.
+fn params(session: &str, call: &CallInQuestion, question: &Question) -> Value {
     let mut lines = vec![question.subject.title()];
     lines.extend(question.subject.facts());
     lines.push(format!("for {}", question.chain.join(" > ")));
@@ -83,17 +85,15 @@ fn params(session: &str, tool_call: &str, question: &Question) -> Value {
         lines.push(format!("always is: {}", grant.what));
         lines.extend(grant.scope.clone());
     }
+    let mut content = vec![call_text(&lines.join("\n"))];
+    content.extend_from_slice(&call.content);
     let options: Vec<Value> = choices(question)
         .into_iter()
         .map(|(approval, name)| json!({"optionId": approval.as_str(), "name": name, "kind": kind(approval)}))
         .collect();
     json!({
         "sessionId": session,
-        "toolCall": {
-            "toolCallId": tool_call,
-            "title": lines[0],
-            "content": [{"type": "content", "content": {"type": "text", "text": lines.join("\n")}}],
-        },
+        "toolCall": {"toolCallId": call.id, "title": call.title, "content": content},
         "options": options,
     })
 }

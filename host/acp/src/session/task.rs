@@ -16,7 +16,7 @@ use tokio::{
 
 use super::{
     client_files::ClientFiles,
-    client_terminal::ClientTerminal,
+    client_terminal::{ClientTerminal, NewTerminal},
     commands::SentCommands,
     config_options::SentOptions,
     files_before::files_before,
@@ -32,7 +32,7 @@ use crate::{
     wire::{Client, Outbox, Responder},
 };
 
-/// Questions that wait for the task.
+/// Limit of the questions that wait for the task, and of the terminals.
 const QUESTIONS: usize = 8;
 
 /// One open session of the client.
@@ -43,6 +43,7 @@ pub(crate) struct SessionTask {
     client: Client,
     messages: mpsc::Receiver<SessionMessage>,
     questions: mpsc::Receiver<PermissionMessage>,
+    terminals: mpsc::Receiver<NewTerminal>,
     events: Subscription,
     transcript: SessionTranscript,
     commands: SentCommands,
@@ -61,6 +62,7 @@ enum TaskWake {
     Message(Option<SessionMessage>),
     Event(Option<Received>),
     Question(PermissionMessage),
+    Terminal(NewTerminal),
     SideTask(Result<SideTaskEnd, JoinError>),
     Idle,
 }
@@ -89,7 +91,8 @@ impl SessionTask {
         if let Some(files) = ClientFiles::of(&client, id.clone(), capabilities) {
             session.set_editor(files);
         }
-        session.set_front_tools(ClientTerminal::of(&client, &id, session.workspace(), capabilities));
+        let (opened, terminals) = mpsc::channel(QUESTIONS);
+        session.set_front_tools(ClientTerminal::of(&client, &id, session.workspace(), capabilities, opened));
         let events = session.subscribe(session.last_seq() + 1);
         let transcript = SessionTranscript::new(session.workspace(), session.view(), capabilities.shows_notices());
         let task = Self {
@@ -99,6 +102,7 @@ impl SessionTask {
             client,
             messages,
             questions,
+            terminals,
             events,
             transcript,
             commands: SentCommands::default(),
@@ -122,6 +126,7 @@ impl SessionTask {
                 message = self.messages.recv() => TaskWake::Message(message),
                 event = self.events.next() => TaskWake::Event(self.readable(event)),
                 Some(question) = self.questions.recv() => TaskWake::Question(question),
+                Some(terminal) = self.terminals.recv() => TaskWake::Terminal(terminal),
                 Some(end) = self.side_tasks.join_next() => TaskWake::SideTask(end),
                 () = session.wait_idle(), if is_open => TaskWake::Idle,
             };
@@ -144,6 +149,7 @@ impl SessionTask {
                 // The session ends with its process.
                 TaskWake::Event(None) => return self.session.close().await,
                 TaskWake::Question(question) => self.ask(question).await,
+                TaskWake::Terminal(terminal) => self.show_terminal(terminal).await,
                 TaskWake::SideTask(end) => self.side_task_ended(end).await,
                 TaskWake::Idle => self.idle().await,
             }
@@ -255,13 +261,24 @@ impl SessionTask {
         let tool = asked.question.chain.first().map(String::as_str).unwrap_or_default();
         let title = asked.question.subject.title();
         let mut updates = Vec::new();
-        let id = self.transcript.question(asked.question.agent, tool, &title, &mut updates);
+        let call = self.transcript.question(asked.question.agent, tool, &title, &mut updates);
         self.send_all(updates).await;
         let (client, session) = (self.client.clone(), self.id.clone());
         self.side_tasks.spawn(async move {
-            let is_allowed = permissions::ask(client, &session, &id, asked).await;
-            SideTaskEnd::Answered { tool_call: id, is_allowed }
+            let is_allowed = permissions::ask(client, &session, &call, asked).await;
+            SideTaskEnd::Answered { tool_call: call.id, is_allowed }
         });
+    }
+
+    /// Shows a terminal in its tool call.
+    async fn show_terminal(&mut self, NewTerminal { call, id, shown }: NewTerminal) {
+        // The call's own row may come after the terminal.
+        self.drain().await;
+        let mut updates = Vec::new();
+        self.transcript.terminal_opened(self.session.id(), call, &id, &mut updates);
+        self.send_all(updates).await;
+        // An error means that the call was stopped.
+        let _ = shown.send(());
     }
 
     async fn side_task_ended(&mut self, end: Result<SideTaskEnd, JoinError>) {

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use patchbay_core::{AssistantRecord, ToolRecord, ToolRecordPart, completion::ToolCall};
+use patchbay_core::{AssistantRecord, CallId, SessionId, ToolRecord, ToolRecordPart, completion::ToolCall};
 use patchbay_session::Snapshot;
 use serde_json::{Value, json};
 
@@ -39,22 +39,38 @@ struct ShownCall {
     call_id: String,
     name: String,
     title: String,
+    /// The title of questions, without what the tool declares: clients may decide by its first word.
+    plain_title: String,
+    /// The row of the answer that asks for the call, and the number of the call there. `None` if the answer was not shown.
+    asked_at: Option<(u64, u32)>,
     progress: String,
-    /// The changes of files.
-    diffs: Vec<Value>,
-    /// Whether a question stands in the place of title and content.
+    /// What the call shows besides text: the changes of files, and a terminal.
+    content: Vec<Value>,
+    /// Whether the client shows a question in the call.
     is_asked: bool,
 }
 
 impl ShownCall {
-    /// Returns an update with the state of the call, and with its title if a question is in its place.
+    /// Returns an update with the state of the call. If the client shows a question, the update replaces it.
     fn status(&mut self, status: CallStatus, content: Option<Vec<Value>>) -> Value {
+        let was_asked = std::mem::take(&mut self.is_asked);
+        let content = content.or_else(|| was_asked.then(|| self.content.clone()));
         let mut update = call_status(&self.id, status, content);
-        if std::mem::take(&mut self.is_asked) {
+        if was_asked {
             update["title"] = self.title.as_str().into();
         }
         update
     }
+}
+
+/// A tool call as a request for a permission shows it, besides the question.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct CallInQuestion {
+    /// The id that the client knows.
+    pub(super) id: String,
+    pub(super) title: String,
+    /// The changes of files.
+    pub(super) content: Vec<Value>,
 }
 
 impl ToolCalls {
@@ -76,10 +92,11 @@ impl ToolCalls {
     pub(super) fn asked(&mut self, seq: u64, answer: &AssistantRecord, workspace: &str, out: &mut Vec<Value>) {
         let calls = answer.parts.iter().filter_map(patchbay_core::AssistantPart::tool_call);
         let before = std::mem::take(&mut self.before);
-        for (index, call) in calls.enumerate() {
+        for (index, call) in (0..).zip(calls) {
             let id = format!("{seq}-{index}");
             let diffs = changes::diffs(&call, workspace, &before);
             let title = tool_kinds::title(&call, self.skills.as_deref());
+            let plain_title = tool_kinds::title(&call, None);
             out.push(shown(&id, &call, self.kind(&call.name), &title, &diffs, workspace));
             let ToolCall { id: call_id, name, .. } = call;
             self.open.push_back(ShownCall {
@@ -87,19 +104,30 @@ impl ToolCalls {
                 call_id,
                 name,
                 title,
+                plain_title,
+                asked_at: Some((seq, index)),
                 progress: String::new(),
-                diffs,
+                content: diffs,
                 is_asked: false,
             });
         }
         self.begin_next(out);
     }
 
-    /// Returns the id of the first open call of a tool, which is asked about now.
-    pub(super) fn question(&mut self, tool: &str) -> Option<String> {
+    /// Returns the first open call of a tool, which is asked about now.
+    pub(super) fn question(&mut self, tool: &str) -> Option<CallInQuestion> {
         let call = self.open.iter_mut().find(|call| call.name == tool)?;
         call.is_asked = true;
-        Some(call.id.clone())
+        Some(CallInQuestion { id: call.id.clone(), title: call.plain_title.clone(), content: call.content.clone() })
+    }
+
+    /// Shows a terminal in the call `call` of `session`, which runs a program in it. A call that is not shown, such as one of an
+    /// agent that is not in view, shows no terminal.
+    pub(super) fn terminal_opened(&mut self, session: SessionId, call: CallId, terminal: &str, out: &mut Vec<Value>) {
+        let is_of = |(row, index)| CallId::of_answer(session, row, index) == call;
+        let Some(call) = self.open.iter_mut().find(|shown| shown.asked_at.is_some_and(is_of)) else { return };
+        call.content.push(json!({"type": "terminal", "terminalId": terminal}));
+        out.push(call_status(&call.id, CallStatus::InProgress, Some(call.content.clone())));
     }
 
     /// Puts title and content of a call back, which clients replace by those of the question.
@@ -107,7 +135,7 @@ impl ToolCalls {
         let Some(call) = self.open.iter_mut().find(|call| call.id == id && call.is_asked) else { return };
         call.is_asked = false;
         out.push(json!({
-            "sessionUpdate": "tool_call_update", "toolCallId": id, "title": call.title, "content": call.diffs,
+            "sessionUpdate": "tool_call_update", "toolCallId": id, "title": call.title, "content": call.content,
         }));
     }
 
@@ -125,12 +153,26 @@ impl ToolCalls {
                     "kind": self.kind(&record.name),
                 }));
                 let (call_id, name) = (record.call_id.clone(), record.name.clone());
-                let title = name.clone();
-                ShownCall { id, call_id, name, title, progress: String::new(), diffs: Vec::new(), is_asked: false }
+                let (title, plain_title) = (name.clone(), name.clone());
+                ShownCall {
+                    id,
+                    call_id,
+                    name,
+                    title,
+                    plain_title,
+                    asked_at: None,
+                    progress: String::new(),
+                    content: Vec::new(),
+                    is_asked: false,
+                }
             }
         };
-        let diffs = if status == CallStatus::Completed { std::mem::take(&mut call.diffs) } else { Vec::new() };
-        let mut update = call.status(status, Some(content(text, record, diffs)));
+        let mut shown = std::mem::take(&mut call.content);
+        if status == CallStatus::Failed {
+            // The changes are not made. A terminal keeps showing its output.
+            shown.retain(|part| part["type"] == "terminal");
+        }
+        let mut update = call.status(status, Some(content(text, record, shown)));
         if let Some(raw) = raw_output(record) {
             update["rawOutput"] = raw;
         }
@@ -185,9 +227,9 @@ fn shown(id: &str, call: &ToolCall, kind: &str, title: &str, diffs: &[Value], wo
     update
 }
 
-/// Returns the content of a result: the changes of files, the text, and pictures.
-fn content(text: &str, record: &ToolRecord, diffs: Vec<Value>) -> Vec<Value> {
-    let mut content = diffs;
+/// Returns the content of a result: what the call has `shown` besides text, the text, and pictures.
+fn content(text: &str, record: &ToolRecord, shown: Vec<Value>) -> Vec<Value> {
+    let mut content = shown;
     if !text.is_empty() {
         let end = text.floor_char_boundary(TEXT_BYTES);
         let (shown, rest) = text.split_at(end);
@@ -304,23 +346,51 @@ mod tests {
     }
 
     #[test]
-    fn question_takes_the_place_of_a_title_only_until_its_answer() {
+    fn question_keeps_title_and_change_of_its_call() {
         let (mut calls, mut out) = (ToolCalls::default(), Vec::new());
         let input = r#"{"path":"a.txt","text":"1"}"#;
         calls.asked(4, &answer(&[("a", "files__write", input)]), "/w", &mut out);
         out.clear();
-        assert_eq!((calls.question("files__write").as_deref(), calls.question("other__x")), (Some("4-0"), None));
-        calls.question_answered("4-0", &mut out);
-        calls.question_answered("4-0", &mut out);
         let diff = json!({"type": "diff", "path": "/w/a.txt", "oldText": null, "newText": "1"});
+        let [id, title] = ["4-0", "files__write a.txt"].map(str::to_owned);
+        let asked = CallInQuestion { id, title, content: vec![diff.clone()] };
+        assert_eq!((calls.question("files__write"), calls.question("other__x")), (Some(asked), None));
+        calls.question_answered("4-0", &mut out);
+        calls.question_answered("4-0", &mut out);
         let expected = json!({
-            "sessionUpdate": "tool_call_update", "toolCallId": "4-0", "title": "files__write a.txt", "content": [diff],
+            "sessionUpdate": "tool_call_update", "toolCallId": "4-0", "title": "files__write a.txt", "content": [&diff],
         });
         assert_eq!(std::mem::take(&mut out), [expected]);
         // The turn is stopped before the answer.
         calls.question("files__write");
         calls.abandon(&mut out);
-        assert_eq!((&out[0]["title"], &out[0]["status"]), (&json!("files__write a.txt"), &json!("failed")));
+        let expected = json!({
+            "sessionUpdate": "tool_call_update", "toolCallId": "4-0", "title": "files__write a.txt", "status": "failed",
+            "content": [diff],
+        });
+        assert_eq!(out, [expected]);
+    }
+
+    #[test]
+    fn terminal_stays_in_the_call_that_runs_in_it() {
+        let session = SessionId::from_bytes([9; 16]);
+        let terminal = json!({"type": "terminal", "terminalId": "t1"});
+        for (error, status) in [(None, "completed"), (Some(Code::ToolFailed), "failed")] {
+            let (mut calls, mut out) = (ToolCalls::default(), Vec::new());
+            let two = [("a", "terminal__run", "{}"), ("b", "terminal__run", "{}")];
+            calls.asked(4, &answer(&two), "/w", &mut out);
+            out.clear();
+            // A call of another agent.
+            calls.terminal_opened(session, CallId::of_answer(session, 5, 0), "t0", &mut out);
+            assert_eq!(out, Vec::<Value>::new());
+            calls.question("terminal__run");
+            calls.terminal_opened(session, CallId::of_answer(session, 4, 0), "t1", &mut out);
+            assert_eq!((&out[0]["toolCallId"], &out[0]["content"]), (&json!("4-0"), &json!([&terminal])));
+            calls.question_answered("4-0", &mut out);
+            assert_eq!(out[1]["content"], json!([&terminal]));
+            calls.ended(6, "ok", &result("a", "terminal__run", "ok", error), &mut out);
+            assert_eq!((&out[2]["status"], &out[2]["content"]), (&json!(status), &json!([&terminal, call_text("ok")])));
+        }
     }
 
     #[test]

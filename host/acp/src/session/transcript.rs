@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use patchbay_core::{AgentId, AssistantRecord, Code, Event, EventKind, MessageKind, Outcome, TurnCause, text};
+use patchbay_core::{
+    AgentId, AssistantRecord, CallId, Code, Event, EventKind, MessageKind, Outcome, SessionId, TurnCause, text,
+};
 use patchbay_session::{Snapshot, StoredTurn};
 use serde_json::{Value, json};
 
@@ -11,7 +13,7 @@ use super::{
     agent_cards::AgentCards,
     answer::{Added, AnswerState},
     changes::FilesBefore,
-    tool_calls::ToolCalls,
+    tool_calls::{CallInQuestion, ToolCalls},
     update::{self, CallStatus, ChunkKind, call_status, chunk},
 };
 
@@ -175,12 +177,12 @@ impl SessionTranscript {
         self.accepts_messages = false;
     }
 
-    /// Returns the id of the tool call that a question of `agent` about `tool` belongs to. Questions of commands and of agents that
-    /// are not in view get a tool call of their own.
-    pub(super) fn question(&mut self, agent: AgentId, tool: &str, title: &str, out: &mut Vec<Value>) -> String {
+    /// Returns the tool call that a question of `agent` about `tool` belongs to. Questions of commands and of agents that are not in
+    /// view get a tool call of their own.
+    pub(super) fn question(&mut self, agent: AgentId, tool: &str, title: &str, out: &mut Vec<Value>) -> CallInQuestion {
         let is_in_view = agent == self.view;
-        if is_in_view && let Some(id) = self.calls.question(tool) {
-            return id;
+        if is_in_view && let Some(call) = self.calls.question(tool) {
+            return call;
         }
         let id = format!("question-{}", self.questions_asked);
         self.questions_asked += 1;
@@ -191,7 +193,12 @@ impl SessionTranscript {
                 "status": CallStatus::Pending.as_str(),
             }));
         });
-        id
+        CallInQuestion { id, title: title.to_owned(), content: Vec::new() }
+    }
+
+    /// Shows a terminal in the call that runs a program in it.
+    pub(super) fn terminal_opened(&mut self, session: SessionId, call: CallId, terminal: &str, out: &mut Vec<Value>) {
+        self.push_all(out, |this, out| this.calls.terminal_opened(session, call, terminal, out));
     }
 
     /// Takes the answer to a question.

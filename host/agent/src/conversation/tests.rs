@@ -224,6 +224,16 @@ fn reported_tokens_are_not_estimated_again() {
     assert!(none.is_none() && bytes > 100, "{bytes}");
 }
 
+#[test]
+fn interrupted_answers_are_estimated_besides_their_report() {
+    let mut broken = answer(vec![text(&"x".repeat(3_000))]);
+    broken.usage = TokenUsage { input: 100, output: 1, ..TokenUsage::default() };
+    broken.interrupted = true;
+    let Conversation { counted, uncounted, .. } =
+        conversation(&[user(1, "hello"), assistant(2, &broken), user(3, "1234")], &READER);
+    assert!(counted == Some(101) && (3_004..4_000).contains(&uncounted), "{uncounted}");
+}
+
 fn any_row() -> impl Strategy<Value = (u8, String, bool)> {
     (0..6_u8, "[a-c \\n]{0,6}", any::<bool>())
 }

@@ -442,6 +442,16 @@ async fn failed_answer_keeps_its_text_only() {
     assert_eq!(messages.iter().map(texts).collect::<Vec<_>>(), [vec!["one"], vec!["Half a"], vec!["two", "three"]]);
 }
 
+/// Waits until the stored parts of the answers are as they should be.
+async fn wait_for_stored_part(stage: &TestAgent, is_so: impl Fn(&[NewMessage]) -> bool) {
+    let wait = async {
+        while !is_so(&stage.store.partial_answers(stage.log.session(), crate::join_pieces).await.unwrap()) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), wait).await.unwrap();
+}
+
 #[tokio::test]
 async fn partial_answer_survives_the_process() {
     let stage = TestAgent::new([Reply::Hangs("Half a")], 0).await;
@@ -455,7 +465,8 @@ async fn partial_answer_survives_the_process() {
                     break;
                 }
             }
-            tokio::time::sleep(CHECKPOINT * 3).await;
+            let is_stored = |answers: &[NewMessage]| answers.iter().any(|answer| answer.content == "Half a");
+            wait_for_stored_part(&stage, is_stored).await;
         } => {}
     }
     assert_eq!(stage.kinds().await, ["user"]);
@@ -508,7 +519,7 @@ async fn part_that_was_given_up_never_becomes_an_answer() {
                 }
             }
             if dies {
-                tokio::time::sleep(CHECKPOINT).await;
+                wait_for_stored_part(&stage, <[NewMessage]>::is_empty).await;
             } else {
                 stage.cancel.cancel();
                 std::future::pending().await
@@ -687,6 +698,112 @@ async fn refused_summary_is_asked_for_with_less() {
     assert!(refused == 13 && half < refused && quarter < half && last == 1, "{lengths:?}");
     // It begins behind a cut, so that no answer in it is bound to what stands before it.
     assert!(asked[8].1.hints.bound_from.unwrap() > quarter - 3, "{:?}", asked[8].1.hints);
+}
+
+/// A tool whose result has 100,000 bytes.
+struct LongTool(ToolSpec);
+
+impl Internal for LongTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn only_reads(&self) -> bool {
+        true
+    }
+
+    fn run<'a>(&'a self, _: InternalCall<'a>) -> BoxFuture<'a, Result<InternalAnswer, InternalError>> {
+        Box::pin(async { Ok(json!("word ".repeat(20_000)).into()) })
+    }
+}
+
+/// An answer whose results have more than 600,000 estimated tokens.
+const LONG_CALLS: Reply = Reply::Calls(&[("long", "{}"); 20]);
+
+async fn with_long_tool(does: impl IntoIterator<Item = Reply>, window: u64) -> TestAgent {
+    let mut stage = TestAgent::with_window(does, 0, window).await;
+    let input_schema = json!({"type": "object"});
+    let name = "long".parse().unwrap();
+    stage.internal =
+        vec![Arc::new(LongTool(ToolSpec { name, description: String::new(), input_schema, extra: vec![] }))];
+    stage
+}
+
+#[tokio::test]
+async fn results_longer_than_the_window_are_summarised() {
+    let does = [LONG_CALLS, Reply::Says(&["In short."]), Reply::Says(&["Done."])];
+    let stage = with_long_tool(does, 128_000).await;
+    assert_eq!(stage.say("read all").await.message, "Done.");
+    let asked = stage.script.asked.lock().unwrap();
+    let [_, (_, summary), (_, next)] = &asked[..] else { panic!("{} requests", asked.len()) };
+    let size = compaction::tokens(&summary.messages);
+    assert!((90_000..110_000).contains(&size), "{size}");
+    let results = summary.messages[2].parts.iter().filter_map(|part| match &part.block {
+        Block::ToolResult(result) => Some(format!("{:?}", result.content)),
+        _ => None,
+    });
+    let results: Vec<_> = results.collect();
+    assert!(results.len() == 20 && results.iter().all(|result| result.contains(" bytes were left out]")));
+    assert!(texts(&summary.messages[2])[0].starts_with("Summarise the conversation so far."));
+    assert_eq!(summary.hints.bound_from, Some(2));
+    // The results are not sent again.
+    assert_eq!((next.messages.len(), next.messages[0].parts.len()), (1, 4));
+    assert_eq!(texts(&next.messages[0])[1..], ["What is being worked on:", "read all"]);
+}
+
+#[tokio::test]
+async fn refused_results_are_shortened_until_they_fit() {
+    let does = [LONG_CALLS, Reply::TooLong, Reply::TooLong, Reply::Says(&["In short."]), Reply::Says(&["Done."])];
+    let stage = with_long_tool(does, 1_000_000).await;
+    assert_eq!(stage.say("read all").await.message, "Done.");
+    let asked = stage.script.asked.lock().unwrap();
+    let sizes: Vec<_> = asked[1..].iter().map(|(_, request)| compaction::tokens(&request.messages)).collect();
+    let [turn, first, second, next] = sizes[..] else { panic!("{sizes:?}") };
+    assert!(turn > 600_000 && first < turn / 2 + 1_000 && second < first / 2 + 1_000 && next < 1_000, "{sizes:?}");
+}
+
+/// The conversation is not lost: the command and the next message work.
+#[tokio::test]
+async fn summary_is_requested_six_times_at_most() {
+    let refusals = (0..7).map(|_| Reply::TooLong);
+    let later = [Reply::Says(&["In short."]), Reply::Says(&["Right."])];
+    let stage = with_long_tool([LONG_CALLS].into_iter().chain(refusals).chain(later), 1_000_000).await;
+    let outcome = stage.say("read all").await;
+    assert_eq!(outcome.code, Code::CompactionFailed);
+    assert!(outcome.message.contains("could not be summarised: demo: prompt is too long."), "{outcome:?}");
+    assert_eq!(stage.script.asked.lock().unwrap().len(), 8);
+    let compacted = stage.agent.compact_now(&stage.turn(0, 0), "").await.unwrap().unwrap();
+    assert!(compacted.before > 600_000 && compacted.after < 100, "{compacted:?}");
+    assert_eq!(stage.say("and now?").await.message, "Right.");
+    assert_eq!(texts(&stage.asked()[0])[1..], ["and now?"]);
+}
+
+#[tokio::test]
+async fn runaway_answer_is_summarised_before_the_next_request() {
+    let endless = "word ".repeat(800_000).leak();
+    let does = [Reply::Breaks(endless), Reply::Says(&["In short."]), Reply::Says(&["Right."])];
+    let stage = TestAgent::with_window(does, 0, 128_000).await;
+    assert_eq!(stage.say("one").await.code, Code::Internal);
+    assert_eq!(stage.say("two").await.message, "Right.");
+    let asked = stage.script.asked.lock().unwrap();
+    let [_, (_, summary), (_, next)] = &asked[..] else { panic!("{} requests", asked.len()) };
+    let said = texts(&summary.messages[1])[0];
+    assert!(said.starts_with("word word") && said.contains(" bytes were left out]\n"), "{}", said.len());
+    assert!(compaction::tokens(&summary.messages) < 110_000);
+    assert_eq!((next.messages.len(), texts(&next.messages[0])[1]), (1, "two"));
+}
+
+#[tokio::test]
+async fn summary_that_is_too_long_changes_nothing() {
+    let text: &'static str = "word ".repeat(400).leak();
+    let long: &'static [&'static str] = vec![text].leak();
+    let stage = TestAgent::new([Reply::Says(&["Yes."]), Reply::Says(long)], 0).await;
+    stage.say("one").await;
+    let outcome = stage.say(&"word ".repeat(500)).await;
+    assert_eq!(outcome.code, Code::CompactionFailed);
+    let words = "the summary has some 667 of the model's 1000 tokens, which is too long. It is kept as it was;";
+    assert!(outcome.message.contains(words), "{outcome:?}");
+    assert_eq!(stage.kinds().await, ["user", "assistant", "user"]);
 }
 
 #[tokio::test]

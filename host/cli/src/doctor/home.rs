@@ -28,6 +28,8 @@ pub(super) struct OpenHome {
     pub(super) host: Arc<Host>,
     /// A second copy of the settings; the host has taken the first.
     pub(super) config: ConfigFile,
+    /// The folders of `skill_roots`, absolute.
+    pub(super) skill_roots: Vec<PathBuf>,
 }
 
 /// Checks the home. Returns it if all of it can be used.
@@ -45,7 +47,8 @@ pub(super) async fn check(report: &mut DoctorReport) -> Option<OpenHome> {
     match host {
         Ok(host) => {
             databases(report, &host, data).await;
-            Some(OpenHome { paths: dirs.paths, host, config: again })
+            let skill_roots = again.skill_roots(dirs.home_folder.as_deref());
+            Some(OpenHome { paths: dirs.paths, host, config: again, skill_roots })
         }
         Err(error) => {
             report.section("Databases", vec![Fact::new("state", "cannot be used")]);

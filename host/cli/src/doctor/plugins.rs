@@ -56,6 +56,12 @@ async fn skills(report: &mut DoctorReport, home: &OpenHome, workspace: &Path) {
     ];
     let extra = names(&snapshot, |root| root == Root::Extra);
     facts.extend((!extra.is_empty()).then(|| Fact::list("of skill_roots", &extra)));
+    let roots: Vec<String> = home.skill_roots.iter().map(|root| root.display().to_string()).collect();
+    facts.extend((!roots.is_empty()).then(|| Fact::list("folders of skill_roots", &roots)));
+    for root in home.skill_roots.iter().filter(|root| !root.exists()) {
+        let what = format!("The folder {} of skill_roots in config.toml does not exist.", root.display());
+        report.advise(what, format!("mkdir -p {}", word(root)));
+    }
     let diagnostics = snapshot.diagnostics();
     let lines: Vec<String> =
         diagnostics.iter().map(|Diagnostic { name, code, message }| format!("{name} [{code}] {message}")).collect();

@@ -10,17 +10,12 @@ use patchbay_session::Received;
 use serde_json::{Value, json};
 
 use super::EarlyEnd;
-use crate::CliError;
+use crate::{CliError, out::note};
 
 /// Limit of characters of another agent's answer or failure.
 const FIRST_WORDS: usize = 80;
 /// Limit of characters of a line that was not run.
 const KILLED_LINE: usize = 200;
-
-/// Prints a line on standard error. Write errors are ignored.
-pub(super) fn note(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
-}
 
 pub(super) struct Printer<W = io::Stdout> {
     out: W,

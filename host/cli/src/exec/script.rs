@@ -6,13 +6,8 @@ use patchbay_core::{AgentId, Code, Event, EventKind, LineId, Outcome};
 use patchbay_session::{LineInput, NewAttachment, Received, Session, Submitted, Subscription};
 use tokio::time::timeout;
 
-use super::{
-    EarlyEnd,
-    last_turns::LastTurns,
-    line_source::LineSource,
-    printer::{Printer, note},
-};
-use crate::{FAILED, args::Exec};
+use super::{EarlyEnd, last_turns::LastTurns, line_source::LineSource, printer::Printer};
+use crate::{FAILED, args::Exec, out::note};
 
 /// How long the turns that `/quit` stops may take to store their partial answers.
 const STOPPING: Duration = Duration::from_secs(2);

@@ -26,6 +26,8 @@ use super::{
 const WAITING: usize = 16;
 /// Length limit of the id of a session.
 const SESSION_ID: usize = 256;
+/// How long an event stream may take to end after the response. Then it is closed.
+const END_TIME: Duration = Duration::from_millis(100);
 /// How long the end of a session may take.
 const CLOSE_TIME: Duration = Duration::from_secs(1);
 const SESSION_HEADER: &str = "mcp-session-id";
@@ -95,7 +97,7 @@ impl Poster {
     /// Sends a request and passes its answer on. A failure is passed on as an error response: the connection stays.
     async fn request(&self, message: ClientJsonRpcMessage, id: RequestId) {
         let answered = match self.post(&message).await {
-            Ok(answer) => self.read(answer).await,
+            Ok(answer) => self.read(answer, &id).await,
             Err(problem) => Err(problem),
         };
         // After an answer, this means nothing to `rmcp`.
@@ -130,11 +132,11 @@ impl Poster {
         Ok(answer)
     }
 
-    /// Reads the messages of an answer.
-    async fn read(&self, mut answer: Answer) -> Result<(), String> {
+    /// Reads the messages of the answer to the request `id`.
+    async fn read(&self, mut answer: Answer, id: &RequestId) -> Result<(), String> {
         let media = header(&answer, "content-type").unwrap_or_default().split(';').next().unwrap_or_default();
         match media.trim() {
-            "text/event-stream" => self.read_events(answer).await,
+            "text/event-stream" => self.read_events(answer, id).await,
             "application/json" => {
                 let mut body = Vec::new();
                 while let Some(chunk) = answer.chunk().await.map_err(|error| error.to_string())? {
@@ -143,7 +145,7 @@ impl Poster {
                         return Err(self.too_long());
                     }
                 }
-                self.judge(&body).await
+                self.judge(&body, id).await.map(drop)
             }
             other => Err(format!(
                 "it answered with the media type '{}' instead of 'application/json' or 'text/event-stream'",
@@ -152,13 +154,19 @@ impl Poster {
         }
     }
 
-    async fn read_events(&self, mut answer: Answer) -> Result<(), String> {
+    /// Reads the messages of an event stream up to the response to the request `id`: a stream that stays open after it would keep
+    /// its place among the requests of the server.
+    async fn read_events(&self, mut answer: Answer, id: &RequestId) -> Result<(), String> {
         let mut reader = EventReader::new(self.limit);
-        while let Some(chunk) = answer.chunk().await.map_err(|error| error.to_string())? {
+        let mut is_answered = false;
+        while !is_answered && let Some(chunk) = answer.chunk().await.map_err(|error| error.to_string())? {
             for data in reader.push(&chunk).map_err(|_| self.too_long())? {
-                self.judge(&data).await?;
+                is_answered |= self.judge(&data, id).await?;
             }
         }
+        // The connection of a stream that has ended can be used again.
+        let rest = async { while let Ok(Some(_)) = answer.chunk().await {} };
+        let _ = timeout(END_TIME, rest).await;
         Ok(())
     }
 
@@ -166,8 +174,8 @@ impl Poster {
         format!("it sent a message of more than {} bytes", self.limit)
     }
 
-    /// Passes a message on.
-    async fn judge(&self, data: &[u8]) -> Result<(), String> {
+    /// Passes a message on. Returns whether it is the response to the request `id`.
+    async fn judge(&self, data: &[u8], id: &RequestId) -> Result<bool, String> {
         match self.inbox.judge(data) {
             Judged::Message(message) => {
                 if let JsonRpcMessage::Response(response) = &*message
@@ -175,13 +183,30 @@ impl Poster {
                 {
                     self.session.lock().version = Some(text::excerpt(result.protocol_version.as_str(), SESSION_ID));
                 }
+                let answered = match &*message {
+                    JsonRpcMessage::Response(response) => Some(&response.id),
+                    JsonRpcMessage::Error(error) => error.id.as_ref(),
+                    _ => None,
+                };
+                // Compared as text: `rmcp` accepts a number that is sent back as a string.
+                let is_response = answered.is_some_and(|answered| answered.to_string() == id.to_string());
                 // An error means that the connection is closed.
                 let _ = self.sender.send(*message).await;
+                Ok(is_response)
             }
-            Judged::Handled(wait) => tokio::time::sleep(wait).await,
-            Judged::End => return Err(format!("it {}", self.inbox.ended().unwrap_or_default())),
+            Judged::Handled(wait) => {
+                tokio::time::sleep(wait).await;
+                Ok(false)
+            }
+            Judged::End => Err(format!("it {}", self.inbox.ended().unwrap_or_default())),
         }
-        Ok(())
+    }
+
+    /// Stops all requests.
+    fn abort_requests(&self) {
+        for (_, stream) in self.streams.lock().drain() {
+            stream.abort();
+        }
     }
 
     /// Sends a request, once more with another secret if the server rejects that of a key command.
@@ -328,9 +353,7 @@ impl Transport<RoleClient> for HttpTransport {
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        for (_, stream) in self.poster.streams.lock().drain() {
-            stream.abort();
-        }
+        self.poster.abort_requests();
         if self.poster.session.lock().id.is_some() {
             // Servers may refuse it.
             let _ = timeout(CLOSE_TIME, self.poster.send("DELETE", Vec::new())).await;
@@ -339,9 +362,95 @@ impl Transport<RoleClient> for HttpTransport {
     }
 }
 
+impl Drop for HttpTransport {
+    fn drop(&mut self) {
+        // A start that takes too long drops the transport without closing it.
+        self.poster.abort_requests();
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::{collections::BTreeMap, path::Path};
+
+    use patchbay_egress::EgressLimits;
+    use serde_json::{Value, json};
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::{TcpListener, TcpStream},
+    };
+
     use super::*;
+
+    /// The time limit of each wait.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// A server that has read the request of a transport.
+    struct Requested {
+        transport: HttpTransport,
+        server: TcpStream,
+    }
+
+    impl Requested {
+        /// Sends the request 7 through a new transport.
+        async fn new() -> Self {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let endpoint = HttpEndpoint {
+                url: format!("http://{}/mcp", listener.local_addr().unwrap()),
+                credential: None,
+                headers: Vec::new(),
+                credentials: Arc::new(Credentials::open(Path::new("without-secrets"), BTreeMap::new())),
+                egress: Egress::new(EgressLimits::default()).unwrap(),
+                owner: "mcp:test".to_owned(),
+            };
+            let mut transport = HttpTransport::new(endpoint, Arc::default(), 1 << 20);
+            let ping = json!({"jsonrpc": "2.0", "id": 7, "method": "ping"});
+            transport.send(serde_json::from_value(ping).unwrap()).await.unwrap();
+            let (mut server, _) = timeout(PATIENCE, listener.accept()).await.unwrap().unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"}") {
+                assert!(timeout(PATIENCE, server.read_buf(&mut request)).await.unwrap().unwrap() > 0);
+            }
+            Self { transport, server }
+        }
+
+        /// Sends an event with a response, then a comment. Returns the id of the response that arrives.
+        async fn respond(&mut self, id: Value) -> String {
+            let response = json!({"jsonrpc": "2.0", "id": id, "result": {}});
+            let event = format!("data: {response}\n\n: the stream stays open\n\n");
+            self.server.write_all(event.as_bytes()).await.unwrap();
+            match timeout(PATIENCE, self.transport.receive()).await.unwrap() {
+                Some(JsonRpcMessage::Response(response)) => response.id.to_string(),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    /// Waits until the client closes the connection.
+    async fn closed(mut server: TcpStream) {
+        let mut rest = Vec::new();
+        // A reset is an end, too.
+        let _ = timeout(PATIENCE, server.read_to_end(&mut rest)).await.expect("the connection is closed");
+    }
+
+    #[tokio::test]
+    async fn event_stream_is_closed_after_its_response() {
+        for id in [json!(7), json!("7")] {
+            let mut requested = Requested::new().await;
+            let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+            requested.server.write_all(head).await.unwrap();
+            assert_eq!(requested.respond(json!(8)).await, "8", "a response to another request");
+            assert_eq!(requested.respond(id).await, "7");
+            closed(requested.server).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn dropped_transport_stops_its_requests() {
+        let Requested { transport, server } = Requested::new().await;
+        drop(transport);
+        closed(server).await;
+    }
 
     fn origin() -> Origin {
         "https://mcp.example.org".parse().unwrap()

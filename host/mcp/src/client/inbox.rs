@@ -361,11 +361,12 @@ mod tests {
         let inbox = Inbox::default();
         let log =
             json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}});
-        let mut waits = Duration::ZERO;
+        let (began, mut waits) = (Instant::now(), Duration::ZERO);
         for _ in 0..BURST + 3 * MESSAGES_PER_SECOND {
             let Judged::Handled(wait) = judge(&inbox, &log) else { panic!("it ended") };
             waits += wait;
         }
-        assert!(waits > Duration::from_secs(2), "{waits:?}");
+        // Time that has passed without a wait, on a busy machine, is not waited for again.
+        assert!(waits + began.elapsed() > Duration::from_secs(2), "{waits:?}");
     }
 }

@@ -5,6 +5,7 @@
 mod client_sessions;
 mod front;
 mod gate;
+mod open_connections;
 mod timed_io;
 
 use std::{io, net::Ipv4Addr, sync::Arc, time::Duration};
@@ -13,7 +14,6 @@ use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
@@ -23,16 +23,17 @@ pub(super) use client_sessions::ClientSessions;
 use super::SessionSource;
 use front::HttpFront;
 use gate::Gate;
+use open_connections::{OpenConnection, OpenConnections};
 use timed_io::TimedIo;
 
 /// The path of the endpoint.
 const PATH: &str = "/mcp";
-/// Limit of the open connections. Further ones wait to be accepted.
-const CONNECTIONS: usize = 64;
 /// Limit of the sessions that are open at once.
 const SESSIONS: usize = 32;
 /// A session ends if nothing is requested of it for this long.
 const IDLE: Duration = Duration::from_secs(30 * 60);
+/// How long a connection may take for its first request to pass the gate.
+const FIRST_TIME: Duration = Duration::from_secs(10);
 /// How long a connection may take for the head of a request; also how long it may have none.
 const HEAD_TIME: Duration = Duration::from_secs(60);
 /// How long a client may read nothing of an answer that is there.
@@ -87,7 +88,7 @@ impl HttpServer {
     /// Answers requests until `stopped` is cancelled. Then running calls are stopped.
     pub async fn run(self, source: Arc<dyn SessionSource>, stopped: CancellationToken) {
         let front = Arc::new(HttpFront::new(self.gate, ClientSessions::new(source), stopped.child_token()));
-        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let open = OpenConnections::new();
         let mut connections = JoinSet::new();
         let mut expiry = tokio::time::interval(Duration::from_secs(60));
         loop {
@@ -95,31 +96,24 @@ impl HttpServer {
                 () = stopped.cancelled() => return,
                 _ = expiry.tick() => front.expire_sessions(),
                 Some(_) = connections.join_next() => {}
-                accepted = accept(&self.listener, &places) => {
-                    let Some((stream, place)) = accepted else { continue };
-                    let front = Arc::clone(&front);
-                    connections.spawn(async move {
-                        serve(stream, front).await;
-                        drop(place);
-                    });
+                accepted = accept(&self.listener, &open) => {
+                    let Some((stream, connection)) = accepted else { continue };
+                    connections.spawn(serve(stream, connection, Arc::clone(&front)));
                 }
             }
         }
     }
 }
 
-/// Accepts a connection when there is a place for it.
-async fn accept(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-    let place = Arc::clone(places).acquire_owned().await.ok()?;
+/// Accepts a connection when there is a place for a request.
+async fn accept(listener: &TcpListener, open: &Arc<OpenConnections>) -> Option<(TcpStream, Arc<OpenConnection>)> {
+    open.has_place().await;
     match listener.accept().await {
         Ok((stream, _)) => {
             // Head and body of an answer are written apart; the second packet would wait for the client's delayed acknowledgement
             // (40 ms). An error means that the client has left.
             let _ = stream.set_nodelay(true);
-            Some((stream, place))
+            Some((stream, open.add()))
         }
         Err(error) => {
             tracing::warn!("an MCP connection could not be accepted: {error}");
@@ -129,19 +123,26 @@ async fn accept(
     }
 }
 
-async fn serve(stream: TcpStream, front: Arc<HttpFront>) {
+async fn serve(stream: TcpStream, connection: Arc<OpenConnection>, front: Arc<HttpFront>) {
+    let served = Arc::clone(&connection);
     let service = service_fn(move |request| {
-        let front = Arc::clone(&front);
-        async move { Ok::<_, std::convert::Infallible>(front.answer(request).await) }
+        let (front, connection) = (Arc::clone(&front), Arc::clone(&served));
+        async move { Ok::<_, std::convert::Infallible>(front.answer(request, connection).await) }
     });
-    let served = http1::Builder::new()
+    let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
         .max_buf_size(HEAD_BYTES)
-        .serve_connection(TokioIo::new(TimedIo::new(stream, WRITE_TIME)), service)
-        .await;
-    if let Err(error) = served {
-        tracing::debug!("an MCP connection ended: {error}");
+        .serve_connection(TokioIo::new(TimedIo::new(stream, WRITE_TIME)), service);
+    tokio::select! {
+        // First, so that a request that has arrived is not late.
+        biased;
+        ended = serving => {
+            if let Err(error) = ended {
+                tracing::debug!("an MCP connection ended: {error}");
+            }
+        }
+        () = connection.closed(FIRST_TIME) => tracing::debug!("an idle MCP connection was closed"),
     }
 }
 
@@ -153,8 +154,7 @@ mod tests {
     async fn accepted_connections_send_small_packets_at_once() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let places = Arc::new(Semaphore::new(1));
-        let (stream, _place) = accept(&listener, &places).await.unwrap();
+        let (stream, _connection) = accept(&listener, &OpenConnections::new()).await.unwrap();
         assert!(stream.nodelay().unwrap());
     }
 }

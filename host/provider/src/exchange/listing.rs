@@ -5,6 +5,7 @@ use std::sync::Arc;
 use patchbay_core::completion::FailureKind;
 use patchbay_egress::Scrub;
 use patchbay_sandbox::adapter::{Action, Coverage, ListedModel, ListingAction, ListingEnd, ListingEvent};
+use patchbay_store::MAX_CATALOGUE_MODELS;
 use tracing::Instrument as _;
 
 use super::{
@@ -19,7 +20,6 @@ use crate::{ExchangeError, ExchangeLimits, route::Route};
 const REQUESTS: u32 = 50;
 const ANSWER_BYTES: u64 = 16 << 20;
 pub(crate) const TOTAL_MS: u64 = 60_000;
-const MODELS: usize = 5_000;
 const WARNINGS: usize = 5;
 
 /// The models that an adapter reported.
@@ -36,7 +36,8 @@ pub(crate) struct Listed {
 /// The result of a listing.
 pub(crate) struct ListingResult {
     pub(crate) listed: Listed,
-    /// How the listing ended. After an error, the models before it count as a part of all.
+    /// How the listing ended. After a failure of the provider or a time-out, the models before it count as a part of all. After
+    /// a fault of the adapter, there are none: what it reported cannot be trusted.
     pub(crate) end: Result<ListingEnd, ExchangeError>,
 }
 
@@ -117,6 +118,9 @@ async fn list_with(
         let progress = Progress { has_begun: false, lost: flight.lost() };
         reporter.failure(stop, &progress).error
     });
+    if let Err(ExchangeError::Adapter { .. } | ExchangeError::Sandbox { .. }) = &end {
+        listed.models.clear();
+    }
     (ListingResult { listed, end }, flight.is_unauthorized())
 }
 
@@ -153,14 +157,14 @@ impl Listed {
     fn add(&mut self, event: ListingEvent, keys: &Keys) -> Result<(), Violation> {
         match event {
             ListingEvent::Models { models, left_out } => {
+                if models.len() > MAX_CATALOGUE_MODELS.saturating_sub(self.models.len()) {
+                    return Err(Violation::of_limit(format!("listed more than {MAX_CATALOGUE_MODELS} models")));
+                }
                 self.left_out = self.left_out.saturating_add(left_out);
                 let clean = |text| keys.scrub.clean(text);
                 self.models.extend(
                     models.into_iter().map(|model| ListedModel { id: clean(model.id), facts: clean(model.facts) }),
                 );
-                if self.models.len() > MODELS {
-                    return Err(Violation::of_limit(format!("listed more than {MODELS} models")));
-                }
             }
             ListingEvent::Warning(warning) if self.warnings.len() < WARNINGS => {
                 self.warnings.push(keys.scrub.clean(warning));
@@ -168,5 +172,28 @@ impl Listed {
             ListingEvent::Warning(_) | ListingEvent::Unknown => {}
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use patchbay_core::Code;
+
+    use super::*;
+
+    #[test]
+    fn models_over_the_limit_are_not_taken() {
+        let models = |count: usize| {
+            let model = |n| ListedModel { id: format!("m{n}"), facts: "{}".to_owned() };
+            ListingEvent::Models { models: (0..count).map(model).collect(), left_out: 0 }
+        };
+        let keys = Keys { own: Ok(None), scrub: Scrub::default() };
+        let mut listed = Listed::default();
+        assert!(listed.add(models(MAX_CATALOGUE_MODELS), &keys).is_ok());
+        for more in [1, 45_000] {
+            let Violation { code, what } = listed.add(models(more), &keys).unwrap_err();
+            assert_eq!((code, what.as_str()), (Code::LimitExchange, "listed more than 5000 models"));
+            assert_eq!(listed.models.len(), MAX_CATALOGUE_MODELS);
+        }
     }
 }

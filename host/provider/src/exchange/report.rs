@@ -120,6 +120,7 @@ impl Reporter<'_> {
 
     /// Appends to `message` what the person can do about a failure of `kind`.
     fn with_advice(&self, message: String, kind: FailureKind, status: Option<u16>) -> String {
+        let provider = self.target.provider;
         let advice = match (kind, self.target.credential) {
             (FailureKind::Authentication, Some(credential)) => match &credential.secret.lookup {
                 SecretLookup::Command(command) => format!("Check its key command: {command}"),
@@ -129,12 +130,18 @@ impl Reporter<'_> {
                 SecretLookup::Stored(variables) => format!("Check {variables} or credentials.json"),
             },
             (FailureKind::Authentication, None) => {
-                format!("It has no credential: name one in [providers.{}]", self.target.provider)
+                format!(
+                    "It has no key: set env = \"NAME\" in [providers.{provider}] of config.toml, and the variable NAME"
+                )
             }
             _ if status.is_some_and(|status| (300..400).contains(&status)) => {
-                "A redirect is not followed: check the provider's base URL".to_owned()
+                format!("A redirect is not followed: check origin in [providers.{provider}] of config.toml")
             }
-            (FailureKind::NotFound, _) => "Check the model's name, and the provider's base URL".to_owned(),
+            (FailureKind::NotFound, _) => {
+                format!(
+                    "Check the model's name, and origin in [providers.{provider}] of config.toml if it is set there"
+                )
+            }
             _ => return message,
         };
         sentences(&message, &advice)

@@ -20,6 +20,8 @@ pub(super) struct StreamCheck {
     pub(super) usage: TokenUsage,
     /// Bytes of all events so far.
     bytes: u64,
+    /// Bytes of text, thinking and inputs of calls so far.
+    text_bytes: usize,
 }
 
 /// A block that was started and not ended.
@@ -33,6 +35,9 @@ struct OpenBlock {
 impl StreamCheck {
     /// Blocks that may be open at once. Answers have two or three.
     const MAX_OPEN: usize = 100;
+    /// Bytes of text, thinking and inputs of calls in one answer: more than a million tokens, and several times as long as the
+    /// longest answers of models. An answer takes about 12 times its size in memory, and is part of the next requests.
+    const MAX_TEXT: usize = 4 << 20;
 
     /// Whether a block was started.
     pub(super) fn has_begun(&self) -> bool {
@@ -42,7 +47,7 @@ impl StreamCheck {
     /// Checks an event and forwards it without secrets. `most`: the bytes that all events of an answer may have.
     ///
     /// # Errors
-    /// A [`Violation`] for an event that breaks the order of blocks or the limit; it is not forwarded.
+    /// A [`Violation`] for an event that breaks the order of blocks or a limit; it is not forwarded.
     pub(super) fn forward(
         &mut self,
         event: StreamEvent,
@@ -54,6 +59,15 @@ impl StreamCheck {
         if self.bytes > most {
             let what = format!("told more than {most} bytes, the limit 'exchange.answer_bytes'");
             return Err(Violation::of_limit(what));
+        }
+        if let StreamEvent::BlockDelta { text, .. } = &event {
+            self.text_bytes = self.text_bytes.saturating_add(text.len());
+            if self.text_bytes > Self::MAX_TEXT {
+                let most = Self::MAX_TEXT;
+                let what =
+                    format!("emitted more than {most} bytes of text in one answer, the most that the host accepts");
+                return Err(Violation::of_limit(what));
+            }
         }
         let clean = |text| scrub.clean(text);
         let event = match event {

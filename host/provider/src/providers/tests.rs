@@ -271,7 +271,7 @@ async fn late_prefix_claim_rebuilds_the_registry() {
     assert!(process.claim_prefixes(&registry, &known).await);
     process.reload().await;
     let why = status(&process, "two").await.reason.unwrap();
-    assert!(why.contains("'foo-bar-' belongs by 'foo-' to provider 'one'"), "{why}");
+    assert!(why.contains("'foo-bar-' is refused, because the prefix 'foo-' belongs to provider 'one'"), "{why}");
 }
 
 #[tokio::test]
@@ -287,7 +287,7 @@ async fn invalid_version_is_reported_and_the_good_one_kept() {
     home.drop_in(&manifest("zed", &["zed-", "table-x"], &["zed-1"])).await;
     fs::write(home.file("broken"), "x").unwrap();
     process.reload().await;
-    let why = "its prefix 'table-x' belongs by 'table-' to provider 'table'";
+    let why = "its prefix 'table-x' is refused, because the prefix 'table-' belongs to provider 'table'";
     let told = [notices.recv().await.unwrap(), notices.recv().await.unwrap()];
     assert!(told[0].starts_with("The file 'broken.wasm' is no provider, and changes nothing: "), "{told:?}");
     assert!(

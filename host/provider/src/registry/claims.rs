@@ -108,7 +108,12 @@ pub(crate) fn prefix_taken(own: &str, theirs: &str, owner: &str, name: &Name) ->
     taken("prefix", own, theirs, owner) + &format!(" Other prefixes can be given in [providers.{name}] of config.toml.")
 }
 
+/// Returns the message that `own` belongs to `owner`, which has the same name or the prefix `theirs`.
 fn taken(what: &str, own: &str, theirs: &str, owner: &str) -> String {
-    let by = if own == theirs { String::new() } else { format!(" by '{theirs}'") };
-    format!("its {what} '{own}' belongs{by} to provider '{owner}', who had it first.")
+    if own == theirs {
+        return format!("its {what} '{own}' belongs to provider '{owner}', which had it first.");
+    }
+    format!(
+        "its {what} '{own}' is refused, because the prefix '{theirs}' belongs to provider '{owner}', which had it first."
+    )
 }

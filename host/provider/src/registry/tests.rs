@@ -215,9 +215,12 @@ fn key_command_replaces_every_variable() {
 #[test]
 fn first_owner_of_a_prefix_keeps_it() {
     let registry = build(found([manifest("late", &["gpt-5"], &[])]), "");
-    assert!(refused(&registry, "late").contains("'gpt-5' belongs by 'gpt-' to provider 'openai'"));
+    assert!(
+        refused(&registry, "late")
+            .contains("'gpt-5' is refused, because the prefix 'gpt-' belongs to provider 'openai'")
+    );
     let registry = build(found([manifest("late", &["late-"], &["gpt-5.9"])]), "");
-    assert!(refused(&registry, "late").contains("its model 'gpt-5.9' belongs by 'gpt-'"));
+    assert!(refused(&registry, "late").contains("its model 'gpt-5.9' is refused, because the prefix 'gpt-' belongs"));
     let registry = build(found([manifest("late", &["late-"], &["gpt-4o"])]), "");
     assert!(refused(&registry, "late").contains("its model 'gpt-4o' belongs to provider 'openai'"));
     // The store keeps the prefix, even if its owner no longer exists.
@@ -225,7 +228,7 @@ fn first_owner_of_a_prefix_keeps_it() {
     let files = || found([manifest("late", &["late-x"], &[])]);
     let registry = build_known(files(), "", &known);
     let why = refused(&registry, "late");
-    assert!(why.contains("'late-x' belongs by 'late-' to provider 'gone'"), "{why}");
+    assert!(why.contains("'late-x' is refused, because the prefix 'late-' belongs to provider 'gone'"), "{why}");
     assert!(why.ends_with("To free it: patchbay provider remove gone"), "{why}");
     let own = StoredClaims { prefixes: vec![("late-".to_owned(), "late".to_owned())], ..StoredClaims::default() };
     assert_eq!(refused(&build_known(files(), "", &own), "late"), "");
@@ -273,8 +276,14 @@ fn pending_file_takes_no_name_from_another_provider() {
     for (newcomer, why) in [
         (manifest("aaa", &[], &["zed-1"]), "its model 'zed-1' belongs to provider 'zed'"),
         (manifest("aaa", &[], &["other"]), "its model 'other' belongs to provider 'zed'"),
-        (manifest("aaa", &[], &["zed-7"]), "its model 'zed-7' belongs by 'zed-' to provider 'zed'"),
-        (manifest("aaa", &["ze"], &[]), "its prefix 'ze' belongs by 'zed-' to provider 'zed'"),
+        (
+            manifest("aaa", &[], &["zed-7"]),
+            "its model 'zed-7' is refused, because the prefix 'zed-' belongs to provider 'zed'",
+        ),
+        (
+            manifest("aaa", &["ze"], &[]),
+            "its prefix 'ze' is refused, because the prefix 'zed-' belongs to provider 'zed'",
+        ),
         (with_key("ZED_KEY", manifest("aaa", &[], &[])), "the key ZED_KEY belongs to provider 'zed'"),
     ] {
         let registry = build_known(found([newcomer.clone(), zed()]), "", &allowed);
@@ -293,7 +302,7 @@ fn pending_file_takes_no_name_from_another_provider() {
     let registry = build_known(found([manifest("aaa", &[], &["zed-7"])]), "", &allowed);
     let why = refused(&registry, "aaa");
     assert!(
-        why.contains("belongs by 'zed-' to provider 'zed'") && why.ends_with("patchbay provider remove zed"),
+        why.contains("the prefix 'zed-' belongs to provider 'zed'") && why.ends_with("patchbay provider remove zed"),
         "{why}"
     );
 }
@@ -384,7 +393,10 @@ async fn conflicting_new_version_changes_nothing() {
     // Repeated scans have the same result.
     for _ in 0..2 {
         assert_eq!((refused(&after, "zed").as_str(), digest(&after)), ("", Digest::of(b"good")));
-        assert!(after.found.invalid["zed.wasm"].contains("'gpt-5' belongs by 'gpt-' to provider 'openai'"));
+        assert!(
+            after.found.invalid["zed.wasm"]
+                .contains("'gpt-5' is refused, because the prefix 'gpt-' belongs to provider 'openai'")
+        );
         after = next("conflicting", Some(after)).await;
     }
     let better = next("better", Some(after)).await;

@@ -35,7 +35,9 @@ impl Front {
                     Err(refused) => return (typed, Err(refused)),
                 }
             }
-            (typed, Ok(files))
+            let input = LineInput { text: typed, attachments: files, ahead: false };
+            let checked = session.check_attachments(&input).await;
+            (input.text, checked.map(|()| input.attachments))
         }));
         true
     }

@@ -7,8 +7,9 @@ use std::{
 };
 
 use patchbay_core::{AgentId, AssistantPart, DeltaKind, EventKind, LineId, MessageKind, Retrying, text};
+use unicode_width::UnicodeWidthStr as _;
 
-use super::transcript::seconds;
+use super::{transcript::seconds, wrap};
 
 /// Length limit in characters of the text of a tool's progress.
 const PROGRESS: usize = 60;
@@ -189,8 +190,15 @@ impl Busy {
     }
 
     /// Returns the text of the row; `None` if nothing runs. `model` answers messages; `compiling` is the progress of
-    /// compilation.
-    pub(crate) fn text(&self, model: Option<&str>, compiling: Option<&str>, now: Instant) -> Option<String> {
+    /// compilation. If the row is wider than `columns`, the cause of a retry or the progress of a tool is cut where that makes
+    /// room for the end, which says how to stop.
+    pub(crate) fn text(
+        &self,
+        model: Option<&str>,
+        compiling: Option<&str>,
+        columns: usize,
+        now: Instant,
+    ) -> Option<String> {
         let line = self.lines.iter().find(|line| line.agent == self.view);
         let turn = self.turns.get(&self.view).copied();
         let since = line.map(|line| line.since).or(turn)?;
@@ -200,6 +208,7 @@ impl Busy {
             (None, None) => "working".to_owned(),
         }];
         let took = |since: Instant| seconds(now.saturating_duration_since(since));
+        let mut detail = String::new();
         match &self.step {
             Step::Waiting => parts.push(took(since)),
             Step::Thinking(since) => parts.push(format!("thinking {}", took(*since))),
@@ -210,19 +219,24 @@ impl Busy {
                 let left = Duration::from_secs(left.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX));
                 let when =
                     if left.is_zero() { "asks again".to_owned() } else { format!("asks again in {}", seconds(left)) };
-                parts.push(format!("{when}, {attempt} of {of}: {cause}"));
+                parts.push(format!("{when}, {attempt} of {of}"));
+                detail = format!(": {cause}");
             }
             Step::Tools { names, progress, since } => {
                 parts.push(format!("{} {}", names.join(", "), took(*since)));
-                parts.extend(progress.clone());
+                if let Some(progress) = progress {
+                    detail = format!(" · {progress}");
+                }
             }
         }
-        parts.extend(compiling.map(str::to_owned));
-        if self.tokens > 0 {
-            parts.push(format!("{} tokens", self.tokens));
+        let begin = format!("* {}", parts.join(" · "));
+        let compiling = compiling.map(|progress| format!(" · {progress}")).unwrap_or_default();
+        let tokens = if self.tokens > 0 { format!(" · {} tokens", self.tokens) } else { String::new() };
+        let end = format!("{compiling}{tokens} · Esc stops");
+        if let Some(room) = columns.checked_sub(begin.width() + end.width()) {
+            detail = wrap::cut(&detail, room);
         }
-        parts.push("Esc stops".to_owned());
-        Some(format!("* {}", parts.join(" · ")))
+        Some(format!("{begin}{detail}{end}"))
     }
 }
 
@@ -253,16 +267,16 @@ mod tests {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut busy = Busy::new(AGENT);
-        assert_eq!(busy.text(Some("m1"), None, start), None);
+        assert_eq!(busy.text(Some("m1"), None, 80, start), None);
         busy.begin(LineId::from_bytes([1; 16]), AGENT, "hello", start);
-        assert_eq!(busy.text(Some("m1"), None, at(2)).unwrap(), "* m1 · 2 s · Esc stops");
+        assert_eq!(busy.text(Some("m1"), None, 80, at(2)).unwrap(), "* m1 · 2 s · Esc stops");
         busy.event(AGENT, &delta(DeltaKind::Thinking), at(3));
         busy.event(AGENT, &delta(DeltaKind::Thinking), at(5));
-        assert_eq!(busy.text(Some("m1"), None, at(7)).unwrap(), "* m1 · thinking 4 s · Esc stops");
+        assert_eq!(busy.text(Some("m1"), None, 80, at(7)).unwrap(), "* m1 · thinking 4 s · Esc stops");
         busy.event(AGENT, &delta(DeltaKind::Text), at(8));
-        assert_eq!(busy.text(Some("m1"), None, at(70)).unwrap(), "* m1 · answering 1 min 10 s · Esc stops");
+        assert_eq!(busy.text(Some("m1"), None, 80, at(70)).unwrap(), "* m1 · answering 1 min 10 s · Esc stops");
         busy.event(AGENT, &EventKind::Progress { tool: "web__fetch".to_owned(), text: "40 %".to_owned() }, at(71));
-        assert_eq!(busy.text(Some("m1"), None, at(72)).unwrap(), "* m1 · web__fetch 1 s · 40 % · Esc stops");
+        assert_eq!(busy.text(Some("m1"), None, 80, at(72)).unwrap(), "* m1 · web__fetch 1 s · 40 % · Esc stops");
         let ended = [1, 1].map(|line| busy.end(LineId::from_bytes([line; 16]), at(73)));
         assert_eq!(ended, [Some(Duration::from_secs(73)), None]);
         assert!(busy.is_idle());
@@ -286,15 +300,31 @@ mod tests {
             (2_600, "* m1 · asks again in 1 s, 2 of 3: connection refused · Esc stops"),
             (2_700, "* m1 · asks again, 2 of 3: connection refused · Esc stops"),
         ] {
-            assert_eq!(busy.text(Some("m1"), None, at(ms)).unwrap(), expected);
+            assert_eq!(busy.text(Some("m1"), None, 80, at(ms)).unwrap(), expected);
         }
         busy.event(AGENT, &delta(DeltaKind::Text), at(3_000));
-        assert_eq!(busy.text(Some("m1"), None, at(3_000)).unwrap(), "* m1 · answering 3 s · Esc stops");
+        assert_eq!(busy.text(Some("m1"), None, 80, at(3_000)).unwrap(), "* m1 · answering 3 s · Esc stops");
         let [provider, what, cause] = ["m", "Server error", "overloaded"].map(str::to_owned);
         let retry = Retrying { provider, what, cause, wait_ms: 1_000, attempt: 1, of: 4 };
         busy.event(AGENT, &EventKind::GivenUp { turn: 1, answer: 0, given_up: 1, retry }, at(3_000));
         let broken = "* m1 · asks again in 1 s, 2 of 5: overloaded · Esc stops";
-        assert_eq!(busy.text(Some("m1"), None, at(3_000)).unwrap(), broken);
+        assert_eq!(busy.text(Some("m1"), None, 80, at(3_000)).unwrap(), broken);
+    }
+
+    #[test]
+    fn cause_and_progress_are_cut_before_how_to_stop() {
+        let now = Instant::now();
+        let mut busy = Busy::new(AGENT);
+        busy.begin(LineId::from_bytes([1; 16]), AGENT, "hello", now);
+        let [provider, what, cause] =
+            ["m", "Rate limit exceeded", "Rate limit reached for requests"].map(str::to_owned);
+        let retry = Retrying { provider, what, cause, wait_ms: 1_000, attempt: 1, of: 4 };
+        busy.event(AGENT, &EventKind::Retrying(retry), now);
+        let text = |busy: &Busy, columns| busy.text(Some("m1"), None, columns, now).unwrap();
+        assert_eq!(text(&busy, 59), "* m1 · asks again in 1 s, 1 of 4: Rate limit r… · Esc stops");
+        assert_eq!(text(&busy, 44), "* m1 · asks again in 1 s, 1 of 4 · Esc stops");
+        busy.event(AGENT, &EventKind::Progress { tool: "a__b".to_owned(), text: "half of it".to_owned() }, now);
+        assert_eq!(text(&busy, 35), "* m1 · a__b 0 s · half… · Esc stops");
     }
 
     #[test]
@@ -302,7 +332,7 @@ mod tests {
         let mut busy = Busy::new(AGENT);
         let now = Instant::now();
         busy.begin(LineId::from_bytes([1; 16]), AGENT, "/spin {}", now);
-        assert_eq!(busy.text(None, None, now).unwrap(), "* /spin {} · 0 s · Esc stops");
+        assert_eq!(busy.text(None, None, 80, now).unwrap(), "* /spin {} · 0 s · Esc stops");
     }
 
     #[test]
@@ -314,14 +344,14 @@ mod tests {
         busy.begin(LineId::from_bytes([1; 16]), OTHER, "/spin {}", start);
         busy.event(OTHER, &delta(DeltaKind::Text), start);
         assert_eq!((busy.is_idle(), busy.others(), busy.running().len()), (true, 1, 0));
-        assert_eq!(busy.text(Some("m1"), None, start), None);
+        assert_eq!(busy.text(Some("m1"), None, 80, start), None);
         assert!(busy.runs_command("/spin") && !busy.runs_command("/spi"));
         // A turn without a line of this front.
         busy.event(AGENT, &began, start);
         let later = start + Duration::from_secs(2);
-        assert_eq!(busy.text(Some("m1"), None, later).unwrap(), "* m1 · 2 s · Esc stops");
+        assert_eq!(busy.text(Some("m1"), None, 80, later).unwrap(), "* m1 · 2 s · Esc stops");
         busy.set_view(OTHER, true);
-        assert_eq!(busy.text(None, None, later).unwrap(), "* /spin {} · answering 2 s · Esc stops");
+        assert_eq!(busy.text(None, None, 80, later).unwrap(), "* /spin {} · answering 2 s · Esc stops");
         busy.event(OTHER, &EventKind::AgentKilled, later);
         assert_eq!(busy.end_turn(AGENT, later), Some(Duration::from_secs(2)));
         assert_eq!((busy.end_turn(AGENT, later), busy.others()), (None, 0));

@@ -83,7 +83,8 @@ impl Front {
     /// not in view is denied.
     pub(super) fn interrupt(&mut self, now: Instant) {
         self.changed = true;
-        let again = self.interrupted.replace(now).is_some_and(|before| now.saturating_duration_since(before) < TWICE);
+        // Only a press that has said how to leave counts as the first one.
+        let again = self.interrupted.take().is_some_and(|before| now.saturating_duration_since(before) < TWICE);
         if self.questions.agent().is_some_and(|agent| agent != self.view.id) {
             let denied = self.questions.answer(Approval::No, now);
             denied.iter().for_each(|line| self.transcript.notice(line));
@@ -97,6 +98,7 @@ impl Front {
         } else if again {
             self.submit("/quit");
         } else {
+            self.interrupted = Some(now);
             self.hint = Some("Ctrl+D leaves.".to_owned());
         }
     }

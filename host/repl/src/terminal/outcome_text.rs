@@ -1,5 +1,5 @@
-//! The lines of an error or of a stop: an error in its parts (what, why, what to do), and how long a stopped turn ran.
-//! Pure; `transcript` prints them.
+//! The lines of an outcome: a result, an error in its parts (what, why, what to do), and how long a stopped turn ran. Pure;
+//! `transcript` prints them.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -11,21 +11,37 @@ use super::{prose, transcript::seconds};
 /// Begins the message of a line or a turn that was stopped; what follows says what is kept.
 const CANCELLED: &str = "Cancelled. ";
 
+/// Returns the lines of a result for a window of `columns`. Texts of the host are broken at words. Texts of skills, models and
+/// users are not, because they may be code, JSON or tables.
+pub(crate) fn result(outcome: &Outcome, columns: usize) -> Vec<String> {
+    let is_foreign = matches!(outcome.code, Code::ToolResult | Code::HistoryListed | Code::MailRead);
+    let columns = if is_foreign { usize::MAX } else { columns };
+    outcome.line().split('\n').flat_map(|line| fitted(line, columns)).collect()
+}
+
+/// Returns a line of the host as it is if the window has room for it, else broken at words.
+fn fitted(line: &str, columns: usize) -> Vec<String> {
+    if line.width() < columns { vec![line.to_owned()] } else { prose::lines(line, columns) }
+}
+
 /// Returns the lines of an error for a window of `columns`. An error that has parts has a line for each; parts are broken at
-/// words, commands and lines that are indented are not broken. `took` is the time that a stopped turn or command ran.
+/// words, commands and lines that are indented are not, except for lists of models. `took` is the time that a stopped turn or
+/// command ran.
 pub(crate) fn lines(outcome: &Outcome, took: Option<Duration>, columns: usize) -> Vec<String> {
     let text = stopped(outcome, took).map_or_else(|| outcome.line(), Cow::Owned);
     let mut lines = Vec::new();
     for line in text.split('\n') {
         if line.starts_with(' ') {
-            lines.push(line.to_owned());
+            // Other errors may quote code.
+            let columns = if outcome.code == Code::UnknownModel { columns } else { usize::MAX };
+            lines.extend(fitted(line, columns));
             continue;
         }
         let whole = prose::commands_apart(line);
         let is_long = whole.len() > 1 || has_parts(outcome.code) || line.width() >= columns;
         match whole.split_first() {
             Some((said, commands)) if is_long => {
-                let parts = parts(said, !commands.is_empty() || said.width() >= columns);
+                let parts = parts(said, !commands.is_empty());
                 lines.extend(parts.iter().flat_map(|part| prose::lines(part, columns)));
                 lines.extend(commands.iter().map(|command| (*command).to_owned()));
             }
@@ -62,9 +78,9 @@ fn has_parts(code: Code) -> bool {
     )
 }
 
-/// Splits a line behind its sentences and semicolons. If `splits_reason` or there are several, also behind the first colon that
-/// follows more than a name: `Error: skill 'x' may not use 'kv': it is not granted.`
-fn parts(line: &str, splits_reason: bool) -> Vec<&str> {
+/// Splits a line behind its sentences. A text that names a command is the host's: with `names_command`, the line is also split
+/// behind the first colon that follows more than a name: `Error: skill 'x' may not use 'kv': it is not granted.`
+fn parts(line: &str, names_command: bool) -> Vec<&str> {
     const PREFIX: &str = "Error: ";
     let head = if line.starts_with(PREFIX) { PREFIX.len() } else { 0 };
     let mut ends = Vec::new();
@@ -82,7 +98,6 @@ fn parts(line: &str, splits_reason: bool) -> Vec<&str> {
             ('(' | '[', None) => depth += 1,
             (')' | ']', None) => depth = depth.saturating_sub(1),
             ('.', None) if depth == 0 && begins_sentence(after) => ends.push(at + 1),
-            (';', None) if depth == 0 && after.starts_with(' ') => ends.push(at + 1),
             (':', None) if depth == 0 && reason.is_none() && after.starts_with(' ') && line[head..at].contains(' ') => {
                 reason = Some(at + 1);
             }
@@ -91,8 +106,8 @@ fn parts(line: &str, splits_reason: bool) -> Vec<&str> {
         before = character;
     }
     // A colon in a later part belongs to it.
-    let reason = reason.filter(|at| ends.first().is_none_or(|first| at < first));
-    ends.extend(reason.filter(|_| splits_reason || !ends.is_empty()));
+    let reason = reason.filter(|at| names_command && ends.first().is_none_or(|first| at < first));
+    ends.extend(reason);
     ends.sort_unstable();
     let mut parts = Vec::new();
     let mut start = 0;
@@ -134,8 +149,7 @@ mod tests {
     #[test]
     fn error_of_a_provider_says_what_to_do_on_its_own_line() {
         let error = "openai: Incorrect API key provided: sk-x. Check OPENAI_API_KEY or credentials.json";
-        let expected =
-            ["Error: openai: Incorrect API key provided:", "sk-x.", "Check OPENAI_API_KEY or credentials.json"];
+        let expected = ["Error: openai: Incorrect API key provided: sk-x.", "Check OPENAI_API_KEY or credentials.json"];
         assert_eq!(shown(Code::ProviderAuthentication, error, 120), expected);
         let narrow = shown(Code::ProviderAuthentication, error, 24);
         assert_eq!(narrow[..2], ["Error: openai:", "Incorrect API key"]);
@@ -156,12 +170,42 @@ mod tests {
     fn quoted_texts_and_indented_lines_are_not_split() {
         let error = "'a. B; c: d' is no address (it has; white. Space): give one's own; or none\n  let a: b = c; d. E";
         let expected = [
-            "Error: 'a. B; c: d' is no address (it has; white. Space):",
-            "give one's own;",
-            "or none",
+            "Error: 'a. B; c: d' is no address (it has; white. Space): give one's own; or none",
             "  let a: b = c; d. E",
         ];
-        assert_eq!(shown(Code::ProviderUnusable, error, 80), expected);
+        assert_eq!(shown(Code::ProviderUnusable, error, 120), expected);
+    }
+
+    #[test]
+    fn other_texts_are_not_split_behind_colons_and_semicolons() {
+        let error = "column 6: 'calc' is not a unit; there are bit, B, kB. Write one";
+        let expected = ["Error: column 6: 'calc' is not a unit;", "there are bit, B, kB.", "Write one"];
+        assert_eq!(shown(Code::ToolFailed, error, 42), expected);
+        let expected = ["Error: column 6: 'calc' is not a unit; there are bit, B,", "kB.", "Write one"];
+        assert_eq!(shown(Code::ToolFailed, error, 60), expected);
+    }
+
+    #[test]
+    fn results_of_the_host_are_broken_at_words() {
+        let mail = "/mail-check - List the inbox, unread mail first";
+        let listed = result(&Outcome::ok(Code::CommandsListed, format!("/a - A\n{mail}")), 40);
+        assert_eq!(listed, ["/a - A", "/mail-check - List the inbox, unread", "mail first"]);
+        let whole = result(&Outcome::ok(Code::CommandsListed, mail), mail.len() + 1);
+        assert_eq!(whole, [mail]);
+        let kept = result(&Outcome::ok(Code::Quit, "The session is kept. To go on: patchbay --session 25ac03e6"), 40);
+        assert_eq!(kept, ["The session is kept. To go on:", "patchbay --session 25ac03e6"]);
+        // It may be code, JSON or a table.
+        for code in [Code::ToolResult, Code::HistoryListed, Code::MailRead] {
+            assert_eq!(result(&Outcome::ok(code, mail), 20), [mail]);
+        }
+    }
+
+    #[test]
+    fn listed_models_are_broken_at_words() {
+        let error =
+            Outcome::refused(Code::UnknownModel, "Unknown model: x\n\nSupported models:\n  Demo: demo-1, demo-small");
+        let expected = ["Unknown model: x", "", "Supported models:", "  Demo: demo-1,", "demo-small"];
+        assert_eq!(lines(&error, None, 20), expected);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Texts of the host as lines: prose is broken at words, a command that a text names stands alone on its line and is never
 //! broken. Pure; `transcript` and `questions` call it.
 
+use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-/// Begins a command in a text of the host; the command ends with the line.
-const COMMAND: &str = ": patchbay ";
+use crate::words::COMMAND;
 
 /// Returns the lines of `text`, with each command alone on its line. Nothing is broken.
 pub(crate) fn commands_apart(text: &str) -> Vec<&str> {
@@ -43,9 +43,9 @@ pub(crate) fn rows(line: &str, limit: usize) -> Vec<String> {
         let mut rest = &*row;
         while rest.width() > limit {
             let mut width = 0;
-            let end = rest.char_indices().find(|(_, c)| {
-                width += c.to_string().width();
-                width > limit
+            let end = rest.grapheme_indices(true).find(|(at, grapheme)| {
+                width += grapheme.width();
+                width > limit && *at > 0
             });
             let (head, tail) = rest.split_at(end.map_or(rest.len(), |(at, _)| at));
             rows.push(head.to_owned());
@@ -109,6 +109,7 @@ mod tests {
     fn rows_are_never_wider_than_their_limit() {
         assert_eq!(rows("in /a/very/long/path now", 9), ["in", "/a/very/l", "ong/path", "now"]);
         assert_eq!(rows("世界世界", 5), ["世界", "世界"]);
+        assert_eq!(rows("❤\u{fe0f}❤\u{fe0f}❤\u{fe0f}", 5), ["❤\u{fe0f}❤\u{fe0f}", "❤\u{fe0f}"]);
         assert_eq!(rows("", 9), [""]);
     }
 }

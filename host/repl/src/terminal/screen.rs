@@ -74,6 +74,7 @@ impl Front {
             let busy = self.busy.text(
                 self.model.as_ref().map(|model| model.name.as_str()),
                 self.compiling.borrow().as_deref(),
+                limit,
                 now,
             );
             above.extend(busy.map(|busy| Row::styled(style::FAINT, &cut(&busy, limit))));

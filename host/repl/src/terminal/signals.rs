@@ -1,20 +1,30 @@
 //! Signals of the system that the loop in `terminal` handles, so that the terminal is restored before the process ends.
 
+use std::{io, thread};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::retry_on_intr,
+};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 /// Signals of the system.
 pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
+    /// Cancelled when the terminal is closed.
+    closed: CancellationToken,
 }
 
 impl Signals {
-    pub(super) fn new() -> std::io::Result<Self> {
+    pub(super) fn new() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hang_up: signal(SignalKind::hangup())?,
+            closed: terminal_closed(),
         })
     }
 
@@ -24,8 +34,27 @@ impl Signals {
             _ = self.interrupt.recv() => Signalled::Interrupt,
             _ = self.terminate.recv() => Signalled::Leave,
             _ = self.hang_up.recv() => Signalled::Leave,
+            () = self.closed.cancelled() => Signalled::Leave,
         }
     }
+}
+
+/// Returns a token that is cancelled when the terminal is closed. SIGHUP is sent for the controlling terminal only, and the
+/// reader of keys does not report the end of its input.
+fn terminal_closed() -> CancellationToken {
+    let closed = CancellationToken::new();
+    let token = closed.clone();
+    thread::spawn(move || {
+        let input = io::stdin();
+        // The end is reported although no event is asked for.
+        let mut polled = [PollFd::new(&input, PollFlags::empty())];
+        if retry_on_intr(|| poll(&mut polled, None)).is_ok()
+            && polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+        {
+            token.cancel();
+        }
+    });
+    closed
 }
 
 /// What a signal asks for.

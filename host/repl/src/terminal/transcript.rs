@@ -7,7 +7,8 @@ use std::{
 };
 
 use patchbay_core::{
-    AssistantPart, Attachment, Code, DeltaKind, DeltaPosition, Event, EventKind, MessageKind, Outcome, text,
+    AssistantPart, Attachment, Code, DeltaKind, DeltaPosition, Event, EventKind, MessageKind, Outcome,
+    text::{self, TextCleaner},
 };
 use patchbay_markdown::{Palette, WrapMode};
 use patchbay_session::{AgentInView, LastExchange, Received};
@@ -22,16 +23,18 @@ use super::{
     style::{self, Look},
     wrap,
 };
-use crate::settings::ThinkingDisplay;
+use crate::{settings::ThinkingDisplay, words};
 
 /// Length limit in characters of a shown tool input or result.
 const SHOWN: usize = 100;
 /// Rows of thinking that are shown while a model thinks.
 const THINKING_ROWS: usize = 3;
-/// Lines of a message that are printed in full; the rest of a longer one is counted.
+/// Lines and characters of a message that are printed in full; the rest of a longer one is counted.
 const MESSAGE_LINES: usize = 10;
-/// Lines that are printed of a message that is too long.
-const MESSAGE_HEAD: usize = 3;
+const MESSAGE_CHARACTERS: usize = 1_000;
+/// Lines and characters that are printed of a message that is too long.
+const HEAD_LINES: usize = 3;
+const HEAD_CHARACTERS: usize = 300;
 
 /// Lines of the last answer that a resumed session shows.
 const RESUMED_LINES: usize = 20;
@@ -113,6 +116,8 @@ enum Open {
     Answer(Box<StreamedAnswer>),
     Thinking {
         text: String,
+        /// Cleans the next piece of the text.
+        cleaner: TextCleaner,
         /// Bytes of the text that are printed; 0 where thinking is folded.
         printed: usize,
         since: Instant,
@@ -294,21 +299,21 @@ impl Transcript {
         std::mem::take(&mut self.mark)
     }
 
-    /// Prints a line that the user has entered.
+    /// Prints a line that the user has entered, or the beginning of a long one.
     pub(crate) fn entered(&mut self, line: &str) {
-        let lines: Vec<&str> = line.lines().collect();
-        let shown = if lines.len() > MESSAGE_LINES { MESSAGE_HEAD } else { lines.len() };
+        let text = text::clean(line);
+        let is_long = text.lines().count() > MESSAGE_LINES || text.chars().count() > MESSAGE_CHARACTERS;
+        let shown: &str = if is_long { message_head(&text) } else { &text };
         let printed = self.finished.len();
         let ended = self.take_mark();
-        for (index, line) in lines.iter().take(shown).enumerate() {
-            let line = text::clean(line);
+        for (index, line) in shown.lines().enumerate() {
             self.finished.push(match index {
                 0 => format!("{ended}{}> {}{line}", marks::PROMPT_START, marks::PROMPT_END),
-                _ => line,
+                _ => line.to_owned(),
             });
         }
-        if lines.len() > shown {
-            self.finished.push(style::faint(&format!("… {} more lines", lines.len() - shown)));
+        if is_long {
+            self.finished.push(style::faint(&counted_rest(&text[shown.len()..])));
         }
         if let Some(last) = self.finished[printed..].last_mut() {
             last.push_str(marks::OUTPUT_START);
@@ -368,7 +373,9 @@ impl Transcript {
             }
             EventKind::Message { kind: MessageKind::Tool, content, .. } => {
                 let content = text::clean(&content);
-                let excerpt = text::excerpt(&content, SHOWN);
+                let has_failed = result.as_ref().is_some_and(|result| result.error.is_some());
+                let excerpt =
+                    if has_failed { words::failure(&content, SHOWN) } else { text::excerpt(&content, SHOWN) };
                 let lines = content.lines().count();
                 let number = self.results.add(content);
                 let size = (lines > 1).then(|| format!("{lines} lines"));
@@ -376,7 +383,7 @@ impl Transcript {
                 let about = size.into_iter().chain(took).collect::<Vec<_>>().join(", ");
                 let about = if about.is_empty() { about } else { format!("{about}: ") };
                 let diff = result.as_ref().map(|result| self.end_call(&result.call_id)).unwrap_or_default();
-                if result.is_some_and(|result| result.error.is_some()) {
+                if has_failed {
                     self.notice(&format!("✗ {number}  {about}{excerpt}"));
                 } else {
                     self.aside(&format!("← {number}  {about}{excerpt}"));
@@ -417,7 +424,7 @@ impl Transcript {
             self.end();
         }
         match outcome.is_ok() {
-            true => self.print(&outcome.line()),
+            true => self.finished.extend(outcome_text::result(outcome, self.prose_columns())),
             false => self.finished.extend(outcome_text::lines(outcome, took, self.prose_columns())),
         }
     }
@@ -480,9 +487,9 @@ impl Transcript {
     }
 
     fn push_text(&mut self, text: &str, now: Instant) {
-        let text = text::clean(text);
+        // The renderer cleans it.
         if let Open::Answer(answer) = &mut self.open {
-            self.finished.extend(answer.push(&text));
+            self.finished.extend(answer.push(text));
             return self.print_later();
         }
         // The blank line that separates two blocks of text is not needed after other output.
@@ -496,15 +503,16 @@ impl Transcript {
     }
 
     fn thinking(&mut self, text: &str, now: Instant) {
-        let text = text::clean(text);
-        if let Open::Thinking { text: thought, .. } = &mut self.open {
-            thought.push_str(&text);
+        if let Open::Thinking { text: thought, cleaner, .. } = &mut self.open {
+            thought.push_str(&cleaner.clean(text));
             return self.print_thinking();
         }
+        let mut cleaner = TextCleaner::default();
+        let text = cleaner.clean(text);
         let text = text.trim_start_matches('\n');
         if !text.is_empty() {
             self.end_at(now);
-            self.open = Open::Thinking { text: text.to_owned(), printed: 0, since: now };
+            self.open = Open::Thinking { text: text.to_owned(), cleaner, printed: 0, since: now };
             self.print_thinking();
         }
     }
@@ -530,7 +538,7 @@ impl Transcript {
         match std::mem::replace(&mut self.open, Open::None) {
             Open::None => {}
             Open::Answer(answer) => self.finished.extend(answer.finish()),
-            Open::Thinking { text, printed, since } => {
+            Open::Thinking { text, printed, since, .. } => {
                 let took = seconds(now.saturating_duration_since(since));
                 match self.look.thinking {
                     ThinkingDisplay::Fold => self.aside(&format!("thought {took} (/show thinking)")),
@@ -550,6 +558,22 @@ fn state(view: &AgentInView) -> &'static str {
         (true, _) => "dead",
         (false, true) => "working",
         (false, false) => "idle",
+    }
+}
+
+/// Returns the beginning of a long message: its first lines, and of those not more than [`HEAD_CHARACTERS`].
+fn message_head(text: &str) -> &str {
+    let end = text.char_indices().nth(HEAD_CHARACTERS).map_or(text.len(), |(at, _)| at);
+    let line_end = text.match_indices('\n').nth(HEAD_LINES - 1).map_or(text.len(), |(at, _)| at);
+    &text[..end.min(line_end)]
+}
+
+/// Says how much follows the beginning of a message: lines, or characters where a line was cut.
+fn counted_rest(rest: &str) -> String {
+    match rest.strip_prefix('\n').map(|lines| lines.lines().count()) {
+        Some(1) => "… 1 more line".to_owned(),
+        Some(lines) => format!("… {lines} more lines"),
+        None => format!("… {} more characters", text::with_commas(rest.chars().count() as u64)),
     }
 }
 

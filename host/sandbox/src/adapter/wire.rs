@@ -7,7 +7,7 @@ use patchbay_core::{
         Blob, Block, BlockKind, CompletionRequest, FailureKind, Finish, Message, Part, Piece, Role, Stop, StreamEvent,
         ThinkingLevel, TokenUsage, ToolChoice,
     },
-    text,
+    text::{self, TextCleaner},
 };
 
 use super::{Action, AdapterFailure, AdapterRequest, BodyPiece, Input, RetryHint};
@@ -112,6 +112,9 @@ const PATH_BYTES: usize = 16 << 10;
 const HEADERS: usize = 100;
 const HEADER_BYTES: usize = 64 << 10;
 const CREDENTIALS: usize = 8;
+/// Maximum tokens of each field of an answer's usage: far more than any answer has. Nine billion such answers can be added
+/// before the counts of a session overflow the integers of the database.
+const USAGE_TOKENS: u64 = 1_000_000_000;
 
 /// Converts an action of an adapter: texts cleaned, sizes bounded.
 pub(super) fn action(action: wit::Action, deltas: &mut Deltas) -> Result<Action, Failure> {
@@ -181,14 +184,16 @@ fn word(word: &str) -> String {
     text::excerpt(word, WORD_CHARS)
 }
 
-/// State of the earlier deltas that is needed to clean the next ones.
+/// State of the earlier events that is needed to clean the next ones.
 #[derive(Default)]
 pub(super) struct Deltas {
     /// Blocks whose deltas are JSON. JSON is cleaned when it is complete and parsed, because escapes can contain any
     /// character.
     raw: BTreeSet<u32>,
-    /// The block whose last delta ended with a carriage return; the next can begin with its line feed.
-    returned: Option<u32>,
+    /// The block of the last delta and its cleaner: a line end or a joined emoji may continue in the next delta.
+    cleaner: (u32, TextCleaner),
+    /// Whether the log has a line about an excessive usage. Each answer writes one at most.
+    has_logged_usage: bool,
 }
 
 impl Deltas {
@@ -205,17 +210,29 @@ impl Deltas {
                 self.raw.remove(&index);
                 StreamEvent::BlockEnd { index, opaque }
             }
-            wit::Event::Usage(usage) => StreamEvent::Usage(TokenUsage {
-                input: usage.input_tokens,
-                output: usage.output_tokens,
-                thinking: usage.thinking_tokens,
-                cache_read: usage.cache_read_tokens,
-                cache_write: usage.cache_write_tokens,
-            }),
+            wit::Event::Usage(usage) => StreamEvent::Usage(self.usage(usage)),
             wit::Event::Extra(wit::Pair { name, value }) => {
                 StreamEvent::Extra { name: word(&name), value: text::excerpt(&value, MESSAGE_CHARS) }
             }
         })
+    }
+
+    /// Converts a usage. Each field has at most [`USAGE_TOKENS`].
+    fn usage(&mut self, usage: wit::Usage) -> TokenUsage {
+        let wit::Usage { input_tokens, output_tokens, thinking_tokens, cache_read_tokens, cache_write_tokens } = usage;
+        let mut bounded = |tokens: u64| {
+            if tokens > USAGE_TOKENS && !std::mem::replace(&mut self.has_logged_usage, true) {
+                tracing::warn!("the adapter reported {tokens} tokens of one answer; {USAGE_TOKENS} are counted");
+            }
+            tokens.min(USAGE_TOKENS)
+        };
+        TokenUsage {
+            input: bounded(input_tokens),
+            output: bounded(output_tokens),
+            thinking: bounded(thinking_tokens),
+            cache_read: bounded(cache_read_tokens),
+            cache_write: bounded(cache_write_tokens),
+        }
     }
 
     fn start(&mut self, index: u32, kind: wit::BlockKind) -> Result<BlockKind, Failure> {
@@ -239,12 +256,10 @@ impl Deltas {
         if self.raw.contains(&index) {
             return text;
         }
-        let rest = match text.strip_prefix('\n') {
-            Some(rest) if self.returned == Some(index) => rest,
-            _ => &text,
-        };
-        self.returned = text.ends_with('\r').then_some(index);
-        text::clean(rest)
+        if self.cleaner.0 != index {
+            self.cleaner = (index, TextCleaner::default());
+        }
+        self.cleaner.1.clean(&text)
     }
 }
 
@@ -314,6 +329,26 @@ mod tests {
         assert_eq!((failure.kind, failure.http_status), (FailureKind::RateLimit, None));
         assert_eq!((failure.message.chars().count(), failure.code.unwrap().chars().count()), (2_001, 201));
         assert_eq!(failure.retry, RetryHint::After(Duration::from_millis(1_500)));
+    }
+
+    #[test]
+    fn usage_is_bounded() {
+        let usage = wit::Usage {
+            input_tokens: u64::MAX,
+            output_tokens: i64::MAX.unsigned_abs(),
+            thinking_tokens: 7,
+            cache_read_tokens: USAGE_TOKENS,
+            cache_write_tokens: USAGE_TOKENS + 1,
+        };
+        let expected = TokenUsage {
+            input: USAGE_TOKENS,
+            output: USAGE_TOKENS,
+            thinking: 7,
+            cache_read: USAGE_TOKENS,
+            cache_write: USAGE_TOKENS,
+        };
+        let expected = Action::Emit(StreamEvent::Usage(expected));
+        assert_eq!(read(wit::Action::Emit(wit::Event::Usage(usage))), Ok(expected));
     }
 
     /// It is returned to the API unchanged; a changed id would name another call.

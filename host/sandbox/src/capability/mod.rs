@@ -77,9 +77,9 @@ pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result
     host::workspace_read::add_to_linker::<_, HasSelf<_>>(linker, own)?;
     host::workspace_write::add_to_linker::<_, HasSelf<_>>(linker, own)?;
     host::inference::add_to_linker::<_, HasSelf<_>>(linker, own)?;
-    unlisted::patchbay::host::tool_index::add_to_linker::<_, HasSelf<_>>(linker, own)?;
     unlisted::patchbay::host::call::add_to_linker::<_, HasSelf<_>>(linker, own)?;
     unlisted::patchbay::host::skill_files::add_to_linker::<_, HasSelf<_>>(linker, own)?;
     tools::add_to_linker(linker)?;
-    tool_calls::add_to_linker(linker)
+    tool_calls::add_to_linker(linker)?;
+    tool_index::add_to_linker(linker)
 }

@@ -19,7 +19,7 @@ use crate::{
         unlisted::patchbay::host::{
             call,
             tool_calls::{Content as WitContent, Request},
-            tool_index,
+            tool_index::Tool,
         },
     },
     state::{CallAccess, GuestState},
@@ -130,7 +130,10 @@ impl Inference for Fake {
     }
 }
 
-/// Uses half of the budget.
+/// The fuel of each search.
+const SEARCH_FUEL: u64 = 70;
+
+/// Uses half of the budget, and `exceeds__x` twice the budget, but for fuel.
 impl ToolCaller for Fake {
     fn call(
         self: Arc<Self>,
@@ -148,11 +151,12 @@ impl ToolCaller for Fake {
                 meeting.wait().await;
             }
             self.heard.lock().unwrap().push(format!("{tool} {input} depth {} fuel {}", budget.depth, budget.fuel));
+            let (times, parts) = if tool == "exceeds__x" { (2, 1) } else { (1, 2) };
             let usage = Usage {
                 fuel: budget.fuel / 2,
-                host_calls: budget.host_calls / 2,
-                output_bytes: budget.output_bytes / 2,
-                inference_tokens: budget.inference_tokens / 2,
+                host_calls: budget.host_calls * times / parts,
+                output_bytes: budget.output_bytes * times as usize / parts as usize,
+                inference_tokens: budget.inference_tokens * u64::from(times) / u64::from(parts),
                 ..Usage::default()
             };
             Finished { result: Ok(vec![Content::Text("done".to_owned())]), usage }
@@ -164,8 +168,8 @@ impl ToolCaller for Fake {
         names.take(limit).map(callable).collect()
     }
 
-    fn find<'a>(&'a self, query: &'a str, limit: usize) -> BoxFuture<'a, Vec<CallableTool>> {
-        Box::pin(async move { std::iter::repeat_n(callable(query), limit).collect() })
+    fn find<'a>(&'a self, query: &'a str, limit: usize) -> BoxFuture<'a, (Vec<CallableTool>, u64)> {
+        Box::pin(async move { (std::iter::repeat_n(callable(query), limit).collect(), SEARCH_FUEL) })
     }
 }
 
@@ -288,8 +292,8 @@ async fn every_function_counts_as_a_host_call() {
         s.start_calls(vec![], 1).await.map(drop).unwrap_err(),
         s.wait_for_calls().await.map(drop).unwrap_err(),
         s.cancel_calls(&[]).unwrap_err(),
-        tool_index::Host::entries(s, None, 1).await.map(drop).unwrap_err(),
-        tool_index::Host::find(s, text(), 1).await.map(drop).unwrap_err(),
+        s.list_tools(None, 1).await.map(drop).unwrap_err(),
+        s.find_tools(text(), 1).await.map(drop).unwrap_err(),
         http::Host::send(s, request("https://example.com")).await.map(drop).unwrap_err(),
     ];
     for error in stopped {
@@ -379,6 +383,19 @@ async fn started_calls_have_equal_shares_and_return_the_rest() {
 }
 
 #[tokio::test]
+async fn use_beyond_a_share_counts() {
+    let (mut state, _) = caller();
+    state.start_calls(requests(&["exceeds__x"]), 900).await.unwrap().0.unwrap();
+    assert_eq!((state.spent.host_calls, state.spent.output_bytes), (1 + 501, 1_500));
+    let (outcomes, _) = state.wait_for_calls().await.unwrap();
+    assert!(outcomes[0].answer.is_ok());
+    assert_eq!((state.spent.host_calls, state.spent.output_bytes), (2 + 2 * 501, 3_000));
+    assert_eq!(state.inference_tokens_left(), 0);
+    let stopped = state.wait_for_calls().await.map(drop).unwrap_err();
+    assert!(matches!(stopped.downcast_ref(), Some(Failure::HostCalls { limit: 1_003 })), "{stopped:#}");
+}
+
+#[tokio::test]
 async fn started_calls_run_at_the_same_time() {
     let (mut state, _) = caller();
     let meeting = Some(tokio::sync::Barrier::new(Limits::RUNNING_CALLS));
@@ -428,13 +445,30 @@ async fn cancelled_calls_end_and_keep_their_share() {
 #[tokio::test]
 async fn pages_of_the_index_are_bounded() {
     let (mut state, _) = caller();
-    let names = |tools: Vec<tool_index::Tool>| tools.into_iter().map(|tool| tool.name).collect::<Vec<_>>();
-    let listed = tool_index::Host::entries(&mut state, Some("b".into()), 9).await.unwrap().unwrap();
+    let names = |tools: Vec<Tool>| tools.into_iter().map(|tool| tool.name).collect::<Vec<_>>();
+    let listed = state.list_tools(Some("b".into()), 9).await.unwrap().unwrap();
     assert_eq!(names(listed), ["c__d"]);
-    let found = tool_index::Host::find(&mut state, "x".into(), 9).await.unwrap().unwrap();
-    assert_eq!(names(found), ["x", "x"]);
+    let (found, fuel) = state.find_tools("x".into(), 9).await.unwrap();
+    assert_eq!((names(found.unwrap()), fuel), (vec!["x".to_owned(), "x".to_owned()], SEARCH_FUEL));
     let long = "x".repeat(Limits::QUERY_BYTES + 1);
-    assert_eq!(tool_index::Host::find(&mut state, long, 9).await.unwrap().unwrap_err().kind, "too-large");
+    let (refused, fuel) = state.find_tools(long, 9).await.unwrap();
+    assert_eq!((refused.unwrap_err().kind.as_str(), fuel), ("too-large", 0));
+}
+
+#[test]
+fn tools_behind_a_page_are_not_evaluated() {
+    let mut made = 0;
+    let page = CallableTool::page(std::iter::repeat_with(|| callable("a__b")).inspect(|_| made += 1).take(1_000));
+    // After two, a page has a fifth left.
+    assert_eq!((page.len(), made), (2, 3));
+}
+
+#[tokio::test]
+async fn search_ends_with_the_clock() {
+    let (mut state, _) = caller();
+    let (clock, search) = (state.budget.clock.clone(), state.find_tools("x".into(), 1));
+    clock.restart(std::time::Duration::ZERO);
+    assert!(clock.limit(search).await.is_none(), "the search went on after the end of its time");
 }
 
 #[tokio::test]

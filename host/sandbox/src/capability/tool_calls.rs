@@ -1,8 +1,8 @@
 //! `patchbay:host/tool-calls`: calls of other tools that run side by side, each as a task.
 //!
-//! A call runs within a share of what its caller has left. The share counts as used until `wait` returns the call; then the
-//! unused rest goes back. So the budget of each call depends only on the order of `start` and `wait`, not on which of the
-//! calls is faster.
+//! A call runs within a share of what its caller has left. The share counts as used until `wait` returns the call; from then
+//! on, what the call used counts instead, which can be more than its share. So the budget of each call depends only on the
+//! order of `start` and `wait`, not on which of the calls is faster.
 //!
 //! Linked by hand: the fuel of the shares moves between stores, which the generated trait cannot access.
 
@@ -177,7 +177,7 @@ impl GuestState {
         for (NestedCall { id, share, .. }, finished) in ended {
             let answer = match finished {
                 Some(Finished { result, usage }) => {
-                    unused += self.return_unused(&share, &usage);
+                    unused += self.settle_share(&share, &usage);
                     result.map(|content| content.into_iter().map(to_guest).collect())
                 }
                 // What a cancelled call used before depends on time; all of its share counts as used.
@@ -188,11 +188,13 @@ impl GuestState {
         Ok((outcomes, unused))
     }
 
-    /// Returns the unused part of a share to the budget, except for its fuel, which is the result.
-    fn return_unused(&mut self, share: &Share, usage: &Usage) -> u64 {
-        self.spent.host_calls -= share.host_calls.saturating_sub(usage.host_calls);
-        self.spent.output_bytes -= share.output_bytes.saturating_sub(usage.output_bytes);
-        self.spent.inference_tokens -= share.inference_tokens.saturating_sub(usage.inference_tokens);
+    /// Counts what a call used in place of its share. Returns the unused fuel of the share.
+    fn settle_share(&mut self, share: &Share, usage: &Usage) -> u64 {
+        let spent = &mut self.spent;
+        spent.host_calls = spent.host_calls.saturating_sub(share.host_calls).saturating_add(usage.host_calls);
+        spent.output_bytes = spent.output_bytes.saturating_sub(share.output_bytes).saturating_add(usage.output_bytes);
+        let others = spent.inference_tokens.saturating_sub(share.inference_tokens);
+        spent.inference_tokens = others.saturating_add(usage.inference_tokens);
         share.fuel.saturating_sub(usage.fuel)
     }
 

@@ -1,14 +1,17 @@
 //! `patchbay:host/tool-index`: the tools that a tool may call.
+//!
+//! Linked by hand: the fuel of a search is subtracted from the caller's store, which the generated trait cannot access.
 
 use std::sync::Arc;
 
 use patchbay_policy::Capability;
+use wasmtime::{StoreContextMut, component::Linker};
 
 use crate::{
     Limits,
     bindings::{
         patchbay::host::types::{Error as WitError, Pair},
-        unlisted::patchbay::host::tool_index as wit,
+        unlisted::patchbay::host::tool_index::Tool,
     },
     state::{CallAccess, GuestState},
 };
@@ -26,31 +29,74 @@ pub struct CallableTool {
     pub extra: Vec<(String, String)>,
 }
 
+impl CallableTool {
+    /// Returns the first of `tools`, as far as their bytes fit into one page, and at least one. Evaluates at most one more.
+    pub fn page(tools: impl IntoIterator<Item = Self>) -> Vec<Self> {
+        let mut left = Limits::INDEX_BYTES;
+        let mut page = Vec::new();
+        for tool in tools {
+            let of_extra: usize = tool.extra.iter().map(|(name, value)| name.len() + value.len()).sum();
+            let size = tool.name.len() + tool.description.len() + tool.input_schema.len() + of_extra;
+            if size > left && !page.is_empty() {
+                break;
+            }
+            left = left.saturating_sub(size);
+            page.push(tool);
+        }
+        page
+    }
+}
+
 /// The outer error stops the guest; the inner one is returned to it.
 type IndexResult<T> = wasmtime::Result<Result<T, WitError>>;
+
+pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
+    let mut interface = linker.instance("patchbay:host/tool-index@0.1.1")?;
+    interface.func_wrap_async(
+        "entries",
+        |mut store: StoreContextMut<'_, GuestState>, (after, limit): (Option<String>, u32)| {
+            Box::new(async move { Ok((store.data_mut().list_tools(after, limit).await?,)) })
+        },
+    )?;
+    interface.func_wrap_async("find", |mut store: StoreContextMut<'_, GuestState>, (query, limit): (String, u32)| {
+        Box::new(async move {
+            let (found, used) = store.data_mut().find_tools(query, limit).await?;
+            let fuel = store.get_fuel()?;
+            store.set_fuel(fuel.saturating_sub(used))?;
+            Ok((found,))
+        })
+    })
+}
 
 impl GuestState {
     async fn index(&mut self) -> IndexResult<Arc<CallAccess>> {
         self.count_host_call()?;
         Ok(self.permit(&Capability::Tools).await)
     }
-}
 
-impl wit::Host for GuestState {
-    async fn entries(&mut self, after: Option<String>, limit: u32) -> IndexResult<Vec<wit::Tool>> {
-        Ok(self.index().await?.map(|access| page(access.services.tools.entries(after.as_deref(), most(limit)))))
+    /// Returns tools sorted by name: those that follow `after`.
+    pub(crate) async fn list_tools(&mut self, after: Option<String>, limit: u32) -> IndexResult<Vec<Tool>> {
+        Ok(self.index().await?.map(|access| to_guest(access.services.tools.entries(after.as_deref(), most(limit)))))
     }
 
-    async fn find(&mut self, query: String, limit: u32) -> IndexResult<Vec<wit::Tool>> {
+    /// Returns the tools that match `query` best, and the fuel that the search costs.
+    pub(crate) async fn find_tools(
+        &mut self,
+        query: String,
+        limit: u32,
+    ) -> wasmtime::Result<(Result<Vec<Tool>, WitError>, u64)> {
         let access = match self.index().await? {
             Ok(access) => access,
-            Err(denied) => return Ok(Err(denied)),
+            Err(denied) => return Ok((Err(denied), 0)),
         };
         if query.len() > Limits::QUERY_BYTES {
             let message = format!("the query has {} bytes, at most {} are allowed", query.len(), Limits::QUERY_BYTES);
-            return Ok(Err(WitError { kind: "too-large".to_owned(), message }));
+            return Ok((Err(WitError { kind: "too-large".to_owned(), message }), 0));
         }
-        Ok(Ok(page(access.services.tools.find(&query, most(limit)).await)))
+        // A guest that searches again and again lets other tasks run, and ends with its clock.
+        tokio::task::yield_now().await;
+        let (found, fuel) = access.services.tools.find(&query, most(limit)).await;
+        Ok((Ok(to_guest(found)), fuel))
     }
 }
 
@@ -58,19 +104,11 @@ fn most(limit: u32) -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX).min(Limits::INDEX_TOOLS)
 }
 
-/// Returns the first tools, as far as their bytes fit into one page, and at least one.
-fn page(tools: Vec<CallableTool>) -> Vec<wit::Tool> {
-    let mut left = Limits::INDEX_BYTES;
-    let mut page = Vec::new();
-    for CallableTool { name, description, input_schema, extra } in tools {
-        let extra: Vec<_> = extra.into_iter().map(|(name, value)| Pair { name, value }).collect();
-        let of_extra: usize = extra.iter().map(|pair| pair.name.len() + pair.value.len()).sum();
-        let size = name.len() + description.len() + input_schema.len() + of_extra;
-        if size > left && !page.is_empty() {
-            break;
-        }
-        left = left.saturating_sub(size);
-        page.push(wit::Tool { name, description, input_schema, extra });
-    }
-    page
+/// Converts one page of tools for the guest.
+fn to_guest(tools: Vec<CallableTool>) -> Vec<Tool> {
+    let tool = |CallableTool { name, description, input_schema, extra }| {
+        let extra = extra.into_iter().map(|(name, value)| Pair { name, value }).collect();
+        Tool { name, description, input_schema, extra }
+    };
+    CallableTool::page(tools).into_iter().map(tool).collect()
 }

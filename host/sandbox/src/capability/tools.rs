@@ -26,12 +26,13 @@ pub trait ToolCaller: Send + Sync {
         budget: Budget,
     ) -> BoxFuture<'static, Finished<Vec<Content>, Fault>>;
 
-    /// Returns tools that can be called, sorted by the bytes of their full names: at most `limit` tools that follow `after`.
+    /// Returns tools that can be called, sorted by the bytes of their full names: at most `limit` tools that follow `after`. More
+    /// than a [page](CallableTool::page) is not needed.
     fn entries(&self, after: Option<&str>, limit: usize) -> Vec<CallableTool>;
 
-    /// Returns the tools that match `query` best, the best first, at most `limit`. The same tools and the same query give the
-    /// same result.
-    fn find<'a>(&'a self, query: &'a str, limit: usize) -> BoxFuture<'a, Vec<CallableTool>>;
+    /// Returns the tools that match `query` best, the best first, at most `limit`, and the fuel that the search costs the
+    /// caller. The same tools and the same query give the same result. More than a [page](CallableTool::page) is not needed.
+    fn find<'a>(&'a self, query: &'a str, limit: usize) -> BoxFuture<'a, (Vec<CallableTool>, u64)>;
 }
 
 pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {

@@ -2,9 +2,10 @@
 
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
+use patchbay_skill::Snapshot;
 use serde_json::json;
 
-use super::{BuiltIn, CommandChange, Effect, EffectFuture};
+use super::{BeginsTurn, BuiltIn, CommandChange, Effect, EffectFuture};
 use crate::{Session, SessionError, lines::LineContext, persona::Persona};
 
 pub(crate) struct AgentCommand;
@@ -19,6 +20,10 @@ static SPEC: Spec = Spec {
 impl BuiltIn for AgentCommand {
     fn spec(&self) -> &'static Spec {
         &SPEC
+    }
+
+    fn begins_turn(&self, _: &Snapshot, _: &str) -> BeginsTurn {
+        BeginsTurn::NoButDelays
     }
 
     fn run<'a>(&'a self, line: &'a LineContext, name: &'a str) -> EffectFuture<'a> {

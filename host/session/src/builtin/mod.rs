@@ -71,9 +71,11 @@ impl HasSpec for dyn BuiltIn {
 pub(crate) enum BeginsTurn {
     /// It runs at once.
     No,
+    /// It runs at once, and changes what turns do: later lines that begin one wait until it has ended.
+    NoButDelays,
     /// It waits for its turn.
     Yes,
-    /// It runs before waiting lines if no turn runs; if one does, the command is refused.
+    /// It runs before waiting lines if no turn runs, after commands that delay it; if a turn runs, the command is refused.
     IfIdle {
         /// Whether held lines run after it.
         releases: bool,

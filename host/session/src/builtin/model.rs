@@ -3,9 +3,10 @@
 use patchbay_agent::Chosen;
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
+use patchbay_skill::Snapshot;
 use serde_json::json;
 
-use super::{BuiltIn, CommandChange, Effect, EffectFuture};
+use super::{BeginsTurn, BuiltIn, CommandChange, Effect, EffectFuture};
 use crate::lines::LineContext;
 
 pub(crate) struct ModelCommand;
@@ -24,6 +25,10 @@ impl BuiltIn for ModelCommand {
 
     fn needs_living_agent(&self) -> bool {
         true
+    }
+
+    fn begins_turn(&self, _: &Snapshot, _: &str) -> BeginsTurn {
+        BeginsTurn::NoButDelays
     }
 
     fn run<'a>(&'a self, line: &'a LineContext, text: &'a str) -> EffectFuture<'a> {

@@ -8,7 +8,7 @@ use patchbay_skill::{Diff, Snapshot};
 use patchbay_store::{Store, StoreError};
 use serde_json::json;
 
-use super::{BuiltIn, CommandChange, Effect, EffectFuture};
+use super::{BeginsTurn, BuiltIn, CommandChange, Effect, EffectFuture};
 use crate::{building::Built, lines::LineContext};
 
 pub(crate) struct ReloadSkillsCommand;
@@ -23,6 +23,10 @@ static SPEC: Spec = Spec {
 impl BuiltIn for ReloadSkillsCommand {
     fn spec(&self) -> &'static Spec {
         &SPEC
+    }
+
+    fn begins_turn(&self, _: &Snapshot, _: &str) -> BeginsTurn {
+        BeginsTurn::NoButDelays
     }
 
     fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> EffectFuture<'a> {

@@ -46,6 +46,20 @@ async fn writes_of_an_earlier_hold_are_rejected() {
 }
 
 #[tokio::test]
+async fn token_counts_stop_at_the_largest_integer() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let (hold, agent) = new_session(&store).await;
+    for _ in 0..2 {
+        let change = SessionChange { tokens: u64::MAX, agent_tokens: vec![(agent, u64::MAX)], ..says(agent, &["a"]) };
+        store.commit(&hold, change).await.unwrap();
+        let most = i64::MAX.unsigned_abs();
+        assert_eq!(store.tokens(hold.session()).await.unwrap(), most);
+        assert_eq!(store.agents(hold.session()).await.unwrap()[0].tokens, most);
+    }
+}
+
+#[tokio::test]
 async fn session_state_needs_the_current_hold() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();

@@ -29,8 +29,8 @@ impl Tools {
             return Finished::failed(error);
         }
         let start = Instant::now();
-        let limit = self.sandbox.limits().output_bytes;
-        let progress = BoundedProgress { sink: &*record.context.progress, left: AtomicUsize::new(limit) };
+        let limit = OutputLimit::of(self.sandbox.limits().output_bytes, budget);
+        let progress = BoundedProgress { sink: &*record.context.progress, left: AtomicUsize::new(limit.bytes) };
         let running = tool.call(OutsideCall { id: record.id, input: call.input, progress: &progress });
         let OutsideDeclaration { time, time_key, name, .. } = &tool.spec().declaration;
         let timed = async {
@@ -45,7 +45,7 @@ impl Tools {
                 budget.clock.limit(timed).await.unwrap_or_else(|| Err(caller_late(left)))
             }
         };
-        let answer = answer.and_then(|content| within(content, limit));
+        let answer = answer.and_then(|content| within(content, limit)).map_err(bounded);
         let output_bytes = answer.as_ref().map_or(0, |content| content.iter().map(size).sum());
         let usage = Usage { time: start.elapsed(), output_bytes, ..Usage::default() };
         let failed = |error| ToolError::Outside { tool: name.clone(), error };
@@ -79,7 +79,7 @@ impl Tools {
         let is_allowed = match tool.decision() {
             ToolDecision::Allow => true,
             ToolDecision::Deny => return Err(denied(tool, "it is denied")),
-            ToolDecision::Ask => self.ask_outside(record, tool, input, budget).await?,
+            ToolDecision::Ask => self.ask_outside(record, tool, call, input, budget).await?,
         };
         if !is_allowed {
             return Err(denied(tool, "it is not allowed"));
@@ -93,6 +93,7 @@ impl Tools {
         &self,
         record: &CallRecord,
         tool: &dyn OutsideTool,
+        call: &ToolInvocation<'_>,
         input: &str,
         budget: Option<&Budget>,
     ) -> Result<bool, ToolError> {
@@ -111,7 +112,7 @@ impl Tools {
             asker: context.asker.clone(),
             subject: QuestionSubject::Tool(CalledTool {
                 name: name.to_owned(),
-                input: text::excerpt(input, CalledTool::INPUT),
+                input: without_middle(&text::clean_line(&tool.input_for_question(call.input)), CalledTool::INPUT),
                 input_digest: Digest::of(input.as_bytes()),
                 digest: spec.digest,
                 is_destructive: spec.declaration.is_destructive,
@@ -130,8 +131,12 @@ impl Tools {
         let answer = {
             // The caller's clock waits for the person.
             let _paused = budget.map(|budget| budget.clock.pause());
-            approvals.ask(question, &self.question_slots, store_grant).await
+            record.ask(approvals, question, &self.question_slots, store_grant).await
         };
+        let answer = answer.map_err(|no_room| ToolError::Failure {
+            tool: name.to_owned(),
+            failure: Failure::Unavailable(no_room.to_string()),
+        })?;
         if answer.is_yes() {
             record.note_approval(RecordedApproval {
                 capability: format!("call:{name}"),
@@ -154,19 +159,63 @@ fn caller_late(left: Duration) -> OutsideError {
     OutsideError::Time { limit_ms: left.as_millis(), key: "limits.time_ms of the caller".to_owned() }
 }
 
+/// The output that a call may have.
+#[derive(Clone, Copy)]
+struct OutputLimit {
+    bytes: usize,
+    /// What sets the limit.
+    key: &'static str,
+}
+
+impl OutputLimit {
+    /// Returns the limit of any call, or what a caller with `budget` has left if that is less.
+    fn of(limit: usize, budget: Option<&Budget>) -> Self {
+        match budget {
+            Some(budget) if budget.output_bytes < limit => {
+                Self { bytes: budget.output_bytes, key: "limits.output_bytes of the caller" }
+            }
+            _ => Self { bytes: limit, key: "limits.output_bytes" },
+        }
+    }
+}
+
+/// Cuts the words of a failure, which the limit of output does not bound.
+fn bounded(error: OutsideError) -> OutsideError {
+    let cut = |words: String| without_middle(&words, FAILURE);
+    match error {
+        OutsideError::Failed(words) => OutsideError::Failed(cut(words)),
+        OutsideError::Unavailable(words) => OutsideError::Unavailable(cut(words)),
+        OutsideError::InvalidAnswer(words) => OutsideError::InvalidAnswer(cut(words)),
+        other => other,
+    }
+}
+
+/// Returns `text`. Of more than `limit` characters, the beginning and the end remain, with a note of how many are left out.
+fn without_middle(text: &str, limit: usize) -> String {
+    let left_out = text.chars().count().saturating_sub(limit);
+    if left_out == 0 {
+        return text.to_owned();
+    }
+    let at = |index: usize| text.char_indices().nth(index).map_or(text.len(), |(at, _)| at);
+    let (head, tail) = (&text[..at(limit / 2)], &text[at(limit / 2 + left_out)..]);
+    format!("{head} … {} characters are not shown … {tail}", text::with_commas(left_out as u64))
+}
+
 /// Cleans an answer of at most `limit` bytes.
-fn within(content: Vec<Content>, limit: usize) -> Result<Vec<Content>, OutsideError> {
-    let mut left = limit;
+fn within(content: Vec<Content>, limit: OutputLimit) -> Result<Vec<Content>, OutsideError> {
+    let OutputLimit { bytes: mut left, key } = limit;
     let mut cleaned = Vec::with_capacity(content.len());
     for piece in content {
         let piece = piece.cleaned();
-        let over = || OutsideError::Output { limit, key: "limits.output_bytes" };
+        let over = || OutsideError::Output { limit: limit.bytes, key };
         left = left.checked_sub(size(&piece) + PIECE_BYTES).ok_or_else(over)?;
         cleaned.push(piece);
     }
     Ok(cleaned)
 }
 
+/// Length limit of the words of a failure, in characters.
+const FAILURE: usize = 16 << 10;
 /// The cost of a piece besides its bytes, so that a million empty texts are bounded, too.
 const PIECE_BYTES: usize = 32;
 
@@ -192,5 +241,22 @@ impl ProgressSink for BoundedProgress<'_> {
         if self.left.fetch_update(Ordering::AcqRel, Ordering::Acquire, take).is_ok() {
             self.sink.report(&text::clean(text));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beginning_and_end_of_long_texts_remain() {
+        assert_eq!(without_middle("äöü", 3), "äöü");
+        assert_eq!(without_middle("äbcdefö", 4), "äb … 3 characters are not shown … fö");
+        let long = without_middle(&format!("a{}z", "ü".repeat(1_000_000)), FAILURE);
+        assert!(
+            long.starts_with("aü") && long.ends_with("üz") && long.contains(" … 983,618 characters "),
+            "{}",
+            long.len()
+        );
     }
 }

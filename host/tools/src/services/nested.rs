@@ -43,7 +43,7 @@ impl ToolCaller for CallServices {
         self.tools.callable_tools(&self.record.context, after, limit)
     }
 
-    fn find<'a>(&'a self, query: &'a str, limit: usize) -> BoxFuture<'a, Vec<CallableTool>> {
+    fn find<'a>(&'a self, query: &'a str, limit: usize) -> BoxFuture<'a, (Vec<CallableTool>, u64)> {
         Box::pin(async move { self.tools.find_callable_tools(&self.record.context, query, limit) })
     }
 }

@@ -33,7 +33,14 @@ impl PermitSource for CallServices {
             };
             let store_grant =
                 store_grant(self.tools.store.clone(), self.owner.clone(), skill.digest, capability.clone());
-            let answer = approvals.ask(question, &self.tools.question_slots, Box::pin(store_grant)).await;
+            let slots = &self.tools.question_slots;
+            let answer = match self.record.ask(approvals, question, slots, Box::pin(store_grant)).await {
+                Ok(answer) => answer,
+                Err(no_room) => {
+                    self.record.note_unasked(capability, no_room);
+                    return false;
+                }
+            };
             if answer.is_yes() {
                 self.record.note_approval(RecordedApproval {
                     capability: capability.to_string(),

@@ -3,7 +3,7 @@
 use patchbay_provider_sdk::{Failure, Pair, Retry};
 use serde_json::Value;
 
-use crate::failure::{duration_ms, failure, header, kind_of_status, retry};
+use crate::failure::{duration_ms, failure, header, kind_of_status, no_events, retry};
 
 /// Converts a response whose status is not 2xx.
 pub fn refused(status: u16, headers: &[Pair], body: &[u8]) -> Failure {
@@ -12,8 +12,7 @@ pub fn refused(status: u16, headers: &[Pair], body: &[u8]) -> Failure {
     let error = body.get(0).unwrap_or(&body).get("error").unwrap_or(&Value::Null);
     let went_well = (200..300).contains(&status);
     if went_well && error.is_null() {
-        let failed = failure("server", "the server answered with JSON instead of events");
-        return Failure { http_status: Some(status), ..failed };
+        return no_events(status, headers);
     }
     let status = code(error).filter(|_| went_well).unwrap_or(status);
     read(error, Some(status), header(headers, "retry-after").and_then(duration_ms))

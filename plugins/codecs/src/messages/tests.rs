@@ -651,7 +651,9 @@ fn refusals_have_their_kind() {
     let page = refusal(502, &[("content-type", "text/html")], "<html>Bad gateway</html>");
     assert_eq!((page.kind.as_str(), page.code, page.http_status), ("server", None, Some(502)));
     assert_eq!(page.message, "the server answered with status 502 and no reason that can be read");
-    assert_eq!(refusal(200, &[json], r#"{"type":"message"}"#).kind, "server");
+    let whole = refusal(200, &[json], r#"{"type":"message"}"#);
+    assert_eq!((whole.kind.as_str(), whole.retry), ("unknown", Retry::Never));
+    assert!(whole.message.contains("'application/json' instead of events"), "{whole:?}");
     let silent = r#"{"type":"error","error":{"type":"api_error"}}"#;
     assert_eq!(refusal(500, &[json], silent).message, "the server reports 'api_error'");
 }

@@ -3,7 +3,7 @@
 use patchbay_provider_sdk::{Failure, Pair, Retry};
 use serde_json::Value;
 
-use crate::failure::{duration_ms, failure, header, kind_of_status, retry};
+use crate::failure::{duration_ms, failure, header, kind_of_status, no_events, retry};
 
 /// The most characters of an error body that is not JSON.
 const EXCERPT: usize = 500;
@@ -11,7 +11,11 @@ const EXCERPT: usize = 500;
 /// Converts a response without events.
 pub fn refused(status: u16, headers: &[Pair], body: &[u8]) -> Failure {
     let error_body = serde_json::from_slice(body).ok().as_ref().and_then(ErrorBody::read);
-    let error_body = error_body.unwrap_or_else(|| ErrorBody { message: words(status, body), ..ErrorBody::default() });
+    let error_body = match error_body {
+        Some(error_body) => error_body,
+        None if (200..300).contains(&status) => return no_events(status, headers),
+        None => ErrorBody { message: words(status, body), ..ErrorBody::default() },
+    };
     let kind = match (status, error_body.kind()) {
         // The response itself was successful.
         (_, Some("content-filter")) => "content-filter",
@@ -217,7 +221,6 @@ mod tests {
             (400, r#"[{"error":{"code":400,"message":"arr"}}]"#, "invalid-request", Some("400"), "arr"),
             (401, r#"{"detail":"no key"}"#, "authentication", None, "no key"),
             (200, r#"{"error":{"message":"m","type":"server_error"}}"#, "server", Some("server_error"), "m"),
-            (200, "{}", "unknown", None, "the server answered with status 200 and no reason"),
             (502, "<html>Bad Gateway</html>", "server", None, "the server answered with status 502 and no reason"),
             (503, " upstream is down\n", "server", None, "upstream is down"),
             (500, "", "server", None, "the server answered with status 500 and no reason"),
@@ -229,6 +232,13 @@ mod tests {
         }
         assert_eq!(refused(500, &[], "é".repeat(9999).as_bytes()).message.chars().count(), EXCERPT);
         assert_eq!(refused(500, &[], b"\xff\xfe").message, "\u{fffd}\u{fffd}");
+        // A whole answer instead of its events.
+        let whole = refused(200, &headers(&[("content-type", "application/json")]), br#"{"choices": []}"#);
+        assert_eq!((whole.kind.as_str(), whole.retry), ("unknown", Retry::Never));
+        assert!(
+            whole.message.contains("'application/json' instead of events; check the provider's origin"),
+            "{whole:?}"
+        );
     }
 
     #[test]

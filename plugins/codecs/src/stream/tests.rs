@@ -143,10 +143,11 @@ fn refusal_is_read_up_to_the_limit() {
 }
 
 #[test]
-fn html_instead_of_events_is_a_server_failure() {
+fn html_instead_of_events_is_not_retried() {
     assert_eq!(
         run_all([head(200, "text/html; charset=utf-8"), chunk("<html>")]),
-        ["fail server Retry::Backoff the server answered with 'text/html; charset=utf-8' instead of events"]
+        ["fail unknown Retry::Never the server answered with 'text/html; charset=utf-8' instead of events; check the \
+          provider's origin in config.toml"]
     );
     let finish = chunk("event: finish\ndata: x\n\n");
     let silent = Input::ResponseHead(ResponseHead { status: 200, headers: Vec::new() });

@@ -1,10 +1,12 @@
 //! The tool `edit`: replaces an exact text in a file.
 
+use std::ops::Range;
+
 use patchbay_sdk::{Failure, Result, workspace};
 
 use crate::{
     contents::{MAX_FILE, whole},
-    words::{at_lines, count, shown},
+    words::{at_lines, count, shown, visible},
 };
 
 pub(crate) fn edit(path: &str, old: &str, new: &str, all: bool) -> Result<String> {
@@ -16,7 +18,11 @@ pub(crate) fn edit(path: &str, old: &str, new: &str, all: bool) -> Result<String
     }
     let text = whole(path)?;
     let (old, new) = (with_line_ends_of(&text, old), with_line_ends_of(&text, new));
-    let found: Vec<usize> = text.match_indices(&old).map(|(offset, _)| offset).collect();
+    let mut found: Vec<_> = text.match_indices(&old).map(|(at, old)| at..at + old.len()).collect();
+    let is_exact = !found.is_empty();
+    if !is_exact {
+        found = visibly_equal(&text, &old);
+    }
     match found.len() {
         0 => return Err(missing(path, &text, &old)),
         1 => {}
@@ -33,15 +39,44 @@ pub(crate) fn edit(path: &str, old: &str, new: &str, all: bool) -> Result<String
             ));
         }
     }
-    let size = (text.len() - found.len() * old.len()).saturating_add(found.len().saturating_mul(new.len()));
+    let replaced: usize = found.iter().map(Range::len).sum();
+    let size = (text.len() - replaced).saturating_add(found.len().saturating_mul(new.len()));
     if size > MAX_FILE {
         let message =
             format!("'{}' would have {size} bytes, over the limit of {MAX_FILE}; nothing was written", shown(path));
         return Err(Failure::new("too-large", message));
     }
-    workspace::write(path, text.replace(&old, &new).as_bytes())?;
+    let mut edited = String::with_capacity(size);
+    let mut end = 0;
+    for range in &found {
+        edited.push_str(&text[end..range.start]);
+        edited.push_str(&new);
+        end = range.end;
+    }
+    edited.push_str(&text[end..]);
+    workspace::write(path, edited.as_bytes())?;
     let times = count(found.len(), "occurrence");
-    Ok(format!("Replaced {times} in '{}', at {}.", shown(path), at_lines(&lines(&text, &found))))
+    let removed =
+        if is_exact { "" } else { " It differed from 'old' in invisible characters, which were replaced, too." };
+    Ok(format!("Replaced {times} in '{}', at {}.{removed}", shown(path), at_lines(&lines(&text, &found))))
+}
+
+/// Returns where `text` has the visible characters of `old`, because a model does not see the others. Invisible characters
+/// before the first and after the last one are not part of a range.
+fn visibly_equal(text: &str, old: &str) -> Vec<Range<usize>> {
+    let old: String = visible(old).map(|(_, c)| c).collect();
+    if old.is_empty() {
+        return Vec::new();
+    }
+    let mut bare = String::with_capacity(text.len());
+    // For each byte of `bare`, the end in `text` of its character.
+    let mut ends = Vec::with_capacity(text.len());
+    for (at, c) in visible(text) {
+        bare.push(c);
+        ends.resize(bare.len(), at + c.len_utf8());
+    }
+    let first = old.chars().next().map_or(0, char::len_utf8);
+    bare.match_indices(&old).map(|(at, _)| ends[at] - first..ends[at + old.len() - 1]).collect()
 }
 
 /// Returns `part` with CRLF line ends if all line ends of `text` are CRLF, because a model that read the text saw only
@@ -74,15 +109,15 @@ fn missing(path: &str, text: &str, old: &str) -> Failure {
     Failure::new("not-found", format!("'old' does not occur in '{path}'; nothing was written. {hint}"))
 }
 
-/// Returns the line numbers of `offsets`, which must be ascending.
-fn lines(text: &str, offsets: &[usize]) -> Vec<usize> {
+/// Returns the line numbers at which `ranges` begin, which must be ascending.
+fn lines(text: &str, ranges: &[Range<usize>]) -> Vec<usize> {
     let (mut line, mut from) = (1, 0);
-    let number = |offset: &usize| {
-        line += text[from..*offset].matches('\n').count();
-        from = *offset;
+    let number = |range: &Range<usize>| {
+        line += text[from..range.start].matches('\n').count();
+        from = range.start;
         line
     };
-    offsets.iter().map(number).collect()
+    ranges.iter().map(number).collect()
 }
 
 #[cfg(test)]
@@ -159,6 +194,21 @@ mod tests {
         // Mixed line ends must match exactly.
         assert!(refused("a\r\nb\n", "a\nb", "x", false).contains("does not occur"));
         assert_eq!(edited("a\r\nb\n", "a\r\nb", "x\ny", false).1, "x\ny\n");
+    }
+
+    #[test]
+    fn invisible_characters_do_not_prevent_an_edit() {
+        let text = "\u{feff}\u{200b}fn\u{200b} a\u{202e}b()\u{200b}\nمی\u{200c}خواهم\n";
+        let (answer, left) = edited(text, "fn ab()", "fn c()", false);
+        let words = "Replaced 1 occurrence in 'f', at line 1. It differed from 'old' in invisible characters, which were \
+                     replaced, too.";
+        assert_eq!(answer.as_deref(), Ok(words));
+        assert_eq!(left, "\u{feff}\u{200b}fn c()\u{200b}\nمی\u{200c}خواهم\n");
+        assert_eq!(edited("a\u{200b}b ab", "ab", "c", true).1, "a\u{200b}b c", "an exact text comes first");
+        assert_eq!(edited("a\u{200b}é a\u{ad}é", "aé", "c", true).1, "c c");
+        assert_eq!(edited("☕ x", "☕\u{fe0f} x", "y", false).1, "y");
+        assert!(refused("a\u{200b}b a\u{ad}b", "ab", "c", false).contains("occurs 2 times in 'f', at line"));
+        assert!(refused("ab", "\u{200b}", "c", false).contains("does not occur"));
     }
 
     #[test]

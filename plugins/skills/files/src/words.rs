@@ -13,6 +13,22 @@ pub(crate) fn shown(text: &str) -> String {
     }
 }
 
+/// Returns the characters of `text` without controls and invisible characters. The host removes most of these from what a
+/// model reads, and leaves joiners and emoji selectors where they are needed; see `host/core/src/text.rs`.
+pub(crate) fn visible(text: &str) -> impl Iterator<Item = (usize, char)> {
+    text.char_indices().filter(|(_, c)| !is_invisible(*c))
+}
+
+/// Line ends and tabs are visible.
+fn is_invisible(c: char) -> bool {
+    (c.is_control() && !matches!(c, '\t' | '\n' | '\r'))
+        || matches!(c,
+            '\u{00AD}' | '\u{034F}' | '\u{061C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}'
+            | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}'
+            | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}' | '\u{FFF9}'..='\u{FFFB}'
+            | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
+}
+
 /// Formats a count: `1 line`, `2 lines`.
 pub(crate) fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })

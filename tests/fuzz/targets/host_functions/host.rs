@@ -182,8 +182,8 @@ impl ToolCaller for Host {
         Vec::new()
     }
 
-    fn find<'a>(&'a self, _: &'a str, _: usize) -> BoxFuture<'a, Vec<CallableTool>> {
-        Box::pin(async { Vec::new() })
+    fn find<'a>(&'a self, _: &'a str, _: usize) -> BoxFuture<'a, (Vec<CallableTool>, u64)> {
+        Box::pin(async { (Vec::new(), 0) })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tests of whole sequences of events.
 
-use patchbay_core::{DeltaKind, DeltaPosition, Retrying, SessionId, TurnState};
+use patchbay_core::{DeltaKind, DeltaPosition, Retrying, TurnState};
 use serde_json::json;
 
 use super::*;

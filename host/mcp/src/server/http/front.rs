@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode, header};
+use http::{Method, Request, Response, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited, combinators::BoxBody};
 use hyper::body::Incoming;
 use rmcp::transport::{
@@ -21,6 +21,7 @@ use super::{
     super::{MESSAGE_BYTES, handler::ToolServer},
     ClientSessions, IDLE, SESSIONS,
     gate::{Gate, Refused},
+    open_connections::OpenConnection,
 };
 use crate::json_bounds::is_parsable;
 
@@ -64,12 +65,26 @@ impl HttpFront {
         self.sessions.expire(Instant::now());
     }
 
-    /// Answers a request.
-    pub(super) async fn answer(&self, request: Request<Incoming>) -> HttpReply {
+    /// Answers a request of `connection`.
+    pub(super) async fn answer(&self, request: Request<Incoming>, connection: Arc<OpenConnection>) -> HttpReply {
         let (head, body) = request.into_parts();
         if let Err(refused) = self.gate.check(&head) {
             return refusal(refused);
         }
+        let active = connection.begin().await;
+        let answer = self.answer_checked(head, body).await;
+        // The closure keeps the request active until the body is dropped.
+        answer.map(|body| {
+            let keep_active = move |error: Infallible| {
+                let _ = &active;
+                error
+            };
+            body.map_err(keep_active).boxed()
+        })
+    }
+
+    /// Answers a request that passed the gate.
+    async fn answer_checked(&self, head: Parts, body: Incoming) -> HttpReply {
         let body = match head.method {
             Method::POST => match read(body).await {
                 Ok(body) => body,
@@ -111,6 +126,7 @@ async fn read(body: Incoming) -> Result<Bytes, (StatusCode, &'static str)> {
 
 fn refusal(refused: Refused) -> HttpReply {
     let mut answer = text(refused.status(), "text/plain; charset=utf-8", refused.text().to_owned());
+    answer.headers_mut().insert(header::CONNECTION, header::HeaderValue::from_static("close"));
     if refused == Refused::NoToken {
         answer.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
     }

@@ -91,11 +91,11 @@ mod tests {
     #[tokio::test]
     async fn slow_client_is_served() {
         let (mut client, server) = duplex(1);
-        let mut io = TimedIo::new(server, Duration::from_millis(500));
+        let mut io = TimedIo::new(server, Duration::from_secs(5));
         let reading = tokio::spawn(async move {
             let mut all = Vec::new();
             for _ in 0..8 {
-                sleep(Duration::from_millis(100)).await;
+                sleep(Duration::from_secs(1)).await;
                 all.push(client.read_u8().await.unwrap());
             }
             all

@@ -181,7 +181,7 @@ async fn client_that_went_away_ends_the_connection() {
     let Client { input: _input, output } = client;
     drop(output);
     assert!(transport.send(answer(1, &"x".repeat(1 << 20))).await.is_err());
-    assert!(timeout(Duration::from_secs(1), transport.receive()).await.unwrap().is_none());
+    assert!(timeout(Duration::from_secs(60), transport.receive()).await.unwrap().is_none());
 }
 
 #[tokio::test]

@@ -222,11 +222,12 @@ impl Bench {
     /// Writes a script that prints a key into the home, and makes it the key command of the credential `key`. `text` is its body.
     #[cfg(unix)]
     pub(super) fn with_key_command(mut self, text: &str) -> Self {
-        use std::os::unix::fs::PermissionsExt as _;
-        let (new, file) = (self.home.path().join("new"), self.home.path().join("give-key"));
-        std::fs::write(&new, format!("#!/bin/sh\necho run >> runs; n=$(wc -l < runs)\n{text}\n")).unwrap();
-        std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o755)).unwrap();
-        std::fs::rename(&new, &file).unwrap();
+        let (text, file) = (format!("echo run >> runs; n=$(wc -l < runs)\n{text}"), self.home.path().join("give-key"));
+        // A process of its own writes it. Programs that other tests start at this moment may hold what this one has open for
+        // writing, and such a file cannot be run.
+        let write = "printf '#!/bin/sh\\n%s\\n' \"$1\" >\"$2\" && chmod 755 \"$2\"";
+        let written = std::process::Command::new("sh").args(["-c", write, "sh", &text]).arg(&file).status().unwrap();
+        assert!(written.success(), "{written}");
         let line: patchbay_egress::CommandLine = serde_json::from_value(serde_json::json!([file])).unwrap();
         let secret = SecretRef { name: self.provider.clone(), lookup: SecretLookup::Command(line.within(None)) };
         // As the providers do for each that is ready, so that all its keys are scrubbed.

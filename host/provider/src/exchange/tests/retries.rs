@@ -330,7 +330,7 @@ async fn silent_server_is_retried() {
         Some(_) => vec![],
     });
     let mut bench = Bench::at(&server.origin());
-    bench.limits.first_byte_ms = 2000;
+    bench.limits.first_byte_ms = 10_000;
     bench.run(&script).await.unwrap();
     assert_eq!(asked.load(Ordering::SeqCst), 2);
 }
@@ -345,11 +345,11 @@ async fn failure_message_names_the_remedy() {
     );
     assert_eq!(
         told(Bench::nowhere(), FailureKind::Authentication).await,
-        "test: no. It has no credential: name one in [providers.test]"
+        "test: no. It has no key: set env = \"NAME\" in [providers.test] of config.toml, and the variable NAME"
     );
     assert_eq!(
         told(Bench::nowhere(), FailureKind::NotFound).await,
-        "test: no. Check the model's name, and the provider's base URL"
+        "test: no. Check the model's name, and origin in [providers.test] of config.toml if it is set there"
     );
     assert_eq!(told(Bench::nowhere(), FailureKind::Server).await, "test: no");
 }

@@ -99,6 +99,24 @@ async fn exchange_limits_are_enforced() {
     }
 }
 
+/// Thinking and the texts of all blocks count together. What came before the limit is forwarded.
+#[tokio::test]
+async fn text_of_an_answer_is_bounded() {
+    let text = "x".repeat(1 << 20);
+    let thinking = emit(StreamEvent::BlockStart { index: 0, kind: BlockKind::Thinking });
+    let mut actions = vec![thinking, delta(0, &text), end(0), start(1)];
+    actions.extend((0..3).map(|_| delta(1, &text)));
+    let whole = [actions.clone(), vec![end(1), finish()]].concat();
+    Bench::nowhere().run(&Script::listing(vec![whole])).await.unwrap();
+    actions.push(delta(1, "x"));
+    let mut bench = Bench::nowhere();
+    let error = bench.run(&Script::listing(vec![actions])).await.unwrap_err();
+    let words = "provider 'test': its adapter emitted more than 4194304 bytes of text in one answer, the most that the host \
+                 accepts";
+    assert_eq!((error.code(), error.to_string().as_str()), (Code::LimitExchange, words));
+    assert_eq!((bench.heard.text().len(), bench.heard.retries.len()), (4 << 20, 0));
+}
+
 #[tokio::test]
 async fn second_timer_replaces_the_first() {
     let script = Script::listing(vec![
@@ -139,7 +157,7 @@ async fn request_and_timer_are_pending_together() {
     // The response arrives first; the timer stays pending and ends later.
     let server = Server::answering(ok("", "x")).await;
     let script = Script::new(|input| match input {
-        None => vec![Action::Wait(Duration::from_secs(2)), Action::Send(get("/"))],
+        None => vec![Action::Wait(Duration::from_secs(10)), Action::Send(get("/"))],
         Some(Input::Timer) => vec![finish()],
         Some(_) => vec![],
     });

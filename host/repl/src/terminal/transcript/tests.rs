@@ -102,6 +102,8 @@ fn thinking_is_shown_or_hidden_as_configured() {
     );
     // Any pieces print the same.
     assert_eq!(thinking_with(ThinkingDisplay::Show, &["one\ntwo\nthree\n"]).1, ["one", "two", "three", "Done."]);
+    // An emoji that arrives in two pieces.
+    assert_eq!(thinking_with(ThinkingDisplay::Show, &["👩", "\u{200d}🚀\n"]).1, ["👩\u{200d}🚀", "Done."]);
     let (tail, lines) = thinking_with(ThinkingDisplay::Hide, &["one\ntwo"]);
     assert_eq!((tail.len(), &*lines), (0, &["Done.".to_owned()][..]));
 }
@@ -127,6 +129,25 @@ fn results_have_a_number_a_size_and_a_time() {
     assert_eq!(lines[0], "← 1  x");
     assert_eq!(lines[lines.len() - 2..], ["← 2  2 lines, 0.1 s: one two", "✗ 3  2.1 s: no such file"]);
     assert_eq!(transcript.results().show("3"), Ok("no such file"));
+}
+
+#[test]
+fn failure_names_its_command_whole() {
+    let mut transcript = Transcript::new(62, Look::default());
+    let command = "patchbay grant add --root bundled files workspace-write";
+    let denied = format!("skill 'files' may not use 'workspace-write': it is not granted. To grant it: {command}");
+    transcript.event(called(&denied, Some(Code::Denied)), Instant::now());
+    let expected = ["✗ 1  skill 'files' may not use 'workspace-write': it is not", "granted. To grant it:", command];
+    assert_eq!(printed(&mut transcript), expected);
+    assert_eq!(transcript.results().show("1"), Ok(&*denied));
+}
+
+#[test]
+fn results_of_commands_are_broken_at_words() {
+    let mut transcript = Transcript::new(20, Look::default());
+    transcript.outcome(&Outcome::ok(Code::CommandsListed, "/mail-check - List the inbox"), true);
+    transcript.outcome(&Outcome::ok(Code::ToolResult, "let code = \"of a skill\";"), true);
+    assert_eq!(transcript.take_finished(), ["/mail-check - List", "the inbox", "let code = \"of a skill\";"]);
 }
 
 #[test]
@@ -156,6 +177,21 @@ fn long_message_is_shortened() {
     assert_eq!(lines.len(), 4);
     assert!(lines[0].contains("> ") && lines[0].ends_with("line 1"), "{lines:?}");
     assert!(lines[3].contains("… 47 more lines"), "{lines:?}");
+}
+
+#[test]
+fn message_of_one_long_line_is_shortened() {
+    let mut transcript = Transcript::new(80, Look::default());
+    let entered = |transcript: &mut Transcript, text: &str| {
+        transcript.entered(text);
+        let lines = transcript.take_finished();
+        lines.iter().map(|line| line.chars().filter(|c| *c == 'x').count()).collect::<Vec<_>>()
+    };
+    assert_eq!(entered(&mut transcript, &"x".repeat(1_000)), [1_000]);
+    assert_eq!(entered(&mut transcript, &"x".repeat(3_000)), [300, 0]);
+    assert_eq!(entered(&mut transcript, &format!("one\n{}", "x".repeat(3_000))), [0, 296, 0]);
+    assert_eq!(counted_rest(&"x".repeat(2_700)), "… 2,700 more characters");
+    assert_eq!((&*counted_rest("\none"), &*counted_rest("\none\ntwo\n")), ("… 1 more line", "… 2 more lines"));
 }
 
 #[test]

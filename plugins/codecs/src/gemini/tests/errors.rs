@@ -97,9 +97,10 @@ fn refusals_without_a_message_have_one() {
         assert_eq!(failed.message, "the server answered with status 502 and no explanation", "{body}");
         assert_eq!((failed.kind.as_str(), failed.code, failed.retry), ("server", None, Retry::Backoff));
     }
-    let failed = refusal(200, &[], r#"[{"candidates": []}]"#);
-    assert_eq!((failed.kind.as_str(), failed.retry), ("server", Retry::Backoff));
-    assert_eq!(failed.message, "the server answered with JSON instead of events");
+    let json = Pair { name: "content-type".to_owned(), value: "application/json".to_owned() };
+    let failed = refusal(200, &[json], r#"[{"candidates": []}]"#);
+    assert_eq!((failed.kind.as_str(), failed.retry), ("unknown", Retry::Never));
+    assert!(failed.message.contains("'application/json' instead of events"), "{failed:?}");
 }
 
 #[test]

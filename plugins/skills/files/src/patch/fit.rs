@@ -3,7 +3,7 @@
 use patchbay_sdk::{Failure, Result};
 
 use super::parse::Hunk;
-use crate::words::{at_lines, shown};
+use crate::words::{at_lines, shown, visible};
 
 /// The text of a file as lines without their ends.
 struct Lines<'a> {
@@ -119,7 +119,16 @@ fn stale(path: &str, number: usize, file: &Lines<'_>, hunk: &Hunk<'_>, expected:
         candidates.map(|at| (fits(at), at)).max_by_key(|(fits, at)| (*fits, std::cmp::Reverse(at.abs_diff(expected))));
     let (fitting, at) = best.unwrap_or((0, expected));
     let wanted = shown(hunk.old.get(fitting).copied().unwrap_or_default());
+    let bare = |line: &str| visible(line).map(|(_, c)| c).collect::<String>();
     let what = match file.lines.get(at + fitting) {
+        Some(here) if hunk.old.get(fitting).is_some_and(|old| bare(old) == bare(here)) => {
+            let line = at + fitting + 1;
+            let message = format!(
+                "hunk {number} of '{path}' does not fit: line {line} differs in invisible characters; nothing was written. \
+                 Change the line with edit, which passes over them"
+            );
+            return Failure::new("stale", message);
+        }
         _ if fitting == hunk.old.len() => format!("line {} is not the end of the file", at + fitting),
         Some(here) => format!("line {} is '{}', not '{wanted}'", at + fitting + 1, shown(here)),
         None => format!("the file has {} lines, and '{wanted}' would come after them", file.lines.len()),
@@ -185,6 +194,11 @@ mod tests {
             applied("a\n", "@@ -9,0 +10 @@\n+b\n").unwrap_err().contains("adds after line 9, but the file has 1 lines")
         );
         assert!(applied("a\n", "@@\n+b\n").unwrap_err().contains("does not say where"));
+        assert_eq!(
+            applied("a\nb\u{200b}c\n", "@@\n a\n-bc\n+d\n").unwrap_err(),
+            "stale: hunk 1 of 'f' does not fit: line 2 differs in invisible characters; nothing was written. Change the line \
+             with edit, which passes over them"
+        );
     }
 
     #[test]

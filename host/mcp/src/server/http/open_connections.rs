@@ -1,0 +1,176 @@
+//! The open connections. Places are for requests with the token, so that programs and web pages without it cannot keep clients out,
+//! however many connections they open.
+
+use std::{
+    collections::VecDeque,
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+
+/// Limit of the active requests. Further ones wait, and no connection is accepted meanwhile.
+const ACTIVE: usize = 64;
+/// Limit of the connections without an active request. A further one closes the one that has been idle longest.
+const IDLE_CONNECTIONS: usize = 64;
+
+/// The connections of a server.
+pub(super) struct OpenConnections {
+    /// The places of active requests.
+    places: Arc<Semaphore>,
+    /// The connections without an active request, the longest idle first. Cancelling a token closes its connection.
+    idle: Mutex<VecDeque<Arc<CancellationToken>>>,
+}
+
+/// A connection. It is idle except while it has an [`ActiveRequest`].
+pub(super) struct OpenConnection {
+    all: Arc<OpenConnections>,
+    closing: Arc<CancellationToken>,
+    /// Whether a request has passed the gate.
+    passed_gate: AtomicBool,
+}
+
+/// A request that passed the gate, until this is dropped.
+pub(super) struct ActiveRequest {
+    connection: Arc<OpenConnection>,
+    /// `None` only if the semaphore is closed, which never happens.
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+impl OpenConnections {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self { places: Arc::new(Semaphore::new(ACTIVE)), idle: Mutex::default() })
+    }
+
+    /// Waits until there is a place for a request.
+    pub(super) async fn has_place(&self) {
+        drop(self.places.acquire().await);
+    }
+
+    /// Adds a connection.
+    pub(super) fn add(self: &Arc<Self>) -> Arc<OpenConnection> {
+        let (all, closing) = (Arc::clone(self), Arc::default());
+        let connection = OpenConnection { all, closing, passed_gate: AtomicBool::new(false) };
+        connection.begin_idle();
+        Arc::new(connection)
+    }
+}
+
+impl OpenConnection {
+    /// Begins a request that passed the gate. Waits for a place.
+    pub(super) async fn begin(self: Arc<Self>) -> ActiveRequest {
+        self.end_idle();
+        if self.closing.is_cancelled() {
+            // Nothing may begin while the connection is closed.
+            pending::<()>().await;
+        }
+        self.passed_gate.store(true, Ordering::Relaxed);
+        let place = Arc::clone(&self.all.places).acquire_owned().await.ok();
+        ActiveRequest { connection: self, _place: place }
+    }
+
+    /// Waits until the connection is to be closed: for a new one, or because no request has passed the gate within `first_time`.
+    pub(super) async fn closed(&self, first_time: Duration) {
+        let closed = timeout(first_time, self.closing.cancelled()).await;
+        if closed.is_err() && self.passed_gate.load(Ordering::Relaxed) {
+            self.closing.cancelled().await;
+        }
+    }
+
+    fn begin_idle(&self) {
+        let mut idle = self.all.idle.lock();
+        idle.push_back(Arc::clone(&self.closing));
+        if idle.len() > IDLE_CONNECTIONS
+            && let Some(longest) = idle.pop_front()
+        {
+            // While locked, so that no request of it begins meanwhile.
+            longest.cancel();
+        }
+    }
+
+    fn end_idle(&self) {
+        self.all.idle.lock().retain(|other| !Arc::ptr_eq(other, &self.closing));
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.end_idle();
+    }
+}
+
+impl Drop for ActiveRequest {
+    fn drop(&mut self) {
+        self.connection.begin_idle();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    /// Returns the numbers of the connections that are to be closed.
+    fn closed(connections: &[Arc<OpenConnection>]) -> Vec<usize> {
+        (0..connections.len()).filter(|number| connections[*number].closing.is_cancelled()).collect()
+    }
+
+    #[tokio::test]
+    async fn longest_idle_connection_is_closed_for_a_new_one() {
+        let all = OpenConnections::new();
+        let mut open: Vec<_> = (0..IDLE_CONNECTIONS).map(|_| all.add()).collect();
+        let request = Arc::clone(&open[0]).begin().await;
+        open.push(all.add());
+        assert!(closed(&open).is_empty(), "an active connection is not idle");
+        open.push(all.add());
+        assert_eq!(closed(&open), [1]);
+        drop(request);
+        assert_eq!(closed(&open), [1, 2], "the first one is idle again");
+        drop(open);
+        assert!(all.idle.lock().is_empty());
+    }
+
+    #[tokio::test]
+    async fn closing_connection_begins_no_request() {
+        let all = OpenConnections::new();
+        let first = all.add();
+        let _others: Vec<_> = (0..IDLE_CONNECTIONS).map(|_| all.add()).collect();
+        assert!(first.closing.is_cancelled());
+        assert!(first.begin().now_or_never().is_none());
+    }
+
+    #[tokio::test]
+    async fn active_requests_are_limited() {
+        let all = OpenConnections::new();
+        let mut active = Vec::new();
+        for _ in 0..ACTIVE {
+            active.push(all.add().begin().await);
+        }
+        assert!(all.has_place().now_or_never().is_none());
+        assert!(all.add().begin().now_or_never().is_none());
+        active.pop();
+        assert!(all.has_place().now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn connection_is_closed_if_its_first_request_is_late() {
+        let all = OpenConnections::new();
+        let (trusted, late) = (all.add(), all.add());
+        drop(Arc::clone(&trusted).begin().await);
+        tokio::select! {
+            biased;
+            () = trusted.closed(Duration::from_millis(1)) => panic!("a connection with a request is closed"),
+            () = late.closed(Duration::from_millis(20)) => {}
+        }
+    }
+}

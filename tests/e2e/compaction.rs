@@ -1,0 +1,85 @@
+//! Conversations whose last exchange alone is longer than the model can read.
+
+use patchbay_tests::{
+    answers::Answer,
+    binary::Patchbay,
+    format::{CHAT, chat_calls},
+    server::Server,
+};
+use serde_json::{Value, json};
+
+/// The instruction of a request for a summary.
+const INSTRUCTION: &str = "Summarise the conversation so far.";
+/// The words before a summary.
+const SUMMARY: &str = "Summary of the conversation so far";
+
+/// Starts a server that refuses requests of more than `limit` bytes as too long. It answers what is not summarised by `first`.
+fn server(limit: usize, first: Vec<u8>) -> Server {
+    let words = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.";
+    Server::new(move |request| match body(request) {
+        body if body.len() > limit => CHAT.refusal(400, words, None),
+        body if body.contains(INSTRUCTION) => CHAT.answer_with(&["In short."]),
+        body if body.contains(SUMMARY) => CHAT.answer_with(&["Done."]),
+        _ => first.clone(),
+    })
+}
+
+fn body(request: &str) -> &str {
+    request.split_once("\r\n\r\n").unwrap().1
+}
+
+/// Creates a home whose model at `server` is known to have this context window.
+fn home(server: &Server, window: u32) -> Patchbay {
+    CHAT.home(server, &format!("models = [{{ id = \"local-1\", context_window = {window} }}]\n"))
+}
+
+fn answers(patchbay: &Patchbay, lines: &[&str]) -> Vec<Answer> {
+    let model = format!("/model {}", CHAT.model);
+    patchbay.answers(&[&[model.as_str()], lines].concat()).split_off(1)
+}
+
+/// The results of 20 calls in one answer are longer than the window, of which only the server knows.
+#[test]
+fn results_that_are_too_long_are_shortened_for_the_summary() {
+    let limit = 200_000;
+    let calls: Vec<Value> = (0..20).map(|n| json!(["files__read", {"path": format!("{n}.txt")}])).collect();
+    let server = server(limit, chat_calls(&Value::from(calls)));
+    let patchbay = home(&server, 1_000_000);
+    for n in 0..20 {
+        patchbay.write(&format!("workspace/{n}.txt"), "Forty characters of text are in a line.\n".repeat(1_000));
+    }
+    let answers = answers(&patchbay, &["Read all.", "And now?"]);
+    let messages: Vec<_> = answers.iter().map(Answer::message).collect();
+    assert_eq!(messages, ["Done.", "Done."]);
+    let results = answers[0].rows().iter().filter(|(kind, text)| *kind == "tool" && text.len() > 30_000).count();
+    assert_eq!(results, 20);
+    let requests = server.requests();
+    let sizes: Vec<usize> = requests.iter().map(|request| body(request).len()).collect();
+    let summaries: Vec<_> =
+        requests.iter().map(|request| body(request)).filter(|body| body.contains(INSTRUCTION)).collect();
+    // Two requests for answers come before the summary, and two after it.
+    assert!(summaries.len() <= 6 && requests.len() == summaries.len() + 4, "{sizes:?}");
+    assert!(summaries.windows(2).all(|pair| pair[1].len() < pair[0].len()), "{sizes:?}");
+    let last = summaries.last().unwrap();
+    assert!(last.len() <= limit && last.matches(" bytes were left out]").count() == 20, "{sizes:?}");
+    assert!(sizes[requests.len() - 2..].iter().all(|size| *size < 100_000), "{sizes:?}");
+}
+
+#[test]
+fn endless_answer_is_stopped_and_the_next_message_answered() {
+    let piece = "word ".repeat(4_000);
+    let server = server(600_000, CHAT.answer_with(&[&*piece; 300]));
+    let patchbay = home(&server, 128_000);
+    let answers = answers(&patchbay, &["Write.", "Go on."]);
+    let words = "its adapter emitted more than 4194304 bytes of text in one answer";
+    assert_eq!(answers[0].code(), "limit_exchange");
+    assert!(answers[0].message().contains(words), "{}", answers[0].message());
+    let rows = answers[0].rows();
+    let kept = rows.iter().find(|(kind, _)| *kind == "assistant").unwrap().1.len();
+    assert!(((4 << 20) - 100_000..=4 << 20).contains(&kept), "{kept}");
+    assert_eq!((answers[1].code(), answers[1].message()), ("answered", "Done."));
+    let requests = server.requests();
+    let sizes: Vec<usize> = requests.iter().map(|request| body(request).len()).collect();
+    assert!(sizes.len() == 3 && sizes[1] < 500_000 && sizes[2] < 100_000, "{sizes:?}");
+    assert!(body(&requests[1]).contains(INSTRUCTION) && body(&requests[2]).contains("Go on."));
+}
