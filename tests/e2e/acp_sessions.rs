@@ -166,7 +166,7 @@ fn question_keeps_title_and_change_of_its_tool_call() {
     assert!(text.starts_with("May the bundled"), "{asked}");
     let made = patchbay.workspace().canonicalize().unwrap().join("made.txt");
     let diff = json!({"type": "diff", "path": made, "oldText": null, "newText": "x"});
-    assert_eq!(asked["content"].as_array().unwrap()[1..], [diff.clone()]);
+    assert_eq!(&asked["content"].as_array().unwrap()[1..], std::slice::from_ref(&diff));
     peer.take();
     peer.respond(&question, json!({"outcome": {"outcome": "selected", "optionId": "once"}}));
     assert_eq!(peer.answer()["result"]["stopReason"], "end_turn");

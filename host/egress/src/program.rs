@@ -9,13 +9,24 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use tokio::process::{Child, Command};
 
-/// The ids of the process groups that live; `None` once [`kill_process_groups`] has killed them.
-static GROUPS: Mutex<Option<Vec<u32>>> = Mutex::new(Some(Vec::new()));
-/// How long [`kill_process_groups`] waits for a program that is being started.
+static GROUPS: Mutex<Groups> = Mutex::new(Groups { ids: Vec::new(), starting: 0, is_ended: false });
+/// Notified when a program has started or failed to start.
+static STARTED: Condvar = Condvar::new();
+/// How long [`kill_process_groups`] waits for programs that are being started. A start can hang, such as on a network file system.
 const START_TIME: Duration = Duration::from_secs(1);
+
+/// The process groups of this process.
+struct Groups {
+    /// The ids of those that live.
+    ids: Vec<u32>,
+    /// How many programs are being started. The lock is not held meanwhile, because a start can hang.
+    starting: usize,
+    /// Whether [`kill_process_groups`] was called.
+    is_ended: bool,
+}
 
 /// Returns the file of a program: an absolute path as it is, a name as it is found in the absolute folders of `path`. A relative
 /// path is refused, so that no folder in which Patchbay is started can put its program in the place of another.
@@ -58,13 +69,28 @@ impl ProcessGroup {
         command.kill_on_drop(true);
         #[cfg(unix)]
         command.process_group(0);
-        // Locked until the program has started, so that `kill_process_groups` misses none.
+        let ending = || io::Error::other("Patchbay is ending");
+        {
+            let mut groups = GROUPS.lock();
+            if groups.is_ended {
+                return Err(ending());
+            }
+            groups.starting += 1;
+        }
+        let spawned = command.spawn();
         let mut groups = GROUPS.lock();
-        let groups = groups.as_mut().ok_or_else(|| io::Error::other("Patchbay is ending"))?;
-        let process = command.spawn()?;
-        let id = process.id();
-        groups.extend(id);
-        Ok(Self { process, id })
+        groups.starting -= 1;
+        let group = spawned.map(|process| Self { id: process.id(), process });
+        if groups.is_ended {
+            group.iter().filter_map(|group| group.id).for_each(kill_group);
+            STARTED.notify_all();
+            // The lock is needed to drop the group.
+            drop(groups);
+            return Err(ending());
+        }
+        groups.ids.extend(group.as_ref().ok().and_then(|group| group.id));
+        drop(groups);
+        group
     }
 
     /// Returns the process.
@@ -79,18 +105,18 @@ impl Drop for ProcessGroup {
         if let Some(id) = self.process.id() {
             kill_group(id);
         }
-        if let Some(groups) = GROUPS.lock().as_mut() {
-            groups.retain(|id| Some(*id) != self.id);
-        }
+        GROUPS.lock().ids.retain(|id| Some(*id) != self.id);
     }
 }
 
 /// Kills every process group that lives; no program can be started after that. For the end of the process, which does not drop
 /// the tasks that own process groups.
 pub fn kill_process_groups() {
-    // The start of a program can hang, such as on a network file system.
-    let groups = GROUPS.try_lock_for(START_TIME).and_then(|mut groups| groups.take());
-    groups.into_iter().flatten().for_each(kill_group);
+    let mut groups = GROUPS.lock();
+    groups.is_ended = true;
+    groups.ids.drain(..).for_each(kill_group);
+    // The tasks that start programs now kill them.
+    STARTED.wait_while_for(&mut groups, |groups| groups.starting > 0, START_TIME);
 }
 
 #[cfg(unix)]

@@ -141,9 +141,9 @@ impl PipeOutput {
                 Ok(())
             }
             EventKind::Message { kind: MessageKind::Tool, content, .. } => {
-                self.line(&match result.is_some_and(|result| result.error.is_some()) {
-                    true => format!("✗ {}", words::failure(&content, SHOWN)),
-                    false => format!("← {}", text::excerpt(&content, SHOWN)),
+                self.line(&match result.and_then(|result| result.error) {
+                    Some(code) => format!("✗ {}", words::failure(code, &content, SHOWN)),
+                    None => format!("← {}", text::excerpt(&content, SHOWN)),
                 })
             }
             EventKind::TurnBegan { .. } => {

@@ -325,6 +325,7 @@ impl Front {
                     self.transcript.other_agent(&question.headline());
                     self.area.mark(marks::BELL);
                 }
+                (self.menu, self.completing) = (None, None);
                 self.questions.add(*question, Instant::now());
             }
             ApproverMessage::Stored(line) => self.transcript.notice(&line),

@@ -1,17 +1,19 @@
 //! Texts that both fronts print: sentences about agents, and failures of tools.
 
-use patchbay_core::text;
+use patchbay_core::{Code, text};
 
 /// Begins a command in a text of the host; the command ends with the line.
 pub(crate) const COMMAND: &str = ": patchbay ";
 /// Length limit in characters of a command that is printed whole.
 const COMMAND_CHARACTERS: usize = 1_000;
 
-/// Returns the message of a failed tool: at most `max` characters of it, and a command that it names, whole and on a line of its
-/// own.
-pub(crate) fn failure(message: &str, max: usize) -> String {
+/// Returns the message of a tool that failed with `code`: at most `max` characters of it. The command that a denial or a block
+/// names is whole and on a line of its own; the host writes these messages. Other messages are those of tools and servers, whose
+/// commands must not look like advice of the host.
+pub(crate) fn failure(code: Code, message: &str, max: usize) -> String {
     let message = text::clean(message);
-    let named = message.find(COMMAND).map(|at| message.split_at(at + 1));
+    let is_hosts = matches!(code, Code::Denied | Code::Blocked);
+    let named = message.find(COMMAND).filter(|_| is_hosts).map(|at| message.split_at(at + 1));
     let named = named.map(|(before, rest)| (before, rest.trim_start().lines().next().unwrap_or_default()));
     match named.filter(|(_, command)| command.chars().count() <= COMMAND_CHARACTERS) {
         Some((before, command)) => format!("{}\n{command}", text::excerpt(before, max)),
@@ -44,10 +46,16 @@ mod tests {
         let what = "skill 'files' may not use 'workspace-write': it is not granted. To grant it:";
         let command = "patchbay grant add --root workspace --workspace '/my  work' files workspace-write";
         let message = format!("{what} {command}\nmore");
-        assert_eq!(failure(&message, 100), format!("{what}\n{command}"));
-        assert_eq!(failure(&message, 12), format!("skill 'files…\n{command}"));
-        assert_eq!(failure("no such\nfile", 5), "no su…");
-        assert_eq!(failure(&format!("a: patchbay {}", "x".repeat(1_000)), 12), "a: patchbay …");
+        let denied = |message, max| failure(Code::Denied, message, max);
+        assert_eq!(denied(&message, 100), format!("{what}\n{command}"));
+        assert_eq!(denied(&message, 12), format!("skill 'files…\n{command}"));
+        assert_eq!(denied("no such\nfile", 5), "no su…");
+        assert_eq!(denied(&format!("a: patchbay {}", "x".repeat(1_000)), 12), "a: patchbay …");
+    }
+
+    #[test]
+    fn command_in_a_message_of_a_tool_is_text() {
+        assert_eq!(failure(Code::ToolFailed, "not allowed: patchbay trust add /", 20), "not allowed: patchba…");
     }
 
     #[test]

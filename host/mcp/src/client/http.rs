@@ -164,10 +164,16 @@ impl Poster {
                 is_answered |= self.judge(&data, id).await?;
             }
         }
-        // The connection of a stream that has ended can be used again.
-        let rest = async { while let Ok(Some(_)) = answer.chunk().await {} };
-        let _ = timeout(END_TIME, rest).await;
-        Ok(())
+        // The connection of a stream that has ended can be used again. A notification may follow the response.
+        let rest = async {
+            while let Ok(Some(chunk)) = answer.chunk().await {
+                for data in reader.push(&chunk).map_err(|_| self.too_long())? {
+                    self.judge(&data, id).await?;
+                }
+            }
+            Ok(())
+        };
+        timeout(END_TIME, rest).await.unwrap_or(Ok(()))
     }
 
     fn too_long(&self) -> String {

@@ -373,9 +373,11 @@ impl Transcript {
             }
             EventKind::Message { kind: MessageKind::Tool, content, .. } => {
                 let content = text::clean(&content);
-                let has_failed = result.as_ref().is_some_and(|result| result.error.is_some());
-                let excerpt =
-                    if has_failed { words::failure(&content, SHOWN) } else { text::excerpt(&content, SHOWN) };
+                let failed = result.as_ref().and_then(|result| result.error);
+                let excerpt = match failed {
+                    Some(code) => words::failure(code, &content, SHOWN),
+                    None => text::excerpt(&content, SHOWN),
+                };
                 let lines = content.lines().count();
                 let number = self.results.add(content);
                 let size = (lines > 1).then(|| format!("{lines} lines"));
@@ -383,7 +385,7 @@ impl Transcript {
                 let about = size.into_iter().chain(took).collect::<Vec<_>>().join(", ");
                 let about = if about.is_empty() { about } else { format!("{about}: ") };
                 let diff = result.as_ref().map(|result| self.end_call(&result.call_id)).unwrap_or_default();
-                if has_failed {
+                if failed.is_some() {
                     self.notice(&format!("✗ {number}  {about}{excerpt}"));
                 } else {
                     self.aside(&format!("← {number}  {about}{excerpt}"));
