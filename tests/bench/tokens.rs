@@ -20,6 +20,8 @@ use crate::report::Report;
 const TURNS: usize = 30;
 /// Each turn of this number begins with a call of a tool, and so has two requests.
 const CALLS_EVERY: usize = 3;
+/// The turn that begins with twelve calls at once.
+const WIDE_TURN: usize = 10;
 /// Each turn of this number is answered with thinking.
 const THINKS_EVERY: usize = 5;
 const BYTES_OF_A_TOKEN: f64 = 4.0;
@@ -28,8 +30,8 @@ pub fn measure(report: &mut Report) {
     report.section(
         "The cost of a conversation",
         &format!(
-            "The binary with its bundled skills, {TURNS} messages of a person, a call of a tool in every third turn, thinking \
-             in every fifth. A server on this machine answers from recordings and keeps the requests. Each request is priced \
+            "The binary with its bundled skills, {TURNS} messages of a person, a call of a tool in every third turn, twelve at \
+             once in one, thinking in every fifth, and a summary at the end. A server on this machine answers from recordings and keeps the requests. Each request is priced \
              as the API counts it: what an earlier request has written to the cache is read at the price for that, the rest \
              is written or taken as it is. *Least*: each request begins with the whole one before it and reads as much of it \
              as the API can, writes the rest, and the last one writes nothing. A token is taken as four bytes of JSON. \
@@ -80,11 +82,16 @@ fn conversation(format: &Format) -> Vec<Vec<Block>> {
         if turn % CALLS_EVERY == 0 {
             script.push(format.answer(format.call));
         }
+        if turn == WIDE_TURN {
+            script.push(format.answer(format.wide_call));
+        }
         script.push(match turn % THINKS_EVERY == 0 {
             true => format.answer(format.thinking),
             false => format.answer_with(&[&prose]),
         });
     }
+    // The summary.
+    script.push(format.answer_with(&[&prose]));
     let expected = script.len();
     let server = Server::new(move |_| {
         let mut answered = answered.lock().unwrap();
@@ -94,6 +101,7 @@ fn conversation(format: &Format) -> Vec<Vec<Block>> {
     let patchbay = format.home(&server, "");
     let mut lines = vec![format!("/model {}", format.model)];
     lines.extend((0..TURNS).map(|turn| format!("Question {turn}: what does paragraph {turn} say of the committee?")));
+    lines.push("/compact".to_owned());
     let lines: Vec<_> = lines.iter().map(String::as_str).collect();
     let ran = patchbay.exec(&lines);
     assert_eq!(ran.code, Some(0), "{ran:?}");

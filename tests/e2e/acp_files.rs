@@ -112,6 +112,42 @@ fn replaced_file_is_shown_with_its_old_text() {
 }
 
 #[test]
+fn replaced_file_is_shown_as_the_editor_has_it() {
+    let patchbay = Patchbay::quick();
+    patchbay.write("workspace/a.txt", "saved on disk\n");
+    let (mut peer, session) = offering(&patchbay, true, true);
+    let write = r#"call files__write {"path": "a.txt", "text": "new\n"}"#;
+    let unsaved = json!({"result": {"content": "not saved\n"}});
+    let refused = json!({"error": {"code": -32603, "message": "the buffer is locked"}});
+    for (id, (mut answer, old)) in (2..).zip([(unsaved, Some(json!("not saved\n"))), (refused, None)]) {
+        peer.take();
+        peer.request(id, "session/prompt", prompt(&session, write));
+        let ended = loop {
+            let message = peer.next_message();
+            match message["method"].as_str() {
+                // For the call as it is shown, and by the tool.
+                Some("fs/read_text_file") => {
+                    assert_eq!(message["params"], json!({"sessionId": session, "path": path(&patchbay)}));
+                    answer["jsonrpc"] = json!("2.0");
+                    answer["id"] = message["id"].clone();
+                    peer.message(&answer);
+                }
+                Some("session/request_permission") => {
+                    peer.respond(&message, json!({"outcome": {"outcome": "selected", "optionId": "no"}}));
+                }
+                Some(_) => {}
+                None => break message,
+            }
+        };
+        assert_eq!(ended["result"]["stopReason"], "end_turn");
+        let seen = peer.take();
+        let shown = updates(&seen, "tool_call")[0];
+        assert_eq!(shown["content"][0].get("oldText").cloned(), old, "{shown}");
+    }
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
 fn request_for_a_file_is_withdrawn_when_the_turn_is_cancelled() {
     let patchbay = with_file();
     let (mut peer, session) = offering(&patchbay, true, true);

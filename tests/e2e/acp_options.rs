@@ -141,6 +141,8 @@ fn values_that_are_no_choices_are_refused_with_the_choices() {
     }
     let error = &set(&mut peer, 10, &session, "colour", "red")["error"];
     assert_eq!(error["message"], "unknown option 'colour'; use model, thought_level, mode.");
+    let error = &set(&mut peer, 12, &session, "model", &"x".repeat(2_000))["error"];
+    assert_eq!(error["message"], "a value is over 1024 bytes; use one of the choices.");
     let flag = json!({"sessionId": session, "configId": "model", "type": "boolean", "value": true});
     assert_eq!(peer.call(11, "session/set_config_option", flag)["error"]["code"], -32602);
     assert_eq!(peer.leave(), Some(0));

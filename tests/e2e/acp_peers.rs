@@ -169,9 +169,12 @@ fn flood_of_requests_is_bounded() {
     assert_eq!(peer.leave(), Some(0));
 }
 
-#[test]
-fn client_that_never_reads_costs_bounded_memory() {
-    let patchbay = Patchbay::quick();
+/// Asserts that a client costs little memory which reads nothing and sends requests. `request` returns the method and the parameters
+/// for its session; `delay_ms` is the time between two words of the model.
+fn assert_unread_answers_are_bounded(delay_ms: u32, request: fn(&str) -> (&'static str, Value)) {
+    let patchbay = Patchbay::new();
+    let config = format!("[providers.demo]\noptions = {{ delay-ms = \"{delay_ms}\" }}\n");
+    patchbay.write("home/config/config.toml", config);
     // A first run compiles what is needed.
     assert_eq!(patchbay.run(&["exec", "say Compiled."]).code, Some(0));
     let mut peer = Peer::deaf(&patchbay);
@@ -182,9 +185,10 @@ fn client_that_never_reads_costs_bounded_memory() {
     peer.request(2, "session/prompt", prompt(&session, "repeat 900000 wordword"));
     // The input may be full, too: then this waits until the process has ended.
     let mut input = peer.input.take().unwrap();
+    let (method, params) = request(&session);
     let writer = thread::spawn(move || {
-        let line = json!({"jsonrpc": "2.0", "id": 3, "method": "session/list", "params": {}}).to_string() + "\n";
-        for _ in 0..20_000 {
+        for id in 3..20_000 {
+            let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string() + "\n";
             if input.write_all(line.as_bytes()).is_err() {
                 return;
             }
@@ -203,6 +207,20 @@ fn client_that_never_reads_costs_bounded_memory() {
     // What was stored before is there, and the session is free.
     let history = patchbay.run(&["exec", "--session", &session, "/history"]);
     assert!(history.code == Some(0) && history.out.contains("repeat 900000 wordword"), "{history:?}");
+}
+
+#[test]
+fn client_that_never_reads_costs_bounded_memory() {
+    assert_unread_answers_are_bounded(0, |_| ("session/list", json!({})));
+}
+
+#[test]
+fn large_prompts_of_a_client_that_never_reads_are_bounded() {
+    // With a delay, each word is an update, so that the session soon waits for the client, and the prompts wait for the session.
+    assert_unread_answers_are_bounded(1, |session| {
+        let image = json!({"type": "image", "mimeType": "image/png", "data": "A".repeat(24 << 20)});
+        ("session/prompt", json!({"sessionId": session, "prompt": [image]}))
+    });
 }
 
 #[test]

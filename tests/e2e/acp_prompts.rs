@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUg==";
 /// `GIF89a`.
 const GIF: &str = "R0lGODlh";
+/// `%PDF-1.7`.
+const PDF: &str = "JVBERi0xLjc=";
 /// `RIFFxxxxWAVE`.
 const WAV: &str = "UklGRnh4eHhXQVZF";
 
@@ -57,6 +59,65 @@ fn blocks_beside_a_command_are_attached_to_its_call() {
     ];
     assert_eq!(lines[..expected.len()], expected, "{said}");
     assert_eq!(peer.leave(), Some(0));
+}
+
+fn link(patchbay: &Patchbay, name: &str, media_type: &str) -> Value {
+    let uri = format!("file://{}/{name}", patchbay.workspace().canonicalize().unwrap().display());
+    json!({"type": "resource_link", "name": name, "uri": uri, "mimeType": media_type})
+}
+
+#[test]
+fn linked_files_of_any_kind_are_attached_to_a_command() {
+    let patchbay = Patchbay::quick();
+    patchbay.add_command("attached", &Guest::returning_attachments(), "");
+    patchbay.write("workspace/a.zip", b"PK\x03\x04\0");
+    patchbay.write("workspace/a.wav", "RIFFxxxxWAVE");
+    patchbay.write("workspace/long.txt", "x".repeat(300_000));
+    patchbay.write("workspace/.gitignore", "*.log\n");
+    patchbay.write("workspace/x.log", "ignored");
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    let files = [("a.zip", "application/zip"), ("a.wav", "audio/wav")];
+    for (id, (name, media_type)) in (2..).zip(files) {
+        let said = peer.say(id, &session, json!([text("/attached {}"), link(&patchbay, name, media_type)]));
+        assert_eq!(said.lines().next(), Some(media_type), "{name}");
+    }
+    // A message has no text of this length.
+    assert_eq!(
+        peer.say(9, &session, json!([text("/skill calc 6*7"), link(&patchbay, "long.txt", "text/plain")])),
+        "42"
+    );
+    for (id, (name, expected)) in (10..).zip([
+        ("a.zip", "Error: 'a.zip' is neither text, an image nor a PDF."),
+        ("x.log", "Error: 'x.log' is ignored by git; copy it first."),
+    ]) {
+        assert_eq!(peer.say(id, &session, json!([text("look"), link(&patchbay, name, "text/plain")])), expected);
+    }
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn capabilities_and_refusals_follow_what_the_model_reads() {
+    let patchbay = Patchbay::quick();
+    let reads_pdf = "models = [{ id = \"demo-1\", input_media = [\"application/pdf\"] }]\n";
+    let pdf = || json!({"type": "resource", "resource": {"uri": "x:b.pdf", "blob": PDF}});
+    for (more, images, (refused, media_type), (sent, part)) in [
+        ("", true, (pdf(), "application/pdf"), (image(PNG), "image/png(16, image)")),
+        (reads_pdf, false, (image(PNG), "image/png"), (pdf(), "application/pdf(8, x:b.pdf)")),
+    ] {
+        let config = format!("[providers.demo]\noptions = {{ delay-ms = \"0\" }}\n{more}");
+        patchbay.write("home/config/config.toml", config);
+        let mut peer = Peer::start(&patchbay);
+        let answer = peer.call(0, "initialize", json!({"protocolVersion": 1}));
+        let expected = json!({"image": images, "audio": true, "embeddedContext": true});
+        assert_eq!(answer["result"]["agentCapabilities"]["promptCapabilities"], expected);
+        let session = peer.session(&patchbay, 1);
+        let said = peer.say(2, &session, json!([text("look"), refused]));
+        assert!(said.starts_with(&format!("Error: model 'demo-1' is not known to read {media_type} (")), "{said}");
+        let context = peer.say(3, &session, json!([text("show context"), sent]));
+        assert!(context.contains("messages: 1\n") && context.contains(part), "{context}");
+        assert_eq!(peer.leave(), Some(0));
+    }
 }
 
 #[test]

@@ -99,6 +99,108 @@ fn loaded_turns_that_failed_say_why() {
 }
 
 #[test]
+fn loaded_skills_are_shown_once_without_their_instructions() {
+    let patchbay = Patchbay::quick();
+    let skill = |name: &str, first: &str| {
+        patchbay.skill(name, &format!("command: {name}"), &format!("{first}\nInstructions for $INPUT"));
+    };
+    skill("planner", "say Planned.");
+    skill("broken", "fail invalid-request never");
+    let ran = patchbay.run(&["exec", "--keep-going", "/planner a house", "/broken it", "/planner"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let shown = conversation(&load(&patchbay, &patchbay.last_session()).0);
+    let expected = [
+        "> /skill planner a house",
+        "Planned.",
+        "> /skill broken it",
+        "Error: demo: demo fails as requested: invalid-request",
+        "> /skill planner",
+        "Skill 'planner' is in the conversation. Your next message is its input.",
+    ];
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn loaded_answers_have_their_thoughts_and_no_guessed_changes() {
+    let patchbay = Patchbay::quick();
+    patchbay.write("workspace/a.txt", "old\n");
+    assert_eq!(patchbay.run(&["grant", "add", "--root", "bundled", "files", "workspace-write"]).code, Some(0));
+    let write = r#"call files__write {"path": "a.txt", "text": "new\n"}"#;
+    assert_eq!(patchbay.exec(&["/model demo-1/low", write]).code, Some(0));
+    let (replayed, _) = load(&patchbay, &patchbay.last_session());
+    let thoughts = updates(&replayed, "agent_thought_chunk");
+    assert!(thoughts[0]["content"]["text"].as_str().unwrap().starts_with("Thinking at level low"), "{thoughts:?}");
+    // What the file had before is not stored.
+    let call = updates(&replayed, "tool_call")[0];
+    assert_eq!((&call["rawInput"]["text"], call.get("content")), (&json!("new\n"), None), "{call}");
+    assert!(!Value::from(replayed).to_string().contains(r#""type":"diff""#));
+}
+
+#[test]
+fn lines_of_an_earlier_process_are_shown_and_not_sent() {
+    let patchbay = Patchbay::quick();
+    assert_eq!(patchbay.exec(&["say First."]).code, Some(0));
+    let (session, database) = (patchbay.last_session(), patchbay.database("patchbay.db"));
+    let queue = "INSERT INTO queued_lines (session, position, agent, line, content) \
+                 SELECT ?, 0, uuid, ?, 'say Left over.' FROM agents";
+    for (id, method) in [(1, "session/load"), (2, "session/resume")] {
+        database.execute(queue, [&*session, &format!("0192f7a1-0000-7000-8000-00000000000{id}")]).unwrap();
+        let mut peer = Peer::initialized(&patchbay);
+        let mut params = in_workspace(&patchbay);
+        params["sessionId"] = json!(session);
+        let answer = peer.call(1, method, params);
+        assert!(answer["result"].is_object(), "{answer}");
+        let said = peer.say(2, &session, json!([{"type": "text", "text": "say New."}]));
+        assert_eq!(said, "1 waiting line was not sent:\n\nsay Left over.\n\nNew.", "{method}");
+        assert_eq!(peer.leave(), Some(0));
+        let waiting: u32 = database.query_row("SELECT count(*) FROM queued_lines", (), |row| row.get(0)).unwrap();
+        assert_eq!(waiting, 0, "{method}");
+    }
+}
+
+#[test]
+fn notices_of_the_start_come_with_the_first_prompt() {
+    let mut patchbay = Patchbay::quick();
+    let workspace = patchbay.workspace();
+    patchbay.set("HOME", workspace.to_str().unwrap());
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    let said = peer.say(2, &session, json!([{"type": "text", "text": "say Hi."}]));
+    assert!(said.starts_with("this workspace is or holds your home folder") && said.ends_with("\n\nHi."), "{said}");
+    assert_eq!(peer.say(3, &session, json!([{"type": "text", "text": "say Again."}])), "Again.");
+    assert_eq!(peer.leave(), Some(0));
+    // Clients that show notices receive them at once.
+    let mut peer = Peer::with_capabilities(&patchbay, &json!({"session": {"notices": {}}}));
+    peer.session(&patchbay, 1);
+    let notice = peer.until(|message| message["params"]["update"]["sessionUpdate"] == "notice");
+    assert!(notice["params"]["update"]["title"].as_str().unwrap().contains("home folder"), "{notice}");
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn sessions_without_a_line_are_not_listed() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    let sessions: Vec<String> = (1..=3).map(|id| peer.session(&patchbay, id)).collect();
+    assert_eq!(peer.prompt(4, &sessions[1], "say Something."), "end_turn");
+    let listed = peer.call(5, "session/list", json!({}));
+    let ids: Vec<&Value> = listed["result"]["sessions"].as_array().unwrap().iter().map(|it| &it["sessionId"]).collect();
+    assert_eq!(ids, [&json!(sessions[1])], "{listed}");
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn session_that_does_not_exist_is_deleted_without_an_error() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    for (id, session) in [(1, "00000000-0000-7000-8000-000000000000"), (2, "no id")] {
+        let answer = peer.call(id, "session/delete", json!({"sessionId": session}));
+        assert_eq!(answer["result"], json!({}), "{answer}");
+    }
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
 fn fork_is_answered_before_the_first_words_of_the_child() {
     let patchbay = Patchbay::quick();
     let mut peer = Peer::initialized(&patchbay);
@@ -108,6 +210,7 @@ fn fork_is_answered_before_the_first_words_of_the_child() {
         assert_eq!(peer.prompt(id, &session, "/fork \"say Here.\""), "end_turn");
         let shown = said(&peer.take());
         assert!(shown.starts_with("Forked child ") && shown.ends_with("Here."), "{shown}");
+        assert!(shown.contains("\n\nYou now talk to it; /switch parent goes back.\n\n"), "{shown}");
     }
     assert_eq!(peer.leave(), Some(0));
 }
@@ -149,6 +252,80 @@ fn one_of_several_prompts_is_given_up_alone() {
         peer.notify("$/cancel_request", json!({"requestId": id}));
     }
     assert_eq!(peer.prompt(4, &session, "say Still here."), "end_turn");
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn running_prompt_is_given_up_alone_and_the_next_one_runs() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    peer.request(2, "session/prompt", prompt(&session, "say First begins.\nhang"));
+    peer.until(|message| message.to_string().contains("begins."));
+    peer.request(3, "session/prompt", prompt(&session, "say Second."));
+    peer.notify("$/cancel_request", json!({"requestId": 2}));
+    peer.assert_error(2, -32800);
+    let answer = peer.answer();
+    assert_eq!((&answer["id"], &answer["result"]["stopReason"]), (&json!(3), &json!("end_turn")));
+    let shown = said(&peer.take());
+    assert!(shown.ends_with("Second.") && !shown.contains("not sent"), "{shown}");
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn cancelled_prompt_does_not_wait_for_a_later_one() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    peer.request(2, "session/prompt", prompt(&session, "say Begins.\nhang"));
+    peer.until(|message| message.to_string().contains("Begins."));
+    peer.notify("session/cancel", json!({"sessionId": session}));
+    // Open until its question is answered.
+    let write = r#"call files__write {"path": "made.txt", "text": "x"}"#;
+    peer.request(3, "session/prompt", prompt(&session, write));
+    // In any order.
+    let is_answer = |message: &Value| message.get("method").is_none();
+    let is_question = |message: &Value| message["method"] == "session/request_permission";
+    let first = peer.until(|message| is_answer(message) || is_question(message));
+    let (cancelled, question) = match is_answer(&first) {
+        true => (first, peer.until(is_question)),
+        false => (peer.until(is_answer), first),
+    };
+    assert_eq!((&cancelled["id"], &cancelled["result"]["stopReason"]), (&json!(2), &json!("cancelled")));
+    peer.respond(&question, json!({"outcome": {"outcome": "selected", "optionId": "no"}}));
+    let answer = peer.answer();
+    assert_eq!((&answer["id"], &answer["result"]["stopReason"]), (&json!(3), &json!("end_turn")));
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn question_without_an_answer_ends_with_cancel_and_close() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    let write = r#"call files__write {"path": "made.txt", "text": "x"}"#;
+    for (id, end) in [(10, "session/cancel"), (20, "session/close")] {
+        let session = peer.session(&patchbay, id);
+        peer.request(id + 1, "session/prompt", prompt(&session, write));
+        let question = peer.asked("session/request_permission");
+        let session = json!({"sessionId": session});
+        match end {
+            "session/cancel" => peer.notify(end, session),
+            _ => peer.request(id + 2, end, session),
+        }
+        // In any order.
+        let is_withdrawal = |message: &Value| message["method"] == "$/cancel_request";
+        let is_answer = |message: &Value| message["id"] == id + 1 && message.get("method").is_none();
+        let first = peer.until(|message| is_withdrawal(message) || is_answer(message));
+        let (withdrawn, answer) = match is_answer(&first) {
+            true => (peer.until(is_withdrawal), first),
+            false => (first, peer.until(is_answer)),
+        };
+        assert_eq!(
+            (&withdrawn["params"]["requestId"], &answer["result"]["stopReason"]),
+            (&question["id"], &json!("cancelled"))
+        );
+        assert!(!patchbay.workspace().join("made.txt").exists(), "{end}");
+    }
     assert_eq!(peer.leave(), Some(0));
 }
 
@@ -250,7 +427,7 @@ fn session_of_exec_is_loaded() {
 }
 
 #[test]
-fn waiting_lines_of_killed_agents_are_named() {
+fn kill_names_the_agent_that_one_talks_to() {
     let patchbay = Patchbay::quick();
     assert_eq!(patchbay.exec(&["/fork"]).code, Some(0));
     let (session, database) = (patchbay.last_session(), patchbay.database("patchbay.db"));
@@ -263,6 +440,12 @@ fn waiting_lines_of_killed_agents_are_named() {
     params["sessionId"] = json!(session);
     peer.call(1, "session/resume", params);
     let said = peer.say(2, &session, json!([{"type": "text", "text": "/kill"}]));
-    assert_eq!(said, format!("Killed 1 agent: {child}\n\n1 waiting line was not sent: say never"));
+    let root: String =
+        database.query_row("SELECT uuid FROM agents WHERE parent IS NULL", (), |row| row.get(0)).unwrap();
+    let expected = format!(
+        "1 waiting line was not sent:\n\nsay never\n\nKilled 1 agent: {child}\n\nYou now talk to {}.",
+        &root[..8]
+    );
+    assert_eq!(said, expected);
     assert_eq!(peer.leave(), Some(0));
 }

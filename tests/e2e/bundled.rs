@@ -113,7 +113,8 @@ fn files_are_renamed_deleted_and_patched_after_grants() {
 
     let bytes = fs::read(patchbay.workspace().join("image")).unwrap();
     let moved = live.message(r#"/rename {"from": "image", "to": "pictures/image"}"#);
-    assert_eq!(moved, format!("Moved 'image' to 'pictures/image': {} bytes.", bytes.len()));
+    let words = "If it was executable, it is not any more.";
+    assert_eq!(moved, format!("Moved 'image' to 'pictures/image': {} bytes. {words}", bytes.len()));
     assert_eq!(fs::read(patchbay.workspace().join("pictures/image")).unwrap(), bytes);
     assert!(!patchbay.workspace().join("image").exists());
     assert_eq!(live.message("/delete pictures/image"), "Deleted 'pictures/image'.");
@@ -131,6 +132,20 @@ fn files_are_renamed_deleted_and_patched_after_grants() {
         "Error: hunk 1 of 'a.txt' does not fit: line 2 is '2', not 'two'; nothing was written. Read the file again";
     assert_eq!(stale, words);
     assert!(!patchbay.workspace().join("b.txt").exists());
+
+    // What the host refuses in the middle leaves all as it was.
+    let patch = "--- a.txt\n+++ a.txt\n@@\n-one\n+1\n--- /dev/null\n+++ b.txt\n@@ -0,0 +1 @@\n+new\n--- /dev/null\n+++ \
+                 .claude/x\n@@ -0,0 +1 @@\n+x\n";
+    let refused = live.message(&format!("/patch {}", json!({ "patch": patch })));
+    let words = "; what was changed before it was undone, so that nothing is left of the patch";
+    assert!(refused.starts_with("Error: '.claude/x' cannot be changed: ") && refused.ends_with(words), "{refused}");
+    assert_eq!(fs::read_to_string(patchbay.workspace().join("a.txt")).unwrap(), "one\n2\n");
+    patchbay.write("workspace/AGENTS.md", "text");
+    let refused = live.answer(r#"/rename {"from": "AGENTS.md", "to": "copy.md"}"#);
+    assert_eq!(refused.code(), "denied", "{}", refused.message());
+    for (name, exists) in [("b.txt", false), ("copy.md", false), ("AGENTS.md", true)] {
+        assert_eq!(patchbay.workspace().join(name).exists(), exists, "{name}");
+    }
 }
 
 #[test]
@@ -186,7 +201,7 @@ fn grep_respects_its_limits() {
         let answer = live.answer(&format!("/grep {pattern}"));
         assert_eq!(answer.code(), "tool_result", "{pattern}: {}", answer.message());
         assert!(
-            answer.message().contains("[Stopped after 4 files")
+            answer.message().contains("[Stopped after 3 files")
                 || answer.message().contains("more matches than these 100"),
             "{pattern}: {}",
             answer.message()

@@ -1,8 +1,17 @@
 //! The lists of models that providers' APIs report: asking for them, and what the commands show of them.
 
-use std::fs;
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
 
 use patchbay_tests::{
+    acp::Peer,
     adapter::Adapter,
     binary::{Patchbay, ran},
     format::{ANTHROPIC, CHAT},
@@ -82,8 +91,9 @@ fn listed_models_are_stored_shown_and_used() {
     assert_eq!(answers[2].code(), "model_retired");
     assert_eq!(messages[2], "Error: model 'scripted-old' was shut down on 2026-10-23.");
     assert_eq!(messages[3], "✓ Switched to Scripted embed\n  Thinking: off");
-    assert!(messages[4].contains("\n  Scripted:  scripted-1, fresh-1, fresh-2"), "{}", messages[4]);
-    assert!(messages[5].contains("scripted-1, fresh-1, fresh-2 (listed 2"), "{}", messages[5]);
+    // The list is complete: the model of the table is not offered any more.
+    assert!(messages[4].contains("\n  Scripted:  fresh-1, fresh-2\n"), "{}", messages[4]);
+    assert!(messages[5].contains("\n  models    fresh-1, fresh-2 (listed 2"), "{}", messages[5]);
     assert!(messages[6].contains("\nscripted: 4 models (unchanged)\n\nanthropic - "), "{}", messages[6]);
     for text in messages {
         assert!(!text.contains(KEY), "{text}");
@@ -114,6 +124,20 @@ fn failed_listing_keeps_the_models_and_says_why() {
     assert_eq!(server.requests().len(), before);
     let named = patchbay.command(&["provider", "refresh", "demo"]).output().unwrap();
     assert_eq!(String::from_utf8(named.stdout).unwrap(), "demo: its adapter cannot list models\n");
+}
+
+#[test]
+fn refresh_without_a_network_names_the_cause() {
+    let patchbay = Patchbay::new();
+    // No server uses this port.
+    let table =
+        "[providers.local]\nadapter = \"openai-compatible\"\norigin = \"http://127.0.0.1:1/v1\"\nmodels = [\"m1\"]\n";
+    patchbay.write("home/config/config.toml", table);
+    let refreshed = patchbay.command(&["provider", "refresh", "local"]).output().unwrap();
+    assert_eq!(refreshed.status.code(), Some(1));
+    let text = String::from_utf8(refreshed.stdout).unwrap();
+    assert!(text.starts_with("local: not listed: local: no connection to http://127.0.0.1:1: "), "{text}");
+    assert_eq!(patchbay.answers(&["/model local:m1"])[0].code(), "model_set");
 }
 
 #[test]
@@ -202,4 +226,61 @@ fn model_that_is_gone_is_said_to_be() {
     assert!(message.starts_with(words[0]) && message.contains(words[1]), "{message}");
     assert!(message.contains(". Its successor is claude-sonnet-"), "{message}");
     assert_eq!(answers[3].code(), "provider_not_found");
+}
+
+/// A model that the API no longer lists still reaches its provider. Its end is said when it is chosen, and when it is not found.
+#[test]
+fn dropped_model_is_said_to_be_gone() {
+    let is_listed = Arc::new(AtomicBool::new(true));
+    let is_there = Arc::clone(&is_listed);
+    let server = Server::new(move |request| {
+        let old =
+            json!({"id": "old-1", "deprecation": "2026-11-30T00:00:00Z", "deprecation_replacement_model": "new-1"});
+        let mut models = vec![json!({"id": "new-1"})];
+        models.extend(Some(old).filter(|_| is_there.load(Ordering::Relaxed)));
+        match request.starts_with("GET ") {
+            true => page(&json!({"data": models}).to_string()),
+            false => CHAT.refusal(404, "no such model", None),
+        }
+    });
+    let patchbay = CHAT.home(&server, "");
+    let refresh = || ran(patchbay.command(&["provider", "refresh", "openai-compatible"]).output().unwrap()).out;
+    assert_eq!(refresh(), "openai-compatible: 2 models (2 new)\n");
+    is_listed.store(false, Ordering::Relaxed);
+    assert_eq!(refresh(), "openai-compatible: 1 model (1 gone)\n");
+    let end =
+        "OpenAI-compatible no longer lists this model. It was announced to end on 2026-11-30. Its successor is new-1";
+    for name in ["old-1", "openai-compatible:old-1"] {
+        let answers = patchbay.answers(&[&format!("/model {name}"), "hello"]);
+        let chosen = format!("✓ Switched to OpenAI-compatible old-1\n  ⚠ {end}\n");
+        assert!(answers[0].message().starts_with(&chosen), "{}", answers[0].message());
+        assert_eq!(answers[1].code(), "model_retired");
+        let message = answers[1].message();
+        assert!(message.starts_with("Error: openai-compatible: no such model"), "{message}");
+        assert!(message.contains(&format!(". {end}.")), "{message}");
+    }
+    let listed = &patchbay.answers(&["/model nothing"])[0];
+    assert!(listed.message().contains(" new-1") && !listed.message().contains("old-1"), "{}", listed.message());
+}
+
+/// The front for editors asks in the background for the models of a provider that was used, `exec` never does.
+#[test]
+fn exec_asks_for_no_models_in_the_background() {
+    let used = || {
+        let server = Server::new(|_| page("ignored"));
+        let patchbay = home(&server, &lister(&json!({"fresh-1": {"purposes": ["chat"]}}), finish()));
+        assert_eq!(patchbay.answers(&["/model scripted-1"])[0].code(), "model_set");
+        (server, patchbay)
+    };
+    let ((by_exec, exec), (by_acp, acp)) = (used(), used());
+    let _exec = exec.live(&[]);
+    let _acp = Peer::initialized(&acp);
+    let until = Instant::now() + Duration::from_secs(60);
+    while by_acp.requests().is_empty() {
+        assert!(Instant::now() < until, "nothing is asked in the background");
+        thread::sleep(Duration::from_millis(10));
+    }
+    // The run of `exec` began first, so that it would have asked by now.
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(by_exec.requests(), Vec::<String>::new());
 }

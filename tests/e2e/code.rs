@@ -1,6 +1,7 @@
 //! The bundled skill `code`: programs that call tools.
 
 use patchbay_tests::{
+    acp::{Peer, prompt, said},
     binary::Patchbay,
     calls::relaying,
     guest::{self, Guest},
@@ -56,10 +57,73 @@ fn a_model_runs_a_program() {
 fn calls_with_effects_run_side_by_side() {
     let patchbay = Patchbay::new();
     let program = "await Promise.all(Array.from({length: 20}, (_, n) => tools.notes.add({text: `note ${n}`}))); \
-                   (await tools.notes.list()).split('note ').length - 1";
+                   (await tools.notes.list()).match(/note \\d+/g).length";
     assert_eq!(patchbay.line(&format!("/code {program}")), "20");
     let rows = journal(&patchbay);
     assert_eq!((rows.len(), rows.iter().filter(|row| row["outcome"] == "ok").count()), (22, 22));
+}
+
+#[test]
+fn edits_of_one_file_at_once_are_all_kept() {
+    let patchbay = Patchbay::new();
+    assert_eq!(patchbay.run(&["grant", "add", "--root", "bundled", "files", "workspace-write"]).code, Some(0));
+    let lines: String = (0..20).map(|n| format!("line {n}\n")).collect();
+    patchbay.write("workspace/a.txt", &lines);
+    let program = "await Promise.all(Array.from({length: 20}, (_, n) => \
+                   tools.files.edit({path: 'a.txt', old: `line ${n}\\n`, new: `LINE ${n}\\n`}))); 'done'";
+    assert_eq!(patchbay.line(&format!("/code {program}")), "done");
+    assert_eq!(std::fs::read_to_string(patchbay.workspace().join("a.txt")).unwrap(), lines.to_uppercase());
+}
+
+/// Each call has an order of its own, so that a tool that calls tools does not wait for its siblings.
+#[test]
+fn nested_callers_side_by_side_end() {
+    let patchbay = Patchbay::new();
+    patchbay.add_relay("first", "notes__add", r#"{"text": "by-first"}"#);
+    patchbay.add_relay("second", "first__run", "{}");
+    let program = "await Promise.all([tools.second.run({}), tools.notes.add({text: 'by-code'}), tools.first.run({}), \
+                   tools.calc.eval({expression: '1'})]); (await tools.notes.list()).match(/by-[a-z]+/g).sort().join()";
+    assert_eq!(patchbay.line(&format!("/code {program}")), "by-code,by-first,by-first");
+}
+
+#[test]
+fn failed_call_does_not_stop_the_others() {
+    let patchbay = Patchbay::new();
+    let program = "await Promise.all([tools.files.read({path: 'missing'}), ...Array.from({length: 7}, (_, n) => \
+                   tools.notes.add({text: `note ${n}`}))])";
+    // Some of the others may have ended before it failed.
+    assert!(patchbay.line(&format!("/code {program}")).contains("there is no 'missing' in the workspace"));
+    assert_eq!(patchbay.line("/code (await tools.notes.list()).match(/note /g).length"), "7");
+    assert!(journal(&patchbay).iter().all(|row| row["tool"] != "add" || row["outcome"] == "ok"));
+}
+
+#[test]
+fn eight_calls_that_ask_are_all_answered() {
+    let patchbay = Patchbay::quick();
+    for number in 0..8 {
+        patchbay.add_command(&format!("keeper{number}"), &crate::asking::keeper(), "capabilities: [kv]\n");
+    }
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    let program = "/code (await Promise.all(Array.from({length: 8}, (_, n) => tools[`keeper${n}`].run({})))).join()";
+    peer.request(2, "session/prompt", prompt(&session, program));
+    for _ in 0..8 {
+        let question = peer.asked("session/request_permission");
+        peer.respond(&question, json!({"outcome": {"outcome": "selected", "optionId": "once"}}));
+    }
+    assert_eq!(peer.answer()["result"]["stopReason"], "end_turn");
+    assert!(said(&peer.take()).contains(&["stored"; 8].join(",")));
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn program_reads_more_than_one_call_may_return() {
+    let patchbay = Patchbay::new();
+    patchbay.write("workspace/big.txt", "0123456789abcde\n".repeat(4_000));
+    let program = "let bytes = 0; for (let n = 0; n < 15; n++) bytes += (await Promise.all(Array.from({length: 8}, () => \
+                   tools.files.read({path: 'big.txt'})))).join().length; bytes > 2 * 1024 * 1024";
+    patchbay.write("home/config/config.toml", "[limits]\noutput_bytes = 1000000\n");
+    assert_eq!(patchbay.line(&format!("/code {program}")), "true");
 }
 
 #[test]

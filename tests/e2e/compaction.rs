@@ -1,4 +1,4 @@
-//! Conversations whose last exchange alone is longer than the model can read.
+//! Conversations whose last exchange alone is longer than the model can read, or larger than the server accepts.
 
 use patchbay_tests::{
     answers::Answer,
@@ -71,7 +71,7 @@ fn endless_answer_is_stopped_and_the_next_message_answered() {
     let server = server(600_000, CHAT.answer_with(&[&*piece; 300]));
     let patchbay = home(&server, 128_000);
     let answers = answers(&patchbay, &["Write.", "Go on."]);
-    let words = "its adapter emitted more than 4194304 bytes of text in one answer";
+    let words = "its adapter emitted more than 4194304 bytes of text, the limit 'exchange.text_bytes'";
     assert_eq!(answers[0].code(), "limit_exchange");
     assert!(answers[0].message().contains(words), "{}", answers[0].message());
     let rows = answers[0].rows();
@@ -82,4 +82,33 @@ fn endless_answer_is_stopped_and_the_next_message_answered() {
     let sizes: Vec<usize> = requests.iter().map(|request| body(request).len()).collect();
     assert!(sizes.len() == 3 && sizes[1] < 500_000 && sizes[2] < 100_000, "{sizes:?}");
     assert!(body(&requests[1]).contains(INSTRUCTION) && body(&requests[2]).contains("Go on."));
+}
+
+/// Images of tools cannot make a session that every later request fails in.
+#[test]
+fn request_that_is_too_large_is_summarised_without_its_images() {
+    let calls: Vec<Value> =
+        (0..6).map(|n| json!(["skill_file", {"skill": "pics", "path": format!("{n}.png")}])).collect();
+    let first = chat_calls(&Value::from(calls));
+    let server = Server::new(move |request| match body(request) {
+        body if body.len() > 300_000 => CHAT.refusal(413, "Request exceeds the maximum size", None),
+        body if body.contains(INSTRUCTION) => CHAT.answer_with(&["In short."]),
+        body if body.contains(SUMMARY) => CHAT.answer_with(&["Done."]),
+        _ => first.clone(),
+    });
+    let model = "models = [{ id = \"local-1\", input_media = [\"image/png\"], context_window = 1_000_000 }]\n";
+    let patchbay = CHAT.home(&server, model);
+    patchbay.skill("pics", "summary: Pictures", "Look at 0.png to 5.png.");
+    for n in 0..6 {
+        let picture = [&b"\x89PNG\r\n\x1a\n"[..], &[n; 60_000]].concat();
+        patchbay.write(&format!("home/config/skills/pics/{n}.png"), picture);
+    }
+    let answers = answers(&patchbay, &["Look at all.", "And now?", "/compact", "And now?"]);
+    let codes: Vec<_> = answers.iter().map(|answer| (answer.code(), answer.message())).collect();
+    assert_eq!([codes[0], codes[1], codes[3]], [("answered", "Done."); 3]);
+    assert_eq!(codes[2].0, "compacted", "{codes:?}");
+    let requests = server.requests();
+    let images: Vec<_> = requests.iter().map(|request| body(request).matches("data:image/png").count()).collect();
+    assert_eq!(images, [0, 6, 0, 0, 0, 0, 0]);
+    assert_eq!(body(&requests[2]).matches("[image left out]").count(), 6);
 }

@@ -108,7 +108,7 @@ fn retry_is_performed_and_shown() {
     assert_eq!(
         notices,
         (1..=15)
-            .map(|n| format!("Rate limit exceeded: demo. Retrying in 0 s (attempt {n} of at most 15)."))
+            .map(|n| format!("Rate limit exceeded: demo. Retrying in 1 s (attempt {n} of at most 15)."))
             .collect::<Vec<_>>()
     );
 }
@@ -239,7 +239,7 @@ fn summary_names_the_skills_in_use() {
 fn end_for_an_unknown_reason_is_said() {
     let patchbay = Patchbay::quick();
     let ran = patchbay.run(&["exec", "say Half\nstop other"]);
-    assert_eq!((ran.code, &*ran.out), (Some(0), "Half\n"));
+    assert_eq!((ran.code, &*ran.out), (Some(1), "Half\n"));
     assert_eq!(ran.errors(), "The provider ended the answer for another reason: other.\n");
 }
 

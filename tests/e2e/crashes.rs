@@ -5,6 +5,7 @@
 use std::{
     fs,
     hash::{BuildHasher as _, RandomState},
+    process::Stdio,
     thread,
     time::{Duration, Instant},
 };
@@ -319,4 +320,34 @@ fn stopped_call_with_an_effect_is_unknown() {
         let words = "Error: 'hang__run' was interrupted after it had begun; whether it took effect is not known. Check before you call it again.";
         assert_eq!(data["message"], words);
     }
+}
+
+/// A call that ends before an earlier one of the same answer becomes a row only after it, but its result is stored.
+#[test]
+fn result_behind_a_running_call_survives_a_kill() {
+    let patchbay = Patchbay::new();
+    patchbay.write("home/config/config.toml", "[limits]\nfuel = 1000000000000000\ntime_ms = 600000\n");
+    for (name, guest) in [("hang", Guest::spinning()), ("quick", Guest::answering("done"))] {
+        patchbay.write(&format!("home/config/skills/{name}.wasm"), guest.packaged("---\nsummary: Reads\n---\n"));
+    }
+    assert_eq!(patchbay.exec(&["call quick__run {}"]).code, Some(0));
+    let kept = || count(&patchbay.database("patchbay.db"), "SELECT count(*) FROM early_results");
+    let mut command = patchbay.command(&["exec", "call hang__run {}\ncall quick__run {}"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let end = Instant::now() + PATIENCE;
+    while kept() == 0 && Instant::now() < end {
+        thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(kept(), 1);
+    let session = "SELECT session FROM agents JOIN early_results ON agent = uuid";
+    let session: String = patchbay.database("patchbay.db").query_row(session, [], |row| row.get(0)).unwrap();
+    assert_eq!(patchbay.answers_in(&["--session", &session], &["hello"])[0].code(), "answered");
+    let rows = rows(&patchbay, &session);
+    let results: Vec<_> =
+        rows.iter().filter(|(kind, ..)| kind == "tool").map(|(_, text, data)| (&**text, &data["error"])).collect();
+    let not_run = "'hang__run' was not run: the process ended before.";
+    assert_eq!(results, [(not_run, &Value::from("not_run")), ("done", &Value::Null)]);
+    assert_eq!(kept(), 0);
 }

@@ -332,8 +332,18 @@ fn waits_are_reported_on_standard_error() {
     let ran = patchbay.run(&["exec", "fail rate-limit 0"]);
     assert_eq!((ran.code, &*ran.out), (Some(1), ""));
     let first = ran.err.lines().next().unwrap();
-    assert!(first.starts_with("Rate limit exceeded: demo. Retrying in 0 s (attempt 1 of "), "{}", ran.err);
+    assert!(first.starts_with("Rate limit exceeded: demo. Retrying in 1 s (attempt 1 of "), "{}", ran.err);
     assert!(ran.errors().lines().last().unwrap().starts_with("Error: demo: "), "{}", ran.err);
+}
+
+#[test]
+fn last_turn_without_a_result_fails() {
+    let patchbay = Patchbay::quick();
+    let ran = patchbay.run(&["exec", "say No.\nstop refusal"]);
+    assert_eq!((ran.code, &*ran.out, ran.errors()), (Some(1), "No.\n", "The model refuses to answer this.\n"));
+    // The part of a long answer is a result, and so is what follows a refusal.
+    assert_eq!(patchbay.run(&["exec", "say Half\nstop max-tokens"]).code, Some(0));
+    assert_eq!(patchbay.run(&["exec", "say No.\nstop refusal", "hello"]).code, Some(0));
 }
 
 #[test]

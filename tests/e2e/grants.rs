@@ -109,6 +109,28 @@ fn denial_command_can_be_pasted_in_any_workspace() {
 }
 
 #[test]
+fn each_root_of_a_workspace_has_its_own_grants() {
+    let patchbay = Patchbay::new();
+    let mut live = patchbay.live(&[]);
+    for (root, folder) in [("workspace-claude", ".claude"), ("workspace-agents", ".agents")] {
+        patchbay.write(&format!("workspace/{folder}/skills/keeper.wasm"), keeper("Keeps").packaged(SKILL_MD));
+        live.message("/reload_skills");
+        let denied = live.answer("/keep");
+        let workspace = patchbay.workspace().canonicalize().unwrap();
+        let command = format!("patchbay grant add --root {root} --workspace {} keeper kv", workspace.display());
+        assert_eq!(denied.message(), format!("{DENIED}{command}"));
+        run_pasted(&patchbay, denied.message(), DENIED);
+        assert_eq!(capabilities(&mut live, "keeper"), "kv (granted)");
+        assert_eq!(live.message("/keep"), "empty", "each has its own store");
+    }
+    let granted = patchbay.run(&["grant", "list"]).out;
+    assert!(
+        granted.contains("keeper workspace-claude skill of ") && granted.contains("keeper workspace-agents skill of "),
+        "{granted}"
+    );
+}
+
+#[test]
 fn denial_never_suggests_editing_a_bundled_skill() {
     let message = Patchbay::new().line("/web https://example.com:8443/");
     assert!(message.contains("may not use 'http:example.com:8443'"), "{message}");

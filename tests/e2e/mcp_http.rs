@@ -4,7 +4,7 @@ use std::{
     io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _},
     net::TcpStream,
     process::{Child, Stdio},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use patchbay_tests::{answers::json_lines, binary::Patchbay, guest::Guest};
@@ -101,6 +101,27 @@ impl Serving {
         answer.header("Mcp-Session-Id").expect("an id").to_owned()
     }
 
+    /// Opens the stream of events of a session, and waits until it has begun.
+    fn events(&self, session: &str) -> TcpStream {
+        let Self { address, authorization, .. } = self;
+        let mut events = self.connect();
+        let head = format!(
+            "GET /mcp HTTP/1.1\r\nHost: {address}\r\n{authorization}\r\nAccept: text/event-stream\r\n\
+             Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: 2025-11-25\r\n\r\n"
+        );
+        events.write_all(head.as_bytes()).unwrap();
+        let mut status = [0; 12];
+        events.read_exact(&mut status).unwrap();
+        assert_eq!(&status, b"HTTP/1.1 200");
+        events
+    }
+
+    /// Lists the tools in a session. Returns the status.
+    fn list(&self, session: &str) -> u16 {
+        let headers = [("Mcp-Session-Id", session), ("MCP-Protocol-Version", "2025-11-25")];
+        self.post(&headers, &json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})).status
+    }
+
     /// Calls a tool in a session.
     fn call(&self, session: &str, tool: &str, input: Value) -> Value {
         let message =
@@ -177,9 +198,7 @@ fn each_connection_has_a_session() {
     let token = serving.authorization.strip_prefix("Authorization: ").unwrap();
     let ended = serving.send("DELETE", &[("Authorization", token), ("Mcp-Session-Id", &one)], "");
     assert!((200..300).contains(&ended.status), "{}", ended.status);
-    let headers = [("Mcp-Session-Id", one.as_str()), ("MCP-Protocol-Version", "2025-11-25")];
-    let gone = serving.post(&headers, &json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
-    assert_eq!(gone.status, 404);
+    assert_eq!(serving.list(&one), 404);
     serving.stop();
     let rows = rows(&patchbay);
     let of =
@@ -274,17 +293,7 @@ fn connection_takes_several_requests() {
 fn idle_connections_do_not_keep_clients_out() {
     let patchbay = Patchbay::new();
     let serving = Serving::start(&patchbay);
-    let Serving { address, authorization, .. } = &serving;
-    let session = serving.session("one");
-    let mut events = serving.connect();
-    let head = format!(
-        "GET /mcp HTTP/1.1\r\nHost: {address}\r\n{authorization}\r\nAccept: text/event-stream\r\n\
-         Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: 2025-11-25\r\n\r\n"
-    );
-    events.write_all(head.as_bytes()).unwrap();
-    let mut status = [0; 12];
-    events.read_exact(&mut status).unwrap();
-    assert_eq!(&status, b"HTTP/1.1 200");
+    let mut events = serving.events(&serving.session("one"));
     // Three times as many as may be idle. Half of them send a part of a head.
     let mut idle: Vec<_> = (0..200).map(|_| serving.connect()).collect();
     for stream in idle.iter_mut().skip(1).step_by(2) {
@@ -330,15 +339,37 @@ fn bad_requests_are_answered_and_change_nothing() {
 }
 
 #[test]
-fn sessions_at_once_are_limited() {
+fn clients_that_leave_keep_no_other_client_out() {
     let patchbay = Patchbay::new();
     let serving = Serving::start(&patchbay);
-    for number in 0..32 {
+    let [watched, used, left] = ["watched", "used", "left"].map(|name| serving.session(name));
+    let _events = serving.events(&watched);
+    for number in 0..40 {
         serving.session(&format!("c{number}"));
+        serving.call(&used, "calc__eval", json!({"expression": "1+1"}));
+        // Its requests begin no session of a connection.
+        assert_eq!(modern(&serving, "modern", "calc__eval", json!({"expression": "1+1"})).status, 200);
     }
+    let statuses = [&watched, &used, &left].map(|session| serving.list(session));
+    assert_eq!(statuses, [200, 200, 404], "the one that was idle longest makes room");
+    serving.stop();
+}
+
+#[test]
+fn sessions_in_use_at_once_are_limited() {
+    let patchbay = Patchbay::new();
+    let serving = Serving::start(&patchbay);
+    let mut streams: Vec<_> = (0..32).map(|number| serving.events(&serving.session(&format!("c{number}")))).collect();
     let refused = serving.post(&[], &initialize("one more"));
     assert_eq!(refused.status, 503);
-    assert_eq!(refused.message()["error"]["message"], "too many MCP sessions are open; close one of them");
+    assert_eq!(refused.message()["error"]["message"], "32 MCP sessions are in use; close one of them");
+    streams.pop();
+    // The server notices the end of a stream a little later.
+    let end = Instant::now() + Duration::from_secs(60);
+    while serving.post(&[], &initialize("one more")).status != 200 {
+        assert!(Instant::now() < end, "a session whose stream has ended makes room");
+        std::thread::sleep(Duration::from_millis(50));
+    }
     serving.stop();
 }
 

@@ -96,14 +96,6 @@ fn call(id: u32, tool: &str, input: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": input}})
 }
 
-/// The peak memory of a process in KiB, where the system says it.
-#[cfg(target_os = "linux")]
-fn peak_kib(process: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    peak.trim_end_matches("kB").trim().parse().unwrap()
-}
-
 fn journal(patchbay: &Patchbay) -> Vec<Value> {
     let ran = patchbay.run(&["journal", "--json"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
@@ -199,6 +191,22 @@ fn only_named_skills_are_offered() {
     assert_eq!(ran.err, "Error: skill 'three' not found in snapshot. [skill_not_found]\n");
     // It leaves no session: only the first client's is there.
     assert_eq!(patchbay.run(&["sessions", "--all", "--json"]).out.lines().count(), 1);
+}
+
+#[test]
+fn named_skill_that_offers_nothing_is_an_error() {
+    let patchbay = Patchbay::new();
+    patchbay.add_command("mine", &Guest::default(), "disable-model-invocation: true\n");
+    patchbay.skill("notes", "summary: Notes", "Take notes.");
+    for (skill, error) in [
+        ("mine", "Error: skill 'mine' is for people. [skill_not_for_models]\n"),
+        ("notes", "Error: skill 'notes' has no tools; it offers nothing to MCP clients. [tool_not_found]\n"),
+    ] {
+        for transport in [&[][..], &["--http"]] {
+            let ran = patchbay.run(&[&["mcp", "--skill", skill], transport].concat());
+            assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(1), "", error));
+        }
+    }
 }
 
 #[test]
@@ -307,6 +315,7 @@ fn bad_clients_get_an_error_or_a_clean_end() {
 #[test]
 #[cfg(target_os = "linux")]
 fn floods_take_no_memory() {
+    use patchbay_tests::binary::peak_kib;
     let patchbay = Patchbay::new();
     let mut client = Connected::initialized(&patchbay, &[], "c");
     client.call("calc__eval", json!({"expression": "1"}));
@@ -330,6 +339,7 @@ fn floods_take_no_memory() {
 #[test]
 #[cfg(target_os = "linux")]
 fn client_that_never_reads_is_bounded() {
+    use patchbay_tests::binary::peak_kib;
     let patchbay = Patchbay::new();
     let mut server = start(&patchbay, &[]);
     let mut input = server.stdin.take().unwrap();

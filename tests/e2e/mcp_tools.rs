@@ -38,8 +38,7 @@ const BREAK: &str = "call mcp__test__break {}";
 
 #[test]
 fn model_calls_tools_of_a_server() {
-    // Beside the bundled ones, not all of the server's tools are declared otherwise.
-    let patchbay = served("plain", "[context]\ntools_max = 64");
+    let patchbay = served("plain", "");
     let said = lines(
         &patchbay,
         &[ECHO, "call mcp__test__fail {}", "call mcp__test__echo {}", "call mcp__test__image {}", "show context"],
@@ -86,6 +85,23 @@ fn server_gets_named_variables_only() {
 }
 
 #[test]
+fn secret_of_a_server_is_in_no_result_and_no_file() {
+    let mut patchbay = served("plain", "env = [\"SERVER_TOKEN\"]");
+    patchbay.set("SERVER_TOKEN", "sesame-0123456789");
+    let said = &lines(&patchbay, &["call mcp__test__environment {}"])[0];
+    assert!(said.contains("[secret]") && !said.contains("sesame"), "{said}");
+    patchbay_tests::home::assert_in_no_file(&patchbay.home(), &["sesame-0123456789".to_owned()]);
+}
+
+#[test]
+fn progress_of_a_call_is_reported() {
+    let events = &served("plain", "").answers(&[ECHO])[0].events;
+    let progress: Vec<_> = events.iter().filter(|event| event["event"] == "progress").collect();
+    assert_eq!(progress.len(), 1, "{events:?}");
+    assert_eq!((&progress[0]["tool"], &progress[0]["text"]), (&"mcp__test__echo".into(), &"half".into()));
+}
+
+#[test]
 fn skill_with_the_grant_tools_calls_a_server() {
     let patchbay = served("plain", "");
     patchbay.add_relay("ask", "mcp__test__echo", r#"{"text":"nested"}"#);
@@ -104,6 +120,13 @@ fn misbehaving_server_costs_its_own_call_only() {
         ("dies", "unavailable", "the MCP server 'test' ended before it had answered"),
         ("hangs", "limit_time", "the call ran over its time of 700 ms (mcp.test.call_ms)"),
         ("floods", "limit_time", "the call ran over its time of 700 ms (mcp.test.call_ms)"),
+        ("responses", "limit_time", "the call ran over its time of 700 ms (mcp.test.call_ms)"),
+        (
+            "garbage",
+            "unavailable",
+            "the MCP server 'test' wrote 1000 lines that are no messages before it had answered",
+        ),
+        ("half", "unavailable", "the MCP server 'test' ended before it had answered"),
         ("long", "unavailable", "sent a message of more than 9437184 bytes"),
         ("big", "limit_output", "the answer has more than 4194304 bytes (limits.output_bytes)"),
         ("nonsense", "invalid_output", "the result of the call is not one"),
@@ -120,8 +143,15 @@ fn misbehaving_server_costs_its_own_call_only() {
         assert_eq!(said[1], "42", "{mode}");
     }
     // It is ended if it asks faster than it is answered.
-    let asks = lines(&served("asks", "call_ms = 700"), &[BREAK, "/calc 6 * 7"]);
-    assert!(asks[0].contains("tool 'mcp__test__break' was stopped: ") && asks[1] == "42", "{asks:?}");
+    for mode in ["asks", "same id"] {
+        let asks = lines(&served(mode, "call_ms = 700"), &[BREAK, "/calc 6 * 7"]);
+        assert!(asks[0].contains("tool 'mcp__test__break' was stopped: ") && asks[1] == "42", "{asks:?}");
+    }
+    // The second call does not fit into the pipe.
+    let more = "/code try { await tools.mcp.test.break({text: 'x'.repeat(200000)}) } catch (error) { error.message }";
+    let deaf = lines(&served("deaf", "call_ms = 700"), &[BREAK, more, "/calc 6 * 7"]);
+    let is_late = |said: &String| said.contains("the call ran over its time of 700 ms (mcp.test.call_ms)");
+    assert!(deaf[..2].iter().all(is_late) && deaf[2] == "42", "{deaf:?}");
     let twice = lines(&served("twice", ""), &[BREAK, ECHO]);
     assert!(twice[0].contains("first") && twice[1].contains("echo: hi"), "{twice:?}");
 }
@@ -141,6 +171,8 @@ fn misbehaving_server_over_http_costs_its_own_call_only() {
         ("nonsense", "unavailable", "the MCP server 'test' is not available: it sent no answer. "),
         ("wrong id", "unavailable", "the MCP server 'test' is not available: it sent no answer. "),
         ("half", "unavailable", "the MCP server 'test' is not available: the answer of http://127.0.0.1:"),
+        ("events", "limit_time", "the call ran over its time of 700 ms (mcp.test.call_ms)"),
+        ("long event", "unavailable", "it sent a message of more than 9437184 bytes"),
         ("refuses", "tool_failed", "the MCP server 'test' refused the request: no"),
     ] {
         // On a busy machine, good answers may need more than 700 ms as well. Then it is called again.
@@ -159,6 +191,27 @@ fn misbehaving_server_over_http_costs_its_own_call_only() {
         }
         assert!(said.contains("echo: hi"), "{mode}: {said}");
         assert_eq!(live.message("/calc 6 * 7"), "42", "{mode}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn misbehaving_server_takes_no_memory() {
+    use patchbay_tests::binary::peak_kib;
+    let keys = "call_ms = 2000";
+    let flooding = ["events", "long event"].map(over_http);
+    let mut homes = Vec::from(["long", "floods", "responses", "garbage"].map(|mode| served(mode, keys)));
+    homes.extend(flooding.iter().map(|server| served_over_http(server, keys)));
+    for patchbay in homes {
+        let mut live = patchbay.live(&[]);
+        live.message("/calc 6 * 7");
+        live.message(ECHO);
+        let before = peak_kib(live.pid());
+        let said = live.message(BREAK);
+        assert!(said.contains("tool 'mcp__test__break' was stopped: "), "{said}");
+        assert_eq!(live.message("/calc 6 * 7"), "42");
+        let grown = peak_kib(live.pid()).saturating_sub(before);
+        assert!(grown < 64 << 10, "{grown} KiB: {said}");
     }
 }
 
@@ -207,13 +260,27 @@ fn changed_list_is_taken_up_at_the_next_turn() {
 }
 
 #[test]
+fn list_that_fails_is_read_again() {
+    let patchbay = served("relists", "");
+    let change = r#"call mcp__test__echo {"text": "change"}"#;
+    let said = lines(&patchbay, &[change, ECHO, "call mcp__test__late {}"]);
+    assert!(said[1].contains("echo: hi"), "the tools stay as they were: {}", said[1]);
+    assert!(said[2].contains("late: None"), "{}", said[2]);
+}
+
+#[test]
 fn server_that_is_not_there_is_reported_once() {
-    let patchbay = Patchbay::new();
+    let patchbay = Patchbay::quick();
     patchbay.write("home/config/config.toml", "[mcp.test]\ncommand = [\"no-such-program\"]\n");
-    let ran = patchbay.run(&["exec", "say one", "say two"]);
-    let words = "the MCP server 'test' is not available: no absolute folder of PATH has the program 'no-such-program'. \
-                 'patchbay mcp check test' shows more.";
-    assert_eq!((ran.code, ran.err.matches(words).count()), (Some(0), 1), "{}", ran.err);
+    let ran = patchbay.exec(&["say 1", "say 2", "say 3", "call mcp__test__echo {}", "say 5", "say 6"]);
+    let words = "the MCP server 'test' is not available: no absolute folder of PATH has the program 'no-such-program'";
+    let reported = ran.err.matches(words).count();
+    // On a busy machine, it may have failed five times.
+    let given_up = ran.err.matches("not started again in this session").count();
+    assert_eq!((ran.code, reported - given_up), (Some(0), 1), "{}", ran.err);
+    assert!(ran.err.contains(&format!("{words}. 'patchbay mcp check test' shows more.")), "{}", ran.err);
+    let missing = "tool 'mcp__test__echo' not found: no MCP server that is available now has it.";
+    assert!(ran.out.contains(missing), "{}", ran.out);
 }
 
 #[test]
@@ -302,6 +369,7 @@ fn nested_answer_is_bounded_by_what_its_caller_has_left() {
     let patchbay = served("large", "");
     let call = "/code try { await tools.mcp.test.break({}) } catch (error) { error.message }";
     // One call has half of what the program may hand over.
-    let expected = "tool 'mcp__test__break' was stopped: the answer has more than 2097152 bytes (limits.output_bytes of the caller).";
+    let expected = "tool 'mcp__test__break' was stopped: the answer has more than 2097152 bytes \
+                    (its share of what its caller had left of limits.output_bytes).";
     assert_eq!(patchbay.line(call), expected);
 }

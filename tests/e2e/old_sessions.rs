@@ -92,6 +92,20 @@ fn first_reload_of_an_old_session_reports_only_changes() {
 }
 
 #[test]
+fn files_of_an_old_session_are_missing_until_a_reload() {
+    let patchbay = old_home();
+    patchbay.write("home/config/skills/alpha/SKILL.md", "---\nsummary: Alpha\n---\nDo alpha.\n");
+    patchbay.write("home/config/skills/alpha/a.md", "one");
+    let list = "call skill_file {\"skill\": \"alpha\", \"path\": \".\"}";
+    let session = "0200f739-c37a-4f7f-aef8-942caba1b041";
+    let answers = patchbay.answers_in(&["--session", session], &[list, "/reload_skills", list]);
+    let missing = answers[0].message();
+    assert!(missing.contains("skill_files_missing"), "{missing}");
+    assert!(missing.contains("'alpha' was stored without its files; /reload_skills reads them."), "{missing}");
+    assert!(answers[2].message().contains("a.md (3 bytes)"), "{}", answers[2].message());
+}
+
+#[test]
 fn old_grant_is_stale_and_list_names_the_command() {
     let patchbay = old_home();
     let listed = patchbay.run(&["grant", "list"]).out;

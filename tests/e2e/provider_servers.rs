@@ -16,7 +16,7 @@ use patchbay_tests::{
     format::{ANTHROPIC, CHAT, FORMATS, Format, GOOGLE, KEY, OPENAI, event_stream, truncated_event_stream},
     server::{Server, Step},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Parses the body of a request.
 fn body(request: &str) -> Value {
@@ -118,6 +118,54 @@ fn child_begins_with_the_request_of_its_parent() {
         let texts = serde_json::to_string(child).unwrap();
         assert_eq!(texts.matches("You are the agent ").count(), 2, "{texts}");
     }
+}
+
+/// What providers cache is the same for all sessions with the same skills and persona.
+#[test]
+fn sessions_send_identical_prefixes() {
+    /// Returns the body without what belongs to its session: the agent's UUID and the key of the cache.
+    fn shared(request: &str) -> String {
+        let mut body = request.split_once("\r\n\r\n").unwrap().1.to_owned();
+        for (before, length) in [("You are the agent ", 36), ("\"prompt_cache_key\":\"", 32)] {
+            if let Some(at) = body.find(before) {
+                let from = at + before.len();
+                body.replace_range(from..from + length, "");
+            }
+        }
+        body
+    }
+    for format in FORMATS {
+        let server = by_case(move |_, _| whole(format.answer("text")));
+        let patchbay = format.home(&server, "");
+        for _ in 0..2 {
+            patchbay.answers(&[&format!("/model {}", format.model), "case:text"]);
+        }
+        let requests = server.requests();
+        let [one, other] = &requests[..] else { panic!("{requests:?}") };
+        assert!(one != other && one.contains("You are the agent "), "{one}");
+        assert_eq!(shared(one), shared(other), "{}", format.provider);
+    }
+}
+
+#[test]
+fn usage_has_the_cost_and_what_counts() {
+    // 25 tokens of input that are not read from the cache, 31 of output.
+    let recorded = String::from_utf8(ANTHROPIC.body("text")).unwrap();
+    let body = recorded.replace(r#""cache_read_input_tokens":0"#, r#""cache_read_input_tokens":1000"#);
+    let server = by_case(move |_, _| whole(event_stream(body.as_bytes())));
+    let patchbay = ANTHROPIC.home(&server, "[limits]\nsession_tokens = 100\n");
+    let answers = patchbay.answers(&[&format!("/model {}", ANTHROPIC.model), "case:1", "case:2", "case:3", "/usage"]);
+    let codes: Vec<_> = answers[1..4].iter().map(Answer::code).collect();
+    assert_eq!(codes, ["answered", "answered", "limit_tokens"]);
+    assert!(answers[3].message().contains("this session has used 112 tokens"), "{}", answers[3].message());
+    // A million tokens cost 3 USD, 0.30 if they are read from the cache, and 15 of the answer.
+    let expected = "anthropic/claude-sonnet-4-5: 2,050 in, 62 out, 2,000 read from the cache, 0 written to it, 0.0017 USD\n\
+                    In all: 2,112 tokens (112 without those read from the cache), 0.0017 USD";
+    assert_eq!(answers[4].message(), expected);
+    let data = &answers[4].outcome["data"];
+    let amount: f64 = data["models"][0]["cost"]["amount"].as_str().unwrap().parse().unwrap();
+    assert!((amount - 0.00168).abs() < 1e-12, "{amount}");
+    assert_eq!((&data["total"], &data["counted"], &data["other"]), (&json!(2_112), &json!(112), &json!(0)));
 }
 
 #[test]
@@ -320,12 +368,11 @@ fn assert_case(format: &Format, case: Case, answer: &Answer, next: &[Answer]) {
     let given_up = answer.events.iter().filter(|event| event["event"] == "given_up").count();
     assert_eq!(given_up, if BROKEN.contains(&name) { 4 } else { 0 }, "{provider}, {name}");
     match name {
-        // No wait, or almost none.
+        // Almost no wait.
         "s500" | "s529" => {
-            let wait = if ["anthropic", "google"].contains(&provider) { "0" } else { "1" };
             // Google's errors name a state, which is that of overload here.
             let times = if name == "s529" || provider == "google" { 15 } else { 4 };
-            assert_eq!(told, retried("Server error", wait, times, times), "{provider}");
+            assert_eq!(told, retried("Server error", "1", times, times), "{provider}");
         }
         "limited" => assert_eq!(told, retried("Rate limit exceeded", "1", 1, 15), "{provider}"),
         "hang" => assert!(told.len() == 1 && told[0].starts_with(&format!("Timed out: {provider}. ")), "{told:?}"),

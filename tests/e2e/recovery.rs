@@ -223,7 +223,7 @@ fn demo_breaks_off_and_says_so() {
         })
         .collect();
     assert!(ran.errors().starts_with(&lines.concat()), "{}", ran.err);
-    assert!(ran.errors().ends_with("Error: demo: demo fails as requested: server. Try again in 0 s\n"), "{}", ran.err);
+    assert!(ran.errors().ends_with("Error: demo: demo fails as requested: server. Try again in 1 s\n"), "{}", ran.err);
 }
 
 /// A conversation that the server refuses as too long is summarised and sent again; the window of the model is not known.

@@ -35,19 +35,19 @@ impl Stage {
         self.patchbay.write("home/config/config.toml", config);
     }
 
-    /// Adds a skill whose tools echo their input.
-    fn tools(&self, skill: &str, tools: &[(String, &str)]) {
+    /// Adds a skill in the file `path`, whose tools echo their input.
+    fn tools(&self, path: &str, tools: &[(String, &str)]) {
         let schema = r#"{"type":"object","properties":{"to":{"type":"string"}}}"#;
         let tools = tools.iter().map(|(name, about)| (name.clone(), (*about).to_owned(), schema.to_owned())).collect();
         let guest = Guest { tools, ..Guest::default() };
-        self.patchbay.write(&format!("home/config/skills/{skill}.wasm"), guest.packaged("---\nsummary: Many\n---\n"));
+        self.patchbay.write(path, guest.packaged("---\nsummary: Many\n---\n"));
     }
 
     /// Adds the skill `many` with 40 tools, more than are declared.
     fn many_tools(&self) {
         let mut tools: Vec<(String, &str)> = (0..39).map(|n| (format!("tool_{n:02}"), "Does nothing")).collect();
         tools.push(("launch_rocket".to_owned(), "Starts the flight of a rocket"));
-        self.tools("many", &tools);
+        self.tools("home/config/skills/many.wasm", &tools);
     }
 
     fn answers(&self, lines: &[&str]) -> Vec<Answer> {
@@ -165,6 +165,34 @@ fn tool_that_is_not_declared_is_found_and_called() {
         journal.iter().map(|row| (row["skill"].as_str().unwrap(), row["tool"].as_str().unwrap())).collect();
     assert_eq!(called, [("patchbay", "find_tools"), ("many", "launch_rocket")]);
     assert!(journal[1]["asker"].as_str().unwrap().starts_with("agent:"), "{}", journal[1]);
+}
+
+/// The texts of the workspace match best, but a repository can write any words into its skills.
+#[test]
+fn search_returns_eight_results_and_two_of_an_untrusted_workspace() {
+    let query = json!({"query": "rocket"});
+    let stage = Stage::new("", vec![json!([["find_tools", query], ["find_skills", query]]), Value::Null]);
+    let tools = |count: usize, about| (0..count).map(|n| (format!("rocket_{n}"), about)).collect::<Vec<_>>();
+    stage.tools("home/config/skills/mine.wasm", &tools(10, "Starts a rocket"));
+    stage.tools("workspace/.agents/skills/theirs.wasm", &tools(5, "rocket rocket rocket"));
+    for n in 0..10 {
+        stage.patchbay.skill(&format!("mine-{n}"), "summary: Starts a rocket", "Go.");
+    }
+    for n in 0..5 {
+        let skill_md = "---\nsummary: rocket rocket rocket\n---\nGo.\n";
+        stage.patchbay.write(&format!("workspace/.agents/skills/theirs-{n}/SKILL.md"), skill_md);
+    }
+    stage.answers(&["Fly."]);
+    let requests = stage.requests();
+    for (kind, first) in [("tools", "theirs__rocket_0"), ("skills", "theirs-0")] {
+        let messages = requests[1]["messages"].as_array().unwrap().iter();
+        let results = messages.filter(|message| message["role"] == "tool");
+        let results = results.map(|message| serde_json::from_str(message["content"].as_str().unwrap()).unwrap());
+        let found: Value = results.map(|result: Value| result["result"][kind].clone()).find(Value::is_array).unwrap();
+        let names: Vec<&str> = found.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap()).collect();
+        assert_eq!((names.len(), names[0]), (8, first), "{names:?}");
+        assert_eq!(names.iter().filter(|name| name.starts_with("theirs")).count(), 2, "{names:?}");
+    }
 }
 
 #[test]

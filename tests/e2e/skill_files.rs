@@ -85,6 +85,7 @@ fn plugin_build_embeds_the_files() {
     patchbay.write("guide/references/a.md", "one\n");
     patchbay.write("guide/assets/b.bin", vec![0; 1_500]);
     patchbay.write("guide/src/lib.rs", "not a file of the skill");
+    patchbay.write("guide/package.json", "{}");
     patchbay.write("guide/data/table.csv", "1,2\n");
     patchbay.write("guide/notes.txt", "");
     let module = module_of(&contract(), &Guest::default().wat(), "patchbay:skill/skill-plugin");
@@ -92,12 +93,19 @@ fn plugin_build_embeds_the_files() {
     let at = |path: &str| patchbay.folder().join(path).to_str().unwrap().to_owned();
     let built = patchbay.run(&["plugin", "build", &at("guide"), "--wasm", &at("module.wasm")]);
     assert_eq!(built.code, Some(0), "{}", built.err);
-    assert!(built.out.contains("\nembedded beside SKILL.md: 2 files, 1504 bytes\n"), "{}", built.out);
-    let note = "\nnote: not embedded: 'data', 'notes.txt'. Only *.md and the folders assets, references and scripts are \
-                embedded.\n";
+    let embedded = "\nembedded beside SKILL.md: 4 files, 1508 bytes: 'assets/', 'data/', 'notes.txt', 'references/'\n";
+    assert!(built.out.contains(embedded), "{}", built.out);
+    let note = "\nnote: not embedded, as sources of the component: 'package.json', 'src'\n";
     assert!(built.out.contains(note), "{}", built.out);
     patchbay.write("home/config/skills/guide.wasm", fs::read(at("guide/guide.wasm")).unwrap());
-    assert_eq!(files_in(&patchbay.line("/help guide")), LISTED);
+    let files = [
+        "- `files`: 4 (2 KB)",
+        "  - assets/b.bin (2 KB)",
+        "  - data/table.csv (4 bytes)",
+        "  - notes.txt (0 bytes)",
+        "  - references/a.md (4 bytes)",
+    ];
+    assert_eq!(files_in(&patchbay.line("/help guide")), files);
 }
 
 #[test]
@@ -132,12 +140,18 @@ fn model_reads_files_of_the_snapshot() {
     assert!(shown.contains("Read references/a.md.") && shown.contains("- references/a.md (4 bytes)"), "{shown}");
     let shown = call("skill_file {\"skill\": \"guide\", \"path\": \"references/a.md\", \"limit\": 2}");
     assert!(shown.contains("\"text\":\"on\"") && shown.contains("\"next_offset\":2"), "{shown}");
+    let shown = call("skill_file {\"skill\": \"guide\", \"path\": \"./references/a.md\"}");
+    assert!(shown.contains("\"path\":\"references/a.md\""), "{shown}");
     let shown = call("skill_file {\"skill\": \"guide\", \"path\": \".\"}");
     assert!(shown.contains("assets/b.bin (2 KB)"), "{shown}");
     let shown = call("skill_file {\"skill\": \"guide\", \"path\": \"SKILL.md\"}");
     assert!(shown.contains("summary: Guides"), "{shown}");
     let shown = call("skill_file {\"skill\": \"guide\", \"path\": \"assets/dot.png\"}");
     assert!(shown.contains("\"media_type\":\"image/png\""), "{shown}");
+    // The result of the last call is the image itself.
+    let context = patchbay.answers_in(&["--session", &session], &["show context"])[0].message().to_owned();
+    let results = context.lines().rfind(|line| line.contains("result(call_6, skill_file, ")).unwrap();
+    assert!(results.contains("image/png(8)"), "{context}");
     for (path, code) in [("assets/b.bin", "skill_file_binary"), ("../SKILL.md", "skill_file_not_found")] {
         let shown = call(&format!("skill_file {{\"skill\": \"guide\", \"path\": \"{path}\"}}"));
         assert!(shown.contains(code), "{shown}");
@@ -158,8 +172,8 @@ fn persons_command_lists_the_files_for_the_model() {
     assert_eq!(answers[0].rows()[0], ("skill", &*format!("Read references/a.md.\n\n{LIST}")));
     let with_input = format!("Read references/a.md.\n\nARGUMENTS: now\n\n{LIST}");
     assert_eq!(answers[1].rows()[0], ("skill", &*with_input));
-    // Models cannot read the files of a skill for people.
-    assert_eq!(answers[2].rows()[0], ("skill", "Read a.md."));
+    let people = "Read a.md.\n\nThe files of this skill are for people: you cannot read them.";
+    assert_eq!(answers[2].rows()[0], ("skill", people));
 }
 
 #[test]

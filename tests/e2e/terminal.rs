@@ -71,7 +71,7 @@ fn provider_changes_are_printed_between_lines() {
 fn retries_are_printed_as_lines() {
     let ran = typed(&Patchbay::quick(), &[], "fail rate-limit 0\n");
     let lines: Vec<_> = (1..=15)
-        .map(|n| format!("Rate limit exceeded: demo. Retrying in 0 s (attempt {n} of at most 15).\n"))
+        .map(|n| format!("Rate limit exceeded: demo. Retrying in 1 s (attempt {n} of at most 15).\n"))
         .collect();
     assert_eq!((ran.code, ran.out), (Some(1), lines.concat()));
 }

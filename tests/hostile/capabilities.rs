@@ -197,7 +197,7 @@ impl ToolCaller for LargeIndex {
     }
 }
 
-/// The guest may make 200 host calls. Its fuel is enough for 30 searches.
+/// The guest may make 2,000 host calls. Its fuel is enough for 30 searches.
 #[tokio::test]
 async fn searches_of_tools_use_fuel() {
     let mut harness = Harness::new(small_limits()).with_permits(permits(&["tools"], &["tools"]));

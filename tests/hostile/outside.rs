@@ -17,8 +17,9 @@ use patchbay_sandbox::{BoxFuture, Content, Limits, ProgressSink, Sandbox};
 use patchbay_store::{Hold, JournalFilter, JournalRow, KvStore, Store};
 use patchbay_tests::services;
 use patchbay_tools::{
-    Approval, Approvals, Approver, CallContext, OutsideCall, OutsideDeclaration, OutsideError, OutsideOrigin,
-    OutsideSpec, OutsideTool, PatternBudget, Question, QuestionSubject, ResolvedTool, ToolError, ToolInvocation, Tools,
+    Approval, Approvals, Approver, CallContext, CalledTool, OutsideCall, OutsideDeclaration, OutsideError,
+    OutsideOrigin, OutsideSpec, OutsideTool, PatternBudget, Question, QuestionSubject, ResolvedTool, ToolError,
+    ToolInvocation, Tools,
 };
 use serde_json::{Value, json};
 use tokio::{sync::Semaphore, task::JoinSet};
@@ -35,6 +36,7 @@ const NAME: &str = "mcp__files__write";
 struct FakeTool {
     spec: OutsideSpec,
     decision: ToolDecision,
+    is_shown_whole: bool,
     calls: AtomicU32,
 }
 
@@ -60,7 +62,7 @@ impl FakeTool {
             time_key: "mcp.files.call_ms".to_owned(),
         };
         let spec = OutsideSpec::new(declaration, &mut PatternBudget::default()).unwrap();
-        Arc::new(Self { spec, decision, calls: AtomicU32::new(0) })
+        Arc::new(Self { spec, decision, is_shown_whole: false, calls: AtomicU32::new(0) })
     }
 }
 
@@ -71,6 +73,17 @@ impl OutsideTool for FakeTool {
 
     fn decision(&self) -> ToolDecision {
         self.decision
+    }
+
+    fn input_for_question(&self, input: &Value) -> String {
+        match input["do"].as_str() {
+            Some("long") => "x".repeat(CalledTool::INPUT + 1),
+            _ => CalledTool::json(input),
+        }
+    }
+
+    fn is_shown_whole(&self) -> bool {
+        self.is_shown_whole
     }
 
     fn call<'a>(&'a self, call: OutsideCall<'a>) -> BoxFuture<'a, Result<Vec<Content>, OutsideError>> {
@@ -217,6 +230,29 @@ async fn outside_call_that_may_not_run_says_how_to_allow_it() {
     assert_eq!(person.asked.lock().unwrap().len(), 1);
     assert_eq!((ask.calls.load(Ordering::Relaxed), deny.calls.load(Ordering::Relaxed)), (0, 0));
     assert!(caller.journal().await.iter().all(|row| row.outcome() == "denied"));
+}
+
+/// The middle of such an input could never be seen, whatever a person answers.
+#[tokio::test]
+async fn input_too_long_for_a_question_is_refused() {
+    let mut caller = Caller::new().await;
+    let person = caller.asks(Approval::Once);
+    for decision in [ToolDecision::Ask, ToolDecision::Allow] {
+        let mut tool = FakeTool::new(decision, "Runs.");
+        Arc::get_mut(&mut tool).unwrap().is_shown_whole = true;
+        caller.says(&tool, "short").await.unwrap();
+        let error = caller.says(&tool, "long").await.unwrap_err();
+        let why = "a question to the user can show 16384 characters, and this input has 16385; write what is long to a file, \
+                   and pass its path";
+        assert_eq!((error.code(), error.to_string()), (Code::LimitInput, stopped(why)));
+        assert_eq!(tool.calls.load(Ordering::Relaxed), 1);
+    }
+    assert_eq!(person.asked.lock().unwrap().len(), 1);
+    // For other tools, the question has a note.
+    caller.says(&FakeTool::new(ToolDecision::Ask, "Writes."), "long").await.unwrap();
+    let asked = person.asked.lock().unwrap();
+    let QuestionSubject::Tool(called) = &asked[1].subject else { panic!("{asked:?}") };
+    assert!(called.input.contains("x … 1 characters are not shown … x"), "{}", called.input);
 }
 
 #[tokio::test]

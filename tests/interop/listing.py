@@ -1,8 +1,13 @@
 """Checks that the recorded lists of models are such as the official SDKs read.
 
 `plugins/codecs/recordings/listing` has the pages from which the adapters make their catalogues. Each SDK asks for them, page by
-page, and reads every model strictly.
+page, and reads every model strictly. `patchbay provider refresh` must ask for the same pages.
 """
+
+import os
+import pathlib
+import subprocess
+import tempfile
 
 import anthropic
 import openai
@@ -11,6 +16,8 @@ from google.genai import types as genai_types
 
 from loopback import replay
 from reading import FOLDER, KEY
+
+PATCHBAY = pathlib.Path(__file__).parents[2] / "target/debug/patchbay"
 
 
 def pages(name):
@@ -51,11 +58,38 @@ LISTS = (
     ("google", of_google, ["/v1beta/models", "/v1beta/models"], "gemini-4-hydrogen"),
 )
 
+# The bundled providers that list their models, and their variables.
+REFRESHED = {
+    "anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "meta": "MODEL_API_KEY", "google": "GOOGLE_API_KEY",
+}
+
+
+def refresh(name, origin):
+    """Asks for the models of a provider at `origin`. Returns what is printed."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = pathlib.Path(folder, "home/config")
+        config.mkdir(parents=True)
+        (config / "config.toml").write_text(f'[providers.{name}]\norigin = "{origin}"\n')
+        environment = {"PATH": os.environ["PATH"], "PATCHBAY_HOME": f"{folder}/home", REFRESHED[name]: KEY}
+        command = [PATCHBAY, "provider", "refresh", name]
+        ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran
+    return ran.stdout
+
 
 def run(report):
     for name, read, paths, first in LISTS:
         with report.case(f"list of {name}"), replay(pages(name), "application/json") as (origin, requests):
             ids = read(origin)
             assert ids[0] == first, ids
-            found = [request["path"].partition("?")[0] for request in requests]
+            asked = [request["path"] for request in requests]
+            found = [path.partition("?")[0] for path in asked]
             assert found == paths, found
+        if name not in REFRESHED:
+            continue
+        with report.case(f"refresh of {name}"), replay(pages(name), "application/json") as (origin, requests):
+            printed = refresh(name, origin)
+            assert printed == f"{name}: {len(ids)} models ({len(ids)} new)\n", printed
+            found = [request["path"] for request in requests]
+            assert found == asked, (found, asked)
+            assert all(KEY in "".join(request["headers"].values()) for request in requests)

@@ -33,7 +33,7 @@ PROVIDERS = (
     Provider("anthropic", "messages", "claude-sonnet-5-5", "", "ANTHROPIC_API_KEY"),
     Provider("openai", "responses", "gpt-6.2-sol", "/v1", "OPENAI_API_KEY"),
     Provider("google", "gemini", "gemini-4-argon", "", "GOOGLE_API_KEY"),
-    Provider("xai", "responses", "grok-4", "/v1", "XAI_API_KEY"),
+    Provider("xai", "responses", "grok-4.7", "/v1", "XAI_API_KEY"),
     Provider("meta", "responses", "muse-spark-1.3", "/v1", "MODEL_API_KEY"),
     Provider("local", "chat", "qwen3-32b", "/v1", "LOCAL_API_KEY"),
 )

@@ -223,6 +223,16 @@ pub fn run_out_of_time(
     panic!("what is to happen before the end of the time does not happen");
 }
 
+/// Returns the peak memory of a process in KiB.
+///
+/// # Panics
+/// Where the system does not tell it.
+pub fn peak_kib(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("a process");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+    peak.trim_end_matches("kB").trim().parse().expect("a number")
+}
+
 /// Converts the output of a finished process.
 ///
 /// # Panics

@@ -24,6 +24,8 @@ pub struct Format {
     folder: &'static str,
     /// The recording with a tool call.
     pub call: &'static str,
+    /// The recording with twelve tool calls.
+    pub wide_call: &'static str,
     /// The recording with thinking.
     pub thinking: &'static str,
     /// The recording with an error after some text.
@@ -44,6 +46,7 @@ pub const ANTHROPIC: Format = Format {
     path: "",
     folder: "messages",
     call: "tool_call",
+    wide_call: "wide_tool_calls",
     thinking: "thinking",
     error: "error_after_text",
     error_code: "provider_server",
@@ -58,6 +61,7 @@ pub const OPENAI: Format = Format {
     path: "/v1",
     folder: "responses",
     call: "tool-call",
+    wide_call: "wide-tool-calls",
     thinking: "thinking",
     error: "error",
     error_code: "provider_rate_limit",
@@ -72,6 +76,7 @@ pub const GOOGLE: Format = Format {
     path: "",
     folder: "gemini",
     call: "call",
+    wide_call: "wide_calls",
     thinking: "thoughts",
     error: "error_after_text",
     error_code: "provider_server",
@@ -86,6 +91,7 @@ pub const CHAT: Format = Format {
     path: "/v1",
     folder: "chat",
     call: "tool-call",
+    wide_call: "wide-tool-calls",
     thinking: "thinking",
     error: "error",
     error_code: "provider_server",
@@ -196,20 +202,21 @@ impl Format {
             429 => "RESOURCE_EXHAUSTED",
             _ => "UNAVAILABLE",
         };
+        // Zero would not count as a delay.
+        let seconds = |wait: u32| if wait == 0 { "0.001".to_owned() } else { wait.to_string() };
         let (headers, body) = match self.folder {
             "messages" => (
-                wait.map(|wait| format!("retry-after: {wait}\r\n")),
+                wait.map(|wait| format!("retry-after: {}\r\n", seconds(wait))),
                 json!({"type": "error", "error": {"type": kind, "message": message}}),
             ),
             "gemini" => {
-                let delay = wait.map(|wait| format!("{wait}s"));
+                let delay = wait.map(|wait| format!("{}s", seconds(wait)));
                 let info = json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay});
                 let details = if wait.is_some() { vec![info] } else { Vec::new() };
                 (None, json!({"error": {"code": status, "message": message, "status": word, "details": details}}))
             }
             folder => {
                 let headers = wait.map(|wait| match (folder, wait) {
-                    // Zero would not count as a delay.
                     (_, 0) => "retry-after-ms: 1\r\n".to_owned(),
                     ("responses", wait) => {
                         format!("x-ratelimit-remaining-requests: 0\r\nx-ratelimit-reset-requests: {wait}s\r\n")

@@ -29,6 +29,8 @@ pub fn program() -> PathBuf {
 /// | `page` | a page in HTML |
 /// | `nonsense` | JSON that is damaged |
 /// | `half` | a part of the body |
+/// | `events` | a stream of notifications and of results for another request, without an end |
+/// | `long event` | a stream with one event, without an end |
 /// | `wrong id` | a result for another request |
 /// | `refuses` | an error of JSON-RPC |
 ///
@@ -65,6 +67,8 @@ pub fn over_http(mode: &'static str) -> Server {
                     b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 999\r\n\r\n{\"jsonrpc\""
                         .to_vec(),
                 ),
+                "events" => return endless(&event_flood()),
+                "long event" => return endless(&"x".repeat(1 << 16)),
                 "wrong id" => {
                     let other = json!({"jsonrpc": "2.0", "id": 9_999, "result": text("It does not break.")});
                     answer("200 OK", "application/json", &other.to_string())
@@ -88,6 +92,20 @@ pub fn over_http(mode: &'static str) -> Server {
 fn answer(status: &str, media: &str, body: &str) -> Step {
     let head = format!("HTTP/1.1 {status}\r\ncontent-type: {media}\r\ncontent-length: {}\r\n", body.len());
     Step::Bytes(format!("{head}connection: close\r\n\r\n{body}").into_bytes())
+}
+
+/// Returns a stream of events that begins with `data: ` and repeats `text`.
+fn endless(text: &str) -> Vec<Step> {
+    let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\ndata: ".to_vec();
+    vec![Step::Bytes(head), Step::Endless(text.as_bytes().to_vec(), 0)]
+}
+
+/// Returns events with messages that nothing waits for, up to the data of the next one.
+fn event_flood() -> String {
+    let log = json!({"level": "info", "data": "x".repeat(1_000)});
+    let log = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": log});
+    let response = json!({"jsonrpc": "2.0", "id": 9_999, "result": text("It does not break.")});
+    format!("{log}\n\ndata: {response}\n\ndata: ")
 }
 
 /// A tool that the server marks as read-only.

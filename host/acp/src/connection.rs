@@ -19,7 +19,7 @@ use crate::{
     AcpOptions, capabilities,
     params::{CancelRequest, ClientCapabilities, Initialize},
     wire::{
-        Client, Incoming, LineReader, OpenRequests, Outbox, ReceivedLine, RequestId, Responder, RpcError,
+        Client, Incoming, LineReader, LineRoom, OpenRequests, Outbox, ReceivedLine, RequestId, Responder, RpcError,
         UnhandledLine, params_of, read_ahead,
     },
 };
@@ -121,12 +121,12 @@ impl Connection {
 
     /// Handles lines, one after another.
     async fn handle(self: &Arc<Self>, mut lines: mpsc::Receiver<UnhandledLine>) {
-        while let Some(UnhandledLine { line, .. }) = lines.recv().await {
+        while let Some(UnhandledLine { line, room }) = lines.recv().await {
             if self.outbox.is_closed() {
                 continue;
             }
             match line {
-                ReceivedLine::Line(line) => self.received(line).await,
+                ReceivedLine::Line(line) => self.received(line, room).await,
                 ReceivedLine::TooLong(bytes) => {
                     let message = format!("a line of {bytes} bytes is over the limit of {LINE_BYTES}.");
                     self.refuse(&RequestId::Null, RpcError::invalid_request(message)).await;
@@ -140,16 +140,16 @@ impl Connection {
         let _ = self.outbox.respond(id, Err(error)).await;
     }
 
-    async fn received(self: &Arc<Self>, line: Vec<u8>) {
+    async fn received(self: &Arc<Self>, line: Vec<u8>, room: LineRoom) {
         match Incoming::parse(&line) {
-            Incoming::Request { id, method } => self.request(id, &method, line).await,
+            Incoming::Request { id, method } => self.request(id, &method, line, room).await,
             Incoming::Notification { method } => self.notification(&method, &line).await,
             Incoming::Response { id } => self.client.answered(&id, line),
             Incoming::Invalid { id, error } => self.refuse(&id, error).await,
         }
     }
 
-    async fn request(self: &Arc<Self>, id: RequestId, method: &str, line: Vec<u8>) {
+    async fn request(self: &Arc<Self>, id: RequestId, method: &str, line: Vec<u8>, room: LineRoom) {
         if self.requests.lock().len() >= OPEN_REQUESTS {
             let message = format!("{OPEN_REQUESTS} requests have no answer yet; wait for one.");
             return self.refuse(&id, RpcError::invalid_request(message)).await;
@@ -163,7 +163,7 @@ impl Connection {
         if method == "initialize" {
             return responder.respond(self.initialize(&line).await).await;
         }
-        self.call(responder, method, line).await;
+        self.call(responder, method, line, room).await;
     }
 
     /// Checks that `initialize` comes first, and once.

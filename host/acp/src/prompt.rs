@@ -50,8 +50,8 @@ pub(crate) async fn line(session: &Session, blocks: Vec<ContentBlock>) -> Result
             }
             "resource_link" => {
                 let uri = block.uri.unwrap_or_default();
-                match linked(session, &uri).await {
-                    Some(attachment) => content.attachments.push(attachment?),
+                match linked(session, &uri).await? {
+                    Some((name, bytes)) => content.file(&name, block.mime_type.as_deref(), bytes)?,
                     // The model can read it with a tool, or ask.
                     None => content.text(format!("[{}]({uri})", block.name.unwrap_or_default()))?,
                 }
@@ -106,11 +106,11 @@ fn decoded(data: Option<&str>) -> Result<Vec<u8>, Outcome> {
     BASE64_STANDARD.decode(data.unwrap_or_default()).map_err(|_| refused("an attachment is not base64."))
 }
 
-/// Reads a linked file of the workspace; `None` for any other link.
-async fn linked(session: &Session, uri: &str) -> Option<Result<NewAttachment, Outcome>> {
-    let path = FileUri::parse(uri)?.path;
-    let below = below_workspace(session.workspace(), &path).await?;
-    session.attach_path(&below).await.transpose()
+/// Returns the path and the content of a linked file of the workspace; `None` for any other link.
+async fn linked(session: &Session, uri: &str) -> Result<Option<(String, Vec<u8>)>, Outcome> {
+    let Some(FileUri { path, .. }) = FileUri::parse(uri) else { return Ok(None) };
+    let Some(below) = below_workspace(session.workspace(), &path).await else { return Ok(None) };
+    Ok(session.linked_file(&below).await?.map(|content| (below, content)))
 }
 
 /// A `file:` URI.

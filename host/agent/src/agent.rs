@@ -7,19 +7,20 @@ use std::sync::{
 
 use parking_lot::Mutex;
 use patchbay_core::{
-    AgentId, DeltaPosition, EventKind, Hasher, MessageKind, Outcome, PrincipalId, SessionId,
-    completion::{RequestHints, RequestPurpose},
+    AgentId, AssistantRecord, DeltaPosition, EventKind, Hasher, MessageKind, Outcome, PrincipalId, SessionId,
+    completion::{RequestHints, RequestPurpose, TokenUsage},
     text,
 };
 use patchbay_events::EventLog;
 use patchbay_provider::{Choice, Selector};
 use patchbay_sandbox::ProgressSink;
-use patchbay_store::{Hold, NewMessage};
+use patchbay_store::{Hold, ModelUsage, NewMessage};
 use patchbay_tools::{ApprovalSlot, EditorSlot, Tools};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::{
     Chosen, CompactionSettings, ContextSettings, Model, ModelOverride, Requests,
+    conversation::data,
     receive::{AnswerBuffer, RetryNotice},
 };
 
@@ -66,8 +67,7 @@ pub struct Agent {
     pub(crate) tools: Arc<Tools>,
     pub(crate) settings: AgentSettings,
     chosen: Mutex<Chosen>,
-    /// The selector of the last request, and the model that it selected.
-    selected: Mutex<Option<(Selector, String)>>,
+    selected: Mutex<LastSelected>,
     /// Locked while a turn runs.
     turn: Arc<tokio::sync::Mutex<()>>,
     /// The answer that is being received, and its place. The buffer is gone once the answer is stored.
@@ -79,6 +79,17 @@ pub struct Agent {
     tokens: AtomicU64,
     /// Tokens that are not stored yet.
     unsaved_tokens: AtomicU64,
+}
+
+/// The model that a selector selected for the last request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum LastSelected {
+    /// This process has made no request; the last answer of the agent has the model.
+    #[default]
+    Unknown,
+    /// The last request used no selector, or another choice was made since.
+    None,
+    Model(Selector, String),
 }
 
 /// The text of an answer that is being received.
@@ -134,11 +145,16 @@ impl Agent {
         let chosen = self.chosen();
         let choice = chosen.effective(&*self.model).await?;
         let now = match chosen.model_override {
-            Some(ModelOverride::Selector(size)) => Some((size, choice.model.clone())),
-            _ => None,
+            Some(ModelOverride::Selector(size)) => LastSelected::Model(size, choice.model.clone()),
+            _ => LastSelected::None,
         };
-        let last = std::mem::replace(&mut *self.selected.lock(), now.clone());
-        if let (Some((size, model)), Some((last_size, last_model))) = (now, last)
+        let mut last = std::mem::replace(&mut *self.selected.lock(), now.clone());
+        if let (LastSelected::Model(size, _), LastSelected::Unknown) = (&now, &last)
+            && let Some(model) = self.last_model().await?
+        {
+            last = LastSelected::Model(*size, model);
+        }
+        if let (LastSelected::Model(size, model), LastSelected::Model(last_size, last_model)) = (now, last)
             && size == last_size
             && model != last_model
         {
@@ -213,11 +229,18 @@ impl Agent {
         self.tokens.load(Ordering::Relaxed)
     }
 
-    /// Counts the tokens of a request of this agent, for the session and for the agent.
-    pub fn spend(&self, tokens: u64) {
+    /// Counts the tokens of a request of this agent, for the session and for the agent. What was read from a cache does not
+    /// count.
+    pub(crate) fn spend(&self, usage: TokenUsage) {
+        let tokens = usage.uncached();
         self.log.budget().spend(tokens);
         self.tokens.fetch_add(tokens, Ordering::Relaxed);
         self.unsaved_tokens.fetch_add(tokens, Ordering::Relaxed);
+    }
+
+    /// Records the tokens of a request to the model of `choice` that gets no row, besides [`Agent::spend`].
+    pub(crate) fn record_usage(&self, choice: &Choice, usage: TokenUsage) {
+        self.log.budget().record(used_by(choice, usage));
     }
 
     /// Returns what publishes the retries of a request whose answer is not published.
@@ -244,6 +267,16 @@ impl Agent {
     /// Changes the model for the next request. The caller has committed the change.
     pub fn choose(&self, chosen: Chosen) {
         *self.chosen.lock() = chosen;
+        // Another model is then no news about the provider's list.
+        *self.selected.lock() = LastSelected::None;
+    }
+
+    /// Returns the model of this agent's last answer, as far as the conversation still has it.
+    async fn last_model(&self) -> Result<Option<String>, Outcome> {
+        let rows = self.rows().await?;
+        let mut own = rows.iter().rev().filter(|row| row.agent == self.place.agent);
+        let last = own.find(|row| row.kind == MessageKind::Assistant).and_then(data::<AssistantRecord>);
+        Ok(last.map(|record| record.model))
     }
 
     /// Waits until no turn runs. No other turn runs until the permit is dropped.
@@ -266,6 +299,11 @@ impl Agent {
     pub fn progress(&self, tool: &str) -> Arc<dyn ProgressSink> {
         Arc::new(ToolProgress { log: Arc::clone(&self.log), agent: self.place.agent, tool: tool.to_owned() })
     }
+}
+
+/// Returns the tokens that a request to the model of `choice` used.
+pub(crate) fn used_by(choice: &Choice, usage: TokenUsage) -> ModelUsage {
+    ModelUsage { provider: choice.provider.to_string(), model: choice.model.clone(), usage }
 }
 
 /// Returns the text by which a provider finds the cache of a session: a digest, which says nothing about the session.

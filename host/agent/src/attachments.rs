@@ -1,49 +1,47 @@
 //! Puts the contents of attached files into a conversation: images and PDFs as blobs, texts headed by their paths. A request
-//! has a bounded number of images and PDFs; the oldest are left out. `turn` calls it for each request.
+//! has a bounded number of images and other blobs, also of those in tool results; the oldest are left out. `turn` calls it for
+//! each request.
 
 use std::collections::BTreeMap;
 
 use patchbay_core::{
     Attachment, Digest,
-    completion::{Blob, Block},
+    completion::{Blob, Block, Message, Part, Piece},
 };
 use patchbay_store::Store;
 
 use crate::conversation::{AttachmentSlot, Conversation};
 
-/// The most images and PDFs in a request.
-const FILES: usize = 100;
-/// Images and PDFs that are left out together, so that the beginning of the conversation, which providers cache, seldom changes.
-const FILE_STEP: usize = 10;
-/// The most bytes of images and PDFs in a request: those of the largest message.
-const BYTES: u64 = 32 << 20;
+/// The most blobs in a request.
+const BLOBS: usize = 100;
+/// Blobs that are left out together, so that the beginning of the conversation, which providers cache, seldom changes.
+const BLOB_STEP: usize = 10;
+/// The most bytes of blobs in a request: those of the largest message of a user. As base64 they have 27 MiB; APIs accept
+/// requests of 32 MB (2026-11-24, platform.claude.com, "Request size limits").
+const BYTES: u64 = 20 << 20;
 /// Bytes that are left out together.
-const BYTE_STEP: u64 = 8 << 20;
-/// Bytes that an image or a PDF counts in the estimate of a conversation.
-const BLOB_BYTES: u64 = 4_800;
+const BYTE_STEP: u64 = 5 << 20;
+/// Bytes that a blob counts in the estimate of a conversation.
+pub(crate) const BLOB_BYTES: u64 = 4_800;
+/// The reason in what a model reads instead of a blob.
+const LEFT_OUT: &str = " left out";
 
-/// Puts the contents into the slots of a conversation. A content that is missing in the store is named.
+/// Puts the contents into the slots of a conversation, and leaves out the oldest blobs if there are too many. A content that is
+/// missing in the store is named.
 pub(crate) async fn load(store: &Store, mut conversation: Conversation) -> Conversation {
+    leave_out_oldest(&mut conversation);
     let slots = std::mem::take(&mut conversation.slots);
     if slots.is_empty() {
         return conversation;
     }
-    let left_out = left_out(&slots);
-    let needed: Vec<Digest> = slots
-        .iter()
-        .zip(&left_out)
-        .filter(|(_, left_out)| !**left_out)
-        .map(|(slot, _)| slot.attachment.digest)
-        .collect();
+    let needed: Vec<Digest> = slots.iter().map(|slot| slot.attachment.digest).collect();
     let store = store.clone();
     // A task that failed has read nothing: the files are named as missing.
     let contents = tokio::task::spawn_blocking(move || read(&store, needed)).await.unwrap_or_default();
-    for (slot, left_out) in slots.into_iter().zip(left_out) {
-        let AttachmentSlot { message, part, attachment } = slot;
+    for AttachmentSlot { message, part, attachment } in slots {
         let part = conversation.messages.get_mut(message).and_then(|message| message.parts.get_mut(part));
         let Some(part) = part else { continue };
         part.block = match contents.get(&attachment.digest) {
-            _ if left_out => Block::Text(attachment.placeholder_with(" left out")),
             None => Block::Text(attachment.placeholder_with(" missing")),
             Some(content) if attachment.is_text() => {
                 Block::Text(format!("{}:\n\n{}", attachment.name, String::from_utf8_lossy(content)))
@@ -55,6 +53,36 @@ pub(crate) async fn load(store: &Store, mut conversation: Conversation) -> Conve
         };
     }
     conversation
+}
+
+/// Replaces the blobs of messages by notes; returns whether there were any.
+pub(crate) fn leave_out_all(messages: &mut [Message]) -> bool {
+    let mut is_changed = false;
+    for part in messages.iter_mut().flat_map(|message| &mut message.parts) {
+        is_changed |= leave_out(part);
+    }
+    is_changed
+}
+
+/// Replaces the blobs of a part by notes; returns whether it had any.
+pub(crate) fn leave_out(part: &mut Part) -> bool {
+    match &mut part.block {
+        Block::Blob(blob) => {
+            part.block = Block::Text(blob.placeholder_with(LEFT_OUT));
+            true
+        }
+        Block::ToolResult(result) => {
+            let mut is_changed = false;
+            for piece in &mut result.content {
+                if let Piece::Blob(blob) = piece {
+                    *piece = Piece::Text(blob.placeholder_with(LEFT_OUT));
+                    is_changed = true;
+                }
+            }
+            is_changed
+        }
+        _ => false,
+    }
 }
 
 /// Reads each content once.
@@ -73,27 +101,66 @@ fn read(store: &Store, digests: Vec<Digest>) -> BTreeMap<Digest, std::sync::Arc<
     contents
 }
 
-/// Returns for each slot whether its content is left out: the oldest images and PDFs, if there are too many. Those of the last
-/// message that has some are sent.
-fn left_out(slots: &[AttachmentSlot]) -> Vec<bool> {
-    let blobs: Vec<&AttachmentSlot> = slots.iter().filter(|slot| !slot.attachment.is_text()).collect();
-    let last = blobs.last().map(|slot| slot.message);
-    let earlier = blobs.iter().filter(|slot| Some(slot.message) != last).count();
-    let by_count = blobs.len().saturating_sub(FILES).div_ceil(FILE_STEP) * FILE_STEP;
-    let size: u64 = blobs.iter().map(|slot| slot.attachment.size).sum();
-    let mut excess = size.saturating_sub(BYTES).div_ceil(BYTE_STEP) * BYTE_STEP;
-    let by_size = blobs.iter().take_while(|slot| {
-        let is_over = excess > 0;
-        excess = excess.saturating_sub(slot.attachment.size);
+/// Replaces the oldest blobs and the slots of such by notes, if there are too many.
+fn leave_out_oldest(conversation: &mut Conversation) {
+    let mut blobs = Vec::new();
+    retain_blobs(conversation, |message, bytes| {
+        blobs.push((message, bytes));
+        true
+    });
+    let mut remaining = excess(&blobs);
+    if remaining > 0 {
+        retain_blobs(conversation, |_, _| {
+            let is_kept = remaining == 0;
+            remaining -= usize::from(!is_kept);
+            is_kept
+        });
+    }
+}
+
+/// Calls `is_kept` for each blob in a slot or in a tool result, in order, with the index of its message and its size. A blob that
+/// is not kept is replaced by a note.
+fn retain_blobs(conversation: &mut Conversation, mut is_kept: impl FnMut(usize, u64) -> bool) {
+    let Conversation { messages, slots, .. } = conversation;
+    let mut found = std::mem::take(slots).into_iter().peekable();
+    for (at, message) in messages.iter_mut().enumerate() {
+        for (index, part) in message.parts.iter_mut().enumerate() {
+            if let Some(slot) = found.next_if(|slot| (slot.message, slot.part) == (at, index)) {
+                let file = &slot.attachment;
+                if file.is_text() || is_kept(at, file.size) {
+                    slots.push(slot);
+                } else {
+                    part.block = Block::Text(file.placeholder_with(LEFT_OUT));
+                }
+            } else if let Block::ToolResult(result) = &mut part.block {
+                for piece in &mut result.content {
+                    if let Piece::Blob(blob) = piece
+                        && !is_kept(at, blob.data.len() as u64)
+                    {
+                        *piece = Piece::Text(blob.placeholder_with(LEFT_OUT));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Returns how many of the oldest blobs are left out. Each is given by the index of its message and its size. Those of the last
+/// message that has some are sent, unless they alone are too many.
+fn excess(blobs: &[(usize, u64)]) -> usize {
+    let bytes = |blobs: &[(usize, u64)]| blobs.iter().map(|(_, bytes)| bytes).sum::<u64>();
+    let last = blobs.last().map(|(message, _)| *message);
+    let earlier = blobs.iter().take_while(|(message, _)| Some(*message) != last).count();
+    let by_count = blobs.len().saturating_sub(BLOBS).div_ceil(BLOB_STEP) * BLOB_STEP;
+    let mut too_many = bytes(blobs).saturating_sub(BYTES).div_ceil(BYTE_STEP) * BYTE_STEP;
+    let by_size = blobs.iter().take_while(|(_, bytes)| {
+        let is_over = too_many > 0;
+        too_many = too_many.saturating_sub(*bytes);
         is_over
     });
-    let mut remaining = by_size.count().max(by_count).min(earlier);
-    let is_left_out = |slot: &AttachmentSlot| {
-        let is = remaining > 0 && !slot.attachment.is_text();
-        remaining -= usize::from(is);
-        is
-    };
-    slots.iter().map(is_left_out).collect()
+    let steps = by_size.count().max(by_count);
+    let of_last = &blobs[earlier..];
+    if of_last.len() > BLOBS || bytes(of_last) > BYTES { steps } else { steps.min(earlier) }
 }
 
 /// Returns the bytes of text that a file counts like in the estimate of a conversation.
@@ -103,23 +170,18 @@ pub(crate) fn bytes(attachment: &Attachment) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use patchbay_core::TEXT_MEDIA;
+    use patchbay_core::{
+        TEXT_MEDIA,
+        completion::{Role, ToolResult},
+    };
 
     use super::*;
 
-    fn slot(message: usize, media_type: &str, size: u64) -> AttachmentSlot {
-        let attachment =
-            Attachment { name: "a".to_owned(), media_type: media_type.to_owned(), digest: Digest::of(b""), size };
-        AttachmentSlot { message, part: 0, attachment }
-    }
+    const MIB: u64 = 1 << 20;
 
     /// Returns how many of `count` images, each in a message of its own, are left out.
     fn of_images(count: usize, size: u64) -> usize {
-        let slots: Vec<_> = (0..count).map(|message| slot(message, "image/png", size)).collect();
-        let left_out = left_out(&slots);
-        let first = left_out.iter().take_while(|left_out| **left_out).count();
-        assert!(left_out[first..].iter().all(|left_out| !left_out), "only the oldest are left out");
-        first
+        excess(&(0..count).map(|message| (message, size)).collect::<Vec<_>>())
     }
 
     #[test]
@@ -131,19 +193,63 @@ mod tests {
 
     #[test]
     fn oldest_images_are_left_out_above_the_size_of_a_request() {
-        const MIB: u64 = 1 << 20;
-        for (count, expected) in [(32, 0), (33, 8), (40, 8), (41, 16)] {
+        for (count, expected) in [(20, 0), (21, 5), (25, 5), (26, 10)] {
             assert_eq!(of_images(count, MIB), expected, "{count}");
         }
-        assert_eq!(of_images(4, 10 * MIB), 1);
+        assert_eq!(of_images(3, 10 * MIB), 1);
     }
 
     #[test]
-    fn last_message_is_sent_whole_and_texts_always() {
-        let mut slots = vec![slot(0, "image/png", 20 << 20), slot(0, TEXT_MEDIA, 20)];
-        slots.extend((0..20).map(|_| slot(2, "application/pdf", 1 << 20)));
-        let left_out = left_out(&slots);
-        assert_eq!(left_out.iter().filter(|left_out| **left_out).count(), 1);
-        assert!(left_out[0] && !left_out[1]);
+    fn last_message_is_sent_whole_if_it_fits() {
+        let of_last = |count: usize| [&[(0, 10 * MIB)], &*vec![(2, MIB); count]].concat();
+        assert_eq!(excess(&of_last(20)), 1);
+        // Results of tools in one message may be too large together: 31 MiB are 11 MiB too many.
+        assert_eq!(excess(&of_last(21)), 1 + 5);
+        assert_eq!(excess(&[(0, 25 * MIB)]), 1);
+    }
+
+    #[test]
+    fn images_of_tools_and_of_the_user_are_bounded_together() {
+        let text = |text: &str| Part::from(Block::Text(text.to_owned()));
+        let attached = |name: &str, media_type: &str, size| {
+            let (name, media_type) = (name.to_owned(), media_type.to_owned());
+            Attachment { name, media_type, digest: Digest::of(b""), size }
+        };
+        let image = Piece::Blob(Blob { media_type: "image/png".to_owned(), name: None, data: vec![0; 7 << 20].into() });
+        let result = |call_id: &str| {
+            let content = vec![Piece::Text("shot".to_owned()), image.clone()];
+            Part::from(Block::ToolResult(ToolResult {
+                call_id: call_id.to_owned(),
+                name: "a__b".to_owned(),
+                content,
+                is_error: false,
+            }))
+        };
+        let message = |role, parts| Message { role, parts };
+        let messages = vec![
+            message(Role::User, vec![text("[image: a.png]"), text("[file: b.txt]"), text("look")]),
+            message(Role::Assistant, vec![text("I look.")]),
+            message(Role::User, vec![result("1"), result("2")]),
+        ];
+        let slots = vec![
+            AttachmentSlot { message: 0, part: 0, attachment: attached("a.png", "image/png", 1) },
+            AttachmentSlot { message: 0, part: 1, attachment: attached("b.txt", TEXT_MEDIA, 30 << 20) },
+        ];
+        let mut fits = Conversation { messages, answers: Vec::new(), counted: None, uncounted: 0, slots };
+        let before = format!("{fits:?}");
+        leave_out_oldest(&mut fits);
+        assert_eq!(format!("{fits:?}"), before);
+        let mut conversation = fits;
+        conversation.messages[2].parts.push(result("3"));
+        leave_out_oldest(&mut conversation);
+        // Texts are always sent.
+        assert_eq!(conversation.slots.iter().map(|slot| slot.part).collect::<Vec<_>>(), [1]);
+        assert_eq!(conversation.messages[0].parts[0], text("[image left out: a.png]"));
+        let pieces = conversation.messages[2].parts.iter().map(|part| match &part.block {
+            Block::ToolResult(result) => &result.content[1],
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(pieces.collect::<Vec<_>>(), [&Piece::Text("[image left out]".to_owned()), &image, &image]);
+        assert!(leave_out_all(&mut conversation.messages) && !leave_out_all(&mut conversation.messages));
     }
 }

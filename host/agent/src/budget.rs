@@ -22,14 +22,15 @@ pub struct ContextSettings {
     /// with `find_tools` and calls them with `call_tool`.
     #[schemars(range(min = 1_000, max = 4_000_000))]
     pub tools_max_bytes: u32,
-    /// Most tools whose declarations a model is sent. The host's own tools count, but are never left out.
+    /// Most tools whose declarations a model is sent. The host's own tools count, but are never left out. They and those of the
+    /// bundled skills are some 30; the default leaves room for a server or two beside them.
     #[schemars(range(min = 1, max = 1_000))]
     pub tools_max: u32,
 }
 
 impl Default for ContextSettings {
     fn default() -> Self {
-        Self { listing_percent: 2, listing_max_bytes: 16_000, tools_percent: 3, tools_max_bytes: 64_000, tools_max: 32 }
+        Self { listing_percent: 2, listing_max_bytes: 16_000, tools_percent: 3, tools_max_bytes: 64_000, tools_max: 48 }
     }
 }
 
@@ -105,7 +106,7 @@ mod tests {
             (u64::MAX, 16_000, 64_000),
         ] {
             assert_eq!(settings.listing_bytes(window), listing, "{window}");
-            assert_eq!(settings.tool_room(window), ToolRoom { bytes: tools, tools: 32 }, "{window}");
+            assert_eq!(settings.tool_room(window), ToolRoom { bytes: tools, tools: 48 }, "{window}");
         }
         let small = ContextSettings { listing_max_bytes: 1_000, ..settings };
         assert_eq!(small.listing_bytes(128_000), 1_000);

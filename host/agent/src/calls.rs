@@ -4,7 +4,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
-use patchbay_core::{CallId, Code, EventKind, Outcome, completion::ToolCall};
+use patchbay_core::{CallId, Code, EventKind, MessageKind, Outcome, completion::ToolCall};
+use patchbay_store::NewMessage;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -14,7 +15,7 @@ use crate::{
     interrupted::{cut_off, interrupted},
     repeats::Repeats,
     toolbox::{ToolAnswer, Toolbox},
-    turn::Turn,
+    turn::{Turn, store_failed},
 };
 
 /// Number of calls of one answer that run at once.
@@ -48,8 +49,9 @@ impl Agent {
         Ok(())
     }
 
-    /// Runs calls at the same time and commits their results in the order of the calls. If the turn is cancelled, the results of
-    /// calls that have ended are committed.
+    /// Runs calls at the same time and commits their results in the order of the calls. The result of a call that ends before an
+    /// earlier one is kept in the store until then, so that it survives the process. If the turn is cancelled, the results of calls
+    /// that have ended are committed.
     async fn run_side_by_side(
         &self,
         turn: &Turn,
@@ -72,7 +74,12 @@ impl Agent {
         let mut stopped = None;
         while let Some((index, answer)) = running.next().await {
             match answer {
-                Ok(answer) => drop(ended.insert(index, answer)),
+                Ok(answer) => {
+                    if index > next && stopped.is_none() && !answer.is_committed {
+                        self.keep_result(batch[index].0, &answer).await?;
+                    }
+                    ended.insert(index, answer);
+                }
                 Err(outcome) => stopped = Some(outcome),
             }
             while stopped.is_none()
@@ -137,6 +144,13 @@ impl Agent {
             self.commit_result(id, shown, json!(record)).await?;
         }
         called
+    }
+
+    async fn keep_result(&self, id: CallId, answer: &ToolAnswer) -> Result<(), Outcome> {
+        let ToolAnswer { shown, record, .. } = answer;
+        let (agent, kind, data) = (self.id(), MessageKind::Tool, Some(json!(record)));
+        let result = NewMessage { agent, kind, content: shown.clone(), data };
+        self.log.store().keep_result(self.log.hold(), id, result).await.map_err(store_failed)
     }
 
     async fn commit_call(

@@ -89,11 +89,31 @@ pub(crate) fn text_tokens(bytes: usize) -> u64 {
     bytes as u64 / BYTES_PER_TOKEN + 1
 }
 
-/// The instruction to summarise.
-const REQUEST: &str = "Summarise the conversation so far.\n\nYour summary replaces it: the next request contains \
-nothing else. Say what the person wants and prefers, what was found out and decided, what was done and with which result, \
-names, paths and numbers to the letter, what is still to be done, and what is being worked on at this moment. Write plain \
-text, no greeting, and call no tools.";
+/// The most words that a model is asked for, whatever its window: several times as many as usual summaries have.
+const SUMMARY_WORDS: u64 = 4_000;
+
+/// Returns the instruction to summarise for a model with a window of `window` tokens. `focus` is what the summary is to keep above
+/// all; it may be empty.
+pub(crate) fn instruction(window: u64, focus: &str) -> String {
+    // In English, about a quarter of the window.
+    let words = (window / 8).clamp(1, SUMMARY_WORDS);
+    let mut text = format!(
+        "Summarise the conversation so far.\n\nYour summary replaces it: the next request contains nothing else. Say what the \
+         person wants and prefers, what was found out and decided, what was done and with which result, names, paths and \
+         numbers to the letter, what is still to be done, and what is being worked on at this moment. Write plain text of at \
+         most {words} words, no greeting, and call no tools."
+    );
+    if !focus.is_empty() {
+        text += &format!("\n\nKeep above all what concerns this: {focus}");
+    }
+    text
+}
+
+/// Returns the most bytes of a summary for a model with a window of `window` tokens: half of it. A conversation that begins with a
+/// longer summary could not be summarised again.
+pub(crate) fn summary_bytes(window: u64) -> usize {
+    usize::try_from((window / 2).saturating_sub(1).saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX)
+}
 
 /// The rows to summarise.
 pub(crate) struct CompactionPlan<'a> {
@@ -134,13 +154,13 @@ pub(crate) struct SummaryMessages {
 }
 
 /// Builds the request for a summary, with as much of the conversation's end as fits into `room` tokens. If the last exchange
-/// alone does not fit, it is shortened. `focus` is what the summary is to keep above all; it may be empty. Everything but the
-/// messages is as in `like`, a request of the turn, so that the provider's cache has the beginning of it.
+/// alone does not fit, it is shortened. Everything but the messages is as in `like`, a request of the turn, so that the provider's
+/// cache has the beginning of it.
 pub(crate) fn request(
     mut conversation: Vec<Message>,
     room: u64,
     like: &CompletionRequest,
-    focus: &str,
+    instruction: &str,
 ) -> SummaryMessages {
     let starts = 1..conversation.len().saturating_sub(1);
     let last = starts.rev().find(|at| begins_well(&conversation[*at])).unwrap_or_default();
@@ -160,11 +180,7 @@ pub(crate) fn request(
         }
     }
     conversation.drain(..first);
-    let ask = match focus {
-        "" => REQUEST.to_owned(),
-        focus => format!("{REQUEST}\n\nKeep above all what concerns this: {focus}"),
-    };
-    let ask = Part::from(Block::Text(ask));
+    let ask = Part::from(Block::Text(instruction.to_owned()));
     match conversation.last_mut() {
         Some(last) if last.role == Role::User => last.parts.push(ask),
         _ => conversation.push(Message { role: Role::User, parts: vec![ask] }),
@@ -200,7 +216,7 @@ mod tests {
             max_output_tokens: None,
             hints: RequestHints::default(),
         };
-        request(exchanges.iter().copied().flat_map(exchange).collect(), room, &like, "")
+        request(exchanges.iter().copied().flat_map(exchange).collect(), room, &like, "Summarise.")
     }
 
     #[test]
@@ -225,6 +241,18 @@ mod tests {
         // One exchange alone has all of the room.
         let made = summary_of(&[(300, 3_000_000)], 2_000);
         assert!(made.is_cut && (1_950..=2_000).contains(&made.size), "{}", made.size);
+    }
+
+    #[test]
+    fn summary_is_asked_for_and_kept_in_half_of_the_window() {
+        for (window, words, bytes) in [(0, 1, 0), (4_096, 512, 6_141), (200_000, 4_000, 299_997)] {
+            let asked = instruction(window, "");
+            assert!(asked.contains(&format!("plain text of at most {words} words, no greeting")), "{asked}");
+            assert_eq!(summary_bytes(window), bytes);
+            assert!(text_tokens(bytes) <= (window / 2).max(1));
+        }
+        assert!(summary_bytes(u64::MAX) > 1 << 30);
+        assert!(instruction(4_096, "names").ends_with("call no tools.\n\nKeep above all what concerns this: names"));
     }
 
     #[test]

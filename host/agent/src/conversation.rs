@@ -9,8 +9,13 @@ use patchbay_core::{
     completion::{Block, Message, Part, Piece, Role, ToolCall, ToolResult},
 };
 use patchbay_store::MessageRow as Row;
+use serde_json::Value;
 
-use crate::{attachments, binding::AnswerPlace, parts};
+use crate::{
+    attachments::{self, BLOB_BYTES},
+    binding::AnswerPlace,
+    parts,
+};
 
 /// The model that a conversation is built for.
 pub(crate) struct ReaderModel<'a> {
@@ -98,13 +103,24 @@ fn keeps(summary: &CompactionRecord, row: &Row) -> bool {
     summary.keep_from.is_some_and(|from| row.seq >= from) && (is_request || !summary.requests_only)
 }
 
+/// Returns the bytes of text that a row counts like in the estimate of a conversation.
 fn size(row: &Row) -> u64 {
     let data = match (row.kind, &row.data) {
-        (MessageKind::Assistant | MessageKind::Tool, Some(data)) => data.to_string().len(),
+        (MessageKind::Assistant | MessageKind::Tool, Some(data)) => {
+            let (blobs, encoded) = blobs(data);
+            (data.to_string().len() as u64).saturating_sub(encoded) + blobs * BLOB_BYTES
+        }
         _ => 0,
     };
     let files = Attachment::from_data(row.data.as_ref()).iter().map(attachments::bytes).sum::<u64>();
-    row.content.len().max(data) as u64 + files
+    data.max(row.content.len() as u64) + files
+}
+
+/// Returns the number of the blobs in the data of a tool's row, and their bytes in base64.
+fn blobs(data: &Value) -> (u64, u64) {
+    let pieces = data["content"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let encoded = pieces.iter().filter(|piece| piece["type"] == "blob").filter_map(|piece| piece["data"].as_str());
+    encoded.fold((0, 0), |(blobs, bytes), data| (blobs + 1, bytes + data.len() as u64))
 }
 
 /// Parses the data of a row; `None` if this build cannot.

@@ -20,10 +20,10 @@ pub struct TurnEnding {
 }
 
 impl TurnEnding {
-    /// Adds the end of a turn whose final answer is `answer`.
-    pub fn answered(&self, answer: &str, change: &mut SessionChange) {
+    /// Adds the end of a turn whose final answer is `answer`. `failure` says why that is no result, such as a refusal.
+    pub fn answered(&self, answer: &str, failure: Option<&str>, change: &mut SessionChange) {
         self.end(TurnState::Done, Some(Code::Answered), change);
-        self.report("idle", answer, None, true, change);
+        self.report("idle", answer, failure, true, change);
     }
 
     /// Adds the end of a turn without a final answer. `last` is the last text of the agent. If a person stopped the turn, its
@@ -93,8 +93,11 @@ mod tests {
             assert_eq!((mail.from, mail.to, mail.limit), (child, parent, None));
             (mail.body, mail.wakes)
         };
-        let (body, wakes) = told(&|change| ending.answered(" Done. \n", change));
+        let (body, wakes) = told(&|change| ending.answered(" Done. \n", None, change));
         assert_eq!((&*body, wakes), (r#"{"status":"idle","success":true,"summary":"Done."}"#, true));
+        let (body, wakes) = told(&|change| ending.answered("", Some("The model answered nothing."), change));
+        let expected = r#"{"status":"idle","success":false,"summary":"","error":"The model answered nothing."}"#;
+        assert_eq!((&*body, wakes), (expected, true));
         let failure = Outcome::error(Code::ProviderServer, "it broke.");
         let (body, wakes) = told(&|change| ending.failed(&failure, "Half", change));
         let expected = r#"{"status":"idle","success":false,"summary":"Half","error":"it broke."}"#;
@@ -104,10 +107,10 @@ mod tests {
         let (body, _) = told(&|change| ending.killed("", change));
         assert_eq!(body, r#"{"status":"dead","success":false,"summary":"","error":"killed"}"#);
         let long = "ä".repeat(SUMMARY + 1);
-        let (body, _) = told(&|change| ending.answered(&long, change));
+        let (body, _) = told(&|change| ending.answered(&long, None, change));
         assert_eq!(body.matches('ä').count(), SUMMARY);
         let mut unreported = SessionChange::default();
-        TurnEnding { report_to: None, ..ending.clone() }.answered("Yes.", &mut unreported);
+        TurnEnding { report_to: None, ..ending.clone() }.answered("Yes.", None, &mut unreported);
         assert!(unreported.mail.is_empty() && unreported.ends_turns.len() == 1);
     }
 }

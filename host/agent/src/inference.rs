@@ -9,11 +9,13 @@ use patchbay_core::{
     text,
 };
 use patchbay_events::{ReservedTokens, TokenBudget};
+use patchbay_provider::Choice;
 use patchbay_sandbox::{BoxFuture, Fault, Inference, estimated_tokens};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     Agent, Chosen, Model, Requests,
+    agent::used_by,
     receive::{RetryNotice, SummarySink},
     requests::{PlacedSink, RequestRank},
 };
@@ -69,8 +71,13 @@ impl AgentInference {
             hints: self.hints.clone(),
         };
         // From here on the tokens count, even if this future is dropped.
-        let mut sent =
-            PromptGuard { sink: SummarySink::new(Arc::clone(&self.on_retry)), reserved: Some(reserved), estimate };
+        let mut sent = PromptGuard {
+            sink: SummarySink::new(Arc::clone(&self.on_retry)),
+            budget: &self.budget,
+            choice: &choice,
+            reserved: Some(reserved),
+            estimate,
+        };
         let asked = async {
             let place = self.requests.place(RequestRank::Person).await;
             let mut placed = PlacedSink::new(place, RequestRank::Person, &mut sent.sink);
@@ -87,7 +94,7 @@ impl AgentInference {
                 let stop = completed.finish.stop;
                 let used = sent.ended();
                 let raw = text::excerpt(&completed.finish.raw, 80);
-                if text.trim().is_empty() && stop != Stop::EndTurn {
+                if text.trim().is_empty() {
                     // Models that think may use up the limit before their text begins.
                     return (fault("failed", format!("the model answered no text; it ended with '{raw}'")), used);
                 }
@@ -114,6 +121,8 @@ fn answer_tokens(left: u64) -> u32 {
 /// reported.
 struct PromptGuard<'a> {
     sink: SummarySink,
+    budget: &'a TokenBudget,
+    choice: &'a Choice,
     /// `None` once the tokens are counted.
     reserved: Option<ReservedTokens<'a>>,
     estimate: u64,
@@ -122,11 +131,16 @@ struct PromptGuard<'a> {
 impl PromptGuard<'_> {
     /// Counts the tokens that the provider reported; returns them.
     fn ended(&mut self) -> u64 {
-        let used = self.sink.received.all_usage().total();
-        if let Some(reserved) = self.reserved.take() {
-            reserved.settle(used);
-        }
-        used
+        self.count(0);
+        self.sink.received.all_usage().total()
+    }
+
+    /// Counts the tokens for the session: those that the provider reported, or `unreported` if it reported none.
+    fn count(&mut self, unreported: u64) {
+        let Some(reserved) = self.reserved.take() else { return };
+        let usage = self.sink.received.all_usage();
+        self.budget.record(used_by(self.choice, usage));
+        reserved.settle(if usage.total() == 0 { unreported } else { usage.uncached() });
     }
 
     /// Returns the tokens of a request that has not ended.
@@ -140,10 +154,7 @@ impl PromptGuard<'_> {
 
 impl Drop for PromptGuard<'_> {
     fn drop(&mut self) {
-        let used = self.used();
-        if let Some(reserved) = self.reserved.take() {
-            reserved.settle(used);
-        }
+        self.count(self.estimate);
     }
 }
 
@@ -168,18 +179,19 @@ mod tests {
 
     use patchbay_core::{
         Code, Outcome,
-        completion::{StreamEvent, TokenUsage},
+        completion::{BlockKind, Finish, StreamEvent, TokenUsage},
     };
-    use patchbay_provider::{Choice, Completed, ModelInfo, Selector, Sink};
+    use patchbay_provider::{Completed, ModelInfo, Selector, Sink};
 
     use super::*;
 
-    /// A model that reports its usage and never ends.
-    struct HangingModel {
+    /// A model that reports its usage, and then answers or never ends.
+    struct TestModel {
         used: Option<TokenUsage>,
+        answer: Option<(&'static str, Stop)>,
     }
 
-    impl Model for HangingModel {
+    impl Model for TestModel {
         fn default_choice(&self) -> BoxFuture<'_, Result<Choice, Outcome>> {
             let choice = Choice { provider: "demo".parse().unwrap(), model: "demo-1".to_owned(), level: None };
             Box::pin(async { Ok(choice) })
@@ -208,14 +220,23 @@ mod tests {
                 if let Some(used) = self.used {
                     sink.event(StreamEvent::Usage(used));
                 }
-                std::future::pending().await
+                let Some((text, stop)) = self.answer else { return std::future::pending().await };
+                sink.event(StreamEvent::BlockStart { index: 0, kind: BlockKind::Text });
+                sink.event(StreamEvent::BlockDelta { index: 0, text: text.to_owned() });
+                sink.event(StreamEvent::BlockEnd { index: 0, opaque: None });
+                let finish = Finish { stop, raw: "raw".to_owned() };
+                Ok(Completed { finish, usage: self.used.unwrap_or_default() })
             })
         }
     }
 
     fn asking(used: Option<TokenUsage>, ceiling: u64) -> AgentInference {
+        of_model(TestModel { used, answer: None }, ceiling)
+    }
+
+    fn of_model(model: TestModel, ceiling: u64) -> AgentInference {
         AgentInference {
-            model: Arc::new(HangingModel { used }),
+            model: Arc::new(model),
             chosen: Chosen::default(),
             budget: TokenBudget::new(0, ceiling),
             requests: Requests::new(4, 10),
@@ -257,6 +278,45 @@ mod tests {
             assert!(matches!(inference.ask("", &prompt, 100).await, (Err(_), 0)));
             assert_eq!(inference.budget.take_unsaved(), 0);
         }
+    }
+
+    #[tokio::test]
+    async fn cut_or_empty_answer_is_an_error() {
+        let (no_text, cut) = ("the model answered no text", "the model's answer was cut off");
+        for (text, stop, problem) in [
+            ("Yes.", Stop::EndTurn, None),
+            ("", Stop::EndTurn, Some(no_text)),
+            (" \n", Stop::MaxTokens, Some(no_text)),
+            ("", Stop::Refusal, Some(no_text)),
+            ("Half", Stop::MaxTokens, Some(cut)),
+            ("Half", Stop::ContextWindow, Some(cut)),
+            ("Half", Stop::Refusal, Some(cut)),
+            ("Half", Stop::ContentFilter, Some(cut)),
+        ] {
+            let inference = of_model(TestModel { used: Some(SO_FAR), answer: Some((text, stop)) }, 1_000);
+            let (answer, used) = inference.ask("", &"p".repeat(90), 100).await;
+            // The tokens were used in any case.
+            assert_eq!((used, inference.budget.take_unsaved()), (42, 42), "{text:?} {stop:?}");
+            let expected = match problem {
+                None => Ok(text.to_owned()),
+                Some(problem) => {
+                    let message = format!("{problem}; it ended with 'raw'");
+                    Err(Fault::Failed { kind: "failed".to_owned(), message })
+                }
+            };
+            assert_eq!(answer, expected, "{text:?} {stop:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn cached_tokens_are_recorded_but_do_not_count() {
+        let usage = TokenUsage { input: 40, output: 2, cache_read: 30, ..TokenUsage::default() };
+        let inference = of_model(TestModel { used: Some(usage), answer: Some(("Yes.", Stop::EndTurn)) }, 1_000);
+        let (answer, used) = inference.ask("", &"p".repeat(90), 100).await;
+        assert_eq!((answer, used, inference.budget.take_unsaved()), (Ok("Yes.".to_owned()), 42, 12));
+        let recorded = inference.budget.take_unsaved_usage();
+        let found: Vec<_> = recorded.iter().map(|of| (&*of.provider, &*of.model, of.usage)).collect();
+        assert_eq!(found, [("demo", "demo-1", usage)]);
     }
 
     #[tokio::test]

@@ -10,6 +10,7 @@
 //! The conversation is rebuilt from the stored rows for each request, so that the model never receives uncommitted data.
 
 mod agent;
+mod answer_end;
 mod attachments;
 mod binding;
 mod budget;

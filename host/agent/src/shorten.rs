@@ -4,7 +4,10 @@
 use patchbay_core::completion::{Block, Message, Piece, Role};
 use serde_json::json;
 
-use crate::compaction::{part_tokens, text_tokens, tokens};
+use crate::{
+    attachments::leave_out,
+    compaction::{part_tokens, text_tokens, tokens},
+};
 
 /// Bytes that each text keeps while anything else can be left out.
 const KEPT: usize = 1_000;
@@ -96,7 +99,7 @@ fn for_each_text(messages: &mut [Message], role: Role, mut change: impl FnMut(&m
 }
 
 /// Returns the beginning and the end of a text of more than `cap` bytes, with a note between them: at most `cap` bytes.
-fn shortened(text: &str, cap: usize) -> String {
+pub(crate) fn shortened(text: &str, cap: usize) -> String {
     let half = cap.saturating_sub(NOTE) / 2;
     let head = &text[..text.floor_char_boundary(half)];
     let tail = &text[text.ceil_char_boundary(text.len() - half)..];
@@ -118,22 +121,12 @@ fn replace_inputs_and_files(messages: &mut [Message], room: u64) {
                 call.input = json!({"left_out": format!("{} bytes", call.input.len())}).to_string();
                 part.opaque = None;
             }
-            Block::Blob(blob) => part.block = Block::Text(file_note(&blob.media_type)),
-            Block::ToolResult(result) => {
-                for piece in &mut result.content {
-                    if let Piece::Blob(blob) = piece {
-                        *piece = Piece::Text(file_note(&blob.media_type));
-                    }
-                }
+            _ => {
+                leave_out(part);
             }
-            _ => {}
         }
         size += part_tokens(part);
     }
-}
-
-fn file_note(media_type: &str) -> String {
-    format!("[{media_type} left out]")
 }
 
 /// Removes the oldest answers behind the first message, each with the message that follows it. The last answer stays.
@@ -272,7 +265,7 @@ mod tests {
         let Block::ToolCall(first) = &messages[1].parts[0].block else { panic!("{messages:?}") };
         assert_eq!((&*first.input, &messages[1].parts[1]), (r#"{"left_out":"30008 bytes"}"#, &call(1, 30_000)));
         shorten(&mut messages, 1_700);
-        assert_eq!((shown(&messages[2].parts[0]), &messages[2].parts[2]), ("[image/png left out]", &last));
+        assert_eq!((shown(&messages[2].parts[0]), &messages[2].parts[2]), ("[image left out]", &last));
     }
 
     #[test]

@@ -56,6 +56,8 @@ impl LastShown {
 pub(crate) struct ToolSources<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) internal: &'a [Arc<dyn Internal>],
+    /// Tools of the host that the agent does not have, but others of the session do.
+    pub(crate) hidden: &'a [Arc<dyn Internal>],
     pub(crate) outside: &'a [Arc<dyn OutsideTool>],
 }
 
@@ -64,6 +66,8 @@ impl Shown {
     pub(crate) fn new(sources: ToolSources<'_>, settings: &ContextSettings, window: u64) -> Self {
         let listing = listing(sources.snapshot, settings.listing_bytes(window));
         let room = settings.tool_room(window);
+        let hidden: Vec<_> =
+            sources.hidden.iter().map(|tool| DeclaredTool::of_host(tool.spec()).declaration()).collect();
         let declared = |with_search: bool| {
             let is_declared = |name: &str| match name {
                 FIND_SKILLS => listing.left_out > 0,
@@ -72,7 +76,7 @@ impl Shown {
             };
             let internal = sources.internal.iter().filter(|tool| is_declared(tool.spec().name.as_str()));
             let internal = internal.map(|tool| DeclaredTool::of_host(tool.spec()).declaration()).collect();
-            select(internal, sources.groups(), room)
+            select(internal, &hidden, sources.groups(), room)
         };
         let (mut tools, left_out) = declared(false);
         if left_out > 0 {
@@ -167,15 +171,15 @@ impl<'a> ToolSources<'a> {
     }
 }
 
-/// Adds to `declared` the groups that fit into `room`, in their order; a group that does not fit is passed over. Returns the
-/// declarations and the number of groups that are left out.
+/// Adds to `declared` the groups that fit into `room` beside `hidden`, in their order; a group that does not fit is passed over.
+/// Returns the declarations and the number of groups that are left out.
 fn select(
     mut declared: Vec<ToolDeclaration>,
+    hidden: &[ToolDeclaration],
     groups: Vec<ToolGroup<'_>>,
     room: ToolRoom,
 ) -> (Vec<ToolDeclaration>, usize) {
-    let used = ToolRoom { bytes: declared.iter().map(bytes).sum(), tools: declared.len() };
-    let mut all = room.without(used);
+    let mut all = room.without(taken(&declared)).without(taken(hidden));
     let mut untrusted = room.untrusted();
     let mut left_out = 0;
     for group in groups {
@@ -203,9 +207,14 @@ impl ToolGroup<'_> {
             return None;
         }
         let tools: Vec<ToolDeclaration> = self.tools.iter().map(DeclaredTool::declaration).collect();
-        let used = ToolRoom { bytes: tools.iter().map(bytes).sum(), tools: tools.len() };
+        let used = taken(&tools);
         (used.bytes <= room.bytes).then_some((tools, used))
     }
+}
+
+/// Returns the room that declarations take.
+fn taken(tools: &[ToolDeclaration]) -> ToolRoom {
+    ToolRoom { bytes: tools.iter().map(bytes).sum(), tools: tools.len() }
 }
 
 /// Returns the bytes of a declaration that count.

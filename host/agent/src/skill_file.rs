@@ -64,7 +64,7 @@ impl SkillFileTool {
     async fn read(&self, input: &Value) -> Result<InternalAnswer, InternalError> {
         let word = |key: &str| input.get(key).and_then(Value::as_str).unwrap_or_default();
         let number = |key: &str, default| input.get(key).and_then(Value::as_u64).unwrap_or(default);
-        let (name, path) = (word("skill"), word("path"));
+        let (name, path) = (word("skill"), in_skill(word("path")));
         let skill = use_skill::find(&self.snapshot, name)?;
         let files = self.tools.skill_files(skill).await.map_err(internal)?;
         if let Some(problem) = self.snapshot.files_problem(skill) {
@@ -95,6 +95,14 @@ impl Internal for SkillFileTool {
 
     fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<InternalAnswer, InternalError>> {
         Box::pin(self.read(call.input))
+    }
+}
+
+/// Returns a path as the skill's files have it. Links in instructions often begin with `./`.
+fn in_skill(path: &str) -> &str {
+    match path.trim_start_matches("./") {
+        "" if !path.is_empty() => LIST,
+        path => path,
     }
 }
 
@@ -171,6 +179,42 @@ mod tests {
         assert_eq!(range(4, 1), ("€".to_owned(), None));
         assert_eq!(range(7, 1), (String::new(), None));
         assert_eq!(range(u64::MAX, u64::MAX), (String::new(), None));
+    }
+
+    #[test]
+    fn path_may_begin_with_the_folder() {
+        for (path, expected) in [
+            ("d/1.md", "d/1.md"),
+            ("./d/1.md", "d/1.md"),
+            ("././d/1.md", "d/1.md"),
+            (".", LIST),
+            ("./", LIST),
+            ("", ""),
+            (".hidden", ".hidden"),
+            ("../d/1.md", "../d/1.md"),
+            ("d/./1.md", "d/./1.md"),
+        ] {
+            assert_eq!(in_skill(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn list_names_a_hundred_files_and_counts_the_rest() {
+        let files = |count: usize| {
+            let digest = patchbay_core::Digest::of(b"");
+            let entry = |n| json!({"path": format!("d/{n:03}.md"), "size": 0, "digest": digest});
+            let pack = format!("{}\n", Value::from_iter((0..count).map(entry)));
+            FileSet::from_pack(pack.into_bytes()).unwrap()
+        };
+        assert_eq!(list("x", &files(0)), None);
+        let hundred = list("x", &files(100)).unwrap();
+        assert!(
+            hundred.starts_with("Files of this skill, for the tool skill_file:\n- d/000.md (0 bytes)\n"),
+            "{hundred}"
+        );
+        assert!(hundred.ends_with("\n- d/099.md (0 bytes)"), "{hundred}");
+        let more = list("x", &files(102)).unwrap();
+        assert_eq!(more.strip_prefix(&hundred), Some("\n2 more: skill_file {\"skill\": \"x\", \"path\": \".\"}"));
     }
 
     #[test]

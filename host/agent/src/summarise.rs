@@ -3,7 +3,7 @@
 
 use patchbay_core::{
     Code, CompactionRecord, EventKind, MessageKind, Outcome,
-    completion::{CompletionRequest, Finish, RequestHints, RequestPurpose, Stop},
+    completion::{CompletionRequest, Finish, RequestHints, RequestPurpose, Stop, TokenUsage, ToolChoice},
     text,
 };
 use patchbay_provider::{Choice, Completed, ModelInfo};
@@ -11,17 +11,20 @@ use serde_json::json;
 
 use crate::{
     Agent,
+    answer_end::{RAW_CHARS, WHY_CHARS},
+    attachments::leave_out_all,
     binding::{PrefixBinding, binding},
     compaction::{self, CompactionPlan, SummaryMessages},
     receive::SummarySink,
     requests::PlacedSink,
+    shorten::shortened,
     skills_in_use::skills_in_use,
     toolbox::Toolbox,
-    turn::{RAW_CHARS, Turn, WHY_CHARS, rank},
+    turn::{Turn, rank},
 };
 
-/// The most requests for one summary. Each has at most half as many tokens as the refused one before it; so the last one has
-/// about a thirtieth of the first one.
+/// The most refused requests for one summary. Each request has at most half as many tokens as the refused one before it, or lacks
+/// its images; so the last one has at most about a sixteenth of the first one.
 const SUMMARY_REQUESTS: u32 = 6;
 
 /// The size of a conversation before and after a summary, in estimated tokens.
@@ -100,6 +103,23 @@ impl Agent {
         about: &ModelInfo,
         request: SummaryRequest<'_>,
     ) -> Result<(), Outcome> {
+        let mut usage = TokenUsage::default();
+        let summarised = self.store_summary(turn, choice, about, request, &mut usage).await;
+        if summarised.is_err() {
+            self.record_usage(choice, usage);
+        }
+        summarised
+    }
+
+    /// Requests a summary and stores it. `usage` becomes the tokens of all requests for it.
+    async fn store_summary(
+        &self,
+        turn: &Turn,
+        choice: &Choice,
+        about: &ModelInfo,
+        request: SummaryRequest<'_>,
+        usage: &mut TokenUsage,
+    ) -> Result<(), Outcome> {
         let SummaryRequest { like, plan, focus, is_refused, notice, failure, again } = request;
         self.log.publish(self.place.agent, EventKind::Notice { text: notice });
         let failed = |why: &str| {
@@ -107,18 +127,21 @@ impl Agent {
             let advice = format!("It is kept as it was; {again}, or choose a model that reads more with /model.");
             Outcome::error(Code::CompactionFailed, format!("{failure}: {why}. {advice}"))
         };
-        let conversation = self.read(plan.rows, choice, about).await;
+        let mut conversation = self.read(plan.rows, choice, about).await;
         let window = about.context_window.unwrap_or(self.settings.compaction.context_window);
+        let instruction = compaction::instruction(window, focus);
         let mut room = window - window / 5;
-        if is_refused {
+        // Images make a request large, and a summary can do without them.
+        if is_refused && !leave_out_all(&mut conversation.messages) {
             // The window is smaller than what is known of it, or the estimate is too low.
             room = room.min(compaction::estimate_messages(&conversation) / 2);
         }
         // The number of requests that were refused, the size of the last one, and why.
         let mut refused: Option<(u32, u64, String)> = None;
-        let (quiet, usage) = loop {
+        let mut may_call = true;
+        let summary = loop {
             let messages = conversation.messages.clone();
-            let SummaryMessages { mut request, size, is_cut } = compaction::request(messages, room, like, focus);
+            let SummaryMessages { mut request, size, is_cut } = compaction::request(messages, room, like, &instruction);
             let requests = match &refused {
                 Some((requests, before, why)) if *requests == SUMMARY_REQUESTS || size >= *before => {
                     return Err(failed(why));
@@ -129,16 +152,30 @@ impl Agent {
             // Behind a cut, nothing is what the answers were made with.
             let PrefixBinding { bound_from, .. } = binding(&request, if is_cut { &[] } else { &conversation.answers });
             request.hints = RequestHints { bound_from: Some(bound_from), ..self.hints(RequestPurpose::Summary) };
+            if !may_call {
+                request.tool_choice = ToolChoice::None;
+            }
             let mut quiet = SummarySink::new(self.retry_notice());
             let completed = {
                 let place = self.place_for_request(turn).await?;
                 let mut placed = PlacedSink::new(place, rank(turn), &mut quiet);
                 self.unless_cancelled(turn, self.model.complete(choice, request, &mut placed)).await
             };
-            let usage = quiet.received.all_usage();
-            self.spend(usage.total());
+            let used = quiet.received.all_usage();
+            self.spend(used);
+            *usage = usage.plus(used);
             match completed? {
-                Ok(Completed { finish: Finish { stop: Stop::EndTurn, .. }, .. }) => break (quiet, usage),
+                // Calls beside the summary are ignored.
+                Ok(Completed { finish: Finish { stop: Stop::EndTurn | Stop::ToolUse, .. }, .. }) => {
+                    let summary = quiet.received.text();
+                    if !summary.trim().is_empty() {
+                        break summary;
+                    }
+                    if !may_call {
+                        return Err(failed("its answer was empty"));
+                    }
+                    may_call = false;
+                }
                 // A part of a summary would take the place of the whole conversation.
                 Ok(Completed { finish, .. }) => {
                     return Err(failed(&unusable(&finish, quiet.received.why_ended.as_deref())));
@@ -146,22 +183,16 @@ impl Agent {
                 // Less of the conversation may fit.
                 Err(outcome) if outcome.code == Code::ProviderContextWindow => {
                     refused = Some((requests + 1, size, outcome.message));
-                    room = room.min(size) / 2;
+                    room = match leave_out_all(&mut conversation.messages) {
+                        true => room.min(size.saturating_sub(1)),
+                        false => room.min(size) / 2,
+                    };
                 }
                 Err(outcome) => return Err(failed(&outcome.message)),
             }
         };
-        let summary = quiet.received.text();
-        if summary.trim().is_empty() {
-            return Err(failed("its answer was empty"));
-        }
-        // A conversation that begins with such a summary could not be summarised again.
-        let tokens = compaction::text_tokens(summary.len());
-        if tokens > window / 2 {
-            return Err(failed(&format!(
-                "the summary has some {tokens} of the model's {window} tokens, which is too long"
-            )));
-        }
+        let most = compaction::summary_bytes(window);
+        let summary = if summary.len() > most { shortened(&summary, most) } else { summary };
         let data = CompactionRecord {
             keep_from: plan.keep_from,
             requests_only: plan.requests_only,
@@ -169,7 +200,7 @@ impl Agent {
             skills: skills_in_use(plan, &turn.snapshot),
             provider: choice.provider.to_string(),
             model: choice.model.clone(),
-            usage,
+            usage: *usage,
         };
         self.commit(self.row(MessageKind::Compaction, summary, json!(data))).await.map(drop)
     }

@@ -75,13 +75,25 @@ pub(crate) fn undeclared(
     skill: &Skill,
     is_declared: impl Fn(&str) -> bool,
 ) -> Vec<ToolDeclaration> {
-    let sources = ToolSources { snapshot, internal: &[], outside };
+    let sources = ToolSources { snapshot, internal: &[], hidden: &[], outside };
     let own = skill.tools.iter().map(|tool| skill.name.tool(&tool.name));
     let mut names: Vec<String> = own.chain(skill.manifest.requires_tools.iter().cloned()).collect();
     names.sort();
     names.dedup();
     names.retain(|name| !is_declared(name));
     names.iter().filter_map(|name| sources.declaration(name)).collect()
+}
+
+/// Returns what tells a model that it cannot reach the files and the tools of a skill for people, whose instructions may name them.
+fn out_of_reach(has_files: bool, has_tools: bool) -> Option<&'static str> {
+    match (has_files, has_tools) {
+        (true, true) => {
+            Some("The files and the tools of this skill are for people: you can neither read nor call them.")
+        }
+        (true, false) => Some("The files of this skill are for people: you cannot read them."),
+        (false, true) => Some("The tools of this skill are for people: you cannot call them."),
+        (false, false) => None,
+    }
 }
 
 /// Returns the text about the files of `skill`, a skill of `snapshot`, and about the tools `undeclared`.
@@ -102,10 +114,11 @@ pub(crate) async fn supplement(
     text
 }
 
-/// Returns the list of the skill's files, or why they cannot be read; `None` if there are none, or models may not read them.
+/// Returns the list of the skill's files, or why they cannot be read; `None` if there are none.
 async fn files(tools: &Tools, snapshot: &Snapshot, skill: &Skill) -> Option<String> {
     if !skill.manifest.audience.models {
-        return None;
+        let has_files = skill.files.is_some_and(|files| files.count > 0);
+        return out_of_reach(has_files, !skill.tools.is_empty()).map(str::to_owned);
     }
     if let Some(problem) = snapshot.files_problem(skill) {
         return Some(format!("The files of this skill are left out. {problem}"));

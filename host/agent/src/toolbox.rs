@@ -34,6 +34,8 @@ pub(crate) struct Toolbox {
     tools: Arc<Tools>,
     snapshot: Arc<Snapshot>,
     internal: Vec<Arc<dyn Internal>>,
+    /// The tools that the agent does not have, for the room of their declarations.
+    hidden: Vec<Arc<dyn Internal>>,
     outside: OutsideTools,
     shown: Arc<LastShown>,
 }
@@ -49,9 +51,10 @@ impl Toolbox {
     pub(crate) fn new(
         tools: Arc<Tools>,
         snapshot: &Arc<Snapshot>,
-        mut internal: Vec<Arc<dyn Internal>>,
+        internal: Vec<Arc<dyn Internal>>,
         outside: &OutsideTools,
     ) -> Self {
+        let (hidden, mut internal): (Vec<_>, Vec<_>) = internal.into_iter().partition(|tool| tool.is_hidden());
         let shown = Arc::<LastShown>::default();
         let mut add = |tool: Option<Arc<dyn Internal>>| internal.extend(tool);
         add(UseSkill::over(&tools, snapshot, outside, &shown).map(|tool| Arc::new(tool) as _));
@@ -59,13 +62,13 @@ impl Toolbox {
         add(FindSkills::over(snapshot).map(|tool| Arc::new(tool) as _));
         add(FindTools::over(&tools, snapshot, outside).map(|tool| Arc::new(tool) as _));
         add(CallTool::new().map(|tool| Arc::new(tool) as _));
-        Self { tools, snapshot: Arc::clone(snapshot), internal, outside: Arc::clone(outside), shown }
+        Self { tools, snapshot: Arc::clone(snapshot), internal, hidden, outside: Arc::clone(outside), shown }
     }
 
     /// Returns what a model with a context window of `window` tokens is shown.
     pub(crate) fn shown(&self, settings: &ContextSettings, window: u64) -> Arc<Shown> {
-        let Self { snapshot, internal, outside, .. } = self;
-        self.shown.get_or(window, || Shown::new(ToolSources { snapshot, internal, outside }, settings, window))
+        let Self { snapshot, internal, hidden, outside, .. } = self;
+        self.shown.get_or(window, || Shown::new(ToolSources { snapshot, internal, hidden, outside }, settings, window))
     }
 
     /// Returns the context of a call by the model of the agent at `place`; nested calls share it.

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use patchbay_core::{
     AgentId, AssistantPart, AssistantRecord, CallId, Code, DeltaPosition, Digest, EventKind, FailedAttempts,
     MessageKind, Outcome, TurnCause,
-    completion::{CompletionRequest, Finish, RequestHints, RequestPurpose, Role, Stop, TokenUsage, ToolCall},
+    completion::{CompletionRequest, RequestHints, RequestPurpose, Role, TokenUsage, ToolCall},
     text,
 };
 use patchbay_provider::{Choice, Completed, ModelInfo};
@@ -18,7 +18,9 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Agent, TurnEnding, attachments,
+    Agent, TurnEnding,
+    answer_end::AnswerEnd,
+    attachments,
     binding::{PrefixBinding, binding},
     call_tool::unwrapped,
     compaction,
@@ -31,11 +33,6 @@ use crate::{
 
 /// How often an unfinished answer is stored, in addition to the end of each block.
 const CHECKPOINT: Duration = Duration::from_millis(250);
-
-/// Length limit in characters of a provider's word for the end of an answer.
-pub(crate) const RAW_CHARS: usize = 80;
-/// Length limit in characters of a provider's explanation in a message.
-pub(crate) const WHY_CHARS: usize = 300;
 
 /// The input of a turn.
 pub struct Turn {
@@ -63,11 +60,16 @@ struct CompletedAnswer {
     row: u64,
     text: String,
     calls: Vec<ToolCall>,
-    stop: Stop,
-    /// The API's own word for why it ended.
-    raw: String,
-    /// The provider's explanation of why it ended.
-    why: Option<String>,
+    end: AnswerEnd,
+}
+
+/// The answer that a turn asks for next.
+#[derive(Clone, Copy)]
+struct NextAnswer {
+    /// Its index in the turn, from 0.
+    index: u32,
+    /// Number of answers in a row before it that were cut off in their calls.
+    cut_off_before: u32,
 }
 
 impl Agent {
@@ -81,8 +83,10 @@ impl Agent {
     async fn rounds(&self, turn: &Turn) -> Result<Outcome, Outcome> {
         let toolbox = Toolbox::of(Arc::clone(&self.tools), turn);
         let mut repeats = Repeats::default();
+        let mut cut_off_before = 0;
         let most = self.tools.sandbox().limits().turn_requests;
-        for answer in turn.answers..turn.answers.saturating_add(most) {
+        for index in turn.answers..turn.answers.saturating_add(most) {
+            let answer = NextAnswer { index, cut_off_before };
             let exhausted = |exhausted| Outcome::error(Code::LimitTokens, exhausted);
             self.log.budget().check().map_err(exhausted)?;
             self.place.requests.count()?;
@@ -96,21 +100,20 @@ impl Agent {
                 }
                 answered => answered,
             };
-            let CompletedAnswer { row, text, calls, stop, raw, why } = answered?;
-            let why = why.as_deref();
-            if calls.is_empty() {
-                return Ok(self.answered(&choice, text, stop, &raw, why));
+            let CompletedAnswer { row, text, calls, end } = answered?;
+            if !calls.is_empty() {
+                let id = |index| CallId::of_answer(self.log.session(), row, index);
+                let calls = (0..).zip(&calls).map(|(index, call)| (id(index), call)).collect();
+                if end.is_cut_off() {
+                    self.refuse_calls(calls).await?;
+                } else {
+                    self.run_calls(turn, &toolbox, calls, &mut repeats).await?;
+                }
             }
-            let id = |index| CallId::of_answer(self.log.session(), row, index);
-            let calls = (0..).zip(&calls).map(|(index, call)| (id(index), call)).collect();
-            match stop {
-                Stop::ToolUse | Stop::EndTurn => self.run_calls(turn, &toolbox, calls, &mut repeats).await?,
-                // What the model did not end itself may lack a part of the input.
-                _ => self.refuse_calls(calls).await?,
+            if end.ends_turn {
+                return Ok(self.answered(&choice, text, end));
             }
-            if matches!(stop, Stop::Refusal | Stop::ContentFilter) {
-                return Ok(self.answered(&choice, text, stop, &raw, why));
-            }
+            cut_off_before = end.cut_off_answers;
         }
         let message = format!(
             "this turn made {most} requests to the model, as many as a turn may (limits.turn_requests), and was stopped. What \
@@ -119,9 +122,15 @@ impl Agent {
         Err(Outcome::error(Code::TurnRounds, message))
     }
 
-    fn answered(&self, choice: &Choice, text: String, stop: Stop, raw: &str, why: Option<&str>) -> Outcome {
-        let data = json!({"provider": choice.provider, "model": choice.model, "stop": stop});
-        self.explain(stop, raw, why, text.trim().is_empty());
+    /// Publishes an unusual end of the turn's last answer and returns the outcome of the turn.
+    fn answered(&self, choice: &Choice, text: String, end: AnswerEnd) -> Outcome {
+        let mut data = json!({"provider": choice.provider, "model": choice.model, "stop": end.stop});
+        if let Some(failure) = end.failure() {
+            data["failure"] = failure.into();
+        }
+        if let Some(text) = end.notice {
+            self.log.publish(self.place.agent, EventKind::Notice { text });
+        }
         Outcome::ok(Code::Answered, text).with_data(data)
     }
 
@@ -159,7 +168,7 @@ impl Agent {
         &self,
         turn: &Turn,
         toolbox: &Toolbox,
-        answer: u32,
+        answer: NextAnswer,
         choice: &Choice,
         about: &ModelInfo,
         refusal: &Outcome,
@@ -208,7 +217,7 @@ impl Agent {
     async fn ask(
         &self,
         turn: &Turn,
-        answer: u32,
+        answer: NextAnswer,
         choice: &Choice,
         about: &ModelInfo,
         request: CompletionRequest,
@@ -228,7 +237,7 @@ impl Agent {
             failed_attempts: FailedAttempts::default(),
             parts: Vec::new(),
         });
-        let at = DeltaPosition { turn: turn.ending.began, answer, ..DeltaPosition::default() };
+        let at = DeltaPosition { turn: turn.ending.began, answer: answer.index, ..DeltaPosition::default() };
         self.set_answering(at, &buffer);
         let (log, receiver_buffer) = (Arc::clone(&self.log), Arc::clone(&buffer));
         let mut receiver = AnswerSink { log, agent: self.place.agent, at, buffer: receiver_buffer };
@@ -252,28 +261,36 @@ impl Agent {
         let completed = self.unless_cancelled(turn, asked).await.flatten();
         drop(placed);
         let received = buffer.take();
-        self.spend(received.all_usage().total());
+        let usage = received.all_usage();
+        self.spend(usage);
         let parts = unwrapped(&received.parts);
         let calls: Vec<ToolCall> = parts.iter().filter_map(AssistantPart::tool_call).collect();
+        let text = received.text();
+        let ended = completed.as_ref().map(|Completed { finish, .. }| {
+            let why = received.why_ended.as_deref();
+            AnswerEnd::new(finish, why, &text, !calls.is_empty(), answer.cut_off_before)
+        });
         // Nothing is stored if nothing was received.
         let mut row = 0;
         if completed.is_ok() || !parts.is_empty() {
-            let answer = buffer.record(&received, completed.as_ref().ok(), parts);
-            let mut change = self.row(MessageKind::Assistant, received.text(), json!(answer));
+            let record = buffer.record(&received, completed.as_ref().ok(), parts);
+            let mut change = self.row(MessageKind::Assistant, text.clone(), json!(record));
             change.ends_partial.push(self.place.agent);
-            let ends = |completed: &Completed| {
-                calls.is_empty() || matches!(completed.finish.stop, Stop::Refusal | Stop::ContentFilter)
-            };
-            if completed.as_ref().is_ok_and(ends) {
-                turn.ending.answered(&received.text(), &mut change);
+            if let Ok(end) = &ended
+                && end.ends_turn
+            {
+                turn.ending.answered(&text, end.failure(), &mut change);
             }
             row = self.commit(change).await?;
-        } else if received.failed.given_up > 0 {
-            // No piece of an attempt that was given up may become a row.
-            self.commit(SessionChange { ends_partial: vec![self.place.agent], ..SessionChange::default() }).await?;
+        } else {
+            self.record_usage(choice, usage);
+            if received.failed.given_up > 0 {
+                // No piece of an attempt that was given up may become a row.
+                self.commit(SessionChange { ends_partial: vec![self.place.agent], ..SessionChange::default() }).await?;
+            }
         }
-        let Finish { stop, raw } = completed?.finish;
-        Ok(CompletedAnswer { row, text: received.text(), calls, stop, raw, why: received.why_ended })
+        let end = ended.map_err(Outcome::clone)?;
+        Ok(CompletedAnswer { row, text, calls, end })
     }
 
     /// Waits until one more request may be sent.
@@ -333,27 +350,6 @@ impl Agent {
         }
         let rows = self.log.commit(change, || {}).await.map_err(store_failed)?;
         Ok(rows.last().map_or(0, |row| row.seq))
-    }
-
-    /// Publishes a notice if the answer ended for an unusual reason or has no text.
-    fn explain(&self, stop: Stop, raw: &str, why: Option<&str>, is_empty: bool) {
-        let mut text = match stop {
-            Stop::MaxTokens => "The answer is cut off: it is as long as the model's answers may be.".to_owned(),
-            Stop::ContextWindow => {
-                "The answer is cut off: the conversation is as long as the model can read.".to_owned()
-            }
-            Stop::Refusal => "The model refuses to answer this.".to_owned(),
-            Stop::ContentFilter => "The provider's filter cut the answer off.".to_owned(),
-            Stop::Other => {
-                format!("The provider ended the answer for another reason: {}.", text::excerpt(raw, RAW_CHARS))
-            }
-            Stop::EndTurn | Stop::ToolUse if is_empty => "The model answered nothing.".to_owned(),
-            Stop::EndTurn | Stop::ToolUse => return,
-        };
-        if let Some(why) = why {
-            text += &format!(" The provider says: {}", text::excerpt(why, WHY_CHARS));
-        }
-        self.log.publish(self.place.agent, EventKind::Notice { text });
     }
 }
 

@@ -34,7 +34,8 @@ pub async fn try_model(caller: &Agent, choice: &Choice) -> Result<(), Outcome> {
         () = failed.notified() => None,
         completed = caller.model.complete(choice, request, &mut sink) => Some(completed),
     };
-    caller.spend(sink.usage.total());
+    caller.spend(sink.usage);
+    caller.record_usage(choice, sink.usage);
     match tried {
         Some(Ok(_)) => Ok(()),
         Some(Err(outcome)) => Err(outcome),

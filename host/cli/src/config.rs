@@ -49,7 +49,8 @@ pub(crate) struct ConfigFile {
     pub(crate) credentials: BTreeMap<Name, CredentialConfig>,
     /// More folders of skills, such as `["~/.agents/skills", "~/.claude/skills"]`, for skills that other programs use, too.
     /// Their skills rank below the bundled ones, and a later folder above an earlier one. `~/` is your home folder; any other
-    /// path must be absolute. Plugins cannot write to these folders.
+    /// path must be absolute. Plugins cannot write to these folders. Read at the start of Patchbay: `/reload_skills` reads the
+    /// skills in these folders again, not this list.
     pub(crate) skill_roots: Vec<String>,
     /// The model of agents for which no model was chosen, written as for `/model`: `claude-sonnet-5-5/med`, or
     /// `PROVIDER:MODEL/LEVEL`. Until it is set, `demo-1` answers: an echo, which uses no network.

@@ -47,35 +47,34 @@ async fn build_one(folder: &Path, options: &BuildOptions) -> Result<ExitCode, Cl
     };
     let report = inspector.inspect(&component).await.map_err(CliError::io(&component))?;
     say!("{}: {} bytes", component.display(), built.size);
-    match built.embedded_files {
+    let (files, bytes, names) = (built.embedded_files, built.embedded_bytes, named(&built.embedded_names));
+    match files {
         0 => {}
-        1 => say!("embedded beside SKILL.md: 1 file, {} bytes", built.embedded_bytes),
-        files => say!("embedded beside SKILL.md: {files} files, {} bytes", built.embedded_bytes),
+        1 => say!("embedded beside SKILL.md: 1 file, {bytes} bytes: {names}"),
+        _ => say!("embedded beside SKILL.md: {files} files, {bytes} bytes: {names}"),
     }
     if let Some(provider) = &report.provider {
         say!("provider {}: {}", provider.name, provider.display_name);
     }
     print_contents(&report);
-    print_left_out(&built.left_out);
+    if !built.left_out.is_empty() {
+        say!("note: not embedded, as sources of the component: {}", named(&built.left_out));
+    }
     print_problems(&report);
     Ok(code(&report))
 }
 
-/// Names of files that one note has.
+/// The most names of files in one line.
 const NAMED: usize = 10;
 
-/// Prints which files and folders of a skill's folder are not in its component.
-fn print_left_out(names: &[String]) {
-    if names.is_empty() {
-        return;
-    }
+/// Quotes the names of files in a skill's folder.
+fn named(names: &[String]) -> String {
     let mut shown: Vec<String> =
         names.iter().take(NAMED).map(|name| format!("'{}'", text::excerpt(name, 80))).collect();
     if names.len() > NAMED {
         shown.push(format!("{} more", names.len() - NAMED));
     }
-    let shown = shown.join(", ");
-    say!("note: not embedded: {shown}. Only *.md and the folders assets, references and scripts are embedded.");
+    shown.join(", ")
 }
 
 /// Returns an inspector with the limits and the block list of the home, if a home exists. It does not create one.

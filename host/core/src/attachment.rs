@@ -74,21 +74,12 @@ impl Attachment {
 
     /// Returns what stands for the content where it is not shown: `[image: a.png]`.
     pub fn placeholder(&self) -> String {
-        format!("[{}: {}]", self.kind(), self.name)
+        self.placeholder_with("")
     }
 
     /// Returns what a model reads instead of the content: `[image left out: a.png]` with the `reason` ` left out`.
     pub fn placeholder_with(&self, reason: &str) -> String {
-        format!("[{}{reason}: {}]", self.kind(), self.name)
-    }
-
-    /// Returns the word for files of this kind.
-    fn kind(&self) -> &'static str {
-        match &*self.media_type {
-            TEXT_MEDIA => "file",
-            PDF_MEDIA => "PDF",
-            _ => "image",
-        }
+        placeholder(&self.media_type, Some(&self.name), reason)
     }
 
     /// Returns the line that tells the user what is attached: `Attached: a.png (image/png, 120 KB).` `None` without
@@ -97,6 +88,19 @@ impl Attachment {
         let each = |Self { name, media_type, size, .. }: &Self| format!("{name} ({media_type}, {})", text::size(*size));
         let all: Vec<String> = attachments.iter().map(each).collect();
         (!all.is_empty()).then(|| format!("Attached: {}.", all.join(", ")))
+    }
+}
+
+/// Returns what a model reads instead of a file: `[image left out: a.png]`, or `[image left out]` for a file without a name.
+pub(crate) fn placeholder(media_type: &str, name: Option<&str>, reason: &str) -> String {
+    let kind = match media_type {
+        PDF_MEDIA => "PDF",
+        media_type if media_type.starts_with("image/") => "image",
+        _ => "file",
+    };
+    match name {
+        Some(name) => format!("[{kind}{reason}: {name}]"),
+        None => format!("[{kind}{reason}]"),
     }
 }
 
@@ -137,6 +141,7 @@ mod tests {
         let placeholders = [&image, &pdf, &text].map(Attachment::placeholder);
         assert_eq!(placeholders, ["[image: docs/a.png]", "[PDF: b.pdf]", "[file: c.txt]"]);
         assert_eq!(image.placeholder_with(" left out"), "[image left out: docs/a.png]");
+        assert_eq!(placeholder("audio/wav", None, " left out"), "[file left out]");
         let expected = "Attached: docs/a.png (image/png, 120 KB), b.pdf (application/pdf, 2.4 MB), \
                         c.txt (text/plain, 999 bytes).";
         assert_eq!(Attachment::summary(&[image, pdf, text]).as_deref(), Some(expected));

@@ -72,10 +72,10 @@ codes! {
         SkillFilesMissing = "skill_files_missing", "An older build stored the skill without its files; `/reload_skills` reads them.";
         PersonaNotFound = "persona_not_found", "No persona has that name, or its folder contains no persona file.";
         PersonaUnreadable = "persona_unreadable", "A file of the persona cannot be read.";
-        ToolNotFound = "tool_not_found", "The snapshot has no tool of that name.";
+        ToolNotFound = "tool_not_found", "No skill of the snapshot and no available MCP server has a tool of that name.";
         InvalidInput = "invalid_input", "A tool's input does not satisfy its schema.";
         UnknownModel = "unknown_model", "No provider has such a model.";
-        ModelRetired = "model_retired", "The provider has shut the model down.";
+        ModelRetired = "model_retired", "The provider has shut the model down, or does not find a model that it no longer lists.";
         InvalidThinkingLevel = "invalid_thinking_level", "The text after the `/` is not a thinking level.";
         ProviderPending = "provider_pending", "The provider waits for the operator's approval; the message names the command.";
         ProviderUnusable = "provider_unusable", "The provider does not exist or cannot be used; the message says why.";
@@ -127,12 +127,12 @@ codes! {
         LimitTime = "limit_time", "The call exceeded its wall-clock limit.";
         LimitMemory = "limit_memory", "The instance exceeded its limit of memory or tables.";
         LimitHostCalls = "limit_host_calls", "The call exceeded its limit of host calls.";
-        LimitInput = "limit_input", "The input is larger than the limit for tools.";
+        LimitInput = "limit_input", "The input is larger than the limit for tools, or than a question to the person can show.";
         LimitOutput = "limit_output", "The component or the tool of an MCP server exceeded its limit of output bytes.";
         LimitLog = "limit_log", "The call exceeded its limit of log bytes.";
         LimitWrite = "limit_write", "The skill exceeded the limit of bytes written to the workspace in one session (`limits.write_bytes`).";
         LimitCompile = "limit_compile", "Compiling the component exceeded its limit of time or memory.";
-        Unavailable = "unavailable", "The host currently cannot run components, or an MCP server is not there; the message says why.";
+        Unavailable = "unavailable", "The host currently cannot run components, an MCP server is not there, or too many questions wait for an answer; the message says why.";
         Cancelled = "cancelled", "The call was given up before it ended, and before it had any effect.";
         OutcomeUnknown = "outcome_unknown", "The call was interrupted after it had begun an effect; whether it took effect is not known. It is never repeated by itself.";
         NotRun = "not_run", "The call was not run, or had no effect: the process ended before, or the answer that asked for it was cut off.";
@@ -151,7 +151,7 @@ codes! {
         ProviderNetwork = "provider_network", "The connection to the provider could not be opened, or broke.";
         ProviderUnknown = "provider_unknown", "The provider failed for an unknown reason.";
         AdapterViolation = "adapter_violation", "The provider's adapter broke the contract; the message says how.";
-        LimitExchange = "limit_exchange", "The provider's adapter exceeded a limit of `[exchange]`.";
+        LimitExchange = "limit_exchange", "The provider's adapter, or the answer, exceeded a limit of `[exchange]`.";
     }
     "A skill was kept out of a snapshot" {
         MissingSkillMd = "missing_skill_md", "The folder or the component has no SKILL.md.";

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::attachment;
+
 /// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -24,6 +26,13 @@ pub struct Blob {
     pub name: Option<String>,
     /// The content.
     pub data: Arc<[u8]>,
+}
+
+impl Blob {
+    /// Returns what a model reads instead of the content: `[image left out: a.png]` with the `reason` ` left out`.
+    pub fn placeholder_with(&self, reason: &str) -> String {
+        attachment::placeholder(&self.media_type, self.name.as_deref(), reason)
+    }
 }
 
 impl std::fmt::Debug for Blob {
@@ -322,6 +331,11 @@ impl TokenUsage {
     /// Returns input plus output.
     pub fn total(&self) -> u64 {
         self.input.saturating_add(self.output)
+    }
+
+    /// Returns input plus output without what was read from a cache: what counts for the limit of a session.
+    pub fn uncached(&self) -> u64 {
+        self.input.saturating_sub(self.cache_read).saturating_add(self.output)
     }
 
     /// Returns the sum of both.

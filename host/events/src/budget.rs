@@ -1,9 +1,14 @@
-//! The token budget of one session. Requests of agents and of skills (`inference`) count.
+//! The token budget of one session. Requests of agents and of skills (`inference`) count; tokens that were read from a cache do
+//! not.
 
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
+
+use parking_lot::Mutex;
+use patchbay_core::completion::TokenUsage;
+use patchbay_store::ModelUsage;
 
 /// Counts the tokens that a session uses, up to its ceiling (`limits.session_tokens`).
 #[derive(Debug)]
@@ -13,6 +18,8 @@ pub struct TokenBudget {
     reserved: AtomicU64,
     /// Used tokens that are not stored yet.
     unsaved: AtomicU64,
+    /// Tokens of requests without a row that are not stored yet.
+    unsaved_usage: Mutex<Vec<ModelUsage>>,
     ceiling: Option<u64>,
 }
 
@@ -32,7 +39,13 @@ impl TokenBudget {
     /// Creates the budget of a session that has used `used` tokens. A `ceiling` of 0 means no ceiling.
     pub fn new(used: u64, ceiling: u64) -> Arc<Self> {
         let ceiling = (ceiling > 0).then_some(ceiling);
-        Arc::new(Self { used: AtomicU64::new(used), reserved: AtomicU64::new(0), unsaved: AtomicU64::new(0), ceiling })
+        Arc::new(Self {
+            used: AtomicU64::new(used),
+            reserved: AtomicU64::new(0),
+            unsaved: AtomicU64::new(0),
+            unsaved_usage: Mutex::default(),
+            ceiling,
+        })
     }
 
     /// Returns the tokens used so far.
@@ -76,14 +89,33 @@ impl TokenBudget {
         self.unsaved.fetch_add(tokens, Ordering::Relaxed);
     }
 
+    /// Records by model the tokens of a request of which no row is stored. They are counted by [`TokenBudget::spend`]. The next
+    /// commit stores them.
+    pub fn record(&self, usage: ModelUsage) {
+        if usage.usage != TokenUsage::default() {
+            self.unsaved_usage.lock().push(usage);
+        }
+    }
+
+    /// Returns what was recorded and is not stored yet.
+    pub(crate) fn unsaved_usage(&self) -> Vec<ModelUsage> {
+        self.unsaved_usage.lock().clone()
+    }
+
     /// Returns the used tokens that are not stored yet, and resets their count.
     pub fn take_unsaved(&self) -> u64 {
         self.unsaved.swap(0, Ordering::Relaxed)
     }
 
-    /// Reverts [`TokenBudget::take_unsaved`] after a failed commit.
-    pub(crate) fn put_back(&self, tokens: u64) {
+    /// Returns what was recorded and is not stored yet, and forgets it.
+    pub fn take_unsaved_usage(&self) -> Vec<ModelUsage> {
+        std::mem::take(&mut *self.unsaved_usage.lock())
+    }
+
+    /// Reverts [`TokenBudget::take_unsaved`] and [`TokenBudget::take_unsaved_usage`] after a failed commit.
+    pub(crate) fn put_back(&self, tokens: u64, usage: Vec<ModelUsage>) {
         self.unsaved.fetch_add(tokens, Ordering::Relaxed);
+        self.unsaved_usage.lock().extend(usage);
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{
 };
 
 use patchbay_core::{AgentId, Event, EventKind, SessionId};
-use patchbay_store::{Hold, MessageRow, PartialPiece, SessionChange, Store, StoreError};
+use patchbay_store::{Hold, MessageRow, ModelUsage, PartialPiece, SessionChange, Store, StoreError};
 use tokio::sync::{Mutex, oneshot};
 
 use crate::{Bus, Subscription, TokenBudget, subscription};
@@ -70,6 +70,18 @@ impl EventLog {
         &self.budget
     }
 
+    /// Returns the tokens that the session has used by model, sorted by provider and model, also those of requests that are not
+    /// stored yet. Requests under way are not included.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn usage(&self) -> Result<Vec<ModelUsage>, StoreError> {
+        // No commit comes in between.
+        let _order = self.order.lock().await;
+        let stored = self.store.usage(self.session()).await?;
+        Ok(ModelUsage::sums(stored.into_iter().chain(self.budget.unsaved_usage())))
+    }
+
     /// Returns the number of the session's last row; 0 if it has none.
     pub fn last_seq(&self) -> u64 {
         self.last_seq.load(Ordering::Relaxed)
@@ -120,9 +132,9 @@ impl EventLog {
         let commit = async move {
             let _order = log.order.lock().await;
             let (change, more) = prepare.await?;
-            let tokens = log.budget.take_unsaved();
-            let change = SessionChange { tokens: change.tokens.saturating_add(tokens), ..change };
-            let rows = log.store.commit(&log.hold, change).await.inspect_err(|_| log.budget.put_back(tokens))?;
+            let (tokens, usage) = (log.budget.take_unsaved(), log.budget.take_unsaved_usage());
+            let change = SessionChange { tokens: change.tokens.saturating_add(tokens), usage: usage.clone(), ..change };
+            let rows = log.store.commit(&log.hold, change).await.inspect_err(|_| log.budget.put_back(tokens, usage))?;
             let result = applied(&rows, more);
             for row in rows {
                 log.last_seq.store(row.seq, Ordering::Relaxed);

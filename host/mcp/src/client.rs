@@ -15,8 +15,10 @@ mod inbox;
 mod listing;
 mod names;
 mod process;
+mod refresh;
 mod request;
 mod result;
+mod secret_names;
 mod server;
 
 pub use config::McpServerConfig;

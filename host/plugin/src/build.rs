@@ -49,8 +49,10 @@ pub struct BuiltPlugin {
     pub embedded_files: usize,
     /// Bytes of these files.
     pub embedded_bytes: usize,
-    /// Names of files and folders directly in the skill's folder that are not in the component, sorted, without the sources
-    /// of the component.
+    /// Names of these files and of their folders directly in the skill's folder, sorted. Those of folders end with `/`.
+    pub embedded_names: Vec<String>,
+    /// Names of files and folders directly in the skill's folder that are not in the component, because they are its sources,
+    /// sorted.
     pub left_out: Vec<String>,
 }
 
@@ -201,7 +203,7 @@ pub fn build(folder: &Path, options: &BuildOptions) -> Result<BuiltPlugin, Build
 
 /// Returns the result of a build. `component` is its path and its bytes.
 fn built(name: Name, component: Option<(PathBuf, Vec<u8>)>, embedded: EmbeddedFiles) -> BuiltPlugin {
-    let EmbeddedFiles { archive: _, count, bytes, left_out } = embedded;
+    let EmbeddedFiles { archive: _, count, bytes, names, left_out } = embedded;
     BuiltPlugin {
         name,
         size: component.as_ref().map_or(0, |(_, bytes)| bytes.len()),
@@ -209,6 +211,7 @@ fn built(name: Name, component: Option<(PathBuf, Vec<u8>)>, embedded: EmbeddedFi
         component: component.map(|(path, _)| path),
         embedded_files: count,
         embedded_bytes: bytes,
+        embedded_names: names,
         left_out,
     }
 }

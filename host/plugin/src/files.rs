@@ -1,13 +1,45 @@
-//! The files that `plugin build` puts into a component beside the SKILL.md, and the names of those that it leaves out.
+//! The files that `plugin build` puts into a component beside the SKILL.md, and the names of the sources that it leaves out.
 
 use std::{collections::BTreeSet, fs, io, path::Path};
 
-use patchbay_skill::{files_to_embed, write_archive};
+use patchbay_skill::{Problem, files_to_embed, write_archive};
 
 use crate::BuildError;
 
-/// Names in a skill's folder that belong to the sources of its component: those that cargo reads and writes.
-const SOURCES: &[&str] = &["Cargo.lock", "Cargo.toml", "benches", "build.rs", "src", "target", "tests"];
+/// Names directly in a skill's folder that belong to the sources of its component: files and folders of compilers, package
+/// managers and their outputs.
+const SOURCES: &[&str] = &[
+    "CMakeLists.txt",
+    "Cargo.lock",
+    "Cargo.toml",
+    "Makefile",
+    "benches",
+    "build",
+    "clippy.toml",
+    "dist",
+    "go.mod",
+    "go.sum",
+    "package-lock.json",
+    "package.json",
+    "pnpm-lock.yaml",
+    "pyproject.toml",
+    "requirements.txt",
+    "rust-toolchain.toml",
+    "rustfmt.toml",
+    "src",
+    "target",
+    "tests",
+    "tsconfig.json",
+    "uv.lock",
+    "vendor",
+    "venv",
+    "wit",
+    "yarn.lock",
+];
+
+/// Extensions of source files directly in a skill's folder. Scripts that belong to the skill are in a folder such as `scripts`.
+const SOURCE_EXTENSIONS: &[&str] =
+    &["a", "c", "cc", "cjs", "cpp", "go", "h", "hpp", "js", "mjs", "o", "py", "rs", "ts", "wat", "wit"];
 
 /// The files of a skill that are put into its component beside the SKILL.md.
 #[derive(Debug, Default)]
@@ -18,32 +50,37 @@ pub(crate) struct EmbeddedFiles {
     pub(crate) count: usize,
     /// Bytes of all files.
     pub(crate) bytes: usize,
-    /// Names of other files and folders directly in the skill's folder, sorted. The author may expect them in the component.
+    /// Their names directly in the skill's folder, sorted; those of folders end with `/`.
+    pub(crate) names: Vec<String>,
+    /// Names of the sources directly in the skill's folder, sorted, which are left out.
     pub(crate) left_out: Vec<String>,
 }
 
 /// Returns the files of the skill in `folder` that are put into its component.
 pub(crate) fn embedded(folder: &Path) -> Result<EmbeddedFiles, BuildError> {
     let problem = |problem| BuildError::Skill { path: folder.to_owned(), problem };
-    let files = files_to_embed(folder).map_err(BuildError::io(folder))?.map_err(problem)?;
+    let advised = |Problem { code, message }| {
+        problem(Problem::new(code, format!("{message} Move what is not part of the skill out of its folder.")))
+    };
+    let files = files_to_embed(folder, is_source).map_err(BuildError::io(folder))?.map_err(advised)?;
     let archive = if files.is_empty() { None } else { Some(write_archive(&files).map_err(problem)?) };
-    let names = files.keys().filter_map(|path| path.split('/').next()).collect();
+    let name = |path: &String| path.split_inclusive('/').next().unwrap_or_default().to_owned();
     Ok(EmbeddedFiles {
         archive,
         count: files.len(),
         bytes: files.values().map(Vec::len).sum(),
-        left_out: left_out(folder, &names).map_err(BuildError::io(folder))?,
+        names: BTreeSet::from_iter(files.keys().map(name)).into_iter().collect(),
+        left_out: sources(folder).map_err(BuildError::io(folder))?,
     })
 }
 
-/// Returns the sorted names of the files and folders in `folder` that are neither `embedded` nor [expected](is_expected).
-fn left_out(folder: &Path, embedded: &BTreeSet<&str>) -> io::Result<Vec<String>> {
+/// Returns the sorted names of the sources directly in `folder`.
+fn sources(folder: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let is_empty_folder = || fs::read_dir(entry.path()).is_ok_and(|mut entries| entries.next().is_none());
-        if !embedded.contains(name.as_str()) && !is_expected(&name) && !is_empty_folder() {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        // Hidden files never belong to a skill.
+        if is_source(&name) && !name.starts_with('.') {
             names.push(name);
         }
     }
@@ -51,16 +88,10 @@ fn left_out(folder: &Path, embedded: &BTreeSet<&str>) -> io::Result<Vec<String>>
     Ok(names)
 }
 
-/// Returns whether an author does not expect this name among the embedded files: the SKILL.md, which has a section of its own,
-/// components, sources, and names that never belong to a skill.
-fn is_expected(name: &str) -> bool {
-    name == "SKILL.md"
-        || name.ends_with(".wasm")
-        || SOURCES.contains(&name)
-        || name.starts_with('.')
-        || name.ends_with('~')
-        || name.ends_with(".pyc")
-        || matches!(name, "__pycache__" | "node_modules")
+/// Returns whether a file or folder with this name directly in a skill's folder belongs to the sources of its component.
+fn is_source(name: &str) -> bool {
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension);
+    SOURCES.contains(&name) || extension.is_some_and(|extension| SOURCE_EXTENSIONS.contains(&extension))
 }
 
 #[cfg(test)]
@@ -68,27 +99,48 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_outside_of_the_embedded_folders_are_named() {
+    fn all_files_but_sources_are_embedded() {
         let folder = tempfile::tempdir().unwrap();
         let write = |path: &str, contents: &str| {
             let path = folder.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, contents).unwrap();
         };
-        for path in
-            ["SKILL.md", "x.wasm", "Cargo.toml", "src/lib.rs", "target/a", ".git/config", "node_modules/a", "b~"]
-        {
+        let sources = ["Cargo.toml", "guest.py", "json.h", "package.json", "src/lib.rs", "target/a"];
+        for path in sources.iter().chain(&["SKILL.md", "x.wasm", ".git/config", "node_modules/a", "b~"]) {
             write(path, "");
         }
-        fs::create_dir(folder.path().join("assets")).unwrap();
+        let left_out = ["Cargo.toml", "guest.py", "json.h", "package.json", "src", "target"];
         let found = embedded(folder.path()).unwrap();
-        assert_eq!((found.archive, found.count, found.bytes, found.left_out), (None, 0, 0, Vec::new()));
-        for (path, contents) in [("references/deep/a.md", "12"), ("b.md", "345"), ("data/c.csv", "6"), ("d.txt", "7")] {
+        assert_eq!((found.archive, found.count, found.bytes, found.names), (None, 0, 0, Vec::new()));
+        assert_eq!(found.left_out, left_out);
+        for (path, contents) in [
+            ("references/deep/a.md", "12"),
+            ("b.md", "345"),
+            ("data/c.csv", "6"),
+            ("data/package.json", "7"),
+            ("scripts/run.py", "8"),
+            ("LICENSE.txt", "9"),
+        ] {
             write(path, contents);
         }
         let found = embedded(folder.path()).unwrap();
         assert!(found.archive.is_some());
-        assert_eq!((found.count, found.bytes), (2, 5));
-        assert_eq!(found.left_out, ["d.txt", "data"]);
+        assert_eq!((found.count, found.bytes), (6, 9));
+        assert_eq!(found.names, ["LICENSE.txt", "b.md", "data/", "references/", "scripts/"]);
+        assert_eq!(found.left_out, left_out);
+    }
+
+    #[test]
+    fn folder_over_a_limit_is_refused_with_advice() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("data")).unwrap();
+        for n in 0..=1_000 {
+            fs::write(folder.path().join(format!("data/{n}")), "").unwrap();
+        }
+        let message = embedded(folder.path()).unwrap_err().to_string();
+        let words = "[skill_files_limited] More than 1,000 files; none of them can be read. Move what is not part of the skill \
+                     out of its folder.";
+        assert!(message.ends_with(words), "{message}");
     }
 }

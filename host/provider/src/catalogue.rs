@@ -4,7 +4,12 @@
 //! The listed models are in the store, and in memory from the first use. Another process that refreshes them changes the
 //! store's generation; they are then read again.
 
-use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+    sync::Arc,
+};
 
 use parking_lot::Mutex;
 use patchbay_core::{Name, completion::ThinkingLevel};
@@ -14,10 +19,10 @@ use patchbay_store::StoredCatalogue;
 use crate::{
     facts::{LifecycleStatus, ModelFacts},
     model_name::name_problem,
-    registry::Entry,
+    registry::{Entry, Registry},
 };
 
-/// The models that APIs have listed, at one moment.
+/// The models that APIs list or have listed, at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue {
     /// The store's generation that this was read from.
@@ -25,7 +30,7 @@ pub(crate) struct Catalogue {
     providers: BTreeMap<String, ListedProvider>,
 }
 
-/// The listed models of one provider.
+/// The models that the API of one provider lists or has listed.
 #[derive(Debug)]
 pub(crate) struct ListedProvider {
     base_url: String,
@@ -33,7 +38,28 @@ pub(crate) struct ListedProvider {
     pub(crate) listed_at: Option<i64>,
     /// Why the last listing failed.
     pub(crate) problem: Option<String>,
+    /// Models that the last listing left out as invalid.
+    pub(crate) left_out: u64,
+    /// Whether a listing was complete, so that no other models exist.
+    is_complete: bool,
     models: BTreeMap<String, ModelFacts>,
+    /// The last facts of models that are no longer listed.
+    gone: BTreeMap<String, ModelFacts>,
+    /// Ids that were listed at an earlier base URL.
+    elsewhere: BTreeSet<String>,
+}
+
+impl ListedProvider {
+    /// Whether the API of the provider lists `id`, or has listed it, at whatever base URL.
+    fn claims(&self, id: &str) -> bool {
+        self.models.contains_key(id) || self.gone.contains_key(id) || self.elsewhere.contains(id)
+    }
+
+    /// Whether the API lists `id`, or a version of it.
+    fn has_version_of(&self, id: &str) -> bool {
+        let from = self.models.range::<str, _>((Bound::Included(id), Bound::Unbounded)).map(|(listed, _)| listed);
+        from.take_while(|listed| listed.starts_with(id)).any(|listed| listed == id || is_version(listed, id))
+    }
 }
 
 /// A model of a provider, with everything that is known of it without running the adapter.
@@ -48,11 +74,22 @@ pub(crate) struct OfferedModel {
 impl Catalogue {
     /// Reads what the store holds. Ids that are no model names and facts that are no JSON object were left out before.
     pub(crate) fn read(generation: i64, stored: Vec<StoredCatalogue>) -> Self {
+        let facts = |models: Vec<(String, String)>| {
+            let valid = models.into_iter().filter(|(id, _)| name_problem(id).is_none());
+            valid.filter_map(|(id, facts)| Some((id, ModelFacts::parse(&facts)?))).collect()
+        };
         let providers = stored.into_iter().map(|of| {
-            let valid = of.models.into_iter().filter(|(id, _)| name_problem(id).is_none());
-            let models = valid.filter_map(|(id, facts)| Some((id, ModelFacts::parse(&facts)?))).collect();
-            let (base_url, listed_at, problem) = (of.base_url, of.listed_at, of.problem);
-            (of.provider, ListedProvider { base_url, listed_at, problem, models })
+            let listed = ListedProvider {
+                base_url: of.base_url,
+                listed_at: of.listed_at,
+                problem: of.problem,
+                left_out: of.left_out,
+                is_complete: of.complete,
+                models: facts(of.models),
+                gone: facts(of.gone),
+                elsewhere: of.elsewhere.into_iter().collect(),
+            };
+            (of.provider, listed)
         });
         Self { generation, providers: providers.collect() }
     }
@@ -63,17 +100,39 @@ impl Catalogue {
         (Some(&listed.base_url) == entry.base_url.as_ref()).then_some(listed)
     }
 
-    /// Returns the facts that the API of a provider reported of a model.
+    /// Returns the facts that the API of a provider reported of a model, also of one that it no longer lists.
     pub(crate) fn facts(&self, entry: &Entry, id: &str) -> Option<&ModelFacts> {
-        self.of(entry)?.models.get(id)
+        let listed = self.of(entry)?;
+        listed.models.get(id).or_else(|| listed.gone.get(id))
     }
 
-    /// Returns the only one of these providers whose API lists `id`; `None` if there is none, or several.
-    pub(crate) fn only_owner<'a>(&self, entries: impl Iterator<Item = &'a Entry>, id: &str) -> Option<&'a Name> {
-        let mut owners = entries.filter(|entry| self.facts(entry, id).is_some());
-        let owner = owners.next()?;
-        owners.next().is_none().then_some(&owner.name)
+    /// Returns the providers whose APIs list `id` or have listed it. They stay, whatever happens to the model and to the
+    /// provider, so that no listing moves a name to another provider.
+    pub(crate) fn claimants(&self, id: &str) -> impl Iterator<Item = &str> {
+        self.providers.iter().filter(move |(_, listed)| listed.claims(id)).map(|(name, _)| name.as_str())
     }
+
+    /// Returns the only provider whose API lists `id` or has listed it; `None` if there is none, if there are several, or if it
+    /// was at another base URL.
+    pub(crate) fn only_owner<'a>(&self, registry: &'a Registry, id: &str) -> Option<&'a Name> {
+        let mut claimants = self.claimants(id);
+        let owner = claimants.next().filter(|_| claimants.next().is_none())?;
+        registry.get(owner).filter(|entry| self.facts(entry, id).is_some()).map(|entry| &entry.name)
+    }
+}
+
+/// Returns how a complete list of a provider's API lacks a model that it has listed, or that the adapter's table has: words
+/// between the provider and the model. `None` if it lists the model or a version of it, or if `config.toml` names it.
+pub(crate) fn absence(entry: &Entry, catalogue: &Catalogue, id: &str) -> Option<&'static str> {
+    // An empty list is more likely a fault than the end of all models.
+    let listed = catalogue.of(entry).filter(|listed| listed.is_complete && !listed.models.is_empty())?;
+    if entry.is_configured(id) || listed.has_version_of(id) {
+        return None;
+    }
+    if listed.gone.contains_key(id) {
+        return Some("no longer lists");
+    }
+    entry.model(id).is_some().then_some("does not list")
 }
 
 /// Whether the table of a provider or the list of its API has a model: exactly, or as a version of one in the table. The adapter
@@ -125,9 +184,10 @@ fn is_version(id: &str, known: &str) -> bool {
     begins && parts.all(is_revision)
 }
 
-/// Returns the models of a provider for lists, completion and selectors: models for chat that can still be used. Those of the
-/// table that head it come first, in its order; then by release, the newest first; then by id. The order is a function of the
-/// table, the listed models and `config.toml` alone.
+/// Returns the models of a provider for lists, completion and selectors: models for chat that can still be used. The table is
+/// for the time before the API has listed all its models: after that, it adds none. Those of the table that head it come first, in
+/// its order; then by release, the newest first; then by id. The order is a function of the table, the listed models and
+/// `config.toml` alone.
 pub(crate) fn offered(entry: &Entry, catalogue: &Catalogue) -> Arc<[OfferedModel]> {
     entry.offered.at(catalogue.generation, || merged(entry, catalogue))
 }
@@ -164,6 +224,7 @@ fn merged(entry: &Entry, catalogue: &Catalogue) -> Vec<OfferedModel> {
         .filter_map(|id| {
             let facts = known_facts(entry, catalogue, id)?;
             let is_over = facts.lifecycle().status == LifecycleStatus::Retired
+                || absence(entry, catalogue, id).is_some()
                 || entry.model(id).is_some_and(|model| model.deprecated && !entry.is_configured(id));
             if is_over {
                 return None;

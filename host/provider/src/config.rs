@@ -45,7 +45,7 @@ pub struct ProviderConfig {
     pub prefixes: Option<Vec<String>>,
     /// Additional models, besides the adapter's catalogue. Each is an id, or a table with `id`, `size` (`small`,
     /// `normal`, `large`), `context_window` (tokens), `input_media` (such as `image/png`) and `levels` (thinking
-    /// levels for completion).
+    /// levels for completion; `openai` sends no others to a model that it does not know).
     #[schemars(with = "Vec<serde_json::Value>")]
     pub models: Vec<ModelConfig>,
     /// Context window in tokens of models for which neither the catalogue nor `models` gives one.

@@ -44,8 +44,8 @@ pub enum ModelError {
     Unknown {
         /// The model.
         model: String,
-        /// The models of the ready providers, to follow the message: a blank line, then a line for each provider with a
-        /// catalogue. Empty without any.
+        /// What follows the message, each after a blank line: how to name one of several providers that list the model; the
+        /// models of the ready providers, a line for each provider with a catalogue. Empty without any.
         supported: String,
     },
     /// The provider has shut the model down.
@@ -58,15 +58,13 @@ pub enum ModelError {
         /// The model that replaces it.
         successor: Option<String>,
     },
-    /// The provider does not find a model that it has announced to end.
-    #[error("{} This model was announced to end{}.{}", full_stop(.failure), with_date(.on.as_deref()), with_successor(.successor.as_deref()))]
+    /// The provider does not find a model that it has announced to end, or that it does not list.
+    #[error("{} {end}.", full_stop(.failure))]
     Ended {
         /// What the provider answered.
         failure: String,
-        /// The announced day, as YYYY-MM-DD.
-        on: Option<String>,
-        /// The model that replaces it.
-        successor: Option<String>,
+        /// What is known of the end: whether it is listed, the announced day, and the model that replaces it.
+        end: String,
     },
     /// The operator has not allowed the provider.
     #[error(

@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 const HOUR: u64 = 3_600_000;
 const GIGABYTE: u64 = 1 << 30;
 const MANY: u64 = 1_000_000_000;
+/// The largest text of an answer. It is stored whole in one row.
+const MAX_TEXT: u64 = 64 << 20;
 /// The largest number of concurrent completions. The pool reserves address space for each.
 const CONCURRENT: u64 = 10_000;
 
@@ -34,8 +36,8 @@ pub struct ExchangeLimits {
     /// Time limit of name lookup, connection and TLS handshake, in milliseconds. Enough to send a lost packet three times.
     #[schemars(range(min = 1, max = HOUR))]
     pub connect_ms: u64,
-    /// Time limit from the request to the first byte of the response body, in milliseconds. A model that thinks may send
-    /// nothing for a while.
+    /// Time limit from the request to the first byte of the response body, in milliseconds. A local server is silent while it
+    /// reads a long prompt, and some servers send nothing while a model thinks: minutes are normal.
     #[schemars(range(min = 1, max = HOUR))]
     pub first_byte_ms: u64,
     /// Longest silence between two pieces of a response, in milliseconds. Some providers send nothing while a model writes a
@@ -52,6 +54,11 @@ pub struct ExchangeLimits {
     /// responses of models have a few million bytes.
     #[schemars(range(min = 1, max = GIGABYTE))]
     pub answer_bytes: u64,
+    /// Size limit in bytes of the text, the thinking and the inputs of calls in one answer. 4 MiB are more than a million tokens,
+    /// several times as many as the longest answers of models. An answer takes about 12 times its size in memory, and is part of
+    /// the next requests.
+    #[schemars(range(min = 1, max = MAX_TEXT))]
+    pub text_bytes: usize,
     /// Fuel of one step of an adapter, about one unit for each instruction. A chunk takes a few hundred thousand, the first
     /// step of a long conversation some hundred million.
     #[schemars(range(min = 1))]
@@ -86,11 +93,12 @@ impl Default for ExchangeLimits {
     fn default() -> Self {
         Self {
             connect_ms: 10_000,
-            first_byte_ms: 120_000,
+            first_byte_ms: 300_000,
             idle_ms: 300_000,
             total_ms: 1_200_000,
             request_bytes: 64 << 20,
             answer_bytes: 64 << 20,
+            text_bytes: 4 << 20,
             step_fuel: 2_000_000_000,
             fuel: 50_000_000_000,
             step_ms: 10_000,
@@ -117,6 +125,7 @@ impl ExchangeLimits {
             ("total_ms", self.total_ms, HOUR),
             ("request_bytes", self.request_bytes as u64, GIGABYTE),
             ("answer_bytes", self.answer_bytes, GIGABYTE),
+            ("text_bytes", self.text_bytes as u64, MAX_TEXT),
             ("step_fuel", self.step_fuel, u64::MAX),
             ("fuel", self.fuel, u64::MAX),
             ("step_ms", self.step_ms, HOUR),

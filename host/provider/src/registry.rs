@@ -171,13 +171,13 @@ impl Registry {
         })
     }
 
-    /// Returns the table of `config.toml` that would own `model` if its provider were not refused, or had an adapter. Refused files
-    /// do not count.
-    pub(crate) fn refused_owner(&self, model: &str) -> Option<&Name> {
+    /// Returns the owners of names, for the providers that may be asked.
+    pub(crate) fn owners(&self, is_ready: impl Fn(&Entry) -> bool) -> Owners<'_> {
+        let ready = self.view(&is_ready);
+        let pending = self.view(|entry| entry.refused.is_none() && !is_ready(entry));
+        // A refused file owns nothing.
         let refused = self.view(|entry| entry.refused.is_some() && entry.source != EntrySource::File);
-        let refused = refused.owner(model).map(|entry| &entry.name);
-        let mut claims = self.claimed_by_missing.iter();
-        refused.or_else(|| claims.find(|(claim, _)| prefix::matches(claim, model)).map(|(_, name)| name))
+        Owners { registry: self, ready, pending, refused }
     }
 
     /// Returns a view that contains the providers for which `filter` returns true.
@@ -198,6 +198,36 @@ impl Registry {
     }
 }
 
+/// The owners of names at one moment, whatever APIs list.
+pub(crate) struct Owners<'a> {
+    pub(crate) registry: &'a Registry,
+    /// The providers that may be asked. They alone affect how a text is parsed.
+    pub(crate) ready: RegistryView<'a>,
+    pending: RegistryView<'a>,
+    refused: RegistryView<'a>,
+}
+
+impl<'a> Owners<'a> {
+    /// Returns the provider that owns `model`: by `[routes]`, then among the ready providers, the pending ones, and the tables of
+    /// `config.toml` that are refused or have no adapter, so that the error names them. `None` if no route, table or prefix has
+    /// it.
+    ///
+    /// # Errors
+    /// [`ModelError::Route`].
+    pub(crate) fn of(&self, model: &str) -> Result<Option<&'a Name>, ModelError> {
+        if let Some(name) = self.registry.route(model) {
+            return match self.registry.find(name) {
+                Err(ModelError::Gone(provider)) => Err(ModelError::Route { model: model.to_owned(), provider }),
+                _ => Ok(Some(name)),
+            };
+        }
+        let views = [&self.ready, &self.pending, &self.refused];
+        let owner = views.into_iter().find_map(|view| view.owner(model)).map(|entry| &entry.name);
+        let mut missing = self.registry.claimed_by_missing.iter();
+        Ok(owner.or_else(|| missing.find(|(claim, _)| prefix::matches(claim, model)).map(|(_, name)| name)))
+    }
+}
+
 /// Some of the providers of a registry, with all its routes.
 pub(crate) struct RegistryView<'a> {
     registry: &'a Registry,
@@ -212,13 +242,6 @@ impl<'a> RegistryView<'a> {
         let exactly = configured.or_else(|| self.entries.iter().find(|entry| entry.model(model).is_some()));
         let has = |entry: &Entry| entry.prefixes.iter().any(|prefix| prefix::matches(prefix, model));
         exactly.or_else(|| self.entries.iter().find(|entry| has(entry))).copied()
-    }
-}
-
-impl<'a> RegistryView<'a> {
-    /// Returns the providers.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = &'a Entry> {
-        self.entries.iter().map(|entry| &***entry)
     }
 }
 

@@ -57,8 +57,11 @@ impl Patience {
         // The random part of the host's own waits does not count.
         let (delay, random) = match hint {
             RetryHint::Never => return None,
-            RetryHint::After(time) => (time, Duration::ZERO),
-            RetryHint::Backoff => (Duration::from_secs(1 << (*failed).min(6)).min(LONGEST_STEP), jitter()),
+            RetryHint::After(time) if !time.is_zero() => (time, Duration::ZERO),
+            // A time of zero, such as a date that is past, says nothing: a server that refuses is not asked again at once.
+            RetryHint::After(_) | RetryHint::Backoff => {
+                (Duration::from_secs(1 << (*failed).min(6)).min(LONGEST_STEP), jitter())
+            }
         };
         let waited = self.waited.saturating_add(delay);
         if *failed >= of || waited > LONGEST_WAIT {
@@ -108,7 +111,7 @@ mod tests {
         assert_eq!(overload(RetryHint::Backoff), expected);
         assert_eq!(overload(RetryHint::After(SECOND * 60)), [60; 10]);
         assert_eq!(overload(RetryHint::After(SECOND)), [1; 15]);
-        assert_eq!(overload(RetryHint::After(Duration::ZERO)), [0; 15]);
+        assert_eq!(overload(RetryHint::After(Duration::from_millis(1))), [0; 15]);
         assert_eq!(overload(RetryHint::After(SECOND * 600)), [600]);
         assert!(overload(RetryHint::After(SECOND * 600 + Duration::from_millis(1))).is_empty());
         assert!(overload(RetryHint::After(Duration::MAX)).is_empty());
@@ -121,6 +124,13 @@ mod tests {
             assert_eq!(waits(setback, RetryHint::Backoff), [1, 2, 4, 8]);
             assert_eq!(waits(setback, RetryHint::After(SECOND * 3)), [3; 4]);
             assert!(waits(setback, RetryHint::Never).is_empty());
+        }
+    }
+
+    #[test]
+    fn time_of_zero_is_no_hint() {
+        for setback in [Setback::Overload, Setback::Passing, Setback::BrokenOff] {
+            assert_eq!(waits(setback, RetryHint::After(Duration::ZERO)), waits(setback, RetryHint::Backoff));
         }
     }
 

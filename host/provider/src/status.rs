@@ -98,6 +98,9 @@ pub struct ProviderStatus {
     /// When its API listed its models last, in seconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listed_at: Option<i64>,
+    /// Models that its API listed last and that were left out, because of an invalid id or invalid facts.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub left_out: u64,
     /// Why its API could not be asked for its models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listing_problem: Option<String>,
@@ -117,6 +120,10 @@ pub struct ProviderStatus {
     /// know no sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_use: Option<String>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Returns the name of a provider for people.
@@ -208,6 +215,7 @@ fn status(
         prefixes: entry.prefixes.clone(),
         models: offered(entry, catalogue).iter().map(|model| model.id.clone()).collect(),
         listed_at: listed.and_then(|listed| listed.listed_at),
+        left_out: listed.map_or(0, |listed| listed.left_out),
         listing_problem: listed.and_then(|listed| listed.problem.clone()),
         variable: entry.variables().first().cloned(),
         variables: Some(entry.variables()).filter(|all| all.len() > 1).unwrap_or_default().to_vec(),
@@ -232,6 +240,7 @@ fn unusable(name: &str, source: ProviderSource, why: &str) -> ProviderStatus {
         prefixes: Vec::new(),
         models: Vec::new(),
         listed_at: None,
+        left_out: 0,
         listing_problem: None,
         variable: None,
         variables: Vec::new(),
@@ -278,7 +287,11 @@ fn models(provider: &ProviderStatus) -> String {
         words += &format!(", … and {} more", text::with_commas(more as u64));
     }
     if let Some(at) = provider.listed_at.and_then(|at| jiff::Timestamp::from_second(at).ok()) {
-        words += &format!(" (listed {})", at.strftime("%Y-%m-%d %H:%M"));
+        words += &format!(" (listed {}", at.strftime("%Y-%m-%d %H:%M"));
+        if provider.left_out > 0 {
+            words += &format!("; {} left out as invalid", text::with_commas(provider.left_out));
+        }
+        words.push(')');
     }
     words
 }

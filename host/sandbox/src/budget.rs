@@ -17,6 +17,8 @@ pub struct Budget {
     pub host_calls: u32,
     /// Bytes of result and progress together.
     pub output_bytes: usize,
+    /// Bytes of the data of one host call; as many for a nested call as for its caller.
+    pub host_call_bytes: usize,
     /// Tokens for models.
     pub inference_tokens: u64,
     /// Stops the call when it runs out. Shared with all nested calls.
@@ -46,6 +48,7 @@ impl Budget {
             memory_bytes: limits.memory_bytes,
             host_calls: limits.host_calls,
             output_bytes: limits.output_bytes,
+            host_call_bytes: limits.output_bytes,
             inference_tokens: limits.inference_tokens,
             clock: CallClock::lasting(limits.time()),
             time: Time::Plain(limits.time_ms),
@@ -60,11 +63,17 @@ impl Budget {
         Self { time, ..self }
     }
 
-    /// Adds the time for other tools.
+    /// Adds the time and the host calls for other tools.
     pub(crate) fn with_tools(self, limits: &Limits) -> Self {
         self.clock.extend(limits.tools_time());
         let (Time::Plain(limit_ms) | Time::WithInference(limit_ms) | Time::WithTools(limit_ms)) = self.time;
-        Self { time: Time::WithTools(limit_ms.saturating_add(limits.code_ms)), ..self }
+        let host_calls = self.host_calls.saturating_mul(Limits::TOOLS_HOST_CALLS);
+        Self { time: Time::WithTools(limit_ms.saturating_add(limits.code_ms)), host_calls, ..self }
+    }
+
+    /// Returns `failure` of a call that exceeds this budget, with the note that a nested call has only a share.
+    pub(crate) fn exceeded(&self, failure: Failure) -> Failure {
+        if self.depth > 0 { Failure::Share(Box::new(failure)) } else { failure }
     }
 
     /// Returns the failure of a call that exceeds its time.
@@ -125,7 +134,7 @@ impl Spent {
     pub(crate) fn output(&mut self, bytes: usize, budget: &Budget) -> Result<(), Failure> {
         self.output_bytes = self.output_bytes.saturating_add(bytes);
         if self.output_bytes > budget.output_bytes {
-            return Err(Failure::Output { limit: budget.output_bytes });
+            return Err(budget.exceeded(Failure::Output { limit: budget.output_bytes }));
         }
         Ok(())
     }
@@ -133,7 +142,11 @@ impl Spent {
     /// Returns an error if there were too many host calls.
     pub(crate) fn check_host_calls(&self, budget: &Budget) -> Result<(), Failure> {
         if self.host_calls > budget.host_calls {
-            return Err(Failure::HostCalls { limit: budget.host_calls });
+            let limit = budget.host_calls;
+            return Err(match budget.time {
+                Time::WithTools(_) if budget.depth == 0 => Failure::ToolsHostCalls { limit },
+                _ => budget.exceeded(Failure::HostCalls { limit }),
+            });
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The clock of a call. It is paused while a person is asked.
+//! The clock of a call. It is paused while a person is asked, also by an editor about a write.
 
 use std::{
     future::poll_fn,

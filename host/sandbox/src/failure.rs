@@ -3,7 +3,7 @@
 use patchbay_core::Code;
 use patchbay_policy::Denial;
 
-use crate::adapter::Exceeded;
+use crate::{Limits, adapter::Exceeded};
 
 /// Why a call failed. Each failure has a stable [`Code`]; its message names the value and the limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -72,6 +72,18 @@ pub enum Failure {
         /// The limit.
         limit: u32,
     },
+    /// A call that may call tools made too many host calls, together with the tools that it called.
+    #[error(
+        "the call and the tools that it called made more than {limit} host calls ({times} times limits.host_calls)",
+        times = Limits::TOOLS_HOST_CALLS
+    )]
+    ToolsHostCalls {
+        /// The limit.
+        limit: u32,
+    },
+    /// A nested call exceeded its share of its caller's budget.
+    #[error("{0}, its share of what its caller had left")]
+    Share(Box<Failure>),
     /// The input is too large.
     #[error("the input of {size} bytes is over the limit of {limit} (limits.input_bytes)")]
     Input {
@@ -162,7 +174,8 @@ impl Failure {
             Self::Fuel { .. } => Code::LimitFuel,
             Self::Time { .. } | Self::InferenceTime { .. } | Self::ToolsTime { .. } => Code::LimitTime,
             Self::Memory { .. } => Code::LimitMemory,
-            Self::HostCalls { .. } => Code::LimitHostCalls,
+            Self::HostCalls { .. } | Self::ToolsHostCalls { .. } => Code::LimitHostCalls,
+            Self::Share(failure) => failure.code(),
             Self::Input { .. } => Code::LimitInput,
             Self::Output { .. } => Code::LimitOutput,
             Self::Log { .. } => Code::LimitLog,

@@ -19,6 +19,11 @@ pub trait WorkspaceFiles: Send + Sync {
     ) -> BoxFuture<'_, Result<Vec<FileEntry>, FilesError>>;
     /// Replaces or creates a file; see [`Workspace::write`].
     fn write(&self, path: String, contents: Vec<u8>) -> BoxFuture<'_, Result<(), FilesError>>;
+    /// Returns whether a write may wait for a person, such as the user of an editor. The clock of the call is paused during such a
+    /// write, which must have a limit of its own.
+    fn write_may_ask(&self) -> bool {
+        false
+    }
     /// Deletes a file; see [`Workspace::delete`].
     fn delete(&self, path: String) -> BoxFuture<'_, Result<(), FilesError>>;
 }

@@ -28,8 +28,8 @@ pub struct Limits {
     pub code_ms: u64,
     /// Tokens that models may use for one call, including its nested calls. Enough for several long documents.
     pub inference_tokens: u64,
-    /// Tokens that one session may use, with all agents and tools; 0 means no limit, because only the operator knows the
-    /// price of a token. Enforced by the agents, not by the sandbox.
+    /// Tokens that one session may use, with all agents and tools, without those read from a cache; 0 means no limit, because only
+    /// the operator knows the price of a token. Enforced by the agents, not by the sandbox.
     pub session_tokens: u64,
     /// Requests to a model in one turn. A model that needs more is most likely repeating itself (`turn_rounds`). Enforced
     /// by the agents, not by the sandbox.
@@ -59,7 +59,8 @@ pub struct Limits {
     /// (`limit_memory`).
     #[schemars(range(min = 64 << 10, max = 4_u64 << 30))]
     pub memory_bytes: usize,
-    /// Calls from the guest to the host. Enough to read a large store one entry at a time (`limit_host_calls`).
+    /// Calls from the guest to the host. Enough to read a large store one entry at a time (`limit_host_calls`). A call that may
+    /// call other tools has ten times as many, for itself and for them.
     pub host_calls: u32,
     /// Bytes of the input of a tool, including attachments (`limit_input`).
     pub input_bytes: usize,
@@ -132,6 +133,9 @@ impl Limits {
     pub(crate) const DEPTH: u32 = 4;
     /// Nested calls of one depth that run concurrently; each depth has its own slots.
     pub(crate) const NESTED_CALLS: u32 = 16;
+    /// How many times `host_calls` a call that may call tools has: about as many for each of the calls that it runs side by
+    /// side as a call alone has.
+    pub(crate) const TOOLS_HOST_CALLS: u32 = 10;
     /// Nested calls that one call runs side by side. More would take the slots of other calls.
     pub(crate) const RUNNING_CALLS: usize = 8;
     /// Maximum tools, and bytes of tools, that one page of the index has; bytes of a query.

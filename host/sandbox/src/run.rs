@@ -33,12 +33,12 @@ impl Sandbox {
         log: Arc<dyn LogSink>,
         access: Option<Arc<CallAccess>>,
     ) -> Result<Store<GuestState>, Failure> {
-        let Budget { fuel, output_bytes, .. } = budget;
+        let Budget { fuel, host_call_bytes, .. } = budget;
         let mut store =
             Store::new(&self.parts()?.engine, GuestState::new(Arc::clone(&self.limits), budget, log, access));
         store.limiter(|state| &mut state.limiter);
         store.set_fuel(fuel).map_err(invalid)?;
-        store.set_hostcall_fuel(output_bytes);
+        store.set_hostcall_fuel(host_call_bytes);
         store.set_max_component_handles(Limits::HANDLES);
         // At each tick a running guest yields, and is stopped if its time is over.
         store.set_epoch_deadline(1);
@@ -96,11 +96,13 @@ async fn within<T>(
 fn classify(error: wasmtime::Error, state: &GuestState, other: impl FnOnce(wasmtime::Error) -> Failure) -> Failure {
     let budget = &state.budget;
     let trap = |reason: String| Failure::Trap { reason, printed: state.last_lines() };
-    if let Some(failure) = error.downcast_ref::<Failure>() {
-        return failure.clone();
+    match error.downcast_ref::<Failure>() {
+        Some(failure @ Failure::Memory { .. }) => return budget.exceeded(failure.clone()),
+        Some(failure) => return failure.clone(),
+        None => {}
     }
     match error.downcast_ref::<Trap>() {
-        Some(Trap::OutOfFuel) => return Failure::Fuel { budget: budget.fuel },
+        Some(Trap::OutOfFuel) => return budget.exceeded(Failure::Fuel { budget: budget.fuel }),
         Some(Trap::Interrupt) => return budget.late(),
         Some(cause) => return trap(cause.to_string()),
         None => {}
@@ -116,7 +118,7 @@ fn classify(error: wasmtime::Error, state: &GuestState, other: impl FnOnce(wasmt
     }
     // The type is private to the engine; a test in `tests/hostile` pins the text.
     if error.root_cause().to_string().starts_with(HOSTCALL_FUEL_EXHAUSTED) {
-        return Failure::Output { limit: budget.output_bytes };
+        return Failure::Output { limit: budget.host_call_bytes };
     }
     other(error)
 }

@@ -20,6 +20,11 @@ impl Activity {
         ActivityGuard(Arc::clone(self))
     }
 
+    /// Returns whether nothing runs.
+    pub(crate) fn is_idle(&self) -> bool {
+        *self.0.borrow() == 0
+    }
+
     /// Waits until nothing runs.
     pub(crate) async fn idle(&self) {
         // An error is impossible: the sender exists as long as `self`.

@@ -16,6 +16,7 @@ use patchbay_core::{Attachment, Code, Digest, Outcome, TEXT_MEDIA, media, text};
 use patchbay_skill::Snapshot;
 use patchbay_store::RetainedAttachments;
 use patchbay_workspace::{FileError, Workspace, open_regular_file};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     Session, builtin, invoke,
@@ -28,8 +29,11 @@ const FILE_BYTES: u64 = 10 << 20;
 const TEXT_BYTES: usize = 256 << 10;
 /// Limit of the files of one line.
 const FILES: usize = 20;
-/// Limit of the files of one line in bytes.
-const LINE_FILES_BYTES: usize = 32 << 20;
+/// Limit of the files of one line in bytes. A message must fit into a request, in which they are base64: 27 MiB.
+const LINE_FILES_BYTES: usize = 20 << 20;
+/// Limit of the files in memory of all lines of the process, in bytes. Those of a message are stored when it waits or its turn
+/// begins; those of a command stay in memory until it has ended.
+const MEMORY_BYTES: usize = 128 << 20;
 /// Length limit of a name in characters.
 const NAME: usize = 200;
 /// Length limit of each of the two words of a media type.
@@ -58,12 +62,23 @@ pub struct LineInput {
     pub ahead: bool,
 }
 
+/// The memory of the process for attached files that are not stored.
+pub(crate) struct FileMemory(Arc<Semaphore>);
+
+/// The part of [`FileMemory`] that one line uses. Dropping it gives the memory back.
+#[derive(Debug)]
+pub(crate) struct UsedMemory {
+    _permit: OwnedSemaphorePermit,
+}
+
 /// A line that runs or waits, with its files.
 #[derive(Debug, Default)]
 pub(crate) struct AcceptedLine {
     pub(crate) text: String,
     /// Files that are not stored yet.
     pub(crate) new: Vec<NewAttachment>,
+    /// The memory of these files; `None` without files.
+    pub(crate) memory: Option<UsedMemory>,
     /// Files that are stored.
     pub(crate) stored: Vec<Attachment>,
     /// Whether `/model` is also accepted while a turn runs.
@@ -159,6 +174,33 @@ impl NewAttachment {
     }
 }
 
+impl Default for FileMemory {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(MEMORY_BYTES)))
+    }
+}
+
+impl FileMemory {
+    /// Takes the memory for the files of a line; `None` if it has no files.
+    ///
+    /// # Errors
+    /// [`Code::AttachmentRefused`]: other lines use it.
+    pub(crate) fn take(&self, files: &[NewAttachment]) -> Result<Option<UsedMemory>, Outcome> {
+        let bytes: usize = files.iter().map(|file| file.content.len()).sum();
+        if bytes == 0 {
+            return Ok(None);
+        }
+        let taken = u32::try_from(bytes).ok().and_then(|bytes| Arc::clone(&self.0).try_acquire_many_owned(bytes).ok());
+        match taken {
+            Some(permit) => Ok(Some(UsedMemory { _permit: permit })),
+            None => Err(refused(format_args!(
+                "the attached files of all running lines may have {} MiB; send this line again when another one has ended.",
+                MEMORY_BYTES >> 20
+            ))),
+        }
+    }
+}
+
 impl LineContext {
     /// Stores the attached files that are not stored yet. Returns what the commit that names them needs.
     ///
@@ -175,6 +217,7 @@ impl LineContext {
             Ok((references, retained.map_err(not_kept)?))
         })
         .await?;
+        self.file_memory = None;
         self.attachments.extend(references);
         Ok(Some(retained))
     }
@@ -317,7 +360,25 @@ impl Session {
     /// # Errors
     /// [`Code::AttachmentRefused`]: the file may not be attached in this way.
     pub async fn attach_path(&self, path: &str) -> Result<Option<NewAttachment>, Outcome> {
-        let path = path.trim_start_matches("./").to_owned();
+        let path = path.trim_start_matches("./");
+        match self.listed_file(path, "attach it with --attach or copy it first").await? {
+            Some(content) => NewAttachment::new(path, content).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Reads a file of the workspace that an editor names, by the rules of [`Session::attach_path`]. The caller attaches the
+    /// content by [`NewAttachment`].
+    ///
+    /// # Errors
+    /// [`Code::AttachmentRefused`]: the file may not be attached in this way.
+    pub async fn linked_file(&self, path: &str) -> Result<Option<Vec<u8>>, Outcome> {
+        self.listed_file(path.trim_start_matches("./"), "copy it first").await
+    }
+
+    /// Reads a file of the workspace. `advice` is what the user can do with a file that git ignores.
+    async fn listed_file(&self, path: &str, advice: &'static str) -> Result<Option<Vec<u8>>, Outcome> {
+        let path = path.to_owned();
         let (root, protected) = (self.workspace().to_owned(), self.host.protected.clone());
         on_a_thread(move || {
             let name = text::excerpt(&path, NAME);
@@ -328,15 +389,13 @@ impl Session {
                 Err(FileError::Path { .. } | FileError::NotFound { .. } | FileError::Directory { .. }) => {
                     return Ok(None);
                 }
-                Err(error @ FileError::Ignored { .. }) => {
-                    return Err(refused(format_args!("{error}; attach it with --attach or copy it first.")));
-                }
+                Err(error @ FileError::Ignored { .. }) => return Err(refused(format_args!("{error}; {advice}."))),
                 Err(error) => return Err(refused(format_args!("{error}."))),
             };
             if protected.cover(Path::new(&root)) || path.split('/').any(|part| part.eq_ignore_ascii_case(OWN)) {
                 return Err(refused(format_args!("'{name}' is one of Patchbay's own files, or lies in its folders.")));
             }
-            NewAttachment::new(&path, read(&name, &file)?).map(Some)
+            read(&name, &file).map(Some)
         })
         .await
     }

@@ -22,6 +22,7 @@ use patchbay_workspace::{HomeFolder, ProtectedPaths};
 
 use crate::{
     Observer, Session, SessionError, Unobserved,
+    attach::FileMemory,
     json::to_json,
     lock::{self, SessionLock},
     mcp_tools::{McpFailure, McpReport, ServerParts, SessionServers},
@@ -139,6 +140,8 @@ pub struct Host {
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) protected: ProtectedPaths,
     pub(crate) program: String,
+    /// The memory for the attached files of all lines.
+    pub(crate) file_memory: FileMemory,
     servers: Arc<ServerParts>,
     kv: KvStore,
     /// The open sessions of this process. Locked while a session is resumed, so that two callers get the same session.
@@ -197,6 +200,7 @@ impl Host {
             program,
             servers: Arc::new(servers),
             protected,
+            file_memory: FileMemory::default(),
             kv,
             open: Default::default(),
         }))

@@ -108,7 +108,12 @@ async fn instruct(line: &LineContext, skill: &Skill, input: &str) -> Effect {
     let outside = if has_tools(skill) { session.outside_now().await } else { OutsideTools::default() };
     let internal = session.tree_tools(&line.agent);
     instructions += &line.agent.skill_supplement(&state.snapshot, internal, &outside, skill).await;
-    let about = json!({"skill": skill.name, "digest": skill.digest, "snapshot": state.snapshot.version()});
+    let version = state.snapshot.version();
+    let mut about = json!({"skill": skill.name, "digest": skill.digest, "snapshot": version});
+    if !input.is_empty() {
+        // For fronts, which show the command and not the instructions.
+        about["input"] = input.into();
+    }
     let messages = vec![line.message(MessageKind::Skill, &instructions, Some(about))];
     let data = json!({"skill": skill.name});
     if !input.is_empty() {

@@ -28,7 +28,7 @@ use tracing::Instrument as _;
 
 use crate::{
     LineInput, Session,
-    attach::{AcceptedLine, NewAttachment},
+    attach::{AcceptedLine, NewAttachment, UsedMemory},
     builtin::{self, BeginsTurn, CommandChange, Effect},
     capture::{CaptureEffect, CaptureTicket},
     invoke,
@@ -134,6 +134,8 @@ pub(crate) struct LineContext {
     pub(crate) turn: Option<LineTurn>,
     /// Attached files that are not stored yet.
     pub(crate) new_attachments: Vec<NewAttachment>,
+    /// The memory of these files; `None` without files.
+    pub(crate) file_memory: Option<UsedMemory>,
     /// Attached files that are stored.
     pub(crate) attachments: Vec<Attachment>,
     /// Cancelled when the outcome of the line is published.
@@ -209,7 +211,8 @@ impl Session {
     fn accept(self: &Arc<Self>, input: LineInput, during_turn: bool) -> Submitted {
         let (id, agent, state) = (accepted_now(), self.agent_in_view(), self.state());
         let (line, ahead) = (&*input.text, input.ahead);
-        let refused = input.check(&state.snapshot).err();
+        let checked = input.check(&state.snapshot).and_then(|()| self.host.file_memory.take(&input.attachments));
+        let (memory, refused) = checked.map_or_else(|refused| (None, Some(refused)), |memory| (memory, None));
         let usable = line.len() <= LINE_BYTES && !agent.is_dead() && refused.is_none();
         let capture = if usable { self.captures.ticket(agent.id(), capture_effect(line)) } else { None };
         let captured = capture.as_ref().is_some_and(|ticket| ticket.captured);
@@ -229,7 +232,8 @@ impl Session {
             Some(Entered::Waits(waiting)) => LineEntry::Waits(waiting),
             Some(Entered::Full(outcome)) => LineEntry::Refused(outcome),
         };
-        let line = AcceptedLine { text: input.text, new: input.attachments, stored: Vec::new(), during_turn, delays };
+        let (text, new) = (input.text, input.attachments);
+        let line = AcceptedLine { text, new, memory, stored: Vec::new(), during_turn, delays };
         Submitted { id, agent: agent.id(), outcome: self.start(id, line, agent, state, entry, capture) }
     }
 
@@ -273,7 +277,7 @@ impl Session {
         entry: LineEntry,
         capture: Option<CaptureTicket>,
     ) -> oneshot::Receiver<Outcome> {
-        let AcceptedLine { text: line, new: new_attachments, stored: attachments, during_turn, delays } = line;
+        let AcceptedLine { text: line, new: new_attachments, memory, stored: attachments, during_turn, delays } = line;
         let (sender, outcome) = oneshot::channel();
         let busy = (!matches!(entry, LineEntry::Waits(_) | LineEntry::Restored(_))).then(|| self.activity.begin());
         let stop = self.lines.begin(id, agent.id());
@@ -288,6 +292,7 @@ impl Session {
             effect: EffectFlag::default(),
             turn: None,
             new_attachments,
+            file_memory: memory,
             attachments,
             ended: ended.clone(),
             during_turn,

@@ -8,7 +8,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use patchbay_core::{Asker, CallId, LineId, Name, Outcome, text};
+use patchbay_core::{Asker, CallId, Code, LineId, Name, Outcome, text};
 use patchbay_mcp::server::{ClientCall, OfferedTool, ServedError, ServedSession, SessionSource};
 use patchbay_policy::Capability;
 use patchbay_sandbox::{BoxFuture, Content, ProgressSink};
@@ -50,10 +50,9 @@ impl McpSessions {
     async fn open_session(&self) -> Result<McpSession, ServedError> {
         let session = self.host.new_session(&self.workspace).await.map_err(failed)?;
         let snapshot = session.snapshot();
-        if let Some(unknown) = self.skills.iter().find(|skill| snapshot.skill(skill.as_str()).is_none()) {
-            let Outcome { code, message, .. } = invoke::not_found(unknown.as_str());
+        if let Some(problem) = self.skills.iter().find_map(|skill| not_offered(&snapshot, skill)) {
             self.remove(session).await.map_err(failed)?;
-            return Err(ServedError { code, message });
+            return Err(problem);
         }
         Ok(McpSession { session, snapshot, skills: self.skills.clone() })
     }
@@ -69,6 +68,23 @@ impl SessionSource for McpSessions {
     fn open(&self) -> BoxFuture<'_, Result<Arc<dyn ServedSession>, ServedError>> {
         Box::pin(async { Ok(Arc::new(self.open_session().await?) as Arc<dyn ServedSession>) })
     }
+}
+
+/// Returns why the named skill offers nothing to clients; `None` if it offers tools.
+fn not_offered(snapshot: &Snapshot, name: &Name) -> Option<ServedError> {
+    let Some(skill) = snapshot.skill(name.as_str()) else {
+        let Outcome { code, message, .. } = invoke::not_found(name.as_str());
+        return Some(ServedError { code, message });
+    };
+    if !skill.manifest.audience.models {
+        return Some(failed_tool(ToolError::NotForModels(name.clone())));
+    }
+    let message = format!("skill '{name}' has no tools; it offers nothing to MCP clients.");
+    skill.tools.is_empty().then_some(ServedError { code: Code::ToolNotFound, message })
+}
+
+fn failed_tool(error: ToolError) -> ServedError {
+    ServedError { code: error.code(), message: error.to_string() }
 }
 
 fn failed(error: SessionError) -> ServedError {
@@ -148,10 +164,7 @@ impl ServedSession for McpSession {
     }
 
     fn call<'a>(&'a self, call: ClientCall<'a>) -> BoxFuture<'a, Result<Vec<Content>, ServedError>> {
-        Box::pin(async {
-            let failed = |error: ToolError| ServedError { code: error.code(), message: error.to_string() };
-            self.run(call).await.map_err(failed)
-        })
+        Box::pin(async { self.run(call).await.map_err(failed_tool) })
     }
 
     fn workspace(&self) -> &str {

@@ -26,6 +26,10 @@ use tokio::time::timeout;
 
 /// How long the begin of a turn waits for servers that start. The tools of slower ones join a later turn.
 const TURN_WAIT: Duration = Duration::from_secs(20);
+/// How long it waits for a server of which a notice has reported that it is not there.
+const REPORTED_WAIT: Duration = Duration::from_secs(1);
+/// How long the begin of a turn waits for a list that has changed.
+const LIST_WAIT: Duration = Duration::from_secs(5);
 
 /// Tools that a notice about those that are left out names.
 const TOOLS_IN_NOTICE: usize = 5;
@@ -105,8 +109,35 @@ struct ServerTools {
     server: McpServer,
     /// The checked form of the list that was seen last.
     checked: tokio::sync::Mutex<Option<(Arc<ToolList>, Arc<CheckedTools>)>>,
-    /// The problem that a notice has reported last.
-    reported: Mutex<Option<String>>,
+    /// The state that a notice has reported last, since it was ready.
+    reported: Mutex<Presence>,
+}
+
+/// Whether a server is there, from good to bad. A notice reports each worse state once, until the server is ready again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Presence {
+    #[default]
+    Ready,
+    /// It is not ready yet.
+    Starting,
+    Unavailable,
+    /// It is not started again.
+    GivenUp,
+}
+
+impl Presence {
+    /// Returns how long the begin of a turn waits for a server whose last reported state is this one.
+    fn turn_wait(self) -> Duration {
+        if self == Self::Ready { TURN_WAIT } else { REPORTED_WAIT }
+    }
+
+    /// Notes the state `now`. Returns whether a notice is to report it. The words about a server that is not there can differ each
+    /// time: they are reported once for each state.
+    fn reports(&mut self, now: Self) -> bool {
+        let is_new = now > *self;
+        *self = if now == Self::Ready { now } else { now.max(*self) };
+        is_new
+    }
 }
 
 /// The tools of a server that models can call.
@@ -185,6 +216,11 @@ impl ServerParts {
         Ok(Self { configured, config, credentials: Arc::new(credentials), egress, message_bytes })
     }
 
+    fn limits(&self, start_ms: u64) -> ServerLimits {
+        let start = Duration::from_millis(start_ms);
+        ServerLimits { start, list: LIST_WAIT, message_bytes: self.message_bytes }
+    }
+
     fn endpoint(
         &self,
         owner: String,
@@ -240,10 +276,18 @@ impl SessionServers {
     pub(crate) async fn for_turn(&self) -> (OutsideTools, Vec<String>) {
         let servers = self.all();
         let asked = join_all(servers.iter().map(|server| async {
-            match timeout(TURN_WAIT, server.tools()).await {
-                Ok(tools) => tools.map_err(|error| server.with_hint(&error.to_string())),
+            let wait = server.reported.lock().turn_wait();
+            match timeout(wait, server.tools()).await {
+                Ok(Ok(tools)) => Ok(tools),
+                Ok(Err(error)) => {
+                    let is_given_up = matches!(error, ServerError::GivenUp(_));
+                    let state = if is_given_up { Presence::GivenUp } else { Presence::Unavailable };
+                    Err((state, server.with_hint(&error.to_string())))
+                }
                 Err(_) => {
-                    Err(format!("the MCP server '{}' is not ready yet; its tools join a later turn", server.name))
+                    let name = &server.name;
+                    let problem = format!("the MCP server '{name}' is not ready yet; its tools join a later turn");
+                    Err((Presence::Starting, problem))
                 }
             }
         }))
@@ -251,14 +295,13 @@ impl SessionServers {
         let mut notices = Vec::new();
         let mut found = Vec::new();
         for (server, tools) in servers.iter().zip(asked) {
-            let problem = tools.as_ref().err().cloned();
-            let mut reported = server.reported.lock();
-            if let Some(problem) = problem.as_ref().filter(|problem| reported.as_ref() != Some(*problem)) {
-                notices.push(format!("{problem}."));
+            let state = tools.as_ref().err().map_or(Presence::Ready, |(state, _)| *state);
+            let is_new = server.reported.lock().reports(state);
+            match tools {
+                Ok(tools) => found.push((&*server.name, tools)),
+                Err((_, problem)) if is_new => notices.push(format!("{problem}.")),
+                Err(_) => {}
             }
-            *reported = problem;
-            drop(reported);
-            found.extend(tools.ok().map(|tools| (&*server.name, tools)));
         }
         let (tools, collisions) = joined(&found);
         notices.extend(self.unreported(collisions));
@@ -275,12 +318,12 @@ impl SessionServers {
         new
     }
 
-    /// Returns the tools of the servers that run.
+    /// Returns the tools of the servers that run, as they were listed last.
     pub(crate) async fn running(&self) -> OutsideTools {
         let servers = self.all();
         let mut found = Vec::new();
         for server in &servers {
-            if let Some(list) = server.server.running_tools().await {
+            if let Some(list) = server.server.running_tools() {
                 found.push((&*server.name, server.checked(list).await));
             }
         }
@@ -393,7 +436,7 @@ impl ServerTools {
             }
             (None, None) => return None,
         };
-        let limits = ServerLimits { start: Duration::from_millis(table.start_ms), message_bytes: parts.message_bytes };
+        let limits = parts.limits(table.start_ms);
         Some(Self {
             name: name.to_owned(),
             origin: OutsideOrigin::Mcp,
@@ -426,7 +469,7 @@ impl ServerTools {
             ServerAddress::Process(launch) => fields.extend(launch.words.iter().cloned()),
             ServerAddress::Http(endpoint) => fields.push(endpoint.url.clone()),
         }
-        let limits = ServerLimits { start: Duration::from_millis(start_ms), message_bytes: parts.message_bytes };
+        let limits = parts.limits(start_ms);
         Self {
             origin: OutsideOrigin::Client,
             decisions: BTreeMap::new(),
@@ -554,7 +597,9 @@ impl OutsideTool for McpTool {
                 return Err(OutsideError::InvalidAnswer("the input is not an object".to_owned()));
             };
             server.server.call(&self.tool, arguments, call.progress).await.map_err(|error| match error {
-                ServerError::Unavailable(problem) => OutsideError::Unavailable(server.with_hint(&problem)),
+                ServerError::Unavailable(problem) | ServerError::GivenUp(problem) => {
+                    OutsideError::Unavailable(server.with_hint(&problem))
+                }
                 ServerError::Protocol(problem) => OutsideError::InvalidAnswer(problem),
                 ServerError::Failed(words) => OutsideError::Failed(words),
             })
@@ -565,6 +610,28 @@ impl OutsideTool for McpTool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_state_of_a_server_is_reported_once() {
+        use Presence::{GivenUp, Ready, Starting, Unavailable};
+        let mut reported = Presence::default();
+        let states = [Ready, Starting, Starting, Unavailable, Starting, Unavailable, Unavailable, GivenUp, GivenUp];
+        assert_eq!(
+            states.map(|state| reported.reports(state)),
+            [false, true, false, true, false, false, false, true, false]
+        );
+        assert_eq!([Ready, Unavailable, Starting].map(|state| reported.reports(state)), [false, true, false]);
+    }
+
+    #[test]
+    fn turn_waits_for_a_missing_server_only_until_it_is_reported() {
+        let mut reported = Presence::default();
+        assert_eq!(reported.turn_wait(), TURN_WAIT);
+        reported.reports(Presence::Starting);
+        assert_eq!(reported.turn_wait(), REPORTED_WAIT);
+        reported.reports(Presence::Ready);
+        assert_eq!(reported.turn_wait(), TURN_WAIT);
+    }
 
     #[test]
     fn tools_that_are_left_out_are_named() {

@@ -387,12 +387,16 @@ impl LineQueue {
     fn view(&self, agent: AgentId) -> QueueView {
         let queues = self.lock();
         let Some(queue) = queues.get(&agent) else { return QueueView::default() };
-        let lines = queue.waiting.iter().map(|line| QueuedLine {
-            id: line.id,
-            text: line.text.to_string(),
-            attached: line.attached.clone(),
-        });
-        QueueView { held: queue.held && !queue.waiting.is_empty(), lines: lines.collect() }
+        let lines = queue.waiting.iter().map(WaitingLine::to_queued).collect();
+        QueueView { held: queue.held && !queue.waiting.is_empty(), lines }
+    }
+
+    /// Returns the waiting lines of all agents, in the order in which they were submitted.
+    fn lines_of_all(&self) -> Vec<QueuedLine> {
+        let queues = self.lock();
+        let mut lines: Vec<&WaitingLine> = queues.values().flat_map(|queue| &queue.waiting).collect();
+        lines.sort_by_key(|line| line.position);
+        lines.into_iter().map(WaitingLine::to_queued).collect()
     }
 
     /// Starts the turn of the next line with `permit`, unless a turn runs or the queue is held.
@@ -473,6 +477,12 @@ impl LineQueue {
     }
 }
 
+impl WaitingLine {
+    fn to_queued(&self) -> QueuedLine {
+        QueuedLine { id: self.id, text: self.text.to_string(), attached: self.attached.clone() }
+    }
+}
+
 impl AgentQueue {
     /// Returns whether the first line may run when no turn runs.
     fn has_next(&self) -> bool {
@@ -550,8 +560,24 @@ impl Session {
         Some(text)
     }
 
+    /// Takes back the waiting lines of all agents, as [`Session::take_back`] does. For fronts that cannot show a queue. Returns
+    /// the lines in the order in which they were submitted.
+    pub async fn take_back_all(&self) -> Vec<QueuedLine> {
+        let mut taken = Vec::new();
+        for line in self.queue.lines_of_all() {
+            // A line whose turn begins at this moment does not wait any more.
+            taken.extend(self.take_back(line.id).await.map(|_| line));
+        }
+        taken
+    }
+
     /// Runs the waiting lines of the agent in view, one after another, if they are held. Returns whether they were.
     pub fn release_queue(&self) -> bool {
         self.queue.release(&self.agent_in_view())
+    }
+
+    /// Like [`Session::release_queue`], for the lines of another agent than the one in view.
+    pub fn release_queue_of(&self, agent: AgentId) -> bool {
+        self.agent(agent).is_some_and(|agent| self.queue.release(&agent))
     }
 }

@@ -30,8 +30,8 @@ pub(crate) async fn settle_interrupted(store: &Store, hold: &Hold, agents: &[Age
     store.commit(hold, change).await.map(drop)
 }
 
-/// Returns the change that settles the running calls of `agents`: `outcome_unknown` if the call had begun an effect, else
-/// `not_run`. A user's command without an effect gets no row.
+/// Returns the change that settles the running calls of `agents`: with its result if the call had ended, `outcome_unknown` if it had
+/// begun an effect, else `not_run`. A user's command without an effect gets no row.
 ///
 /// # Errors
 /// Errors of the store.
@@ -43,11 +43,14 @@ pub(crate) async fn settle_calls(
     let mut unsettled = store.unsettled_calls(session).await?;
     unsettled.retain(|call| agents.contains(&call.agent));
     let begun: HashSet<CallId> = unsettled.iter().map(|call| call.id).collect();
-    let mut messages = Vec::new();
+    let (mut settles, mut messages) = (begun.clone(), Vec::new());
     for rows in store.rows_since_answers(session, agents).await? {
         let Some(agent) = rows.first().map(|row| row.agent) else { continue };
-        let unanswered = unanswered_calls(session, &rows);
-        messages.extend(unanswered.iter().map(|call| call.result(agent, begun.contains(&call.id))));
+        for call in unanswered_calls(session, &rows) {
+            let kept = store.kept_result(call.id).await?;
+            settles.extend(kept.is_some().then_some(call.id));
+            messages.push(kept.unwrap_or_else(|| call.result(agent, begun.contains(&call.id))));
+        }
     }
     for call in &unsettled {
         if let Some(line) = &call.line {
@@ -55,7 +58,7 @@ pub(crate) async fn settle_calls(
             messages.push(NewMessage { agent: call.agent, kind: MessageKind::Command, content: line.clone(), data });
         }
     }
-    Ok(SessionChange { settles: begun.into_iter().collect(), messages, ..SessionChange::default() })
+    Ok(SessionChange { settles: settles.into_iter().collect(), messages, ..SessionChange::default() })
 }
 
 /// Returns the last text that `agent` answered in the turn that began with row `began`; empty if there is none.

@@ -217,6 +217,11 @@ impl Session {
         self.editor.set(editor);
     }
 
+    /// Returns the editor that was set.
+    pub fn editor(&self) -> Option<Arc<dyn Editor>> {
+        self.editor.get()
+    }
+
     /// Sets the tools that the front itself offers to models and skills, in place of those that it offered before. A turn that
     /// runs keeps the tools with which it began.
     pub fn set_front_tools(&self, tools: impl IntoIterator<Item = Arc<dyn OutsideTool>>) {

@@ -346,6 +346,11 @@ impl Session {
         running.len()
     }
 
+    /// Returns whether no line and no turn runs and no agent is about to begin one.
+    pub fn is_idle(&self) -> bool {
+        self.activity.is_idle()
+    }
+
     /// Waits until no line and no turn runs and no agent is about to begin one.
     pub async fn wait_idle(&self) {
         self.activity.idle().await;

@@ -8,7 +8,8 @@
 /// - `$0`, `$1` …, and `$ARGUMENTS[N]`: the words of the input, from 0, without shell quotes. A placeholder of a missing
 ///   word stays as it is.
 ///
-/// If nothing was replaced and there is an input, it follows the template.
+/// A placeholder is a whole word: `$INPUT_FILE` and `$1st` stay as they are. If nothing was replaced and there is an input, it
+/// follows the template.
 pub fn with_arguments(template: &str, input: &str) -> String {
     let words = words(input);
     let mut text = String::with_capacity(template.len() + input.len());
@@ -43,17 +44,20 @@ enum Placeholder {
 
 /// Parses the placeholder that follows a `$`. Returns it and the text after it.
 fn placeholder(text: &str) -> Option<(Placeholder, &str)> {
-    if let Some(after) = text.strip_prefix("ARGUMENTS") {
-        let word = after.strip_prefix('[').and_then(number).and_then(|(number, rest)| {
-            let rest = rest.strip_prefix(']')?;
-            Some((Placeholder::Word(number), rest))
-        });
-        return word.or(Some((Placeholder::All, after)));
+    if let Some(after) = text.strip_prefix("ARGUMENTS[")
+        && let Some((number, after)) = number(after)
+        && let Some(after) = after.strip_prefix(']')
+    {
+        return Some((Placeholder::Word(number), after));
     }
-    if let Some(after) = text.strip_prefix("INPUT") {
-        return Some((Placeholder::All, after));
-    }
-    number(text).map(|(number, after)| (Placeholder::Word(number), after))
+    let all = text.strip_prefix("ARGUMENTS").or_else(|| text.strip_prefix("INPUT"));
+    let (placeholder, after) = match all {
+        Some(after) => (Placeholder::All, after),
+        None => number(text).map(|(number, after)| (Placeholder::Word(number), after))?,
+    };
+    // Letters of scripts without spaces do not continue a placeholder.
+    let is_longer = after.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    (!is_longer).then_some((placeholder, after))
 }
 
 /// Parses the digits at the start of `text`; at most three, since an input has no thousand words.
@@ -64,20 +68,23 @@ fn number(text: &str) -> Option<(usize, &str)> {
     Some((number, after))
 }
 
-/// Splits a text at white space. Quotes, single or double, keep white space in a word and are taken off.
+/// Splits a text at white space. Quotes, single or double, keep white space in a word and are taken off. A quote that is not
+/// closed is an ordinary character.
 fn words(input: &str) -> Vec<String> {
-    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
-    for c in input.chars() {
-        match quote {
-            Some(open) if c == open => quote = None,
-            Some(_) => word.get_or_insert_default().push(c),
-            None if c == '"' || c == '\'' => {
-                quote = Some(c);
-                // Quotes without content are an empty word.
-                word.get_or_insert_default();
-            }
-            None if c.is_whitespace() => words.extend(word.take()),
-            None => word.get_or_insert_default().push(c),
+    let (mut words, mut word) = (Vec::new(), None::<String>);
+    let mut rest = input;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        if matches!(c, '"' | '\'')
+            && let Some((quoted, after)) = rest.split_once(c)
+        {
+            // Quotes without content are an empty word.
+            word.get_or_insert_default().push_str(quoted);
+            rest = after;
+        } else if c.is_whitespace() {
+            words.extend(word.take());
+        } else {
+            word.get_or_insert_default().push(c);
         }
     }
     words.extend(word);
@@ -107,6 +114,15 @@ mod tests {
             ("$ARGUMENTS[x] $ARGUMENTS[9]", "a", "a[x] $ARGUMENTS[9]"),
             ("$", "a", "$\n\nARGUMENTS: a"),
             ("$99999999999999999999 $é", "", "$99999999999999999999 $é"),
+            // Names that only begin like a placeholder.
+            ("cp \"$INPUT_FILE\" out", "", "cp \"$INPUT_FILE\" out"),
+            ("cp \"$INPUT_FILE\" out", "a", "cp \"$INPUT_FILE\" out\n\nARGUMENTS: a"),
+            ("$INPUTS $ARGUMENTS_DIR $ARGUMENTS2 $INPUT", "a", "$INPUTS $ARGUMENTS_DIR $ARGUMENTS2 a"),
+            ("$0th $1_x $0.", "a b", "$0th $1_x a."),
+            ("$INPUT/b $INPUTを $ARGUMENTS[0]_x", "a", "a/b aを a_x"),
+            // A quote that is not closed.
+            ("$0 $1 $2", "don't touch prod", "don't touch prod"),
+            ("$0|$1|$2", "5\" 'a b' it's", "5\"|a b|it's"),
         ] {
             assert_eq!(with_arguments(template, input), expected, "{template} with {input}");
         }

@@ -147,6 +147,10 @@ impl SnapshotBuilder<'_> {
                     self.budgets.insert(root, None);
                 }
                 self.diagnose(name.as_str(), problem);
+                // The component may not have been found because of the limit.
+                for note in winner.notes.iter().filter(|note| note.code == Code::SkillFilesLimited) {
+                    self.diagnose(name.as_str(), note.clone());
+                }
             }
         }
     }
@@ -254,8 +258,12 @@ impl SnapshotBuilder<'_> {
     }
 }
 
-/// Names of which `tools.NAME` means something else in a program of the skill `code`.
-const RESERVED: [&str; 2] = ["find", "mcp"];
+/// Names that skills with tools cannot have, and what has them.
+const RESERVED: [(&str, &str); 3] = [
+    ("find", "a program of 'code' could not call its tools"),
+    ("mcp", "a program of 'code' could not call its tools"),
+    ("terminal", "'terminal__run' is the tool of an editor's terminal"),
+];
 
 /// Checks one candidate without regard to other skills and turns it into a skill.
 fn accept(root: Root, candidate: &Candidate, rules: &SnapshotRules<'_>) -> Result<Skill, Problem> {
@@ -273,9 +281,10 @@ fn accept(root: Root, candidate: &Candidate, rules: &SnapshotRules<'_>) -> Resul
         Some(component) => sorted((rules.tools)(&component.digest())?),
         None => Arc::default(),
     };
-    if !tools.is_empty() && RESERVED.contains(&name.as_str()) {
-        let message =
-            format!("'{name}' is reserved: a program of 'code' could not call its tools. Give the skill another name.");
+    if !tools.is_empty()
+        && let Some((_, reason)) = RESERVED.iter().find(|(reserved, _)| *reserved == name.as_str())
+    {
+        let message = format!("'{name}' is reserved: {reason}. Give the skill another name.");
         return Err(Problem::new(Code::InvalidName, message));
     }
     if let Some(tool) = tools.iter().find(|tool| name.tool(&tool.name).len() > Name::MAX_LEN) {

@@ -260,6 +260,13 @@ impl RootScan<'_> {
             None => listing::list(&folder).map_err(unreadable)?,
         };
         self.budget.count_entries(listing.entries)?;
+        if listing.is_cut {
+            let component = format!("{name}.wasm");
+            listing.over = Some(listing::cut(&component));
+            if followed(&folder, &component).is_some_and(|there| there.is_file()) {
+                listing.components.push(component);
+            }
+        }
         // A listing over a limit may have stopped before SKILL.md.
         let listed = listing.files.remove(SKILL_MD);
         let skill_md = if listing.over.is_some() { followed(&folder, SKILL_MD) } else { listed };

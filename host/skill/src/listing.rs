@@ -44,6 +44,9 @@ pub(crate) struct Listing {
     pub(crate) skipped: Vec<Problem>,
     /// The limit of a skill that the folder exceeds; `files` is incomplete then. `None` within the limits.
     pub(crate) over: Option<Problem>,
+    /// Whether the folder alone has more than [`ENTRIES`] entries. Then `components` is empty, because which entries were read
+    /// depends on the file system.
+    pub(crate) is_cut: bool,
     /// The number of entries that were read, including ignored ones: at most one more than [`ENTRIES`].
     pub(crate) entries: usize,
     folders: usize,
@@ -110,6 +113,7 @@ pub(crate) fn list_if(folder: &Dir, keep: impl Fn(&OsStr) -> bool) -> io::Result
         listing.components = components.into_keys().filter_map(|name| name.into_string().ok()).collect();
         others
     });
+    listing.is_cut = entries.is_none();
     listing.over = listing.add(folder, "", Place::default(), entries).err();
     listing.skipped.sort_by(|a, b| a.message.cmp(&b.message));
     if listing.skipped.len() > SKIPPED {
@@ -165,8 +169,11 @@ impl Listing {
 
     /// Adds the entries of the folder at `path` below `root`, the skill's folder. `None` stands for too many entries.
     fn add(&mut self, root: &Dir, path: &str, place: Place, entries: Option<FolderEntries>) -> Result<(), Problem> {
-        let entries = entries.filter(|entries| self.files.len() + entries.len() <= 2 * FILES);
-        for (name, (kind, entry)) in entries.ok_or_else(|| too_many("files", FILES))? {
+        let entries = entries.ok_or_else(|| too_many("entries in its folders", ENTRIES))?;
+        if self.files.len() + entries.len() > 2 * FILES {
+            return Err(too_many("files", FILES));
+        }
+        for (name, (kind, entry)) in entries {
             let Some(name) = name.to_str() else {
                 let shown = text::excerpt(&format!("{path}{}", name.to_string_lossy()), 80);
                 self.skip(format!("The name of '{shown}' is not UTF-8."));
@@ -255,6 +262,15 @@ pub(crate) fn unreadable(path: &str, error: &io::Error) -> Problem {
 
 fn too_many(what: &str, limit: usize) -> Problem {
     limited(format!("More than {} {what}", crate::limit::grouped(limit as u64)))
+}
+
+/// The problem of a skill whose folder has too many entries to be searched for the component, which has a fixed name then.
+pub(crate) fn cut(component: &str) -> Problem {
+    let entries = crate::limit::grouped(ENTRIES as u64);
+    let message = format!(
+        "More than {entries} entries in its folder; none of them can be read, except a component with the name '{component}'."
+    );
+    Problem::new(Code::SkillFilesLimited, message)
 }
 
 /// The problem of a skill whose folder exceeds a limit. Its instructions and tools still work.

@@ -49,3 +49,16 @@ impl ShownRank {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn untrusted_workspace_has_two_results_of_a_search() {
+        use ShownRank::{UntrustedWorkspace as Theirs, User};
+        let mut limit = ResultLimit::default();
+        let admitted = [Theirs, User, Theirs, Theirs, User, Theirs].map(|rank| limit.admits(rank));
+        assert_eq!(admitted, [true, true, true, false, true, false]);
+    }
+}

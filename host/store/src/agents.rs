@@ -325,7 +325,7 @@ impl Store {
         })
     }
 
-    /// Returns the number of tokens that models have used in `session`.
+    /// Returns the number of tokens that models have used in `session`, without those read from a cache.
     ///
     /// # Errors
     /// [`StoreError::SessionNotFound`], or a database error.

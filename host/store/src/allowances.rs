@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::{Store, StoreError, now};
+use crate::{Store, StoreError, catalogues, now};
 
 /// What a provider may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,7 +126,8 @@ impl Store {
         self.database.write(move |connection| claim(connection, &provider, &prefixes)).await
     }
 
-    /// Deletes the allowance and the prefixes of `provider`. Returns whether there were any.
+    /// Deletes the allowance and the prefixes of `provider`, and the models that it has listed, so that their names are free.
+    /// Returns whether there were any.
     ///
     /// # Errors
     /// A database error.
@@ -135,7 +136,8 @@ impl Store {
             .write(move |connection| {
                 let allowed = connection.execute("DELETE FROM allowances WHERE provider = ?", params![provider])?;
                 let owned = connection.execute("DELETE FROM prefixes WHERE provider = ?", params![provider])?;
-                Ok(allowed + owned > 0)
+                let listed = catalogues::forget(connection, &provider)?;
+                Ok(allowed + owned + listed > 0)
             })
             .await
     }

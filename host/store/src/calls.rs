@@ -1,11 +1,11 @@
-//! Calls with effects, from their first effect until their result is committed. `tools` writes them; a resumed session
-//! reads the calls that a crash left behind.
+//! Calls with effects, from their first effect until their result is committed, and results that wait until they become rows.
+//! `tools` writes the calls, `agent` the results; a resumed session reads what a crash left behind.
 
-use patchbay_core::{AgentId, Asker, CallId, SessionId};
-use rusqlite::{Connection, params};
+use patchbay_core::{AgentId, Asker, CallId, MessageKind, SessionId};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::{
-    Hold, JournalRow, MessageRow, Store, StoreError, agents,
+    Hold, JournalRow, MessageRow, NewMessage, Store, StoreError, agents,
     journal::{self, BAD},
     messages,
 };
@@ -81,6 +81,52 @@ impl Store {
         });
     }
 
+    /// Stores the result of a call that ended before an earlier call of the same answer. The commit whose
+    /// [`SessionChange::settles`](crate::SessionChange) names the call deletes it. If the agent was killed, nothing is stored: its
+    /// calls have their rows.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error.
+    pub async fn keep_result(&self, hold: &Hold, call: CallId, result: NewMessage) -> Result<(), StoreError> {
+        let hold = hold.clone();
+        self.database
+            .write(move |connection| {
+                hold.check(connection)?;
+                let NewMessage { agent, content, data, .. } = result;
+                if agents::is_dead(connection, agent)? {
+                    return Ok(());
+                }
+                let data = data.unwrap_or_default().to_string();
+                connection
+                    .prepare_cached("INSERT INTO early_results (call, agent, content, data) VALUES (?, ?, ?, ?)")?
+                    .execute(params![call.as_bytes(), agent.to_string(), content, data])?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// Returns the result of a call that [`Store::keep_result`] has stored; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`StoreError::BadRow`] or a database error.
+    pub async fn kept_result(&self, call: CallId) -> Result<Option<NewMessage>, StoreError> {
+        self.database.read(|connection| {
+            let mut query =
+                connection.prepare_cached("SELECT agent, content, data FROM early_results WHERE call = ?")?;
+            let found: Option<(String, String, String)> = query
+                .query_row(params![call.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+                .optional()?;
+            let Some((agent, content, data)) = found else { return Ok(None) };
+            let bad = || StoreError::BadRow("result of a call");
+            Ok(Some(NewMessage {
+                agent: agent.parse().map_err(|_| bad())?,
+                kind: MessageKind::Tool,
+                content,
+                data: Some(serde_json::from_str(&data).map_err(|_| bad())?),
+            }))
+        })
+    }
+
     /// Returns, for each of `agents` of a session, its rows from its last answer on.
     ///
     /// # Errors
@@ -131,13 +177,14 @@ impl Store {
     }
 }
 
-/// Settles a call: without an outcome it ends as `outcome_unknown`. The stored line is deleted.
+/// Settles a call: without an outcome it ends as `outcome_unknown`. The stored line and the kept result are deleted.
 pub(crate) fn settle(connection: &Connection, call: CallId) -> rusqlite::Result<()> {
     let mut settle = connection.prepare_cached(
         "UPDATE calls SET outcome = coalesce(outcome, 'outcome_unknown'), unsettled = NULL, agent = NULL, line = NULL \
          WHERE call = ? AND unsettled = 1",
     )?;
     settle.execute(params![call.as_bytes()])?;
+    connection.prepare_cached("DELETE FROM early_results WHERE call = ?")?.execute(params![call.as_bytes()])?;
     Ok(())
 }
 

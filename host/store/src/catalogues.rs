@@ -4,13 +4,14 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{Store, StoreError, now};
 
-/// Models that one listing may report, and that are kept of one provider. All of them are in memory.
+/// Models that one listing may report, and that are kept of one provider; as many are kept that it no longer lists. All of them
+/// are in memory.
 pub const MAX_CATALOGUE_MODELS: usize = 5_000;
 
 /// Seconds for which a process that asks keeps others from asking.
 const CLAIM_S: i64 = 3_600;
 
-/// The listed models of a provider.
+/// The models that a provider lists or has listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredCatalogue {
     /// The provider.
@@ -21,16 +22,24 @@ pub struct StoredCatalogue {
     pub listed_at: Option<i64>,
     /// Why the last listing failed.
     pub problem: Option<String>,
+    /// Whether a listing at this base URL was complete.
+    pub complete: bool,
+    /// Models that the last listing left out, because of an invalid id or invalid facts.
+    pub left_out: u64,
     /// Ids and facts, sorted by id.
     pub models: Vec<(String, String)>,
+    /// Ids and last facts of the models that it no longer lists, sorted by id.
+    pub gone: Vec<(String, String)>,
+    /// Ids that it has listed at an earlier base URL alone. Another server has other models, so that nothing is known of them.
+    pub elsewhere: Vec<String>,
 }
 
 /// How new models and those of earlier listings are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListingCoverage {
-    /// The new models replace the others.
+    /// The others are gone.
     Complete,
-    /// The others are kept, up to [`MAX_CATALOGUE_MODELS`]. Those that were listed longest ago are removed first.
+    /// The others stay listed, up to [`MAX_CATALOGUE_MODELS`]. Those that were listed longest ago are gone first.
     Partial,
     /// Nothing was reported, the others are right.
     Unchanged,
@@ -41,6 +50,8 @@ pub enum ListingCoverage {
 pub struct NewListing {
     /// Ids and facts.
     pub models: Vec<(String, String)>,
+    /// Models that were left out, because of an invalid id or invalid facts.
+    pub left_out: usize,
     /// How they are combined with others.
     pub coverage: ListingCoverage,
     /// What the next listing gets.
@@ -74,7 +85,7 @@ impl Store {
         })
     }
 
-    /// Returns the listed models of all providers, with the generation that they belong to.
+    /// Returns the models that all providers list or have listed, with the generation that they belong to.
     ///
     /// # Errors
     /// A database error.
@@ -84,23 +95,35 @@ impl Store {
             let read = connection.unchecked_transaction()?;
             let generation =
                 read.query_row("SELECT coalesce(sum(generation), 0) FROM catalogues", [], |row| row.get(0))?;
-            let mut query =
-                read.prepare_cached("SELECT provider, base_url, listed_at, problem FROM catalogues ORDER BY provider")?;
+            let mut query = read.prepare_cached(
+                "SELECT provider, base_url, listed_at, problem, complete, left_out FROM catalogues ORDER BY provider",
+            )?;
             let found = query.query_map([], |row| {
                 Ok(StoredCatalogue {
                     provider: row.get(0)?,
                     base_url: row.get(1)?,
                     listed_at: row.get(2)?,
                     problem: row.get(3)?,
+                    complete: row.get(4)?,
+                    left_out: row.get::<_, i64>(5)?.unsigned_abs(),
                     models: Vec::new(),
+                    gone: Vec::new(),
+                    elsewhere: Vec::new(),
                 })
             })?;
             let mut catalogues = found.collect::<Result<Vec<_>, _>>()?;
             let mut query =
-                read.prepare_cached("SELECT id, facts FROM catalogue_models WHERE provider = ? ORDER BY id")?;
+                read.prepare_cached("SELECT id, facts, state FROM catalogue_models WHERE provider = ? ORDER BY id")?;
             for catalogue in &mut catalogues {
-                let models = query.query_map(params![catalogue.provider], |row| Ok((row.get(0)?, row.get(1)?)))?;
-                catalogue.models = models.collect::<Result<_, _>>()?;
+                let mut rows = query.query(params![catalogue.provider])?;
+                while let Some(row) = rows.next()? {
+                    let id = row.get(0)?;
+                    match row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)? {
+                        "listed" => catalogue.models.push((id, row.get(1)?)),
+                        "gone" => catalogue.gone.push((id, row.get(1)?)),
+                        _ => catalogue.elsewhere.push(id),
+                    }
+                }
             }
             Ok((generation, catalogues))
         })
@@ -171,11 +194,13 @@ impl Store {
         self.database
             .write(move |connection| {
                 set_base_url(connection, &provider, &base_url)?;
-                let NewListing { models, coverage, validator, problem, again_in_s } = listing;
+                let NewListing { models, left_out, coverage, validator, problem, again_in_s } = listing;
+                let is_complete = coverage == ListingCoverage::Complete;
                 let now = now();
                 let count = || -> Result<u64, StoreError> {
-                    let mut query =
-                        connection.prepare_cached("SELECT count(*) FROM catalogue_models WHERE provider = ?")?;
+                    let mut query = connection.prepare_cached(
+                        "SELECT count(*) FROM catalogue_models WHERE provider = ? AND state = 'listed'",
+                    )?;
                     Ok(query.query_row(params![provider], |row| row.get::<_, i64>(0))?.unsigned_abs())
                 };
                 let before = count()?;
@@ -183,10 +208,12 @@ impl Store {
                 let mut insert = connection.prepare_cached(
                     "INSERT INTO catalogue_models (provider, id, facts, generation) \
                      SELECT ?1, ?2, ?3, generation + 1 FROM catalogues WHERE provider = ?1 \
-                     ON CONFLICT (provider, id) DO UPDATE SET facts = excluded.facts, generation = excluded.generation",
+                     ON CONFLICT (provider, id) DO UPDATE \
+                     SET facts = excluded.facts, generation = excluded.generation, state = 'listed'",
                 )?;
-                let mut known =
-                    connection.prepare_cached("SELECT 1 FROM catalogue_models WHERE provider = ? AND id = ?")?;
+                let mut known = connection.prepare_cached(
+                    "SELECT 1 FROM catalogue_models WHERE provider = ? AND id = ? AND state = 'listed'",
+                )?;
                 let mut new = 0;
                 let mut kept = 0;
                 for (id, _) in &models {
@@ -195,27 +222,41 @@ impl Store {
                         false => new += 1,
                     }
                 }
-                if coverage == ListingCoverage::Complete {
-                    connection.execute("DELETE FROM catalogue_models WHERE provider = ?", params![provider])?;
+                if is_complete {
+                    connection.execute(
+                        "UPDATE catalogue_models SET state = 'gone' WHERE provider = ? AND state = 'listed'",
+                        params![provider],
+                    )?;
                 }
                 for (id, facts) in models {
                     insert.execute(params![provider, id, facts])?;
                 }
+                // A server that lists other models each time must not fill the disk.
                 let removed = connection.execute(
-                    "DELETE FROM catalogue_models WHERE provider = ?1 AND id IN (SELECT id FROM catalogue_models \
-                     WHERE provider = ?1 ORDER BY generation DESC, id LIMIT -1 OFFSET ?2)",
+                    "UPDATE catalogue_models SET state = 'gone' WHERE provider = ?1 AND id IN (\
+                     SELECT id FROM catalogue_models WHERE provider = ?1 AND state = 'listed' \
+                     ORDER BY generation DESC, id LIMIT -1 OFFSET ?2)",
                     params![provider, MAX_CATALOGUE_MODELS as i64],
                 )?;
                 connection.execute(
+                    "DELETE FROM catalogue_models WHERE provider = ?1 AND id IN (\
+                     SELECT id FROM catalogue_models WHERE provider = ?1 AND state <> 'listed' \
+                     ORDER BY generation DESC, id LIMIT -1 OFFSET ?2)",
+                    params![provider, MAX_CATALOGUE_MODELS as i64],
+                )?;
+                let has_counted = problem.is_none() && coverage != ListingCoverage::Unchanged;
+                connection.execute(
                     "UPDATE catalogues SET next_at = ?1, listed_at = iif(?2 IS NULL, ?3, listed_at), problem = ?2, \
-                     validator = iif(?4, ?5, validator), generation = generation + ?6 WHERE provider = ?7",
+                     validator = iif(?4, ?5, validator), complete = complete OR ?4, left_out = coalesce(?6, left_out), \
+                     generation = generation + (?7 OR problem IS NOT ?2) WHERE provider = ?8",
                     params![
                         now.saturating_add(again_in_s),
                         problem,
                         now,
-                        coverage == ListingCoverage::Complete,
+                        is_complete,
                         validator,
-                        listed > 0 || removed > 0 || coverage == ListingCoverage::Complete,
+                        has_counted.then_some(left_out as i64),
+                        listed > 0 || removed > 0 || is_complete || has_counted,
                         provider,
                     ],
                 )?;
@@ -229,7 +270,7 @@ impl Store {
     }
 }
 
-/// Makes the row of a provider. With another base URL than before, it has no models.
+/// Makes the row of a provider. With another base URL than before, it lists no models; those that it has listed keep their names.
 fn set_base_url(connection: &Connection, provider: &str, base_url: &str) -> Result<(), StoreError> {
     let known = connection
         .query_row("SELECT base_url FROM catalogues WHERE provider = ?", params![provider], |row| {
@@ -239,13 +280,28 @@ fn set_base_url(connection: &Connection, provider: &str, base_url: &str) -> Resu
     if known.as_deref() == Some(base_url) {
         return Ok(());
     }
-    connection.execute("DELETE FROM catalogue_models WHERE provider = ?", params![provider])?;
+    connection.execute(
+        "UPDATE catalogue_models SET state = 'elsewhere', facts = '{}' WHERE provider = ?",
+        params![provider],
+    )?;
     connection.execute(
         "INSERT INTO catalogues (provider, base_url) VALUES (?1, ?2) ON CONFLICT (provider) DO UPDATE SET base_url = ?2, \
-         next_at = 0, listed_at = NULL, validator = NULL, problem = NULL, generation = generation + 1",
+         next_at = 0, listed_at = NULL, validator = NULL, problem = NULL, complete = 0, left_out = 0, \
+         generation = generation + 1",
         params![provider, base_url],
     )?;
     Ok(())
+}
+
+/// Deletes the models of a provider, as if it had never been used. Returns how many there were.
+pub(crate) fn forget(connection: &Connection, provider: &str) -> Result<usize, StoreError> {
+    // The row stays: the sum of the generations must grow.
+    connection.execute(
+        "UPDATE catalogues SET used = 0, next_at = 0, listed_at = NULL, validator = NULL, problem = NULL, complete = 0, \
+         left_out = 0, generation = generation + 1 WHERE provider = ?",
+        params![provider],
+    )?;
+    Ok(connection.execute("DELETE FROM catalogue_models WHERE provider = ?", params![provider])?)
 }
 
 #[cfg(test)]
@@ -257,6 +313,7 @@ mod tests {
     fn listing(ids: &[&str], coverage: ListingCoverage) -> NewListing {
         NewListing {
             models: ids.iter().map(|id| ((*id).to_owned(), format!("{{\"of\":\"{id}\"}}"))).collect(),
+            left_out: 0,
             coverage,
             validator: Some("etag".to_owned()),
             problem: None,
@@ -264,9 +321,13 @@ mod tests {
         }
     }
 
-    async fn ids(store: &Store) -> Vec<String> {
-        let (_, catalogues) = store.catalogues().await.unwrap();
-        catalogues[0].models.iter().map(|(id, _)| id.clone()).collect()
+    /// Returns the catalogue of the first provider.
+    async fn first(store: &Store) -> StoredCatalogue {
+        store.catalogues().await.unwrap().1.swap_remove(0)
+    }
+
+    fn ids(models: &[(String, String)]) -> Vec<&str> {
+        models.iter().map(|(id, _)| id.as_str()).collect()
     }
 
     #[tokio::test]
@@ -278,46 +339,124 @@ mod tests {
         };
         let change = |models, new, gone| ListingChange { models, new, gone };
         assert_eq!(keep(&["x", "y"], ListingCoverage::Complete).await, change(2, 2, 0));
-        let first = store.catalogue_generation().await.unwrap();
+        let once = store.catalogue_generation().await.unwrap();
         assert_eq!(keep(&["y", "z"], ListingCoverage::Partial).await, change(3, 1, 0));
-        assert_eq!(ids(&store).await, ["x", "y", "z"]);
-        let second = store.catalogue_generation().await.unwrap();
-        assert!(second > first);
+        assert_eq!(ids(&first(&store).await.models), ["x", "y", "z"]);
+        let twice = store.catalogue_generation().await.unwrap();
+        assert!(twice > once);
         assert_eq!(keep(&[], ListingCoverage::Unchanged).await, change(3, 0, 0));
-        assert_eq!(store.catalogue_generation().await.unwrap(), second);
+        assert_eq!(store.catalogue_generation().await.unwrap(), twice);
         assert_eq!(keep(&["z"], ListingCoverage::Complete).await, change(1, 0, 2));
         let failed = NewListing { problem: Some("401".to_owned()), ..listing(&[], ListingCoverage::Partial) };
+        let before = store.catalogue_generation().await.unwrap();
         store.keep_listing("a".to_owned(), URL.to_owned(), failed).await.unwrap();
-        let (generation, catalogues) = store.catalogues().await.unwrap();
-        assert_eq!(catalogues[0].problem.as_deref(), Some("401"));
-        assert!(catalogues[0].listed_at.is_some() && catalogues[0].models.len() == 1);
-        // Another server has other models.
-        store.note_used_catalogue("a".to_owned(), "https://other.example.org".to_owned()).await.unwrap();
-        let (after, catalogues) = store.catalogues().await.unwrap();
-        assert!(after > generation && catalogues[0].models.is_empty() && catalogues[0].listed_at.is_none());
+        let kept = first(&store).await;
+        assert_eq!((kept.problem.as_deref(), ids(&kept.models)), (Some("401"), vec!["z"]));
+        assert!(kept.listed_at.is_some() && store.catalogue_generation().await.unwrap() > before);
+    }
+
+    #[tokio::test]
+    async fn models_that_are_gone_stay_with_their_facts() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        let keep = async |url: &str, ids: &[&str], coverage| {
+            store.keep_listing("a".to_owned(), url.to_owned(), listing(ids, coverage)).await.unwrap()
+        };
+        keep(URL, &["x", "y"], ListingCoverage::Partial).await;
+        assert!(!first(&store).await.complete);
+        keep(URL, &["y", "z"], ListingCoverage::Complete).await;
+        let kept = first(&store).await;
+        assert_eq!((kept.complete, kept.gone), (true, vec![("x".to_owned(), "{\"of\":\"x\"}".to_owned())]));
+        // One that is listed again is new.
+        let change = keep(URL, &["x"], ListingCoverage::Partial).await;
+        assert_eq!(change, ListingChange { models: 3, new: 1, gone: 0 });
+        assert!(first(&store).await.gone.is_empty());
+        // Another server has other models, of which the ids alone stay.
+        let generation = store.catalogue_generation().await.unwrap();
+        let other = "https://other.example.org";
+        store.note_used_catalogue("a".to_owned(), other.to_owned()).await.unwrap();
+        let kept = first(&store).await;
+        assert_eq!((kept.complete, kept.listed_at, kept.models.len() + kept.gone.len()), (false, None, 0));
+        assert_eq!(kept.elsewhere, ["x", "y", "z"]);
+        assert!(store.catalogue_generation().await.unwrap() > generation);
+        keep(other, &["y"], ListingCoverage::Complete).await;
+        let kept = first(&store).await;
+        assert_eq!((ids(&kept.models), kept.gone.len(), kept.elsewhere), (vec!["y"], 0, vec!["x".into(), "z".into()]));
+        // The operator removes the provider.
+        let generation = store.catalogue_generation().await.unwrap();
+        assert!(store.forget_provider("a".to_owned()).await.unwrap());
+        let kept = first(&store).await;
+        assert_eq!((kept.complete, kept.models.len() + kept.elsewhere.len()), (false, 0));
+        assert!(store.catalogue_generation().await.unwrap() > generation);
+        assert!(!store.forget_provider("a".to_owned()).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn invalid_models_of_the_last_listing_are_counted() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        let keep = async |left_out, coverage, problem: Option<&str>| {
+            let listing = NewListing { left_out, problem: problem.map(str::to_owned), ..listing(&[], coverage) };
+            store.keep_listing("a".to_owned(), URL.to_owned(), listing).await.unwrap();
+            first(&store).await.left_out
+        };
+        assert_eq!(keep(3, ListingCoverage::Complete, None).await, 3);
+        // Nothing was listed: the count belongs to the list that stays.
+        assert_eq!(keep(0, ListingCoverage::Unchanged, None).await, 3);
+        assert_eq!(keep(1, ListingCoverage::Partial, Some("401")).await, 3);
+        assert_eq!(keep(0, ListingCoverage::Partial, None).await, 0);
     }
 
     #[tokio::test]
     async fn models_listed_longest_ago_make_room() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
-        let keep = async |ids: &[&str]| {
-            let listing = listing(ids, ListingCoverage::Partial);
-            store.keep_listing("a".to_owned(), URL.to_owned(), listing).await.unwrap()
+        let keep = async |ids: &[&str], coverage| {
+            store.keep_listing("a".to_owned(), URL.to_owned(), listing(ids, coverage)).await.unwrap()
         };
+        let part = ListingCoverage::Partial;
         let many: Vec<_> = (1..MAX_CATALOGUE_MODELS).map(|n| format!("m{n:04}")).collect();
         let many: Vec<_> = many.iter().map(String::as_str).collect();
         let (most, all) = (MAX_CATALOGUE_MODELS as u64, many.len() as u64);
-        assert_eq!(keep(&many).await, ListingChange { models: all, new: all, gone: 0 });
-        assert_eq!(keep(&["m4999", "new-1"]).await, ListingChange { models: most, new: 1, gone: 0 });
-        assert_eq!(keep(&["new-2", "new-3"]).await, ListingChange { models: most, new: 2, gone: 2 });
-        let ids = ids(&store).await;
-        assert_eq!(ids[..2], ["m0001", "m0002"]);
-        assert_eq!(ids[ids.len() - 5..], ["m4996", "m4999", "new-1", "new-2", "new-3"]);
+        assert_eq!(keep(&many, part).await, ListingChange { models: all, new: all, gone: 0 });
+        assert_eq!(keep(&["m4999", "new-1"], part).await, ListingChange { models: most, new: 1, gone: 0 });
+        assert_eq!(keep(&["new-2", "new-3"], part).await, ListingChange { models: most, new: 2, gone: 2 });
+        let kept = first(&store).await;
+        let listed = ids(&kept.models);
+        assert_eq!(listed[..2], ["m0001", "m0002"]);
+        assert_eq!(listed[listed.len() - 5..], ["m4996", "m4999", "new-1", "new-2", "new-3"]);
+        assert_eq!(ids(&kept.gone), ["m4997", "m4998"]);
+        // As many are kept that are gone.
+        keep(&["new-4"], ListingCoverage::Complete).await;
+        let kept = first(&store).await;
+        let gone = ids(&kept.gone);
+        assert_eq!((ids(&kept.models), gone.len()), (vec!["new-4"], MAX_CATALOGUE_MODELS));
+        assert_eq!(gone[gone.len() - 4..], ["m4999", "new-1", "new-2", "new-3"]);
+        assert_eq!(gone[..2], ["m0001", "m0002"]);
         // Other providers are not touched.
-        let other = listing(&["x"], ListingCoverage::Partial);
+        let other = listing(&["x"], part);
         let change = store.keep_listing("b".to_owned(), URL.to_owned(), other).await.unwrap();
         assert_eq!(change, ListingChange { models: 1, new: 1, gone: 0 });
+    }
+
+    #[tokio::test]
+    async fn listing_is_due_when_its_time_has_come() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        store.note_used_catalogue("a".to_owned(), URL.to_owned()).await.unwrap();
+        let failed = Some("503".to_owned());
+        for (again_in_s, problem, is_due) in [(3_600, None, false), (0, failed.clone(), true), (3_600, failed, false)] {
+            let listing = NewListing { again_in_s, problem, ..listing(&[], ListingCoverage::Partial) };
+            store.keep_listing("a".to_owned(), URL.to_owned(), listing).await.unwrap();
+            assert_eq!(!store.due_catalogues().await.unwrap().is_empty(), is_due, "{again_in_s}");
+        }
+        // Another server was never asked.
+        store.note_used_catalogue("a".to_owned(), "https://other.example.org".to_owned()).await.unwrap();
+        assert_eq!(store.due_catalogues().await.unwrap().len(), 1);
+        // A provider that is not used is never due.
+        let other = NewListing { again_in_s: 0, ..listing(&[], ListingCoverage::Partial) };
+        store.keep_listing("b".to_owned(), URL.to_owned(), other).await.unwrap();
+        assert_eq!(store.due_catalogues().await.unwrap().len(), 1);
     }
 
     #[tokio::test]

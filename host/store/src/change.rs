@@ -5,9 +5,9 @@ use patchbay_core::{AgentId, CallId, LineId};
 use rusqlite::{Connection, params};
 
 use crate::{
-    AgentModel, AgentWindow, DroppedMessage, EndedTurn, Hold, MessageRow, NewAgent, NewMail, NewMessage, NewSnapshot,
-    NewTurn, RetainedAttachments, Store, StoreError, agents, attachments, calls, exchanges, mail, messages, partials,
-    queued_lines, snapshots, turns, windows,
+    AgentModel, AgentWindow, DroppedMessage, EndedTurn, Hold, MessageRow, ModelUsage, NewAgent, NewMail, NewMessage,
+    NewSnapshot, NewTurn, RetainedAttachments, Store, StoreError, agents, attachments, calls, exchanges, mail,
+    messages, partials, queued_lines, snapshots, turns, usage, windows,
 };
 
 /// The change that one line makes to a session. It is committed in one transaction.
@@ -32,10 +32,12 @@ pub struct SessionChange {
     pub model: Option<(AgentId, AgentModel)>,
     /// The context window of a model at the first request of an agent to it. An earlier one of the same model stays.
     pub window: Option<AgentWindow>,
-    /// Tokens used by models, to be added to the session's count.
+    /// Tokens used by models, without those read from a cache, to be added to the session's count.
     pub tokens: u64,
-    /// Tokens used by models, to be added to the counts of their agents.
+    /// The same, to be added to the counts of agents.
     pub agent_tokens: Vec<(AgentId, u64)>,
+    /// Tokens of requests without a row, by model. Those that count are among `tokens`.
+    pub usage: Vec<ModelUsage>,
     /// Agents whose partial answers are complete; the pieces are deleted.
     pub ends_partial: Vec<AgentId>,
     /// Calls whose results are among `messages`; see [`Store::end_call`].
@@ -109,6 +111,7 @@ fn apply(connection: &Connection, hold: &Hold, change: SessionChange) -> Result<
     if let Some(window) = change.window {
         windows::keep(connection, &window)?;
     }
+    usage::add(connection, session, change.usage)?;
     for (agent, tokens) in change.agent_tokens {
         agents::add_tokens(connection, agent, tokens)?;
     }

@@ -119,6 +119,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/18.sql"),
     include_str!("../migrations/patchbay/19.sql"),
     include_str!("../migrations/patchbay/20.sql"),
+    include_str!("../migrations/patchbay/21.sql"),
+    include_str!("../migrations/patchbay/22.sql"),
 ];
 
 impl Store {

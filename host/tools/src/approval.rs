@@ -22,17 +22,20 @@ pub trait Approver: Send + Sync {
     fn grant_stored(&self, _question: &Question, _stored: Result<(), String>) {}
 }
 
-/// Room for the open and waiting questions of the process.
+/// Room for the open questions of the process.
 pub(crate) struct QuestionSlots(Arc<Semaphore>);
 
 impl QuestionSlots {
-    /// Open and waiting questions of all sessions.
+    /// Open questions of all sessions.
     const ALL: usize = 8;
-    /// Open and waiting questions of one session, so that one session does not take the room of all.
+    /// Open questions of one session, so that one session does not take the room of all.
     const OF_SESSION: usize = Self::ALL / 2;
+    /// Questions of nested calls of one session that wait for room. With the open ones, they are as many as the calls that a
+    /// program runs side by side. Each can keep an instance in memory, so that they are bounded.
+    const WAITING: usize = 4;
 }
 
-/// Why a question is not asked: too many wait for an answer.
+/// Why a question is not asked: too many are open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoQuestionRoom {
     #[error(
@@ -69,8 +72,10 @@ pub struct Approvals {
     open: Mutex<BTreeMap<Asked, WeakShared<BoxFuture<'static, Approval>>>>,
     /// The agents whose calls wait for an answer, one entry for each call.
     asking: Mutex<Vec<AgentId>>,
-    /// Room for the open and waiting questions of the session.
+    /// Room for the open questions of the session.
     slots: Arc<Semaphore>,
+    /// Room for its questions that wait for room.
+    waiting: Arc<Semaphore>,
 }
 
 /// A call that waits for an answer.
@@ -113,8 +118,14 @@ impl ApprovalSlot {
 impl Approvals {
     /// Returns approvals that ask `approver`. Nothing is allowed yet.
     pub fn new(approver: Arc<dyn Approver>) -> Arc<Self> {
-        let slots = Arc::new(Semaphore::new(QuestionSlots::OF_SESSION));
-        Arc::new(Self { approver, answered: Mutex::default(), open: Mutex::default(), asking: Mutex::default(), slots })
+        Arc::new(Self {
+            approver,
+            answered: Mutex::default(),
+            open: Mutex::default(),
+            asking: Mutex::default(),
+            slots: Arc::new(Semaphore::new(QuestionSlots::OF_SESSION)),
+            waiting: Arc::new(Semaphore::new(QuestionSlots::WAITING)),
+        })
     }
 
     /// Returns whether a call of `agent` waits for an answer.
@@ -123,10 +134,11 @@ impl Approvals {
     }
 
     /// Returns the answer to `question`. Uses an earlier answer for the session if there is one; concurrent calls that ask
-    /// for the same share one question. [`Approval::Always`] runs `store_grant` first.
+    /// for the same share one question. [`Approval::Always`] runs `store_grant` first. If as many questions are open as the
+    /// session or, by `slots`, the process may have, the question of a nested call waits: its program could not ask again.
     ///
     /// # Errors
-    /// [`NoQuestionRoom`]: as many questions wait as the session or, by `slots`, the process may have.
+    /// [`NoQuestionRoom`]: the question cannot be opened and cannot wait.
     pub(crate) async fn ask(
         &self,
         question: Question,
@@ -171,10 +183,25 @@ impl Approvals {
         if let Some(asking) = open.get(about).and_then(WeakShared::upgrade) {
             return Ok(asking);
         }
-        let room = (slot(&self.slots).ok_or(NoQuestionRoom::Session)?, slot(&slots.0).ok_or(NoQuestionRoom::Process)?);
+        let of_session = slot(&self.slots);
+        let of_process = of_session.as_ref().and_then(|_| slot(&slots.0));
+        let no_room = match (&of_session, &of_process) {
+            (Some(_), Some(_)) => None,
+            (None, _) => Some(NoQuestionRoom::Session),
+            (Some(_), None) => Some(NoQuestionRoom::Process),
+        };
+        let place = match no_room {
+            Some(why) if question.is_of_nested_call() => Some(slot(&self.waiting).ok_or(why)?),
+            Some(why) => return Err(why),
+            None => None,
+        };
+        let (session_slots, process_slots) = (Arc::clone(&self.slots), Arc::clone(&slots.0));
         let approver = Arc::clone(&self.approver);
         let asking = async move {
-            let _room = room;
+            // In this order, so that a session never waits with more than its own part of the process.
+            let _of_session = or_wait(of_session, session_slots).await;
+            let _of_process = or_wait(of_process, process_slots).await;
+            drop(place);
             let asked = question.clone();
             match approver.approve(question).await {
                 answer if !asked.allows(answer) => Approval::No,
@@ -203,6 +230,14 @@ impl Approvals {
 /// Returns the room for one more question; `None` if there is none.
 fn slot(slots: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
     Arc::clone(slots).try_acquire_owned().ok()
+}
+
+/// Returns the room that was `found`, or waits for room. `None` only for a closed semaphore; these are never closed.
+async fn or_wait(found: Option<OwnedSemaphorePermit>, slots: Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+    match found {
+        Some(found) => Some(found),
+        None => slots.acquire_owned().await.ok(),
+    }
 }
 
 #[cfg(test)]
@@ -367,6 +402,78 @@ mod tests {
         assert!(third.iter().all(|answer| *answer == Err(NoQuestionRoom::Process)), "{third:?}");
         // An answered question makes room.
         assert_eq!(ask(2, 0).await, Ok(Approval::Once));
+    }
+
+    /// An approver that answers one question for each permit, and counts those that are open.
+    struct GatedApprover {
+        gate: Semaphore,
+        open: AtomicU32,
+        most: AtomicU32,
+    }
+
+    impl Approver for GatedApprover {
+        fn approve(&self, _: Question) -> BoxFuture<'_, Approval> {
+            Box::pin(async {
+                let open = self.open.fetch_add(1, Ordering::Relaxed) + 1;
+                self.most.fetch_max(open, Ordering::Relaxed);
+                self.gate.acquire().await.unwrap().forget();
+                self.open.fetch_sub(1, Ordering::Relaxed);
+                Approval::Once
+            })
+        }
+    }
+
+    fn gated() -> (Arc<GatedApprover>, Arc<Approvals>) {
+        let approver = GatedApprover { gate: Semaphore::new(0), open: AtomicU32::new(0), most: AtomicU32::new(0) };
+        let approver = Arc::new(approver);
+        (Arc::clone(&approver), Approvals::new(approver))
+    }
+
+    fn nested(number: usize) -> Question {
+        let chain = vec!["code__run".to_owned(), "notes__add".to_owned()];
+        Question { chain, ..question(&[number as u8], Capability::Kv) }
+    }
+
+    /// Eight calls are as many as a program runs side by side.
+    #[tokio::test]
+    async fn nested_calls_wait_for_room() {
+        let (person, approvals) = gated();
+        let slots = QuestionSlots::default();
+        let ask = |question: Question| approvals.ask(question, &slots, storing(Ok(())));
+        let mut asked = Box::pin(futures_util::future::join_all((0..8).map(nested).map(ask)));
+        assert!(asked.as_mut().now_or_never().is_none());
+        assert_eq!(person.open.load(Ordering::Relaxed), 4);
+        // No further one waits, and a call that is not nested fails as before.
+        assert_eq!(ask(nested(8)).await, Err(NoQuestionRoom::Session));
+        assert_eq!(ask(question(&[8], Capability::Kv)).await, Err(NoQuestionRoom::Session));
+        // An equal question needs no room.
+        assert!(ask(nested(7)).now_or_never().is_none());
+        person.gate.add_permits(8);
+        assert_eq!(asked.await, [Ok(Approval::Once); 8]);
+        assert_eq!(person.most.load(Ordering::Relaxed), 4);
+    }
+
+    #[tokio::test]
+    async fn waiting_questions_leave_room_to_other_sessions() {
+        let sessions = [(); 3].map(|()| gated());
+        let slots = QuestionSlots::default();
+        let ask = |session: usize, question| sessions[session].1.ask(question, &slots, storing(Ok(())));
+        let all =
+            |session| Box::pin(futures_util::future::join_all((0..8).map(move |number| ask(session, nested(number)))));
+        let (mut first, mut second) = (all(0), all(1));
+        assert!(first.as_mut().now_or_never().is_none() && second.as_mut().now_or_never().is_none());
+        let open = |session: usize| sessions[session].0.open.load(Ordering::Relaxed);
+        assert_eq!((open(0), open(1)), (4, 4));
+        let mut third = Box::pin(ask(2, nested(0)));
+        assert!(third.as_mut().now_or_never().is_none());
+        // The next answer makes room for the session that has none.
+        sessions[0].0.gate.add_permits(1);
+        assert!(first.as_mut().now_or_never().is_none() && third.as_mut().now_or_never().is_none());
+        assert_eq!((open(0), open(2)), (3, 1));
+        // A stop of the first program gives its room back at once.
+        drop(first);
+        assert!(ask(2, nested(1)).now_or_never().is_none());
+        assert_eq!(open(2), 2);
     }
 
     fn calling(input: &str, tool: &str) -> Question {

@@ -11,7 +11,7 @@ use crate::OutsideError;
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
     /// The call names a tool that does not exist.
-    #[error("tool '{}' not found in snapshot.", text::excerpt(.0, 80))]
+    #[error("tool '{}' not found{}.", text::excerpt(.0, 80), not_found_in(.0))]
     NotFound(String),
     /// The skill of the tool is only for people, and a model called it.
     #[error("skill '{0}' is for people.")]
@@ -57,6 +57,11 @@ pub enum ToolError {
     /// The component or the grants cannot be read.
     #[error("{0}.")]
     Store(#[from] StoreError),
+}
+
+/// Returns where the tool `name` was not found. Tools of MCP servers are no part of a snapshot.
+fn not_found_in(name: &str) -> &'static str {
+    if name.starts_with("mcp__") { ": no MCP server that is available now has it" } else { " in snapshot" }
 }
 
 /// Returns the message of a failure. The skill's own message is shown as it is; a message of the host names the tool.
@@ -107,5 +112,17 @@ impl ToolError {
             Self::Failure { failure: Failure::Failed { kind, .. }, .. } => Some(kind),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_tool_of_a_server_is_not_looked_for_in_the_snapshot() {
+        let message = |name: &str| ToolError::NotFound(name.to_owned()).to_string();
+        assert_eq!(message("calc__x"), "tool 'calc__x' not found in snapshot.");
+        assert_eq!(message("mcp__x__y"), "tool 'mcp__x__y' not found: no MCP server that is available now has it.");
     }
 }

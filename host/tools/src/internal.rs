@@ -20,6 +20,12 @@ pub trait Internal: Send + Sync {
         false
     }
 
+    /// Returns whether the agent may neither see nor call the tool. Its declaration still takes up room in requests, so that the
+    /// other declarations are the same as for agents that have the tool.
+    fn is_hidden(&self) -> bool {
+        false
+    }
+
     /// Runs the tool.
     fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<InternalAnswer, InternalError>>;
 }

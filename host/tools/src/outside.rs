@@ -13,7 +13,7 @@ use patchbay_schema::{PatternBudget, Schema};
 use patchbay_store::GrantRow;
 use serde_json::Value;
 
-use crate::record::JournalName;
+use crate::{CalledTool, record::JournalName};
 
 /// The tools outside of the sandbox that a turn or a command can call: the same from its begin to its end.
 pub type OutsideTools = Arc<[Arc<dyn OutsideTool>]>;
@@ -28,7 +28,13 @@ pub trait OutsideTool: Send + Sync {
 
     /// Returns the text of an input for the question to a person. What matters most stands first.
     fn input_for_question(&self, input: &Value) -> String {
-        input.to_string()
+        CalledTool::json(input)
+    }
+
+    /// Returns whether a call is refused if a question cannot show all of its input, so that a person never allows what is not
+    /// shown.
+    fn is_shown_whole(&self) -> bool {
+        false
     }
 
     /// Runs the tool. Dropping the future stops the call. The caller cleans the answer and enforces the limits on time and
@@ -225,6 +231,17 @@ pub enum OutsideError {
         /// The limit in bytes.
         limit: usize,
     },
+    /// The input is too long to be shown to a person.
+    #[error(
+        "a question to the user can show {limit} characters, and this input has {size}; write what is long to a file, and pass \
+         its path"
+    )]
+    Question {
+        /// The characters of the input as it is shown.
+        size: usize,
+        /// The characters that a question can show.
+        limit: usize,
+    },
     /// The answer is too large.
     #[error("the answer has more than {limit} bytes ({key})")]
     Output {
@@ -243,7 +260,7 @@ impl OutsideError {
             Self::Unavailable(_) => Code::Unavailable,
             Self::InvalidAnswer(_) => Code::InvalidOutput,
             Self::Time { .. } => Code::LimitTime,
-            Self::Input { .. } => Code::LimitInput,
+            Self::Input { .. } | Self::Question { .. } => Code::LimitInput,
             Self::Output { .. } => Code::LimitOutput,
         }
     }

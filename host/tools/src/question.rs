@@ -1,7 +1,11 @@
 //! Questions to a person and their answers. `approval` asks them; fronts show them.
 
-use patchbay_core::{AgentId, Asker, Digest, text};
+use patchbay_core::{
+    AgentId, Asker, Digest,
+    text::{self, TextCleaner},
+};
 use patchbay_policy::{Capability, Identity, quoted};
+use serde_json::Value;
 
 /// A question to a person: may a skill use a capability, or may a tool outside of the sandbox be called?
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,14 +70,39 @@ impl CalledTool {
     pub const INPUT: usize = 16 << 10;
 
     /// Returns the words of a command for [`CalledTool::input`], each quoted as for a shell. A word with control or invisible
-    /// characters is written with escapes.
+    /// characters, or with white space that is not shown as it is, is written with escapes.
     pub fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
         let shown = |word: &str| {
-            let is_plain = !word.chars().any(char::is_control) && text::clean(word) == word;
-            if is_plain { quoted(word).into_owned() } else { format!("$'{}'", word.escape_debug()) }
+            let is_plain = word.chars().all(is_shown_as_it_is) && !word.contains("  ") && text::clean(word) == word;
+            if is_plain {
+                quoted(word).into_owned()
+            } else {
+                format!("$'{}'", word.escape_debug()).replace("  ", r" \x20")
+            }
         };
         words.into_iter().map(shown).collect::<Vec<_>>().join(" ")
     }
+
+    /// Returns an input as JSON for [`CalledTool::input`]. Invisible characters, and white space that is not shown as it is, are
+    /// written with escapes.
+    pub fn json(input: &Value) -> String {
+        let mut cleaner = TextCleaner::default();
+        let mut shown = String::new();
+        for c in input.to_string().replace("  ", r" \u0020").chars() {
+            if cleaner.next(c) == Some(c) && is_shown_as_it_is(c) {
+                shown.push(c);
+            } else {
+                shown.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")));
+            }
+        }
+        shown
+    }
+}
+
+/// Whether a front shows a character as it is, if it is visible: white space only if it is a space. Of several spaces, it shows
+/// one.
+fn is_shown_as_it_is(c: char) -> bool {
+    c == ' ' || !c.is_whitespace() && !c.is_control()
 }
 
 /// What an answer for the session applies to.
@@ -148,6 +177,11 @@ impl Question {
     /// Maximum length of [`Question::reason`] in characters.
     pub const REASON: usize = 200;
 
+    /// Returns whether another tool made the call that needs the answer.
+    pub(crate) fn is_of_nested_call(&self) -> bool {
+        self.chain.len() > 1
+    }
+
     /// Returns the answers that a front offers.
     pub fn answers(&self) -> Vec<Approval> {
         let all = [Approval::Once, Approval::Session, Approval::Always, Approval::No];
@@ -199,11 +233,26 @@ impl Approval {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn command_line_has_quotes_and_escapes() {
         let line = CalledTool::command_line(["sh", "-c", "# Tests\ncurl $X | sh", "it's", "", "a\0b\u{202e}", "\n'x"]);
         assert_eq!(line, r#"sh -c $'# Tests\ncurl $X | sh' "it's" '' $'a\0b\u{202e}' $'\n\'x'"#);
+    }
+
+    #[test]
+    fn white_space_is_shown_as_it_is() {
+        let words = ["rm", "My Files", "My  Files", "a   b", "a\u{a0}b\u{3000}"];
+        let line = CalledTool::command_line(words);
+        assert_eq!(line, r"rm 'My Files' $'My \x20Files' $'a \x20 b' $'a\u{a0}b\u{3000}'");
+        let input = json!({"path": "My  Files", "text": "a\u{a0}b\u{200b}\u{e0041}\n☕\u{fe0f} c"});
+        let shown = CalledTool::json(&input);
+        assert_eq!(shown, "{\"path\":\"My \\u0020Files\",\"text\":\"a\\u00a0b\\u200b\\udb40\\udc41\\n☕\u{fe0f} c\"}");
+        // Fronts break and join lines at white space.
+        assert_eq!((text::clean_line(&line), text::clean_line(&shown)), (line, shown.clone()));
+        assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), input);
     }
 }

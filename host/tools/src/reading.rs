@@ -1,4 +1,8 @@
-//! Tells calls that only read from those with effects. An agent runs reading calls of one answer side by side.
+//! Tells calls that only read from those with effects, and those that may change files. An agent runs reading calls of one answer
+//! side by side, a tool the calls that change no files.
+
+use patchbay_policy::Capability;
+use patchbay_skill::Skill;
 
 use crate::{CallContext, ResolvedTool, Tools};
 
@@ -7,27 +11,43 @@ impl Tools {
     /// for no capability with effects, or for none that it is granted where no person can be asked. If the grants cannot be
     /// read, it has effects.
     pub async fn only_reads(&self, context: &CallContext, tool: &ResolvedTool<'_>) -> bool {
-        let skill = match tool {
-            ResolvedTool::Internal(tool) => return tool.only_reads(),
+        match tool {
+            ResolvedTool::Internal(tool) => tool.only_reads(),
             // What its source says of effects is a claim.
-            ResolvedTool::Outside(_) => return false,
-            ResolvedTool::Skill(tool) if tool.spec.is_read_only() => return true,
-            ResolvedTool::Skill(tool) => tool.skill,
+            ResolvedTool::Outside(_) => false,
+            ResolvedTool::Skill(tool) => {
+                tool.spec.is_read_only() || !self.may_use(context, tool.skill, Capability::has_effects).await
+            }
+        }
+    }
+
+    /// Returns whether a call of `tool` may change files of the workspace, itself or by tools that it calls.
+    pub(crate) async fn may_change_files(&self, context: &CallContext, tool: &ResolvedTool<'_>) -> bool {
+        let changes = |capability: &Capability| {
+            matches!(capability, Capability::WorkspaceWrite | Capability::WorkspaceDelete | Capability::Tools)
         };
-        let asked =
-            || skill.manifest.capabilities.iter().map(|asked| &asked.capability).filter(|asked| asked.has_effects());
+        match tool {
+            // Neither these tools nor servers use the host's files.
+            ResolvedTool::Internal(_) | ResolvedTool::Outside(_) => false,
+            ResolvedTool::Skill(tool) => !tool.spec.is_read_only() && self.may_use(context, tool.skill, changes).await,
+        }
+    }
+
+    /// Returns whether `skill` asks for one of the capabilities that `of` selects, and is granted it or can ask a person for it.
+    async fn may_use(&self, context: &CallContext, skill: &Skill, of: impl Fn(&Capability) -> bool) -> bool {
+        let asked = || skill.manifest.capabilities.iter().map(|asked| &asked.capability).filter(|asked| of(asked));
         if asked().next().is_none() {
-            return true;
+            return false;
         }
         // A person may allow it during the call.
         if context.approvals.is_some() {
-            return false;
+            return true;
         }
         match self.permits(skill, &context.workspace).await {
-            Ok(permits) => !asked().any(|asked| permits.allows(asked)),
+            Ok(permits) => asked().any(|asked| permits.allows(asked)),
             Err(error) => {
                 tracing::warn!("the grants of a skill could not be read: {error}");
-                false
+                true
             }
         }
     }

@@ -111,6 +111,13 @@ impl Json {
         }
     }
 
+    /// Removes `key` from an object.
+    pub fn remove(&mut self, key: &str) {
+        if let Self::Object(entries) = self {
+            entries.retain(|entry| entry.0 != key);
+        }
+    }
+
     /// Returns the pieces for [`HttpRequest::body`](patchbay_provider_sdk::HttpRequest).
     pub fn into_body(self) -> Vec<BodyPiece> {
         self.body()
@@ -261,10 +268,15 @@ mod tests {
     }
 
     #[test]
-    fn put_adds_to_objects() {
+    fn fields_of_objects_change() {
         let mut body = object! { "a": true };
         body.put("b", Vec::new());
-        assert_eq!(read(body), json!({"a": true, "b": []}));
+        assert_eq!(read(body.clone()), json!({"a": true, "b": []}));
+        body.replace("b", 2u32);
+        body.replace("c", 3u32);
+        body.remove("a");
+        body.remove("d");
+        assert_eq!(read(body), json!({"b": 2}));
     }
 
     proptest! {

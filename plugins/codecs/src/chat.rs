@@ -92,7 +92,8 @@ impl Codec for Chat {
         let choices = chunk["choices"].as_array().into_iter().flatten();
         for choice in choices.filter(|choice| count(choice, "/index") == 0) {
             self.delta(&choice["delta"], out);
-            if let Some(reason) = choice["finish_reason"].as_str() {
+            // Some servers send an empty reason with each chunk (ollama/ollama#4357, sgl-project/sglang#3912).
+            if let Some(reason) = choice["finish_reason"].as_str().filter(|reason| !reason.is_empty()) {
                 self.reason = Some(reason.to_owned());
             }
         }
@@ -194,36 +195,65 @@ impl Chat {
     }
 
     fn finish(&mut self, out: &mut Out) {
-        // Calls are complete only if the model ended the answer itself.
         let reason = self.reason.take();
-        let reason = reason.as_deref().unwrap_or("[DONE]");
         self.hush(out);
-        if let Some(failed) = failed(reason) {
+        if let Some(failed) = reason.as_deref().and_then(failed) {
             return out.fail(failed);
         }
-        let stop = match reason {
-            "length" => "max-tokens",
-            // Mistral.
-            "model_length" => "context-window",
-            "content_filter" => "content-filter",
-            // Some servers also send `stop` after calls.
-            _ if self.calls.any() => "tool-use",
-            _ if self.refused && !self.spoke => "refusal",
-            "stop" | "[DONE]" => "end-turn",
-            _ => "other",
+        let stop = match &reason {
+            Some(reason) => stop(reason),
+            // Some servers end an answer without a reason (earendil-works/pi#6225), and also one that broke off in a call.
+            None if !self.calls.are_whole() => return out.fail(cut()),
+            None => "end-turn",
+        };
+        let stop = match stop {
+            // Calls are complete only if the model ended the answer itself. Some servers also send `stop` after calls.
+            "end-turn" if self.calls.any() => "tool-use",
+            "end-turn" if self.refused && !self.spoke => "refusal",
+            stop => stop,
         };
         if stop == "tool-use" {
             self.calls.complete(out);
         }
-        out.finish(stop, reason);
+        out.finish(stop, reason.as_deref().unwrap_or("[DONE]"));
     }
 }
 
-/// Returns the failure for a reason that is none of the model's: of Mistral and OpenRouter (`error`), of DeepSeek, and of
-/// Gemini, whose malformed call is left out (2026-11-23, the API references of these services).
+/// Converts a reason for the end of an answer to the word of the contract. `end-turn` means that the model ended the answer
+/// itself, so that its calls are run. An unknown word is `other`: the answer may have been cut off.
+///
+/// The words of servers (2026-11-24):
+///
+/// | words | server | source |
+/// | --- | --- | --- |
+/// | `stop`, `length`, `tool_calls`, `function_call`, `content_filter` | OpenAI, Azure, OpenRouter | Python SDK openai 3.54.0, `Choice`; openrouter.ai, "FinishReason" |
+/// | `stop`, `length`, `tool_calls` | Ollama, llama.cpp, LM Studio | ollama/ollama#4235 and #5995; llama.cpp, `to_json_oaicompat_chat`; lmstudio-ai/lmstudio-bug-tracker#2335 |
+/// | also `abort`, `error`, `repetition` | vLLM | vllm, `FINISH_REASON_STRINGS` |
+/// | also `model_length`, `error` | Mistral | docs.mistral.ai, `FinishReason` |
+/// | also `error` | OpenRouter | openrouter.ai, "Streaming" |
+/// | also `insufficient_system_resource` | DeepSeek | api-docs.deepseek.com, "Create Chat Completion" |
+/// | also `sensitive`, `network_error`, `model_context_window_exceeded` | GLM | docs.bigmodel.cn, "finish_reason"; earendil-works/pi#1868 |
+/// | `STOP`, `MAX_TOKENS` | gateways to Gemini | QwenLM/qwen-code#9884 |
+/// | `end_turn`, `tool_use`, `max_tokens` | gateways to Claude | aws-samples/bedrock-access-gateway#11, maximhq/bifrost#617 |
+/// | `eos`, `eos_token`, `tool_call` | Together, TGI, MLX | openai/openai-dotnet#267, huggingface/text-generation-inference#2344, ml-explore/mlx-lm#782 |
+fn stop(reason: &str) -> &'static str {
+    match reason.to_ascii_lowercase().as_str() {
+        "stop" | "tool_calls" | "function_call" | "end_turn" | "tool_use" | "eos" | "eos_token" | "tool_call" => {
+            "end-turn"
+        }
+        "length" | "max_tokens" => "max-tokens",
+        "model_length" | "model_context_window_exceeded" => "context-window",
+        "content_filter" | "sensitive" => "content-filter",
+        _ => "other",
+    }
+}
+
+/// Returns the failure for a reason that is none of the model's: see [`stop`]. Gemini leaves out a malformed call
+/// (`function_call_filter: …`, 2026-11-23, its API reference).
 fn failed(reason: &str) -> Option<Failure> {
-    let failed =
-        ["error", "insufficient_system_resource"].contains(&reason) || reason.starts_with("function_call_filter");
+    let word = reason.to_ascii_lowercase();
+    let failed = ["error", "insufficient_system_resource", "network_error"].contains(&word.as_str())
+        || word.starts_with("function_call_filter");
     failed.then(|| Failure {
         code: Some(reason.to_owned()),
         ..failure("server", format!("the server gave the answer up: {reason}"))

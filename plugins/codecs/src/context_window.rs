@@ -50,7 +50,12 @@ const WORDS: [&[&str]; 17] = [
     &["prompt exceeds max length"],
 ];
 
-/// Returns `failure` as an invalid request with a code that the host knows, if it says that the conversation is too long.
+/// The status of a request that is too large in bytes, for example because of many images, and Anthropic's word for it (2026-11-24,
+/// platform.claude.com, "Errors").
+const TOO_LARGE: (u16, &str) = (413, "request_too_large");
+
+/// Returns `failure` as an invalid request with a code that the host knows, if it says that the conversation is too long, in tokens
+/// or in bytes.
 pub(crate) fn recognised(failure: Failure) -> Failure {
     // Limits of tokens in a minute are worded alike.
     if matches!(failure.kind.as_str(), "rate-limit" | "authentication" | "content-filter" | "network" | "timeout") {
@@ -59,7 +64,8 @@ pub(crate) fn recognised(failure: Failure) -> Failure {
     let code = failure.code.as_deref().unwrap_or_default();
     let message = failure.message.to_lowercase();
     let is_said = || WORDS.iter().any(|words| words.iter().all(|word| message.contains(word)));
-    if code != API_CODE && !OTHER_CODES.contains(&code) && !is_said() {
+    let is_too_large = failure.http_status == Some(TOO_LARGE.0) || code == TOO_LARGE.1;
+    if !is_too_large && code != API_CODE && !OTHER_CODES.contains(&code) && !is_said() {
         return failure;
     }
     let code = if code == API_CODE { API_CODE } else { CODE };
@@ -130,6 +136,18 @@ mod tests {
         assert_eq!(recognised(with(API_CODE)).code.as_deref(), Some(API_CODE));
         for code in OTHER_CODES {
             assert_eq!(recognised(with(code)).code.as_deref(), Some(CODE));
+        }
+    }
+
+    #[test]
+    fn requests_that_are_too_large_are_recognised() {
+        let large = || failure("invalid-request", "Request exceeds the maximum size");
+        for failure in [
+            Failure { http_status: Some(413), ..large() },
+            Failure { http_status: Some(413), code: Some("too_large".to_owned()), ..large() },
+            Failure { code: Some("request_too_large".to_owned()), ..large() },
+        ] {
+            assert_eq!(recognised(failure).code.as_deref(), Some(CODE));
         }
     }
 

@@ -9,7 +9,7 @@ mod wire;
 
 use std::collections::BTreeMap;
 
-use patchbay_provider_sdk::{Action, BlockKind, CompletionRequest, Failure, Pair, Retry, ToolHead, Usage};
+use patchbay_provider_sdk::{Action, BlockKind, CompletionRequest, Failure, HttpRequest, Pair, Retry, ToolHead, Usage};
 use serde_json::Value;
 
 pub use request::is_forced;
@@ -249,6 +249,14 @@ impl Codec for Messages {
             wire::Event::Error { error } => out.fail(error_failure(error)),
             wire::Event::Unknown => {}
         }
+    }
+
+    /// Sends the request without eager input if the server does not know it: Amazon Bedrock and some gateways accept no unknown
+    /// fields (2026-11-24, vercel/ai#17179, zed-industries/zed#62806: "tools.0.custom.eager_input_streaming: Extra inputs are not
+    /// permitted").
+    fn retry_refused(&mut self, status: u16, body: &[u8]) -> Option<HttpRequest> {
+        let is_named = [400, 422].contains(&status) && String::from_utf8_lossy(body).contains(request::EAGER);
+        (is_named && self.request.drop_eager_input()).then(|| self.request.http(&self.content))
     }
 
     fn refused(&mut self, status: u16, headers: &[Pair], body: &[u8]) -> Failure {

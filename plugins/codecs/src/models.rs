@@ -70,11 +70,23 @@ pub fn unlisted(text: &str, model: &str, explain: impl Fn(&str) -> ThinkingPlan)
     if let Some(known) = known.max_by_key(|known| known.id.len()) {
         return known.extra[0].value.clone();
     }
+    let mut facts = newest(&models);
+    facts.levels(explain);
+    Value::Object(facts.object().clone()).to_string()
+}
+
+/// Returns the facts of a model of which not even the family is known, as a JSON object: it is taken to read the same media as the
+/// head of the table.
+pub fn unknown(text: &str) -> String {
+    Value::Object(newest(&table(text)).object().clone()).to_string()
+}
+
+/// Returns what a model is taken to have in common with the head of a table.
+fn newest(models: &[Model]) -> Facts {
     let mut facts = Facts::default();
     facts.set("input-media", models.first().map(|model| model.input_media.clone()).unwrap_or_default());
     facts.set("purposes", vec!["chat"]);
-    facts.levels(explain);
-    Value::Object(facts.object().clone()).to_string()
+    facts
 }
 
 /// Whether `id` is `known` with a version behind it, such as a date or `latest`. The host has the same rule. Other names that
@@ -157,6 +169,8 @@ mod tests {
         let newer: Value = serde_json::from_str(&unlisted(&text, "a-10", plan)).expect("JSON");
         assert_eq!((&newer["input-media"], &newer["purposes"]), (&json!(["image/png"]), &json!(["chat"])));
         assert_eq!(newer["levels"].as_array().map(Vec::len), Some(6));
+        let unknown: Value = serde_json::from_str(&unknown(&text)).expect("JSON");
+        assert_eq!(unknown, json!({"input-media": ["image/png"], "purposes": ["chat"]}));
         assert_eq!(table("[]"), []);
         assert_eq!(table("{"), []);
     }

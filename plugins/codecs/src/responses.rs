@@ -31,14 +31,13 @@ pub fn begin(request: &CompletionRequest, reasoning: Reasoning) -> (Stream<Respo
     let mut body = request::body(request, reasoning);
     extra.merge(&mut body);
     let first = extra.with_headers(request::http(&body));
-    let again = (reasoning.summary && reasoning.effort.is_some()).then_some((body, reasoning));
-    Stream::begin(Responses { again, extra, ..Responses::default() }, first)
+    Stream::begin(Responses { again: Some((body, reasoning)), extra, ..Responses::default() }, first)
 }
 
 /// The state of one answer.
 #[derive(Debug, Default)]
 pub struct Responses {
-    /// The body and its reasoning if it asks for a summary, until the first event.
+    /// The body and its reasoning, until the first event.
     again: Option<(Json, Reasoning)>,
     extra: Extra,
     started: bool,
@@ -95,17 +94,20 @@ impl Codec for Responses {
         }
     }
 
-    /// Sends the request without a summary if the organisation may not have one (2026-11-23, OpenHands
-    /// software-agent-sdk#987, openai-cookbook#2271: status 400, `param` is `reasoning.summary`).
+    /// Sends the request without what the server refuses: the summary, which organisations may not have that are not verified
+    /// (2026-11-23, OpenHands software-agent-sdk#987, openai-cookbook#2271: status 400, `param` is `reasoning.summary`), or the
+    /// encrypted reasoning, which models do not have that do not reason, nor have some deployments of Azure (2026-11-24,
+    /// pydantic/pydantic-ai#2915, earendil-works/pi#6228: status 400, `param` is `include`).
     fn retry_refused(&mut self, status: u16, body: &[u8]) -> Option<HttpRequest> {
-        let (mut sent, reasoning) = self.again.take()?;
+        let (sent, reasoning) = self.again.as_mut().filter(|_| status == 400)?;
         let error: Value = serde_json::from_slice(body).ok()?;
-        if status != 400 || text(&error["error"], "param") != "reasoning.summary" {
-            return None;
+        match text(&error["error"], "param") {
+            "reasoning.summary" if reasoning.summary => request::drop_summary(sent, reasoning)?,
+            "include" if reasoning.encrypted => request::drop_encrypted(sent, reasoning),
+            _ => return None,
         }
-        request::drop_summary(&mut sent, reasoning);
-        self.extra.merge(&mut sent);
-        Some(self.extra.with_headers(request::http(&sent)))
+        self.extra.merge(sent);
+        Some(self.extra.with_headers(request::http(sent)))
     }
 
     fn refused(&mut self, status: u16, headers: &[Pair], body: &[u8]) -> Failure {

@@ -109,8 +109,7 @@ async fn live(life: Life) {
         let nested = host.take_nested();
         match answer {
             Ok(answer) => {
-                spent.host_calls += nested.0;
-                spent.output_bytes += nested.1;
+                spent.host_calls += nested;
                 assert!(spent.over(&limits).is_none(), "{ask:?} goes over a limit, and is answered");
                 judge(&ask, answer, &works, &host, heard, &mut files, life.described);
             }

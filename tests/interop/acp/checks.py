@@ -17,6 +17,7 @@ NEEDS = {
     "terminal/create": ("terminal",),
     "elicitation/create": ("elicitation",),
 }
+NEEDS_NOTICE = ("session", "notices")
 
 
 def equal(found, expected, what=""):
@@ -124,12 +125,15 @@ class Connection:
         if "id" in message:
             assert message["id"] not in self.asks, f"an id twice: {line}"
             self.asks[message["id"]] = method
-            offered = self.offered
-            for key in NEEDS.get(method, ()):
-                offered = (offered or {}).get(key)
-                assert offered, f"the client did not offer {method}"
+        self.check_offered(method, NEEDS.get(method, ()))
         if method == "session/update":
             self.update(message["params"]["sessionId"], message["params"]["update"], line)
+
+    def check_offered(self, what, needs):
+        offered = self.offered
+        for key in needs:
+            offered = (offered or {}).get(key)
+        assert offered not in (None, False), f"the client did not offer {what}"
 
     def update(self, session, update, line):
         kind = update["sessionUpdate"]
@@ -137,6 +141,8 @@ class Connection:
         assert session in self.open or "session/load" in waiting, f"an update of a session that is not open: {line[:500]}"
         if kind in WORK:
             assert waiting & {"session/prompt", "session/load"}, f"work while no prompt is open: {line[:500]}"
+        if kind == "notice":
+            self.check_offered(kind, NEEDS_NOTICE)
         if kind == "available_commands_update":
             assert session in self.open, f"commands before the answer: {line[:500]}"
             commands = update["availableCommands"]

@@ -12,6 +12,8 @@ WIRE = HERE / "wire.py"
 PNG = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg=="
 )
+# `%PDF-1.7`.
+PDF = "JVBERi0xLjc="
 
 
 class Home:

@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
+import re
 
 import acp
 from acp import schema
 
 from checks import equal
-from home import PNG
+from home import PDF, PNG
 
 SECONDS = 60
 
@@ -115,6 +116,8 @@ async def capabilities(home):
         equal(able.load_session, True)
         for name in ("list", "resume", "close", "delete"):
             assert getattr(able.session_capabilities, name) is not None, name
+        prompts = able.prompt_capabilities
+        equal((prompts.image, prompts.audio, prompts.embedded_context), (True, True, True))
 
 
 async def message(home):
@@ -176,7 +179,10 @@ async def attachments(home):
         shown = await patchbay.say(session, link, "show context")
         assert "linked.txt" in shown or "text(" in shown, shown
         image, sound = acp.image_block(PNG, "image/png"), acp.audio_block("UklGRnh4eHhXQVZF", "audio/wav")
-        equal((await patchbay.say(session, image, "/calc 6*7", sound, "more")).strip(), "42")
+        pdf = acp.resource_block(acp.embedded_blob_resource("file:///a.pdf", PDF, mime_type="application/pdf"))
+        equal((await patchbay.say(session, image, "/calc 6*7", sound, pdf, "more")).strip(), "42")
+        refused = await patchbay.say(session, "look", pdf)
+        assert refused.startswith("Error: model 'demo-1' is not known to read application/pdf (/a.pdf)"), refused
         equal(await patchbay.say(session, "/skills", image), "Error: /skills takes no attached files; nothing was run.")
         equal(await patchbay.say(await patchbay.new(), image), "You said nothing.")
 
@@ -392,6 +398,11 @@ async def sub_agents(home):
         assert "The child's answer." not in text(updates), text(updates)
         assert text(updates).startswith("Forked."), text(updates)
         assert "Told." in text(updates), text(updates)
+        calls = [update for update in updates if kind(update).startswith("tool_call")]
+        [card] = [call for call in calls if kind(call) == "tool_call" and re.fullmatch("[0-9a-f]{8}", call.title)]
+        states = [call for call in calls if call.tool_call_id == card.tool_call_id]
+        equal((states[0].status, states[-1].status), ("in_progress", "completed"))
+        assert "The child's answer." in str(states[-1].content), states
 
 
 CASES = (

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import { pathToFileURL } from "node:url";
 
@@ -126,6 +126,37 @@ const cases = {
       for (let time = 0; time < 2; time++) assert.equal(calls((await say(session, WRITE)).updates).at(-1).status, "failed");
       assert.deepEqual([asked, existsSync(MADE)], [1, false]);
     }, {}, { [methods.client.session.requestPermission]: reject });
+  },
+
+  /** An editor that offers its files, its terminals and notices. */
+  async editor() {
+    const file = join(given.workspace, "text.txt");
+    writeFileSync(file, "saved\n");
+    const [written, ran] = [[], []];
+    const { fs, session: questions, terminal } = methods.client;
+    const handlers = {
+      [questions.requestPermission]: choose("allow_once"),
+      [fs.readTextFile]: () => ({ content: "not saved\n" }),
+      [fs.writeTextFile]: ({ params }) => (written.push([params.path, params.content]), {}),
+      [terminal.create]: ({ params }) => (ran.push([params.command, ...params.args]), { terminalId: "t1" }),
+      [terminal.waitForExit]: () => ({ exitCode: 0 }),
+      [terminal.output]: () => ({ output: "It ran.\n", truncated: false }),
+      [terminal.release]: () => ({}),
+    };
+    const offered = { fs: { readTextFile: true, writeTextFile: true }, terminal: true, session: { notices: {} } };
+    await connected(async (patchbay, updates) => {
+      const session = await start(patchbay);
+      await say(session, 'call files__edit {"path": "text.txt", "old": "not saved", "new": "edited"}');
+      assert.deepEqual([written, readFileSync(file, "utf8")], [[[file, "edited\n"]], "saved\n"]);
+      const command = await say(session, 'call terminal__run {"command": "make", "args": ["test"]}');
+      assert.deepEqual(ran, [["make", "test"]]);
+      const last = calls(command.updates).at(-1);
+      assert.deepEqual([last.status, last.content[0]], ["completed", { type: "terminal", terminalId: "t1" }]);
+      // The folder of the workspace is the user's home folder, which a notice says.
+      await patchbay.request(methods.agent.session.new, { cwd: dirname(given.workspace), mcpServers: [] });
+      const notice = ({ update }) => update.sessionUpdate === "notice" && update.title.includes("your home folder");
+      await until(() => updates.some(notice), "a notice");
+    }, offered, handlers);
   },
 
   async cancel() {

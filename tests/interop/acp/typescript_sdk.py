@@ -8,7 +8,7 @@ from home import HERE, PNG
 
 SDK = TOOLS / "node/node_modules/@agentclientprotocol/sdk/dist/v1/stable/acp.js"
 SECONDS = 120
-CASES = ("prompts", "calls", "permission", "never", "cancel", "load")
+CASES = ("prompts", "calls", "permission", "never", "editor", "cancel", "load")
 
 
 def run(case, home):

@@ -77,6 +77,9 @@ def use(home):
         assert words in said, f"{words}\n{said}"
     outcomes = [json.loads(line)["outcome"] for line in home.run("journal", "--json").splitlines()]
     assert outcomes == ["ok", "invalid_input", "ok", "tool_failed", "denied"], outcomes
+    events = [json.loads(line) for line in home.run("exec", "--json", 'call mcp__test__slow {"steps": 3}').splitlines()]
+    progress = [(event["tool"], event["text"]) for event in events if event.get("event") == "progress"]
+    assert progress == [("mcp__test__slow", f"step {step}") for step in range(3)], progress
     for file in home.folder.rglob("*"):
         if file.is_file() and file.name != "credentials.json":
             assert SECRET.encode() not in file.read_bytes(), f"the secret is in {file}"

@@ -27,6 +27,18 @@ function server() {
   made.registerTool("picture", { annotations: reads }, async () => ({
     content: [{ type: "image", data: Buffer.from("not really").toString("base64"), mimeType: "image/png" }],
   }));
+  made.registerTool(
+    "slow",
+    { description: "Reports its progress.", inputSchema: { steps: z.number().int() }, annotations: reads },
+    async ({ steps }, extra) => {
+      const { progressToken } = extra._meta;
+      for (let progress = 0; progress < steps; progress++) {
+        const params = { progressToken, progress, total: steps, message: `step ${progress}` };
+        await extra.sendNotification({ method: "notifications/progress", params });
+      }
+      return text("done");
+    },
+  );
   made.registerTool("write", { inputSchema: { text: z.string() } }, async ({ text: words }) => text(`wrote ${words}`));
   made.registerTool("fail", { annotations: reads }, async () => {
     throw new Error("the disk is full");

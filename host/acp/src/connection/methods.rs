@@ -13,37 +13,42 @@ use super::{Connection, servers::servers};
 use crate::{
     params::{ListSessions, LoadSession, NewSession, OfSession, Prompt, SetConfigOption},
     session::{Opening, SessionHandle, SessionTask, option_kind},
-    wire::{Responder, RpcError, params_of},
+    wire::{LineRoom, Responder, RpcError, params_of},
 };
 
 /// Sessions on one page of `session/list`.
 const PAGE: usize = 50;
+/// Length limit of the value of an option, in bytes.
+const OPTION_VALUE: usize = 1024;
 /// Length limit of a session's title, in characters.
 pub(crate) const TITLE: usize = 80;
 
 impl Connection {
     /// Calls a method. What takes long runs on a task; what the task of a session does is passed to it before this returns, so that
     /// messages of one session keep their order.
-    pub(super) async fn call(self: &Arc<Self>, responder: Responder, method: &str, line: Vec<u8>) {
+    pub(super) async fn call(self: &Arc<Self>, responder: Responder, method: &str, line: Vec<u8>, room: LineRoom) {
         match method {
-            "session/new" => self.spawn(responder, line, Self::new_session),
-            "session/load" => self.spawn(responder, line, |connection, responder, params| {
+            "session/new" => self.spawn(responder, line, room, Self::new_session),
+            "session/load" => self.spawn(responder, line, room, |connection, responder, params| {
                 connection.open_session(responder, params, Opening::Load)
             }),
-            "session/resume" => self.spawn(responder, line, |connection, responder, params| {
+            "session/resume" => self.spawn(responder, line, room, |connection, responder, params| {
                 connection.open_session(responder, params, Opening::Resume)
             }),
-            "session/list" => self.spawn(responder, line, async |connection, responder, params| {
+            "session/list" => self.spawn(responder, line, room, async |connection, responder, params| {
                 responder.respond(connection.list(params).await).await;
             }),
-            "session/delete" => self.spawn(responder, line, Self::delete),
+            "session/delete" => self.spawn(responder, line, room, Self::delete),
             "session/prompt" => match self.with_session(&line, |params: &Prompt| &params.session_id) {
-                Ok((handle, params)) => handle.prompt(responder, params.prompt.0).await,
+                Ok((handle, params)) => {
+                    drop(line);
+                    handle.prompt(responder, params.prompt.0, room).await;
+                }
                 Err(error) => responder.respond(Err(error)).await,
             },
             "session/set_config_option" => {
                 let found = self.with_session(&line, |params: &SetConfigOption| &params.session_id);
-                match found.and_then(|(handle, params)| Ok((handle, option_kind(&params.config_id)?, params.value))) {
+                match found.and_then(|(handle, params)| Ok((handle, option_kind(&params.config_id)?, value(params)?))) {
                     Ok((handle, kind, value)) => handle.set_option(responder, kind, value).await,
                     Err(error) => responder.respond(Err(error)).await,
                 }
@@ -60,7 +65,7 @@ impl Connection {
     }
 
     /// Runs a method on a task of its own, until the client gives the request up.
-    fn spawn<P, F, R>(self: &Arc<Self>, responder: Responder, line: Vec<u8>, run: F)
+    fn spawn<P, F, R>(self: &Arc<Self>, responder: Responder, line: Vec<u8>, room: LineRoom, run: F)
     where
         P: DeserializeOwned + Send + 'static,
         F: FnOnce(Arc<Self>, Responder, P) -> R + Send + 'static,
@@ -72,7 +77,7 @@ impl Connection {
                 Ok(params) => params,
                 Err(error) => return responder.respond(Err(error)).await,
             };
-            drop(line);
+            drop((line, room));
             let cancelled = responder.cancelled().clone();
             // A responder that is dropped answers that the request was cancelled.
             let _ = cancelled.run_until_cancelled(run(connection, responder, params)).await;
@@ -198,6 +203,8 @@ impl Connection {
         let cwd = params.cwd.as_deref().map(absolute).transpose()?;
         let cwd = cwd.map(|cwd| workspace_path(cwd).unwrap_or_else(|_| cwd.to_string_lossy().into_owned()));
         let mut sessions = self.host.store().sessions().await.map_err(|error| session_error(error.into()))?;
+        // Editors make a session for each window and thread, also for those in which nothing is said.
+        sessions.retain(|session| session.messages > 0);
         if let Some(cwd) = cwd {
             sessions.retain(|session| session.workspace == cwd);
         }
@@ -219,16 +226,25 @@ impl Connection {
 
     async fn delete(self: Arc<Self>, responder: Responder, params: OfSession) {
         let deleted = async {
-            let id: SessionId =
-                params.session_id.parse().map_err(|_| RpcError::session_not_found(&params.session_id))?;
+            // The protocol: deleting a session that does not exist succeeds.
+            let Ok(id) = params.session_id.parse() else { return Ok(json!({})) };
             if let Some(handle) = self.sessions.begin_close(id).or_else(|| self.sessions.closing(id)) {
                 handle.close().await;
             }
-            self.host.remove_session(id).await.map_err(session_error)?;
-            Ok(json!({}))
+            match self.host.remove_session(id).await {
+                Err(error) if error.code() != Code::SessionNotFound => Err(session_error(error)),
+                _ => Ok(json!({})),
+            }
         };
         responder.respond(deleted.await).await;
     }
+}
+
+/// Returns the new value of an option. A long one, which is no choice, is not kept until it is the option's turn.
+fn value(SetConfigOption { value, .. }: SetConfigOption) -> Result<String, RpcError> {
+    let too_long =
+        || RpcError::invalid_params(format_args!("a value is over {OPTION_VALUE} bytes; use one of the choices."));
+    if value.len() <= OPTION_VALUE { Ok(value) } else { Err(too_long()) }
 }
 
 /// Returns a path that is absolute.

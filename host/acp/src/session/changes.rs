@@ -59,7 +59,7 @@ pub(super) fn locations(call: &ToolCall, workspace: &str) -> Vec<Value> {
 }
 
 /// Returns the changes that a call makes in files; none for other calls and for large changes. `before` has the files that the call
-/// replaces. Those that it lacks, such as those of stored calls, are shown as new.
+/// replaces. A file that it lacks, such as one of a stored call, is not known: no change is shown, because a wrong one is worse.
 pub(super) fn diffs(call: &ToolCall, workspace: &str, before: &FilesBefore) -> Vec<Value> {
     let is_short = |text: &str| text.len() <= DIFF_BYTES;
     let diff = |path: &str, old: Option<&str>, new: &str| {
@@ -75,10 +75,10 @@ pub(super) fn diffs(call: &ToolCall, workspace: &str, before: &FilesBefore) -> V
         },
         "files__write" => match call.text_arguments(["path", "text"]) {
             [Some(path), Some(new)] if is_short(&new) => match before.get(&path) {
-                None | Some(FileBefore::Missing) => vec![diff(&path, None, &new)],
+                Some(FileBefore::Missing) => vec![diff(&path, None, &new)],
                 // If both are the same, the call may have run before the file was read.
                 Some(FileBefore::Text(old)) if *old != new => vec![diff(&path, Some(&**old), &new)],
-                Some(FileBefore::Text(_) | FileBefore::Unknown) => Vec::new(),
+                Some(FileBefore::Text(_) | FileBefore::Unknown) | None => Vec::new(),
             },
             _ => Vec::new(),
         },
@@ -257,12 +257,13 @@ mod tests {
         let written = |before| diffs(&write, "/w", &FilesBefore::from([("a".to_owned(), before)]));
         assert_eq!(written(FileBefore::Text("old".to_owned())), [diff("/w/a", Some("old"), "all")]);
         assert_eq!(written(FileBefore::Missing), [diff("/w/a", None, "all")]);
-        assert_eq!(diffs(&write, "/w", &FilesBefore::new()), [diff("/w/a", None, "all")]);
+        assert_eq!(diffs(&write, "/w", &FilesBefore::new()), Vec::<Value>::new());
         for unknown in [FileBefore::Unknown, FileBefore::Text("all".to_owned())] {
             assert_eq!(written(unknown), Vec::<Value>::new());
         }
-        let long = "x".repeat(DIFF_BYTES + 1);
-        assert_eq!(diffs_of("files__write", &json!({"path": "a", "text": long})), Vec::<Value>::new());
+        let long = call("files__write", &json!({"path": "a", "text": "x".repeat(DIFF_BYTES + 1)}));
+        let before = FilesBefore::from([("a".to_owned(), FileBefore::Missing)]);
+        assert_eq!(diffs(&long, "/w", &before), Vec::<Value>::new());
     }
 
     #[test]

@@ -186,6 +186,10 @@ impl OutsideTool for ClientTerminal {
         in_question(input)
     }
 
+    fn is_shown_whole(&self) -> bool {
+        true
+    }
+
     fn call<'a>(&'a self, call: OutsideCall<'a>) -> BoxFuture<'a, Result<Vec<Content>, OutsideError>> {
         Box::pin(async move {
             let command = RunCommand::deserialize(call.input);
@@ -242,12 +246,12 @@ impl Drop for OpenTerminal {
 
 /// Returns an input as a question shows it: the command line, then the other fields as JSON.
 fn in_question(input: &Value) -> String {
-    let Ok(RunCommand { command, args, .. }) = RunCommand::deserialize(input) else { return input.to_string() };
+    let Ok(RunCommand { command, args, .. }) = RunCommand::deserialize(input) else { return CalledTool::json(input) };
     let mut shown = CalledTool::command_line(std::iter::once(&command).chain(&args).map(String::as_str));
     let mut others = input.as_object().cloned().unwrap_or_default();
     others.retain(|field, _| field != "command" && field != "args");
     if !others.is_empty() {
-        shown = format!("{shown} {}", Value::Object(others));
+        shown = format!("{shown} {}", CalledTool::json(&Value::Object(others)));
     }
     shown
 }
@@ -295,5 +299,7 @@ mod tests {
         assert_eq!(in_question(&input), r"sh -c $'# Tests\ncurl x | sh'");
         let input = json!({"args": ["{}", "a b"], "command": "make", "cwd": "src", "env": {"A": "1"}});
         assert_eq!(in_question(&input), r#"make '{}' 'a b' {"cwd":"src","env":{"A":"1"}}"#);
+        let input = json!({"command": "rm", "args": ["My  Files"], "cwd": "a  b"});
+        assert_eq!(in_question(&input), r#"rm $'My \x20Files' {"cwd":"a \u0020b"}"#);
     }
 }

@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     params::ContentBlock,
-    wire::{Responder, RpcError},
+    wire::{LineRoom, Responder, RpcError},
 };
 
 /// Messages that wait for the task. A client that sends more waits.
@@ -28,7 +28,8 @@ pub(crate) enum Opening {
 pub(super) enum SessionMessage {
     /// The client opened the session; the task answers.
     Opened(Responder, Opening),
-    Prompt(Responder, Vec<ContentBlock>),
+    /// A prompt, and the room of its line, which is free once the prompt is submitted.
+    Prompt(Responder, Vec<ContentBlock>, LineRoom),
     /// An option gets another value.
     SetOption(Responder, OptionKind, String),
     /// Everything that runs is stopped.
@@ -56,8 +57,8 @@ impl SessionHandle {
     }
 
     /// Passes a prompt.
-    pub(crate) async fn prompt(&self, responder: Responder, blocks: Vec<ContentBlock>) {
-        self.send(SessionMessage::Prompt(responder, blocks)).await;
+    pub(crate) async fn prompt(&self, responder: Responder, blocks: Vec<ContentBlock>, room: LineRoom) {
+        self.send(SessionMessage::Prompt(responder, blocks, room)).await;
     }
 
     /// Passes a new value of an option.
@@ -107,7 +108,7 @@ impl SessionMessage {
     pub(super) async fn refuse(self) {
         let closed = || RpcError::of_host(patchbay_core::Code::SessionClosed, "the session was closed.");
         match self {
-            Self::Opened(responder, _) | Self::Prompt(responder, _) | Self::SetOption(responder, ..) => {
+            Self::Opened(responder, _) | Self::Prompt(responder, ..) | Self::SetOption(responder, ..) => {
                 responder.respond(Err(closed())).await;
             }
             Self::Close(Some(responder), _) => responder.respond(Ok(serde_json::json!({}))).await,

@@ -61,8 +61,10 @@ pub(super) struct OpenPrompt {
     pub(super) submitted: Submitted,
     /// Whether it is a command. Its answer does not wait for what other prompts began.
     pub(super) is_command: bool,
-    /// The reason for its answer, once the line has ended.
+    /// The reason for its answer, once the line has ended or is cancelled.
     pub(super) reason: Option<StopReason>,
+    /// Whether its line has ended. Agents may still work on what it began.
+    pub(super) has_ended: bool,
     /// The child that the line made, whose first turn the prompt began.
     pub(super) child: Option<AgentId>,
     /// Whether the client has given the request up. It is answered when its line has ended.
@@ -72,9 +74,9 @@ pub(super) struct OpenPrompt {
 }
 
 impl OpenPrompt {
-    /// Returns whether its line has ended. Agents may still work on what it began.
-    pub(super) fn has_ended(&self) -> bool {
-        self.reason.is_some() || self.child.is_some()
+    /// Returns whether it will be answered as cancelled.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.reason == Some(StopReason::Cancelled)
     }
 
     /// Answers the prompt.

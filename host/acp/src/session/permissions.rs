@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{tool_calls::CallInQuestion, update::call_text};
+use super::{transcript::ShownQuestion, update::call_text};
 use crate::wire::Client;
 
 /// Passes questions to the task of the session.
@@ -60,9 +60,9 @@ struct PermissionOutcome {
 
 /// Asks the client, and passes the answer on. Returns whether it is yes. A question that is withdrawn is withdrawn from the client
 /// as well.
-pub(super) async fn ask(client: Client, session: &str, call: &CallInQuestion, asked: AskedQuestion) -> bool {
+pub(super) async fn ask(client: Client, session: &str, shown: &ShownQuestion, asked: AskedQuestion) -> bool {
     let AskedQuestion { question, mut answer } = asked;
-    let params = params(session, call, &question);
+    let params = params(session, shown, &question);
     let response = tokio::select! {
         response = client.request::<PermissionResponse>("session/request_permission", &params) => response,
         () = answer.closed() => return false,
@@ -76,8 +76,8 @@ pub(super) async fn ask(client: Client, session: &str, call: &CallInQuestion, as
 }
 
 /// Returns the request. Clients replace title and content of the call by those of the request, so it repeats what the call shows.
-fn params(session: &str, call: &CallInQuestion, question: &Question) -> Value {
-    let mut lines = vec![question.subject.title()];
+fn params(session: &str, ShownQuestion { title, call }: &ShownQuestion, question: &Question) -> Value {
+    let mut lines = vec![title.clone()];
     lines.extend(question.subject.facts());
     lines.push(format!("for {}", question.chain.join(" > ")));
     lines.extend(question.reason.as_ref().map(|reason| format!("the skill's reason: {reason}")));

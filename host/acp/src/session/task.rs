@@ -55,6 +55,8 @@ pub(crate) struct SessionTask {
     /// Tokens that the model in use can read.
     window: u64,
     has_title: bool,
+    /// Whether the notices for the start of the session were sent.
+    is_greeted: bool,
 }
 
 /// What wakes the task.
@@ -112,6 +114,7 @@ impl SessionTask {
             side_tasks: JoinSet::new(),
             window: 0,
             has_title: false,
+            is_greeted: false,
         };
         (handle, task)
     }
@@ -134,8 +137,8 @@ impl SessionTask {
                 TaskWake::Message(Some(SessionMessage::Opened(responder, opening))) => {
                     self.opened(responder, opening).await
                 }
-                TaskWake::Message(Some(SessionMessage::Prompt(responder, blocks))) => {
-                    self.prompt(responder, blocks).await
+                TaskWake::Message(Some(SessionMessage::Prompt(responder, blocks, _room))) => {
+                    self.prompt(responder, blocks).await;
                 }
                 TaskWake::Message(Some(SessionMessage::SetOption(responder, kind, value))) => {
                     self.set_option(responder, kind, value);
@@ -165,6 +168,9 @@ impl SessionTask {
 
     /// Answers the request that opened the session, then sends its commands: clients lose what comes before the answer.
     async fn opened(&mut self, responder: Responder, opening: Opening) {
+        if opening != Opening::New && self.prompts.is_empty() {
+            self.take_back_earlier_lines().await;
+        }
         if opening == Opening::Load {
             self.replay().await;
         }
@@ -178,9 +184,20 @@ impl SessionTask {
         self.send_commands().await;
         self.has_title = false;
         self.send_title().await;
-        for notice in self.session.notices() {
-            tracing::info!("{notice}");
+        if !std::mem::replace(&mut self.is_greeted, true) {
+            let mut updates = Vec::new();
+            self.session.notices().iter().for_each(|line| self.transcript.notice(line, false, &mut updates));
+            self.send_all(updates).await;
         }
+    }
+
+    /// Takes back the lines that wait in the session since an earlier process. The client does not show them; without this, they
+    /// would run before its next prompt.
+    async fn take_back_earlier_lines(&mut self) {
+        let lines = self.session.take_back_all().await;
+        let mut updates = Vec::new();
+        self.transcript.earlier_lines(&lines, &mut updates);
+        self.send_all(updates).await;
     }
 
     async fn close(mut self, responder: Option<Responder>, done: oneshot::Sender<()>) {
@@ -223,7 +240,7 @@ impl SessionTask {
                 if event.agent == self.transcript.view()
                     && let Some(answer) = event.kind.answer()
                 {
-                    let before = files_before(&self.session, &answer).await;
+                    let before = files_before(&self.session, event.seq, &answer).await;
                     self.transcript.set_files_before(before);
                 }
                 self.transcript.event(event, self.window, &mut updates);
@@ -258,15 +275,14 @@ impl SessionTask {
         };
         // The call's own row may come after the question.
         self.drain().await;
-        let tool = asked.question.chain.first().map(String::as_str).unwrap_or_default();
-        let title = asked.question.subject.title();
+        let (agent, title) = (asked.question.agent, asked.question.subject.title());
         let mut updates = Vec::new();
-        let call = self.transcript.question(asked.question.agent, tool, &title, &mut updates);
+        let shown = self.transcript.question(agent, &asked.question.chain, &title, &mut updates);
         self.send_all(updates).await;
         let (client, session) = (self.client.clone(), self.id.clone());
         self.side_tasks.spawn(async move {
-            let is_allowed = permissions::ask(client, &session, &call, asked).await;
-            SideTaskEnd::Answered { tool_call: call.id, is_allowed }
+            let is_allowed = permissions::ask(client, &session, &shown, asked).await;
+            SideTaskEnd::Answered { tool_call: shown.call.id, is_allowed }
         });
     }
 

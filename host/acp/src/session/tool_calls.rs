@@ -68,6 +68,8 @@ impl ShownCall {
 pub(super) struct CallInQuestion {
     /// The id that the client knows.
     pub(super) id: String,
+    /// The title. Of a nested call it begins with the tool that is asked about: clients may show the title alone, and may decide by
+    /// its first word.
     pub(super) title: String,
     /// The changes of files.
     pub(super) content: Vec<Value>,
@@ -114,11 +116,16 @@ impl ToolCalls {
         self.begin_next(out);
     }
 
-    /// Returns the first open call of a tool, which is asked about now.
-    pub(super) fn question(&mut self, tool: &str) -> Option<CallInQuestion> {
-        let call = self.open.iter_mut().find(|call| call.name == tool)?;
+    /// Returns the first open call of the outermost tool of `chain`, whose last tool is asked about now.
+    pub(super) fn question(&mut self, chain: &[String]) -> Option<CallInQuestion> {
+        let (outermost, nested) = chain.split_first()?;
+        let call = self.open.iter_mut().find(|call| call.name == *outermost)?;
         call.is_asked = true;
-        Some(CallInQuestion { id: call.id.clone(), title: call.plain_title.clone(), content: call.content.clone() })
+        let title = match nested.last() {
+            Some(tool) => format!("{tool} for {}", call.plain_title),
+            None => call.plain_title.clone(),
+        };
+        Some(CallInQuestion { id: call.id.clone(), title, content: call.content.clone() })
     }
 
     /// Shows a terminal in the call `call` of `session`, which runs a program in it. A call that is not shown, such as one of an
@@ -250,7 +257,8 @@ fn content(text: &str, record: &ToolRecord, shown: Vec<Value>) -> Vec<Value> {
     content
 }
 
-/// Returns what the tool answered: its texts, or the value if they are one JSON text.
+/// Returns what the tool answered: its texts, or the value if they are one JSON text. Models receive a result in an envelope, which
+/// is no part of it; that of a failure says what failed.
 fn raw_output(record: &ToolRecord) -> Option<Value> {
     let texts = record.content.iter().filter_map(|part| match part {
         ToolRecordPart::Text { text } => Some(&**text),
@@ -260,14 +268,20 @@ fn raw_output(record: &ToolRecord) -> Option<Value> {
     if output.is_empty() || output.len() > RAW_BYTES {
         return None;
     }
-    Some(serde_json::from_str(&output).unwrap_or_else(|_| output.into()))
+    Some(match serde_json::from_str(&output) {
+        Ok(Value::Object(mut envelope)) if envelope.get("tool_success") == Some(&Value::Bool(true)) => {
+            envelope.remove("result").unwrap_or_default()
+        }
+        Ok(value) => value,
+        Err(_) => output.into(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use patchbay_core::{AssistantPart, Code, FailedAttempts, completion::TokenUsage};
 
-    use super::*;
+    use super::{super::changes::FileBefore, *};
 
     fn answer(calls: &[(&str, &str, &str)]) -> AssistantRecord {
         let part = |(id, name, input): &(&str, &str, &str)| AssistantPart::ToolCall {
@@ -296,6 +310,10 @@ mod tests {
     fn result(call_id: &str, name: &str, text: &str, error: Option<Code>) -> ToolRecord {
         let content = vec![ToolRecordPart::Text { text: text.to_owned() }];
         ToolRecord { call_id: call_id.to_owned(), name: name.to_owned(), error, content }
+    }
+
+    fn ask(calls: &mut ToolCalls, chain: &[&str]) -> Option<CallInQuestion> {
+        calls.question(&chain.iter().map(|tool| (*tool).to_owned()).collect::<Vec<_>>())
     }
 
     fn states(out: &mut Vec<Value>) -> Vec<String> {
@@ -339,7 +357,8 @@ mod tests {
             })
         );
         out.clear();
-        calls.ended(5, "Replaced.", &result("a", "files__edit", r#"{"n":1}"#, None), &mut out);
+        let sent = r#"{"tool_success":true,"result":{"n":1}}"#;
+        calls.ended(5, "Replaced.", &result("a", "files__edit", sent, None), &mut out);
         assert_eq!(out[0]["content"][0]["type"], "diff");
         assert_eq!(out[0]["content"][1], call_text("Replaced."));
         assert_eq!(out[0]["rawOutput"], json!({"n": 1}));
@@ -349,12 +368,13 @@ mod tests {
     fn question_keeps_title_and_change_of_its_call() {
         let (mut calls, mut out) = (ToolCalls::default(), Vec::new());
         let input = r#"{"path":"a.txt","text":"1"}"#;
+        calls.set_files_before(FilesBefore::from([("a.txt".to_owned(), FileBefore::Missing)]));
         calls.asked(4, &answer(&[("a", "files__write", input)]), "/w", &mut out);
         out.clear();
         let diff = json!({"type": "diff", "path": "/w/a.txt", "oldText": null, "newText": "1"});
         let [id, title] = ["4-0", "files__write a.txt"].map(str::to_owned);
         let asked = CallInQuestion { id, title, content: vec![diff.clone()] };
-        assert_eq!((calls.question("files__write"), calls.question("other__x")), (Some(asked), None));
+        assert_eq!((ask(&mut calls, &["files__write"]), ask(&mut calls, &["other__x"])), (Some(asked), None));
         calls.question_answered("4-0", &mut out);
         calls.question_answered("4-0", &mut out);
         let expected = json!({
@@ -362,13 +382,24 @@ mod tests {
         });
         assert_eq!(std::mem::take(&mut out), [expected]);
         // The turn is stopped before the answer.
-        calls.question("files__write");
+        ask(&mut calls, &["files__write"]);
         calls.abandon(&mut out);
         let expected = json!({
             "sessionUpdate": "tool_call_update", "toolCallId": "4-0", "title": "files__write a.txt", "status": "failed",
             "content": [diff],
         });
         assert_eq!(out, [expected]);
+    }
+
+    #[test]
+    fn question_of_a_nested_call_names_its_tool_first() {
+        let (mut calls, mut out) = (ToolCalls::default(), Vec::new());
+        calls.asked(4, &answer(&[("a", "code__run", r#"{"name":"tidy"}"#)]), "/w", &mut out);
+        out.clear();
+        let asked = ask(&mut calls, &["code__run", "mcp__x__delete"]).unwrap();
+        assert_eq!((&*asked.id, &*asked.title), ("4-0", "mcp__x__delete for code__run tidy"));
+        calls.question_answered("4-0", &mut out);
+        assert_eq!(out[0]["title"], "code__run tidy");
     }
 
     #[test]
@@ -383,7 +414,7 @@ mod tests {
             // A call of another agent.
             calls.terminal_opened(session, CallId::of_answer(session, 5, 0), "t0", &mut out);
             assert_eq!(out, Vec::<Value>::new());
-            calls.question("terminal__run");
+            ask(&mut calls, &["terminal__run"]);
             calls.terminal_opened(session, CallId::of_answer(session, 4, 0), "t1", &mut out);
             assert_eq!((&out[0]["toolCallId"], &out[0]["content"]), (&json!("4-0"), &json!([&terminal])));
             calls.question_answered("4-0", &mut out);

@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use patchbay_core::{
-    AgentId, AssistantRecord, CallId, Code, Event, EventKind, MessageKind, Outcome, SessionId, TurnCause, text,
+    AgentId, AssistantPart, AssistantRecord, CallId, Code, Event, EventKind, MessageKind, Outcome, SessionId,
+    TurnCause, text,
 };
-use patchbay_session::{Snapshot, StoredTurn};
+use patchbay_session::{QueuedLine, Snapshot, StoredTurn};
 use serde_json::{Value, json};
 
 use super::{
@@ -21,6 +22,15 @@ use super::{
 const WAITING_NOTICES: usize = 16;
 /// Length limit of the waiting lines of killed agents in a notice, in characters.
 const LINES: usize = 200;
+
+/// A question as the client shows it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ShownQuestion {
+    /// The question itself. It names an agent that is not in view.
+    pub(super) title: String,
+    /// The tool call that it belongs to.
+    pub(super) call: CallInQuestion,
+}
 
 /// The state of what the client has seen.
 pub(super) struct SessionTranscript {
@@ -42,7 +52,7 @@ pub(super) struct SessionTranscript {
     shows_notices: bool,
     /// Whether a message can be sent: a prompt is open, or the conversation is replayed. Clients do not expect one between prompts.
     accepts_messages: bool,
-    /// Notices that were published between prompts, for the next one.
+    /// Messages for the next prompt, such as notices that were published between prompts.
     waiting_notices: Vec<String>,
 }
 
@@ -167,8 +177,8 @@ impl SessionTranscript {
     pub(super) fn prompt_began(&mut self, out: &mut Vec<Value>) {
         self.last_message = None;
         self.accepts_messages = true;
-        for line in std::mem::take(&mut self.waiting_notices) {
-            self.notice(&line, false, out);
+        for text in std::mem::take(&mut self.waiting_notices) {
+            self.say(&text, out);
         }
     }
 
@@ -177,12 +187,19 @@ impl SessionTranscript {
         self.accepts_messages = false;
     }
 
-    /// Returns the tool call that a question of `agent` about `tool` belongs to. Questions of commands and of agents that are not in
-    /// view get a tool call of their own.
-    pub(super) fn question(&mut self, agent: AgentId, tool: &str, title: &str, out: &mut Vec<Value>) -> CallInQuestion {
+    /// Shows a question of `agent` about the last tool of `chain`. Questions of commands and of agents that are not in view get a
+    /// tool call of their own.
+    pub(super) fn question(
+        &mut self,
+        agent: AgentId,
+        chain: &[String],
+        title: &str,
+        out: &mut Vec<Value>,
+    ) -> ShownQuestion {
         let is_in_view = agent == self.view;
-        if is_in_view && let Some(call) = self.calls.question(tool) {
-            return call;
+        let title = if is_in_view { title.to_owned() } else { format!("{} asks: {title}", agent.short()) };
+        if is_in_view && let Some(call) = self.calls.question(chain) {
+            return ShownQuestion { title, call };
         }
         let id = format!("question-{}", self.questions_asked);
         self.questions_asked += 1;
@@ -193,7 +210,8 @@ impl SessionTranscript {
                 "status": CallStatus::Pending.as_str(),
             }));
         });
-        CallInQuestion { id, title: title.to_owned(), content: Vec::new() }
+        let call = CallInQuestion { id, title: title.clone(), content: Vec::new() };
+        ShownQuestion { title, call }
     }
 
     /// Shows a terminal in the call that runs a program in it.
@@ -228,13 +246,59 @@ impl SessionTranscript {
 
     /// Adds the outcome of a line.
     pub(super) fn outcome(&mut self, outcome: &Outcome, out: &mut Vec<Value>) {
-        self.say(&outcome.line(), out);
+        match &*outcome.line() {
+            "" if outcome.code == Code::ToolResult => self.say("(no output)", out),
+            "" => {}
+            line => self.say(line, out),
+        }
+    }
+
+    /// Says which agent the user talks to now, if the line of `agent` has moved the view and its outcome does not say it.
+    pub(super) fn moved_view(&mut self, agent: AgentId, outcome: &Outcome, out: &mut Vec<Value>) {
+        match outcome.code {
+            Code::Forked => self.say("You now talk to it; /switch parent goes back.", out),
+            Code::Killed if agent != self.view => self.say(&format!("You now talk to {}.", self.view.short()), out),
+            _ => {}
+        }
     }
 
     /// Names the waiting lines that `/kill` has deleted with their agents.
     pub(super) fn killed_lines(&mut self, outcome: &Outcome, out: &mut Vec<Value>) {
         if let Some(line) = not_sent(outcome) {
             self.notice(&line, false, out);
+        }
+    }
+
+    /// Names the lines that an earlier process left waiting and that will not run. They are deleted, so they are shown whole.
+    pub(super) fn earlier_lines(&mut self, lines: &[QueuedLine], out: &mut Vec<Value>) {
+        let shown = |line: &QueuedLine| {
+            let files = line.attached.iter().map(|name| format!("[attached: {}]", text::clean_line(name)));
+            let text = Some(text::clean(&line.text)).filter(|text| !text.trim().is_empty());
+            text.into_iter().chain(files).collect::<Vec<_>>().join("\n")
+        };
+        let were = match lines.len() {
+            0 => return,
+            1 => "line was",
+            _ => "lines were",
+        };
+        let texts = lines.iter().map(shown).collect::<Vec<_>>().join("\n\n");
+        self.say_when_open(&format!("{} waiting {were} not sent:\n\n{texts}", lines.len()), out);
+    }
+
+    /// Adds a message of the user, which is stored as row `seq`.
+    pub(super) fn stored_message(&mut self, seq: u64, text: &str, out: &mut Vec<Value>) {
+        self.text(ChunkKind::User, format!("row {seq}"), text, out);
+    }
+
+    /// Adds the thinking of an answer, which is stored as row `seq`. That of an answer that is received now comes in pieces.
+    pub(super) fn stored_thoughts(&mut self, seq: u64, answer: &AssistantRecord, out: &mut Vec<Value>) {
+        let thoughts = answer.parts.iter().filter_map(|part| match part {
+            AssistantPart::Thinking { text, .. } => Some(text::clean(text)).filter(|text| !text.trim().is_empty()),
+            _ => None,
+        });
+        let thoughts = thoughts.collect::<Vec<_>>().join("\n\n");
+        if !thoughts.is_empty() {
+            self.text(ChunkKind::Thought, format!("row {seq}"), &thoughts, out);
         }
     }
 
@@ -245,17 +309,22 @@ impl SessionTranscript {
         self.text(ChunkKind::Agent, message, text, out);
     }
 
-    /// Adds one line that the user should read now. For clients without notices it is a message, which waits for the next prompt if
-    /// none is open.
-    fn notice(&mut self, line: &str, is_error: bool, out: &mut Vec<Value>) {
-        if self.shows_notices {
-            out.push(update::notice(line, is_error));
-        } else if self.accepts_messages {
-            self.say(line, out);
-        } else if self.waiting_notices.len() < WAITING_NOTICES && !self.waiting_notices.iter().any(|it| it == line) {
-            self.waiting_notices.push(line.to_owned());
+    /// Adds one line that the user should read now. Clients may drop notices. For clients without them it is a message.
+    pub(super) fn notice(&mut self, line: &str, is_error: bool, out: &mut Vec<Value>) {
+        match self.shows_notices {
+            true => out.push(update::notice(line, is_error)),
+            false => self.say_when_open(line, out),
+        }
+    }
+
+    /// Adds a message, which waits for the next prompt if none is open.
+    fn say_when_open(&mut self, text: &str, out: &mut Vec<Value>) {
+        if self.accepts_messages {
+            self.say(text, out);
+        } else if self.waiting_notices.len() < WAITING_NOTICES && !self.waiting_notices.iter().any(|it| it == text) {
+            self.waiting_notices.push(text.to_owned());
         } else {
-            tracing::info!("a notice between two prompts is not shown: {line}");
+            tracing::info!("a notice between two prompts is not shown: {text}");
         }
     }
 

@@ -11,4 +11,4 @@ pub(crate) use client::Client;
 pub(crate) use line_reader::{LineReader, ReceivedLine};
 pub(crate) use message::{Incoming, RequestId, RpcError, params_of};
 pub(crate) use outbox::{OpenRequests, Outbox, Responder};
-pub(crate) use read_ahead::{UnhandledLine, read_ahead};
+pub(crate) use read_ahead::{LineRoom, UnhandledLine, read_ahead};

@@ -12,14 +12,19 @@ use super::{LineReader, Outbox, ReceivedLine};
 
 /// Limit of the lines that wait to be handled.
 const LINES: usize = 256;
-/// Limit of their bytes. A longer line waits until it is alone.
+/// Limit of the bytes of lines that are not handled yet. A longer line waits until it is alone.
 const BYTES: u32 = 16 << 20;
 
 /// A line that waits to be handled.
 pub(crate) struct UnhandledLine {
     pub(crate) line: ReceivedLine,
-    /// Kept until the line is handled.
-    _room: OwnedSemaphorePermit,
+    /// Kept until the line, and what was parsed of it, is handled.
+    pub(crate) room: LineRoom,
+}
+
+/// The part of the limit in bytes that one line uses. Dropping it lets further lines be read.
+pub(crate) struct LineRoom {
+    _permit: OwnedSemaphorePermit,
 }
 
 /// Returns the lines of `input`, and the future that reads them. The future ends with the input, or if a client that sends more
@@ -39,8 +44,8 @@ pub(crate) fn read_ahead<R: AsyncRead + Unpin>(
                 ReceivedLine::TooLong(_) => 0,
             };
             let queued = async {
-                let room = Arc::clone(&room).acquire_many_owned(bytes).await.ok()?;
-                queue.send(UnhandledLine { line, _room: room }).await.ok()
+                let permit = Arc::clone(&room).acquire_many_owned(bytes).await.ok()?;
+                queue.send(UnhandledLine { line, room: LineRoom { _permit: permit } }).await.ok()
             };
             tokio::select! {
                 biased;
@@ -58,6 +63,8 @@ pub(crate) fn read_ahead<R: AsyncRead + Unpin>(
 
 #[cfg(test)]
 mod tests {
+    use std::task::Poll;
+
     use tokio::io::AsyncWriteExt as _;
 
     use super::*;
@@ -71,6 +78,25 @@ mod tests {
             assert_eq!(lines.recv().await.unwrap().line, ReceivedLine::Line(expected.to_vec()));
         }
         assert!(lines.recv().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn next_long_line_waits_until_the_room_of_the_last_is_free() {
+        let (outbox, _writing) = Outbox::new(tokio::io::sink());
+        let long = [vec![b'x'; BYTES as usize], b"\n".to_vec()].concat().repeat(2);
+        let (mut lines, reading) = read_ahead(LineReader::new(&long[..], long.len()), &outbox, Duration::MAX);
+        let mut reading = Box::pin(reading);
+        let UnhandledLine { line, room } = tokio::select! {
+            _ = &mut reading => panic!("the second line has no room"),
+            line = lines.recv() => line.unwrap(),
+        };
+        // What is parsed of the line takes as much memory.
+        drop(line);
+        let is_waiting = std::future::poll_fn(|context| Poll::Ready(reading.as_mut().poll(context).is_pending())).await;
+        assert!(is_waiting && lines.try_recv().is_err());
+        drop(room);
+        reading.await.unwrap();
+        assert!(lines.recv().await.is_some());
     }
 
     #[tokio::test]

@@ -225,6 +225,22 @@ fn reported_tokens_are_not_estimated_again() {
 }
 
 #[test]
+fn image_of_a_tool_counts_as_one_image() {
+    let content = vec![
+        ToolRecordPart::Text { text: "shot".to_owned() },
+        ToolRecordPart::Blob { media_type: "image/png".to_owned(), data: "A".repeat(4_000_000) },
+    ];
+    let record = ToolRecord { call_id: "1".to_owned(), name: "a__b".to_owned(), error: None, content };
+    let rows = [
+        user(1, "look"),
+        assistant(2, &answer(vec![call("1", "a__b", "{}")])),
+        row(3, MessageKind::Tool, "shot", Some(json!(record))),
+    ];
+    let uncounted = conversation(&rows, &READER).uncounted - conversation(&rows[..2], &READER).uncounted;
+    assert!((BLOB_BYTES..BLOB_BYTES + 200).contains(&uncounted), "{uncounted}");
+}
+
+#[test]
 fn interrupted_answers_are_estimated_besides_their_report() {
     let mut broken = answer(vec![text(&"x".repeat(3_000))]);
     broken.usage = TokenUsage { input: 100, output: 1, ..TokenUsage::default() };

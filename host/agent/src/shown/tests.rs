@@ -27,6 +27,16 @@ fn schemas(groups: &[TestGroup]) -> Vec<Vec<Value>> {
 
 /// Selects tools besides two of the host; returns the names of the declared ones, and the number of groups left out.
 fn selected(groups: &[TestGroup], room: ToolRoom) -> (Vec<ToolDeclaration>, usize) {
+    selected_beside(&["kill", "fork"], &[], groups, room)
+}
+
+/// Selects tools besides those of the host, some of which are hidden.
+fn selected_beside(
+    declared: &[&str],
+    hidden: &[&str],
+    groups: &[TestGroup],
+    room: ToolRoom,
+) -> (Vec<ToolDeclaration>, usize) {
     let schemas = schemas(groups);
     let groups = groups.iter().zip(&schemas).map(|((rank, name, _), schemas)| ToolGroup {
         rank: *rank,
@@ -40,12 +50,15 @@ fn selected(groups: &[TestGroup], room: ToolRoom) -> (Vec<ToolDeclaration>, usiz
             })
             .collect(),
     });
-    let host = ["kill", "fork"].map(|name| ToolDeclaration {
-        name: name.to_owned(),
-        description: String::new(),
-        input_schema: "{}".to_owned(),
-    });
-    select(host.into(), groups.collect(), room)
+    let of_host = |names: &[&str]| -> Vec<ToolDeclaration> {
+        let declaration = |name: &&str| ToolDeclaration {
+            name: (*name).to_owned(),
+            description: String::new(),
+            input_schema: "{}".to_owned(),
+        };
+        names.iter().map(declaration).collect()
+    };
+    select(of_host(declared), &of_host(hidden), groups.collect(), room)
 }
 
 fn names(declared: &[ToolDeclaration]) -> Vec<&str> {
@@ -121,5 +134,15 @@ proptest! {
             }
         }
         prop_assert_eq!(out, left_out);
+    }
+
+    /// An agent that lacks a tool of the host is shown the same of all others.
+    #[test]
+    fn hidden_tool_changes_no_other_declaration(groups in groups(), bytes in 0..8_000_usize, tools in 1..60_usize) {
+        let room = ToolRoom { bytes, tools };
+        let (all, all_left_out) = selected(&groups, room);
+        let (others, left_out) = selected_beside(&["kill"], &["fork"], &groups, room);
+        let without: Vec<_> = names(&all).into_iter().filter(|name| *name != "fork").collect();
+        prop_assert_eq!((names(&others), left_out), (without, all_left_out));
     }
 }

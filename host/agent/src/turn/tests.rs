@@ -11,14 +11,14 @@ use std::{
 use patchbay_core::{
     AgentId, Attachment, DeltaKind, Digest, Event, FailedAttempts, PrincipalId, Retrying, RootLimits, SessionId,
     TEXT_MEDIA, ToolRecord, ToolSpec,
-    completion::{Block, BlockKind, Finish, Message, Part, Role, StreamEvent, TokenUsage},
+    completion::{Block, BlockKind, Finish, Message, Part, Role, Stop, StreamEvent, TokenUsage, ToolChoice},
 };
 use patchbay_egress::{Credentials, Egress, EgressLimits};
-use patchbay_events::{Broadcast, EventLog, Received, TokenBudget};
+use patchbay_events::{Broadcast, EventLog, Received, Subscription, TokenBudget};
 use patchbay_provider::{ModelInfo, Selector, Sink};
 use patchbay_sandbox::{BoxFuture, Limits, Sandbox};
 use patchbay_skill::{Platform, SnapshotRules, build};
-use patchbay_store::{KvStore, NewSnapshot, SessionRow, Store};
+use patchbay_store::{KvStore, ModelUsage, NewSnapshot, SessionRow, Store};
 use patchbay_tools::{ApprovalSlot, EditorSlot, Internal, InternalAnswer, InternalCall, InternalError, Tools};
 
 use super::*;
@@ -30,6 +30,8 @@ enum Reply {
     Says(&'static [&'static str]),
     /// Calls tools, each with an input, and waits for the results.
     Calls(&'static [(&'static str, &'static str)]),
+    /// Streams a text, and calls a tool beside it.
+    SaysAndCalls(&'static str, &'static str),
     /// Calls a tool, and is cut off behind the call.
     CutOff(Stop, &'static str),
     /// Streams some text, then fails.
@@ -59,6 +61,10 @@ const USAGE: TokenUsage = TokenUsage { input: 100, output: 10, thinking: 0, cach
 
 fn choice(model: &str) -> Choice {
     Choice { provider: "demo".parse().unwrap(), model: model.to_owned(), level: None }
+}
+
+fn of_demo(usage: TokenUsage) -> ModelUsage {
+    ModelUsage { provider: "demo".to_owned(), model: "demo-1".to_owned(), usage }
 }
 
 fn finished(stop: Stop) -> Completed {
@@ -114,6 +120,15 @@ impl Model for ScriptedModel {
                         sink.event(StreamEvent::BlockDelta { index, text: (*input).to_owned() });
                         sink.event(StreamEvent::BlockEnd { index, opaque: None });
                     }
+                    sink.event(StreamEvent::Usage(USAGE));
+                    Ok(finished(Stop::ToolUse))
+                }
+                Reply::SaysAndCalls(text, name) => {
+                    say(sink, &[text]);
+                    sink.event(StreamEvent::BlockEnd { index: 0, opaque: None });
+                    let kind = BlockKind::ToolCall { id: "call_0".to_owned(), name: name.to_owned() };
+                    sink.event(StreamEvent::BlockStart { index: 1, kind });
+                    sink.event(StreamEvent::BlockEnd { index: 1, opaque: None });
                     sink.event(StreamEvent::Usage(USAGE));
                     Ok(finished(Stop::ToolUse))
                 }
@@ -225,7 +240,12 @@ impl TestAgent {
         let egress = Egress::new(EgressLimits::default()).unwrap();
         let credentials = Credentials::open(home.path(), BTreeMap::new());
         let tools = Arc::new(Tools::new(sandbox, store.clone(), kv, egress, credentials, &[]));
-        let about = ModelInfo { adapter: "demo".to_owned(), context_window: Some(window), ..ModelInfo::default() };
+        let about = ModelInfo {
+            adapter: "demo".to_owned(),
+            context_window: Some(window),
+            input_media: vec!["image/webp".to_owned()],
+            ..ModelInfo::default()
+        };
         let script = Arc::new(ScriptedModel {
             does: Mutex::new(does.into_iter().collect()),
             asked: Mutex::default(),
@@ -291,6 +311,14 @@ impl TestAgent {
         }
     }
 
+    /// Returns the agent as another process resumes it.
+    fn resumed(self) -> Self {
+        let (place, log, tools) = (self.agent.place.clone(), Arc::clone(&self.log), Arc::clone(&self.agent.tools));
+        let (model, chosen) = (Arc::clone(&self.script) as _, self.agent.chosen());
+        let agent = Agent::new(place, log, model, tools, AgentSettings::default(), chosen, 0);
+        Self { agent, ..self }
+    }
+
     async fn rows(&self) -> Vec<Row> {
         self.store.messages(self.log.session(), 1, 1_000).await.unwrap()
     }
@@ -310,6 +338,17 @@ impl TestAgent {
     fn asked(&self) -> Vec<Message> {
         self.script.asked.lock().unwrap().last().unwrap().1.messages.clone()
     }
+}
+
+/// Returns the notices that were published.
+async fn notices(events: &mut Subscription) -> Vec<String> {
+    let mut notices = Vec::new();
+    while let Some(received) = events.try_next().await.unwrap() {
+        if let Received::Event(Event { kind: EventKind::Notice { text }, .. }) = received {
+            notices.push(text);
+        }
+    }
+    notices
 }
 
 /// Returns the texts of a message without the one that says who the agent is.
@@ -535,6 +574,8 @@ async fn part_that_was_given_up_never_becomes_an_answer() {
         assert_eq!(stage.kinds().await, ["user"]);
         // The tokens of the attempt were used.
         assert_eq!(stage.agent.tokens(), if dies { 0 } else { 110 });
+        let used = stage.log.usage().await.unwrap();
+        assert_eq!(used, if dies { vec![] } else { vec![of_demo(USAGE)] });
     }
 }
 
@@ -576,6 +617,16 @@ async fn session_stops_at_its_token_ceiling() {
     assert_eq!(outcome.code, Code::LimitTokens);
     assert!(outcome.message.starts_with("this session has used 220 tokens; it may use 200"), "{outcome:?}");
     assert_eq!(stage.script.asked.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn tokens_read_from_a_cache_do_not_count() {
+    let stage = TestAgent::new([Reply::Says(&["."]), Reply::Says(&["."])], 129).await;
+    stage.agent.spend(TokenUsage { input: 5_000, output: 8, cache_read: 4_990, ..TokenUsage::default() });
+    assert_eq!((stage.agent.tokens(), stage.log.budget().used()), (18, 18));
+    assert_eq!(stage.say("one").await.code, Code::Answered);
+    assert_eq!(stage.say("two").await.code, Code::Answered);
+    assert_eq!(stage.say("three").await.code, Code::LimitTokens);
 }
 
 #[tokio::test]
@@ -700,6 +751,105 @@ async fn refused_summary_is_asked_for_with_less() {
     assert!(asked[8].1.hints.bound_from.unwrap() > quarter - 3, "{:?}", asked[8].1.hints);
 }
 
+/// Models in the middle of their work often call a tool beside the summary.
+#[tokio::test]
+async fn calls_beside_a_summary_are_ignored() {
+    let does = [Reply::Says(&["Yes."]), Reply::SaysAndCalls("In short.", "no__tool"), Reply::Says(&["Right."])];
+    let stage = TestAgent::with_window(does, 0, 1_000_000).await;
+    stage.say("one").await;
+    stage.agent.compact_now(&stage.turn(0, 0), "").await.unwrap().unwrap();
+    assert_eq!(
+        (stage.kinds().await, &*stage.last().await.content),
+        (vec!["user", "assistant", "compaction"], "In short.")
+    );
+    assert_eq!(stage.say("two").await.message, "Right.");
+}
+
+#[tokio::test]
+async fn summary_without_text_is_asked_for_once_more_without_tools() {
+    let calls = || Reply::Calls(&[("no__tool", "{}")]);
+    let does = [Reply::Says(&["Yes."]), calls(), Reply::Says(&["In short."])];
+    let mut stage = TestAgent::with_window(does, 0, 1_000_000).await;
+    stage.internal = vec![MeetingTool::new("read", true, 1)];
+    stage.say("one").await;
+    stage.agent.compact_now(&stage.turn(0, 0), "").await.unwrap().unwrap();
+    assert_eq!(stage.last().await.content, "In short.");
+    let asked = stage.script.asked.lock().unwrap().clone();
+    let [_, (_, first), (_, second)] = &asked[..] else { panic!("{} requests", asked.len()) };
+    assert_eq!((&first.tool_choice, &second.tool_choice), (&ToolChoice::Auto, &ToolChoice::None));
+    // The tools stay, so that thinking is bound to the same ones.
+    assert_eq!((first.tools.len(), &second.tools, &second.messages), (1, &first.tools, &first.messages));
+    assert_eq!(stage.log.usage().await.unwrap(), [of_demo(USAGE.plus(USAGE).plus(USAGE))]);
+
+    let stage = TestAgent::with_window([Reply::Says(&["Yes."]), calls(), calls()], 0, 1_000_000).await;
+    stage.say("one").await;
+    let outcome = stage.agent.compact_now(&stage.turn(0, 0), "").await.unwrap_err();
+    assert!(outcome.message.contains("could not be summarised: its answer was empty."), "{outcome:?}");
+    // The tokens of requests without a row have their model.
+    assert_eq!(stage.log.usage().await.unwrap(), [of_demo(USAGE.plus(USAGE).plus(USAGE))]);
+    assert_eq!(stage.log.budget().used(), 330);
+}
+
+/// A tool whose result has an image.
+struct ImageTool(ToolSpec);
+
+impl Internal for ImageTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn only_reads(&self) -> bool {
+        true
+    }
+
+    fn run<'a>(&'a self, _: InternalCall<'a>) -> BoxFuture<'a, Result<InternalAnswer, InternalError>> {
+        let blobs = vec![("image/webp".to_owned(), vec![7; 1_000])];
+        Box::pin(async { Ok(InternalAnswer { value: json!("shot"), blobs }) })
+    }
+}
+
+async fn with_image_tool(does: impl IntoIterator<Item = Reply>) -> TestAgent {
+    let mut stage = TestAgent::with_window(does, 0, 1_000_000).await;
+    let (name, input_schema) = ("shoot".parse().unwrap(), json!({"type": "object"}));
+    stage.internal =
+        vec![Arc::new(ImageTool(ToolSpec { name, description: String::new(), input_schema, extra: vec![] }))];
+    stage
+}
+
+/// Returns the number of images in a request, and whether it says that one is left out.
+fn images(request: &CompletionRequest) -> (usize, bool) {
+    let shown = format!("{:?}", request.messages);
+    (shown.matches("Blob(image/webp").count(), shown.contains("[image left out]"))
+}
+
+#[tokio::test]
+async fn refused_request_with_images_is_summarised_without_them() {
+    let shoot = || Reply::Calls(&[("shoot", "{}")]);
+    let does = [Reply::Says(&["Yes."]), shoot(), Reply::TooLong, Reply::Says(&["In short."]), Reply::Says(&["Done."])];
+    let stage = with_image_tool(does).await;
+    stage.say("one").await;
+    assert_eq!(stage.say("look").await.message, "Done.");
+    let asked = stage.script.asked.lock().unwrap();
+    let [_, _, (_, refused), (_, summary), _] = &asked[..] else { panic!("{} requests", asked.len()) };
+    assert_eq!((images(refused), images(summary)), ((1, false), (0, true)));
+    // Nothing else is left out.
+    assert_eq!((summary.messages.len(), texts(&summary.messages[0])), (refused.messages.len(), vec!["one"]));
+}
+
+#[tokio::test]
+async fn refused_summary_is_asked_for_without_images() {
+    let shoot = || Reply::Calls(&[("shoot", "{}")]);
+    let says = [Reply::Says(&["Yes."]), shoot(), Reply::Says(&["Seen."])];
+    let stage = with_image_tool(says.into_iter().chain([Reply::TooLong, Reply::Says(&["In short."])])).await;
+    stage.say("one").await;
+    stage.say("look").await;
+    stage.agent.compact_now(&stage.turn(0, 0), "").await.unwrap().unwrap();
+    let asked = stage.script.asked.lock().unwrap();
+    let [(_, first), (_, second)] = &asked[3..] else { panic!("{} requests", asked.len()) };
+    assert_eq!((images(first), images(second)), ((1, false), (0, true)));
+    assert_eq!((second.messages.len(), texts(&second.messages[0])), (first.messages.len(), vec!["one"]));
+}
+
 /// A tool whose result has 100,000 bytes.
 struct LongTool(ToolSpec);
 
@@ -794,16 +944,21 @@ async fn runaway_answer_is_summarised_before_the_next_request() {
 }
 
 #[tokio::test]
-async fn summary_that_is_too_long_changes_nothing() {
-    let text: &'static str = "word ".repeat(400).leak();
+async fn middle_of_a_summary_that_is_too_long_is_left_out() {
+    let text: &'static str = format!("The beginning. {}The end.", "word ".repeat(400)).leak();
     let long: &'static [&'static str] = vec![text].leak();
-    let stage = TestAgent::new([Reply::Says(&["Yes."]), Reply::Says(long)], 0).await;
+    let stage = TestAgent::new([Reply::Says(&["Yes."]), Reply::Says(long), Reply::Says(&["Right."])], 0).await;
     stage.say("one").await;
-    let outcome = stage.say(&"word ".repeat(500)).await;
-    assert_eq!(outcome.code, Code::CompactionFailed);
-    let words = "the summary has some 667 of the model's 1000 tokens, which is too long. It is kept as it was;";
-    assert!(outcome.message.contains(words), "{outcome:?}");
-    assert_eq!(stage.kinds().await, ["user", "assistant", "user"]);
+    assert_eq!(stage.say(&"word ".repeat(500)).await.message, "Right.");
+    let rows = stage.rows().await;
+    let summary = rows.iter().find(|row| row.kind == MessageKind::Compaction).unwrap().content.as_str();
+    // Half of the window's 1,000 tokens.
+    assert!((1_400..1_500).contains(&summary.len()), "{}", summary.len());
+    assert!(summary.starts_with("The beginning. word") && summary.ends_with("word The end."), "{summary}");
+    assert!(summary.contains(" bytes were left out]\n"), "{summary}");
+    let asked = stage.script.asked.lock().unwrap();
+    let instruction = texts(asked[1].1.messages.last().unwrap())[0].to_owned();
+    assert!(instruction.contains("at most 125 words"), "{instruction}");
 }
 
 #[tokio::test]
@@ -892,13 +1047,30 @@ async fn selector_that_selects_another_model_is_reported() {
     *stage.script.big.lock().unwrap() = "demo-2-big";
     stage.say("three").await;
     stage.say("four").await;
-    let mut notices = Vec::new();
-    while let Some(received) = events.try_next().await.unwrap() {
-        if let Received::Event(Event { kind: EventKind::Notice { text }, .. }) = received {
-            notices.push(text);
-        }
-    }
-    assert_eq!(notices, [format!("'big' is now demo-2-big for agent {}.", stage.agent.id())]);
+    assert_eq!(notices(&mut events).await, [format!("'big' is now demo-2-big for agent {}.", stage.agent.id())]);
+}
+
+#[tokio::test]
+async fn selector_is_compared_with_the_last_answer_after_a_restart() {
+    let big = Chosen { model: Some(choice("demo-1")), model_override: Some(ModelOverride::Selector(Selector::Big)) };
+    let stage = TestAgent::new((0..5).map(|_| Reply::Says(&["."])), 0).await;
+    let mut events = stage.log.subscribe(1);
+    stage.agent.choose(big.clone());
+    stage.say("one").await;
+    *stage.script.big.lock().unwrap() = "demo-2-big";
+    let stage = stage.resumed();
+    stage.say("two").await;
+    assert_eq!(notices(&mut events).await, [format!("'big' is now demo-2-big for agent {}.", stage.agent.id())]);
+    // The same model as before the restart, and a selector that is new, are no news.
+    let stage = stage.resumed();
+    stage.say("three").await;
+    stage.agent.choose(Chosen { model_override: None, ..big.clone() });
+    stage.say("four").await;
+    let stage = stage.resumed();
+    stage.agent.choose(big);
+    stage.say("five").await;
+    assert_eq!(stage.script.asked.lock().unwrap().last().unwrap().0.model, "demo-2-big");
+    assert_eq!(notices(&mut events).await, [] as [&str; 0]);
 }
 
 #[tokio::test]
@@ -970,6 +1142,30 @@ async fn call_of_an_answer_that_was_cut_off_is_not_run() {
     let stage = TestAgent::new([Reply::CutOff(Stop::Refusal, "no__tool")], 0).await;
     assert_eq!(stage.say("go").await.code, Code::Answered);
     assert_eq!(stage.kinds().await, ["user", "assistant", "tool"]);
+}
+
+/// A call that is too long for the model is not asked for again and again. The parent is told that the turn has no result.
+#[tokio::test]
+async fn third_answer_that_is_cut_off_ends_the_turn() {
+    let cut_off = || Reply::CutOff(Stop::MaxTokens, "no__tool");
+    // An answer that is whole begins a new count.
+    let does = [cut_off(), cut_off(), Reply::Calls(&[("no__tool", "{}")]), cut_off(), cut_off(), cut_off()];
+    let stage = TestAgent::with_window(does, 0, 1_000_000).await;
+    let mut events = stage.log.subscribe(1);
+    let message = NewMessage { agent: stage.agent.id(), kind: MessageKind::User, content: "go".to_owned(), data: None };
+    let change = SessionChange { messages: vec![message], ..SessionChange::default() };
+    let began = stage.log.commit(change, || {}).await.unwrap()[0].seq;
+    let mut turn = stage.turn(began, 0);
+    turn.ending.report_to = Some(stage.agent.id());
+    let outcome = stage.agent.run(&turn).await;
+    let words = "The answer is cut off: it is as long as the model's answers may be.";
+    let data = outcome.data.as_ref().unwrap();
+    assert_eq!((outcome.code, &data["stop"], &data["failure"]), (Code::Answered, &json!("max-tokens"), &json!(words)));
+    assert_eq!(stage.script.asked.lock().unwrap().len(), 6);
+    assert_eq!(stage.kinds().await[1..], ["assistant", "tool"].repeat(6));
+    assert_eq!(notices(&mut events).await, [words]);
+    let mail = stage.store.mail(stage.agent.id(), 1).await.unwrap().unwrap();
+    assert_eq!(mail.body, format!(r#"{{"status":"idle","success":false,"summary":"","error":"{words}"}}"#));
 }
 
 /// A tool that ends when as many calls run as its barrier expects.
@@ -1079,6 +1275,64 @@ async fn cancelled_calls_keep_the_results_of_the_others() {
     let results = asked[1].1.messages.iter().flat_map(|message| &message.parts);
     let results = results.filter(|part| matches!(part.block, Block::ToolResult(_))).count();
     assert_eq!(results, 11);
+}
+
+/// A tool that the agent does not have.
+struct HiddenTool(ToolSpec);
+
+impl Internal for HiddenTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn is_hidden(&self) -> bool {
+        true
+    }
+
+    fn run<'a>(&'a self, _: InternalCall<'a>) -> BoxFuture<'a, Result<InternalAnswer, InternalError>> {
+        panic!("it is hidden")
+    }
+}
+
+#[tokio::test]
+async fn hidden_tool_is_neither_declared_nor_run() {
+    let mut stage = TestAgent::new([Reply::Calls(&[("secret", "{}")]), Reply::Says(&["Done."])], 0).await;
+    let input_schema = json!({"type": "object"});
+    let name = "secret".parse().unwrap();
+    let spec = ToolSpec { name, description: String::new(), input_schema, extra: vec![] };
+    stage.internal = vec![Arc::new(HiddenTool(spec)), MeetingTool::new("read", true, 1)];
+    assert_eq!(stage.say("go").await.message, "Done.");
+    let result = stage.rows().await[2].content.clone();
+    assert_eq!(result, "tool 'secret' not found in snapshot.");
+    let asked = stage.script.asked.lock().unwrap();
+    let declared: Vec<&str> = asked[0].1.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(declared, ["read"]);
+}
+
+/// The process may die while an earlier call of the same answer runs.
+#[tokio::test]
+async fn result_behind_a_running_call_is_stored() {
+    let mut stage = TestAgent::new([Reply::Calls(&[("hang", "{}"), ("read", r#"{"n":1}"#), ("hang", "{}")])], 0).await;
+    stage.internal = vec![MeetingTool::new("hang", true, 3), MeetingTool::new("read", true, 1)];
+    let id = |index| CallId::of_answer(stage.log.session(), 2, index);
+    let stored = async {
+        loop {
+            match stage.store.kept_result(id(1)).await.unwrap() {
+                Some(result) => return result,
+                None => tokio::task::yield_now().await,
+            }
+        }
+    };
+    // Dropping the turn simulates the death of the process.
+    let result = tokio::select! {
+        outcome = stage.say("go") => panic!("it hangs: {outcome:?}"),
+        stored = tokio::time::timeout(Duration::from_secs(60), stored) => stored.unwrap(),
+    };
+    assert_eq!(result.content.split_whitespace().collect::<String>(), r#"{"n":1}"#);
+    let record: ToolRecord = serde_json::from_value(result.data.unwrap()).unwrap();
+    assert_eq!((&*record.call_id, record.error), ("call_1", None));
+    assert!(stage.store.kept_result(id(0)).await.unwrap().is_none());
+    assert_eq!(stage.kinds().await, ["user", "assistant"]);
 }
 
 #[tokio::test]

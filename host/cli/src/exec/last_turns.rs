@@ -2,12 +2,21 @@
 
 use std::collections::HashMap;
 
-use patchbay_core::{AgentId, Event, EventKind};
+use patchbay_core::{AgentId, Event, EventKind, Outcome};
 
 #[derive(Default)]
 pub(super) struct LastTurns {
-    /// Whether the last turn of an agent succeeded. Agents without a finished turn are missing.
-    succeeded: HashMap<AgentId, bool>,
+    /// Agents without a finished turn are missing.
+    ended: HashMap<AgentId, TurnResult>,
+}
+
+/// The result of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TurnResult {
+    Answered,
+    /// The turn ran to its end, but its answer is no result, such as a refusal or an empty text.
+    NoAnswer,
+    Failed,
 }
 
 impl LastTurns {
@@ -15,17 +24,63 @@ impl LastTurns {
     pub(super) fn note(&mut self, event: &Event) {
         match &event.kind {
             EventKind::TurnEnded { outcome, .. } => {
-                self.succeeded.insert(event.agent, outcome.is_ok());
+                self.ended.insert(event.agent, TurnResult::of(outcome));
             }
             EventKind::AgentKilled => {
-                self.succeeded.entry(event.agent).or_insert(false);
+                self.ended.entry(event.agent).or_insert(TurnResult::Failed);
             }
             _ => {}
         }
     }
 
-    /// Returns whether the last turn of `agent` succeeded; `None` if no turn of it has ended.
+    /// Returns whether the last turn of `agent` ran to its end; `None` if no turn of it has ended.
     pub(super) fn succeeded(&self, agent: AgentId) -> Option<bool> {
-        self.succeeded.get(&agent).copied()
+        self.ended.get(&agent).map(|result| *result != TurnResult::Failed)
+    }
+
+    /// Returns whether the last turn of `agent` has an answer; `None` if no turn of it has ended.
+    pub(super) fn has_answer(&self, agent: AgentId) -> Option<bool> {
+        self.ended.get(&agent).map(|result| *result == TurnResult::Answered)
+    }
+}
+
+impl TurnResult {
+    fn of(outcome: &Outcome) -> Self {
+        match outcome.data.as_ref().and_then(|data| data.get("failure")) {
+            _ if !outcome.is_ok() => Self::Failed,
+            Some(_) => Self::NoAnswer,
+            None => Self::Answered,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use patchbay_core::{Code, SessionId, TurnCause, TurnState};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn turn_without_a_result_has_no_answer() {
+        let agent = AgentId::random();
+        let event = |kind| Event { session: SessionId::random(), agent, seq: 1, kind };
+        let mut turns = LastTurns::default();
+        assert_eq!((turns.succeeded(agent), turns.has_answer(agent)), (None, None));
+        for (outcome, succeeded, has_answer) in [
+            (Outcome::ok(Code::Answered, "Yes.").with_data(json!({"stop": "end-turn"})), true, true),
+            (Outcome::ok(Code::Answered, "No.").with_data(json!({"failure": "The model refuses."})), true, false),
+            (Outcome::error(Code::ProviderServer, "it broke."), false, false),
+        ] {
+            let (cause, state) = (TurnCause::Person, TurnState::Done);
+            turns.note(&event(EventKind::TurnEnded { turn: 1, cause, state, outcome }));
+            assert_eq!((turns.succeeded(agent), turns.has_answer(agent)), (Some(succeeded), Some(has_answer)));
+        }
+        // A later kill does not change how the turn ended.
+        turns.note(&event(EventKind::AgentKilled));
+        assert_eq!(turns.succeeded(agent), Some(false));
+        let mut killed = LastTurns::default();
+        killed.note(&event(EventKind::AgentKilled));
+        assert_eq!((killed.succeeded(agent), killed.has_answer(agent)), (Some(false), Some(false)));
     }
 }

@@ -78,11 +78,11 @@ impl ScriptRun {
             succeeded = false;
         }
         if quit {
-            succeeded &= self.view_succeeded();
+            succeeded &= self.view_has_answer();
             self.stop_agents().await?;
         } else {
             self.wait_idle().await?;
-            succeeded &= self.view_succeeded();
+            succeeded &= self.view_has_answer();
         }
         self.printer.idle()?;
         Ok(if succeeded { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
@@ -224,9 +224,9 @@ impl ScriptRun {
         timeout(STOPPING, self.wait_idle()).await.unwrap_or(Ok(()))
     }
 
-    /// Returns whether the last turn of the agent in view succeeded; true if it had none.
-    fn view_succeeded(&self) -> bool {
-        self.turns.succeeded(self.session.view()).unwrap_or(true)
+    /// Returns whether the last turn of the agent in view has an answer; true if no turn of it has ended.
+    fn view_has_answer(&self) -> bool {
+        self.turns.has_answer(self.session.view()).unwrap_or(true)
     }
 
     fn print(&mut self, received: Received) -> Result<(), EarlyEnd> {

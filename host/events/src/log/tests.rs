@@ -2,7 +2,7 @@
 
 use std::task::{Context, Waker};
 
-use patchbay_core::MessageKind;
+use patchbay_core::{MessageKind, completion::TokenUsage};
 use serde_json::json;
 
 use super::*;
@@ -42,8 +42,12 @@ async fn tokens_of_a_failed_commit_are_stored_by_the_next() {
     let test = TestSession::new(8).await;
     let log = log(&test);
     log.budget().spend(40);
+    let usage = TokenUsage { input: 50, cache_read: 10, ..TokenUsage::default() };
+    let used = ModelUsage { provider: "demo".to_owned(), model: "demo-1".to_owned(), usage };
+    log.budget().record(used.clone());
     // Another process takes the session over.
     test.store.hold(test.session).await.unwrap();
     assert!(log.commit(SessionChange::default(), || panic!("nothing was committed")).await.is_err());
-    assert_eq!(log.budget().take_unsaved(), 40);
+    assert_eq!(log.usage().await.unwrap(), std::slice::from_ref(&used));
+    assert_eq!((log.budget().take_unsaved(), log.budget().take_unsaved_usage()), (40, vec![used]));
 }

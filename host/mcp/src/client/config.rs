@@ -19,7 +19,8 @@ pub struct McpServerConfig {
     /// folders of PATH, one with `/` must be absolute. It is run without a shell.
     pub command: Option<CommandLine>,
     /// Variables of your environment that the program gets. Besides them it gets HOME, LANG, LC_ALL, LOGNAME, PATH, SHELL, TERM,
-    /// TMPDIR, TZ and USER, and no others.
+    /// TMPDIR, TZ and USER, and no others. Values of variables with names of secrets, such as GITHUB_TOKEN, are removed from
+    /// everything that the program sends.
     pub env: Vec<String>,
     /// The address of a server that runs, in place of `command`: https, or http to this machine. Streamable HTTP.
     pub url: Option<String>,

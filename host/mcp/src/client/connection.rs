@@ -79,7 +79,6 @@ impl ServerConnection {
         if !self.offers_tools {
             return Ok(ToolList { tools: Vec::new(), problems: vec!["The server offers no tools.".to_owned()] });
         }
-        self.inbox.take_list_changed();
         listing::list(self.running.peer()).await
     }
 
@@ -103,6 +102,10 @@ impl ServerConnection {
                 Some(text) = reports.recv() => progress.report(&text),
             }
         };
+        // Output that came before the answer.
+        while let Ok(text) = reports.try_recv() {
+            progress.report(&text);
+        }
         drop(ended);
         result::read(answer?)
     }

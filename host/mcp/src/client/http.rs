@@ -20,6 +20,7 @@ use super::{
     events::EventReader,
     inbox::{Inbox, Judged},
     request::transport_failure,
+    secret_names::names_secret,
 };
 
 /// Messages that wait until `rmcp` reads them. Further ones are not read from the network.
@@ -34,8 +35,6 @@ const SESSION_HEADER: &str = "mcp-session-id";
 const VERSION_HEADER: &str = "mcp-protocol-version";
 /// Headers that a client cannot give, because the connection sets them.
 const OWN_HEADERS: [&str; 4] = ["accept", "content-type", SESSION_HEADER, VERSION_HEADER];
-/// Words in the names of headers whose values are treated as secrets.
-const SECRET_WORDS: [&str; 6] = ["auth", "cookie", "key", "password", "secret", "token"];
 
 /// The address of a server, and what its requests carry.
 #[derive(Clone)]
@@ -105,6 +104,7 @@ impl Poster {
         let error = transport_failure(problem);
         // An error means that the connection is closed.
         let _ = self.sender.send(JsonRpcMessage::error(error, Some(id.clone()))).await;
+        self.inbox.forget(&id);
         self.streams.lock().remove(&id);
     }
 
@@ -286,7 +286,7 @@ fn given(headers: &[(String, String)], origin: &Origin) -> Result<GivenHeaders, 
         if OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own)) {
             continue;
         }
-        if !is_secret(name) || is_short(value) {
+        if !names_secret(name) || is_short(value) {
             given.plain.push((name.clone(), value.clone()));
             continue;
         }
@@ -298,12 +298,6 @@ fn given(headers: &[(String, String)], origin: &Origin) -> Result<GivenHeaders, 
         given.secrets.push(Placed { secret, placement, origin: origin.clone() });
     }
     Ok(given)
-}
-
-/// Returns whether the value of the header `name` is a secret.
-fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
 fn is_short(value: &str) -> bool {
@@ -443,9 +437,10 @@ mod tests {
     async fn event_stream_is_closed_after_its_response() {
         for id in [json!(7), json!("7")] {
             let mut requested = Requested::new().await;
-            let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
-            requested.server.write_all(head).await.unwrap();
-            assert_eq!(requested.respond(json!(8)).await, "8", "a response to another request");
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+            // A response to a request that was not sent comes first.
+            let other = json!({"jsonrpc": "2.0", "id": 8, "result": {}});
+            requested.server.write_all(format!("{head}data: {other}\n\n").as_bytes()).await.unwrap();
             assert_eq!(requested.respond(id).await, "7");
             closed(requested.server).await;
         }

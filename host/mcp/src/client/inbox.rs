@@ -1,18 +1,18 @@
 //! What is accepted of the messages of a server. `rmcp` starts a task for each request and each notification, and keeps a
-//! message in several forms while it looks for its kind. So it gets only responses and a bounded number of requests;
+//! message in several forms while it looks for its kind. So it gets only awaited responses and a bounded number of requests;
 //! notifications are handled here, and results stay JSON values, of which only the needed parts are parsed.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
 use parking_lot::Mutex;
 use patchbay_core::text;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, CustomResult, JsonRpcMessage, NumberOrString, ProgressToken, RequestId,
-    ServerJsonRpcMessage, ServerResult,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, CustomResult, JsonRpcMessage, NumberOrString,
+    ProgressToken, RequestId, ServerJsonRpcMessage, ServerResult,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -37,18 +37,27 @@ const ERROR_LINE_CHARS: usize = 300;
 /// What a connection knows of its server, shared by its tasks.
 #[derive(Default)]
 pub(super) struct Inbox {
-    /// The requests of the handshake, whose results `rmcp` reads.
-    handshake: Mutex<HashSet<RequestId>>,
+    /// The requests to the server without a response, by their ids as text: `rmcp` accepts a number that is sent back as a string.
+    awaited: Mutex<HashMap<String, AwaitedResponse>>,
     /// The requests of the server without an answer.
     open: Mutex<HashSet<RequestId>>,
-    /// Whether the list of tools has changed since it was read.
-    list_changed: AtomicBool,
+    /// How often the server has announced that its list of tools changed.
+    list_changes: AtomicU64,
     progress: Mutex<HashMap<NumberOrString, mpsc::Sender<String>>>,
     state: Mutex<InboxState>,
     /// The last lines of standard error.
     printed: Mutex<VecDeque<String>>,
     /// Cancelled when standard error is closed.
     errors_closed: CancellationToken,
+}
+
+/// A response that is expected.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AwaitedResponse {
+    /// To a request of the handshake: `rmcp` reads the result.
+    Handshake,
+    /// To any other request: the result stays JSON.
+    Other,
 }
 
 #[derive(Default)]
@@ -117,15 +126,18 @@ impl Inbox {
                 self.handled()
             }
             EnvelopeParts { id: Some(id), method: Some(_) } => self.request(id, json),
-            EnvelopeParts { id, method: None } => match id {
-                Some(id) if !self.handshake.lock().contains(&id) => self.response(id, json),
-                _ => self.typed(json),
-            },
+            EnvelopeParts { id: Some(id), method: None } => self.response(id, json),
+            EnvelopeParts { id: None, method: None } => self.error_without_id(json),
         }
     }
 
-    /// Judges a response to a request after the handshake.
+    /// Judges a response. Nothing waits for a second one, or for one to a request that was not sent.
     fn response(&self, id: RequestId, json: &[u8]) -> Judged {
+        let awaited = self.awaited.lock().remove(&id.to_string());
+        let Some(awaited) = awaited else { return self.handled() };
+        if awaited == AwaitedResponse::Handshake {
+            return self.typed(json);
+        }
         match serde_json::from_slice::<ResponseParts>(json) {
             Ok(ResponseParts { result }) => {
                 let result = ServerResult::CustomResult(CustomResult::new(result));
@@ -133,6 +145,15 @@ impl Inbox {
             }
             // An error.
             Err(_) => self.typed(json),
+        }
+    }
+
+    /// Judges an error without an id. It can mean a request of the handshake, and no other.
+    fn error_without_id(&self, json: &[u8]) -> Judged {
+        let is_handshake = self.awaited.lock().values().any(|awaited| *awaited == AwaitedResponse::Handshake);
+        match self.typed(json) {
+            Judged::Message(_) if !is_handshake => self.handled(),
+            judged => judged,
         }
     }
 
@@ -161,7 +182,7 @@ impl Inbox {
 
     fn notification(&self, method: &str, json: &[u8]) {
         match method {
-            "notifications/tools/list_changed" => self.list_changed.store(true, Ordering::Release),
+            "notifications/tools/list_changed" => drop(self.list_changes.fetch_add(1, Ordering::AcqRel)),
             "notifications/progress" => {
                 let Ok(ProgressMessage { params }) = serde_json::from_slice(json) else { return };
                 let ProgressParts { progress_token, message: Some(message) } = params else { return };
@@ -229,29 +250,41 @@ impl Inbox {
     /// Notes a message that is sent to the server.
     pub(super) fn sends(&self, message: &ClientJsonRpcMessage) {
         match message {
-            JsonRpcMessage::Request(request)
-                if matches!(
-                    request.request,
-                    ClientRequest::InitializeRequest(_) | ClientRequest::DiscoverRequest(_)
-                ) =>
-            {
-                self.handshake.lock().insert(request.id.clone());
+            JsonRpcMessage::Request(request) => {
+                let awaited = match request.request {
+                    ClientRequest::InitializeRequest(_) | ClientRequest::DiscoverRequest(_) => {
+                        AwaitedResponse::Handshake
+                    }
+                    _ => AwaitedResponse::Other,
+                };
+                self.awaited.lock().insert(request.id.to_string(), awaited);
             }
-            // The handshake is over: its id is not used again.
-            JsonRpcMessage::Notification(_) => self.handshake.lock().clear(),
+            JsonRpcMessage::Notification(sent) => {
+                // The handshake is over.
+                self.awaited.lock().retain(|_, awaited| *awaited == AwaitedResponse::Other);
+                if let ClientNotification::CancelledNotification(cancelled) = &sent.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.forget(id);
+                }
+            }
             JsonRpcMessage::Response(response) => drop(self.open.lock().remove(&response.id)),
             JsonRpcMessage::Error(error) => {
                 if let Some(id) = &error.id {
                     self.open.lock().remove(id);
                 }
             }
-            JsonRpcMessage::Request(_) => {}
         }
     }
 
-    /// Returns whether the list of tools has changed since the last call of this.
-    pub(super) fn take_list_changed(&self) -> bool {
-        self.list_changed.swap(false, Ordering::AcqRel)
+    /// Notes that nothing waits for the response to the request `id` any longer.
+    pub(super) fn forget(&self, id: &RequestId) {
+        self.awaited.lock().remove(&id.to_string());
+    }
+
+    /// Returns how often the server has announced that its list of tools changed.
+    pub(super) fn list_changes(&self) -> u64 {
+        self.list_changes.load(Ordering::Acquire)
     }
 
     /// Returns the partial output of the request with `token`, until [`Inbox::end_progress`].
@@ -300,9 +333,15 @@ mod tests {
         inbox.judge(message.to_string().as_bytes())
     }
 
+    /// Notes that a message of this method is sent.
+    fn sends(inbox: &Inbox, message: Value) {
+        inbox.sends(&serde_json::from_value(message).unwrap());
+    }
+
     #[test]
     fn results_stay_values_and_notifications_stay_here() {
         let inbox = Inbox::default();
+        sends(&inbox, json!({"jsonrpc": "2.0", "id": 3, "method": "tools/list"}));
         let Judged::Message(message) = judge(&inbox, &json!({"jsonrpc": "2.0", "id": 3, "result": {"tools": 5}}))
         else {
             panic!("no message");
@@ -312,11 +351,44 @@ mod tests {
         assert_eq!(value, json!({"tools": 5}));
         let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
         assert!(matches!(judge(&inbox, &changed), Judged::Handled(_)));
-        assert!(inbox.take_list_changed() && !inbox.take_list_changed());
-        let error = json!({"jsonrpc": "2.0", "id": 3, "error": {"code": -1, "message": "no", "data": true}});
+        assert_eq!(inbox.list_changes(), 1);
+        sends(&inbox, json!({"jsonrpc": "2.0", "id": 4, "method": "tools/list"}));
+        let error = json!({"jsonrpc": "2.0", "id": 4, "error": {"code": -1, "message": "no", "data": true}});
         let Judged::Message(message) = judge(&inbox, &error) else { panic!("no message") };
         let JsonRpcMessage::Error(error) = *message else { panic!("{message:?}") };
         assert_eq!(transport_problem(&error.error), None, "it is an error of the server");
+    }
+
+    #[test]
+    fn responses_that_nothing_awaits_stay_here() {
+        let inbox = Inbox::default();
+        let is_passed_on = |id: Value| {
+            let response = json!({"jsonrpc": "2.0", "id": id, "result": {}});
+            matches!(judge(&inbox, &response), Judged::Message(_))
+        };
+        for id in 1..=3 {
+            sends(&inbox, json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"}));
+        }
+        let params = json!({"requestId": 2});
+        sends(&inbox, json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
+        inbox.forget(&RequestId::Number(3));
+        assert!(is_passed_on(json!("1")), "a number that is sent back as a string");
+        for id in 1..=4 {
+            assert!(!is_passed_on(json!(id)), "{id}");
+        }
+    }
+
+    #[test]
+    fn error_without_id_is_passed_on_in_the_handshake_only() {
+        let inbox = Inbox::default();
+        let error = json!({"jsonrpc": "2.0", "error": {"code": -32700, "message": "no"}});
+        let is_passed_on = || matches!(judge(&inbox, &error), Judged::Message(_));
+        let about = json!({"name": "x", "version": "1"});
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about});
+        sends(&inbox, json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}));
+        assert!(is_passed_on());
+        sends(&inbox, json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        assert!(!is_passed_on());
     }
 
     #[test]
@@ -347,6 +419,9 @@ mod tests {
         assert!(matches!(judge(&inbox, &ping(OPEN_REQUESTS)), Judged::End));
         assert!(inbox.ended().unwrap().contains("requests without an answer"));
         let inbox = Inbox::default();
+        assert!(matches!(judge(&inbox, &ping(7)), Judged::Message(_)));
+        assert!(matches!(judge(&inbox, &ping(7)), Judged::End), "the id is in use");
+        let inbox = Inbox::default();
         for _ in 1..STRAY_LINES {
             assert!(matches!(inbox.judge(b"Server is ready!"), Judged::Handled(_)));
         }
@@ -358,15 +433,19 @@ mod tests {
 
     #[test]
     fn many_messages_are_read_slowly() {
-        let inbox = Inbox::default();
         let log =
             json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}});
-        let (began, mut waits) = (Instant::now(), Duration::ZERO);
-        for _ in 0..BURST + 3 * MESSAGES_PER_SECOND {
-            let Judged::Handled(wait) = judge(&inbox, &log) else { panic!("it ended") };
-            waits += wait;
+        let response = json!({"jsonrpc": "2.0", "id": 7, "result": {}});
+        let error = json!({"jsonrpc": "2.0", "error": {"code": -32603, "message": "no"}});
+        for message in [log, response, error] {
+            let inbox = Inbox::default();
+            let (began, mut waits) = (Instant::now(), Duration::ZERO);
+            for _ in 0..BURST + 3 * MESSAGES_PER_SECOND {
+                let Judged::Handled(wait) = judge(&inbox, &message) else { panic!("{message}") };
+                waits += wait;
+            }
+            // Time that has passed without a wait, on a busy machine, is not waited for again.
+            assert!(waits + began.elapsed() > Duration::from_secs(2), "{waits:?} {message}");
         }
-        // Time that has passed without a wait, on a busy machine, is not waited for again.
-        assert!(waits + began.elapsed() > Duration::from_secs(2), "{waits:?}");
     }
 }

@@ -3,7 +3,7 @@
 
 use std::{env, fmt, future::Future, io, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
 
-use patchbay_egress::{ProcessGroup, find_program};
+use patchbay_egress::{ProcessGroup, Scrub, Secret, find_program};
 use rmcp::{
     RoleClient,
     model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
@@ -16,7 +16,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::inbox::{Inbox, Judged};
+use super::{
+    inbox::{Inbox, Judged},
+    secret_names::names_secret,
+};
 use crate::lines::{BoundedLines, ReadLine};
 
 /// The variables that every server gets, if they are set: programs do not start without them. None of them holds a secret.
@@ -35,7 +38,8 @@ const ERROR_LINE_BYTES: usize = 4 << 10;
 pub struct Launch {
     /// The program, then its arguments.
     pub words: Vec<String>,
-    /// Variables besides those that every server gets.
+    /// Variables besides those that every server gets. Values whose names are those of secrets, such as `GITHUB_TOKEN`, are removed
+    /// from everything that the server sends and prints.
     pub variables: Vec<(String, String)>,
     /// Working directory.
     pub folder: PathBuf,
@@ -45,6 +49,16 @@ pub struct Launch {
 impl fmt::Debug for Launch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Launch").field("words", &self.words).finish_non_exhaustive()
+    }
+}
+
+impl Launch {
+    /// Returns what removes the secrets among the variables. A value that is too short for a secret stays: removing it would remove
+    /// other text, too.
+    fn scrub(&self) -> Scrub {
+        let secrets = self.variables.iter().filter(|(name, _)| names_secret(name));
+        let secrets: Vec<Secret> = secrets.filter_map(|(_, value)| Secret::new(value).ok()).collect();
+        Scrub::new(&secrets)
     }
 }
 
@@ -70,8 +84,11 @@ pub(super) struct ProcessTransport {
     lines: BoundedLines<BufReader<ChildStdout>>,
     input: Arc<ServerInput>,
     inbox: Arc<Inbox>,
+    scrub: Scrub,
     /// Limit of a message, for the reason of the end.
     limit: usize,
+    /// How long the server may take to read a message.
+    write_time: Duration,
 }
 
 /// Standard input of the server, which tasks share.
@@ -99,10 +116,11 @@ impl ProcessTransport {
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err(LaunchError::Start { program: shown, problem: "it has no pipes".to_owned() });
         };
-        tokio::spawn(keep_errors(stderr, Arc::clone(&inbox)));
+        let scrub = launch.scrub();
+        tokio::spawn(keep_errors(stderr, Arc::clone(&inbox), scrub.clone()));
         let input = ServerInput { pipe: tokio::sync::Mutex::new(Some(stdin)), broken: CancellationToken::new() };
         let lines = BoundedLines::new(BufReader::new(stdout), limit);
-        Ok(Self { group, lines, input: Arc::new(input), inbox, limit })
+        Ok(Self { group, lines, input: Arc::new(input), inbox, scrub, limit, write_time: WRITE_TIME })
     }
 
     /// Reads the rest of standard output, so that the server can write it and end.
@@ -112,11 +130,11 @@ impl ProcessTransport {
 }
 
 /// Keeps the last lines of standard error, until it is closed.
-async fn keep_errors(stderr: ChildStderr, inbox: Arc<Inbox>) {
+async fn keep_errors(stderr: ChildStderr, inbox: Arc<Inbox>, scrub: Scrub) {
     let mut lines = BoundedLines::new(BufReader::new(stderr), ERROR_LINE_BYTES);
     loop {
         match lines.next().await {
-            Ok(ReadLine::Line(line)) => inbox.prints(&line),
+            Ok(ReadLine::Line(line)) => inbox.prints(&scrub.bytes(&line)),
             Ok(ReadLine::TooLong) => inbox.prints(b"[a line that is too long]"),
             Ok(ReadLine::End) | Err(_) => break,
         }
@@ -128,7 +146,7 @@ impl Transport<RoleClient> for ProcessTransport {
     type Error = io::Error;
 
     fn send(&mut self, message: ClientJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let (input, inbox) = (Arc::clone(&self.input), Arc::clone(&self.inbox));
+        let (input, inbox, write_time) = (Arc::clone(&self.input), Arc::clone(&self.inbox), self.write_time);
         inbox.sends(&message);
         async move {
             let mut line = serde_json::to_vec(&message)?;
@@ -139,10 +157,10 @@ impl Transport<RoleClient> for ProcessTransport {
                 pipe.write_all(&line).await?;
                 pipe.flush().await
             };
-            let written = timeout(WRITE_TIME, writing).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+            let written = timeout(write_time, writing).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
             if let Err(error) = &written {
                 inbox.note_end(match error.kind() {
-                    io::ErrorKind::TimedOut => format!("did not read its input for {} s", WRITE_TIME.as_secs()),
+                    io::ErrorKind::TimedOut => format!("did not read its input for {} s", write_time.as_secs()),
                     _ => "ended".to_owned(),
                 });
                 input.broken.cancel();
@@ -166,6 +184,8 @@ impl Transport<RoleClient> for ProcessTransport {
                     return None;
                 }
             };
+            // Most servers have no secrets, and most messages are read once.
+            let line = if self.scrub.is_empty() { line } else { self.scrub.bytes(&line) };
             match self.inbox.judge(&line) {
                 Judged::Message(message) => return Some(*message),
                 Judged::Handled(wait) if wait.is_zero() => {}
@@ -189,5 +209,54 @@ impl Transport<RoleClient> for ProcessTransport {
 impl Drop for ProcessTransport {
     fn drop(&mut self) {
         tracing::debug!(process = ?self.group.process().id(), "an MCP server is stopped");
+    }
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn launch(script: &str, variables: &[(&str, &str)]) -> Launch {
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let words = ["sh", "-c", script].map(str::to_owned).to_vec();
+        Launch { words, variables: variables.collect(), folder: std::env::temp_dir() }
+    }
+
+    fn request(id: u32, text: &str) -> ClientJsonRpcMessage {
+        let params = json!({"name": "echo", "arguments": {"text": text}});
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+        serde_json::from_value(message).unwrap()
+    }
+
+    #[tokio::test]
+    async fn server_that_never_reads_is_ended() {
+        let inbox = Arc::<Inbox>::default();
+        let mut transport = ProcessTransport::launch(&launch("sleep 600", &[]), Arc::clone(&inbox), 1 << 20).unwrap();
+        transport.write_time = Duration::from_secs(1);
+        // More than the pipe holds.
+        let error = transport.send(request(1, &"x".repeat(1 << 20))).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(transport.receive().await.is_none());
+        assert_eq!(inbox.ended().unwrap(), "did not read its input for 1 s");
+    }
+
+    #[tokio::test]
+    async fn secrets_of_variables_are_removed_from_output_and_errors() {
+        let inbox = Arc::<Inbox>::default();
+        let script = r#"
+            echo "$A_TOKEN $A_HOST $A_KEY" >&2
+            read line
+            printf '{"jsonrpc": "2.0", "id": 1, "result": {"is": "%s %s %s"}}\n' "$A_TOKEN" "$A_HOST" "$A_KEY"
+        "#;
+        let variables = [("A_TOKEN", "secret-token"), ("A_HOST", "host.example.org"), ("A_KEY", "short")];
+        let mut transport = ProcessTransport::launch(&launch(script, &variables), Arc::clone(&inbox), 1 << 20).unwrap();
+        transport.send(request(1, "x")).await.unwrap();
+        let message = format!("{:?}", transport.receive().await.unwrap());
+        assert!(message.contains("[secret] host.example.org short"), "{message}");
+        inbox.errors_closed().cancelled().await;
+        assert_eq!(inbox.printed(), ["[secret] host.example.org short"]);
     }
 }

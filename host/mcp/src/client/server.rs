@@ -1,5 +1,5 @@
-//! One server as a source of tools: started when it is first needed, restarted with a growing pause when it ends, and given up
-//! when it fails again and again.
+//! One server as a source of tools: started when it is first needed, and restarted with a growing pause when it ends. A program
+//! that fails again and again is given up.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -19,17 +19,18 @@ use super::{
     inbox::Inbox,
     listing::ToolList,
     process::{Launch, ProcessTransport},
+    refresh::ListRefresh,
     request::ServerRequestError,
 };
 
-/// Starts that fail in a row. Then the server stays stopped.
+/// Starts of a program that fail in a row. Then it stays stopped. A server over HTTP can return at any time.
 const FAILURES: u32 = 5;
 /// The pause after the second failure in a row; each further one doubles it.
 const PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause.
+const MAX_PAUSE: Duration = Duration::from_secs(60);
 /// How long a connection must have been open so that its end is not a failed start.
 const SETTLED: Duration = Duration::from_secs(60);
-/// How old the list of a server over HTTP may be when a turn begins.
-const LIST_AGE: Duration = Duration::from_secs(60);
 /// How long the standard error of a failed server is read on.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 /// How long a server may take to end.
@@ -49,6 +50,8 @@ pub enum ServerAddress {
 pub struct ServerLimits {
     /// Time for the start: the handshake and the list of tools.
     pub start: Duration,
+    /// Time for reading a list that has changed.
+    pub list: Duration,
     /// Bytes of one message.
     pub message_bytes: usize,
 }
@@ -59,6 +62,9 @@ pub enum ServerError {
     /// The server is not there.
     #[error("{0}")]
     Unavailable(String),
+    /// The server is not there, and is not started again.
+    #[error("{0}")]
+    GivenUp(String),
     /// The server broke the protocol.
     #[error("{0}")]
     Protocol(String),
@@ -70,8 +76,10 @@ pub enum ServerError {
 /// A server that answered.
 pub struct ReadyServer {
     connection: ServerConnection,
-    /// Its tools, with what was left out, and when they were listed.
-    tools: tokio::sync::Mutex<(Arc<ToolList>, Instant)>,
+    /// Its tools, with what was left out, as they were listed last.
+    tools: Mutex<Arc<ToolList>>,
+    /// Locked while the list is read again.
+    refresh: tokio::sync::Mutex<ListRefresh>,
     since: Instant,
 }
 
@@ -134,32 +142,42 @@ impl McpServer {
         &self.name
     }
 
-    /// Returns the tools, as the server declares them now. Starts it if it is not running; a start goes on when this is dropped.
+    /// Returns the tools. A list that has changed is read again; if that fails or takes too long, the tools stay as they were listed
+    /// last. Starts the server if it is not running; a start goes on when this is dropped.
     ///
     /// # Errors
-    /// [`ServerError`].
+    /// [`ServerError::Unavailable`], [`ServerError::GivenUp`].
     pub async fn tools(&self) -> Result<Arc<ToolList>, ServerError> {
         let ready = self.ready().await?;
-        self.current_tools(&ready).await
+        self.refresh(&ready).await;
+        Ok(Arc::clone(&ready.tools.lock()))
     }
 
-    /// Returns the tools if the server is running; `None` if it is not, or is not ready yet.
-    pub async fn running_tools(&self) -> Option<Arc<ToolList>> {
+    /// Returns the tools as they were listed last; `None` if the server is not running, or is not ready yet.
+    pub fn running_tools(&self) -> Option<Arc<ToolList>> {
         let ready = self.running()?;
-        self.current_tools(&ready).await.ok()
+        Some(Arc::clone(&ready.tools.lock()))
     }
 
-    async fn current_tools(&self, ready: &ReadyServer) -> Result<Arc<ToolList>, ServerError> {
-        let mut tools = ready.tools.lock().await;
-        // Over HTTP, a server can say that its list changed only while it answers a request.
-        let is_due = matches!(self.address, ServerAddress::Http(_)) && tools.1.elapsed() >= LIST_AGE;
-        if ready.connection.inbox.take_list_changed() || is_due {
-            let listed = timeout(self.limits.start, ready.connection.list()).await;
-            let listed = listed
-                .unwrap_or_else(|_| Err(ServerRequestError::Answer("its list of tools takes too long".to_owned())));
-            *tools = (Arc::new(listed.map_err(|error| self.failed(ready, error))?), Instant::now());
+    /// Reads the list of tools again if that is due.
+    async fn refresh(&self, ready: &ReadyServer) {
+        let mut refresh = ready.refresh.lock().await;
+        let changes = ready.connection.inbox.list_changes();
+        if !refresh.is_due(changes, Instant::now()) {
+            return;
         }
-        Ok(Arc::clone(&tools.0))
+        refresh.begin(Instant::now());
+        match timeout(self.limits.list, ready.connection.list()).await {
+            Ok(Ok(tools)) => {
+                *ready.tools.lock() = Arc::new(tools);
+                refresh.succeeded(changes, Instant::now());
+            }
+            Ok(Err(error)) => {
+                tracing::warn!("the tools of the MCP server '{}' stay as they were listed last: {error}", self.name);
+                refresh.failed(Instant::now());
+            }
+            Err(_) => tracing::warn!("the list of the MCP server '{}' takes too long; its tools stay", self.name),
+        }
     }
 
     /// Calls a tool. Dropping the future cancels the call at the server.
@@ -241,10 +259,10 @@ impl McpServer {
         if self.stopped.is_cancelled() {
             return Err(self.unavailable("the session is closed"));
         }
-        if state.failures >= FAILURES {
+        if state.failures >= FAILURES && matches!(self.address, ServerAddress::Process(_)) {
             let problem =
                 format!("{}; it failed {FAILURES} times and is not started again in this session", state.problem);
-            return Err(self.unavailable(&problem));
+            return Err(ServerError::GivenUp(self.not_available(&problem)));
         }
         if let Some(wait) = state.not_before.and_then(|at| at.checked_duration_since(Instant::now()))
             && !wait.is_zero()
@@ -261,8 +279,11 @@ impl McpServer {
     }
 
     fn unavailable(&self, problem: &str) -> ServerError {
-        let Self { name, .. } = self;
-        ServerError::Unavailable(format!("the MCP server '{name}' is not available: {problem}"))
+        ServerError::Unavailable(self.not_available(problem))
+    }
+
+    fn not_available(&self, problem: &str) -> String {
+        format!("the MCP server '{}' is not available: {problem}", self.name)
     }
 
     /// Converts the error of a request.
@@ -286,13 +307,18 @@ impl ServerState {
     /// Notes that the server is not there, and when it may be started again.
     fn ended(&mut self, problem: String, printed: Vec<String>, is_settled: bool) {
         self.start = None;
-        self.failures = if is_settled { 0 } else { self.failures + 1 };
-        // The first restart is at once.
-        let pause = if self.failures < 2 { Duration::ZERO } else { PAUSE * 2_u32.saturating_pow(self.failures - 2) };
-        self.not_before = Some(Instant::now() + pause);
+        self.failures = if is_settled { 0 } else { self.failures.saturating_add(1) };
+        self.not_before = Some(Instant::now() + pause_after(self.failures));
         self.problem = problem;
         self.printed = printed;
     }
+}
+
+/// Returns the pause after `failures` starts that failed in a row.
+fn pause_after(failures: u32) -> Duration {
+    // The first restart is at once.
+    let doublings = failures.checked_sub(2);
+    doublings.map_or(Duration::ZERO, |count| (PAUSE * 2_u32.saturating_pow(count)).min(MAX_PAUSE))
 }
 
 /// Reaches a server: the process, the handshake, the list of tools.
@@ -315,9 +341,10 @@ async fn start(
                 ServerConnection::open(HttpTransport::new(*endpoint, Arc::clone(&inbox), limit), kept, stopped).await?
             }
         };
-        let tools = connection.list().await.map_err(|error| error.to_string())?;
-        let tools = tokio::sync::Mutex::new((Arc::new(tools), Instant::now()));
-        Ok(Arc::new(ReadyServer { connection, tools, since: Instant::now() }))
+        let changes = inbox.list_changes();
+        let tools = Mutex::new(Arc::new(connection.list().await.map_err(|error| error.to_string())?));
+        let refresh = tokio::sync::Mutex::new(ListRefresh::new(is_process, changes, Instant::now()));
+        Ok(Arc::new(ReadyServer { connection, tools, refresh, since: Instant::now() }))
     };
     let late = || Err(format!("it was not ready within {} ms (start_ms)", limits.start.as_millis()));
     let started = match stopped.run_until_cancelled(timeout(limits.start, starting)).await {
@@ -339,5 +366,171 @@ async fn start(
 impl fmt::Debug for McpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("McpServer").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, path::Path, sync::atomic::AtomicUsize};
+
+    use patchbay_egress::{Credentials, Egress, EgressLimits};
+    use serde_json::json;
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::{TcpListener, TcpStream},
+    };
+
+    use super::*;
+
+    /// The time limit of what is expected to end.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// How a server answers `tools/list`.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    enum Listing {
+        Answers,
+        Fails,
+        Hangs,
+    }
+
+    /// A server over HTTP that announces a change of its list with each answer.
+    struct Changing {
+        listing: Mutex<Listing>,
+        listings: AtomicUsize,
+    }
+
+    impl Changing {
+        async fn start(list: Duration) -> (Arc<Self>, McpServer) {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let endpoint = HttpEndpoint {
+                url: format!("http://{}/mcp", listener.local_addr().unwrap()),
+                credential: None,
+                headers: Vec::new(),
+                credentials: Arc::new(Credentials::open(Path::new("without-secrets"), BTreeMap::new())),
+                egress: Egress::new(EgressLimits::default()).unwrap(),
+                owner: "mcp:test".to_owned(),
+            };
+            let server = Arc::new(Self { listing: Mutex::new(Listing::Answers), listings: AtomicUsize::new(0) });
+            let serving = Arc::clone(&server);
+            tokio::spawn(async move {
+                while let Ok((stream, _)) = listener.accept().await {
+                    let serving = Arc::clone(&serving);
+                    tokio::spawn(async move { serving.answer(stream).await });
+                }
+            });
+            let limits = ServerLimits { start: PATIENCE, list, message_bytes: 1 << 20 };
+            (server, McpServer::new("test", ServerAddress::Http(Box::new(endpoint)), limits))
+        }
+
+        /// Answers one request. The list has a tool for each listing.
+        async fn answer(&self, mut stream: TcpStream) {
+            let mut request = Vec::new();
+            let message = loop {
+                if stream.read_buf(&mut request).await.unwrap_or_default() == 0 {
+                    return;
+                }
+                let text = String::from_utf8_lossy(&request);
+                let Some((_, body)) = text.split_once("\r\n\r\n") else { continue };
+                if let Ok(message) = serde_json::from_str::<Value>(body) {
+                    break message;
+                }
+            };
+            let Some(id) = message.get("id") else {
+                let accepted = "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+                return stream.write_all(accepted.as_bytes()).await.unwrap_or_default();
+            };
+            let mut answer = json!({"jsonrpc": "2.0", "id": id});
+            if message["method"] == "tools/list" {
+                let count = 1 + self.listings.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
+                let listing = *self.listing.lock();
+                match listing {
+                    Listing::Answers => {
+                        let tool =
+                            |number: usize| json!({"name": format!("t{number}"), "inputSchema": {"type": "object"}});
+                        answer["result"] = json!({"tools": (0..count).map(tool).collect::<Vec<_>>()});
+                    }
+                    Listing::Fails => answer["error"] = json!({"code": -32603, "message": "no"}),
+                    Listing::Hangs => return std::future::pending::<()>().await,
+                }
+            } else if message["method"] == "initialize" {
+                answer["result"] = json!({
+                    "protocolVersion": "2025-11-25", "capabilities": {"tools": {"listChanged": true}},
+                    "serverInfo": {"name": "test", "version": "1"},
+                });
+            } else {
+                answer["result"] = json!({"content": []});
+            }
+            let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+            // The announcement comes first, because what follows the response may not be read.
+            let answer = format!("{head}data: {changed}\n\ndata: {answer}\n\n");
+            stream.write_all(answer.as_bytes()).await.unwrap_or_default();
+        }
+
+        fn listings(&self) -> usize {
+            self.listings.load(std::sync::atomic::Ordering::Acquire)
+        }
+    }
+
+    struct Unread;
+
+    impl ProgressSink for Unread {
+        fn report(&self, _: &str) {}
+    }
+
+    /// Makes the server announce a change.
+    async fn change(mcp: &McpServer) {
+        mcp.call("t0", Map::new(), &Unread).await.unwrap();
+    }
+
+    async fn tools(mcp: &McpServer) -> usize {
+        mcp.tools().await.unwrap().tools.len()
+    }
+
+    #[tokio::test]
+    async fn changed_list_is_read_again_after_a_failure() {
+        let (server, mcp) = Changing::start(PATIENCE).await;
+        let first = tools(&mcp).await;
+        change(&mcp).await;
+        *server.listing.lock() = Listing::Fails;
+        assert_eq!(tools(&mcp).await, first, "the list of before stays");
+        *server.listing.lock() = Listing::Answers;
+        let listed = server.listings();
+        assert_eq!(tools(&mcp).await, listed + 1);
+    }
+
+    #[tokio::test]
+    async fn hanging_list_costs_one_turn_only() {
+        let (server, mcp) = Changing::start(Duration::from_millis(200)).await;
+        let first = tools(&mcp).await;
+        change(&mcp).await;
+        *server.listing.lock() = Listing::Hangs;
+        let listed = server.listings();
+        for _ in 0..3 {
+            assert_eq!(tools(&mcp).await, first);
+        }
+        assert_eq!(mcp.running_tools().unwrap().tools.len(), first);
+        // On a busy machine, the request may be stopped before it arrives.
+        assert!(server.listings() <= listed + 1, "{} {listed}", server.listings());
+    }
+
+    #[tokio::test]
+    async fn only_programs_are_given_up() {
+        let limits = ServerLimits { start: PATIENCE, list: PATIENCE, message_bytes: 1 << 20 };
+        let words = vec!["no-such-program".to_owned()];
+        let launch = Launch { words, variables: Vec::new(), folder: std::env::temp_dir() };
+        let program = McpServer::new("test", ServerAddress::Process(launch), limits);
+        let (_server, http) = Changing::start(PATIENCE).await;
+        for (mcp, is_given_up) in [(program, true), (http, false)] {
+            *mcp.state.lock() = ServerState { failures: FAILURES, ..ServerState::default() };
+            let failed = mcp.tools().await.err();
+            assert_eq!(matches!(failed, Some(ServerError::GivenUp(_))), is_given_up, "{failed:?}");
+        }
+    }
+
+    #[test]
+    fn pause_grows_up_to_its_limit() {
+        let pauses = [0, 1, 2, 3, 4, 5, 7, 8, 9, u32::MAX].map(|failures| pause_after(failures).as_secs());
+        assert_eq!(pauses, [0, 0, 1, 2, 4, 8, 32, 60, 60, 60]);
     }
 }

@@ -42,7 +42,7 @@ pub(super) struct ToolServer {
 impl ToolServer {
     /// Returns the handler of a connection with the session `session`.
     pub(super) fn for_session(session: Arc<dyn ServedSession>) -> Self {
-        Self { own: LazySession::opened(OpenSession::new(session, None)), sessions: None }
+        Self { own: LazySession::opened(OpenSession::new(session)), sessions: None }
     }
 
     /// Returns the handler of a connection whose session is opened when it is needed.
@@ -56,7 +56,7 @@ impl ToolServer {
         let session = match &self.sessions {
             None => self.own.opened_session(),
             Some(sessions) if request.meta.protocol_version().is_some() => sessions.of_client(&asker(request)).await,
-            Some(sessions) => self.own.get(sessions.sessions()).await,
+            Some(sessions) => self.own.get(sessions.source()).await,
         };
         session.map_err(|message| ErrorData::internal_error(message, None))
     }

@@ -6,6 +6,7 @@ mod client_sessions;
 mod front;
 mod gate;
 mod open_connections;
+mod session_uses;
 mod timed_io;
 
 use std::{io, net::Ipv4Addr, sync::Arc, time::Duration};
@@ -28,7 +29,7 @@ use timed_io::TimedIo;
 
 /// The path of the endpoint.
 const PATH: &str = "/mcp";
-/// Limit of the sessions that are open at once.
+/// Limit of the sessions of connections that are open at once, and of those of clients without a connection.
 const SESSIONS: usize = 32;
 /// A session ends if nothing is requested of it for this long.
 const IDLE: Duration = Duration::from_secs(30 * 60);

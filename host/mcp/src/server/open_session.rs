@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
 
 use super::{REQUESTS_AT_ONCE, ServedSession, SessionSource};
 
@@ -10,13 +10,11 @@ use super::{REQUESTS_AT_ONCE, ServedSession, SessionSource};
 pub(super) struct OpenSession {
     pub(super) served: Arc<dyn ServedSession>,
     calls: Semaphore,
-    /// Its place among the open sessions of the server; `None` for the only session.
-    _place: Option<OwnedSemaphorePermit>,
 }
 
 impl OpenSession {
-    pub(super) fn new(served: Arc<dyn ServedSession>, place: Option<OwnedSemaphorePermit>) -> Arc<Self> {
-        Arc::new(Self { served, calls: Semaphore::new(REQUESTS_AT_ONCE), _place: place })
+    pub(super) fn new(served: Arc<dyn ServedSession>) -> Arc<Self> {
+        Arc::new(Self { served, calls: Semaphore::new(REQUESTS_AT_ONCE) })
     }
 
     /// Returns the right to run one call.
@@ -48,39 +46,17 @@ impl LazySession {
         self.0.get().map(Arc::clone).ok_or_else(|| "this connection has no session".to_owned())
     }
 
-    /// Returns the session; opens it with `sessions` if that was not done yet.
+    /// Returns the session; opens it with `source` if that was not done yet.
     ///
     /// # Errors
     /// A message if no session can be opened. The next request tries again.
-    pub(super) async fn get(&self, sessions: &SessionPlaces) -> Result<Arc<OpenSession>, String> {
-        self.0.get_or_try_init(|| sessions.open()).await.map(Arc::clone)
-    }
-}
-
-/// Opens sessions, up to a limit.
-pub(super) struct SessionPlaces {
-    source: Arc<dyn SessionSource>,
-    places: Arc<Semaphore>,
-    limit: usize,
-}
-
-impl SessionPlaces {
-    pub(super) fn new(source: Arc<dyn SessionSource>, limit: usize) -> Self {
-        Self { source, places: Arc::new(Semaphore::new(limit)), limit }
+    pub(super) async fn get(&self, source: &dyn SessionSource) -> Result<Arc<OpenSession>, String> {
+        let open = || async { source.open().await.map(OpenSession::new).map_err(|error| error.message) };
+        self.0.get_or_try_init(open).await.map(Arc::clone)
     }
 
-    /// Opens a session.
-    ///
-    /// # Errors
-    /// A message if too many are open, or if the source fails.
-    pub(super) async fn open(&self) -> Result<Arc<OpenSession>, String> {
-        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
-            format!(
-                "{} MCP sessions are open, which is the limit; close one, or wait until one has expired",
-                self.limit
-            )
-        })?;
-        let served = self.source.open().await.map_err(|error| error.message)?;
-        Ok(OpenSession::new(served, Some(place)))
+    /// Returns whether a request uses the open session.
+    pub(super) fn is_in_use(&self) -> bool {
+        self.0.get().is_some_and(|open| Arc::strong_count(open) > 1)
     }
 }

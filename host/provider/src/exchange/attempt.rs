@@ -80,7 +80,7 @@ impl<'a> Attempt<'a> {
                 Action::Send(request) => self.flight.send(request, |id| instance.blob(id), &self.keys)?,
                 Action::Wait(time) => self.flight.wait(time),
                 Action::Emit(event) => {
-                    self.check.forward(event, self.target.limits.answer_bytes, &self.keys.scrub, self.sink)?;
+                    self.check.forward(event, self.target.limits, &self.keys.scrub, self.sink)?;
                 }
                 Action::Finish(_) | Action::Fail(_) if !last => {
                     return Err(Violation::of_contract("wanted more after it had ended").into());

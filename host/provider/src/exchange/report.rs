@@ -173,7 +173,9 @@ fn is_overload(status: Option<u16>, code: Option<&str>) -> bool {
 /// Returns the error of the last attempt, with the time of the next try if the provider gave one.
 pub(super) fn given_up(failure: AttemptFailure) -> ExchangeError {
     let AttemptFailure { mut error, hint, .. } = failure;
-    if let (ExchangeError::Failed { message, again_in, .. }, RetryHint::After(time)) = (&mut error, hint) {
+    if let (ExchangeError::Failed { message, again_in, .. }, RetryHint::After(time)) = (&mut error, hint)
+        && !time.is_zero()
+    {
         *again_in = Some(time);
         *message = sentences(message, &format!("Try again in {}", retry::in_words(time)));
     }

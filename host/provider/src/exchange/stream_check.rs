@@ -8,7 +8,7 @@ use patchbay_core::completion::{BlockKind, StreamEvent, TokenUsage};
 use patchbay_egress::{Scrub, Scrubber};
 
 use super::Violation;
-use crate::Sink;
+use crate::{ExchangeLimits, Sink};
 
 /// The state of the answer that an adapter emits.
 #[derive(Default)]
@@ -35,37 +35,34 @@ struct OpenBlock {
 impl StreamCheck {
     /// Blocks that may be open at once. Answers have two or three.
     const MAX_OPEN: usize = 100;
-    /// Bytes of text, thinking and inputs of calls in one answer: more than a million tokens, and several times as long as the
-    /// longest answers of models. An answer takes about 12 times its size in memory, and is part of the next requests.
-    const MAX_TEXT: usize = 4 << 20;
 
     /// Whether a block was started.
     pub(super) fn has_begun(&self) -> bool {
         self.next > 0
     }
 
-    /// Checks an event and forwards it without secrets. `most`: the bytes that all events of an answer may have.
+    /// Checks an event and forwards it without secrets.
     ///
     /// # Errors
     /// A [`Violation`] for an event that breaks the order of blocks or a limit; it is not forwarded.
     pub(super) fn forward(
         &mut self,
         event: StreamEvent,
-        most: u64,
+        limits: &ExchangeLimits,
         scrub: &Scrub,
         sink: &mut dyn Sink,
     ) -> Result<(), Violation> {
         self.bytes = self.bytes.saturating_add(size(&event));
+        let most = limits.answer_bytes;
         if self.bytes > most {
             let what = format!("told more than {most} bytes, the limit 'exchange.answer_bytes'");
             return Err(Violation::of_limit(what));
         }
         if let StreamEvent::BlockDelta { text, .. } = &event {
             self.text_bytes = self.text_bytes.saturating_add(text.len());
-            if self.text_bytes > Self::MAX_TEXT {
-                let most = Self::MAX_TEXT;
-                let what =
-                    format!("emitted more than {most} bytes of text in one answer, the most that the host accepts");
+            let most = limits.text_bytes;
+            if self.text_bytes > most {
+                let what = format!("emitted more than {most} bytes of text, the limit 'exchange.text_bytes'");
                 return Err(Violation::of_limit(what));
             }
         }

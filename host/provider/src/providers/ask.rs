@@ -1,5 +1,7 @@
 //! Finds the provider of a model, and sends completions to it.
 
+use std::collections::BTreeSet;
+
 use patchbay_core::{
     Name,
     completion::{CompletionRequest, FailureKind, ThinkingLevel},
@@ -9,11 +11,11 @@ use patchbay_core::{
 use super::{Providers, consent::Consents};
 use crate::{
     Choice, CompleteError, Completed, ModelError, Selector, Sink,
-    catalogue::{self, Catalogue, is_listed, known_facts, offered},
+    catalogue::{self, Catalogue, absence, is_listed, known_facts, offered},
     choice::{self, ModelQuery},
     exchange,
     facts::{Lifecycle, LifecycleStatus, ModelFacts, Prices},
-    registry::{Entry, Registry, RegistryView},
+    registry::{Entry, Owners, Registry},
     route::{Route, RouteCredential},
     status,
 };
@@ -53,22 +55,23 @@ impl Providers {
     pub async fn resolve(&self, text: &str) -> Result<Choice, ModelError> {
         let registry = self.registry().await;
         let consents = self.consents().await?;
-        // Providers that may not be asked do not affect how a text is parsed.
-        let ready = registry.view(|entry| consents.is_ready(entry));
+        let owners = registry.owners(|entry| consents.is_ready(entry));
         let catalogue = self.catalogue().await?;
-        let found = choice::parse(text, &ready).and_then(|ModelQuery { provider, model, level }| {
+        let found = choice::parse(text, &owners.ready).and_then(|ModelQuery { provider, model, level }| {
             let provider = match provider {
                 Some(provider) => provider,
-                None => owner(&registry, &consents, &ready, &catalogue, &model)?,
+                None => owner(&owners, &model)?,
             };
             Ok(Choice { provider, model, level })
         });
         // Listed ids come last, so that a text that named a model before still names the same one.
         let choice = match found {
             Ok(choice) => choice,
-            Err(error) => match listed(&ready, &catalogue, text) {
-                Some(choice) => choice,
-                None => return Err(self.with_levels(error, &registry, &ready, &catalogue, text).await),
+            Err(error) => match listed(&owners, &catalogue, text).map(|choice| choice.ok_or(error)) {
+                Ok(Ok(choice)) => choice,
+                Ok(Err(error)) | Err(error) => {
+                    return Err(self.with_hints(error, &owners, &consents, &catalogue, text).await);
+                }
             },
         };
         let entry = consents.ready(&registry, &choice.provider)?;
@@ -92,15 +95,20 @@ impl Providers {
         Err(ModelError::Level { level: level.as_str().to_owned(), more })
     }
 
-    /// Adds the levels that the model has to an error for an invalid level.
-    async fn with_levels(
+    /// Completes an error: an invalid level with the levels that the model has, an unknown model with those that there are.
+    async fn with_hints(
         &self,
         error: ModelError,
-        registry: &Registry,
-        ready: &RegistryView<'_>,
+        owners: &Owners<'_>,
+        consents: &Consents,
         catalogue: &Catalogue,
         text: &str,
     ) -> ModelError {
+        let (registry, ready) = (owners.registry, &owners.ready);
+        if let ModelError::Unknown { model, .. } = error {
+            let supported = shared(registry, catalogue, text) + &supported(registry, consents, catalogue);
+            return ModelError::Unknown { model, supported };
+        }
         let ModelError::Level { level, .. } = error else { return error };
         let model = text.rsplit_once('/').map_or(text, |(model, _)| model);
         let query = choice::parse(model, ready).ok();
@@ -156,7 +164,8 @@ impl Providers {
         // `explain-thinking` of the contract gets no options, so an option that turns levels off is evaluated here.
         let off = entry.thinking_off();
         let level = if off.is_some() { None } else { choice.level };
-        let facts = self.facts(&entry, &*self.catalogue().await?, &choice.model).await?;
+        let catalogue = self.catalogue().await?;
+        let facts = self.facts(&entry, &catalogue, &choice.model).await?;
         // The levels of a model may be known from these alone, as in a request.
         let options = exchange::with_facts(&entry.options, facts.to_json());
         let mut plan = sandbox.explain_thinking(&adapter, &choice.model, level, &options).await.map_err(failed)?;
@@ -168,7 +177,9 @@ impl Providers {
         let label = label.map(|(_, label)| format!(" ({label})")).unwrap_or_default();
         let model = text::clean_line(&choice.model);
         let mut lines = vec![format!("✓ Switched to {} {model}{label}", status::display_name(&entry))];
-        lines.extend(ending(&facts.lifecycle()).map(|warning| format!("  ⚠ {warning}")));
+        let absent = absent(&entry, &catalogue, &choice.model);
+        let end = describe_end(&facts.lifecycle(), absent, "ends");
+        lines.extend(end.map(|end| format!("  ⚠ {end}")));
         lines.extend(plan.warning.map(|warning| format!("  ⚠ {warning}")));
         lines.extend(plan.description.iter().map(|line| format!("  {line}")));
         Ok(lines.join("\n"))
@@ -228,19 +239,21 @@ impl Providers {
         let facts = self.facts(&entry, &catalogue, &choice.model).await?;
         route.model_facts = facts.to_json();
         self.note_used(&entry).await;
-        exchange::complete(&self.exchange, &route, request, sink).await.map_err(|error| match facts.lifecycle() {
-            Lifecycle { status: LifecycleStatus::Retired, retires_on, successor }
-                if error.kind() == FailureKind::NotFound =>
-            {
-                ModelError::Retired { model: choice.model.clone(), on: retires_on, successor }.into()
+        exchange::complete(&self.exchange, &route, request, sink).await.map_err(|error| {
+            if error.kind() != FailureKind::NotFound {
+                return error.into();
+            }
+            let lifecycle = facts.lifecycle();
+            if lifecycle.status == LifecycleStatus::Retired {
+                let Lifecycle { retires_on, successor, .. } = lifecycle;
+                return ModelError::Retired { model: choice.model.clone(), on: retires_on, successor }.into();
             }
             // It may have ended since its end was stored. Another origin may have another reason, which is shown.
-            Lifecycle { status: LifecycleStatus::Deprecated, retires_on, successor }
-                if error.kind() == FailureKind::NotFound =>
-            {
-                ModelError::Ended { failure: error.to_string(), on: retires_on, successor }.into()
+            let absent = absent(&entry, &catalogue, &choice.model);
+            match describe_end(&lifecycle, absent, "was announced to end") {
+                Some(end) => ModelError::Ended { failure: error.to_string(), end }.into(),
+                None => error.into(),
             }
-            _ => error.into(),
         })
     }
 
@@ -270,50 +283,65 @@ impl Providers {
     }
 }
 
-/// Returns the provider that owns `model`: by `[routes]`, then among the ready providers, the pending ones, and the refused ones,
-/// so that the error names the refused one.
-fn owner(
-    registry: &Registry,
-    consents: &Consents,
-    ready: &RegistryView<'_>,
-    catalogue: &Catalogue,
-    model: &str,
-) -> Result<Name, ModelError> {
-    if let Some(name) = registry.route(model) {
-        return match registry.find(name) {
-            Err(ModelError::Gone(provider)) => Err(ModelError::Route { model: model.to_owned(), provider }),
-            _ => Ok(name.clone()),
-        };
-    }
-    let pending = || registry.view(|entry| entry.refused.is_none()).owner(model);
-    if let Some(entry) = ready.owner(model).or_else(pending) {
-        return Ok(entry.name.clone());
-    }
-    if let Some(name) = registry.refused_owner(model) {
+/// Returns the provider that owns `model`, whatever APIs list.
+fn owner(owners: &Owners<'_>, model: &str) -> Result<Name, ModelError> {
+    if let Some(name) = owners.of(model)? {
         return Ok(name.clone());
     }
     // `PROVIDER:MODEL` of a provider that may not be asked: the error then says why.
     let named = model.split_once(':').and_then(|(name, _)| name.parse().ok());
-    match named.filter(|name| !matches!(registry.find(name), Err(ModelError::Gone(_)))) {
+    match named.filter(|name| !matches!(owners.registry.find(name), Err(ModelError::Gone(_)))) {
         Some(name) => Ok(name),
-        None => {
-            Err(ModelError::Unknown { model: model.to_owned(), supported: supported(registry, consents, catalogue) })
-        }
+        None => Err(ModelError::Unknown { model: model.to_owned(), supported: String::new() }),
     }
 }
 
-/// Returns the model that a text names by an id that only one ready provider's API lists, and that no table and no prefix
-/// knows: the whole text, or the text before a level.
-fn listed(ready: &RegistryView<'_>, catalogue: &Catalogue, text: &str) -> Option<Choice> {
-    let named = |model: &str, level| {
-        let is_known = ready.owner(model).is_some();
-        let owner = catalogue.only_owner(ready.entries(), model).filter(|_| !is_known)?;
-        Some(Choice { provider: owner.clone(), model: model.to_owned(), level })
-    };
-    named(text, None).or_else(|| {
-        let (model, level) = text.rsplit_once('/')?;
-        named(model, Some(ThinkingLevel::from_word(level)?))
-    })
+/// Returns how a text can be read: as an id, and as an id before a level.
+fn readings(text: &str) -> impl Iterator<Item = (&str, Option<ThinkingLevel>)> {
+    let before_level = text.rsplit_once('/').and_then(|(id, level)| Some((id, Some(ThinkingLevel::from_word(level)?))));
+    [(text, None)].into_iter().chain(before_level)
+}
+
+/// Returns the model that a text names by an id that an API lists or has listed. The id belongs to its owner, if there is one
+/// whatever APIs list; else to the only provider whose API has it. If a text can be read in two ways, both must lead to the same
+/// provider: what one provider lists never moves a name from another. Returns `None` if no API has the id.
+///
+/// # Errors
+/// [`ModelError::Unknown`] if several providers have it; [`ModelError::Route`].
+fn listed(owners: &Owners<'_>, catalogue: &Catalogue, text: &str) -> Result<Option<Choice>, ModelError> {
+    let mut found: Option<Choice> = None;
+    for (id, level) in readings(text).filter(|(id, _)| catalogue.claimants(id).next().is_some()) {
+        let owner = owners.of(id)?.or_else(|| catalogue.only_owner(owners.registry, id));
+        match (owner, &found) {
+            (Some(owner), None) => found = Some(Choice { provider: owner.clone(), model: id.to_owned(), level }),
+            (Some(owner), Some(found)) if found.provider == *owner => {}
+            _ => return Err(ModelError::Unknown { model: text.to_owned(), supported: String::new() }),
+        }
+    }
+    Ok(found)
+}
+
+/// Returns how to name one of several providers whose APIs list a model, or have listed it, for [`ModelError::Unknown`]: a blank
+/// line, then the line. Empty for other models.
+fn shared(registry: &Registry, catalogue: &Catalogue, text: &str) -> String {
+    let claimants: BTreeSet<_> = readings(text).flat_map(|(id, _)| catalogue.claimants(id)).collect();
+    if claimants.len() < 2 {
+        return String::new();
+    }
+    let exists = |name: &Name| !matches!(registry.find(name), Err(ModelError::Gone(_)));
+    let (existing, removed): (Vec<&str>, Vec<&str>) =
+        claimants.iter().copied().partition(|name| name.parse().is_ok_and(|name| exists(&name)));
+    let model = text::excerpt(text, 80);
+    let names = claimants.into_iter().collect::<Vec<_>>().join(", ");
+    let mut line = format!("\n\nSeveral providers list this name or have listed it: {names}.");
+    if !existing.is_empty() {
+        let choices: Vec<_> = existing.iter().map(|name| format!("{name}:{model}")).collect();
+        line += &format!(" Name one: {}.", choices.join(" or "));
+    }
+    for name in removed {
+        line += &format!(" '{name}' is no provider any more; to free its names: patchbay provider remove {name}");
+    }
+    line
 }
 
 /// Returns the levels that a model has besides the common ones.
@@ -321,17 +349,27 @@ fn more_levels(facts: &ModelFacts) -> Vec<ThinkingLevel> {
     ThinkingLevel::ALL.into_iter().filter(|level| !level.is_common() && facts.has_level(*level)).collect()
 }
 
-/// Returns the warning about a model that its provider is going to shut down.
-fn ending(lifecycle: &Lifecycle) -> Option<String> {
-    let Lifecycle { status: LifecycleStatus::Deprecated, retires_on, successor } = lifecycle else { return None };
-    let mut warning = match retires_on {
-        Some(date) => format!("This model ends on {date}"),
-        None => "This model is deprecated".to_owned(),
+/// Returns that a complete list of a provider's API lacks a model, as a sentence without its full stop.
+fn absent(entry: &Entry, catalogue: &Catalogue, model: &str) -> Option<String> {
+    let words = absence(entry, catalogue, model)?;
+    Some(format!("{} {words} this model", status::display_name(entry)))
+}
+
+/// Returns sentences about the end of a model, the last one without its full stop: whether it is `absent` from the provider's
+/// list, the announced day, and the successor. `None` if the provider lists it and has announced no end. `ends` follows
+/// `This model`, before the day.
+fn describe_end(lifecycle: &Lifecycle, absent: Option<String>, ends: &str) -> Option<String> {
+    let Lifecycle { status, retires_on, successor } = lifecycle;
+    let is_deprecated = *status == LifecycleStatus::Deprecated;
+    let announced = match (&absent, retires_on) {
+        (None, _) if !is_deprecated => return None,
+        (None, Some(date)) => Some(format!("This model {ends} on {date}")),
+        (None, None) => Some("This model is deprecated".to_owned()),
+        (Some(_), Some(date)) => Some(format!("It was announced to end on {date}")),
+        (Some(_), None) => is_deprecated.then(|| "It was announced to end".to_owned()),
     };
-    if let Some(successor) = successor {
-        warning += &format!(". Its successor is {successor}");
-    }
-    Some(warning)
+    let successor = successor.as_ref().map(|successor| format!("Its successor is {successor}"));
+    Some([absent, announced, successor].into_iter().flatten().collect::<Vec<_>>().join(". "))
 }
 
 /// The most models of one provider in [`ModelError::Unknown`].
@@ -355,4 +393,38 @@ fn supported(registry: &Registry, consents: &Consents, catalogue: &Catalogue) ->
     let width = lines.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
     let lines: String = lines.iter().map(|(label, ids)| format!("\n  {label:width$} {ids}")).collect();
     if lines.is_empty() { lines } else { format!("\n\nSupported models:{lines}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn end_of_a_model_is_described() {
+        use LifecycleStatus::{Active, Deprecated};
+        let lifecycle = |status, date: Option<&str>, successor: Option<&str>| Lifecycle {
+            status,
+            retires_on: date.map(str::to_owned),
+            successor: successor.map(str::to_owned),
+        };
+        let all = lifecycle(Deprecated, Some("2026-11-30"), Some("new-1"));
+        let gone = "Zed no longer lists this model";
+        for (lifecycle, absent, expected) in [
+            (all.clone(), None, Some("This model ends on 2026-11-30. Its successor is new-1".to_owned())),
+            (lifecycle(Deprecated, None, None), None, Some("This model is deprecated".to_owned())),
+            (all, Some(gone), Some(format!("{gone}. It was announced to end on 2026-11-30. Its successor is new-1"))),
+            (
+                lifecycle(Active, Some("2026-11-30"), None),
+                Some(gone),
+                Some(format!("{gone}. It was announced to end on 2026-11-30")),
+            ),
+            (lifecycle(Deprecated, None, None), Some(gone), Some(format!("{gone}. It was announced to end"))),
+            (lifecycle(Active, None, Some("new-1")), Some(gone), Some(format!("{gone}. Its successor is new-1"))),
+            (lifecycle(Active, None, None), Some(gone), Some(gone.to_owned())),
+            // What was announced of a model that is listed and active is not said before it is deprecated.
+            (lifecycle(Active, Some("2026-11-30"), None), None, None),
+        ] {
+            assert_eq!(describe_end(&lifecycle, absent.map(str::to_owned), "ends"), expected, "{lifecycle:?}");
+        }
+    }
 }

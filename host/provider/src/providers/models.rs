@@ -54,13 +54,10 @@ impl Providers {
             Arc::new(Registry::build(&self.bundled, found, &Settings::default(), &claims, None))
         });
         let catalogue = self.catalogue_or_empty().await;
-        let view = registry.view(|entry| consents.is_ready(entry));
-        let reaches = |entry: &Entry, id: &str| match registry.route(id) {
-            Some(name) => *name == entry.name,
-            None => match view.owner(id) {
-                Some(owner) => owner.name == entry.name,
-                None => catalogue.only_owner(view.entries(), id) == Some(&entry.name),
-            },
+        let owners = registry.owners(|entry| consents.is_ready(entry));
+        let reaches = |entry: &Entry, id: &str| {
+            let owner = owners.of(id).map(|owner| owner.or_else(|| catalogue.only_owner(&registry, id)));
+            owner.is_ok_and(|owner| owner == Some(&entry.name))
         };
         let mut models = Vec::new();
         for entry in registry.shown().into_iter().filter(|entry| consents.is_ready(entry)) {

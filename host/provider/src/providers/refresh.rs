@@ -11,13 +11,13 @@ use std::{
 };
 
 use patchbay_core::{Name, text};
-use patchbay_sandbox::adapter::Coverage;
+use patchbay_sandbox::adapter::{Coverage, ListingEnd};
 use patchbay_store::{ListingChange, ListingCoverage, NewListing, StoreError};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::Providers;
 use crate::{
-    ModelError,
+    ExchangeError, ModelError,
     catalogue::Catalogue,
     exchange::{self, Listed},
     facts::ModelFacts,
@@ -158,11 +158,8 @@ impl Providers {
                 (ListingCoverage::Partial, None, Some(problem))
             }
         };
-        let again_in_s = match &result.end {
-            Ok(end) => self.refresh_s().max(end.fresh_for_s.map_or(0, i64::from).min(FRESH_S)),
-            Err(_) => AFTER_FAILURE_S,
-        };
-        let listing = NewListing { models, coverage, validator, problem: problem.clone(), again_in_s };
+        let again_in_s = again_in_s(&result.end, self.refresh_s());
+        let listing = NewListing { models, left_out, coverage, validator, problem: problem.clone(), again_in_s };
         let change = self.store.keep_listing(provider.to_string(), base_url, listing).await?;
         if let Some(problem) = problem {
             return Ok(report(format!("not listed: {problem}"), true));
@@ -190,22 +187,7 @@ impl Providers {
 
     /// Refreshes the lists that are due.
     async fn refresh_due(&self) -> Result<(), ModelError> {
-        if self.refresh_s() == 0 {
-            return Ok(());
-        }
-        let due: BTreeSet<(String, String)> = self.store.due_catalogues().await?.into_iter().collect();
-        if due.is_empty() {
-            return Ok(());
-        }
-        let registry = self.registry().await;
-        let consents = self.consents().await?;
-        let entries: Vec<_> = registry.entries.iter().filter(|entry| consents.is_ready(entry)).cloned().collect();
-        for entry in entries {
-            let Some(base_url) = entry.base_url.clone() else { continue };
-            // A key command runs only for requests of a person.
-            if !due.contains(&(entry.name.to_string(), base_url)) || entry.has_key_command() {
-                continue;
-            }
+        for entry in self.due().await? {
             match self.refresh_one(&entry, false).await {
                 Ok(Some(refreshed)) => tracing::debug!("{}: {}", refreshed.provider, refreshed.text),
                 Ok(None) => {}
@@ -213,6 +195,25 @@ impl Providers {
             }
         }
         Ok(())
+    }
+
+    /// Returns the providers that the background may ask now: used, ready, due, and without a key command, which runs only for
+    /// requests of a person.
+    pub(super) async fn due(&self) -> Result<Vec<Arc<Entry>>, ModelError> {
+        if self.refresh_s() == 0 {
+            return Ok(Vec::new());
+        }
+        let due: BTreeSet<(String, String)> = self.store.due_catalogues().await?.into_iter().collect();
+        if due.is_empty() {
+            return Ok(Vec::new());
+        }
+        let registry = self.registry().await;
+        let consents = self.consents().await?;
+        let is_due = |entry: &&Arc<Entry>| {
+            let Some(base_url) = entry.base_url.clone() else { return false };
+            due.contains(&(entry.name.to_string(), base_url)) && consents.is_ready(entry) && !entry.has_key_command()
+        };
+        Ok(registry.entries.iter().filter(is_due).cloned().collect())
     }
 
     /// Seconds between two listings in the background; 0 for never.
@@ -230,6 +231,14 @@ async fn refresh_when_due(providers: Weak<Providers>) {
         }
         drop(providers);
         tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Returns after how many seconds the background may ask again.
+fn again_in_s(end: &Result<ListingEnd, ExchangeError>, refresh_s: i64) -> i64 {
+    match end {
+        Ok(end) => refresh_s.max(end.fresh_for_s.map_or(0, i64::from).min(FRESH_S)),
+        Err(_) => AFTER_FAILURE_S,
     }
 }
 
@@ -252,4 +261,24 @@ fn in_words(change: ListingChange, unchanged: bool, left_out: usize, warnings: &
         words += &format!("; {warning}");
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn next_listing_follows_a_day_or_an_hour_later() {
+        const DAY: i64 = 86_400;
+        let listed = |fresh_for_s| Ok(ListingEnd { coverage: Coverage::Complete, validator: None, fresh_for_s });
+        for (end, expected) in [
+            (listed(None), DAY),
+            (listed(Some(60)), DAY),
+            (listed(Some(172_800)), 2 * DAY),
+            (listed(Some(u32::MAX)), 7 * DAY),
+            (Err(ExchangeError::MissingCredentials { message: String::new() }), 3_600),
+        ] {
+            assert_eq!(again_in_s(&end, DAY), expected, "{end:?}");
+        }
+    }
 }

@@ -39,6 +39,11 @@ impl Home {
 
     /// Returns the providers of another process.
     fn process(&self) -> Arc<Providers> {
+        self.process_with(CatalogueSettings::default())
+    }
+
+    /// As [`Home::process`], with these settings of the catalogue.
+    fn process_with(&self, catalogue: CatalogueSettings) -> Arc<Providers> {
         let config = self.folder.path().join("config");
         let settings = Arc::clone(&self.settings);
         let sources = Sources {
@@ -46,7 +51,7 @@ impl Home {
             bundled: &[],
             settings: Box::new(move || Ok(settings.lock().unwrap().clone())),
             limits: ExchangeLimits::default(),
-            catalogue: CatalogueSettings::default(),
+            catalogue,
         };
         let store = Store::open(&self.folder.path().join("data")).unwrap();
         let sandbox = Arc::new(Sandbox::new(Limits::default()));

@@ -20,12 +20,12 @@ use super::{
 
 /// Keys are ignored until this time has passed without one: they were meant for the composer.
 const DEAF: Duration = Duration::from_millis(400);
-/// Messages on their way to the loop: the host asks at most 8 questions at once, and each may end with a grant.
+/// Messages on their way to the loop: the host opens at most 4 questions of a session at once, and each may end with a grant.
 const WAITING: usize = 16;
 /// Rows of one part of a question, such as the input of a call: of a longer one the first and the last row, with a note between
 /// them.
 const PART_ROWS: usize = 3;
-/// Prints all of the open question above it.
+/// Prints the open question above it, with all of the input that the host gives.
 const SHOW_ALL: char = 'v';
 
 /// Passes questions to the loop.
@@ -294,7 +294,7 @@ fn shortened(part: &str, limit: usize) -> Vec<String> {
     let (head, tail) = (cut(&line, limit), cut_front(&line, limit));
     // Both have a `…`.
     let left_out = (line.chars().count() + 2).saturating_sub(head.chars().count() + tail.chars().count());
-    let note = format!("… {} more characters: {SHOW_ALL} prints all", text::with_commas(left_out as u64));
+    let note = format!("… {} more characters: {SHOW_ALL} shows more", text::with_commas(left_out as u64));
     vec![head, cut(&note, limit), tail]
 }
 
@@ -394,7 +394,7 @@ mod tests {
             "May the tool 'mcp__files__delete' be",
             "called?",
             r#"with {"args":["-c","Tests. Tests. Test…"#,
-            "… 6,975 more characters: v prints all",
+            "… 6,975 more characters: v shows more",
             r#"…Tests. \ncurl x | sh"],"command":"sh"}"#,
         ];
         assert_eq!(rows[..5], expected);

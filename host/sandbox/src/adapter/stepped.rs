@@ -35,7 +35,8 @@ impl<G> SteppedInstance<G> {
     ) -> Result<(Self, Vec<A>), Failure> {
         let slots = sandbox.slots(adapter.0.slots, 0).await?;
         let mut left = RemainingBudgets::new(budgets);
-        let budget = Budget { output_bytes: budgets.step_bytes, ..Budget::whole(&sandbox.limits) };
+        let bytes = budgets.step_bytes;
+        let budget = Budget { output_bytes: bytes, host_call_bytes: bytes, ..Budget::whole(&sandbox.limits) };
         let mut store = sandbox.store(budget, log, None)?;
         let fuel = open_step(&mut store, &left)?;
         let work = async |guest, store: &mut Store<GuestState>| begin(&adapter.0.pre, guest, store).await;

@@ -38,7 +38,7 @@ impl wit::Host for GuestState {
         let Some(inference) = &access.services.inference else {
             return Ok(Err(guest_error("unavailable", "no model is there for this call to ask".to_owned())));
         };
-        let most = self.budget.output_bytes;
+        let most = self.budget.host_call_bytes;
         if system.len().saturating_add(prompt.len()) > most {
             return Ok(Err(too_large("prompt", most)));
         }

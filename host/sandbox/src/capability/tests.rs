@@ -4,14 +4,16 @@ use std::{
     collections::BTreeMap,
     path::Path,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
+use patchbay_core::Code;
 use patchbay_policy::{Capability, Denial, Grant, Identity, Permits, Root, WorkspaceTrust};
 
 use crate::{
-    Auth, BoxFuture, Budget, CallIdentity, CallableTool, Content, Failure, Fault, Finished, Http, HttpRequest,
-    HttpResponse, Inference, Kv, KvEntry, KvError, Limits, LocalFiles, LogLevel, LogSink, PermitSource, ProgressSink,
-    Scope, Services, ToolCaller, Usage, WorkspaceAccess,
+    Auth, BoxFuture, Budget, CallClock, CallIdentity, CallableTool, Content, Failure, Fault, FileEntry, FilesError,
+    Finished, Http, HttpRequest, HttpResponse, Inference, Kv, KvEntry, KvError, Limits, LocalFiles, LogLevel, LogSink,
+    PermitSource, ProgressSink, Scope, Services, ToolCaller, Usage, WorkspaceAccess, WorkspaceFiles,
     bindings::{
         patchbay::host::{
             http, inference, kv, log, progress, types::Error as WitError, workspace_read, workspace_write,
@@ -22,6 +24,7 @@ use crate::{
             tool_index::Tool,
         },
     },
+    budget::Spent,
     state::{CallAccess, GuestState},
 };
 
@@ -335,7 +338,7 @@ async fn nested_call_uses_the_remaining_budget() {
     let (answer, fuel) = state.call_tool("a__b".to_owned(), "{}".to_owned(), 900).await.unwrap();
     assert_eq!((answer.unwrap().as_str(), fuel), ("done", 450));
     assert_eq!(*fake.heard.lock().unwrap(), ["a__b {} depth 1 fuel 900"]);
-    assert_eq!((state.spent.host_calls, state.spent.output_bytes), (51, 500));
+    assert_eq!((state.spent.host_calls, state.spent.output_bytes), (51, 0));
     assert_eq!(state.spent.inference_tokens, Limits::default().inference_tokens / 2);
 
     state.budget.depth = Limits::DEPTH;
@@ -375,7 +378,8 @@ async fn started_calls_have_equal_shares_and_return_the_rest() {
     }
     assert_eq!((ids, fuel), (vec![0, 1], 300));
     let waits = state.spent.host_calls - 1 - 2 * 167;
-    assert!((1..=2).contains(&waits) && state.spent.output_bytes == 1_000 && state.limiter.left() == memory);
+    // All of the output is given back: the shares have bounded it.
+    assert!((1..=2).contains(&waits) && state.spent.output_bytes == 0 && state.limiter.left() == memory);
     let mut heard = fake.heard.lock().unwrap().clone();
     heard.sort();
     assert_eq!(heard, ["a__b {} depth 1 fuel 300", "c__d {} depth 1 fuel 300"]);
@@ -389,10 +393,34 @@ async fn use_beyond_a_share_counts() {
     assert_eq!((state.spent.host_calls, state.spent.output_bytes), (1 + 501, 1_500));
     let (outcomes, _) = state.wait_for_calls().await.unwrap();
     assert!(outcomes[0].answer.is_ok());
-    assert_eq!((state.spent.host_calls, state.spent.output_bytes), (2 + 2 * 501, 3_000));
+    assert_eq!((state.spent.host_calls, state.spent.output_bytes), (2 + 2 * 501, 0));
     assert_eq!(state.inference_tokens_left(), 0);
     let stopped = state.wait_for_calls().await.map(drop).unwrap_err();
     assert!(matches!(stopped.downcast_ref(), Some(Failure::HostCalls { limit: 1_003 })), "{stopped:#}");
+}
+
+#[test]
+fn call_with_tools_has_more_host_calls() {
+    let limits = Limits { host_calls: 7, ..Limits::default() };
+    let budget = Budget::whole(&limits).with_tools(&limits);
+    let spent = |host_calls| Spent { host_calls, ..Spent::default() };
+    assert_eq!(spent(70).check_host_calls(&budget), Ok(()));
+    let failure = spent(71).check_host_calls(&budget).unwrap_err();
+    let expected = "the call and the tools that it called made more than 70 host calls (10 times limits.host_calls)";
+    assert_eq!((failure.code(), failure.to_string()), (Code::LimitHostCalls, expected.to_owned()));
+}
+
+#[test]
+fn failure_of_a_nested_call_names_its_share() {
+    let limits = Limits { host_calls: 7, output_bytes: 100, ..Limits::default() };
+    let nested = Budget { depth: 1, output_bytes: 50, ..Budget::whole(&limits).with_tools(&limits) };
+    let mut spent = Spent { host_calls: 71, ..Spent::default() };
+    let over = [spent.check_host_calls(&nested), spent.output(51, &nested)];
+    let over = over.map(|failed| failed.map_err(|failure| (failure.code(), failure.to_string())).unwrap_err());
+    let calls = "the call made more than 70 host calls (limits.host_calls), its share of what its caller had left";
+    let bytes =
+        "the component handed over more than 50 bytes (limits.output_bytes), its share of what its caller had left";
+    assert_eq!(over, [(Code::LimitHostCalls, calls.to_owned()), (Code::LimitOutput, bytes.to_owned())]);
 }
 
 #[tokio::test]
@@ -552,6 +580,63 @@ async fn writes_stop_at_the_limit() {
     assert!(!folder.path().join("b").exists());
     workspace_write::Host::write(&mut state, "a".into(), contents[..500].to_vec()).await.unwrap().unwrap();
     assert!(workspace_write::Host::write(&mut state, "a".into(), contents).await.is_err());
+}
+
+/// Files whose writes take a while.
+struct SlowFiles {
+    files: Arc<LocalFiles>,
+    asks: bool,
+    clock: CallClock,
+    /// Whether the clock of the call stood still during the last write.
+    was_paused: Mutex<bool>,
+}
+
+impl WorkspaceFiles for SlowFiles {
+    fn read(&self, path: String, offset: u64, max: u32) -> BoxFuture<'_, Result<Vec<u8>, FilesError>> {
+        self.files.read(path, offset, max)
+    }
+
+    fn walk(
+        &self,
+        glob: String,
+        after: Option<String>,
+        limit: u32,
+    ) -> BoxFuture<'_, Result<Vec<FileEntry>, FilesError>> {
+        self.files.walk(glob, after, limit)
+    }
+
+    fn write(&self, _: String, _: Vec<u8>) -> BoxFuture<'_, Result<(), FilesError>> {
+        Box::pin(async {
+            let left = self.clock.time_left();
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            *self.was_paused.lock().unwrap() = self.clock.time_left() == left;
+            Ok(())
+        })
+    }
+
+    fn write_may_ask(&self) -> bool {
+        self.asks
+    }
+
+    fn delete(&self, path: String) -> BoxFuture<'_, Result<(), FilesError>> {
+        self.files.delete(path)
+    }
+}
+
+#[tokio::test]
+async fn clock_stands_still_while_a_write_may_ask() {
+    let write = [Capability::WorkspaceWrite];
+    for asks in [true, false] {
+        let (mut state, _) = state(Limits::default(), &write, &write);
+        let (clock, files) = (state.budget.clock.clone(), files(&std::env::temp_dir()));
+        let slow = Arc::new(SlowFiles { files, asks, clock, was_paused: Mutex::new(!asks) });
+        access(&mut state).services.workspace = slow.clone();
+        workspace_write::Host::write(&mut state, "a".into(), vec![]).await.unwrap().unwrap();
+        assert_eq!(*slow.was_paused.lock().unwrap(), asks);
+        let left = state.budget.clock.time_left();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        assert!(state.budget.clock.time_left() < left, "it runs again");
+    }
 }
 
 async fn complete(state: &mut GuestState, prompt: &str) -> Result<String, (String, String)> {

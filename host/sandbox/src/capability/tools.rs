@@ -72,6 +72,7 @@ impl GuestState {
             memory_bytes: self.limiter.left(),
             host_calls: self.budget.host_calls.saturating_sub(self.spent.host_calls),
             output_bytes: self.budget.output_bytes.saturating_sub(self.spent.output_bytes),
+            host_call_bytes: self.budget.host_call_bytes,
             inference_tokens: self.inference_tokens_left(),
             clock: self.budget.clock.clone(),
             time: self.budget.time,
@@ -80,7 +81,7 @@ impl GuestState {
         let Finished { result, usage } = Arc::clone(&access.services.tools).call(tool, input, left).await;
         self.spent.host_calls = self.spent.host_calls.saturating_add(usage.host_calls);
         self.spent.inference_tokens = self.spent.inference_tokens.saturating_add(usage.inference_tokens);
-        self.count_output(usage.output_bytes)?;
+        // Its output is not that of the caller.
         let answer = result.map(|content| as_text(&content)).map_err(|fault| access.guest_error(fault));
         Ok((answer, usage.fuel))
     }

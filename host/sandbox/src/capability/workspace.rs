@@ -79,7 +79,10 @@ impl workspace_write::Host for GuestState {
             Err(denied) => return Ok(Err(denied)),
         };
         self.count_written(&access, &path, contents.len())?;
-        let written = access.services.workspace.write(path, contents).await;
+        let files = &access.services.workspace;
+        let pause = files.write_may_ask().then(|| self.budget.clock.pause());
+        let written = files.write(path, contents).await;
+        drop(pause);
         Ok(written.map_err(|error| access.file_error(error)))
     }
 

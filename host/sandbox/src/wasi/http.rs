@@ -84,7 +84,7 @@ async fn read(
     kept: &mut Reservation,
 ) -> Result<HttpRequest, Error> {
     let (parts, mut body) = request.into_parts();
-    let limit = budget.output_bytes;
+    let limit = budget.host_call_bytes;
     let mut whole = Vec::new();
     while let Some(frame) = body.frame().await {
         // Trailers are ignored.

@@ -57,9 +57,9 @@ fn sizes_are_limited_each_and_together() {
     assert!(NewAttachment::new("a.txt", vec![b'a'; TEXT_BYTES]).is_ok());
     let check = |attachments| LineInput { attachments, ..LineInput::from("look") }.check_files();
     let rest = NewAttachment::new("b.pdf", image(2 << 20)).unwrap();
-    assert!(check(vec![whole.clone(), whole.clone(), whole.clone(), rest.clone()]).is_ok());
-    let refused = check(vec![whole.clone(), whole.clone(), whole, rest.clone(), rest]).unwrap_err();
-    assert_eq!(refused.message, "the attached files have 35.7 MB in all; a line may have 32 MiB.");
+    assert!(check(vec![whole.clone(), whole.clone()]).is_ok());
+    let refused = check(vec![whole.clone(), whole, rest]).unwrap_err();
+    assert_eq!(refused.message, "the attached files have 23.1 MB in all; a line may have 20 MiB.");
     let small = NewAttachment::new("c.txt", b"c".to_vec()).unwrap();
     assert!(check(vec![small.clone(); 20]).is_ok());
     assert_eq!(check(vec![small; 21]).unwrap_err().message, "21 files are attached; a line may have 20.");
@@ -105,4 +105,19 @@ fn file_that_changes_while_it_is_read_is_refused() {
     file.set_len(1 << 30).unwrap();
     let huge = File::open(&path).unwrap();
     assert!(read("a.txt", &huge).unwrap_err().message.starts_with("'a.txt' has 1,073.7 MB;"));
+}
+
+#[test]
+fn memory_of_all_attached_files_is_limited() {
+    let file =
+        |size: usize| vec![NewAttachment::new("a.png", [&b"\x89PNG\r\n\x1a\n"[..], &vec![0; size]].concat()).unwrap()];
+    let memory = FileMemory(Arc::new(Semaphore::new(100)));
+    assert!(memory.take(&[]).unwrap().is_none());
+    let first = memory.take(&file(50)).unwrap();
+    let refused = memory.take(&file(50)).unwrap_err();
+    let expected =
+        "the attached files of all running lines may have 128 MiB; send this line again when another one has ended.";
+    assert_eq!((refused.code, &*refused.message), (Code::AttachmentRefused, expected));
+    drop(first);
+    assert!(memory.take(&file(50)).is_ok());
 }

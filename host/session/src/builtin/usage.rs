@@ -33,16 +33,17 @@ impl BuiltIn for UsageCommand {
 
 async fn usage(line: &LineContext) -> Result<Outcome, StoreError> {
     let session = &line.session;
-    let by_model = session.log().store().usage(session.id()).await?;
-    let all = session.log().budget().used();
+    let by_model = session.log().usage().await?;
+    let counted = session.log().budget().used();
     let total = by_model.iter().fold(TokenUsage::default(), |sum, of| sum.plus(of.usage));
     let mut costs = Vec::new();
     for of in &by_model {
         costs.push(cost(session, of).await);
     }
     let mut lines: Vec<String> = by_model.iter().zip(&costs).map(|(of, cost)| shown(of, cost.as_ref())).collect();
-    // Requests without a row: those of skills, trials of models, and answers of which nothing came.
-    let others = all.saturating_sub(total.total());
+    // Requests that were cut off before the provider reported anything count their estimate. Earlier builds stored no model with
+    // the requests of skills.
+    let others = counted.saturating_sub(total.uncached());
     if others > 0 {
         lines.push(format!("Other requests: {} tokens", text::with_commas(others)));
     }
@@ -51,7 +52,12 @@ async fn usage(line: &LineContext) -> Result<Outcome, StoreError> {
     if by_model.len() > 1 {
         lines.push(format!("All models: {}", tokens(total)));
     }
-    lines.push(format!("In all: {} tokens{sum}", text::with_commas(all)));
+    let all = total.total().saturating_add(others);
+    let uncached = match total.cache_read {
+        0 => String::new(),
+        read => format!(" ({} without those read from the cache)", text::with_commas(all.saturating_sub(read))),
+    };
+    lines.push(format!("In all: {} tokens{uncached}{sum}", text::with_commas(all)));
     let models: Vec<_> = by_model
         .iter()
         .zip(&costs)
@@ -60,7 +66,7 @@ async fn usage(line: &LineContext) -> Result<Outcome, StoreError> {
             json!({"provider": provider, "model": model, "usage": usage, "cost": cost})
         })
         .collect();
-    let data = json!({"models": models, "usage": total, "other": others, "total": all});
+    let data = json!({"models": models, "usage": total, "other": others, "total": all, "counted": counted});
     Ok(Outcome::ok(Code::UsageListed, lines.join("\n")).with_data(data))
 }
 

@@ -48,15 +48,14 @@ const ALL: [TreeAction; 8] = [
 ];
 
 impl Session {
-    /// Returns the tools for a turn of `agent`. Only foreground agents have `set_agent_model`.
+    /// Returns the tools for a turn of `agent`. `set_agent_model` is hidden from all but foreground agents.
     pub(crate) fn tree_tools(self: &Arc<Self>, agent: &Arc<Agent>) -> Vec<Arc<dyn Internal>> {
-        let has = |action: &TreeAction| agent.is_foreground() || *action != TreeAction::SetAgentModel;
         let tool = |action: TreeAction| {
             let spec = action.spec()?;
             let (session, agent) = (Arc::downgrade(self), Arc::clone(agent));
             Some(Arc::new(TreeTool { spec, action, session, agent }) as Arc<dyn Internal>)
         };
-        ALL.into_iter().filter(has).filter_map(tool).collect()
+        ALL.into_iter().filter_map(tool).collect()
     }
 }
 
@@ -126,6 +125,10 @@ impl Internal for TreeTool {
 
     fn only_reads(&self) -> bool {
         matches!(self.action, TreeAction::MailCheck | TreeAction::MailFilter)
+    }
+
+    fn is_hidden(&self) -> bool {
+        self.action == TreeAction::SetAgentModel && !self.agent.is_foreground()
     }
 
     fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<InternalAnswer, InternalError>> {

@@ -244,6 +244,7 @@ fn each_reason_for_exclusion_has_a_diagnostic() {
             found(Root::User, "long", &format!("version: 1 # has {}", "t".repeat(60))),
             found(Root::User, "find", "version: 1"),
             found(Root::User, "mcp", "version: 1 # has x"),
+            found(Root::User, "terminal", "version: 1 # has run"),
             found(Root::User, "good", "requires_tools: [good__x] # has x"),
         ],
         true,
@@ -264,7 +265,25 @@ fn each_reason_for_exclusion_has_a_diagnostic() {
             "needs-b [missing_required_tools] Missing required tool: gone__z.",
             "no-tool [command_tool_missing] invocation_mode is tool_dispatch, and no command_tool is named.",
             "reserved [command_alias_collision] Alias '/fork' is a built-in command; skill excluded.",
+            "terminal [invalid_name] 'terminal' is reserved: 'terminal__run' is the tool of an editor's terminal. Give the skill another name.",
             "wrong-tool [command_tool_missing] Command tool 'x' is not among the skill's tools: a, b.",
+        ]
+    );
+}
+
+#[test]
+fn excluded_skill_names_the_limit_of_its_files() {
+    let mut cut = found(Root::User, "a", "command_tool: x");
+    cut.candidate.as_mut().unwrap().notes.push(crate::listing::cut("a.wasm"));
+    let mut other = found(Root::User, "b", "eligibility: {os: darwin}");
+    other.candidate.as_mut().unwrap().notes.push(Problem::new(Code::SkillFileSkipped, "left out."));
+    assert_eq!(
+        diagnostics(&snapshot_of(vec![cut, other], true)),
+        [
+            "a [command_tool_missing] Command tool 'x' is not among the skill's tools: none.",
+            "a [skill_files_limited] More than 10,000 entries in its folder; none of them can be read, except a component with \
+             the name 'a.wasm'.",
+            "b [ineligible] OS 'linux' not in [darwin].",
         ]
     );
 }

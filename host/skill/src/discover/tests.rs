@@ -393,6 +393,28 @@ fn skill_over_its_limits_loses_only_its_files() {
     }
 }
 
+/// Which entries of such a folder are read depends on the file system, so the component is found by its name alone.
+#[test]
+fn folder_with_too_many_entries_keeps_a_component_of_its_name() {
+    let skills = SkillsFolder::new();
+    for path in ["a/SKILL.md", "a/a.wasm", "a/b.wasm"] {
+        skills.write(path, FIRST);
+    }
+    for n in 0..10_000 {
+        fs::File::create(skills.path().join(format!("a/{n}"))).unwrap();
+    }
+    let words =
+        "More than 10,000 entries in its folder; none of them can be read, except a component with the name 'a.wasm'.";
+    let limited = skills.candidate(&NoCache);
+    assert_eq!(listed(&limited), ["SKILL.md", "a.wasm"]);
+    assert_eq!(limited.component.unwrap().digest(), Digest::of(FIRST.as_bytes()));
+    assert_eq!(limited.notes, [Problem::new(Code::SkillFilesLimited, words)]);
+    fs::remove_file(skills.path().join("a/a.wasm")).unwrap();
+    let without = skills.candidate(&NoCache);
+    assert_eq!((listed(&without), without.component.is_none()), (vec!["SKILL.md".to_owned()], true));
+    assert_eq!(without.notes, limited.notes);
+}
+
 #[test]
 fn root_limits_count_skills_by_name() {
     let skills = SkillsFolder::new();

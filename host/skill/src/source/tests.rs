@@ -138,7 +138,7 @@ fn folder_with_very_many_files_takes_bounded_work() {
     }
     let candidate = skill.candidate();
     assert_eq!(candidate.totals, FileTotals { count: 0, bytes: 0, place: FileStorage::Nowhere });
-    assert_eq!(messages(&candidate), ["More than 1,000 files; none of them can be read."]);
+    assert_eq!(messages(&candidate), ["More than 10,000 entries in its folders; none of them can be read."]);
 }
 
 /// Lists the skill's folder.
@@ -167,7 +167,7 @@ fn hidden_files_are_counted_over_the_whole_skill() {
     assert_eq!(listed(&skill).entries, 10_001, "nothing is read beyond the limit");
     let candidate = skill.candidate();
     assert_eq!(candidate.totals, FileTotals { count: 0, bytes: 0, place: FileStorage::Nowhere });
-    assert_eq!(messages(&candidate), ["More than 1,000 files; none of them can be read."]);
+    assert_eq!(messages(&candidate), ["More than 10,000 entries in its folders; none of them can be read."]);
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn linked_folder_is_counted_for_each_link() {
     }
     let over = listed(&skill);
     assert_eq!(over.entries, 10_001);
-    assert_eq!(over.over.unwrap().message, "More than 1,000 files; none of them can be read.");
+    assert_eq!(over.over.unwrap().message, "More than 10,000 entries in its folders; none of them can be read.");
 }
 
 #[test]
@@ -220,21 +220,24 @@ fn folders_behind_a_link_do_not_count_as_links() {
 }
 
 #[test]
-fn only_conventional_folders_and_markdown_are_embedded() {
+fn all_files_but_sources_are_embedded() {
     let skill = TestSkill::new(&[
         ("references/a.md", b"1"),
         ("scripts/deep/run.sh", b"2"),
         ("forms.md", b"3"),
+        ("LICENSE.txt", b"4"),
+        ("data/src/t.csv", b"5"),
         ("src/lib.rs", b"x"),
-        ("Cargo.toml", b"x"),
         ("a.wasm", b"x"),
         ("assets/.hidden", b"x"),
+        ("node_modules/m/index.js", b"x"),
     ]);
-    let embedded = || files_to_embed(&skill.path("")).unwrap();
+    let embedded = || files_to_embed(&skill.path(""), |name| name == "src").unwrap();
     let files = embedded().unwrap();
-    assert_eq!(files.keys().collect::<Vec<_>>(), ["forms.md", "references/a.md", "scripts/deep/run.sh"]);
+    let expected = ["LICENSE.txt", "data/src/t.csv", "forms.md", "references/a.md", "scripts/deep/run.sh"];
+    assert_eq!(files.keys().collect::<Vec<_>>(), expected);
     assert_eq!(files["forms.md"], b"3");
     write_archive(&files).unwrap();
-    symlink("/etc/passwd", skill.path("assets/out")).unwrap();
+    symlink("/etc/passwd", skill.path("out")).unwrap();
     assert_eq!(embedded().unwrap_err().code, Code::SkillFileSkipped);
 }

@@ -5,7 +5,7 @@ use patchbay_core::{Code, Digest, PrincipalId};
 use super::*;
 use crate::{
     JournalFilter, JournalSettings, SessionChange,
-    testing::{TestTree, assert_dead, new_session},
+    testing::{TestTree, assert_dead, message, new_session},
 };
 
 fn row(session: SessionId, parent: Option<CallId>) -> Box<JournalRow> {
@@ -174,4 +174,33 @@ async fn kills_do_not_read_the_journal_and_other_rows() {
     let since = plan(SINCE_ANSWER);
     assert_eq!(since[0], "SEARCH messages USING INDEX messages_by_agent (agent=? AND session=? AND seq>?)");
     assert!(!since.iter().any(|step| step.contains("SCAN messages") || step.contains("B-TREE")), "{since:?}");
+}
+
+#[tokio::test]
+async fn kept_result_lasts_until_its_row_is_committed() {
+    let tree = TestTree::new().await;
+    let store = &tree.store;
+    let [one, two] = [CallId::random(), CallId::random()];
+    let result = |agent, content: &str| NewMessage {
+        data: Some(serde_json::json!({"call_id": content})),
+        ..message(agent, MessageKind::Tool, content)
+    };
+    for (call, content) in [(one, "one"), (two, "two")] {
+        store.keep_result(&tree.hold, call, result(tree.root, content)).await.unwrap();
+    }
+    let kept = store.kept_result(one).await.unwrap().unwrap();
+    assert_eq!((kept.agent, kept.kind, &*kept.content), (tree.root, MessageKind::Tool, "one"));
+    assert_eq!(kept.data.as_ref().unwrap()["call_id"], "one");
+    tree.commit(SessionChange { settles: vec![one], messages: vec![kept], ..SessionChange::default() }).await.unwrap();
+    assert!(store.kept_result(one).await.unwrap().is_none());
+    assert!(store.kept_result(two).await.unwrap().is_some());
+    // The calls of a dead agent have their rows.
+    let child = tree.fork(tree.root).await;
+    tree.kill(&[child]).await;
+    let late = CallId::random();
+    store.keep_result(&tree.hold, late, result(child, "late")).await.unwrap();
+    assert!(store.kept_result(late).await.unwrap().is_none());
+    store.hold(tree.session()).await.unwrap();
+    let fenced = store.keep_result(&tree.hold, late, result(tree.root, "late")).await;
+    assert!(matches!(fenced, Err(StoreError::Fenced(_))), "{fenced:?}");
 }

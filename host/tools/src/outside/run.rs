@@ -76,6 +76,13 @@ impl Tools {
             problem: error.to_string(),
         };
         spec.schema.check(call.input).map_err(invalid)?;
+        if tool.is_shown_whole() {
+            let (size, limit) = (shown_input(tool, call).chars().count(), CalledTool::INPUT);
+            if size > limit {
+                let error = OutsideError::Question { size, limit };
+                return Err(ToolError::Outside { tool: name.to_owned(), error });
+            }
+        }
         let is_allowed = match tool.decision() {
             ToolDecision::Allow => true,
             ToolDecision::Deny => return Err(denied(tool, "it is denied")),
@@ -112,7 +119,7 @@ impl Tools {
             asker: context.asker.clone(),
             subject: QuestionSubject::Tool(CalledTool {
                 name: name.to_owned(),
-                input: without_middle(&text::clean_line(&tool.input_for_question(call.input)), CalledTool::INPUT),
+                input: without_middle(&shown_input(tool, call), CalledTool::INPUT),
                 input_digest: Digest::of(input.as_bytes()),
                 digest: spec.digest,
                 is_destructive: spec.declaration.is_destructive,
@@ -148,6 +155,11 @@ impl Tools {
     }
 }
 
+/// Returns the whole input of a call as a question shows it.
+fn shown_input(tool: &dyn OutsideTool, call: &ToolInvocation<'_>) -> String {
+    text::clean_line(&tool.input_for_question(call.input))
+}
+
 fn denied(tool: &dyn OutsideTool, why: &'static str) -> ToolError {
     let OutsideDeclaration { name, advice, .. } = &tool.spec().declaration;
     let denial = Denial::OutsideTool { tool: name.clone(), why, advice: advice.clone() };
@@ -156,7 +168,7 @@ fn denied(tool: &dyn OutsideTool, why: &'static str) -> ToolError {
 
 /// Returns the error of a nested call that used up the time that its caller had `left`.
 fn caller_late(left: Duration) -> OutsideError {
-    OutsideError::Time { limit_ms: left.as_millis(), key: "limits.time_ms of the caller".to_owned() }
+    OutsideError::Time { limit_ms: left.as_millis(), key: "what its caller had left".to_owned() }
 }
 
 /// The output that a call may have.
@@ -172,7 +184,7 @@ impl OutputLimit {
     fn of(limit: usize, budget: Option<&Budget>) -> Self {
         match budget {
             Some(budget) if budget.output_bytes < limit => {
-                Self { bytes: budget.output_bytes, key: "limits.output_bytes of the caller" }
+                Self { bytes: budget.output_bytes, key: "its share of what its caller had left of limits.output_bytes" }
             }
             _ => Self { bytes: limit, key: "limits.output_bytes" },
         }

@@ -3,10 +3,11 @@
 //! binary files and files over [`CallServices::EDITOR_BYTES`] stay on the disk, and so do all reads of other skills, which
 //! may read thousands of files.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use patchbay_core::text;
 use patchbay_sandbox::{BoxFuture, FileEntry, FilesError, WorkspaceFiles};
+use tokio::time::timeout;
 
 use super::{CallServices, NOT_RECORDED};
 use crate::Editor;
@@ -22,6 +23,8 @@ impl CallServices {
     const EDITOR_BYTES: usize = 4 << 20;
     /// Most characters of an editor's error.
     const EDITOR_ERROR: usize = 300;
+    /// How long an editor may take for a write, in minutes. It may ask its user first.
+    const EDITOR_MINUTES: u64 = 5;
 
     async fn begin_write(&self) -> Result<(), FilesError> {
         if self.begin_effect().await { Ok(()) } else { Err(FilesError::Failed(NOT_RECORDED)) }
@@ -75,7 +78,9 @@ impl CallServices {
         let Some(place) = self.files.place_to_write(path.to_owned(), text.len()).await? else {
             return Ok(Some(text.into_bytes()));
         };
-        let written = editor.write(&self.absolute(&place.path), &text).await;
+        let limit = Duration::from_secs(Self::EDITOR_MINUTES * 60);
+        let late = |_| Err(format!("it did not answer within {} minutes", Self::EDITOR_MINUTES));
+        let written = timeout(limit, editor.write(&self.absolute(&place.path), &text)).await.unwrap_or_else(late);
         written.map(|()| None).map_err(|error| editor_error("write", path, &error))
     }
 
@@ -120,6 +125,10 @@ impl WorkspaceFiles for CallServices {
                 None => Ok(()),
             }
         })
+    }
+
+    fn write_may_ask(&self) -> bool {
+        self.editor.as_ref().is_some_and(|editor| editor.can_write())
     }
 
     fn delete(&self, path: String) -> BoxFuture<'_, Result<(), FilesError>> {

@@ -7,6 +7,7 @@ mod inference;
 mod kv;
 mod log;
 mod nested;
+mod nested_order;
 mod permit;
 mod skill_files;
 
@@ -19,6 +20,7 @@ use patchbay_skill::Skill;
 
 use crate::{Editor, Tools, record::CallRecord};
 use files::ReadInEditor;
+use nested_order::NestedOrder;
 
 /// The services of one call.
 pub(crate) struct CallServices {
@@ -26,6 +28,7 @@ pub(crate) struct CallServices {
     /// The owner of the skill's grants and stored state.
     owner: Identity,
     record: Arc<CallRecord>,
+    nested_order: NestedOrder,
     files: LocalFiles,
     /// The user's editor, for a skill that may change files.
     editor: Option<Arc<dyn Editor>>,
@@ -47,7 +50,15 @@ impl CallServices {
         let written = if asks_to_write { workspaces.written(context.hold.session(), &owner) } else { Arc::default() };
         let editor = context.editor.clone().filter(|_| asks_to_write);
         let (tools, record) = (Arc::clone(tools), Arc::clone(record));
-        let services = Arc::new(Self { tools, owner, record, files, editor, read_in_editor: Mutex::default() });
+        let services = Arc::new(Self {
+            tools,
+            owner,
+            record,
+            nested_order: NestedOrder::default(),
+            files,
+            editor,
+            read_in_editor: Mutex::default(),
+        });
         let inference = context.inference.is_some().then(|| Arc::clone(&services) as Arc<dyn Inference>);
         let permit_source = context.approvals.is_some().then(|| Arc::clone(&services) as Arc<dyn PermitSource>);
         Services {

@@ -16,9 +16,10 @@ impl ToolCaller for CallServices {
         input: String,
         budget: Budget,
     ) -> BoxFuture<'static, Finished<Vec<Content>, Fault>> {
-        // Counted before anything runs and even if nothing does, so that ids depend only on the order in which calls are
-        // made.
+        // Counted before anything runs and even if nothing does, so that ids and the order of changes to files depend only on
+        // the order in which calls are made.
         let id = self.record.next_nested();
+        let place = self.nested_order.enter();
         Box::pin(async move {
             let input = match serde_json::from_str(&input) {
                 Ok(input) => input,
@@ -32,6 +33,7 @@ impl ToolCaller for CallServices {
                 Ok(tool) => tool,
                 Err(error) => return Finished::failed(fault(error)),
             };
+            place.turn(self.tools.may_change_files(context, &tool).await).await;
             let parent = Some((Arc::clone(&self.record), budget));
             let call = ToolInvocation { parent, ..ToolInvocation::new(id, tool, &input) };
             let Finished { result, usage } = self.tools.run(context, call).await;

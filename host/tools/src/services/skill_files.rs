@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use patchbay_core::{media, text};
 use patchbay_sandbox::{BoxFuture, Fault, SkillFileEntry, SkillFileReader};
-use patchbay_skill::FileSet;
+use patchbay_skill::{FileSet, SkillFile};
 
 use super::CallServices;
 
@@ -21,6 +21,18 @@ fn fault(kind: &str, message: String) -> Fault {
     Fault::Failed { kind: kind.to_owned(), message }
 }
 
+/// Returns at most `limit` of `files` whose path begins with `prefix` and follows `after`, sorted by bytes.
+fn entries(files: &FileSet, prefix: &str, after: Option<&str>, limit: u32) -> Vec<SkillFileEntry> {
+    let is_requested = |path: &str| path.starts_with(prefix) && after.is_none_or(|after| path > after);
+    let entry = |(path, file): (&str, &SkillFile)| SkillFileEntry {
+        path: path.to_owned(),
+        size: file.contents.len() as u64,
+        digest: file.digest,
+        media_type: media::image_or_pdf(&file.contents),
+    };
+    files.iter().filter(|(path, _)| is_requested(path)).take(limit as usize).map(entry).collect()
+}
+
 impl SkillFileReader for CallServices {
     fn entries(
         &self,
@@ -30,15 +42,7 @@ impl SkillFileReader for CallServices {
     ) -> BoxFuture<'_, Result<Vec<SkillFileEntry>, Fault>> {
         Box::pin(async move {
             let files = self.own_files().await?;
-            let is_asked = |path: &str| path.starts_with(&prefix) && after.as_deref().is_none_or(|after| path > after);
-            let asked = files.iter().filter(|(path, _)| is_asked(path)).take(limit as usize);
-            let entry = |(path, file): (&str, &patchbay_skill::SkillFile)| SkillFileEntry {
-                path: path.to_owned(),
-                size: file.contents.len() as u64,
-                digest: file.digest,
-                media_type: media::image_or_pdf(&file.contents),
-            };
-            Ok(asked.map(entry).collect())
+            Ok(entries(&files, &prefix, after.as_deref(), limit))
         })
     }
 
@@ -52,5 +56,46 @@ impl SkillFileReader for CallServices {
             let end = start.saturating_add(max as usize).min(file.contents.len());
             Ok(file.contents[start..end].to_vec())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use patchbay_core::Digest;
+
+    use super::*;
+
+    /// Returns a set of these files.
+    fn files(files: &[(&str, &[u8])]) -> FileSet {
+        let entry = |(path, contents): &(&str, &[u8])| serde_json::json!({"path": path, "size": contents.len(), "digest": Digest::of(contents)});
+        let mut pack = serde_json::Value::from_iter(files.iter().map(entry)).to_string().into_bytes();
+        pack.push(b'\n');
+        pack.extend(files.iter().flat_map(|(_, contents)| contents.iter()));
+        FileSet::from_pack(pack).unwrap()
+    }
+
+    #[test]
+    fn entries_are_selected_by_prefix_and_continue_after_a_path() {
+        let png = b"\x89PNG\r\n\x1a\n";
+        let files = files(&[("SKILL.md", b"---"), ("a.md", b"1"), ("d/1.md", b"22"), ("d/2.png", png), ("da", b"")]);
+        let paths = |prefix, after, limit| -> Vec<String> {
+            entries(&files, prefix, after, limit).into_iter().map(|entry| entry.path).collect()
+        };
+        assert_eq!(paths("", None, u32::MAX), ["SKILL.md", "a.md", "d/1.md", "d/2.png", "da"]);
+        assert_eq!(paths("d/", None, 9), ["d/1.md", "d/2.png"]);
+        assert_eq!(paths("d", None, 2), ["d/1.md", "d/2.png"]);
+        assert_eq!(paths("d", Some("d/2.png"), 2), ["da"]);
+        assert_eq!(paths("", Some("b"), 1), ["d/1.md"], "the path need not exist");
+        assert_eq!(paths("", Some("da"), 9), [""; 0]);
+        assert_eq!(paths("x", None, 9), [""; 0]);
+        assert_eq!(paths("", None, 0), [""; 0]);
+        let expected = SkillFileEntry {
+            path: "d/2.png".to_owned(),
+            size: 8,
+            digest: Digest::of(png),
+            media_type: Some("image/png"),
+        };
+        assert_eq!(entries(&files, "d/2", None, 9), [expected]);
+        assert_eq!(entries(&files, "a", None, 9)[0].media_type, None);
     }
 }

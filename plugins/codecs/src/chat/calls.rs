@@ -33,9 +33,8 @@ struct Call {
     id: String,
     /// Index of the block; `None` until the name has arrived.
     block: Option<u32>,
-    /// Input that arrived before the name.
-    early_input: String,
-    has_input: bool,
+    /// The input that has arrived.
+    input: String,
     /// Data of Gemini, which must go back with the call: `extra_content.google.thought_signature` (2026-11-23,
     /// ai.google.dev, "Thought signatures", OpenAI compatibility).
     extra: Option<Value>,
@@ -51,18 +50,17 @@ impl Calls {
         self.calls.iter().any(|call| call.block.is_some())
     }
 
+    /// Returns true if the input of each call with a name is a whole JSON object.
+    pub(super) fn are_whole(&self) -> bool {
+        let mut named = self.calls.iter().filter(|call| call.block.is_some());
+        named.all(|call| matches!(serde_json::from_str(&call.input), Ok(Value::Object(_))))
+    }
+
     /// Adds a piece of a call: `found` has its index and id, `function` its name and input.
     pub(super) fn delta(&mut self, found: &Value, function: &Value, out: &mut Out) {
         let (index, id, name) = (found.get("index").and_then(Value::as_u64), text(found, "id"), text(function, "name"));
         let at = self.find(index, id, name).unwrap_or_else(|| {
-            self.calls.push(Call {
-                index,
-                id: id.to_owned(),
-                block: None,
-                early_input: String::new(),
-                has_input: false,
-                extra: None,
-            });
+            self.calls.push(Call { index, id: id.to_owned(), block: None, input: String::new(), extra: None });
             self.calls.len() - 1
         });
         let ordinal = self.before + at;
@@ -78,16 +76,13 @@ impl Calls {
             let id = if call.id.is_empty() { format!("call_{ordinal}") } else { call.id.clone() };
             let block = out.start(BlockKind::ToolCall(ToolHead { id, name: name.to_owned() }));
             call.block = Some(block);
-            call.has_input = !call.early_input.is_empty();
-            out.delta(block, std::mem::take(&mut call.early_input));
+            // The input may arrive before the name.
+            out.delta(block, call.input.as_str());
         }
         let input = input(function);
-        match call.block {
-            Some(block) => {
-                call.has_input |= !input.is_empty();
-                out.delta(block, input);
-            }
-            None => call.early_input.push_str(&input),
+        call.input.push_str(&input);
+        if let Some(block) = call.block {
+            out.delta(block, input);
         }
     }
 
@@ -113,7 +108,7 @@ impl Calls {
     pub(super) fn complete(&self, out: &mut Out) {
         for call in &self.calls {
             if let Some(block) = call.block {
-                if !call.has_input {
+                if call.input.is_empty() {
                     out.delta(block, "{}");
                 }
                 out.end(block, call.extra.as_ref().map(|extra| json!({ EXTRA: extra }).to_string()));

@@ -309,8 +309,27 @@ fn end_reasons_are_mapped() {
         (vec![&call], "length", "max-tokens"),
         (vec![&speech], "length", "max-tokens"),
         (vec![&speech], "content_filter", "content-filter"),
-        (vec![&speech], "eos", "other"),
+        (vec![&speech], "eos", "end-turn"),
+        (vec![&speech], "STOP", "end-turn"),
         (vec![&speech], "model_length", "context-window"),
+        (vec![&speech], "model_context_window_exceeded", "context-window"),
+        (vec![&speech], "sensitive", "content-filter"),
+        (vec![&speech], "new_word", "other"),
+        (vec![&refusal], "new_word", "other"),
+        (vec![&call], "function_call", "tool-use"),
+        (vec![&call], "STOP", "tool-use"),
+        (vec![&call], "end_turn", "tool-use"),
+        (vec![&call], "tool_use", "tool-use"),
+        (vec![&call], "tool_call", "tool-use"),
+        (vec![&call], "eos", "tool-use"),
+        (vec![&call], "eos_token", "tool-use"),
+        (vec![&call], "max_tokens", "max-tokens"),
+        (vec![&call], "MAX_TOKENS", "max-tokens"),
+        (vec![&call], "model_length", "context-window"),
+        (vec![&call], "content_filter", "content-filter"),
+        (vec![&call], "abort", "other"),
+        (vec![&call], "repetition", "other"),
+        (vec![&call], "new_word", "other"),
     ] {
         let list: Vec<_> = list.into_iter().cloned().collect();
         let end = summary(&deltas(&list, reason));
@@ -318,7 +337,24 @@ fn end_reasons_are_mapped() {
     }
     // An incomplete call is not completed.
     let cut = json!({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "t", "arguments": ""}}]});
-    assert_eq!(kept(&deltas(&[cut], "length")).parts[0].block, called("c", "t", ""));
+    for reason in ["length", "MAX_TOKENS", "abort", "new_word"] {
+        assert_eq!(kept(&deltas(std::slice::from_ref(&cut), reason)).parts[0].block, called("c", "t", ""), "{reason}");
+    }
+}
+
+#[test]
+fn calls_without_a_reason_are_complete_if_their_input_is() {
+    let call = |id: &str, input: &str| json!({"id": id, "function": {"name": "t", "arguments": input}});
+    let end = |calls: &[Value]| {
+        let chunk = json!({"choices": [{"delta": {"tool_calls": calls}, "finish_reason": ""}]});
+        summary(&answer(stream(), &format!("data: {chunk}\n\ndata: [DONE]\n\n")))
+    };
+    let whole = end(&[call("a", r#"{"x": [1, {}]}"#), call("b", " {} ")]);
+    assert_eq!((text(&whole, "stop"), text(&whole, "raw")), ("tool-use", "[DONE]"));
+    for input in ["", "{", r#"{"x": 1"#, r#"{"x": "a}"#, "[]", "null", "{} {}"] {
+        let cut = end(&[call("a", "{}"), call("b", input)]);
+        assert_eq!(cut["failure"], json!({"kind": "network"}), "{input}");
+    }
 }
 
 #[test]
@@ -357,6 +393,7 @@ fn error_in_a_chunk_ends_the_answer() {
         (json!({"error": {"message": "m", "code": 429}}), "rate-limit", "429"),
         (json!({"error": {"message": "m", "type": "BadRequestError", "code": 400}}), "invalid-request", "400"),
         (json!({"error": "out of memory", "code": "server_error"}), "server", "server_error"),
+        (json!({"error": {"message": "m", "type": "model_crashed"}}), "server", "model_crashed"),
     ] {
         let speech = json!({"choices": [{"delta": {"content": "Half"}}]});
         let end = summary(&answer(stream(), &format!("data: {speech}\n\ndata: {error}\n\ndata: [DONE]\n\n")));
@@ -498,7 +535,8 @@ fn mistral_has_ids_and_roles_of_its_own() {
 
 #[test]
 fn end_that_is_no_answer_is_a_failure() {
-    for reason in ["error", "insufficient_system_resource", "function_call_filter: MALFORMED_FUNCTION_CALL"] {
+    let gemini = "function_call_filter: MALFORMED_FUNCTION_CALL";
+    for reason in ["error", "insufficient_system_resource", "network_error", gemini] {
         let end = summary(&deltas(&[json!({"content": "Half"})], reason));
         assert_eq!(end, json!({"failure": {"kind": "server", "code": reason}, "text": "Half"}));
     }

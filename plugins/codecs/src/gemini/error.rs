@@ -18,9 +18,9 @@ pub fn refused(status: u16, headers: &[Pair], body: &[u8]) -> Failure {
     read(error, Some(status), header(headers, "retry-after").and_then(duration_ms))
 }
 
-/// Converts an error in the middle of an answer.
+/// Converts an error in the middle of an answer. A number that is no status of a failure is ignored.
 pub(super) fn in_answer(error: &Value) -> Failure {
-    read(error, code(error), None)
+    read(error, code(error).filter(|code| kind_of_status(*code) != "unknown"), None)
 }
 
 fn code(error: &Value) -> Option<u16> {
@@ -51,16 +51,16 @@ fn read(error: &Value, status: Option<u16>, hint: Option<u64>) -> Failure {
     }
 }
 
-/// Returns the HTTP status for Google's status name, for errors without a number.
+/// Returns the kind of failure for Google's status name, for errors without a number. These occur only within an answer: one of
+/// no known name is of the server, which had accepted the request.
 fn kind_of_word(word: &str) -> &'static str {
     match word {
         "UNAUTHENTICATED" | "PERMISSION_DENIED" => "authentication",
         "RESOURCE_EXHAUSTED" => "rate-limit",
         "INVALID_ARGUMENT" | "FAILED_PRECONDITION" | "OUT_OF_RANGE" => "invalid-request",
         "NOT_FOUND" => "not-found",
-        "UNAVAILABLE" | "INTERNAL" => "server",
         "DEADLINE_EXCEEDED" => "timeout",
-        _ => "unknown",
+        _ => "server",
     }
 }
 

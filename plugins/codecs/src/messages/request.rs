@@ -19,6 +19,8 @@ pub(super) struct Request {
     messages: Vec<Json>,
     /// True if the body has a setting for bound thinking, which needs a header.
     is_bound: bool,
+    /// The tools without eager input, until they are sent.
+    plain_tools: Option<Vec<Json>>,
     extra: Extra,
 }
 
@@ -58,7 +60,7 @@ impl Request {
             fields.put("system", system);
         }
         if !request.tools.is_empty() {
-            fields.put("tools", request.tools.iter().map(tool).collect::<Vec<_>>());
+            fields.put("tools", request.tools.iter().map(eager_tool).collect::<Vec<_>>());
             match &request.tool_choice {
                 ToolChoice::Auto => {}
                 ToolChoice::None => fields.put("tool_choice", object! { "type": "none" }),
@@ -81,7 +83,15 @@ impl Request {
         let writes = host_option(request, "purpose") != Some("summary");
         cache::mark_messages(&mut messages, points, writes);
         let messages = messages.into_iter().map(|(role, content)| message(role, content)).collect();
-        Self { fields, messages, is_bound, extra }
+        let plain_tools = (!request.tools.is_empty()).then(|| request.tools.iter().map(tool).collect());
+        Self { fields, messages, is_bound, plain_tools, extra }
+    }
+
+    /// Removes [`EAGER`] from the tools. Returns false if no tool has it.
+    pub(super) fn drop_eager_input(&mut self) -> bool {
+        let Some(tools) = self.plain_tools.take() else { return false };
+        self.fields.replace("tools", tools);
+        true
     }
 
     /// Creates the request; `partial` is the part of the answer that has arrived.
@@ -152,6 +162,17 @@ fn tool_id(id: &str) -> String {
         }
     }
     fitting
+}
+
+/// The field of a tool that requests the input of its calls as the model writes it. Without it the API sends each value when it is
+/// whole: a long one is minutes of silence, after which the connection is given up (2026-11-24, platform.claude.com,
+/// "Fine-grained tool streaming": for all models; `ToolParam` of the Python SDK anthropic 2.12.0; github/copilot-cli#4286).
+pub(super) const EAGER: &str = "eager_input_streaming";
+
+fn eager_tool(tool: &Tool) -> Json {
+    let mut written = self::tool(tool);
+    written.put(EAGER, true);
+    written
 }
 
 fn tool(tool: &Tool) -> Json {

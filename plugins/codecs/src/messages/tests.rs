@@ -174,8 +174,8 @@ fn system_tools_and_tool_choice_are_sent() {
     assert_eq!(
         sent["tools"],
         json!([
-            {"name": "files__read", "description": "Reads.", "input_schema": schema},
-            {"name": "now", "input_schema": {"type": "object"}},
+            {"name": "files__read", "description": "Reads.", "input_schema": schema, "eager_input_streaming": true},
+            {"name": "now", "input_schema": {"type": "object"}, "eager_input_streaming": true},
         ])
     );
     assert_eq!(sent.get("tool_choice"), None);
@@ -189,6 +189,34 @@ fn system_tools_and_tool_choice_are_sent() {
     }
     request.tools.clear();
     assert_eq!(body_of(&request, Thinking::Unsaid).get("tool_choice"), None);
+}
+
+#[test]
+fn refused_eager_input_is_left_out() {
+    let mut request = request(vec![user("Hello")]);
+    request.tools = vec![Tool { name: "now".to_owned(), description: String::new(), input_schema: "{}".to_owned() }];
+    let refuse = |stream: &mut Stream<Messages>, status, message: &str| {
+        let error = json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}});
+        let mut actions = stream.resume(Input::ResponseHead(ResponseHead { status, headers: Vec::new() }));
+        actions.extend(stream.resume(Input::BodyChunk(error.to_string().into_bytes())));
+        actions.extend(stream.resume(Input::BodyEnd));
+        actions
+    };
+    let named = "tools.0.custom.eager_input_streaming: Extra inputs are not permitted";
+    let (mut stream, first) = Messages::begin(&request, settings(Thinking::Adaptive(None)));
+    let mut expected = sent(&first);
+    let again = sent(&refuse(&mut stream, 400, named));
+    expected["tools"] = json!([{"name": "now", "input_schema": {}}]);
+    assert_eq!(again, expected);
+    // It is left out only once.
+    assert!(matches!(refuse(&mut stream, 400, named)[..], [Action::Fail(_)]));
+    for (status, message) in [(400, "tools.0: no"), (500, named)] {
+        let (mut stream, _) = Messages::begin(&request, settings(Thinking::Unsaid));
+        assert!(matches!(refuse(&mut stream, status, message)[..], [Action::Fail(_)]), "{status} {message}");
+    }
+    request.tools.clear();
+    let (mut stream, _) = Messages::begin(&request, settings(Thinking::Unsaid));
+    assert!(matches!(refuse(&mut stream, 400, named)[..], [Action::Fail(_)]));
 }
 
 #[test]
@@ -621,7 +649,6 @@ fn refusals_have_their_kind() {
         (200, "billing_error", "rate-limit", Retry::Never),
         (403, "permission_error", "authentication", Retry::Never),
         (404, "not_found_error", "not-found", Retry::Never),
-        (413, "request_too_large", "invalid-request", Retry::Never),
         (429, "rate_limit_error", "rate-limit", Retry::Backoff),
         (500, "api_error", "server", Retry::Backoff),
         (504, "timeout_error", "timeout", Retry::Backoff),
@@ -642,6 +669,8 @@ fn refusals_have_their_kind() {
             }
         );
     }
+    let large = refusal(413, &[json], &error("request_too_large"));
+    assert_eq!((&*large.kind, large.code.as_deref()), ("invalid-request", Some("context_window")));
     assert_eq!(refusal(429, &[("Retry-After", "17")], &error("rate_limit_error")).retry, Retry::AfterMs(17_000));
     let date = ("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT");
     assert_eq!(refusal(429, &[date], &error("rate_limit_error")).retry, Retry::Backoff);

@@ -28,10 +28,11 @@ pub fn refused(status: u16, headers: &[Pair], body: &[u8]) -> Failure {
     Failure { http_status: Some(status), code: error_body.code(), retry, ..failure(kind, error_body.message) }
 }
 
-/// Converts an error within an answer; `error` is the event or the object in it.
+/// Converts an error within an answer; `error` is the event or the object in it. An error of no known type is one of the server,
+/// which had accepted the request: it is asked again.
 pub(crate) fn api_error(error: &Value) -> Failure {
     let error_body = ErrorBody::read(error).unwrap_or_default();
-    let kind = error_body.kind().unwrap_or("unknown");
+    let kind = error_body.kind().filter(|kind| *kind != "unknown").unwrap_or("server");
     let (code, retry) = (error_body.code(), error_body.retry(kind, None));
     let message =
         if error_body.message.is_empty() { "the server gave no reason".to_owned() } else { error_body.message };
@@ -270,7 +271,9 @@ mod tests {
                 Retry::Never,
             ),
             (json!({"code": "new", "message": "m", "type": "server_error"}), "server", Some("new"), Retry::Backoff),
-            (json!({"type": "error", "code": null, "message": "m"}), "unknown", None, Retry::Never),
+            (json!({"type": "error", "code": null, "message": "m"}), "server", None, Retry::Backoff),
+            (json!({"error": {"message": "m"}}), "server", None, Retry::Backoff),
+            (json!({"error": {"message": "m", "code": "1234"}}), "server", Some("1234"), Retry::Backoff),
             (
                 json!({"error": {"type": "error", "code": "429", "message": "m"}}),
                 "rate-limit",

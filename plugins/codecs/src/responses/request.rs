@@ -17,7 +17,8 @@ const LEAST_OUTPUT_TOKENS: u32 = 16;
 pub struct Reasoning {
     /// The API's word for the effort; `None`: the model's default.
     pub effort: Option<&'static str>,
-    /// True if the model reasons, so that its encrypted reasoning is requested. The API refuses that for other models.
+    /// True if the model may reason, so that its encrypted reasoning is requested. If the API refuses that, it is asked again
+    /// without.
     pub encrypted: bool,
     /// True if a summary of the reasoning is requested with the effort. OpenAI has none for organisations that are not
     /// verified.
@@ -29,11 +30,17 @@ pub(super) fn http(body: &Json) -> HttpRequest {
     post("/responses", body)
 }
 
-/// Removes the request for a summary from a body.
-pub(super) fn drop_summary(body: &mut Json, reasoning: Reasoning) {
-    if let Some(effort) = reasoning.effort {
-        body.replace("reasoning", object! { "effort": effort });
-    }
+/// Removes the request for a summary from a body. `None` if it has none.
+pub(super) fn drop_summary(body: &mut Json, reasoning: &mut Reasoning) -> Option<()> {
+    body.replace("reasoning", object! { "effort": reasoning.effort? });
+    reasoning.summary = false;
+    Some(())
+}
+
+/// Removes the request for encrypted reasoning from a body.
+pub(super) fn drop_encrypted(body: &mut Json, reasoning: &mut Reasoning) {
+    body.remove("include");
+    reasoning.encrypted = false;
 }
 
 pub(super) fn body(request: &CompletionRequest, reasoning: Reasoning) -> Json {

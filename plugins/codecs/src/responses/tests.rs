@@ -398,7 +398,7 @@ fn refused_first(reasoning: Reasoning, status: u16, param: &str) -> Vec<Action> 
     actions.extend(stream.resume(Input::BodyChunk(error.to_string().into_bytes())));
     actions.extend(stream.resume(Input::BodyEnd));
     if matches!(actions.as_slice(), [Action::Send(_)]) {
-        // It is asked once more only.
+        // The same is left out only once.
         actions.extend(stream.resume(Input::ResponseHead(head)));
         actions.extend(stream.resume(Input::BodyChunk(error.to_string().into_bytes())));
         actions.extend(stream.resume(Input::BodyEnd));
@@ -421,10 +421,32 @@ fn refused_summary_is_left_out() {
         (REASONING, 500, "reasoning.summary"),
         (Reasoning { summary: false, ..REASONING }, 400, "reasoning.summary"),
         (Reasoning { effort: None, ..REASONING }, 400, "reasoning.summary"),
+        (REASONING, 500, "include"),
+        (Reasoning { encrypted: false, ..REASONING }, 400, "include"),
     ] {
         let actions = refused_first(reasoning, status, param);
         assert!(matches!(actions.as_slice(), [Action::Fail(_)]), "{actions:?}");
     }
+}
+
+#[test]
+fn refused_encrypted_reasoning_is_left_out() {
+    let actions = refused_first(REASONING, 400, "include");
+    let [Action::Send(again), Action::Fail(_)] = actions.as_slice() else { panic!("{actions:?}") };
+    assert_extra(again);
+    let mut first = body(&sent(&with_extra(completion(vec![user(vec![text_block("hi")])])), REASONING));
+    first.as_object_mut().expect("an object").remove("include");
+    assert_eq!(body(again), first);
+    // The summary may be refused after it.
+    let (mut stream, _) = begin(&completion(Vec::new()), REASONING);
+    let mut refuse = |param: &str| {
+        let error = json!({"error": {"message": "no", "param": param}}).to_string();
+        stream.codec().retry_refused(400, error.as_bytes())
+    };
+    assert!(refuse("include").is_some());
+    let last = body(&refuse("reasoning.summary").expect("a request"));
+    assert_eq!((&last["reasoning"], last.get("include")), (&json!({"effort": "medium"}), None));
+    assert_eq!((refuse("include"), refuse("reasoning.summary")), (None, None));
 }
 
 #[test]

@@ -188,9 +188,10 @@ fn is_newer(model: &str) -> bool {
     version(model).is_none_or(|version| version > (5, 5))
 }
 
-/// Returns true for models that bind their thinking to the conversation: Fable and Mythos from 5.1, others from 5.5.
+/// Returns true for models that bind their thinking to the conversation: Fable and Mythos from 5.1, others from 5.5, and those
+/// without a version.
 fn binds_thinking(model: &str) -> bool {
-    version(model).is_some_and(|version| version > (5, 0))
+    version(model).is_none_or(|version| version > (5, 0))
 }
 
 /// Parses the version of a name: `claude-sonnet-4-5-20250929` is 4.5, `claude-opus-4-20250514` 4.0,
@@ -302,6 +303,7 @@ mod tests {
             ("claude-opus-5-5", false, true),
             ("claude-fable-5", false, false),
             ("claude-fable-5-1", false, true),
+            ("claude-opus-latest", false, true),
         ] {
             let settings = settings(&Known::of(model, None), Some(Level::High), true, None);
             assert_eq!((settings.forced_tools, settings.bound_thinking), (forced_tools, bound_thinking), "{model}");

@@ -104,7 +104,7 @@ impl Answer {
             retry: match fail.retries {
                 Retries::HostDecides => Retry::Backoff,
                 Retries::Never => Retry::Never,
-                Retries::After { seconds } => Retry::AfterMs(seconds.saturating_mul(1000)),
+                Retries::After { seconds } => Retry::AfterMs(seconds.saturating_mul(1000).max(1)),
             },
         };
         self.end = match fail.after {

@@ -10,7 +10,7 @@
 //! | `call NAME {…}` | calls the tool NAME after the text; the input is everything from `{` to the end of the line, JSON or not; several calls keep their order |
 //! | `then LINE` | LINE is for the next round, after the results of the calls; LINE is any command except `then`; several `then` are several rounds |
 //! | `fail KIND` | fails at once with a kind of the contract such as `rate-limit`; the host decides about retries |
-//! | `fail KIND S` | the same, with a retry after S seconds |
+//! | `fail KIND S` | the same, with a retry after S seconds; 0 is one millisecond, since a delay of zero counts as none |
 //! | `fail KIND never` | the same, without a retry |
 //! | `fail … after N` | fails after N words, in the middle of the answer |
 //! | `stop WORD` | finishes with this stop word of the contract, such as `refusal` |

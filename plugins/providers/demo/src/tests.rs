@@ -147,6 +147,7 @@ fn fail_commands_fail() {
     let cases = [
         ("fail rate-limit", "rate-limit", Retry::Backoff),
         ("hello\nfail rate-limit 3", "rate-limit", Retry::AfterMs(3000)),
+        ("fail rate-limit 0", "rate-limit", Retry::AfterMs(1)),
         ("fail authentication never", "authentication", Retry::Never),
         ("call x {}\nfail server", "server", Retry::Backoff),
         ("fail network 18446744073709551615", "network", Retry::AfterMs(u64::MAX)),

@@ -46,7 +46,9 @@ fn complete(id: &str, facts: &mut Facts) {
             () => "normal",
         };
         facts.set("size", size);
-        facts.levels(|level| thinking::thinking(id, Some(level)).plan);
+        if thinking::is_known(id) {
+            facts.levels(|level| thinking::thinking(id, Some(level), None).plan);
+        }
     }
 }
 

@@ -49,11 +49,13 @@ impl Adapter for Openai {
     }
 
     fn explain_thinking(model: &str, level: Option<&str>) -> ThinkingPlan {
-        thinking::thinking(model, level).plan
+        thinking::thinking(model, level, None).plan
     }
 
     fn begin(request: CompletionRequest) -> (Self, Vec<Action>) {
-        let mut reasoning = thinking::thinking(&request.model, request.thinking.as_deref()).reasoning;
+        let facts = models::facts(&request.options);
+        let thinking = thinking::thinking(&request.model, request.thinking.as_deref(), facts.as_ref());
+        let mut reasoning = thinking.reasoning;
         match one_of(&request.options, "summary", ["auto", "off"]) {
             Ok(summary) => {
                 reasoning.summary = summary != Some("off");
@@ -73,7 +75,8 @@ provider!(Openai);
 
 impl Thinking for Openai {
     fn explain(model: &str, level: Option<&str>, options: &[Pair]) -> LevelPlan {
-        let thinking::Thinking { reasoning, plan } = thinking::thinking(model, level);
+        let facts = models::facts(options);
+        let thinking::Thinking { reasoning, plan } = thinking::thinking(model, level, facts.as_ref());
         models::level_plan(plan, reasoning.effort.and_then(Level::of_word), options)
     }
 }
@@ -82,7 +85,11 @@ patchbay_provider_sdk::thinking!(Openai);
 
 impl Models for Openai {
     fn facts(model: &str, _: &[Pair]) -> String {
-        models::unlisted(TABLE, model, |level| Self::explain_thinking(model, Some(level)))
+        match thinking::is_known(model) {
+            true => models::unlisted(TABLE, model, |level| Self::explain_thinking(model, Some(level))),
+            // Levels without a model that has them would be a guess.
+            false => models::unknown(TABLE),
+        }
     }
 }
 

@@ -66,8 +66,19 @@ fn shown_setting_equals_sent_setting() {
 
     let lasting =
         ["gpt-5-codex", "gpt-5.1-codex-mini", "gpt-6-astra", "gpt-6.1-sol", "gpt-6.2-astra", "gpt-5.10", "gpt-10"];
-    let plain =
-        ["gpt-4o", "gpt-4.1", "gpt-4o-mini", "gpt-3.5-turbo", "gpt-5-chat-latest", "gpt-oss-20b", "o30", "o3x", "ft:x"];
+    let plain = [
+        "gpt-4o",
+        "gpt-4.1",
+        "gpt-4o-mini",
+        "gpt-4",
+        "gpt-3.5-turbo",
+        "gpt-35-turbo",
+        "chatgpt-4o-latest",
+        "gpt-5-chat-latest",
+        "ft:gpt-4.1-2025-04-14:org::id",
+    ];
+    let unknown = ["my-deployment", "gpt-oss-20b", "o30", "o3x", "gpt5-prod", ""];
+    let cannot = "⚠ Whether this model can stop thinking is unknown, so nothing is sent";
     for (models, level, lines, effort) in [
         (&series[..], Some("none"), vec![always, "Thinking: medium effort (default)"], None),
         (&series, Some("low"), vec!["Thinking: low effort"], Some("low")),
@@ -120,6 +131,12 @@ fn shown_setting_equals_sent_setting() {
         (&plain, Some("med"), vec![never, "Thinking: off"], None),
         (&plain, Some("high"), vec![never, "Thinking: off"], None),
         (&plain, None, vec!["Thinking: off"], None),
+        (&["ft:o4-mini-2025-04-16:org::id"], Some("high"), vec!["Thinking: high effort"], Some("high")),
+        (&unknown, Some("none"), vec![cannot, "Thinking: provider default"], None),
+        (&unknown, Some("low"), vec!["Thinking: low effort"], Some("low")),
+        (&unknown, Some("med"), vec!["Thinking: medium effort"], Some("medium")),
+        (&unknown, Some("max"), vec!["Thinking: max effort"], Some("max")),
+        (&unknown, None, vec!["Thinking: provider default"], None),
     ] {
         for model in models {
             assert_eq!(shown(model, level), lines, "{model} {level:?}");
@@ -129,10 +146,52 @@ fn shown_setting_equals_sent_setting() {
                 Some(reasoning) => assert!(body.contains(&reasoning), "{model} {level:?}: {body}"),
                 None => assert!(!body.contains("effort"), "{model} {level:?}: {body}"),
             }
-            // The API refuses to encrypt reasoning for models that do not reason.
+            // The API refuses to encrypt reasoning for models that do not reason; of those that are unknown, it is asked.
             assert_eq!(body.contains("reasoning.encrypted_content"), !plain.contains(model), "{model}");
         }
     }
+}
+
+#[test]
+fn named_levels_of_a_deployment_are_shown_and_sent() {
+    let lacks = "⚠ This model has no level med; low is sent instead";
+    for (levels, level, lines, effort) in [
+        (&["low", "high"][..], "high", vec!["Thinking: high effort"], Some("high")),
+        (&["low", "high"], "med", vec![lacks, "Thinking: low effort"], Some("low")),
+        (&["none", "low"], "none", vec!["Thinking: off"], Some("none")),
+        (&["none"], "none", vec!["Thinking: off"], None),
+        (&["none"], "low", vec!["⚠ This model does not support thinking", "Thinking: off"], None),
+        (&["xhigh"], "xhigh", vec!["Thinking: xhigh effort"], Some("xhigh")),
+    ] {
+        let named: Vec<_> = levels.iter().map(|level| serde_json::json!({"level": level})).collect();
+        let facts = serde_json::json!({"context-window": 400_000, "levels": named}).to_string();
+        let options = [("host:model-facts", facts.as_str())];
+        let pair = |(name, value): &(&str, &str)| Pair { name: (*name).to_owned(), value: (*value).to_owned() };
+        let pairs: Vec<_> = options.iter().map(pair).collect();
+        let plan = <Openai as Thinking>::explain("my-deployment", Some(level), &pairs);
+        let warning = plan.warning.map(|warning| format!("⚠ {warning}"));
+        let shown: Vec<_> = warning.into_iter().chain(plan.description).collect();
+        assert_eq!(shown, lines, "{levels:?} {level}");
+        assert_eq!(plan.effective.as_deref(), effort, "{levels:?} {level}");
+        let body = sent_with("my-deployment", Some(level), &options);
+        let sent = effort.map(|effort| format!(r#""effort":"{effort}""#));
+        assert_eq!(body.contains("effort"), sent.is_some(), "{body}");
+        assert!(sent.is_none_or(|sent| body.contains(&sent)), "{body}");
+        assert_eq!(body.contains("reasoning.encrypted_content"), levels != ["none"], "{body}");
+    }
+    // A known name has its own levels.
+    let facts = [("host:model-facts", r#"{"levels": [{"level": "low"}]}"#)];
+    assert!(sent_with("gpt-6-sol", Some("high"), &facts).contains(r#""effort":"high""#));
+}
+
+#[test]
+fn facts_of_a_deployment_name_no_levels() {
+    let facts = |model: &str| -> serde_json::Value {
+        serde_json::from_str(&<Openai as Models>::facts(model, &[])).expect("JSON")
+    };
+    let deployment = facts("my-deployment");
+    assert_eq!((deployment.get("levels"), &deployment["purposes"]), (None, &serde_json::json!(["chat"])));
+    assert!(facts("gpt-9")["levels"].is_array());
 }
 
 #[test]

@@ -9,6 +9,7 @@
 use patchbay_codecs::responses::Reasoning;
 use patchbay_codecs::thinking::{Level, plan};
 use patchbay_provider_sdk::ThinkingPlan;
+use serde_json::{Map, Value};
 
 /// The effort that is sent, and the text that is shown.
 pub(crate) struct Thinking {
@@ -17,12 +18,12 @@ pub(crate) struct Thinking {
 }
 
 /// The efforts of a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Efforts {
     /// The model does not reason: `gpt-4o` and others.
     Not,
     /// These, in ascending order. `none` says what the level `none` means.
-    Of { none: NoThinking, levels: &'static [Level] },
+    Of { none: NoThinking, levels: Vec<Level> },
 }
 
 /// All efforts above `none`.
@@ -39,66 +40,98 @@ enum NoThinking {
     Default,
     /// The lowest effort of the model.
     Least,
+    /// Nothing is sent, because not all models accept the effort `none`: a deployment, whose model is unknown.
+    Unknown,
 }
 
 const ALWAYS: &str = "This model does not support disabling thinking";
 const NEVER: &str = "This model does not support thinking";
+const UNKNOWN: &str = "Whether this model can stop thinking is unknown, so nothing is sent";
 
-pub(crate) fn thinking(model: &str, level: Option<&str>) -> Thinking {
-    let efforts = efforts(model);
-    let always = || Some(ALWAYS.to_owned());
+/// Returns what is sent and what is shown. `facts` are what the host says of the model.
+pub(crate) fn thinking(model: &str, level: Option<&str>, facts: Option<&Map<String, Value>>) -> Thinking {
+    let efforts = known_efforts(model).unwrap_or_else(|| named_efforts(facts));
+    let encrypted = efforts != Efforts::Not;
+    let warned = |warning: &str| Some(warning.to_owned());
     let ((effort, line), warning) = match (efforts, level.and_then(Level::parse)) {
         (Efforts::Not, None | Some(Level::None)) => ((None, "off".to_owned()), None),
-        (Efforts::Not, Some(_)) => ((None, "off".to_owned()), Some(NEVER.to_owned())),
+        (Efforts::Not, Some(_)) => ((None, "off".to_owned()), warned(NEVER)),
         (_, None) => ((None, "provider default".to_owned()), None),
         (Efforts::Of { none, levels }, Some(Level::None)) => match none {
             NoThinking::Off => ((Some("none"), "off".to_owned()), None),
-            NoThinking::Minimal => ((Some("minimal"), "minimal effort (minimum)".to_owned()), always()),
-            NoThinking::Default => ((None, "medium effort (default)".to_owned()), always()),
+            NoThinking::Minimal => ((Some("minimal"), "minimal effort (minimum)".to_owned()), warned(ALWAYS)),
+            NoThinking::Default => ((None, "medium effort (default)".to_owned()), warned(ALWAYS)),
             NoThinking::Least => {
                 let least = levels.first().map_or("low", |least| least.word());
-                ((Some(least), format!("{least} effort (minimum)")), always())
+                ((Some(least), format!("{least} effort (minimum)")), warned(ALWAYS))
             }
+            NoThinking::Unknown => ((None, "provider default".to_owned()), warned(UNKNOWN)),
         },
         (Efforts::Of { levels, .. }, Some(level)) => {
-            let (sent, warning) = level.within(levels);
+            let (sent, warning) = level.within(&levels);
             ((Some(sent.word()), format!("{} effort", sent.word())), warning)
         }
     };
     Thinking {
-        reasoning: Reasoning { effort, encrypted: efforts != Efforts::Not, summary: true },
+        reasoning: Reasoning { effort, encrypted, summary: true },
         plan: ThinkingPlan { warning, ..plan(format!("Thinking: {line}")) },
     }
 }
 
-/// Returns the efforts of a model. A newer model that this table does not know is taken to have all of them.
-fn efforts(model: &str) -> Efforts {
-    let of = |none, levels| Efforts::Of { none, levels };
+/// Returns true if the name of a model says which efforts it has.
+pub(crate) fn is_known(model: &str) -> bool {
+    known_efforts(model).is_some()
+}
+
+/// Returns the efforts of a model whose name does not say them, such as that of a deployment of Azure: the levels that the host
+/// names, which are those of `config.toml`. Without them all are taken to work, and the API refuses those that do not.
+fn named_efforts(facts: Option<&Map<String, Value>>) -> Efforts {
+    let named = facts.and_then(|facts| facts.get("levels")).and_then(Value::as_array);
+    let has = |level: &Level| named.is_some_and(|named| named.iter().any(|named| named["level"] == level.name()));
+    let levels: Vec<Level> = ALL.iter().copied().filter(has).collect();
+    match (has(&Level::None), levels.is_empty()) {
+        (true, true) => Efforts::Not,
+        (true, false) => Efforts::Of { none: NoThinking::Off, levels },
+        (false, true) => Efforts::Of { none: NoThinking::Unknown, levels: ALL.to_vec() },
+        (false, false) => Efforts::Of { none: NoThinking::Unknown, levels },
+    }
+}
+
+/// Returns the efforts of a model that is known by its name; `None` for other names. A newer model that this table does not know
+/// is taken to have all of them.
+fn known_efforts(model: &str) -> Option<Efforts> {
+    let of = |none, levels: &[Level]| Some(Efforts::Of { none, levels: levels.to_vec() });
     let (to_high, to_xhigh) = (&ALL[..3], &ALL[..4]);
+    // A fine-tuned model reasons like the one of which it was made.
+    let model = model.strip_prefix("ft:").unwrap_or(model);
+    // `gpt-35-turbo` is Azure's name.
+    if ["gpt-4", "gpt-3.5", "gpt-35-", "chatgpt-"].iter().any(|plain| model.starts_with(plain)) {
+        return Some(Efforts::Not);
+    }
     // The name without its variant: `gpt-5.1` of `gpt-5.1-mini`, `o3` of `o3-2025-04-16`.
     if let Some(rest) = model.strip_prefix("gpt-") {
         let (name, variant) = rest.split_once('-').unwrap_or((rest, ""));
         let is = |word: &str| variant.split('-').any(|part| part == word);
-        return match version(name) {
+        return match version(name)? {
             // The model of the chat product, which is a `gpt-5` only by name.
-            Some((5, 0)) if is("chat") => Efforts::Not,
-            Some((5, 0)) if is("pro") => of(NoThinking::Least, &ALL[2..3]),
-            Some((5, 0..=1)) if is("codex") && !is("max") => of(NoThinking::Least, to_high),
-            Some((5, _)) if is("codex") => of(NoThinking::Least, to_xhigh),
-            Some((5, _)) if is("pro") => of(NoThinking::Least, &ALL[1..4]),
-            Some((5, 0)) => of(NoThinking::Minimal, to_high),
-            Some((5, 1)) => of(NoThinking::Off, to_high),
-            Some((5, 2..=5)) => of(NoThinking::Off, to_xhigh),
-            Some((5, 6)) => of(NoThinking::Off, ALL),
-            Some((6, 0)) if is("sol") || is("luna") => of(NoThinking::Off, ALL),
-            Some((6, 1)) if is("terra") => of(NoThinking::Off, ALL),
-            Some(version) if version > (5, 0) => of(NoThinking::Least, ALL),
-            _ => Efforts::Not,
+            (5, 0) if is("chat") => Some(Efforts::Not),
+            (5, 0) if is("pro") => of(NoThinking::Least, &ALL[2..3]),
+            (5, 0..=1) if is("codex") && !is("max") => of(NoThinking::Least, to_high),
+            (5, _) if is("codex") => of(NoThinking::Least, to_xhigh),
+            (5, _) if is("pro") => of(NoThinking::Least, &ALL[1..4]),
+            (5, 0) => of(NoThinking::Minimal, to_high),
+            (5, 1) => of(NoThinking::Off, to_high),
+            (5, 2..=5) => of(NoThinking::Off, to_xhigh),
+            (5, 6) => of(NoThinking::Off, ALL),
+            (6, 0) if is("sol") || is("luna") => of(NoThinking::Off, ALL),
+            (6, 1) if is("terra") => of(NoThinking::Off, ALL),
+            version if version > (5, 0) => of(NoThinking::Least, ALL),
+            _ => None,
         };
     }
     let series = ["o1", "o3", "o4"].into_iter().filter_map(|name| model.strip_prefix(name));
     let mut series = series.filter(|rest| rest.is_empty() || rest.starts_with('-'));
-    if series.next().is_some() { of(NoThinking::Default, to_high) } else { Efforts::Not }
+    series.next().and_then(|_| of(NoThinking::Default, to_high))
 }
 
 /// Parses the major and minor number of `5`, `5.1` or `6`; `None` for `4o`.

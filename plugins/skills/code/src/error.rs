@@ -26,6 +26,8 @@ pub(crate) struct Thrown {
     pub(crate) kind: String,
     /// The full name of the tool, for a failed call.
     pub(crate) tool: String,
+    /// What became of the other calls.
+    pub(crate) note: String,
 }
 
 impl Thrown {
@@ -33,7 +35,7 @@ impl Thrown {
     pub(crate) fn of<'js>(ctx: &Ctx<'js>, explain: &Function<'js>, exception: Value<'js>) -> Self {
         match explain.call::<_, Vec<String>>((exception,)) {
             Ok(parts) => match <[String; 4]>::try_from(parts) {
-                Ok([text, stack, kind, tool]) => Self { text, stack, kind, tool },
+                Ok([text, stack, kind, tool]) => Self { text, stack, kind, tool, ..Self::default() },
                 Err(_) => Self::default(),
             },
             // Nothing is left to describe it with.
@@ -64,9 +66,10 @@ impl Thrown {
             message.push_str("\n    at ");
             message.push_str(&frame);
         }
-        if let Some(help) = self.help(host) {
+        let note = Some(self.note.clone()).filter(|note| !note.is_empty());
+        for part in note.into_iter().chain(self.help(host)) {
             message.push('\n');
-            message.push_str(&help);
+            message.push_str(&part);
         }
         let kind = match (&*self.kind, &*self.text) {
             ("", text) if text.starts_with("SyntaxError") => "syntax-error",

@@ -3,6 +3,8 @@
 (native) => {
   "use strict";
   const { parse, stringify } = JSON;
+  const { isView } = ArrayBuffer;
+  const Buffer = ArrayBuffer;
   // JavaScript's strings can hold halves of characters, which other languages cannot read.
   const wellFormed = Function.prototype.call.bind(String.prototype.toWellFormed);
 
@@ -51,16 +53,21 @@
     return names((tool) => caller(`${skill}__${tool}`));
   });
 
+  // The text for bytes, which are not shown; undefined for other values.
+  const bytes = (value) => (isView(value) || value instanceof Buffer ? `[${value.byteLength} bytes]` : undefined);
+
   const plain = (_, value) => {
     if (typeof value === "bigint") return value.toString();
     if (value instanceof Map || value instanceof Set) return [...value];
     if (value instanceof Error) return explain(value)[0];
-    return value;
+    return bytes(value) ?? value;
   };
 
   const text = (value) => {
     if (typeof value === "string") return value;
     if (value instanceof Error) return explain(value)[0];
+    const shown = bytes(value);
+    if (shown !== undefined) return shown;
     try {
       return stringify(value, plain) ?? String(value);
     } catch (error) {
@@ -76,11 +83,20 @@
     return [wellFormed(`${error.name}: ${error.message}`), wellFormed(stack), of("kind"), of("tool")];
   };
 
+  const jsonOfValue = (value) => {
+    try {
+      return stringify(value, plain);
+    } catch (error) {
+      throw new TypeError(`the value of the program cannot be shown as JSON: ${error?.message}`);
+    }
+  };
+
   // The value of a program: whether it is a text, and the text or its JSON.
   const result = (value) => {
     if (value === undefined) return [false, ""];
-    if (typeof value === "string") return [true, wellFormed(value)];
-    const json = typeof value === "function" || typeof value === "symbol" ? undefined : stringify(value, plain);
+    const shown = typeof value === "string" ? value : bytes(value);
+    if (shown !== undefined) return [true, wellFormed(shown)];
+    const json = typeof value === "function" || typeof value === "symbol" ? undefined : jsonOfValue(value);
     return json === undefined ? [true, wellFormed(String(value))] : [false, json];
   };
 

@@ -28,8 +28,8 @@ const LOG_OF_FAILURE: usize = 8 << 10;
 /// Runs a program and returns what it logged and its value.
 ///
 /// # Errors
-/// The exception that ended it, with what it had logged. The kind is that of a failed call of a tool, `syntax-error`,
-/// `exception`, or `stalled` if the program waits for a promise that nothing settles.
+/// The exception that ended it, with what became of its calls and what it had logged. The kind is that of a failed call of a
+/// tool, `syntax-error`, `exception`, or `stalled` if the program waits for a promise that nothing settles.
 pub(crate) fn run(code: &str, input: Option<&serde_json::Value>, host: &dyn Host) -> Result<Reply> {
     let engine = Engine::take()?;
     let value = engine.context.with(|ctx| {
@@ -120,9 +120,11 @@ impl<'js, 'h> Running<'js, 'h> {
     /// Runs jobs and calls of tools until nothing is left, or until the program has failed.
     fn drive(&self, program: &Promise<'js>) -> std::result::Result<Returned, Thrown> {
         let mut running = BTreeMap::<u32, Settle>::new();
+        let mut note = String::new();
         loop {
             while self.ctx.execute_pending_job() {}
             if program.state() == PromiseState::Rejected {
+                note = self.end_calls(running.len());
                 break;
             }
             self.start_queued(&mut running);
@@ -144,13 +146,36 @@ impl<'js, 'h> Running<'js, 'h> {
         }
         match program.result::<Array<'js>>() {
             Some(Ok(value)) => self.unhandled().map_or_else(|| self.returned(&value), Err),
-            Some(Err(error)) => Err(self.thrown(error)),
+            Some(Err(error)) => Err(Thrown { note, ..self.thrown(error) }),
             None => Err(Thrown {
                 text: "the program waits for a promise that nothing settles".to_owned(),
                 kind: "stalled".to_owned(),
                 ..Thrown::default()
             }),
         }
+    }
+
+    /// Lets the `running` calls of a failed program run to their end, so that none is stopped in the middle of an effect. Returns
+    /// what became of its calls; empty if there are none. Calls that are not started never begin.
+    fn end_calls(&self, running: usize) -> String {
+        let (mut ended, mut failed) = (0, 0);
+        while ended < running {
+            let outcomes = self.host.wait();
+            if outcomes.is_empty() {
+                break;
+            }
+            ended += outcomes.len();
+            failed += outcomes.iter().filter(|outcome| outcome.answer.is_err()).count();
+        }
+        let waiting =
+            requested(|it| it.queue.drain(..).filter(|queued| matches!(queued.request, Wanted::Call(_))).count());
+        let calls = |count: usize| if count == 1 { "1 other call".to_owned() } else { format!("{count} other calls") };
+        let of_running = (running > 0).then(|| {
+            let failures = if failed > 0 { format!("; {failed} of them failed") } else { String::new() };
+            format!("{} had been started and ran to the end{failures}.", calls(running))
+        });
+        let of_waiting = (waiting > 0).then(|| format!("{} had not been started.", calls(waiting)));
+        of_running.into_iter().chain(of_waiting).collect::<Vec<_>>().join(" ")
     }
 
     /// Starts queued calls, as many as may run, and answers queued searches.

@@ -111,6 +111,8 @@ fn last_value_is_returned() {
         ("return 5", "json 5"),
         ("const f = () => {}; f", "() => {}"),
         ("'\\ud800'", "\u{fffd}"),
+        ("new Uint8Array(3)", "[3 bytes]"),
+        ("({a: new Uint8Array(70_000), b: [new ArrayBuffer(2)]})", r#"json {"a":"[70000 bytes]","b":["[2 bytes]"]}"#),
         ("[1,2,3].map((n) => n * input.n)", "json [2,4,6]"),
         ("typeof fetch + typeof require + typeof process + typeof setTimeout", "undefinedundefinedundefinedundefined"),
     ] {
@@ -125,6 +127,10 @@ fn log_comes_before_the_value() {
         "a 1 {\"b\":2}\nx|json 7"
     );
     assert_eq!(value("console.log('only')"), "only");
+    assert_eq!(
+        value("console.log(new Uint8Array([1, 2]), {a: new Float64Array(1)})"),
+        "[2 bytes] {\"a\":\"[8 bytes]\"}"
+    );
 }
 
 #[test]
@@ -163,6 +169,37 @@ fn calls_that_are_not_awaited_run_to_their_end() {
         message.starts_with("a promise was rejected and not awaited: ToolError: skill 'echo' may not use 'kv'"),
         "{message}"
     );
+}
+
+#[test]
+fn started_calls_of_a_failed_program_run_to_their_end() {
+    // The last call ends first.
+    let failing =
+        "await Promise.all([tools.echo.json({}), tools.echo.wrong({}), tools.echo.say({}), tools.echo.denied({})])";
+    let host = Fake::default();
+    let (kind, message) = run_on(&host, failing).unwrap_err();
+    assert_eq!(kind, "denied");
+    let note = "\n3 other calls had been started and ran to the end; 1 of them failed.";
+    assert!(message.ends_with(note), "{message}");
+    assert!(host.running.borrow().is_empty());
+
+    // No call begins after the failure, neither one that waits for its place nor one of a handler.
+    let code = "const later = () => tools.echo.json({}); \
+                await Promise.all(Array.from({length: 20}, (_, n) => n == 7 ? tools.echo.denied({}) : later().then(later)))";
+    let host = Fake::default();
+    let (_, message) = run_on(&host, code).unwrap_err();
+    let note = "\n7 other calls had been started and ran to the end. 12 other calls had not been started.";
+    assert!(message.ends_with(note), "{message}");
+    assert_eq!(*host.started.borrow(), [8]);
+    assert!(host.running.borrow().is_empty());
+
+    // The same for an error of the program itself.
+    let host = Fake::default();
+    let code = "tools.echo.json({}); await tools.echo.json({}); null.x";
+    let (kind, message) = run_on(&host, code).unwrap_err();
+    assert_eq!(kind, "exception");
+    assert!(message.ends_with("\n1 other call had been started and ran to the end."), "{message}");
+    assert!(host.running.borrow().is_empty());
 }
 
 #[test]
@@ -206,6 +243,16 @@ fn errors_have_line_and_column() {
         ("let a = ;", "syntax-error", "SyntaxError: unexpected token in expression: ';'\n    at code.js:1:9"),
         ("throw {a: 1}", "exception", "Uncaught {\"a\":1}"),
         ("throw null", "exception", "Uncaught null"),
+        (
+            "const a = {}; a.a = a; a",
+            "exception",
+            "TypeError: the value of the program cannot be shown as JSON: circular reference",
+        ),
+        (
+            "const a = {}; a.a = a;\nawait tools.echo.json(a)",
+            "exception",
+            "TypeError: circular reference\n    at code.js:2:",
+        ),
         ("await new Promise(() => {})", "stalled", "the program waits for a promise that nothing settles"),
         ("import('fs')", "exception", "ReferenceError"),
         ("eval('1 +')", "syntax-error", "SyntaxError"),

@@ -126,8 +126,8 @@ pub struct Delete {
 
 skill! {
     /// Reads a text file of the workspace: the text as it is, without line numbers. Of a long file it shows 2000 lines
-    /// or 64 KiB at a time, and says which lines these are, how many there are in all and how to go on, also within a line
-    /// that was cut.
+    /// or 64 KiB at a time, and says which lines these are, how many there are in all (of a file over 8 MiB, at least) and
+    /// how to go on, also within a line that was cut.
     #[extra("read-only" = "true", "kind" = "read")]
     fn read(input: Read) -> Result<Reply> {
         let whole = LineRange::default();
@@ -168,13 +168,14 @@ skill! {
     }
 
     /// Applies a unified diff to one or several text files of the workspace: all of it, or nothing. Line numbers may be
-    /// wrong: each hunk must fit at one place only. If the files have changed, the answer names the line that differs.
+    /// wrong: each hunk must fit at one place only. If the files have changed, the answer names the line that differs. If a
+    /// file cannot be written, the others are changed back.
     #[extra("kind" = "edit")]
     fn patch(input: Patch) -> Result<String> {
         patch::patch(&input.patch)
     }
 
-    /// Moves or renames one file of the workspace, of at most 8 MiB. Replaces nothing.
+    /// Moves or renames one file of the workspace, of at most 8 MiB. Replaces nothing. The executable bit is not kept.
     #[extra("kind" = "move")]
     fn rename(input: Rename) -> Result<String> {
         moving::rename(&input.from, &input.to)

@@ -14,7 +14,7 @@ pub(crate) fn delete(path: &str) -> Result<String> {
     Ok(format!("Deleted '{}'.", shown(path)))
 }
 
-/// Moves a file: writes it at its new path, then deletes it at the old one.
+/// Moves a file: writes it at its new path, then deletes it at the old one. If that fails, the new one is deleted again.
 pub(crate) fn rename(from: &str, to: &str) -> Result<String> {
     if from == to {
         return Err(Failure::invalid("'from' and 'to' are the same; nothing would change"));
@@ -35,13 +35,21 @@ pub(crate) fn rename(from: &str, to: &str) -> Result<String> {
     require_delete()?;
     workspace::write(to, &bytes)?;
     if let Err(error) = workspace::delete(from) {
-        let message = format!(
-            "'{shown_from}' was written to '{shown_to}', but could not be deleted: {}; both are there now",
-            error.message
-        );
-        return Err(Failure::new(error.kind, message));
+        return match workspace::delete(to) {
+            Ok(()) => {
+                let message = format!("'{shown_from}' cannot be deleted: {}; nothing was moved", error.message);
+                Err(Failure::new(error.kind, message))
+            }
+            // An answer and no failure, in place of which the host may show a denial.
+            Err(left) => Ok(format!(
+                "Not moved: '{shown_from}' cannot be deleted: {}. Its copy '{shown_to}' is left, since it cannot be deleted either: \
+                 {}",
+                error.message, left.message
+            )),
+        };
     }
-    Ok(format!("Moved '{shown_from}' to '{shown_to}': {}.", count(bytes.len(), "byte")))
+    let size = count(bytes.len(), "byte");
+    Ok(format!("Moved '{shown_from}' to '{shown_to}': {size}. If it was executable, it is not any more."))
 }
 
 /// Fails if the skill may not delete, so that nothing is written before a deletion that is denied.
@@ -72,7 +80,7 @@ mod tests {
     fn file_is_moved_with_its_bytes() {
         let host = Host::new().with_file("a", b"\0\xffx");
         let moved = host.run(|| rename("a", "b/c")).map_err(|failure| failure.to_string());
-        assert_eq!(moved.as_deref(), Ok("Moved 'a' to 'b/c': 3 bytes."));
+        assert_eq!(moved.as_deref(), Ok("Moved 'a' to 'b/c': 3 bytes. If it was executable, it is not any more."));
         assert_eq!((host.file("a"), host.file("b/c")), (None, Some(b"\0\xffx".to_vec())));
     }
 
@@ -96,13 +104,23 @@ mod tests {
     }
 
     #[test]
-    fn deletion_that_fails_after_the_copy_is_reported() {
-        let host = Host::new().with_file("a", "x").on_call(|call| match (call.function, &*call.target) {
-            ("workspace.delete", "a") => Reaction::Fail("failed"),
-            _ => Reaction::Proceed,
-        });
-        let message = host.run(|| rename("a", "b")).unwrap_err().to_string();
-        assert_eq!(message, "'a' was written to 'b', but could not be deleted: simulated failed; both are there now");
+    fn copy_is_deleted_if_the_file_cannot_be() {
+        let refusing = |paths: &'static [&str]| {
+            Host::new().with_file("a", "x").on_call(move |call| {
+                let refuses = call.function == "workspace.delete" && paths.contains(&call.target.as_str());
+                if refuses { Reaction::Fail("denied") } else { Reaction::Proceed }
+            })
+        };
+        let host = refusing(&["a"]);
+        let failure = host.run(|| rename("a", "b")).unwrap_err();
+        let words = "'a' cannot be deleted: simulated denied; nothing was moved";
+        assert_eq!((failure.kind(), failure.message()), ("denied", words));
+        assert_eq!((host.file("a"), host.file("b")), (Some(b"x".to_vec()), None));
+        let host = refusing(&["a", "b"]);
+        let told = host.run(|| rename("a", "b")).map_err(|failure| failure.to_string());
+        let words = "Not moved: 'a' cannot be deleted: simulated denied. Its copy 'b' is left, since it cannot be deleted either: \
+                     simulated denied";
+        assert_eq!(told.as_deref(), Ok(words));
     }
 
     #[test]

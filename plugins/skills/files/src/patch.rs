@@ -1,4 +1,5 @@
-//! The tool `patch`: applies a unified diff to several files, all of it or nothing.
+//! The tool `patch`: applies a unified diff to several files, all of it or nothing. If a file cannot be changed, the changes before
+//! it are undone.
 //!
 //! * `parse`: the parts of the diff,
 //! * `fit`: where they stand in a file.
@@ -17,14 +18,15 @@ use crate::{
 pub(crate) use parse::MAX_FILES;
 use parse::{Change, FilePatch};
 
-/// The most bytes that the files of a patch have together afterwards: all are in memory before the first is written.
+/// The most bytes that the files of a patch have together, before and after it: all are in memory before the first is written.
 const MAX_ALL: usize = 16 << 20;
 
-/// A file as the patch leaves it.
+/// A file before and after the patch.
 struct Prepared<'a> {
     path: &'a str,
     change: Change,
-    text: String,
+    old: String,
+    new: String,
     hunks: usize,
 }
 
@@ -34,10 +36,11 @@ pub(crate) fn patch(patch: &str) -> Result<String> {
     let mut bytes = 0;
     for file in &files {
         let file = prepare(file)?;
-        bytes += file.text.len();
+        bytes += file.old.len() + file.new.len();
         if bytes > MAX_ALL {
-            let message =
-                format!("the files of the patch have more than {MAX_ALL} bytes together; nothing was written");
+            let message = format!(
+                "the files of the patch have more than {MAX_ALL} bytes together, before and after it; nothing was written"
+            );
             return Err(Failure::new("too-large", message));
         }
         prepared.push(file);
@@ -45,23 +48,71 @@ pub(crate) fn patch(patch: &str) -> Result<String> {
     if prepared.iter().any(|file| file.change == Change::Delete) {
         require_delete()?;
     }
-    let mut lines = Vec::with_capacity(prepared.len());
-    for file in &prepared {
-        let path = shown(file.path);
-        let changed = match file.change {
-            Change::Delete => workspace::delete(file.path),
-            Change::Create | Change::Edit => workspace::write(file.path, file.text.as_bytes()),
-        };
-        if let Err(error) = changed {
-            return Err(partly(&path, &error, &lines));
+    let mut order: Vec<&Prepared<'_>> = prepared.iter().collect();
+    order.sort_by_key(|file| file.change);
+    for (index, file) in order.iter().enumerate() {
+        if let Err(error) = file.apply() {
+            return undone(file, &error, &order[..index]);
         }
-        lines.push(match file.change {
-            Change::Create => format!("Created '{path}': {}.", count(file.text.lines().count(), "line")),
-            Change::Edit => format!("Changed '{path}': {}.", count(file.hunks, "hunk")),
-            Change::Delete => format!("Deleted '{path}'."),
-        });
     }
+    let lines: Vec<String> = prepared.iter().map(Prepared::line).collect();
     Ok(lines.join("\n"))
+}
+
+impl Prepared<'_> {
+    fn apply(&self) -> Result<(), workspace::Error> {
+        match self.change {
+            Change::Delete => workspace::delete(self.path),
+            Change::Create | Change::Edit => workspace::write(self.path, self.new.as_bytes()),
+        }
+    }
+
+    fn undo(&self) -> Result<(), workspace::Error> {
+        match self.change {
+            Change::Create => workspace::delete(self.path),
+            Change::Delete | Change::Edit => workspace::write(self.path, self.old.as_bytes()),
+        }
+    }
+
+    /// Describes the change.
+    fn line(&self) -> String {
+        let path = shown(self.path);
+        match self.change {
+            Change::Create => format!("Created '{path}': {}.", count(self.new.lines().count(), "line")),
+            Change::Edit => format!("Changed '{path}': {}.", count(self.hunks, "hunk")),
+            Change::Delete => format!("Deleted '{path}'."),
+        }
+    }
+}
+
+/// Undoes the changes `done`, because `file` could not be changed. Changes that cannot be undone are an answer and no failure, in
+/// place of which the host may show a denial.
+///
+/// # Errors
+/// The failure of the change, if nothing is left of the patch.
+fn undone(file: &Prepared<'_>, error: &workspace::Error, done: &[&Prepared<'_>]) -> Result<String> {
+    let mut left = Vec::new();
+    for done in done.iter().rev() {
+        if let Err(error) = done.undo() {
+            left.push(format!("{} It cannot be undone: {}", done.line(), error.message));
+        }
+    }
+    let path = shown(file.path);
+    if !left.is_empty() {
+        let left = left.join("\n");
+        return Ok(format!(
+            "Applied in part: '{path}' cannot be changed: {}\nThese changes are left:\n{left}",
+            error.message
+        ));
+    }
+    let message = match done {
+        [] => error.message.clone(),
+        _ => format!(
+            "'{path}' cannot be changed: {}; what was changed before it was undone, so that nothing is left of the patch",
+            error.message
+        ),
+    };
+    Err(Failure::new(&*error.kind, message))
 }
 
 /// Returns the file as the patch leaves it. Writes nothing.
@@ -75,28 +126,19 @@ fn prepare<'a>(file: &FilePatch<'a>) -> Result<Prepared<'a>> {
         Change::Create => String::new(),
         Change::Edit | Change::Delete => whole(file.path)?,
     };
-    let text = fit::apply(file.path, &old, &file.hunks)?;
-    if file.change == Change::Delete && !text.is_empty() {
-        let lines = count(text.lines().count(), "line");
+    let new = fit::apply(file.path, &old, &file.hunks)?;
+    if file.change == Change::Delete && !new.is_empty() {
+        let lines = count(new.lines().count(), "line");
         let message =
             format!("the patch deletes '{path}', but leaves {lines} of it; nothing was written. Read the file again");
         return Err(Failure::new("stale", message));
     }
-    if text.len() > MAX_FILE {
-        let size = text.len();
+    if new.len() > MAX_FILE {
+        let size = new.len();
         let message = format!("'{path}' would have {size} bytes, over the limit of {MAX_FILE}; nothing was written");
         return Err(Failure::new("too-large", message));
     }
-    Ok(Prepared { path: file.path, change: file.change, text, hunks: file.hunks.len() })
-}
-
-/// The failure of a write, with what was done before it.
-fn partly(path: &str, error: &workspace::Error, done: &[String]) -> Failure {
-    let message = match done {
-        [] => return Failure::new(&*error.kind, error.message.clone()),
-        done => format!("'{path}' could not be changed: {}. Before that: {}", error.message, done.join(" ")),
-    };
-    Failure::new(&*error.kind, message)
+    Ok(Prepared { path: file.path, change: file.change, old, new, hunks: file.hunks.len() })
 }
 
 #[cfg(test)]
@@ -152,14 +194,51 @@ mod tests {
         assert_eq!(text(&host, "x").as_deref(), Some("a\nb\n"));
     }
 
+    /// Returns a workspace of `two` that refuses one function for one path.
+    fn refusing(function: &'static str, path: &'static str) -> Host {
+        two().on_call(move |call| match (call.function, &*call.target) == (function, path) {
+            true => Reaction::Fail("denied"),
+            false => Reaction::Proceed,
+        })
+    }
+
     #[test]
-    fn failing_write_says_what_was_done_before() {
+    fn refused_change_undoes_all_others() {
+        for (function, path) in [("workspace.write", "x"), ("workspace.write", "d/y"), ("workspace.delete", "z")] {
+            let host = refusing(function, path);
+            let message = run(&host, THREE).unwrap_err();
+            let expected = match path {
+                "x" => "denied: simulated denied".to_owned(),
+                path => format!(
+                    "denied: '{path}' cannot be changed: simulated denied; what was changed before it was undone, so that nothing \
+                     is left of the patch"
+                ),
+            };
+            assert_eq!(message, expected);
+            assert_eq!((text(&host, "x").as_deref(), text(&host, "z").as_deref()), (Some("a\nb\n"), Some("z\n")));
+            assert_eq!(text(&host, "d/y"), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn deleted_files_are_written_again() {
+        let patch = "--- x\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-a\n-b\n--- z\n+++ /dev/null\n@@ -1 +0,0 @@\n-z\n";
+        let host = refusing("workspace.delete", "z");
+        assert!(run(&host, patch).unwrap_err().starts_with("denied: 'z' cannot be changed"));
+        assert_eq!(text(&host, "x").as_deref(), Some("a\nb\n"));
+    }
+
+    #[test]
+    fn change_that_cannot_be_undone_is_reported() {
+        let patch = "--- /dev/null\n+++ b/d/y\n@@ -0,0 +1 @@\n+1\n--- /dev/null\n+++ b/e\n@@ -0,0 +1 @@\n+1\n--- x\n+++ x\n@@\n-a\n+A\n";
         let host = two().on_call(|call| match (call.function, &*call.target) {
-            ("workspace.write", "d/y") => Reaction::Fail("failed"),
+            ("workspace.write", "e") | ("workspace.delete", _) => Reaction::Fail("denied"),
             _ => Reaction::Proceed,
         });
-        let message = run(&host, THREE).unwrap_err();
-        assert_eq!(message, "failed: 'd/y' could not be changed: simulated failed. Before that: Changed 'x': 1 hunk.");
+        let told = "Applied in part: 'e' cannot be changed: simulated denied\nThese changes are left:\nCreated 'd/y': 1 line. It \
+                    cannot be undone: simulated denied";
+        assert_eq!(run(&host, patch).as_deref(), Ok(told));
+        assert_eq!((text(&host, "d/y").as_deref(), text(&host, "x").as_deref()), (Some("1\n"), Some("a\nb\n")));
     }
 
     #[test]

@@ -13,8 +13,10 @@ use crate::{
 pub(crate) const MAX_LINES: u64 = 2_000;
 /// The most bytes of one answer: about 16,000 tokens.
 pub(crate) const MAX_BYTES: usize = 64 << 10;
-/// The most bytes that are read to count lines. Each costs a few instructions.
+/// The most bytes that are read to find a page. Each costs about four instructions, since lines before the page are only counted.
 pub(crate) const MAX_SCAN: u64 = 64 << 20;
+/// The most bytes that are read to count the lines after a page: of one answer, also if it has several files.
+pub(crate) const MAX_COUNT: u64 = 8 << 20;
 
 /// The most files of one `read_many`.
 pub(crate) const MAX_FILES: usize = 20;
@@ -44,7 +46,7 @@ pub(crate) fn read(path: &str, range: LineRange, numbers: bool) -> Result<Reply>
             "'first' must be at least 1, and 'lines' must be from 1 to {MAX_LINES}; these are {first} and {lines}"
         )));
     }
-    let mut window = Window::new(range, MAX_BYTES, numbers);
+    let mut window = Window::new(range, MAX_BYTES, MAX_COUNT, numbers);
     ranges(path, |bytes| window.take(bytes))?;
     let page = window.page(path)?;
     let reply = Reply::from(page.text);
@@ -58,7 +60,7 @@ pub(crate) fn read_many(paths: &[String], numbers: bool) -> Result<Reply> {
         return Err(Failure::invalid(format!("'paths' must have from 1 to {MAX_FILES} paths; it has {count}")));
     }
     let mut reply = Reply::new();
-    let mut room = MAX_BYTES;
+    let (mut room, mut count) = (MAX_BYTES, MAX_COUNT);
     for (index, path) in paths.iter().enumerate() {
         if room == 0 {
             let left: Vec<String> = paths[index..].iter().map(|path| format!("'{}'", shown(path))).collect();
@@ -68,8 +70,10 @@ pub(crate) fn read_many(paths: &[String], numbers: bool) -> Result<Reply> {
             );
             return Ok(reply.with(Content::Text(note)));
         }
-        let mut window = Window::new(LineRange::default(), room, numbers);
-        let page = ranges(path, |bytes| window.take(bytes)).and_then(|()| window.page(path));
+        let mut window = Window::new(LineRange::default(), room, count, numbers);
+        let read = ranges(path, |bytes| window.take(bytes));
+        count = count.saturating_sub(window.bytes);
+        let page = read.and_then(|()| window.page(path));
         reply = reply.with(Content::Text(match page {
             Ok(Page { text, notes, is_full }) => {
                 room = if is_full { 0 } else { room.saturating_sub(text.len()) };
@@ -95,6 +99,8 @@ struct Window {
     range: LineRange,
     /// The most bytes of the answer.
     most: usize,
+    /// The bytes of the file in which lines are counted although the page is complete.
+    count: u64,
     /// Whether each line begins with its number and a tab.
     numbers: bool,
     /// Number of complete lines so far.
@@ -104,7 +110,7 @@ struct Window {
     first_bytes: u64,
     /// True if the last byte so far was a line feed.
     at_start: bool,
-    /// True if [`MAX_SCAN`] was reached before the end of the file.
+    /// True if reading stopped at a limit, which may be before the end of the file.
     stopped: bool,
     /// At most [`BEFORE`] bytes of the first requested line that end at the offset.
     before: Vec<u8>,
@@ -114,12 +120,15 @@ struct Window {
 
 /// Bytes before the offset that show whether it is within a character.
 const BEFORE: u64 = 3;
+/// Bytes whose line feeds are counted together.
+const BLOCK: usize = 256;
 
 impl Window {
-    fn new(range: LineRange, most: usize, numbers: bool) -> Self {
+    fn new(range: LineRange, most: usize, count: u64, numbers: bool) -> Self {
         Self {
             range,
             most,
+            count,
             numbers,
             ended: 0,
             bytes: 0,
@@ -151,10 +160,28 @@ impl Window {
         self.first_bytes += piece.len() as u64;
     }
 
+    /// Returns whether nothing more of the file can be in the page: there is no room, or a line after it has begun.
+    fn is_complete(&self) -> bool {
+        let ended = self.ended.checked_sub(self.range.first - 1);
+        let is_over = |line| line > self.range.lines || (line == self.range.lines && !self.at_start);
+        self.text.len() > self.most || ended.is_some_and(is_over)
+    }
+
     fn take(&mut self, bytes: &[u8]) -> ControlFlow<()> {
-        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let mut rest = bytes;
+        while !rest.is_empty() {
             // The number of complete lines before this one, from the first requested line on.
-            match self.ended.checked_sub(self.range.first - 1) {
+            let line = self.ended.checked_sub(self.range.first - 1);
+            let is_complete = self.is_complete();
+            // Lines outside of the page are counted together.
+            let lines = match line {
+                None => self.range.first - 1 - self.ended,
+                Some(_) if is_complete => u64::MAX,
+                Some(_) => 1,
+            };
+            let (piece, ended, after) = split_lines(rest, lines);
+            match line {
+                _ if is_complete => {}
                 Some(0) => self.append_of_first(piece),
                 Some(line) if line < self.range.lines => {
                     if self.numbers && self.at_start {
@@ -165,10 +192,12 @@ impl Window {
                 _ => {}
             }
             self.at_start = piece.ends_with(b"\n");
-            self.ended += u64::from(self.at_start);
+            self.ended += ended;
+            rest = after;
         }
         self.bytes += bytes.len() as u64;
-        self.stopped = self.bytes >= MAX_SCAN;
+        let most = if self.is_complete() { self.count } else { MAX_SCAN };
+        self.stopped = self.bytes >= most.min(MAX_SCAN);
         if self.stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
@@ -244,6 +273,39 @@ impl Window {
         }
         Ok(Page { text: text.into_owned(), notes: notes.join(" "), is_full: all.len() > self.most })
     }
+}
+
+/// Splits `bytes` after `lines` line feeds, at least one, or at their end if there are fewer. Returns the first part, its number of
+/// line feeds, and the rest.
+fn split_lines(bytes: &[u8], lines: u64) -> (&[u8], u64, &[u8]) {
+    let mut count = 0;
+    for (index, block) in bytes.chunks(BLOCK).enumerate() {
+        let ended = feeds(block);
+        if ended >= lines - count {
+            let mut left = lines - count;
+            let last = block.iter().position(|byte| {
+                left -= u64::from(*byte == b'\n');
+                left == 0
+            });
+            let (piece, rest) = bytes.split_at(index * BLOCK + last.map_or(block.len(), |last| last + 1));
+            return (piece, lines, rest);
+        }
+        count += ended;
+    }
+    (bytes, count, &[])
+}
+
+/// Counts the line feeds, eight bytes at a time: without vector instructions, one after another takes several times as long.
+fn feeds(bytes: &[u8]) -> u64 {
+    const LOW: u64 = u64::from_ne_bytes([0x7f; 8]);
+    let (words, rest) = bytes.as_chunks::<8>();
+    let in_word = |word: &[u8; 8]| {
+        let other = u64::from_ne_bytes(*word) ^ u64::from_ne_bytes([b'\n'; 8]);
+        // The highest bit of a byte is set unless the byte is a line feed; the addition carries into no other byte.
+        let marks = ((other & LOW) + LOW) | other;
+        u64::from((marks | LOW).count_zeros())
+    };
+    words.iter().map(in_word).sum::<u64>() + rest.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
 /// Returns the end of `before` that belongs to a character which continues in `after`; empty if a character begins there.
@@ -502,8 +564,8 @@ mod tests {
     #[test]
     fn scan_of_a_file_is_limited() {
         let huge = one("x\n".repeat(MAX_SCAN as usize / 2 + 9));
-        let page = pages(&huge, Some(1), Some(1)).expect("a page");
-        assert_eq!(page, ["x\n", "[Line 1 of at least 33554432. To go on: read with first 2.]"]);
+        let last = pages(&huge, Some(30_000_000), Some(1)).expect("a page");
+        assert_eq!(last, ["x\n", "[Line 30000000 of at least 30408704. To go on: read with first 30000001.]"]);
         let (kind, message) = refused(&huge, Some(MAX_SCAN), None);
         assert_eq!(kind, "too-large");
         assert_eq!(message, "only the first 67108864 bytes of 'f' can be read, which are 33554432 lines, not 67108864");
@@ -515,6 +577,48 @@ mod tests {
             message,
             "only the first 67108864 bytes of 'f' can be read, which are 67108864 bytes of line 1, not 67108864"
         );
+    }
+
+    /// The total of lines is not worth the reading of a large file.
+    #[test]
+    fn reading_stops_soon_after_a_complete_page() {
+        let reads = |host: &Host| host.calls().len();
+        let large = one("x\n".repeat(MAX_COUNT as usize));
+        let page = pages(&large, Some(1), Some(1)).expect("a page");
+        assert_eq!(page, ["x\n", "[Line 1 of at least 4194304. To go on: read with first 2.]"]);
+        assert_eq!(reads(&large), 8);
+        let line = one("y".repeat(2 * MAX_COUNT as usize));
+        let page = pages(&line, None, None).expect("a page");
+        assert!(
+            page[1].contains("was cut. Line 1 of at least 1. To go on in this line: read with first 1"),
+            "{}",
+            page[1]
+        );
+        assert_eq!(reads(&line), 8);
+        // Lines are counted up to the limit in all files together.
+        let host = ["a", "b", "c"].iter().fold(Host::new(), |host, path| host.with_file(path, "x\n".repeat(6 << 20)));
+        let shown = texts(&host, || read_many(&["a", "b", "c"].map(str::to_owned), false));
+        for (text, least) in shown.iter().zip([4_194_304, 524_288, 524_288]) {
+            assert!(text.contains(&format!("Lines 1 to 2000 of at least {least}. To go on")), "{}", &text[..99]);
+        }
+        assert_eq!(reads(&host), 8 + 1 + 1);
+    }
+
+    #[test]
+    fn lines_are_counted_as_one_by_one() {
+        let bytes: Vec<u8> =
+            (0..2_000_u32).map(|n| [b'\n', 0x8a, b'\n' + 1, 0, b'x'][(n * n / 7 % 5) as usize]).collect();
+        for start in [0, 1, 7, 250] {
+            let bytes = &bytes[start..];
+            for lines in [1, 2, 60, 61, 400, 10_000] {
+                let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
+                let ends: Vec<usize> = ends.take(lines).collect();
+                let end = if ends.len() == lines { ends[lines - 1] } else { bytes.len() };
+                let (piece, count, rest) = split_lines(bytes, lines as u64);
+                assert_eq!((piece, count, rest), (&bytes[..end], ends.len() as u64, &bytes[end..]), "{start} {lines}");
+            }
+        }
+        assert_eq!(split_lines(b"", 1), (&b""[..], 0, &b""[..]));
     }
 
     #[test]

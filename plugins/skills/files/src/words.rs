@@ -51,6 +51,19 @@ pub(crate) fn at_lines(lines: &[usize]) -> String {
 mod tests {
     use super::*;
 
+    /// The host's table is private, and in another workspace.
+    #[test]
+    fn invisible_characters_are_those_that_the_host_removes() {
+        let table = |source: &str, function: &str| {
+            let (_, body) = source.split_once(function).expect("the function");
+            let (_, table) = body.split_once("'\\u{00AD}'").expect("the first character");
+            table.split(')').next().expect("a table").split_whitespace().collect::<String>()
+        };
+        let host = table(include_str!("../../../../host/core/src/text.rs"), "fn is_hidden(c: char)");
+        assert!(host.contains("'\\u{200B}'..='\\u{200F}'"), "{host}");
+        assert_eq!(table(include_str!("words.rs"), "fn is_invisible(c: char)"), host);
+    }
+
     #[test]
     fn line_numbers_are_limited() {
         assert_eq!(at_lines(&[3]), "line 3");

@@ -15,27 +15,27 @@ pub(crate) struct Hit {
     pub(crate) matched: Range<usize>,
 }
 
-/// Returns the first `most` matching lines.
-pub(crate) fn find(text: &[u8], pattern: &Pattern, most: usize) -> Vec<Hit> {
-    let mut hits = Vec::new();
+/// Returns the matching lines. The text is only searched as far as they are taken.
+pub(crate) fn find(text: &[u8], pattern: &Pattern) -> impl Iterator<Item = Hit> {
     // The offset and the number of the next line.
     let (mut start, mut number) = (0, 1);
-    while hits.len() < most && start < text.len() {
-        let Some(candidate) = pattern.candidate(text, start) else { break };
-        // There is no line after the last line feed.
-        if candidate.start == text.len() && text.ends_with(b"\n") {
-            break;
+    std::iter::from_fn(move || {
+        while start < text.len() {
+            let candidate = pattern.candidate(text, start)?;
+            // There is no line after the last line feed.
+            if candidate.start == text.len() && text.ends_with(b"\n") {
+                return None;
+            }
+            let begin = start_of_line(text, candidate.start);
+            let here = number + feeds(&text[start..begin]);
+            let line = begin..end_of_line(text, candidate.start);
+            (start, number) = (line.end + 1, here + 1);
+            if let Some(matched) = pattern.confirm(text, line.clone(), candidate) {
+                return Some(Hit { number: here, line, matched: matched.range() });
+            }
         }
-        let begin = start_of_line(text, candidate.start);
-        number += feeds(&text[start..begin]);
-        let line = begin..end_of_line(text, candidate.start);
-        start = line.end + 1;
-        if let Some(matched) = pattern.confirm(text, line.clone(), candidate) {
-            hits.push(Hit { number, line, matched: matched.range() });
-        }
-        number += 1;
-    }
-    hits
+        None
+    })
 }
 
 /// Returns the offset at which the line around `offset` begins.
@@ -58,8 +58,8 @@ mod tests {
 
     fn found(pattern: &str, text: &str, most: usize) -> Vec<(usize, String, String)> {
         let pattern = Pattern::new(pattern, false, false).expect("a pattern");
-        let hits = find(text.as_bytes(), &pattern, most);
-        hits.into_iter().map(|hit| (hit.number, text[hit.line].to_owned(), text[hit.matched].to_owned())).collect()
+        let hits = find(text.as_bytes(), &pattern).take(most);
+        hits.map(|hit| (hit.number, text[hit.line].to_owned(), text[hit.matched].to_owned())).collect()
     }
 
     fn hit(number: usize, line: &str, matched: &str) -> (usize, String, String) {

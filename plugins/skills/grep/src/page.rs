@@ -31,15 +31,16 @@ impl Page {
         self.text.len() >= MAX_BYTES
     }
 
-    /// Adds the matches of one file, as far as there is room.
-    pub(crate) fn add(&mut self, path: &str, text: &[u8], hits: &[Hit]) {
+    /// Adds the matches of one file, as far as there is room and until the answer has `most`. Returns false if there are more.
+    pub(crate) fn add(&mut self, path: &str, text: &[u8], hits: impl Iterator<Item = Hit>, most: usize) -> bool {
         // The offset up to which lines of this file were printed.
         let mut done = None;
-        for (index, hit) in hits.iter().enumerate() {
-            if self.is_full() {
-                return;
+        let mut hits = hits.peekable();
+        while let Some(hit) = hits.next() {
+            if self.is_full() || self.hits == most {
+                return false;
             }
-            let before = self.before(text, hit, done.unwrap_or(0));
+            let before = self.before(text, &hit, done.unwrap_or(0));
             let is_gap = before.first().map_or(hit.line.start, |line| line.start) > done.unwrap_or(0);
             if self.context > 0 && !self.text.is_empty() && (is_gap || done.is_none()) {
                 self.text.push_str("--\n");
@@ -50,7 +51,7 @@ impl Page {
             }
             self.line(path, ':', hit.number, &text[hit.line.clone()], hit.matched.start - hit.line.start);
             self.hits += 1;
-            let end = hits.get(index + 1).map_or(text.len(), |next| next.line.start);
+            let end = hits.peek().map_or(text.len(), |next| next.line.start);
             let mut next = hit.line.end + 1;
             for number in (hit.number + 1..).take(self.context) {
                 if next >= end {
@@ -62,6 +63,7 @@ impl Page {
             }
             done = Some(next);
         }
+        true
     }
 
     /// Returns the context lines before a match that begin at or after `from`.
@@ -116,7 +118,7 @@ mod tests {
         let pattern = Pattern::new(pattern, false, false).expect("a pattern");
         let mut page = Page::new(context);
         for (path, text) in files {
-            page.add(path, text.as_bytes(), &find(text.as_bytes(), &pattern, usize::MAX));
+            assert!(page.add(path, text.as_bytes(), find(text.as_bytes(), &pattern), usize::MAX));
         }
         page.finish(&[])
     }
@@ -164,8 +166,12 @@ mod tests {
         let text = format!("{}\n", "x".repeat(99)).repeat(2_000);
         let pattern = Pattern::new("x", false, false).expect("a pattern");
         let mut page = Page::new(0);
-        page.add("a", text.as_bytes(), &find(text.as_bytes(), &pattern, usize::MAX));
+        // No more matches are looked for than are shown, and the next one.
+        let mut found = 0;
+        let hits = find(text.as_bytes(), &pattern).inspect(|_| found += 1);
+        assert!(!page.add("a", text.as_bytes(), hits, usize::MAX));
         assert!(page.is_full());
+        assert_eq!(found, page.hits + 1);
         let hits = page.hits;
         let shown = page.finish(&["more".to_owned()]);
         assert!(shown.len() < MAX_BYTES + 500, "{}", shown.len());

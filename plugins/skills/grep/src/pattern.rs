@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     fn find(pattern: &Pattern, text: &[u8]) -> Option<Range<usize>> {
-        crate::matching::find(text, pattern, 1).pop().map(|hit| hit.matched)
+        crate::matching::find(text, pattern).next().map(|hit| hit.matched)
     }
 
     fn matches(pattern: &str, text: &str) -> Option<String> {
@@ -306,7 +306,7 @@ mod tests {
         let pattern = Pattern::new(r"t\b", false, false).expect("a pattern");
         // A word boundary in ASCII, but not in Unicode.
         let text = "été\n".repeat(MAX_SLOW / 5 + 1);
-        let hits = crate::matching::find(text.as_bytes(), &pattern, usize::MAX);
+        let hits: Vec<_> = crate::matching::find(text.as_bytes(), &pattern).collect();
         assert_eq!((hits.len(), hits[0].number), (1, MAX_SLOW / 5 + 1));
         assert!(pattern.is_approximate());
         assert_eq!(find(&pattern, b"-t-"), Some(1..2), "lines of ASCII are not slow");
@@ -323,8 +323,8 @@ mod tests {
         fn text_search_equals_line_search(pattern in "(\\^|\\\\A|\\\\b)?([abc.]|\\[\\^b\\]|\\\\s|\\(\\?s:\\.\\)|\\(a\\|c\\)){1,3}[*+?]?(\\$|\\\\z|\\\\B)?", text in "[ab cé\n]{0,30}") {
             let reference = meta::Builder::new().syntax(syntax::Config::new().multi_line(true)).build(&pattern).expect("a pattern");
             let pattern = Pattern::new(&pattern, false, false).expect("a pattern");
-            let found = crate::matching::find(text.as_bytes(), &pattern, usize::MAX);
-            let found: Vec<&str> = found.iter().map(|hit| &text[hit.line.clone()]).collect();
+            let found = crate::matching::find(text.as_bytes(), &pattern);
+            let found: Vec<&str> = found.map(|hit| &text[hit.line]).collect();
             let lines = text.split_inclusive('\n').map(|line| line.strip_suffix('\n').unwrap_or(line));
             let expected: Vec<&str> = lines.filter(|line| reference.is_match(line)).collect();
             proptest::prop_assert_eq!(found, expected);

@@ -22,8 +22,8 @@ pub(crate) const MAX_CONTEXT: usize = 20;
 pub(crate) const MAX_FILE: u64 = 8 << 20;
 /// The most files of one call. Each takes one or two of the 10,000 host calls of a tool call.
 pub(crate) const MAX_FILES: usize = 4_000;
-/// The most bytes of one call. A byte costs 5 to 60 instructions, so a search takes one or two seconds at most. The
-/// current file is always searched to its end.
+/// The most bytes of one call. A byte costs 5 to 60 instructions, so a search takes one or two seconds at most. A file that
+/// would exceed it is left for the next call.
 pub(crate) const MAX_SCAN: u64 = 24 << 20;
 /// Bytes of one read.
 const RANGE: u32 = 1 << 20;
@@ -140,7 +140,8 @@ fn scan(glob: &str, query: &Query, page: &mut Page, report: &mut Report) -> Resu
         for entry in entries {
             if !entry.is_directory {
                 any = true;
-                if report.read >= MAX_FILES || report.bytes >= MAX_SCAN {
+                let is_read = entry.size <= MAX_FILE;
+                if report.read >= MAX_FILES || (is_read && report.bytes + entry.size > MAX_SCAN) {
                     report.stopped = after;
                     return Ok(true);
                 }
@@ -178,13 +179,7 @@ fn one(entry: &Entry, query: &Query, page: &mut Page, report: &mut Report) -> Re
     };
     report.searched += 1;
     report.bytes += text.len() as u64;
-    let room = query.max - page.hits;
-    let mut hits = find(&text, &query.pattern, room + 1);
-    report.more = hits.len() > room;
-    hits.truncate(room);
-    let before = page.hits;
-    page.add(&entry.path, &text, &hits);
-    report.more |= page.hits - before < hits.len();
+    report.more = !page.add(&entry.path, &text, find(&text, &query.pattern), query.max);
     Ok(())
 }
 

@@ -35,10 +35,12 @@ impl SessionTask {
             submitted,
             is_command,
             reason: None,
+            has_ended: false,
             child: None,
             is_given_up: false,
             _watch: watch,
         });
+        self.answer_cancelled().await;
     }
 
     /// Stops what a prompt began, which the client gave up. If it is the only one, everything is stopped, as after
@@ -48,10 +50,20 @@ impl SessionTask {
         self.prompts[at].is_given_up = true;
         if self.prompts.len() == 1 {
             self.cancel().await;
-        } else if self.prompts[at].has_ended() {
+        } else if self.prompts[at].has_ended {
             self.answer_at(at).await;
         } else if self.session.take_back(line).await.is_none() {
             self.session.stop(line);
+        }
+    }
+
+    /// Answers the cancelled prompts whose lines have ended, if a later one is open: what that one begins may take long.
+    async fn answer_cancelled(&mut self) {
+        if self.prompts.iter().all(OpenPrompt::is_cancelled) {
+            return;
+        }
+        while let Some(at) = self.prompts.iter().position(|prompt| prompt.is_cancelled() && prompt.has_ended) {
+            self.answer_at(at).await;
         }
     }
 
@@ -96,24 +108,30 @@ impl SessionTask {
         let Some(at) = self.prompts.iter().position(|prompt| prompt.line == line) else { return };
         let mut updates = Vec::new();
         let reason = StopReason::of(outcome);
-        let is_shown = outcome.code != Code::Answered && reason != StopReason::Cancelled;
-        if is_shown && !outcome.line().is_empty() {
+        if outcome.code != Code::Answered && reason != StopReason::Cancelled {
             self.transcript.outcome(outcome, &mut updates);
         }
+        self.transcript.moved_view(self.prompts[at].submitted.agent(), outcome, &mut updates);
         self.transcript.killed_lines(outcome, &mut updates);
         self.send_all(updates).await;
         self.send_title().await;
         self.send_commands().await;
         let others = self.prompts.len() > 1;
         let prompt = &mut self.prompts[at];
+        prompt.has_ended = true;
         prompt.child = child_with_turn(outcome);
         if prompt.child.is_none() {
             prompt.reason.get_or_insert(reason);
+        }
+        if prompt.is_given_up && outcome.code == Code::TurnCancelled {
+            // The stop holds the lines of the agent, which belong to the other prompts.
+            self.session.release_queue_of(prompt.submitted.agent());
         }
         let began_nothing = prompt.is_command && prompt.child.is_none() && outcome.code != Code::Answered;
         if others && (began_nothing || prompt.is_given_up) {
             self.answer_at(at).await;
         }
+        self.answer_cancelled().await;
     }
 
     /// Answers all prompts: no agent works.
@@ -121,6 +139,10 @@ impl SessionTask {
         self.drain().await;
         while let Some(end) = self.side_tasks.try_join_next() {
             self.side_task_ended(end).await;
+        }
+        if !self.session.is_idle() {
+            // A line that waited has begun.
+            return;
         }
         // The events of lines that have ended may have been lost.
         while let Some(at) = self.prompts.iter().position(|prompt| prompt.reason.is_none() && prompt.child.is_none()) {
@@ -130,7 +152,7 @@ impl SessionTask {
             if self.session.take_back(line).await.is_some() {
                 let mut updates = Vec::new();
                 self.transcript.say(
-                    "The turn before failed, so this message was not sent. To send it, give it again.",
+                    "The turn before failed or was stopped, so this message was not sent. To send it, give it again.",
                     &mut updates,
                 );
                 self.send_all(updates).await;

@@ -1,14 +1,22 @@
 //! The stored session, for a client that loads it: the conversation of the agent in view, with what it inherits, and a card for each
 //! turn of another agent.
 
-use patchbay_core::{Attachment, Event, EventKind, MessageKind, Outcome};
+use patchbay_core::{Attachment, Code, Event, EventKind, MessageKind, Outcome};
 use patchbay_session::{Lineage, Received};
 use serde_json::Value;
 
-use super::{
-    super::update::{ChunkKind, chunk},
-    SessionTask,
-};
+use super::SessionTask;
+
+/// What is shown of the row of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ShownCommand {
+    /// The line and its outcome.
+    Whole,
+    /// The outcome. The rows before it show the line.
+    Outcome,
+    /// Nothing. The rows before it show the turn that the command began.
+    Nothing,
+}
 
 impl SessionTask {
     /// Sends the stored rows.
@@ -22,14 +30,14 @@ impl SessionTask {
             tracing::error!("the conversation of session {} cannot be read: {error}", self.id);
             Lineage::default()
         });
-        let mut read = 0;
+        let (mut read, mut last_notice) = (0, None);
         while read < last {
             let received = self.events.try_next().await;
             let Some(Received::Event(event)) = self.readable(received) else { break };
             read = event.seq;
             let mut updates = Vec::new();
             match lineage.has(&event) {
-                true => self.replay_row(event, &mut updates),
+                true => last_notice = self.replay_row(event, last_notice, &mut updates),
                 false => self.replay_row_of_other(event, &mut updates).await,
             }
             self.send_all(updates).await;
@@ -43,26 +51,44 @@ impl SessionTask {
         self.send_all(updates).await;
     }
 
-    fn replay_row(&mut self, event: Event, updates: &mut Vec<Value>) {
+    /// Shows a row of the conversation. `last_notice` is the row before it, if that is a notice; returns the same for the next row.
+    fn replay_row(&mut self, event: Event, last_notice: Option<String>, updates: &mut Vec<Value>) -> Option<String> {
         // Rows of ancestors are part of this conversation.
         let event = Event { agent: self.transcript.view(), ..event };
-        let EventKind::Message { kind, content, data } = &event.kind else { return };
+        let EventKind::Message { kind, content, data } = &event.kind else { return last_notice };
         let is_notification = data.as_ref().is_some_and(|data| data.get("notification").is_some());
         match kind {
             MessageKind::User if is_notification => self.transcript.event(event, self.window, updates),
-            MessageKind::User | MessageKind::Skill | MessageKind::Command | MessageKind::Capture => {
+            MessageKind::User | MessageKind::Skill | MessageKind::Capture => {
                 let files = event.kind.attachments();
-                let lines = std::iter::once(content.clone()).filter(|text| !text.trim().is_empty());
+                let text = if *kind == MessageKind::Skill { skill_line(data.as_ref()) } else { content.clone() };
+                let lines = std::iter::once(text).filter(|text| !text.trim().is_empty());
                 let lines: Vec<String> = lines.chain(files.iter().map(Attachment::placeholder)).collect();
-                updates.push(chunk(ChunkKind::User, &format!("row {}", event.seq), &lines.join("\n")));
+                self.transcript.stored_message(event.seq, &lines.join("\n"), updates);
+            }
+            MessageKind::Command => {
                 let outcome = data.as_ref().and_then(|data| serde_json::from_value::<Outcome>(data.clone()).ok());
-                if let Some(outcome) = outcome.filter(|_| *kind == MessageKind::Command) {
+                let shown =
+                    outcome.as_ref().map_or(ShownCommand::Whole, |outcome| of_command(outcome, last_notice.as_deref()));
+                if shown == ShownCommand::Whole {
+                    self.transcript.stored_message(event.seq, content, updates);
+                }
+                if let Some(outcome) = outcome.filter(|_| shown != ShownCommand::Nothing) {
                     self.transcript.outcome(&outcome, updates);
                 }
             }
-            MessageKind::Notice => self.transcript.say(content, updates),
-            _ => self.transcript.event(event, self.window, updates),
+            MessageKind::Notice => {
+                self.transcript.say(content, updates);
+                return Some(content.clone());
+            }
+            _ => {
+                if let Some(answer) = event.kind.answer() {
+                    self.transcript.stored_thoughts(event.seq, &answer, updates);
+                }
+                self.transcript.event(event, self.window, updates);
+            }
         }
+        None
     }
 
     async fn replay_row_of_other(&mut self, event: Event, updates: &mut Vec<Value>) {
@@ -78,6 +104,52 @@ impl SessionTask {
         match turn {
             Some(turn) => self.transcript.stored_turn(event.agent, event.seq, turn, updates),
             None => self.transcript.event(event, self.window, updates),
+        }
+    }
+}
+
+/// Returns the line that added the instructions of a skill, with the input if the row has it.
+fn skill_line(data: Option<&Value>) -> String {
+    let word = |key| data.and_then(|data| data.get(key)).and_then(Value::as_str).unwrap_or_default();
+    format!("/skill {} {}", word("skill"), word("input")).trim_end().to_owned()
+}
+
+/// Returns what is shown of a command with this outcome.
+fn of_command(outcome: &Outcome, last_notice: Option<&str>) -> ShownCommand {
+    match outcome.code {
+        Code::Answered => ShownCommand::Nothing,
+        // The notice of a turn that failed.
+        _ if last_notice == Some(&*outcome.line()) => ShownCommand::Nothing,
+        Code::SkillAdded => ShownCommand::Outcome,
+        _ => ShownCommand::Whole,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn instructions_are_shown_as_the_line_that_added_them() {
+        let shown = |data: Value| skill_line(Some(&data));
+        assert_eq!(shown(json!({"skill": "planner", "input": "build it"})), "/skill planner build it");
+        assert_eq!(shown(json!({"skill": "planner"})), "/skill planner");
+    }
+
+    #[test]
+    fn turn_of_a_command_is_shown_once() {
+        let failed = Outcome::error(Code::ProviderServer, "demo: it broke.");
+        let notice = Some("Error: demo: it broke.".to_owned());
+        for (outcome, last_notice, expected) in [
+            (Outcome::ok(Code::Answered, ""), None, ShownCommand::Nothing),
+            (failed.clone(), notice.clone(), ShownCommand::Nothing),
+            (failed, None, ShownCommand::Whole),
+            (Outcome::ok(Code::SkillAdded, "Skill 'x' is in the conversation."), None, ShownCommand::Outcome),
+            (Outcome::ok(Code::ToolResult, "42"), notice, ShownCommand::Whole),
+        ] {
+            assert_eq!(of_command(&outcome, last_notice.as_deref()), expected, "{outcome:?}");
         }
     }
 }

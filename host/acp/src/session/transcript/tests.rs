@@ -1,6 +1,6 @@
 //! Tests of whole sequences of events.
 
-use patchbay_core::{DeltaKind, DeltaPosition, Retrying, TurnState};
+use patchbay_core::{DeltaKind, DeltaPosition, LineId, Retrying, TurnState};
 use serde_json::json;
 
 use super::*;
@@ -188,4 +188,81 @@ fn waiting_lines_of_killed_agents_are_named() {
     assert_eq!(two.unwrap(), "2 waiting lines were not sent: one two; three");
     assert_eq!(not_sent(&killed(json!([]))), None);
     assert_eq!(not_sent(&Outcome::ok(Code::Answered, "x").with_data(json!({"lines": ["one"]}))), None);
+}
+
+#[test]
+fn question_of_another_agent_names_the_agent() {
+    let mut play = Play::new(true);
+    let mut out = Vec::new();
+    play.event(ROOT, answer("", &["files__write"]));
+    let chain = ["files__write".to_owned()];
+    let of_child = play.transcript.question(CHILD, &chain, "May it?", &mut out);
+    assert_eq!((&*of_child.title, &*of_child.call.title), ("abababab asks: May it?", "abababab asks: May it?"));
+    assert_eq!(out[0]["title"], "abababab asks: May it?");
+    let of_root = play.transcript.question(ROOT, &chain, "May it?", &mut out);
+    assert_eq!((&*of_root.title, &*of_root.call.title), ("May it?", "files__write"));
+}
+
+fn waiting(text: &str, attached: &[&str]) -> QueuedLine {
+    let attached = attached.iter().map(|name| (*name).to_owned()).collect();
+    QueuedLine { id: LineId::new(1), text: text.to_owned(), attached }
+}
+
+#[test]
+fn lines_of_an_earlier_process_are_shown_whole() {
+    // Clients may drop notices.
+    for shows_notices in [false, true] {
+        let mut play = Play::before_prompts(shows_notices);
+        let mut out = Vec::new();
+        play.transcript.earlier_lines(&[], &mut out);
+        let long = "x".repeat(10_000);
+        play.transcript.earlier_lines(&[waiting("one\ntwo", &["a.png"]), waiting(&long, &[])], &mut out);
+        assert_eq!(out, Vec::<Value>::new());
+        let expected = format!("2 waiting lines were not sent:\n\none\ntwo\n[attached: a.png]\n\n{long}");
+        assert_eq!(play.prompt_began(), [format!("agent {expected:?}")]);
+    }
+}
+
+#[test]
+fn outcome_that_moves_the_view_says_where_to() {
+    let mut play = Play::new(false);
+    let mut said = |view: AgentId, code: Code| {
+        play.event(view, EventKind::ViewMoved);
+        let mut out = Vec::new();
+        play.transcript.moved_view(ROOT, &Outcome::ok(code, "x"), &mut out);
+        out.iter().map(|update| update["content"]["text"].as_str().unwrap().trim().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(said(ROOT, Code::Killed), Vec::<String>::new());
+    assert_eq!(said(CHILD, Code::Forked), ["You now talk to it; /switch parent goes back."]);
+    assert_eq!(said(CHILD, Code::Killed), ["You now talk to abababab."]);
+    assert_eq!(said(CHILD, Code::Switched), Vec::<String>::new());
+}
+
+#[test]
+fn tool_without_output_is_no_silence() {
+    let mut play = Play::new(false);
+    let mut shown = |outcome: Outcome| {
+        let mut out = Vec::new();
+        play.transcript.outcome(&outcome, &mut out);
+        out.iter().map(short).collect::<Vec<_>>()
+    };
+    assert_eq!(shown(Outcome::ok(Code::ToolResult, "")), ["agent \"(no output)\""]);
+    assert_eq!(shown(Outcome::ok(Code::Answered, "")), Vec::<String>::new());
+}
+
+#[test]
+fn stored_thoughts_precede_their_answer() {
+    let mut play = Play::new(false);
+    let parts = json!([
+        {"type": "thinking", "text": "First\u{1b}[2J."}, {"type": "thinking", "text": " "},
+        {"type": "thinking", "text": "Then."}, {"type": "text", "text": "So."},
+    ]);
+    let usage = json!({"input": 0, "output": 0});
+    let data = json!({"provider": "demo", "adapter": "demo", "model": "demo-1", "usage": usage, "parts": parts});
+    let row = EventKind::Message { kind: MessageKind::Assistant, content: "So.".to_owned(), data: Some(data) };
+    let mut out = Vec::new();
+    play.transcript.stored_thoughts(5, &row.answer().unwrap(), &mut out);
+    assert_eq!(out[0]["sessionUpdate"], "agent_thought_chunk");
+    assert_eq!(out[0]["content"]["text"], "First[2J.\n\nThen.");
+    assert_eq!(play.event(ROOT, row), ["agent \"So.\""]);
 }

@@ -1,5 +1,5 @@
 //! The sessions of clients that speak 2026-07-28 over HTTP, whose requests are not tied to a connection. A client has one session,
-//! found by the name that it gives.
+//! found by the name that it gives. Such a client never says that it leaves: its session makes room for that of a new client.
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
@@ -9,17 +9,14 @@ use patchbay_core::Asker;
 use super::{
     super::{
         SessionSource,
-        open_session::{LazySession, OpenSession, SessionPlaces},
+        open_session::{LazySession, OpenSession},
     },
     IDLE, SESSIONS,
 };
 
-/// Limit of the names that are remembered, also of clients whose session could not be opened.
-const CLIENTS: usize = 256;
-
 /// The sessions of a server over HTTP.
 pub(crate) struct ClientSessions {
-    sessions: SessionPlaces,
+    source: Arc<dyn SessionSource>,
     clients: Mutex<BTreeMap<Asker, ClientSession>>,
 }
 
@@ -28,23 +25,30 @@ struct ClientSession {
     used: Instant,
 }
 
+impl ClientSession {
+    /// Returns whether a request uses the session, or opens it.
+    fn is_in_use(&self) -> bool {
+        Arc::strong_count(&self.session) > 1 || self.session.is_in_use()
+    }
+}
+
 impl ClientSessions {
     pub(super) fn new(source: Arc<dyn SessionSource>) -> Arc<Self> {
-        Arc::new(Self { sessions: SessionPlaces::new(source, SESSIONS), clients: Mutex::default() })
+        Arc::new(Self { source, clients: Mutex::default() })
     }
 
-    /// Returns what opens sessions of connections.
-    pub(crate) fn sessions(&self) -> &SessionPlaces {
-        &self.sessions
+    /// Returns what opens sessions.
+    pub(crate) fn source(&self) -> &dyn SessionSource {
+        &*self.source
     }
 
-    /// Returns the session of a client; opens it if there is none.
+    /// Returns the session of a client; opens it if there is none. If there are too many, ends the one that has been idle longest.
     ///
     /// # Errors
     /// A message if no session can be opened.
     pub(crate) async fn of_client(&self, client: &Asker) -> Result<Arc<OpenSession>, String> {
         let session = self.entry(client, Instant::now())?;
-        session.get(&self.sessions).await
+        session.get(self.source()).await
     }
 
     fn entry(&self, client: &Asker, now: Instant) -> Result<Arc<LazySession>, String> {
@@ -53,19 +57,22 @@ impl ClientSessions {
             known.used = now;
             return Ok(Arc::clone(&known.session));
         }
-        if clients.len() >= CLIENTS {
-            return Err(format!(
-                "{CLIENTS} MCP clients have used this server in the last half hour, which is the limit"
-            ));
+        if clients.len() >= SESSIONS {
+            let idle = clients.iter().filter(|(_, session)| !session.is_in_use());
+            let longest = idle.min_by_key(|(_, session)| session.used).map(|(client, _)| client.clone());
+            let longest =
+                longest.ok_or_else(|| format!("calls of {SESSIONS} MCP clients are running; wait for one"))?;
+            clients.remove(&longest);
         }
         let session = Arc::<LazySession>::default();
         clients.insert(client.clone(), ClientSession { session: Arc::clone(&session), used: now });
         Ok(session)
     }
 
-    /// Ends sessions that were not used since [`IDLE`] before `now`. One that runs a call stays until the call has ended.
+    /// Ends sessions that were not used since [`IDLE`] before `now`.
     pub(super) fn expire(&self, now: Instant) {
-        self.clients.lock().retain(|_, client| now.saturating_duration_since(client.used) < IDLE);
+        let mut clients = self.clients.lock();
+        clients.retain(|_, client| client.is_in_use() || now.saturating_duration_since(client.used) < IDLE);
     }
 }
 
@@ -114,26 +121,44 @@ mod tests {
         let first = sessions.of_client(&client(1)).await.unwrap();
         assert!(Arc::ptr_eq(&first, &sessions.of_client(&client(1)).await.unwrap()));
         assert!(!Arc::ptr_eq(&first, &sessions.of_client(&client(2)).await.unwrap()));
-        sessions.expire(Instant::now() + IDLE - Duration::from_secs(1));
-        assert!(Arc::ptr_eq(&first, &sessions.of_client(&client(1)).await.unwrap()));
         sessions.expire(Instant::now() + IDLE);
-        assert!(!Arc::ptr_eq(&first, &sessions.of_client(&client(1)).await.unwrap()));
+        assert!(Arc::ptr_eq(&first, &sessions.of_client(&client(1)).await.unwrap()), "it is in use");
+        let ended = Arc::downgrade(&first);
+        drop(first);
+        sessions.expire(Instant::now() + IDLE - Duration::from_secs(1));
+        assert!(ended.upgrade().is_some());
+        sessions.expire(Instant::now() + IDLE);
+        assert!(ended.upgrade().is_none());
     }
 
     #[tokio::test]
-    async fn sessions_and_clients_are_limited() {
+    async fn longest_idle_client_makes_room() {
         let sessions = ClientSessions::new(Arc::new(Opens));
+        let (mut first, mut all) = (None, Vec::new());
         for number in 0..SESSIONS {
-            sessions.of_client(&client(number)).await.unwrap();
+            let session = sessions.of_client(&client(number)).await.unwrap();
+            all.push(Arc::downgrade(&session));
+            first.get_or_insert(session);
+        }
+        let is_open = |number: usize| all[number].upgrade().is_some();
+        sessions.of_client(&client(SESSIONS)).await.unwrap();
+        assert!(is_open(0) && !is_open(1) && is_open(2), "a request of the first one runs");
+        drop(first);
+        sessions.of_client(&client(SESSIONS + 1)).await.unwrap();
+        assert!(!is_open(0) && is_open(2));
+        assert_eq!(sessions.clients.lock().len(), SESSIONS);
+    }
+
+    #[tokio::test]
+    async fn new_client_is_refused_while_calls_of_all_others_run() {
+        let sessions = ClientSessions::new(Arc::new(Opens));
+        let mut running = Vec::new();
+        for number in 0..SESSIONS {
+            running.push(sessions.of_client(&client(number)).await.unwrap());
         }
         let error = sessions.of_client(&client(SESSIONS)).await.err().unwrap();
-        assert!(error.contains("32 MCP sessions are open"), "{error}");
-        assert!(sessions.sessions().open().await.is_err());
-        for number in SESSIONS..2 * CLIENTS {
-            assert!(sessions.of_client(&client(number)).await.is_err());
-        }
-        assert_eq!(sessions.clients.lock().len(), CLIENTS);
-        sessions.expire(Instant::now() + IDLE);
-        assert!(sessions.of_client(&client(0)).await.is_ok());
+        assert_eq!(error, "calls of 32 MCP clients are running; wait for one");
+        running.pop();
+        assert!(sessions.of_client(&client(SESSIONS)).await.is_ok());
     }
 }

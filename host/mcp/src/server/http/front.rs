@@ -12,7 +12,10 @@ use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited, combinators:
 use hyper::body::Incoming;
 use rmcp::transport::{
     StreamableHttpServerConfig, StreamableHttpService,
-    streamable_http_server::session::local::{LocalSessionManager, SessionConfig},
+    streamable_http_server::{
+        SessionId, SessionManager as _,
+        session::local::{LocalSessionManager, SessionConfig},
+    },
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +25,7 @@ use super::{
     ClientSessions, IDLE, SESSIONS,
     gate::{Gate, Refused},
     open_connections::OpenConnection,
+    session_uses::SessionUses,
 };
 use crate::json_bounds::is_parsable;
 
@@ -38,6 +42,7 @@ pub(super) struct HttpFront {
     gate: Gate,
     sessions: Arc<ClientSessions>,
     connections: Arc<LocalSessionManager>,
+    uses: Arc<SessionUses>,
     service: StreamableHttpService<ToolServer, LocalSessionManager>,
 }
 
@@ -57,7 +62,7 @@ impl HttpFront {
                 .with_cancellation_token(stopped)
                 .with_max_request_body_bytes(MESSAGE_BYTES),
         );
-        Self { gate, sessions, connections, service }
+        Self { gate, sessions, connections, uses: Arc::default(), service }
     }
 
     /// Ends sessions that were not used for a while. `rmcp` ends those that belong to a connection.
@@ -72,11 +77,13 @@ impl HttpFront {
             return refusal(refused);
         }
         let active = connection.begin().await;
+        let session = head.headers.get(SESSION_HEADER).and_then(|id| id.to_str().ok());
+        let session = session.and_then(|id| self.uses.begin(id));
         let answer = self.answer_checked(head, body).await;
         // The closure keeps the request active until the body is dropped.
         answer.map(|body| {
             let keep_active = move |error: Infallible| {
-                let _ = &active;
+                let _ = (&active, &session);
                 error
             };
             body.map_err(keep_active).boxed()
@@ -92,18 +99,37 @@ impl HttpFront {
             },
             _ => Bytes::new(),
         };
-        let begins = head.method == Method::POST && !head.headers.contains_key(SESSION_HEADER);
-        if begins && self.connections.sessions.read().await.len() >= SESSIONS {
-            return json_error(StatusCode::SERVICE_UNAVAILABLE, "too many MCP sessions are open; close one of them");
-        }
         let ends = head.method == Method::DELETE;
         let mut answer = self.service.handle(Request::from_parts(head, Full::new(body))).await;
+        // Only the answer to `initialize` has it.
+        let begun = answer.headers().get(SESSION_HEADER).and_then(|id| id.to_str().ok()).map(SessionId::from);
+        if let Some(begun) = begun
+            && !self.has_room(begun).await
+        {
+            return json_error(
+                StatusCode::SERVICE_UNAVAILABLE,
+                &format!("{SESSIONS} MCP sessions are in use; close one of them"),
+            );
+        }
         if ends && answer.status() == StatusCode::ACCEPTED {
             // The Python SDK takes another status for a failure.
             *answer.status_mut() = StatusCode::NO_CONTENT;
             *answer.body_mut() = Full::default().boxed();
         }
         answer
+    }
+
+    /// Adds a session that has begun. If there are too many, closes the one that has been idle longest. Returns false if requests of
+    /// all others run; then the new one is closed.
+    async fn has_room(&self, begun: SessionId) -> bool {
+        let closed = {
+            let open = self.connections.sessions.read().await;
+            self.uses.add(&begun, |id| open.contains_key(id))
+        };
+        let Some(closed) = closed else { return true };
+        // An error means that it has ended.
+        let _ = self.connections.close_session(&closed).await;
+        closed != begun
     }
 }
 

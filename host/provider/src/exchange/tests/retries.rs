@@ -107,6 +107,18 @@ async fn each_retry_is_announced() {
     }
 }
 
+/// As without a network: nothing listens on this port.
+#[tokio::test]
+async fn server_that_cannot_be_reached_is_named_with_the_cause() {
+    let mut bench = Bench::nowhere();
+    let error = bench.run(&Script::relaying(get("/"))).await.unwrap_err();
+    let words = "test: no connection to http://127.0.0.1:9: ";
+    assert_eq!(error.code(), Code::ProviderNetwork);
+    assert!(error.to_string().starts_with(words) && error.to_string().len() > words.len(), "{error}");
+    let told: Vec<String> = bench.heard.retries.iter().map(ToString::to_string).collect();
+    assert!(told.len() == 4 && told[0].starts_with("Connection failed: test. Retrying in "), "{told:?}");
+}
+
 #[tokio::test]
 async fn second_attempt_may_succeed() {
     let attempts = AtomicU32::new(0);
@@ -144,6 +156,16 @@ async fn delay_over_ten_minutes_is_not_waited_for() {
     assert!(bench.waits.lock().unwrap().is_empty() && bench.heard.retries.is_empty());
     assert_eq!(error.again_in(), Some(long));
     assert_eq!(error.to_string(), "test: no. Try again in 2 h 5 min");
+}
+
+/// A header `Retry-After: 0`, or one with a date that is past.
+#[tokio::test]
+async fn delay_of_zero_is_the_hosts() {
+    let mut bench = Bench::nowhere();
+    let error = bench.run(&failing(FailureKind::Server, RetryHint::After(Duration::ZERO))).await.unwrap_err();
+    let waits: Vec<u64> = bench.waits.lock().unwrap().iter().map(Duration::as_secs).collect();
+    assert_eq!(waits, [1, 2, 4, 8]);
+    assert_eq!((error.to_string().as_str(), error.again_in()), ("test: no", None));
 }
 
 /// Returns the actions of an attempt that begins a block of this kind and breaks off.
@@ -224,7 +246,7 @@ async fn broken_answer_is_not_requested_again_if_that_cannot_help() {
 async fn answer_that_broke_off_survives_overload() {
     let attempts = AtomicU32::new(0);
     let script = Script::new(move |_| match attempts.fetch_add(1, Ordering::SeqCst) {
-        n @ 0..12 if n % 3 > 0 => vec![fail(FailureKind::RateLimit, "wait", RetryHint::After(Duration::ZERO))],
+        n @ 0..12 if n % 3 > 0 => vec![fail(FailureKind::RateLimit, "wait", RetryHint::Backoff)],
         0..12 => breaking(BlockKind::Text, FailureKind::Network),
         _ => vec![start(0), delta(0, "whole"), end(0), finish()],
     });

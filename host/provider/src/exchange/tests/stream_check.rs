@@ -102,19 +102,22 @@ async fn exchange_limits_are_enforced() {
 /// Thinking and the texts of all blocks count together. What came before the limit is forwarded.
 #[tokio::test]
 async fn text_of_an_answer_is_bounded() {
-    let text = "x".repeat(1 << 20);
+    let limits = ExchangeLimits { text_bytes: 400, ..ExchangeLimits::default() };
+    let text = "x".repeat(100);
     let thinking = emit(StreamEvent::BlockStart { index: 0, kind: BlockKind::Thinking });
     let mut actions = vec![thinking, delta(0, &text), end(0), start(1)];
     actions.extend((0..3).map(|_| delta(1, &text)));
     let whole = [actions.clone(), vec![end(1), finish()]].concat();
-    Bench::nowhere().run(&Script::listing(vec![whole])).await.unwrap();
+    let mut bench = Bench::nowhere();
+    bench.limits = limits.clone();
+    bench.run(&Script::listing(vec![whole])).await.unwrap();
     actions.push(delta(1, "x"));
     let mut bench = Bench::nowhere();
+    bench.limits = limits;
     let error = bench.run(&Script::listing(vec![actions])).await.unwrap_err();
-    let words = "provider 'test': its adapter emitted more than 4194304 bytes of text in one answer, the most that the host \
-                 accepts";
+    let words = "provider 'test': its adapter emitted more than 400 bytes of text, the limit 'exchange.text_bytes'";
     assert_eq!((error.code(), error.to_string().as_str()), (Code::LimitExchange, words));
-    assert_eq!((bench.heard.text().len(), bench.heard.retries.len()), (4 << 20, 0));
+    assert_eq!((bench.heard.text().len(), bench.heard.retries.len()), (400, 0));
 }
 
 #[tokio::test]

@@ -15,6 +15,9 @@ const TABLES: &str = "[providers.alpha]\norigin = \"https://alpha.example.org/v1
                       [providers.beta]\norigin = \"https://beta.example.org/v1\"\nmodels = [\"mine\", \"org/mine\"]\n\
                       [routes]\nrouted = \"beta\"\n";
 
+/// More entries of `[routes]`.
+const ROUTES: &str = "\"via/\" = \"alpha\"\nlost-1 = \"nowhere\"\n";
+
 /// Returns a home with the providers `alpha` and `beta`, each with a table of one model.
 async fn home() -> Home {
     let home = Home::new();
@@ -24,13 +27,34 @@ async fn home() -> Home {
     home
 }
 
-/// Stores the models that the API of a provider listed.
+/// Stores the models that the API of a provider listed, all that it has.
 async fn list(home: &Home, provider: &str, models: Vec<(String, Value)>) {
-    let models = models.into_iter().map(|(id, facts)| (id, facts.to_string())).collect();
-    let listing =
-        NewListing { models, coverage: ListingCoverage::Complete, validator: None, problem: None, again_in_s: 1 };
+    keep(home, provider, NewListing { models: stored(models), ..empty() }).await;
+}
+
+async fn keep(home: &Home, provider: &str, listing: NewListing) {
     let url = format!("https://{provider}.example.org/v1");
     home.store.keep_listing(provider.to_owned(), url, listing).await.unwrap();
+}
+
+fn stored(models: Vec<(String, Value)>) -> Vec<(String, String)> {
+    models.into_iter().map(|(id, facts)| (id, facts.to_string())).collect()
+}
+
+/// Returns a complete listing without models.
+fn empty() -> NewListing {
+    NewListing {
+        models: Vec::new(),
+        left_out: 0,
+        coverage: ListingCoverage::Complete,
+        validator: None,
+        problem: None,
+        again_in_s: 3_600,
+    }
+}
+
+fn chats(ids: &[&str]) -> Vec<(String, Value)> {
+    ids.iter().map(|id| chat(id, "2026-01-01", "small")).collect()
 }
 
 fn chat(id: &str, released: &str, size: &str) -> (String, Value) {
@@ -52,17 +76,82 @@ async fn listed_id_is_reached_if_one_provider_has_it() {
     list(&home, "beta", vec![chat("fresh-1", "2026-01-01", "small")]).await;
     assert_eq!(resolved(&process, "fresh-1").await.unwrap_err().0, Code::UnknownModel);
     assert_eq!(resolved(&process, "beta:fresh-1").await.as_deref(), Ok("beta/fresh-1/default"));
-    // Another base URL: the list is another server's.
+    // Another base URL: the list is another server's, and the name still belongs to no single provider.
     home.configure(&TABLES.replace("beta.example.org", "gamma.example.org"));
     process.reload().await;
-    assert_eq!(resolved(&process, "fresh-1").await.as_deref(), Ok("alpha/fresh-1/default"));
+    assert_eq!(resolved(&process, "fresh-1").await.unwrap_err().0, Code::UnknownModel);
+    assert_eq!(resolved(&process, "alpha:fresh-1").await.as_deref(), Ok("alpha/fresh-1/default"));
 }
 
-/// Whatever APIs list, a text that named a model names the same one afterwards.
+#[tokio::test]
+async fn dropped_model_never_moves_to_another_provider() {
+    let home = home().await;
+    home.configure(&format!("default_model = \"fresh-1\"\n{TABLES}"));
+    let process = home.process();
+    let default = async || process.default_choice().await.map(|default| default.choice.to_string()).ok();
+    list(&home, "alpha", chats(&["fresh-1", "x"])).await;
+    assert_eq!(default().await.as_deref(), Some("alpha/fresh-1/default"));
+    // Its provider alone has had it: it is still asked, and the person is told.
+    list(&home, "alpha", chats(&["other"])).await;
+    assert_eq!(default().await.as_deref(), Some("alpha/fresh-1/default"));
+    list(&home, "beta", chats(&["fresh-1"])).await;
+    assert_eq!(default().await, None);
+    let words = resolved(&process, "fresh-1").await.unwrap_err().1;
+    let expected = "Unknown model: fresh-1\n\nSeveral providers list this name or have listed it: alpha, beta. Name one: \
+                    alpha:fresh-1 or beta:fresh-1.\n\nSupported models:\n";
+    assert!(words.starts_with(expected), "{words}");
+    // What is read in two ways reaches neither of two providers.
+    assert_eq!(resolved(&process, "x/high").await.as_deref(), Ok("alpha/x/high"));
+    list(&home, "beta", chats(&["x/high"])).await;
+    assert_eq!(resolved(&process, "x/high").await.unwrap_err().0, Code::UnknownModel);
+    // Another base URL of the provider that has had it, and no provider of its name, free nothing.
+    home.configure(&TABLES.replace("alpha.example.org", "gamma.example.org"));
+    process.reload().await;
+    assert_eq!(resolved(&process, "fresh-1").await.unwrap_err().0, Code::UnknownModel);
+    fs::remove_file(home.file("alpha")).unwrap();
+    home.configure(&TABLES[TABLES.find("[providers.beta]").unwrap()..]);
+    process.reload().await;
+    let words = resolved(&process, "fresh-1").await.unwrap_err().1;
+    let expected = " Name one: beta:fresh-1. 'alpha' is no provider any more; to free its names: patchbay provider \
+                    remove alpha\n";
+    assert!(words.contains(expected), "{words}");
+    process.forget(&name("alpha")).await.unwrap();
+    assert_eq!(resolved(&process, "fresh-1").await.as_deref(), Ok("beta/fresh-1/default"));
+}
+
+#[tokio::test]
+async fn listed_ids_come_after_every_other_owner() {
+    let home = home().await;
+    home.drop_in(&manifest("pending", &["pen-"], &[])).await;
+    home.configure(&format!("{TABLES}{ROUTES}[providers.broken]\nadapter = \"missing\"\nprefixes = [\"bro-\"]\n"));
+    let process = home.process();
+    list(&home, "beta", chats(&["via/x", "lost-1", "pen-1/x", "bro-1/x", "alp-1/x", "org/fresh"])).await;
+    assert_eq!(resolved(&process, "via/x").await.as_deref(), Ok("alpha/via/x/default"));
+    assert_eq!(resolved(&process, "via/x/low").await.as_deref(), Ok("alpha/via/x/low"));
+    let (code, words) = resolved(&process, "lost-1").await.unwrap_err();
+    assert_eq!(code, Code::ProviderUnusable);
+    assert!(words.starts_with("[routes] of config.toml sends the model 'lost-1' to provider 'nowhere'"), "{words}");
+    assert_eq!(resolved(&process, "pen-1/x").await.unwrap_err().0, Code::ProviderPending);
+    assert_eq!(resolved(&process, "bro-1/x").await.unwrap_err().0, Code::ProviderUnusable);
+    assert_eq!(resolved(&process, "alp-1/x").await.as_deref(), Ok("alpha/alp-1/x/default"));
+    assert_eq!(resolved(&process, "org/fresh").await.as_deref(), Ok("beta/org/fresh/default"));
+    // A suggestion reaches the provider that lists it.
+    for suggested in process.suggestions().await {
+        let choice = process.resolve(&suggested.model).await.unwrap();
+        assert_eq!(choice.provider, suggested.provider, "{}", suggested.model);
+    }
+}
+
+/// What a listing of the property test reports: the provider, whether it is complete, and ids.
+type Listing = (&'static str, bool, Vec<String>);
+
+/// Whatever APIs list, one after the other: a text that has named a model of a provider never names one of another provider. A text
+/// that named one before any list names the same one.
 #[test]
 fn listing_never_changes_the_owner_of_a_name() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let home = runtime.block_on(home());
+    home.configure(&format!("{TABLES}{ROUTES}"));
     let process = home.process();
     let texts = [
         "alpha-1",
@@ -73,43 +162,155 @@ fn listing_never_changes_the_owner_of_a_name() {
         "mine/low",
         "org/mine",
         "routed",
+        "via/x",
+        "lost-1",
         "alpha:x",
         "beta:org/x",
         "alpha-1/none",
         "bet-a/b",
         "alp-a/b/low",
-        "nothing",
-        "org/other",
+        "x",
+        "x/low",
+        "x/high",
+        "org/x",
+        "org/x/low",
         "beta:alpha-1/med",
     ];
     let id = prop_oneof![
         proptest::sample::select(texts.to_vec()).prop_map(str::to_owned),
-        "(alp-|bet-|org/|x)[a-c/]{0,3}(/(none|low|high))?",
+        "(alp-|bet-|org/|via/|x)[a-c/]{0,2}(/(none|low|high))?",
     ];
     let ids = proptest::collection::vec(id, 0..8);
-    let before: Vec<_> = runtime.block_on(async {
-        let mut found = Vec::new();
-        for text in texts {
-            found.push(resolved(&process, text).await.ok());
-        }
-        found
-    });
-    let mut runner = TestRunner::new(Config { cases: 48, failure_persistence: None, ..Config::default() });
-    let tested = runner.run(&(ids.clone(), ids), |(alpha, beta)| {
+    let listing = (proptest::sample::select(vec!["alpha", "beta"]), any::<bool>(), ids);
+    let listings = proptest::collection::vec(listing, 2..6);
+    let mut runner = TestRunner::new(Config { cases: 192, failure_persistence: None, ..Config::default() });
+    let tested = runner.run(&listings, |listings: Vec<Listing>| {
         runtime.block_on(async {
-            let models = |ids: Vec<String>| ids.into_iter().map(|id| chat(&id, "2026-01-01", "small")).collect();
-            list(&home, "alpha", models(alpha)).await;
-            list(&home, "beta", models(beta)).await;
-            for (text, before) in texts.iter().zip(&before) {
-                if before.is_some() {
-                    let after = resolved(&process, text).await.ok();
-                    prop_assert_eq!(&after, before, "{}", text);
+            for provider in ["alpha", "beta"] {
+                home.store.forget_provider(provider.to_owned()).await.unwrap();
+            }
+            let mut first = Vec::new();
+            for text in texts {
+                first.push(process.resolve(text).await.ok());
+            }
+            let mut reached = first.clone();
+            for (provider, is_complete, ids) in listings {
+                let coverage = if is_complete { ListingCoverage::Complete } else { ListingCoverage::Partial };
+                let ids: Vec<_> = ids.iter().map(String::as_str).collect();
+                keep(&home, provider, NewListing { models: stored(chats(&ids)), coverage, ..empty() }).await;
+                for ((text, first), reached) in texts.iter().zip(&first).zip(&mut reached) {
+                    let now = process.resolve(text).await.ok();
+                    if first.is_some() {
+                        prop_assert_eq!(&now, first, "{}", text);
+                    }
+                    if let (Some(before), Some(now)) = (&*reached, &now) {
+                        prop_assert_eq!(&now.provider, &before.provider, "{}", text);
+                    }
+                    *reached = now.or(reached.take());
                 }
             }
             Ok(())
         })
     });
     tested.unwrap();
+}
+
+#[tokio::test]
+async fn complete_listing_replaces_the_table() {
+    let home = home().await;
+    let mut table = manifest("alpha", &[], &["m-1", "m-2", "m-3", "own-1"]);
+    for (model, size) in table.models.iter_mut().zip(["small", "large", "normal", "normal"]) {
+        model.facts = Some(json!({"purposes": ["chat"], "size": size, "default": true}).to_string());
+    }
+    home.drop_in(&table).await;
+    home.configure(&TABLES.replace("[providers.beta]", "models = [\"own-1\"]\n[providers.beta]"));
+    let process = home.process();
+    let alpha = name("alpha");
+    let models = async || status(&process, "alpha").await.models;
+    let select = async |selector| process.select(&alpha, selector).await;
+    let all = ["m-1", "m-2", "m-3", "own-1"];
+    assert_eq!(models().await, all);
+    // A list that failed, is incomplete or empty removes nothing.
+    let some = || stored(chats(&["m-1"]));
+    let part = NewListing { models: some(), coverage: ListingCoverage::Partial, ..empty() };
+    keep(&home, "alpha", NewListing { problem: Some("503".to_owned()), ..part.clone() }).await;
+    assert_eq!(models().await, all);
+    keep(&home, "alpha", part).await;
+    keep(&home, "alpha", NewListing { coverage: ListingCoverage::Unchanged, ..empty() }).await;
+    assert_eq!(models().await, all);
+    keep(&home, "alpha", empty()).await;
+    assert_eq!(models().await, all);
+    // A dated version stands for its model. What `config.toml` names stays.
+    list(&home, "alpha", vec![("m-3-20260101".to_owned(), json!({})), chat("n-1", "2026-09-01", "small")]).await;
+    assert_eq!(models().await, ["m-3", "own-1", "n-1"]);
+    assert_eq!(select(Selector::Small).await.as_deref(), Some("n-1"));
+    assert_eq!(select(Selector::Big).await.as_deref(), Some("m-3"));
+    let words = resolved(&process, "nothing").await.unwrap_err().1;
+    assert!(words.contains("\n  ALPHA: m-3, own-1, n-1"), "{words}");
+    // A name of the table still reaches its provider.
+    assert_eq!(resolved(&process, "m-1").await.as_deref(), Ok("alpha/m-1/default"));
+    // A failure later keeps the complete list.
+    let failed = NewListing { problem: Some("503".to_owned()), coverage: ListingCoverage::Partial, ..empty() };
+    keep(&home, "alpha", failed).await;
+    assert_eq!(models().await, ["m-3", "own-1", "n-1"]);
+    // Another server was not asked.
+    home.configure(&TABLES.replace("alpha.example.org", "gamma.example.org"));
+    process.reload().await;
+    assert_eq!(models().await, all);
+}
+
+#[tokio::test]
+async fn models_left_out_of_a_listing_are_counted() {
+    let home = home().await;
+    let process = home.process();
+    keep(&home, "alpha", NewListing { left_out: 1_200, ..empty() }).await;
+    let shown = status(&process, "alpha").await;
+    assert_eq!(shown.left_out, 1_200);
+    assert_eq!(serde_json::to_value(&shown).unwrap()["left_out"], 1_200);
+    let text = crate::render(&[shown]);
+    assert!(text.contains(" (listed 2") && text.contains("; 1,200 left out as invalid)\n"), "{text}");
+    keep(&home, "alpha", empty()).await;
+    let text = crate::render(&[status(&process, "alpha").await]);
+    assert!(!text.contains("left out"), "{text}");
+}
+
+#[tokio::test]
+async fn background_asks_used_providers_that_are_due() {
+    let home = home().await;
+    home.drop_in(&manifest("pending", &[], &[])).await;
+    let command = "[providers.command]\nadapter = \"alpha\"\norigin = \"https://command.example.org/v1\"\nkey_command = [\"printer\"]\n";
+    home.configure(&TABLES.replace("[routes]", &format!("{command}[routes]")));
+    let process = home.process();
+    let due = async |process: &Providers| {
+        let due = process.due().await.unwrap();
+        due.iter().map(|entry| entry.name.to_string()).collect::<Vec<_>>()
+    };
+    // Nothing of this home was used.
+    assert!(due(&process).await.is_empty());
+    for text in ["alpha:alpha-1", "command:x"] {
+        process.resolve(text).await.unwrap();
+    }
+    home.store.note_used_catalogue("pending".to_owned(), "https://pending.example.com/v1".to_owned()).await.unwrap();
+    home.store.note_used_catalogue("beta".to_owned(), "https://earlier.example.org/v1".to_owned()).await.unwrap();
+    assert_eq!(home.store.due_catalogues().await.unwrap().len(), 4);
+    // No key command runs, a pending provider is not asked, and the earlier base URL of `beta` is not used.
+    assert_eq!(due(&process).await, ["alpha"]);
+    assert!(due(&home.process_with(CatalogueSettings { refresh_hours: 0 })).await.is_empty());
+    // Another process was first.
+    let url = || "https://alpha.example.org/v1".to_owned();
+    assert!(home.store.claim_listing("alpha".to_owned(), url(), false).await.unwrap().is_some());
+    assert!(due(&process).await.is_empty());
+    // After a failure, too, it waits until it is due.
+    let failed = |again_in_s| NewListing {
+        again_in_s,
+        problem: Some("503".to_owned()),
+        coverage: ListingCoverage::Partial,
+        ..empty()
+    };
+    keep(&home, "alpha", failed(3_600)).await;
+    assert!(due(&process).await.is_empty());
+    keep(&home, "alpha", failed(0)).await;
+    assert_eq!(due(&process).await, ["alpha"]);
 }
 
 #[tokio::test]
@@ -120,6 +321,7 @@ async fn models_are_offered_in_one_order() {
     let silent = ("silent".to_owned(), json!({}));
     let retired = ("old".to_owned(), json!({"purposes": ["chat"], "lifecycle": {"status": "retired"}}));
     let models = vec![
+        chat("alpha-1", "2026-01-01", "normal"),
         chat("b", "2026-01-01", "small"),
         chat("a", "2026-01-01", "large"),
         chat("c", "2026-09-01", "small"),
@@ -128,7 +330,7 @@ async fn models_are_offered_in_one_order() {
         retired,
     ];
     list(&home, "alpha", models).await;
-    list(&home, "beta", vec![chat("alp-foreign", "2026-01-01", "small")]).await;
+    list(&home, "beta", chats(&["alp-foreign", "beta-1"])).await;
     process.registry().await;
     let offered: Vec<_> = process.suggestions().await.into_iter().map(|suggested| suggested.model).collect();
     // What another provider owns by its prefix has the provider before it.
@@ -139,8 +341,8 @@ async fn models_are_offered_in_one_order() {
     let many = (0..100).map(|n| chat(&format!("model-{n:03}"), "2026-01-01", "small")).collect();
     list(&home, "alpha", many).await;
     let words = resolved(&process, "nothing").await.unwrap_err().1;
-    assert!(words.contains("ALPHA:") && words.contains("model-010, … and 89 more"), "{words}");
-    assert_eq!(status(&process, "alpha").await.models.len(), 101);
+    assert!(words.contains("ALPHA:") && words.contains("model-011, … and 88 more"), "{words}");
+    assert_eq!(status(&process, "alpha").await.models.len(), 100);
 }
 
 #[tokio::test]

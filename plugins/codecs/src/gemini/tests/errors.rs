@@ -55,6 +55,21 @@ fn refusals_by_status() {
 }
 
 #[test]
+fn unknown_errors_within_an_answer_are_server_failures() {
+    for error in
+        [json!({"message": "m"}), json!({"message": "m", "status": "NEW"}), json!({"message": "m", "code": 13})]
+    {
+        let mut actions = answer(&completion_of(Vec::new()), &[json!({"error": error})]);
+        let Some(Action::Fail(failed)) = actions.pop() else { panic!("{actions:?}") };
+        assert_eq!(
+            (failed.kind.as_str(), failed.http_status, failed.retry),
+            ("server", None, Retry::Backoff),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn invalid_key_is_an_authentication_failure() {
     let details = json!([{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]);
     let failed = refusal(400, &[], &error(400, "INVALID_ARGUMENT", details).to_string());

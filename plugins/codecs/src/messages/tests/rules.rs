@@ -1,7 +1,7 @@
 //! The rules of the Messages API for requests, as a checker (2026-11-23, platform.claude.com, "Messages", "Tool use",
 //! "Thinking", "Prompt caching"; tailcallhq/forgecode#3071).
 
-use patchbay_provider_sdk::Action;
+use patchbay_provider_sdk::{Action, Block, CompletionRequest, Tool};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -49,6 +49,31 @@ fn check(body: &Value) {
         open = called;
     }
     assert!(open.is_empty() && points <= 4, "{points} cache points");
+    for tool in list(&body["tools"]) {
+        assert_eq!(tool["eager_input_streaming"], true, "a long input of a call is silent");
+        assert!(tool["input_schema"].is_object() && tool.get("cache_control").is_none());
+    }
+}
+
+/// Returns the body of the request.
+fn body_of(request: &CompletionRequest, settings: Settings) -> Value {
+    let (_, actions) = Messages::begin(request, settings);
+    let [Action::Send(sent)] = &actions[..] else { panic!("{actions:?}") };
+    body(sent)
+}
+
+/// Returns the request as if no answer before `host:bound-from` had thinking, and without the option.
+fn without_thinking_bound_elsewhere(mut request: CompletionRequest) -> CompletionRequest {
+    let at = request.options.iter().position(|option| option.name == "host:bound-from");
+    let bound_from = at.map_or(0, |at| request.options.remove(at).value.parse().expect("an index"));
+    let answers = request.messages.iter_mut().take(bound_from);
+    // No other part of these conversations has data.
+    answers.flat_map(|message| &mut message.parts).for_each(|part| {
+        if matches!(part.block, Block::Thinking(_) | Block::Opaque(_)) {
+            part.opaque = None;
+        }
+    });
+    request
 }
 
 proptest! {
@@ -62,11 +87,21 @@ proptest! {
             vec![None],
         ),
     ) {
+        let tools = ["a__b", "c"].map(|name| Tool {
+            name: name.to_owned(),
+            description: String::new(),
+            input_schema: r#"{"type": "object"}"#.to_owned(),
+        });
+        let request = CompletionRequest { tools: tools.to_vec(), ..request };
         for thinking in [Thinking::Unsaid, Thinking::Adaptive(None), Thinking::Budget(2000)] {
             let bound_thinking = thinking == Thinking::Adaptive(None);
-            let (_, actions) = Messages::begin(&request, Settings { bound_thinking, ..settings(thinking) });
-            let [Action::Send(sent)] = &actions[..] else { panic!("{actions:?}") };
-            check(&body(sent));
+            let settings = Settings { bound_thinking, ..settings(thinking) };
+            let sent = body_of(&request, settings);
+            check(&sent);
+            if bound_thinking {
+                let expected = body_of(&without_thinking_bound_elsewhere(request.clone()), settings);
+                assert_eq!(sent, expected, "thinking is sent only of answers that were made with the same beginning");
+            }
         }
     }
 }

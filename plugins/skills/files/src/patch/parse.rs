@@ -18,11 +18,14 @@ pub(crate) struct FilePatch<'a> {
     pub(crate) hunks: Vec<Hunk<'a>>,
 }
 
-/// What becomes of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What becomes of a file, in the order in which a patch is applied: what is certain to be undone comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Change {
-    Create,
+    /// Undone by the capability that it needs.
     Edit,
+    /// Undone by a deletion, which may not be granted.
+    Create,
+    /// Undone except for the permissions of the file.
     Delete,
 }
 

@@ -159,6 +159,13 @@ fn search_stops_at_the_byte_limit() {
     assert_eq!(reads as u64 * u64::from(RANGE), MAX_SCAN);
     assert!(answer.contains("[Stopped after 3 files and 25165824 bytes, at '2'."), "{answer}");
     assert!(typed(&files, "x").contains("To search the rest, give a glob for it."));
+    // A file that would exceed the limit is left for the next call; one that is passed over anyway does not count.
+    let files = files.with_file("1", "y\n").with_file("2", "y".repeat(MAX_FILE as usize + 1));
+    let answer = found(&files, pattern("x"));
+    assert!(
+        answer.contains("[Stopped after 3 files and 16777218 bytes, at '3'.") && answer.contains("(2)"),
+        "{answer}"
+    );
 }
 
 #[test]

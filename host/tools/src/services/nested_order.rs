@@ -1,0 +1,115 @@
+//! The order of the calls that one call makes. Calls that may change files run one at a time, in the order in which they were
+//! made: an edit reads a file, changes it and writes it back, and would lose what another one has written meanwhile. All other calls
+//! run side by side.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use tokio::sync::watch;
+
+/// The nested calls of one call that wait or run. Each call has its own, so that a nested call never waits for one that waits
+/// for it.
+#[derive(Clone, Default)]
+pub(super) struct NestedOrder(Arc<watch::Sender<OrderedCalls>>);
+
+#[derive(Default)]
+struct OrderedCalls {
+    /// The number of the next call.
+    next: u64,
+    /// Whether each call may change files, by its number.
+    open: BTreeMap<u64, bool>,
+}
+
+/// The place of a call in the order, until it is dropped.
+pub(super) struct NestedPlace {
+    order: NestedOrder,
+    number: u64,
+}
+
+impl NestedOrder {
+    /// Adds a call behind all others. It counts as one that changes files until [`NestedPlace::turn`] is called.
+    pub(super) fn enter(&self) -> NestedPlace {
+        let mut number = 0;
+        self.0.send_modify(|calls| {
+            number = calls.next;
+            calls.next += 1;
+            calls.open.insert(number, true);
+        });
+        NestedPlace { order: self.clone(), number }
+    }
+}
+
+impl NestedPlace {
+    /// Waits until the call may run: at once, or if it `changes_files`, after all such calls before it have ended.
+    pub(super) async fn turn(&self, changes_files: bool) {
+        if !changes_files {
+            self.order.0.send_modify(|calls| {
+                calls.open.insert(self.number, false);
+            });
+            return;
+        }
+        let mut changes = self.order.0.subscribe();
+        let may_run = |calls: &OrderedCalls| calls.open.range(..self.number).all(|(_, changes)| !changes);
+        // No error: `self` keeps the sender.
+        let _ = changes.wait_for(may_run).await;
+    }
+}
+
+impl Drop for NestedPlace {
+    fn drop(&mut self) {
+        self.order.0.send_modify(|calls| {
+            calls.open.remove(&self.number);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    fn may_run(place: &NestedPlace, changes_files: bool) -> bool {
+        place.turn(changes_files).now_or_never().is_some()
+    }
+
+    #[test]
+    fn changes_run_one_at_a_time_and_others_beside_them() {
+        let order = NestedOrder::default();
+        let [edit, read, second, last, fetch] = [(); 5].map(|()| order.enter());
+        assert!(may_run(&edit, true) && may_run(&read, false) && may_run(&fetch, false));
+        assert!(!may_run(&second, true) && !may_run(&last, true));
+        drop(edit);
+        assert!(may_run(&second, true) && !may_run(&last, true));
+        drop(second);
+        assert!(may_run(&last, true));
+    }
+
+    #[test]
+    fn change_waits_for_a_call_that_may_be_a_change() {
+        let order = NestedOrder::default();
+        let [unknown, edit] = [(); 2].map(|()| order.enter());
+        assert!(!may_run(&edit, true));
+        assert!(may_run(&unknown, false) && may_run(&edit, true));
+    }
+
+    #[tokio::test]
+    async fn cancelled_call_lets_the_next_one_run() {
+        let order = NestedOrder::default();
+        let [running, waiting, last] = [(); 3].map(|()| order.enter());
+        assert!(may_run(&running, true));
+        let cancelled = tokio::spawn(async move { waiting.turn(true).await });
+        let next = tokio::spawn(async move { last.turn(true).await });
+        cancelled.abort();
+        assert!(cancelled.await.unwrap_err().is_cancelled());
+        drop(running);
+        next.await.unwrap();
+    }
+
+    #[test]
+    fn calls_of_a_nested_call_do_not_wait_for_its_siblings() {
+        let (outer, inner) = (NestedOrder::default(), NestedOrder::default());
+        let [parent, sibling] = [(); 2].map(|()| outer.enter());
+        assert!(may_run(&parent, true) && may_run(&inner.enter(), true));
+        assert!(!may_run(&sibling, true));
+    }
+}
