@@ -218,7 +218,7 @@ fn client_that_never_reads_costs_bounded_memory() {
 fn large_prompts_of_a_client_that_never_reads_are_bounded() {
     // With a delay, each word is an update, so that the session soon waits for the client, and the prompts wait for the session.
     assert_unread_answers_are_bounded(1, |session| {
-        let image = json!({"type": "image", "mimeType": "image/png", "data": "A".repeat(24 << 20)});
+        let image = json!({"type": "image", "mimeType": "image/png", "data": "A".repeat(12 << 20)});
         ("session/prompt", json!({"sessionId": session, "prompt": [image]}))
     });
 }

@@ -145,16 +145,24 @@ fn lines_of_an_earlier_process_are_shown_and_not_sent() {
                  SELECT ?, 0, uuid, ?, 'say Left over.' FROM agents";
     for (id, method) in [(1, "session/load"), (2, "session/resume")] {
         database.execute(queue, [&*session, &format!("0192f7a1-0000-7000-8000-00000000000{id}")]).unwrap();
-        let mut peer = Peer::initialized(&patchbay);
-        let mut params = in_workspace(&patchbay);
-        params["sessionId"] = json!(session);
-        let answer = peer.call(1, method, params);
-        assert!(answer["result"].is_object(), "{answer}");
+        let open = || {
+            let mut peer = Peer::initialized(&patchbay);
+            let mut params = in_workspace(&patchbay);
+            params["sessionId"] = json!(session);
+            let answer = peer.call(1, method, params);
+            assert!(answer["result"].is_object(), "{answer}");
+            peer
+        };
+        let waiting =
+            || -> u32 { database.query_row("SELECT count(*) FROM queued_lines", (), |row| row.get(0)).unwrap() };
+        // An editor that opens the session and sends nothing.
+        assert_eq!(open().leave(), Some(0));
+        assert_eq!(waiting(), 1, "{method}");
+        let mut peer = open();
         let said = peer.say(2, &session, json!([{"type": "text", "text": "say New."}]));
         assert_eq!(said, "1 waiting line was not sent:\n\nsay Left over.\n\nNew.", "{method}");
         assert_eq!(peer.leave(), Some(0));
-        let waiting: u32 = database.query_row("SELECT count(*) FROM queued_lines", (), |row| row.get(0)).unwrap();
-        assert_eq!(waiting, 0, "{method}");
+        assert_eq!(waiting(), 0, "{method}");
     }
 }
 
@@ -293,6 +301,25 @@ fn cancelled_prompt_does_not_wait_for_a_later_one() {
     };
     assert_eq!((&cancelled["id"], &cancelled["result"]["stopReason"]), (&json!(2), &json!("cancelled")));
     peer.respond(&question, json!({"outcome": {"outcome": "selected", "optionId": "no"}}));
+    let answer = peer.answer();
+    assert_eq!((&answer["id"], &answer["result"]["stopReason"]), (&json!(3), &json!("end_turn")));
+    assert_eq!(peer.leave(), Some(0));
+}
+
+#[test]
+fn cancelled_fork_is_answered_when_its_child_has_stopped() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    let fork = r#"/fork "call files__write {"path": "made.txt", "text": "x"}""#;
+    peer.request(2, "session/prompt", prompt(&session, fork));
+    peer.asked("session/request_permission");
+    peer.notify("session/cancel", json!({"sessionId": session}));
+    peer.request(3, "session/prompt", prompt(&session, "say Next."));
+    let answer = peer.answer();
+    assert_eq!((&answer["id"], &answer["result"]["stopReason"]), (&json!(2), &json!("cancelled")));
+    let calls = calls(&peer.take());
+    assert!(matches!(&calls[..], [(_, status)] if status == "failed"), "{calls:?}");
     let answer = peer.answer();
     assert_eq!((&answer["id"], &answer["result"]["stopReason"]), (&json!(3), &json!("end_turn")));
     assert_eq!(peer.leave(), Some(0));

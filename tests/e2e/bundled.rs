@@ -137,7 +137,7 @@ fn files_are_renamed_deleted_and_patched_after_grants() {
     let patch = "--- a.txt\n+++ a.txt\n@@\n-one\n+1\n--- /dev/null\n+++ b.txt\n@@ -0,0 +1 @@\n+new\n--- /dev/null\n+++ \
                  .claude/x\n@@ -0,0 +1 @@\n+x\n";
     let refused = live.message(&format!("/patch {}", json!({ "patch": patch })));
-    let words = "; what was changed before it was undone, so that nothing is left of the patch";
+    let words = "; the changes of the patch before it were undone";
     assert!(refused.starts_with("Error: '.claude/x' cannot be changed: ") && refused.ends_with(words), "{refused}");
     assert_eq!(fs::read_to_string(patchbay.workspace().join("a.txt")).unwrap(), "one\n2\n");
     patchbay.write("workspace/AGENTS.md", "text");

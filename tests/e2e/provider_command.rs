@@ -86,7 +86,8 @@ fn provider_is_checked_added_allowed_replaced_and_removed() {
                    credentials.json\n";
     assert!(added.ends_with(missing), "{added}");
 
-    let gone = "Removed provider 'scripted': its file, what it was allowed, and its prefixes.\n";
+    let gone =
+        "Removed provider 'scripted': its file, its approval, its prefixes and the names that its API has listed.\n";
     assert_eq!(words(&["remove", "scripted"]), gone);
     assert!(!file.exists());
     let ran = patchbay.run(&["provider", "remove", "scripted"]);
@@ -127,7 +128,7 @@ fn claims_remain_after_file_removal_until_revoked() {
     assert!(ran.out.contains("wrong: ") && ran.out.contains("patchbay provider remove scripted"), "{}", ran.out);
 
     let ran = patchbay.run(&["provider", "remove", "scripted"]);
-    let free = "Provider 'scripted' had no file any more. What it was allowed, and its prefixes, are free.\n";
+    let free = "Provider 'scripted' no longer exists. Its approval, its prefixes and the names that its API has listed are free.\n";
     assert_eq!((ran.code, &*ran.out), (Some(0), free));
     assert_eq!(patchbay.run(&["provider", "check", "other.wasm"]).code, Some(0));
 }

@@ -19,7 +19,7 @@ use patchbay_tools::{ApprovalSlot, EditorSlot, Tools};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::{
-    Chosen, CompactionSettings, ContextSettings, Model, ModelOverride, Requests,
+    Chosen, CompactionSettings, ContextSettings, Model, Requests,
     conversation::data,
     receive::{AnswerBuffer, RetryNotice},
 };
@@ -144,13 +144,13 @@ impl Agent {
     pub(crate) async fn next_choice(&self) -> Result<Choice, Outcome> {
         let chosen = self.chosen();
         let choice = chosen.effective(&*self.model).await?;
-        let now = match chosen.model_override {
-            Some(ModelOverride::Selector(size)) => LastSelected::Model(size, choice.model.clone()),
-            _ => LastSelected::None,
+        let now = match chosen.selector() {
+            Some(size) => LastSelected::Model(size, choice.model.clone()),
+            None => LastSelected::None,
         };
         let mut last = std::mem::replace(&mut *self.selected.lock(), now.clone());
         if let (LastSelected::Model(size, _), LastSelected::Unknown) = (&now, &last)
-            && let Some(model) = self.last_model().await?
+            && let Some(model) = self.last_selected_by(*size).await?
         {
             last = LastSelected::Model(*size, model);
         }
@@ -267,15 +267,16 @@ impl Agent {
     /// Changes the model for the next request. The caller has committed the change.
     pub fn choose(&self, chosen: Chosen) {
         *self.chosen.lock() = chosen;
-        // Another model is then no news about the provider's list.
+        // After a new choice, a different model does not mean that the provider's list has changed.
         *self.selected.lock() = LastSelected::None;
     }
 
-    /// Returns the model of this agent's last answer, as far as the conversation still has it.
-    async fn last_model(&self) -> Result<Option<String>, Outcome> {
+    /// Returns the model of the agent's last stored answer if `selector` selected it.
+    async fn last_selected_by(&self, selector: Selector) -> Result<Option<String>, Outcome> {
         let rows = self.rows().await?;
         let mut own = rows.iter().rev().filter(|row| row.agent == self.place.agent);
         let last = own.find(|row| row.kind == MessageKind::Assistant).and_then(data::<AssistantRecord>);
+        let last = last.filter(|record| record.selector.as_deref() == Some(selector.as_str()));
         Ok(last.map(|record| record.model))
     }
 

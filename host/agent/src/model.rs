@@ -79,6 +79,14 @@ pub struct Chosen {
 }
 
 impl Chosen {
+    /// Returns the selector that selects the model; `None` if the model is chosen by its name.
+    pub(crate) fn selector(&self) -> Option<Selector> {
+        match self.model_override {
+            Some(ModelOverride::Selector(selector)) => Some(selector),
+            _ => None,
+        }
+    }
+
     /// Parses a stored choice. Values that this version cannot parse count as not chosen.
     pub fn from_row(row: &AgentModel) -> Self {
         let model = || {

@@ -176,6 +176,7 @@ mod tests {
             model: "demo-1".to_owned(),
             effective_model: None,
             level: None,
+            selector: None,
             usage: TokenUsage::default(),
             stop: None,
             raw: None,

@@ -165,10 +165,11 @@ impl Agent {
             self.spend(used);
             *usage = usage.plus(used);
             match completed? {
-                // Calls beside the summary are ignored.
-                Ok(Completed { finish: Finish { stop: Stop::EndTurn | Stop::ToolUse, .. }, .. }) => {
+                Ok(Completed { finish: Finish { stop: stop @ (Stop::EndTurn | Stop::ToolUse), .. }, .. }) => {
                     let summary = quiet.received.text();
-                    if !summary.trim().is_empty() {
+                    // What stands beside a call can be the announcement of the call, such as "Let me read the file".
+                    let is_summary = stop == Stop::EndTurn || !may_call;
+                    if is_summary && !summary.trim().is_empty() {
                         break summary;
                     }
                     if !may_call {

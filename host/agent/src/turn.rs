@@ -229,6 +229,7 @@ impl Agent {
             model: choice.model.clone(),
             effective_model: None,
             level: choice.level,
+            selector: self.chosen().selector().map(|selector| selector.as_str().to_owned()),
             usage: TokenUsage::default(),
             stop: None,
             raw: None,

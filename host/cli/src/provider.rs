@@ -184,10 +184,16 @@ async fn remove(host: &Arc<Host>, name: &Name) -> Result<(), CliError> {
     }
     let forgotten = host.providers().forget(name).await?;
     match (had_file, forgotten) {
-        (true, true) => say!("Removed provider '{name}': its file, what it was allowed, and its prefixes."),
+        (true, true) => {
+            say!(
+                "Removed provider '{name}': its file, its approval, its prefixes and the names that its API has listed."
+            )
+        }
         (true, false) => say!("Removed the file {}. It was never allowed anything.", place.display()),
         (false, true) => {
-            say!("Provider '{name}' had no file any more. What it was allowed, and its prefixes, are free.")
+            say!(
+                "Provider '{name}' no longer exists. Its approval, its prefixes and the names that its API has listed are free."
+            )
         }
         (false, false) => return Err(unknown(name)),
     }

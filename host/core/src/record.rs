@@ -23,6 +23,9 @@ pub struct AssistantRecord {
     /// The requested thinking level; `None` for the provider's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<ThinkingLevel>,
+    /// The selector that selected the model, such as `big`; `None` if the model was chosen by its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selector: Option<String>,
     /// Tokens that the answer used.
     pub usage: TokenUsage,
     /// Why the answer ended; `None` if it was interrupted.

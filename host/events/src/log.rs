@@ -133,7 +133,11 @@ impl EventLog {
             let _order = log.order.lock().await;
             let (change, more) = prepare.await?;
             let (tokens, usage) = (log.budget.take_unsaved(), log.budget.take_unsaved_usage());
-            let change = SessionChange { tokens: change.tokens.saturating_add(tokens), usage: usage.clone(), ..change };
+            let change = SessionChange {
+                tokens: change.tokens.saturating_add(tokens),
+                usage: change.usage.into_iter().chain(usage.iter().cloned()).collect(),
+                ..change
+            };
             let rows = log.store.commit(&log.hold, change).await.inspect_err(|_| log.budget.put_back(tokens, usage))?;
             let result = applied(&rows, more);
             for row in rows {

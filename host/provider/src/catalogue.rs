@@ -12,7 +12,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use patchbay_core::{Name, completion::ThinkingLevel};
+use patchbay_core::{Digest, Name, completion::ThinkingLevel};
 use patchbay_sandbox::adapter::{ModelEntry, ModelSize};
 use patchbay_store::StoredCatalogue;
 
@@ -40,8 +40,8 @@ pub(crate) struct ListedProvider {
     pub(crate) problem: Option<String>,
     /// Models that the last listing left out as invalid.
     pub(crate) left_out: u64,
-    /// Whether a listing was complete, so that no other models exist.
-    is_complete: bool,
+    /// The adapter that got a complete list, so that no other models exist. The table of another adapter may be newer.
+    complete_for: Option<Digest>,
     models: BTreeMap<String, ModelFacts>,
     /// The last facts of models that are no longer listed.
     gone: BTreeMap<String, ModelFacts>,
@@ -84,7 +84,7 @@ impl Catalogue {
                 listed_at: of.listed_at,
                 problem: of.problem,
                 left_out: of.left_out,
-                is_complete: of.complete,
+                complete_for: of.complete_for,
                 models: facts(of.models),
                 gone: facts(of.gone),
                 elsewhere: of.elsewhere.into_iter().collect(),
@@ -106,6 +106,11 @@ impl Catalogue {
         listed.models.get(id).or_else(|| listed.gone.get(id))
     }
 
+    /// Whether the API of a provider lists `id`.
+    pub(crate) fn lists(&self, entry: &Entry, id: &str) -> bool {
+        self.of(entry).is_some_and(|listed| listed.models.contains_key(id))
+    }
+
     /// Returns the providers whose APIs list `id` or have listed it. They stay, whatever happens to the model and to the
     /// provider, so that no listing moves a name to another provider.
     pub(crate) fn claimants(&self, id: &str) -> impl Iterator<Item = &str> {
@@ -121,11 +126,10 @@ impl Catalogue {
     }
 }
 
-/// Returns how a complete list of a provider's API lacks a model that it has listed, or that the adapter's table has: words
-/// between the provider and the model. `None` if it lists the model or a version of it, or if `config.toml` names it.
+/// Returns `no longer lists` or `does not list` if the provider's complete list lacks the model. `None` if the list has it or a
+/// version of it, or if `config.toml` names it.
 pub(crate) fn absence(entry: &Entry, catalogue: &Catalogue, id: &str) -> Option<&'static str> {
-    // An empty list is more likely a fault than the end of all models.
-    let listed = catalogue.of(entry).filter(|listed| listed.is_complete && !listed.models.is_empty())?;
+    let listed = catalogue.of(entry).filter(|listed| listed.complete_for == Some(entry.adapter.digest))?;
     if entry.is_configured(id) || listed.has_version_of(id) {
         return None;
     }

@@ -113,8 +113,10 @@ pub struct Usage {
     pub peak_memory: usize,
     /// Number of calls to the host, including those of nested calls.
     pub host_calls: u32,
-    /// Bytes of result and progress.
+    /// Bytes of result and progress, including the progress of nested calls.
     pub output_bytes: usize,
+    /// Bytes of the result, which are part of `output_bytes`. They do not count for the calling tool.
+    pub result_bytes: usize,
     /// Tokens that models used, including those of nested calls.
     pub inference_tokens: u64,
     /// The capabilities that were used.
@@ -126,6 +128,8 @@ pub struct Usage {
 pub(crate) struct Spent {
     pub(crate) host_calls: u32,
     pub(crate) output_bytes: usize,
+    /// The part of `output_bytes` that is the result.
+    pub(crate) result_bytes: usize,
     pub(crate) inference_tokens: u64,
 }
 
@@ -137,6 +141,15 @@ impl Spent {
             return Err(budget.exceeded(Failure::Output { limit: budget.output_bytes }));
         }
         Ok(())
+    }
+
+    /// Counts the usage of a nested call, without its fuel. Its result is not output of the caller; its progress is, because
+    /// the progress of all calls goes to one front.
+    pub(crate) fn add_nested(&mut self, usage: &Usage) {
+        let progress = usage.output_bytes.saturating_sub(usage.result_bytes);
+        self.host_calls = self.host_calls.saturating_add(usage.host_calls);
+        self.output_bytes = self.output_bytes.saturating_add(progress);
+        self.inference_tokens = self.inference_tokens.saturating_add(usage.inference_tokens);
     }
 
     /// Returns an error if there were too many host calls.

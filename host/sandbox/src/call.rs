@@ -84,6 +84,7 @@ impl Sandbox {
             peak_memory: state.limiter.peak(),
             host_calls: state.spent.host_calls,
             output_bytes: state.spent.output_bytes,
+            result_bytes: state.spent.result_bytes,
             inference_tokens: state.spent.inference_tokens,
             capabilities: state.take_used(),
         };
@@ -114,7 +115,7 @@ impl Sandbox {
                 if let Some(denial) = store.data().take_denial() {
                     return Err(Failure::Denied(denial));
                 }
-                store.data_mut().count_output(failure.message.len())?;
+                store.data_mut().count_result(failure.message.len())?;
                 let message = text::clean(&failure.message).trim().to_owned();
                 Err(Failure::Failed { kind: text::excerpt(&failure.kind, 64), message })
             }

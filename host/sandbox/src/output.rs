@@ -151,29 +151,29 @@ pub(crate) fn read_content(content: Vec<WitContent>, state: &mut GuestState) -> 
     let mut out = Vec::with_capacity(content.len());
     for piece in content {
         // The cost of a part besides its bytes, so that a million empty texts are bounded, too.
-        state.count_output(PIECE_OVERHEAD)?;
+        state.count_result(PIECE_OVERHEAD)?;
         out.push(match piece {
             WitContent::Text(text) => {
-                state.count_output(text.len())?;
+                state.count_result(text.len())?;
                 Content::Text(text::clean(&text))
             }
             WitContent::Json(json) => {
-                state.count_output(json.len())?;
+                state.count_result(json.len())?;
                 match serde_json::from_str(&json) {
                     Ok(value) => Content::Json(clean_json(value)),
                     Err(error) => return invalid(format!("content marked json is no JSON: {error}")),
                 }
             }
             WitContent::Blob(blob) => {
-                state.count_output(blob.media_type.len() + blob.data.len())?;
+                state.count_result(blob.media_type.len() + blob.data.len())?;
                 Content::Blob { media_type: text::clean_line(&blob.media_type), data: blob.data }
             }
             WitContent::Link(link) => {
-                state.count_output(link.path.len() + link.media_type.len())?;
+                state.count_result(link.path.len() + link.media_type.len())?;
                 Content::Link { path: text::clean_line(&link.path), media_type: text::clean_line(&link.media_type) }
             }
             WitContent::Other(pair) => {
-                state.count_output(pair.name.len() + pair.value.len())?;
+                state.count_result(pair.name.len() + pair.value.len())?;
                 Content::Other { name: text::clean_line(&pair.name), value: text::clean(&pair.value) }
             }
         });

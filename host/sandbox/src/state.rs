@@ -204,6 +204,12 @@ impl GuestState {
         self.spent.output(bytes, &self.budget)
     }
 
+    /// Counts bytes of the result, which are output. Over the limit, the call fails.
+    pub(crate) fn count_result(&mut self, bytes: usize) -> Result<(), Failure> {
+        self.spent.result_bytes = self.spent.result_bytes.saturating_add(bytes);
+        self.count_output(bytes)
+    }
+
     /// Returns the host services; `None` while a component is asked for its tools, and for an adapter.
     pub(crate) fn services(&self) -> Option<&Services> {
         self.access.as_ref().map(|access| &access.services)

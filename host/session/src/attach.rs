@@ -194,7 +194,8 @@ impl FileMemory {
         match taken {
             Some(permit) => Ok(Some(UsedMemory { _permit: permit })),
             None => Err(refused(format_args!(
-                "the attached files of all running lines may have {} MiB; send this line again when another one has ended.",
+                "the attached files of all running lines would exceed {} MiB; wait until another line has ended, then send \
+                 this line again.",
                 MEMORY_BYTES >> 20
             ))),
         }

@@ -26,7 +26,7 @@ use tokio::time::timeout;
 
 /// How long the begin of a turn waits for servers that start. The tools of slower ones join a later turn.
 const TURN_WAIT: Duration = Duration::from_secs(20);
-/// How long it waits for a server of which a notice has reported that it is not there.
+/// Time that the start of a turn waits for a server that a notice has already reported as missing.
 const REPORTED_WAIT: Duration = Duration::from_secs(1);
 /// How long the begin of a turn waits for a list that has changed.
 const LIST_WAIT: Duration = Duration::from_secs(5);
@@ -277,19 +277,7 @@ impl SessionServers {
         let servers = self.all();
         let asked = join_all(servers.iter().map(|server| async {
             let wait = server.reported.lock().turn_wait();
-            match timeout(wait, server.tools()).await {
-                Ok(Ok(tools)) => Ok(tools),
-                Ok(Err(error)) => {
-                    let is_given_up = matches!(error, ServerError::GivenUp(_));
-                    let state = if is_given_up { Presence::GivenUp } else { Presence::Unavailable };
-                    Err((state, server.with_hint(&error.to_string())))
-                }
-                Err(_) => {
-                    let name = &server.name;
-                    let problem = format!("the MCP server '{name}' is not ready yet; its tools join a later turn");
-                    Err((Presence::Starting, problem))
-                }
-            }
+            server.tools_within(wait).await
         }))
         .await;
         let mut notices = Vec::new();
@@ -495,6 +483,28 @@ impl ServerTools {
         Ok(self.checked(list).await)
     }
 
+    /// Returns the tools if the server is ready within `wait`: as they were listed last, if their list has changed and is not read by
+    /// then.
+    ///
+    /// # Errors
+    /// The state of the server, and the problem for a notice.
+    async fn tools_within(self: &Arc<Self>, wait: Duration) -> Result<Arc<CheckedTools>, (Presence, String)> {
+        match timeout(wait, self.tools()).await {
+            Ok(Ok(tools)) => return Ok(tools),
+            Ok(Err(error)) => {
+                let is_given_up = matches!(error, ServerError::GivenUp(_));
+                let state = if is_given_up { Presence::GivenUp } else { Presence::Unavailable };
+                return Err((state, self.with_hint(&error.to_string())));
+            }
+            Err(_) => {}
+        }
+        if let Some(list) = self.server.running_tools() {
+            return Ok(self.checked(list).await);
+        }
+        let problem = format!("the MCP server '{}' is not ready yet; its tools join a later turn", self.name);
+        Err((Presence::Starting, problem))
+    }
+
     /// Returns the checked form of `list`. Schemas are compiled on a thread for blocking work.
     async fn checked(self: &Arc<Self>, list: Arc<ToolList>) -> Arc<CheckedTools> {
         let mut last = self.checked.lock().await;
@@ -631,6 +641,43 @@ mod tests {
         assert_eq!(reported.turn_wait(), REPORTED_WAIT);
         reported.reports(Presence::Ready);
         assert_eq!(reported.turn_wait(), TURN_WAIT);
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn tools_stay_while_their_changed_list_is_read() {
+        // It announces a change before its first list, and answers no second request for it.
+        let script = r#"
+            read line
+            id=${line##*'"id":'}
+            info='"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"test","version":"1"}'
+            echo "{\"jsonrpc\":\"2.0\",\"id\":${id%%[,\}]*},\"result\":{$info}}"
+            read line
+            read line
+            id=${line##*'"id":'}
+            echo '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
+            tool='{"name":"t","inputSchema":{"type":"object"}}'
+            echo "{\"jsonrpc\":\"2.0\",\"id\":${id%%[,\}]*},\"result\":{\"tools\":[$tool]}}"
+            while read line; do :; done
+        "#;
+        let folder = tempfile::tempdir().unwrap();
+        let credentials = Credentials::open(folder.path(), BTreeMap::new());
+        let parts =
+            ServerParts::new(BTreeMap::new(), folder.path().to_owned(), credentials, &Limits::default()).unwrap();
+        let words = ["sh", "-c", script].map(str::to_owned).to_vec();
+        let address = ClientAddress::Process { words, variables: Vec::new() };
+        let named = ClientServer { name: "test".to_owned(), address };
+        let server = Arc::new(ServerTools::named(&parts, named, &folder.path().display().to_string()));
+        let within_no_time = async || server.tools_within(Duration::ZERO).await.map(|checked| checked.tools.len());
+        assert_eq!(within_no_time().await.map_err(|(state, _)| state), Err(Presence::Starting));
+        let ready = async {
+            while server.server.running_tools().is_none() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(Duration::from_secs(60), ready).await.unwrap();
+        assert_eq!(within_no_time().await, Ok(1));
+        server.server.close().await;
     }
 
     #[test]

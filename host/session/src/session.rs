@@ -10,7 +10,7 @@ use patchbay_events::{Broadcast, EventLog, Subscription, TokenBudget};
 use patchbay_policy::Capability;
 use patchbay_provider::Choice;
 use patchbay_skill::{Skill, Snapshot};
-use patchbay_store::{AgentRow, Hold, SessionRow};
+use patchbay_store::{AgentRow, Hold, SessionRow, StoreError};
 use patchbay_tools::{ApprovalSlot, Approver, Editor, EditorSlot, OutsideTool, OutsideTools};
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -173,6 +173,15 @@ impl Session {
     /// Returns the number of the last row; 0 if there is none.
     pub fn last_seq(&self) -> u64 {
         self.log.last_seq()
+    }
+
+    /// Returns whether `agent` has a row after row `seq`.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn has_row_after(&self, agent: AgentId, seq: u64) -> Result<bool, StoreError> {
+        let rows = self.log.store().messages_of(self.id(), agent, seq.saturating_add(1)..=u64::MAX, 1).await?;
+        Ok(!rows.is_empty())
     }
 
     /// Returns the current snapshot.

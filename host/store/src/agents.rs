@@ -122,6 +122,8 @@ pub(crate) fn kill(connection: &Connection, session: SessionId, agents: &[AgentI
         connection
             .prepare_cached("DELETE FROM queued_lines WHERE session = ? AND agent = ?")?
             .execute(params![session, agent])?;
+        // A result that came while the kill was prepared has no row.
+        connection.prepare_cached("DELETE FROM early_results WHERE agent = ?")?.execute([agent])?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! The models that the APIs of providers list, and when each provider may be asked again. Used by the provider registry.
 
+use patchbay_core::Digest;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{Store, StoreError, now};
@@ -22,8 +23,8 @@ pub struct StoredCatalogue {
     pub listed_at: Option<i64>,
     /// Why the last listing failed.
     pub problem: Option<String>,
-    /// Whether a listing at this base URL was complete.
-    pub complete: bool,
+    /// The adapter that got all models at this base URL; `None` if the models are a part.
+    pub complete_for: Option<Digest>,
     /// Models that the last listing left out, because of an invalid id or invalid facts.
     pub left_out: u64,
     /// Ids and facts, sorted by id.
@@ -37,9 +38,10 @@ pub struct StoredCatalogue {
 /// How new models and those of earlier listings are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListingCoverage {
-    /// The others are gone.
+    /// The others are gone, unless there are no new ones: an empty list is more likely a fault than the end of all models.
     Complete,
-    /// The others stay listed, up to [`MAX_CATALOGUE_MODELS`]. Those that were listed longest ago are gone first.
+    /// The others stay listed, up to [`MAX_CATALOGUE_MODELS`]. Those that were listed longest ago are gone first. The list is then no
+    /// longer complete, unless the listing failed.
     Partial,
     /// Nothing was reported, the others are right.
     Unchanged,
@@ -48,6 +50,8 @@ pub enum ListingCoverage {
 /// The result of a listing.
 #[derive(Clone, Debug)]
 pub struct NewListing {
+    /// The adapter that reported it.
+    pub adapter: Digest,
     /// Ids and facts.
     pub models: Vec<(String, String)>,
     /// Models that were left out, because of an invalid id or invalid facts.
@@ -96,7 +100,7 @@ impl Store {
             let generation =
                 read.query_row("SELECT coalesce(sum(generation), 0) FROM catalogues", [], |row| row.get(0))?;
             let mut query = read.prepare_cached(
-                "SELECT provider, base_url, listed_at, problem, complete, left_out FROM catalogues ORDER BY provider",
+                "SELECT provider, base_url, listed_at, problem, complete_for, left_out FROM catalogues ORDER BY provider",
             )?;
             let found = query.query_map([], |row| {
                 Ok(StoredCatalogue {
@@ -104,7 +108,7 @@ impl Store {
                     base_url: row.get(1)?,
                     listed_at: row.get(2)?,
                     problem: row.get(3)?,
-                    complete: row.get(4)?,
+                    complete_for: row.get::<_, Option<String>>(4)?.and_then(|digest| digest.parse().ok()),
                     left_out: row.get::<_, i64>(5)?.unsigned_abs(),
                     models: Vec::new(),
                     gone: Vec::new(),
@@ -158,8 +162,8 @@ impl Store {
         })
     }
 
-    /// Claims the right to ask a provider for its models, for an hour. Returns the validator of the last listing; `None` if it
-    /// is not due, or another process was first. With `at_once`, it is due.
+    /// Claims the right to ask a provider for its models, for an hour. Returns the validator of the last listing, if that was a
+    /// complete one of this `adapter`; `None` if it is not due, or another process was first. With `at_once`, it is due.
     ///
     /// # Errors
     /// A database error.
@@ -167,6 +171,7 @@ impl Store {
         &self,
         provider: String,
         base_url: String,
+        adapter: Digest,
         at_once: bool,
     ) -> Result<Option<Option<String>>, StoreError> {
         self.database
@@ -174,14 +179,16 @@ impl Store {
                 set_base_url(connection, &provider, &base_url)?;
                 let now = now();
                 let claim = "UPDATE catalogues SET next_at = ?1 + ?2 WHERE provider = ?3 AND (next_at <= ?1 OR ?4) \
-                             RETURNING validator";
-                let claimed = connection.query_row(claim, params![now, CLAIM_S, provider, at_once], |row| row.get(0));
+                             RETURNING iif(complete_for = ?5, validator, NULL)";
+                let claim_of = params![now, CLAIM_S, provider, at_once, adapter.to_string()];
+                let claimed = connection.query_row(claim, claim_of, |row| row.get(0));
                 Ok(claimed.optional()?)
             })
             .await
     }
 
-    /// Stores the result of a listing.
+    /// Stores the result of a listing that was claimed. Returns `None`, and stores nothing, if the provider has been removed since
+    /// or has another base URL.
     ///
     /// # Errors
     /// A database error.
@@ -190,12 +197,15 @@ impl Store {
         provider: String,
         base_url: String,
         listing: NewListing,
-    ) -> Result<ListingChange, StoreError> {
+    ) -> Result<Option<ListingChange>, StoreError> {
         self.database
             .write(move |connection| {
-                set_base_url(connection, &provider, &base_url)?;
-                let NewListing { models, left_out, coverage, validator, problem, again_in_s } = listing;
-                let is_complete = coverage == ListingCoverage::Complete;
+                if stored_base_url(connection, &provider)?.as_deref() != Some(&*base_url) {
+                    return Ok(None);
+                }
+                let NewListing { adapter, models, left_out, coverage, validator, problem, again_in_s } = listing;
+                let is_complete = coverage == ListingCoverage::Complete && !models.is_empty();
+                let is_part = coverage == ListingCoverage::Partial && problem.is_none();
                 let now = now();
                 let count = || -> Result<u64, StoreError> {
                     let mut query = connection.prepare_cached(
@@ -247,8 +257,9 @@ impl Store {
                 let has_counted = problem.is_none() && coverage != ListingCoverage::Unchanged;
                 connection.execute(
                     "UPDATE catalogues SET next_at = ?1, listed_at = iif(?2 IS NULL, ?3, listed_at), problem = ?2, \
-                     validator = iif(?4, ?5, validator), complete = complete OR ?4, left_out = coalesce(?6, left_out), \
-                     generation = generation + (?7 OR problem IS NOT ?2) WHERE provider = ?8",
+                     validator = iif(?4, ?5, validator), complete_for = iif(?4, ?9, iif(?10, NULL, complete_for)), \
+                     left_out = coalesce(?6, left_out), generation = generation + (?7 OR problem IS NOT ?2) \
+                     WHERE provider = ?8",
                     params![
                         now.saturating_add(again_in_s),
                         problem,
@@ -256,15 +267,14 @@ impl Store {
                         is_complete,
                         validator,
                         has_counted.then_some(left_out as i64),
-                        listed > 0 || removed > 0 || is_complete || has_counted,
+                        listed > 0 || removed > 0 || has_counted,
                         provider,
+                        adapter.to_string(),
+                        is_part,
                     ],
                 )?;
-                let gone = match coverage {
-                    ListingCoverage::Complete => before.saturating_sub(kept),
-                    ListingCoverage::Partial | ListingCoverage::Unchanged => removed as u64,
-                };
-                Ok::<_, StoreError>(ListingChange { models: count()?, new, gone })
+                let gone = if is_complete { before.saturating_sub(kept) } else { removed as u64 };
+                Ok::<_, StoreError>(Some(ListingChange { models: count()?, new, gone }))
             })
             .await
     }
@@ -272,12 +282,7 @@ impl Store {
 
 /// Makes the row of a provider. With another base URL than before, it lists no models; those that it has listed keep their names.
 fn set_base_url(connection: &Connection, provider: &str, base_url: &str) -> Result<(), StoreError> {
-    let known = connection
-        .query_row("SELECT base_url FROM catalogues WHERE provider = ?", params![provider], |row| {
-            row.get::<_, String>(0)
-        })
-        .optional()?;
-    if known.as_deref() == Some(base_url) {
+    if stored_base_url(connection, provider)?.as_deref() == Some(base_url) {
         return Ok(());
     }
     connection.execute(
@@ -286,19 +291,25 @@ fn set_base_url(connection: &Connection, provider: &str, base_url: &str) -> Resu
     )?;
     connection.execute(
         "INSERT INTO catalogues (provider, base_url) VALUES (?1, ?2) ON CONFLICT (provider) DO UPDATE SET base_url = ?2, \
-         next_at = 0, listed_at = NULL, validator = NULL, problem = NULL, complete = 0, left_out = 0, \
+         next_at = 0, listed_at = NULL, validator = NULL, problem = NULL, complete_for = NULL, left_out = 0, \
          generation = generation + 1",
         params![provider, base_url],
     )?;
     Ok(())
 }
 
+/// Returns the base URL of a provider's row: empty after [`forget`], `None` without a row.
+fn stored_base_url(connection: &Connection, provider: &str) -> Result<Option<String>, StoreError> {
+    let mut query = connection.prepare_cached("SELECT base_url FROM catalogues WHERE provider = ?")?;
+    Ok(query.query_row(params![provider], |row| row.get(0)).optional()?)
+}
+
 /// Deletes the models of a provider, as if it had never been used. Returns how many there were.
 pub(crate) fn forget(connection: &Connection, provider: &str) -> Result<usize, StoreError> {
-    // The row stays: the sum of the generations must grow.
+    // The row stays: the sum of the generations must grow. Without a base URL, a listing that runs is not stored.
     connection.execute(
-        "UPDATE catalogues SET used = 0, next_at = 0, listed_at = NULL, validator = NULL, problem = NULL, complete = 0, \
-         left_out = 0, generation = generation + 1 WHERE provider = ?",
+        "UPDATE catalogues SET base_url = '', used = 0, next_at = 0, listed_at = NULL, validator = NULL, problem = NULL, \
+         complete_for = NULL, left_out = 0, generation = generation + 1 WHERE provider = ?",
         params![provider],
     )?;
     Ok(connection.execute("DELETE FROM catalogue_models WHERE provider = ?", params![provider])?)
@@ -310,8 +321,20 @@ mod tests {
 
     const URL: &str = "https://api.example.org";
 
+    fn adapter() -> Digest {
+        Digest::of(b"adapter")
+    }
+
+    /// Claims a listing and stores it.
+    async fn keep_of(store: &Store, provider: &str, url: &str, listing: NewListing) -> ListingChange {
+        let (provider, url) = (provider.to_owned(), url.to_owned());
+        assert!(store.claim_listing(provider.clone(), url.clone(), adapter(), true).await.unwrap().is_some());
+        store.keep_listing(provider, url, listing).await.unwrap().unwrap()
+    }
+
     fn listing(ids: &[&str], coverage: ListingCoverage) -> NewListing {
         NewListing {
+            adapter: adapter(),
             models: ids.iter().map(|id| ((*id).to_owned(), format!("{{\"of\":\"{id}\"}}"))).collect(),
             left_out: 0,
             coverage,
@@ -334,9 +357,7 @@ mod tests {
     async fn listings_are_combined() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
-        let keep = async |ids: &[&str], coverage| {
-            store.keep_listing("a".to_owned(), URL.to_owned(), listing(ids, coverage)).await.unwrap()
-        };
+        let keep = async |ids: &[&str], coverage| keep_of(&store, "a", URL, listing(ids, coverage)).await;
         let change = |models, new, gone| ListingChange { models, new, gone };
         assert_eq!(keep(&["x", "y"], ListingCoverage::Complete).await, change(2, 2, 0));
         let once = store.catalogue_generation().await.unwrap();
@@ -349,7 +370,7 @@ mod tests {
         assert_eq!(keep(&["z"], ListingCoverage::Complete).await, change(1, 0, 2));
         let failed = NewListing { problem: Some("401".to_owned()), ..listing(&[], ListingCoverage::Partial) };
         let before = store.catalogue_generation().await.unwrap();
-        store.keep_listing("a".to_owned(), URL.to_owned(), failed).await.unwrap();
+        keep_of(&store, "a", URL, failed).await;
         let kept = first(&store).await;
         assert_eq!((kept.problem.as_deref(), ids(&kept.models)), (Some("401"), vec!["z"]));
         assert!(kept.listed_at.is_some() && store.catalogue_generation().await.unwrap() > before);
@@ -359,14 +380,15 @@ mod tests {
     async fn models_that_are_gone_stay_with_their_facts() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
-        let keep = async |url: &str, ids: &[&str], coverage| {
-            store.keep_listing("a".to_owned(), url.to_owned(), listing(ids, coverage)).await.unwrap()
-        };
+        let keep = async |url: &str, ids: &[&str], coverage| keep_of(&store, "a", url, listing(ids, coverage)).await;
         keep(URL, &["x", "y"], ListingCoverage::Partial).await;
-        assert!(!first(&store).await.complete);
+        assert_eq!(first(&store).await.complete_for, None);
         keep(URL, &["y", "z"], ListingCoverage::Complete).await;
         let kept = first(&store).await;
-        assert_eq!((kept.complete, kept.gone), (true, vec![("x".to_owned(), "{\"of\":\"x\"}".to_owned())]));
+        assert_eq!(
+            (kept.complete_for, kept.gone),
+            (Some(adapter()), vec![("x".to_owned(), "{\"of\":\"x\"}".to_owned())])
+        );
         // One that is listed again is new.
         let change = keep(URL, &["x"], ListingCoverage::Partial).await;
         assert_eq!(change, ListingChange { models: 3, new: 1, gone: 0 });
@@ -376,7 +398,7 @@ mod tests {
         let other = "https://other.example.org";
         store.note_used_catalogue("a".to_owned(), other.to_owned()).await.unwrap();
         let kept = first(&store).await;
-        assert_eq!((kept.complete, kept.listed_at, kept.models.len() + kept.gone.len()), (false, None, 0));
+        assert_eq!((kept.complete_for, kept.listed_at, kept.models.len() + kept.gone.len()), (None, None, 0));
         assert_eq!(kept.elsewhere, ["x", "y", "z"]);
         assert!(store.catalogue_generation().await.unwrap() > generation);
         keep(other, &["y"], ListingCoverage::Complete).await;
@@ -386,9 +408,70 @@ mod tests {
         let generation = store.catalogue_generation().await.unwrap();
         assert!(store.forget_provider("a".to_owned()).await.unwrap());
         let kept = first(&store).await;
-        assert_eq!((kept.complete, kept.models.len() + kept.elsewhere.len()), (false, 0));
+        assert_eq!((kept.complete_for, kept.models.len() + kept.elsewhere.len()), (None, 0));
         assert!(store.catalogue_generation().await.unwrap() > generation);
         assert!(!store.forget_provider("a".to_owned()).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn empty_complete_list_removes_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        keep_of(&store, "a", URL, listing(&["x"], ListingCoverage::Complete)).await;
+        let empty = NewListing { validator: Some("empty".to_owned()), ..listing(&[], ListingCoverage::Complete) };
+        let change = keep_of(&store, "a", URL, empty.clone()).await;
+        assert_eq!(change, ListingChange { models: 1, new: 0, gone: 0 });
+        let kept = first(&store).await;
+        assert_eq!((ids(&kept.models), kept.gone.len(), kept.complete_for), (vec!["x"], 0, Some(adapter())));
+        // Its validator would keep the next list from being sent.
+        let claim = store.claim_listing("a".to_owned(), URL.to_owned(), adapter(), true);
+        assert_eq!(claim.await.unwrap(), Some(Some("etag".to_owned())));
+        // It does not make a list complete.
+        keep_of(&store, "b", URL, empty).await;
+        assert_eq!(store.catalogues().await.unwrap().1[1].complete_for, None);
+    }
+
+    #[tokio::test]
+    async fn list_is_complete_for_one_adapter_until_a_part() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        let newer = Digest::of(b"newer");
+        let validator =
+            async |adapter| store.claim_listing("a".to_owned(), URL.to_owned(), adapter, true).await.unwrap().unwrap();
+        keep_of(&store, "a", URL, listing(&["x"], ListingCoverage::Complete)).await;
+        assert_eq!((validator(newer).await, validator(adapter()).await), (None, Some("etag".to_owned())));
+        // A failure keeps the complete list.
+        let failed = NewListing { problem: Some("503".to_owned()), ..listing(&["y"], ListingCoverage::Partial) };
+        keep_of(&store, "a", URL, failed).await;
+        assert_eq!(first(&store).await.complete_for, Some(adapter()));
+        let later = NewListing { adapter: newer, ..listing(&["x"], ListingCoverage::Complete) };
+        keep_of(&store, "a", URL, later).await;
+        assert_eq!(first(&store).await.complete_for, Some(newer));
+        keep_of(&store, "a", URL, listing(&["z"], ListingCoverage::Partial)).await;
+        assert_eq!((first(&store).await.complete_for, validator(newer).await), (None, None));
+    }
+
+    #[tokio::test]
+    async fn listing_that_ends_after_a_removal_is_dropped() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        let claim = async |url: &str| {
+            assert!(store.claim_listing("a".to_owned(), url.to_owned(), adapter(), true).await.unwrap().is_some());
+        };
+        let keep = async |url: &str| {
+            let listing = listing(&["x"], ListingCoverage::Complete);
+            store.keep_listing("a".to_owned(), url.to_owned(), listing).await.unwrap()
+        };
+        claim(URL).await;
+        store.forget_provider("a".to_owned()).await.unwrap();
+        assert_eq!(keep(URL).await, None);
+        assert!(first(&store).await.models.is_empty());
+        // So is one of an earlier base URL.
+        claim(URL).await;
+        claim("https://other.example.org").await;
+        assert_eq!(keep(URL).await, None);
+        assert!(keep("https://other.example.org").await.is_some());
+        assert_eq!(ids(&first(&store).await.models), ["x"]);
     }
 
     #[tokio::test]
@@ -397,7 +480,7 @@ mod tests {
         let store = Store::open(home.path()).unwrap();
         let keep = async |left_out, coverage, problem: Option<&str>| {
             let listing = NewListing { left_out, problem: problem.map(str::to_owned), ..listing(&[], coverage) };
-            store.keep_listing("a".to_owned(), URL.to_owned(), listing).await.unwrap();
+            keep_of(&store, "a", URL, listing).await;
             first(&store).await.left_out
         };
         assert_eq!(keep(3, ListingCoverage::Complete, None).await, 3);
@@ -411,9 +494,7 @@ mod tests {
     async fn models_listed_longest_ago_make_room() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
-        let keep = async |ids: &[&str], coverage| {
-            store.keep_listing("a".to_owned(), URL.to_owned(), listing(ids, coverage)).await.unwrap()
-        };
+        let keep = async |ids: &[&str], coverage| keep_of(&store, "a", URL, listing(ids, coverage)).await;
         let part = ListingCoverage::Partial;
         let many: Vec<_> = (1..MAX_CATALOGUE_MODELS).map(|n| format!("m{n:04}")).collect();
         let many: Vec<_> = many.iter().map(String::as_str).collect();
@@ -435,7 +516,7 @@ mod tests {
         assert_eq!(gone[..2], ["m0001", "m0002"]);
         // Other providers are not touched.
         let other = listing(&["x"], part);
-        let change = store.keep_listing("b".to_owned(), URL.to_owned(), other).await.unwrap();
+        let change = keep_of(&store, "b", URL, other).await;
         assert_eq!(change, ListingChange { models: 1, new: 1, gone: 0 });
     }
 
@@ -447,7 +528,7 @@ mod tests {
         let failed = Some("503".to_owned());
         for (again_in_s, problem, is_due) in [(3_600, None, false), (0, failed.clone(), true), (3_600, failed, false)] {
             let listing = NewListing { again_in_s, problem, ..listing(&[], ListingCoverage::Partial) };
-            store.keep_listing("a".to_owned(), URL.to_owned(), listing).await.unwrap();
+            keep_of(&store, "a", URL, listing).await;
             assert_eq!(!store.due_catalogues().await.unwrap().is_empty(), is_due, "{again_in_s}");
         }
         // Another server was never asked.
@@ -455,7 +536,7 @@ mod tests {
         assert_eq!(store.due_catalogues().await.unwrap().len(), 1);
         // A provider that is not used is never due.
         let other = NewListing { again_in_s: 0, ..listing(&[], ListingCoverage::Partial) };
-        store.keep_listing("b".to_owned(), URL.to_owned(), other).await.unwrap();
+        keep_of(&store, "b", URL, other).await;
         assert_eq!(store.due_catalogues().await.unwrap().len(), 1);
     }
 
@@ -469,14 +550,14 @@ mod tests {
         assert_eq!((one.due_catalogues().await.unwrap(), other.due_catalogues().await.unwrap()), (due.clone(), due));
         let claim = |store: &Store, at_once| {
             let store = store.clone();
-            async move { store.claim_listing("a".to_owned(), URL.to_owned(), at_once).await.unwrap() }
+            async move { store.claim_listing("a".to_owned(), URL.to_owned(), adapter(), at_once).await.unwrap() }
         };
         assert_eq!(claim(&one, false).await, Some(None));
         assert_eq!(claim(&other, false).await, None);
         assert!(other.due_catalogues().await.unwrap().is_empty());
         // The operator asks at any time.
         assert_eq!(claim(&other, true).await, Some(None));
-        one.keep_listing("a".to_owned(), URL.to_owned(), listing(&["x"], ListingCoverage::Complete)).await.unwrap();
+        keep_of(&one, "a", URL, listing(&["x"], ListingCoverage::Complete)).await;
         assert_eq!(claim(&one, false).await, None);
         assert_eq!(claim(&one, true).await, Some(Some("etag".to_owned())));
     }

@@ -59,7 +59,7 @@ fn grants_to_write_of_older_databases_include_deleting() {
     let database = rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap();
     // As before migration 18: what later ones made is not there.
     let undo = "DROP TABLE agent_windows; ALTER TABLE catalogue_models DROP COLUMN generation; \
-                ALTER TABLE catalogue_models DROP COLUMN state; ALTER TABLE catalogues DROP COLUMN complete; \
+                ALTER TABLE catalogue_models DROP COLUMN state; ALTER TABLE catalogues DROP COLUMN complete_for; \
                 ALTER TABLE catalogues DROP COLUMN left_out; DROP TABLE model_usage; DROP TABLE early_results; \
                 PRAGMA user_version = 17";
     database.execute_batch(undo).unwrap();

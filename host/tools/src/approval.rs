@@ -7,7 +7,7 @@ use futures_util::future::{FutureExt as _, Shared, WeakShared};
 use parking_lot::Mutex;
 use patchbay_core::{AgentId, Digest};
 use patchbay_sandbox::BoxFuture;
-use patchbay_store::StoreError;
+use patchbay_store::{GrantRow, Store, StoreError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::question::{Approval, ApprovalScope, Question};
@@ -22,16 +22,20 @@ pub trait Approver: Send + Sync {
     fn grant_stored(&self, _question: &Question, _stored: Result<(), String>) {}
 }
 
-/// Room for the open questions of the process.
-pub(crate) struct QuestionSlots(Arc<Semaphore>);
+/// Room for the questions of the process: for those that are open, and for those that wait until they can be opened.
+pub(crate) struct QuestionSlots {
+    open: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
+}
 
 impl QuestionSlots {
     /// Open questions of all sessions.
     const ALL: usize = 8;
     /// Open questions of one session, so that one session does not take the room of all.
     const OF_SESSION: usize = Self::ALL / 2;
-    /// Questions of nested calls of one session that wait for room. With the open ones, they are as many as the calls that a
-    /// program runs side by side. Each can keep an instance in memory, so that they are bounded.
+    /// Questions of nested calls of all sessions that wait for room. With the open ones of its session, they are as many as the
+    /// calls that a program runs side by side. Each can keep one of the process's slots for nested calls, so that all of them, with
+    /// the open ones, must be fewer than these.
     const WAITING: usize = 4;
 }
 
@@ -52,7 +56,8 @@ pub(crate) enum NoQuestionRoom {
 
 impl Default for QuestionSlots {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(Self::ALL)))
+        let [open, waiting] = [Self::ALL, Self::WAITING].map(|room| Arc::new(Semaphore::new(room)));
+        Self { open, waiting }
     }
 }
 
@@ -60,22 +65,65 @@ impl Default for QuestionSlots {
 /// not the same.
 type Asked = (ApprovalScope, Option<Digest>);
 type Asking = Shared<BoxFuture<'static, Approval>>;
-/// Stores the grant that a question offers.
-pub(crate) type StoreGrant = BoxFuture<'static, Result<(), StoreError>>;
+
+/// The grant that a question offers, in the store.
+pub(crate) struct StoredGrant {
+    /// Returns whether the store has it.
+    exists: BoxFuture<'static, Result<bool, StoreError>>,
+    /// Stores it.
+    add: BoxFuture<'static, Result<(), StoreError>>,
+}
+
+impl StoredGrant {
+    /// Returns the access to `grant`. `files` returns the list of the skill's files, which is stored with it.
+    pub(crate) fn new(
+        store: &Store,
+        grant: GrantRow,
+        files: impl Future<Output = Result<String, StoreError>> + Send + 'static,
+    ) -> Self {
+        let (read, wanted, store) = (store.clone(), grant.clone(), store.clone());
+        Self {
+            exists: Box::pin(async move { Self::is_in(&read, &wanted).await }),
+            add: Box::pin(async move { store.add_grant(grant, files.await?).await }),
+        }
+    }
+
+    /// Returns whether `store` has `grant`.
+    pub(crate) async fn is_in(store: &Store, grant: &GrantRow) -> Result<bool, StoreError> {
+        let rules = store.rules().await?;
+        let stored = rules.grants_of(&grant.root, &grant.workspace, &grant.skill);
+        Ok(stored.contains(&(grant.capability.clone(), grant.skill_digest.clone())))
+    }
+}
+
+/// The answers of one session that apply to later questions: [`Approval::Session`] and [`Approval::Never`].
+#[derive(Default)]
+struct SessionAnswers(Mutex<BTreeMap<ApprovalScope, Approval>>);
+
+impl SessionAnswers {
+    /// Returns the answer that applies to `question`.
+    fn get(&self, question: &Question) -> Option<Approval> {
+        let answer = self.0.lock().get(&question.subject.scope()).copied();
+        answer.filter(|answer| *answer == Approval::Never || !question.only_once)
+    }
+
+    fn keep(&self, scope: ApprovalScope, answer: Approval) {
+        if matches!(answer, Approval::Session | Approval::Never) {
+            self.0.lock().insert(scope, answer);
+        }
+    }
+}
 
 /// The questions and answers of one session, which keeps it while it is open.
 pub struct Approvals {
     approver: Arc<dyn Approver>,
-    /// What was answered for the session: by [`Approval::Session`] or [`Approval::Never`].
-    answered: Mutex<BTreeMap<ApprovalScope, Approval>>,
+    answered: Arc<SessionAnswers>,
     /// Questions without an answer yet.
     open: Mutex<BTreeMap<Asked, WeakShared<BoxFuture<'static, Approval>>>>,
     /// The agents whose calls wait for an answer, one entry for each call.
     asking: Mutex<Vec<AgentId>>,
     /// Room for the open questions of the session.
     slots: Arc<Semaphore>,
-    /// Room for its questions that wait for room.
-    waiting: Arc<Semaphore>,
 }
 
 /// A call that waits for an answer.
@@ -120,11 +168,10 @@ impl Approvals {
     pub fn new(approver: Arc<dyn Approver>) -> Arc<Self> {
         Arc::new(Self {
             approver,
-            answered: Mutex::default(),
+            answered: Arc::default(),
             open: Mutex::default(),
             asking: Mutex::default(),
             slots: Arc::new(Semaphore::new(QuestionSlots::OF_SESSION)),
-            waiting: Arc::new(Semaphore::new(QuestionSlots::WAITING)),
         })
     }
 
@@ -134,8 +181,9 @@ impl Approvals {
     }
 
     /// Returns the answer to `question`. Uses an earlier answer for the session if there is one; concurrent calls that ask
-    /// for the same share one question. [`Approval::Always`] runs `store_grant` first. If as many questions are open as the
-    /// session or, by `slots`, the process may have, the question of a nested call waits: its program could not ask again.
+    /// for the same share one question. [`Approval::Always`] adds `grant` first. If as many questions are open as the
+    /// session or, by `slots`, the process may have, the question of a nested call waits: its program could not ask again. It
+    /// is not opened if it was answered meanwhile.
     ///
     /// # Errors
     /// [`NoQuestionRoom`]: the question cannot be opened and cannot wait.
@@ -143,16 +191,14 @@ impl Approvals {
         &self,
         question: Question,
         slots: &QuestionSlots,
-        store_grant: StoreGrant,
+        grant: StoredGrant,
     ) -> Result<Approval, NoQuestionRoom> {
-        let asked = (question.subject.scope(), question.subject.input_digest());
-        let (only_once, agent) = (question.only_once, question.agent);
-        match self.answered.lock().get(&asked.0) {
-            Some(Approval::Never) => return Ok(Approval::Never),
-            Some(answer) if !only_once => return Ok(*answer),
-            _ => {}
+        if let Some(answer) = self.answered.get(&question) {
+            return Ok(answer);
         }
-        let asking = self.join(&asked, question, slots, store_grant)?;
+        let asked = (question.subject.scope(), question.subject.input_digest());
+        let agent = question.agent;
+        let asking = self.join(&asked, question, slots, grant)?;
         let answer = {
             self.asking.lock().push(agent);
             let _asking = AskingCall { approvals: self, agent };
@@ -165,9 +211,6 @@ impl Approvals {
                 open.remove(&asked);
             }
         }
-        if answer == Approval::Never || answer == Approval::Session && !only_once {
-            self.answered.lock().insert(asked.0, answer);
-        }
         Ok(answer)
     }
 
@@ -177,35 +220,40 @@ impl Approvals {
         about: &Asked,
         question: Question,
         slots: &QuestionSlots,
-        store_grant: StoreGrant,
+        grant: StoredGrant,
     ) -> Result<Asking, NoQuestionRoom> {
         let mut open = self.open.lock();
         if let Some(asking) = open.get(about).and_then(WeakShared::upgrade) {
             return Ok(asking);
         }
         let of_session = slot(&self.slots);
-        let of_process = of_session.as_ref().and_then(|_| slot(&slots.0));
+        let of_process = of_session.as_ref().and_then(|_| slot(&slots.open));
         let no_room = match (&of_session, &of_process) {
             (Some(_), Some(_)) => None,
             (None, _) => Some(NoQuestionRoom::Session),
             (Some(_), None) => Some(NoQuestionRoom::Process),
         };
         let place = match no_room {
-            Some(why) if question.is_of_nested_call() => Some(slot(&self.waiting).ok_or(why)?),
+            Some(why) if question.is_of_nested_call() => Some(slot(&slots.waiting).ok_or(why)?),
             Some(why) => return Err(why),
             None => None,
         };
-        let (session_slots, process_slots) = (Arc::clone(&self.slots), Arc::clone(&slots.0));
-        let approver = Arc::clone(&self.approver);
+        let (session_slots, process_slots) = (Arc::clone(&self.slots), Arc::clone(&slots.open));
+        let (approver, answered) = (Arc::clone(&self.approver), Arc::clone(&self.answered));
         let asking = async move {
-            // In this order, so that a session never waits with more than its own part of the process.
+            // The session's slot comes first, so that one session never takes more than half of the process's slots.
             let _of_session = or_wait(of_session, session_slots).await;
             let _of_process = or_wait(of_process, process_slots).await;
+            if place.is_some()
+                && let Some(answer) = answered_meanwhile(&answered, &question, grant.exists).await
+            {
+                return answer;
+            }
             drop(place);
             let asked = question.clone();
-            match approver.approve(question).await {
+            let answer = match approver.approve(question).await {
                 answer if !asked.allows(answer) => Approval::No,
-                Approval::Always => match store_grant.await {
+                Approval::Always => match grant.add.await {
                     Ok(()) => {
                         approver.grant_stored(&asked, Ok(()));
                         Approval::Always
@@ -217,13 +265,37 @@ impl Approvals {
                     }
                 },
                 answer => answer,
-            }
+            };
+            // Before the slots are free: the next question that waits for them reads it.
+            answered.keep(asked.subject.scope(), answer);
+            answer
         };
         let asking: Asking = (Box::pin(asking) as BoxFuture<'static, Approval>).shared();
         if let Some(weak) = asking.downgrade() {
             open.insert(about.clone(), weak);
         }
         Ok(asking)
+    }
+}
+
+/// Returns the answer that applies to `question` since it waits for room: for the session, or by a grant.
+async fn answered_meanwhile(
+    answered: &SessionAnswers,
+    question: &Question,
+    grant_exists: BoxFuture<'static, Result<bool, StoreError>>,
+) -> Option<Approval> {
+    if let Some(answer) = answered.get(question) {
+        return Some(answer);
+    }
+    if !question.allows(Approval::Always) {
+        return None;
+    }
+    match grant_exists.await {
+        Ok(exists) => exists.then_some(Approval::Always),
+        Err(error) => {
+            tracing::error!(subject = ?question.subject.scope(), "the grants could not be read: {error}");
+            None
+        }
     }
 }
 
@@ -244,7 +316,7 @@ async fn or_wait(found: Option<OwnedSemaphorePermit>, slots: Arc<Semaphore>) -> 
 mod tests {
     use std::{
         future::poll_fn,
-        sync::atomic::{AtomicU32, Ordering},
+        sync::atomic::{AtomicBool, AtomicU32, Ordering},
         task::Poll,
         time::Duration,
     };
@@ -276,8 +348,8 @@ mod tests {
         }
     }
 
-    fn storing(result: Result<(), StoreError>) -> StoreGrant {
-        Box::pin(async { result })
+    fn storing(result: Result<(), StoreError>) -> StoredGrant {
+        StoredGrant { exists: Box::pin(async { Ok(false) }), add: Box::pin(async { result }) }
     }
 
     fn approvals(answer: Approval) -> (Arc<TestApprover>, Arc<Approvals>) {
@@ -406,7 +478,9 @@ mod tests {
 
     /// An approver that answers one question for each permit, and counts those that are open.
     struct GatedApprover {
+        answer: Approval,
         gate: Semaphore,
+        asked: AtomicU32,
         open: AtomicU32,
         most: AtomicU32,
     }
@@ -414,18 +488,19 @@ mod tests {
     impl Approver for GatedApprover {
         fn approve(&self, _: Question) -> BoxFuture<'_, Approval> {
             Box::pin(async {
+                self.asked.fetch_add(1, Ordering::Relaxed);
                 let open = self.open.fetch_add(1, Ordering::Relaxed) + 1;
                 self.most.fetch_max(open, Ordering::Relaxed);
                 self.gate.acquire().await.unwrap().forget();
                 self.open.fetch_sub(1, Ordering::Relaxed);
-                Approval::Once
+                self.answer
             })
         }
     }
 
-    fn gated() -> (Arc<GatedApprover>, Arc<Approvals>) {
-        let approver = GatedApprover { gate: Semaphore::new(0), open: AtomicU32::new(0), most: AtomicU32::new(0) };
-        let approver = Arc::new(approver);
+    fn gated(answer: Approval) -> (Arc<GatedApprover>, Arc<Approvals>) {
+        let [asked, open, most] = [(); 3].map(|()| AtomicU32::new(0));
+        let approver = Arc::new(GatedApprover { answer, gate: Semaphore::new(0), asked, open, most });
         (Arc::clone(&approver), Approvals::new(approver))
     }
 
@@ -437,7 +512,7 @@ mod tests {
     /// Eight calls are as many as a program runs side by side.
     #[tokio::test]
     async fn nested_calls_wait_for_room() {
-        let (person, approvals) = gated();
+        let (person, approvals) = gated(Approval::Once);
         let slots = QuestionSlots::default();
         let ask = |question: Question| approvals.ask(question, &slots, storing(Ok(())));
         let mut asked = Box::pin(futures_util::future::join_all((0..8).map(nested).map(ask)));
@@ -455,17 +530,21 @@ mod tests {
 
     #[tokio::test]
     async fn waiting_questions_leave_room_to_other_sessions() {
-        let sessions = [(); 3].map(|()| gated());
+        let sessions = [(); 3].map(|()| gated(Approval::Once));
         let slots = QuestionSlots::default();
         let ask = |session: usize, question| sessions[session].1.ask(question, &slots, storing(Ok(())));
-        let all =
-            |session| Box::pin(futures_util::future::join_all((0..8).map(move |number| ask(session, nested(number)))));
-        let (mut first, mut second) = (all(0), all(1));
+        let many = |session, count| {
+            Box::pin(futures_util::future::join_all((0..count).map(move |number| ask(session, nested(number)))))
+        };
+        let (mut first, mut second) = (many(0, 6), many(1, 5));
         assert!(first.as_mut().now_or_never().is_none() && second.as_mut().now_or_never().is_none());
         let open = |session: usize| sessions[session].0.open.load(Ordering::Relaxed);
         assert_eq!((open(0), open(1)), (4, 4));
         let mut third = Box::pin(ask(2, nested(0)));
         assert!(third.as_mut().now_or_never().is_none());
+        // Four wait: no further one of any session does.
+        assert_eq!(ask(1, nested(5)).await, Err(NoQuestionRoom::Session));
+        assert_eq!(ask(2, nested(1)).await, Err(NoQuestionRoom::Process));
         // The next answer makes room for the session that has none.
         sessions[0].0.gate.add_permits(1);
         assert!(first.as_mut().now_or_never().is_none() && third.as_mut().now_or_never().is_none());
@@ -485,6 +564,34 @@ mod tests {
             is_destructive: true,
         };
         Question { subject: QuestionSubject::Tool(tool), ..question(b"", Capability::Kv) }
+    }
+
+    /// All questions are about one tool, with different inputs.
+    #[tokio::test]
+    async fn waiting_question_is_not_opened_if_it_was_answered() {
+        for answer in [Approval::Session, Approval::Never, Approval::Always] {
+            let (person, approvals) = gated(answer);
+            let (slots, granted) = (QuestionSlots::default(), Arc::new(AtomicBool::new(false)));
+            let ask = |number: usize| {
+                let grant = OfferedGrant { what: "every call".to_owned(), scope: None };
+                let question =
+                    Question { chain: nested(0).chain, grant: Some(grant), ..calling(&number.to_string(), "as now") };
+                let (read, write) = (Arc::clone(&granted), Arc::clone(&granted));
+                let grant = StoredGrant {
+                    exists: Box::pin(async move { Ok(read.load(Ordering::Relaxed)) }),
+                    add: Box::pin(async move {
+                        write.store(true, Ordering::Relaxed);
+                        Ok(())
+                    }),
+                };
+                approvals.ask(question, &slots, grant)
+            };
+            let mut all = Box::pin(futures_util::future::join_all((0..8).map(ask)));
+            assert!(all.as_mut().now_or_never().is_none());
+            person.gate.add_permits(4);
+            assert_eq!(all.await, [Ok(answer); 8]);
+            assert_eq!(person.asked.load(Ordering::Relaxed), 4, "{answer:?}");
+        }
     }
 
     #[tokio::test]

@@ -88,7 +88,7 @@ pub(crate) async fn run(tool: &dyn Internal, call: InternalCall<'_>) -> Finished
         other => other.to_string().len(),
     };
     let output_bytes = answer.as_ref().map_or(0, |content| content.iter().map(size).sum());
-    let usage = Usage { time: start.elapsed(), output_bytes, ..Usage::default() };
+    let usage = Usage { time: start.elapsed(), output_bytes, result_bytes: output_bytes, ..Usage::default() };
     Finished { result: answer, usage }
 }
 

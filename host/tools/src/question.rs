@@ -77,7 +77,9 @@ impl CalledTool {
             if is_plain {
                 quoted(word).into_owned()
             } else {
-                format!("$'{}'", word.escape_debug()).replace("  ", r" \x20")
+                // Not all invisible characters are escaped by `escape_debug`.
+                let word = word.escape_debug().to_string().replace("  ", r" \x20");
+                format!("$'{}'", with_escapes(&word, |c| c.escape_unicode().collect()))
             }
         };
         words.into_iter().map(shown).collect::<Vec<_>>().join(" ")
@@ -86,17 +88,25 @@ impl CalledTool {
     /// Returns an input as JSON for [`CalledTool::input`]. Invisible characters, and white space that is not shown as it is, are
     /// written with escapes.
     pub fn json(input: &Value) -> String {
-        let mut cleaner = TextCleaner::default();
-        let mut shown = String::new();
-        for c in input.to_string().replace("  ", r" \u0020").chars() {
-            if cleaner.next(c) == Some(c) && is_shown_as_it_is(c) {
-                shown.push(c);
-            } else {
-                shown.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")));
-            }
-        }
-        shown
+        with_escapes(&input.to_string().replace("  ", r" \u0020"), |c| {
+            c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
+        })
     }
+}
+
+/// Returns `text` with `escape` of each character that a front would remove or replace.
+fn with_escapes(text: &str, escape: impl Fn(char) -> String) -> String {
+    let mut cleaner = TextCleaner::default();
+    let mut shown = String::new();
+    for c in text.chars() {
+        if is_shown_as_it_is(c) && cleaner.next(c) == Some(c) {
+            shown.push(c);
+        } else {
+            // Whether the next character is removed depends on the one that is shown before it.
+            shown.push_str(&cleaner.clean(&escape(c)));
+        }
+    }
+    shown
 }
 
 /// Whether a front shows a character as it is, if it is visible: white space only if it is a space. Of several spaces, it shows
@@ -241,6 +251,18 @@ mod tests {
     fn command_line_has_quotes_and_escapes() {
         let line = CalledTool::command_line(["sh", "-c", "# Tests\ncurl $X | sh", "it's", "", "a\0b\u{202e}", "\n'x"]);
         assert_eq!(line, r#"sh -c $'# Tests\ncurl $X | sh' "it's" '' $'a\0b\u{202e}' $'\n\'x'"#);
+    }
+
+    #[test]
+    fn command_line_shows_all_invisible_characters() {
+        let words = ["a\u{e0101}b\u{3164}c\u{115f}\u{ffa0}", "e\u{301}\u{fe00}", "☕\u{fe0f}", "☕\u{200b}\u{fe0f}"];
+        let line = CalledTool::command_line(words);
+        let escapes = r"$'a\u{e0101}b\u{3164}c\u{115f}\u{ffa0}' ";
+        let others = format!("$'e\u{301}\\u{{fe00}}' '☕\u{fe0f}' {}", r"$'☕\u{200b}\u{fe0f}'");
+        assert_eq!(line, format!("{escapes}{others}"));
+        assert_eq!(text::clean_line(&line), line);
+        let shown = CalledTool::json(&json!("☕\u{200b}\u{fe0f}"));
+        assert_eq!((text::clean_line(&shown), &*shown), (shown.clone(), r#""☕\u200b\ufe0f""#));
     }
 
     #[test]

@@ -21,13 +21,13 @@ impl Tools {
         }
     }
 
-    /// Returns whether a call of `tool` may change files of the workspace, itself or by tools that it calls.
+    /// Returns whether `tool` is of a skill that may change files of the workspace, itself or by tools that it calls.
     pub(crate) async fn may_change_files(&self, context: &CallContext, tool: &ResolvedTool<'_>) -> bool {
         let changes = |capability: &Capability| {
             matches!(capability, Capability::WorkspaceWrite | Capability::WorkspaceDelete | Capability::Tools)
         };
         match tool {
-            // Neither these tools nor servers use the host's files.
+            // Neither these tools nor servers use the host's files. Servers that change files order their own calls.
             ResolvedTool::Internal(_) | ResolvedTool::Outside(_) => false,
             ResolvedTool::Skill(tool) => !tool.spec.is_read_only() && self.may_use(context, tool.skill, changes).await,
         }

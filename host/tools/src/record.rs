@@ -19,7 +19,7 @@ use tokio::sync::watch;
 
 use crate::{
     Approval, Approvals, CallContext, Question, ResolvedTool, ToolError, ToolInvocation,
-    approval::{NoQuestionRoom, QuestionSlots, StoreGrant},
+    approval::{NoQuestionRoom, QuestionSlots, StoredGrant},
     call::SkillTool,
     internal,
     question::ApprovalScope,
@@ -179,7 +179,7 @@ impl CallRecord {
         approvals: &Approvals,
         question: Question,
         slots: &QuestionSlots,
-        store_grant: StoreGrant,
+        grant: StoredGrant,
     ) -> Result<Approval, NoQuestionRoom> {
         let outermost = self.and_callers().last().unwrap_or(self);
         let refused = outermost.refused.get_or_init(|| watch::Sender::new(BTreeSet::new()));
@@ -188,7 +188,7 @@ impl CallRecord {
         let answer = tokio::select! {
             biased;
             _ = changes.wait_for(|refused| refused.contains(&scope)) => return Ok(Approval::No),
-            answer = approvals.ask(question, slots, store_grant) => answer?,
+            answer = approvals.ask(question, slots, grant) => answer?,
         };
         if !answer.is_yes() {
             refused.send_modify(|refused| {

@@ -201,7 +201,11 @@ impl Chat {
             return out.fail(failed);
         }
         let stop = match &reason {
-            Some(reason) => stop(reason),
+            // A server may have its own word for the end of an answer with calls.
+            Some(reason) => stop(reason).unwrap_or(match self.calls.any() && self.calls.are_whole() {
+                true => "end-turn",
+                false => "other",
+            }),
             // Some servers end an answer without a reason (earendil-works/pi#6225), and also one that broke off in a call.
             None if !self.calls.are_whole() => return out.fail(cut()),
             None => "end-turn",
@@ -220,7 +224,7 @@ impl Chat {
 }
 
 /// Converts a reason for the end of an answer to the word of the contract. `end-turn` means that the model ended the answer
-/// itself, so that its calls are run. An unknown word is `other`: the answer may have been cut off.
+/// itself, so that its calls are run. Returns `None` for an unknown word: the answer may have been cut off.
 ///
 /// The words of servers (2026-11-24):
 ///
@@ -236,16 +240,18 @@ impl Chat {
 /// | `STOP`, `MAX_TOKENS` | gateways to Gemini | QwenLM/qwen-code#9884 |
 /// | `end_turn`, `tool_use`, `max_tokens` | gateways to Claude | aws-samples/bedrock-access-gateway#11, maximhq/bifrost#617 |
 /// | `eos`, `eos_token`, `tool_call` | Together, TGI, MLX | openai/openai-dotnet#267, huggingface/text-generation-inference#2344, ml-explore/mlx-lm#782 |
-fn stop(reason: &str) -> &'static str {
-    match reason.to_ascii_lowercase().as_str() {
+fn stop(reason: &str) -> Option<&'static str> {
+    let stop = match reason.to_ascii_lowercase().as_str() {
         "stop" | "tool_calls" | "function_call" | "end_turn" | "tool_use" | "eos" | "eos_token" | "tool_call" => {
             "end-turn"
         }
         "length" | "max_tokens" => "max-tokens",
         "model_length" | "model_context_window_exceeded" => "context-window",
         "content_filter" | "sensitive" => "content-filter",
-        _ => "other",
-    }
+        "abort" | "repetition" => "other",
+        _ => return None,
+    };
+    Some(stop)
 }
 
 /// Returns the failure for a reason that is none of the model's: see [`stop`]. Gemini leaves out a malformed call

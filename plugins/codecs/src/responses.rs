@@ -96,7 +96,7 @@ impl Codec for Responses {
 
     /// Sends the request without what the server refuses: the summary, which organisations may not have that are not verified
     /// (2026-11-23, OpenHands software-agent-sdk#987, openai-cookbook#2271: status 400, `param` is `reasoning.summary`), or the
-    /// encrypted reasoning, which models do not have that do not reason, nor have some deployments of Azure (2026-11-24,
+    /// encrypted reasoning, which models without reasoning and some Azure deployments do not support (2026-11-24,
     /// pydantic/pydantic-ai#2915, earendil-works/pi#6228: status 400, `param` is `include`).
     fn retry_refused(&mut self, status: u16, body: &[u8]) -> Option<HttpRequest> {
         let (sent, reasoning) = self.again.as_mut().filter(|_| status == 400)?;

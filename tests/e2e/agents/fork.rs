@@ -241,3 +241,15 @@ async fn message_without_credentials_fails_in_the_child_alone() {
     play.switch(root).await;
     assert_eq!(play.play("Hello!").await.message, "You said: Hello!");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_a_child_are_not_rows_of_its_parent() {
+    let play = Play::new().await;
+    let root = play.session.view();
+    let child = play.fork("/fork").await;
+    let before = play.session.last_seq();
+    play.line("say Hello.").await;
+    assert!(!play.session.has_row_after(root, before).await.unwrap());
+    assert!(play.session.has_row_after(child, before).await.unwrap());
+    assert!(!play.session.has_row_after(child, play.session.last_seq()).await.unwrap());
+}

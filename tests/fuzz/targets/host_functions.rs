@@ -109,7 +109,8 @@ async fn live(life: Life) {
         let nested = host.take_nested();
         match answer {
             Ok(answer) => {
-                spent.host_calls += nested;
+                spent.host_calls += nested.0;
+                spent.output_bytes += nested.1;
                 assert!(spent.over(&limits).is_none(), "{ask:?} goes over a limit, and is answered");
                 judge(&ask, answer, &works, &host, heard, &mut files, life.described);
             }

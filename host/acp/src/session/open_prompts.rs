@@ -67,6 +67,8 @@ pub(super) struct OpenPrompt {
     pub(super) has_ended: bool,
     /// The child that the line made, whose first turn the prompt began.
     pub(super) child: Option<AgentId>,
+    /// Whether that turn has ended.
+    pub(super) has_child_ended: bool,
     /// Whether the client has given the request up. It is answered when its line has ended.
     pub(super) is_given_up: bool,
     /// Waits for the client to give the request up.
@@ -77,6 +79,11 @@ impl OpenPrompt {
     /// Returns whether it will be answered as cancelled.
     pub(super) fn is_cancelled(&self) -> bool {
         self.reason == Some(StopReason::Cancelled)
+    }
+
+    /// Returns whether the turn that it began has ended.
+    pub(super) fn has_stopped(&self) -> bool {
+        self.has_ended && (self.child.is_none() || self.has_child_ended)
     }
 
     /// Answers the prompt.

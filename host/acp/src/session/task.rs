@@ -168,9 +168,6 @@ impl SessionTask {
 
     /// Answers the request that opened the session, then sends its commands: clients lose what comes before the answer.
     async fn opened(&mut self, responder: Responder, opening: Opening) {
-        if opening != Opening::New && self.prompts.is_empty() {
-            self.take_back_earlier_lines().await;
-        }
         if opening == Opening::Load {
             self.replay().await;
         }
@@ -189,15 +186,6 @@ impl SessionTask {
             self.session.notices().iter().for_each(|line| self.transcript.notice(line, false, &mut updates));
             self.send_all(updates).await;
         }
-    }
-
-    /// Takes back the lines that wait in the session since an earlier process. The client does not show them; without this, they
-    /// would run before its next prompt.
-    async fn take_back_earlier_lines(&mut self) {
-        let lines = self.session.take_back_all().await;
-        let mut updates = Vec::new();
-        self.transcript.earlier_lines(&lines, &mut updates);
-        self.send_all(updates).await;
     }
 
     async fn close(mut self, responder: Option<Responder>, done: oneshot::Sender<()>) {
@@ -219,6 +207,7 @@ impl SessionTask {
     async fn received(&mut self, received: Received) {
         let mut updates = Vec::new();
         let mut ended = None;
+        let mut has_child_ended = false;
         let may_change_options;
         match received {
             Received::Lagged(_) => {
@@ -233,6 +222,8 @@ impl SessionTask {
                         let of_child = |prompt: &&mut OpenPrompt| prompt.child == Some(event.agent);
                         if let Some(prompt) = self.prompts.iter_mut().find(of_child) {
                             prompt.reason.get_or_insert(StopReason::of(outcome));
+                            prompt.has_child_ended = true;
+                            has_child_ended = true;
                         }
                     }
                     _ => {}
@@ -240,7 +231,7 @@ impl SessionTask {
                 if event.agent == self.transcript.view()
                     && let Some(answer) = event.kind.answer()
                 {
-                    let before = files_before(&self.session, event.seq, &answer).await;
+                    let before = files_before(&self.session, event.agent, event.seq, &answer).await;
                     self.transcript.set_files_before(before);
                 }
                 self.transcript.event(event, self.window, &mut updates);
@@ -249,6 +240,9 @@ impl SessionTask {
         self.send_all(updates).await;
         if let Some((line, outcome)) = ended {
             self.line_ended(line, &outcome).await;
+        }
+        if has_child_ended {
+            self.answer_cancelled().await;
         }
         if may_change_options {
             self.send_options().await;

@@ -257,8 +257,8 @@ fn content(text: &str, record: &ToolRecord, shown: Vec<Value>) -> Vec<Value> {
     content
 }
 
-/// Returns what the tool answered: its texts, or the value if they are one JSON text. Models receive a result in an envelope, which
-/// is no part of it; that of a failure says what failed.
+/// Returns what the tool answered: its texts, or the value if they are one JSON text. Removes the envelope that models receive
+/// around a successful result. The envelope of a failure stays, because it contains the error.
 fn raw_output(record: &ToolRecord) -> Option<Value> {
     let texts = record.content.iter().filter_map(|part| match part {
         ToolRecordPart::Text { text } => Some(&**text),
@@ -297,6 +297,7 @@ mod tests {
             model: "demo-1".to_owned(),
             effective_model: None,
             level: None,
+            selector: None,
             usage: TokenUsage::default(),
             stop: None,
             raw: None,

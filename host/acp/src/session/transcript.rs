@@ -269,7 +269,8 @@ impl SessionTranscript {
         }
     }
 
-    /// Names the lines that an earlier process left waiting and that will not run. They are deleted, so they are shown whole.
+    /// Names the lines that an earlier process left waiting and that will not run. They are deleted, so they are shown whole, in
+    /// a message: clients may drop notices.
     pub(super) fn earlier_lines(&mut self, lines: &[QueuedLine], out: &mut Vec<Value>) {
         let shown = |line: &QueuedLine| {
             let files = line.attached.iter().map(|name| format!("[attached: {}]", text::clean_line(name)));
@@ -282,7 +283,7 @@ impl SessionTranscript {
             _ => "lines were",
         };
         let texts = lines.iter().map(shown).collect::<Vec<_>>().join("\n\n");
-        self.say_when_open(&format!("{} waiting {were} not sent:\n\n{texts}", lines.len()), out);
+        self.say(&format!("{} waiting {were} not sent:\n\n{texts}", lines.len()), out);
     }
 
     /// Adds a message of the user, which is stored as row `seq`.

@@ -142,6 +142,7 @@ impl Stage {
             model: request.model.clone(),
             effective_model: None,
             level: None,
+            selector: None,
             usage: TokenUsage::default(),
             stop: None,
             raw: None,

@@ -41,6 +41,7 @@ fn answer(parts: Vec<AssistantPart>) -> AssistantRecord {
         model: "demo-1".to_owned(),
         effective_model: None,
         level: None,
+        selector: None,
         usage: TokenUsage::default(),
         stop: None,
         raw: None,

@@ -313,8 +313,14 @@ impl TestAgent {
 
     /// Returns the agent as another process resumes it.
     fn resumed(self) -> Self {
+        let chosen = self.agent.chosen();
+        self.resumed_with(chosen)
+    }
+
+    /// Like [`TestAgent::resumed`], with another choice of the model.
+    fn resumed_with(self, chosen: Chosen) -> Self {
         let (place, log, tools) = (self.agent.place.clone(), Arc::clone(&self.log), Arc::clone(&self.agent.tools));
-        let (model, chosen) = (Arc::clone(&self.script) as _, self.agent.chosen());
+        let model = Arc::clone(&self.script) as _;
         let agent = Agent::new(place, log, model, tools, AgentSettings::default(), chosen, 0);
         Self { agent, ..self }
     }
@@ -442,6 +448,7 @@ async fn turn_that_runs_again_continues_after_its_message() {
         model: "demo-1".to_owned(),
         effective_model: None,
         level: None,
+        selector: None,
         usage: USAGE,
         stop: None,
         raw: None,
@@ -753,8 +760,9 @@ async fn refused_summary_is_asked_for_with_less() {
 
 /// Models in the middle of their work often call a tool beside the summary.
 #[tokio::test]
-async fn calls_beside_a_summary_are_ignored() {
-    let does = [Reply::Says(&["Yes."]), Reply::SaysAndCalls("In short.", "no__tool"), Reply::Says(&["Right."])];
+async fn text_beside_a_call_is_no_summary() {
+    let announces = || Reply::SaysAndCalls("Let me read the file.", "no__tool");
+    let does = [Reply::Says(&["Yes."]), announces(), Reply::Says(&["In short."]), Reply::Says(&["Right."])];
     let stage = TestAgent::with_window(does, 0, 1_000_000).await;
     stage.say("one").await;
     stage.agent.compact_now(&stage.turn(0, 0), "").await.unwrap().unwrap();
@@ -763,6 +771,12 @@ async fn calls_beside_a_summary_are_ignored() {
         (vec!["user", "assistant", "compaction"], "In short.")
     );
     assert_eq!(stage.say("two").await.message, "Right.");
+    // A model that calls tools although it may not has said what it has to say.
+    let does = [Reply::Says(&["Yes."]), announces(), Reply::SaysAndCalls("In short.", "no__tool")];
+    let stage = TestAgent::with_window(does, 0, 1_000_000).await;
+    stage.say("one").await;
+    stage.agent.compact_now(&stage.turn(0, 0), "").await.unwrap().unwrap();
+    assert_eq!(stage.last().await.content, "In short.");
 }
 
 #[tokio::test]
@@ -1053,7 +1067,7 @@ async fn selector_that_selects_another_model_is_reported() {
 #[tokio::test]
 async fn selector_is_compared_with_the_last_answer_after_a_restart() {
     let big = Chosen { model: Some(choice("demo-1")), model_override: Some(ModelOverride::Selector(Selector::Big)) };
-    let stage = TestAgent::new((0..5).map(|_| Reply::Says(&["."])), 0).await;
+    let stage = TestAgent::new((0..7).map(|_| Reply::Says(&["."])), 0).await;
     let mut events = stage.log.subscribe(1);
     stage.agent.choose(big.clone());
     stage.say("one").await;
@@ -1067,9 +1081,14 @@ async fn selector_is_compared_with_the_last_answer_after_a_restart() {
     stage.agent.choose(Chosen { model_override: None, ..big.clone() });
     stage.say("four").await;
     let stage = stage.resumed();
-    stage.agent.choose(big);
+    stage.agent.choose(big.clone());
     stage.say("five").await;
     assert_eq!(stage.script.asked.lock().unwrap().last().unwrap().0.model, "demo-2-big");
+    // The last answer before the restart was not by this selector.
+    stage.agent.choose(Chosen { model_override: None, ..big.clone() });
+    stage.say("six").await;
+    let stage = stage.resumed_with(big);
+    stage.say("seven").await;
     assert_eq!(notices(&mut events).await, [] as [&str; 0]);
 }
 
@@ -1084,6 +1103,7 @@ async fn deltas_have_their_positions() {
         model: "demo-1".to_owned(),
         effective_model: None,
         level: None,
+        selector: None,
         usage: TokenUsage::default(),
         stop: None,
         raw: None,

@@ -51,3 +51,18 @@ async fn tokens_of_a_failed_commit_are_stored_by_the_next() {
     assert_eq!(log.usage().await.unwrap(), std::slice::from_ref(&used));
     assert_eq!((log.budget().take_unsaved(), log.budget().take_unsaved_usage()), (40, vec![used]));
 }
+
+#[tokio::test]
+async fn tokens_of_a_change_are_stored_with_unsaved_ones() {
+    let test = TestSession::new(8).await;
+    let log = log(&test);
+    let used = |model: &str| ModelUsage {
+        provider: "demo".to_owned(),
+        model: model.to_owned(),
+        usage: TokenUsage { input: 50, ..TokenUsage::default() },
+    };
+    log.budget().record(used("demo-2"));
+    let change = SessionChange { usage: vec![used("demo-1")], ..SessionChange::default() };
+    log.commit(change, || ()).await.unwrap();
+    assert_eq!(test.store.usage(test.session).await.unwrap(), [used("demo-1"), used("demo-2")]);
+}

@@ -9,6 +9,7 @@ use rmcp::{
     model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
     transport::Transport,
 };
+use serde_json::Value;
 use tokio::{
     io::{AsyncWriteExt as _, BufReader},
     process::{ChildStderr, ChildStdin, ChildStdout, Command},
@@ -20,7 +21,10 @@ use super::{
     inbox::{Inbox, Judged},
     secret_names::names_secret,
 };
-use crate::lines::{BoundedLines, ReadLine};
+use crate::{
+    json_bounds::is_parsable,
+    lines::{BoundedLines, ReadLine},
+};
 
 /// The variables that every server gets, if they are set: programs do not start without them. None of them holds a secret.
 pub(super) const VARIABLES: [&str; 11] =
@@ -39,7 +43,7 @@ pub struct Launch {
     /// The program, then its arguments.
     pub words: Vec<String>,
     /// Variables besides those that every server gets. Values whose names are those of secrets, such as `GITHUB_TOKEN`, are removed
-    /// from everything that the server sends and prints.
+    /// from the texts of messages and from everything that the server prints.
     pub variables: Vec<(String, String)>,
     /// Working directory.
     pub folder: PathBuf,
@@ -53,10 +57,11 @@ impl fmt::Debug for Launch {
 }
 
 impl Launch {
-    /// Returns what removes the secrets among the variables. A value that is too short for a secret stays: removing it would remove
-    /// other text, too.
+    /// Returns what removes the secrets among the variables. A value that is too short for a secret or has only digits stays:
+    /// removing it would remove other text, too.
     fn scrub(&self) -> Scrub {
-        let secrets = self.variables.iter().filter(|(name, _)| names_secret(name));
+        let is_number = |value: &str| value.bytes().all(|byte| byte.is_ascii_digit());
+        let secrets = self.variables.iter().filter(|(name, value)| names_secret(name) && !is_number(value));
         let secrets: Vec<Secret> = secrets.filter_map(|(_, value)| Secret::new(value).ok()).collect();
         Scrub::new(&secrets)
     }
@@ -129,6 +134,39 @@ impl ProcessTransport {
     }
 }
 
+/// Removes secrets from the texts of a message. Names of properties, numbers and the envelope stay, so that a value that is also an
+/// ordinary word breaks no message. A line that is not a message is cleaned as a whole.
+fn scrub_message(scrub: &Scrub, line: Vec<u8>) -> Vec<u8> {
+    let message = is_parsable(&line).then(|| serde_json::from_slice::<Value>(&line).ok()).flatten();
+    let Some(Value::Object(mut message)) = message else { return scrub.bytes(&line) };
+    let mut has_secret = false;
+    for part in ["params", "result", "error"] {
+        if let Some(value) = message.get_mut(part) {
+            has_secret |= scrub_texts(scrub, value);
+        }
+    }
+    if has_secret { Value::Object(message).to_string().into_bytes() } else { line }
+}
+
+/// Removes secrets from all texts in `value`, except for names of properties. Returns whether there was one.
+fn scrub_texts(scrub: &Scrub, value: &mut Value) -> bool {
+    match value {
+        Value::String(text) => {
+            let clean = scrub.text(text);
+            let has_secret = clean != *text;
+            *text = clean;
+            has_secret
+        }
+        Value::Array(values) => values.iter_mut().fold(false, |found, value| scrub_texts(scrub, value) | found),
+        Value::Object(members) => members.iter_mut().fold(false, |found, (name, value)| {
+            // In a schema, these are names of properties.
+            let is_names = name == "required" && value.is_array();
+            (!is_names && scrub_texts(scrub, value)) | found
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
 /// Keeps the last lines of standard error, until it is closed.
 async fn keep_errors(stderr: ChildStderr, inbox: Arc<Inbox>, scrub: Scrub) {
     let mut lines = BoundedLines::new(BufReader::new(stderr), ERROR_LINE_BYTES);
@@ -185,7 +223,7 @@ impl Transport<RoleClient> for ProcessTransport {
                 }
             };
             // Most servers have no secrets, and most messages are read once.
-            let line = if self.scrub.is_empty() { line } else { self.scrub.bytes(&line) };
+            let line = if self.scrub.is_empty() { line } else { scrub_message(&self.scrub, line) };
             match self.inbox.judge(&line) {
                 Judged::Message(message) => return Some(*message),
                 Judged::Handled(wait) if wait.is_zero() => {}
@@ -258,5 +296,31 @@ mod tests {
         assert!(message.contains("[secret] host.example.org short"), "{message}");
         inbox.errors_closed().cancelled().await;
         assert_eq!(inbox.printed(), ["[secret] host.example.org short"]);
+    }
+
+    #[test]
+    fn secrets_are_removed_from_texts_only() {
+        let variables = [("AUTH_TYPE", "password"), ("A_KEY", "12345678"), ("A_TOKEN", "a\"b\\c-token")];
+        let scrub = launch("", &variables).scrub();
+        let scrubbed = |message: &Value| {
+            let line = scrub_message(&scrub, message.to_string().into_bytes());
+            serde_json::from_slice::<Value>(&line).unwrap()
+        };
+        let schema =
+            json!({"type": "object", "properties": {"password": {"default": 12_345_678}}, "required": ["password"]});
+        let list =
+            json!({"jsonrpc": "2.0", "id": "password", "result": {"tools": [{"name": "t", "inputSchema": schema}]}});
+        assert_eq!(scrubbed(&list), list);
+        let error = json!({"id": 1, "error": {"code": 12_345_678, "message": "PASSWORD a\"b\\c-token 12345678"}});
+        assert_eq!(
+            scrubbed(&error),
+            json!({"id": 1, "error": {"code": 12_345_678, "message": "[secret] [secret] 12345678"}})
+        );
+        let progress =
+            json!({"method": "notifications/progress", "params": {"message": ["x password", {"a": "password"}]}});
+        assert_eq!(scrubbed(&progress)["params"], json!({"message": ["x [secret]", {"a": "[secret]"}]}));
+        let line = |text: &str| String::from_utf8(scrub_message(&scrub, text.as_bytes().to_vec())).unwrap();
+        assert_eq!(line("the password is 12345678"), "the [secret] is 12345678");
+        assert_eq!(line("{\"id\": 1, \"result\": {\"x\":  1.50}}"), "{\"id\": 1, \"result\": {\"x\":  1.50}}");
     }
 }

@@ -393,7 +393,7 @@ mod tests {
         Hangs,
     }
 
-    /// A server over HTTP that announces a change of its list with each answer.
+    /// A server over HTTP that announces a change of its list with each answer to a call.
     struct Changing {
         listing: Mutex<Listing>,
         listings: AtomicUsize,
@@ -463,7 +463,11 @@ mod tests {
             let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
             let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
             // The announcement comes first, because what follows the response may not be read.
-            let answer = format!("{head}data: {changed}\n\ndata: {answer}\n\n");
+            let changed = match message["method"] == "tools/call" {
+                true => format!("data: {changed}\n\n"),
+                false => String::new(),
+            };
+            let answer = format!("{head}{changed}data: {answer}\n\n");
             stream.write_all(answer.as_bytes()).await.unwrap_or_default();
         }
 
@@ -506,8 +510,12 @@ mod tests {
         change(&mcp).await;
         *server.listing.lock() = Listing::Hangs;
         let listed = server.listings();
+        let ready = mcp.running().unwrap();
+        let is_due = async || ready.refresh.lock().await.is_due(ready.connection.inbox.list_changes(), Instant::now());
+        assert!(is_due().await, "the change was announced");
         for _ in 0..3 {
             assert_eq!(tools(&mcp).await, first);
+            assert!(!is_due().await);
         }
         assert_eq!(mcp.running_tools().unwrap().tools.len(), first);
         // On a busy machine, the request may be stopped before it arrives.

@@ -302,9 +302,10 @@ fn readings(text: &str) -> impl Iterator<Item = (&str, Option<ThinkingLevel>)> {
     [(text, None)].into_iter().chain(before_level)
 }
 
-/// Returns the model that a text names by an id that an API lists or has listed. The id belongs to its owner, if there is one
-/// whatever APIs list; else to the only provider whose API has it. If a text can be read in two ways, both must lead to the same
-/// provider: what one provider lists never moves a name from another. Returns `None` if no API has the id.
+/// Returns the model that a text names by an id that an API lists or has listed. An id that a route, a table or a prefix owns
+/// stays with that provider. Any other id belongs to the only provider whose API has listed it. If a text can be read in two
+/// ways, both must lead to the same provider: what one provider lists never moves a name from another. Returns `None` if no API
+/// has the id.
 ///
 /// # Errors
 /// [`ModelError::Unknown`] if several providers have it; [`ModelError::Route`].
@@ -321,21 +322,31 @@ fn listed(owners: &Owners<'_>, catalogue: &Catalogue, text: &str) -> Result<Opti
     Ok(found)
 }
 
-/// Returns how to name one of several providers whose APIs list a model, or have listed it, for [`ModelError::Unknown`]: a blank
-/// line, then the line. Empty for other models.
+/// Returns how to name a provider whose API lists a model or has listed it, for [`ModelError::Unknown`]: a blank line, then the
+/// line. Empty for other models.
 fn shared(registry: &Registry, catalogue: &Catalogue, text: &str) -> String {
     let claimants: BTreeSet<_> = readings(text).flat_map(|(id, _)| catalogue.claimants(id)).collect();
+    let model = text::excerpt(text, 80);
     if claimants.len() < 2 {
-        return String::new();
+        let moved = |name: &&str| {
+            let entry = registry.get(name);
+            entry.is_some_and(|entry| readings(text).all(|(id, _)| catalogue.facts(entry, id).is_none()))
+        };
+        let hint = |name| format!("\n\n'{name}' has listed this name at another origin; name it: {name}:{model}");
+        return claimants.into_iter().find(moved).map(hint).unwrap_or_default();
     }
     let exists = |name: &Name| !matches!(registry.find(name), Err(ModelError::Gone(_)));
     let (existing, removed): (Vec<&str>, Vec<&str>) =
         claimants.iter().copied().partition(|name| name.parse().is_ok_and(|name| exists(&name)));
-    let model = text::excerpt(text, 80);
+    // One that has dropped the model is named only if none has it.
+    let lists =
+        |name: &&str| registry.get(name).is_some_and(|entry| readings(text).any(|(id, _)| catalogue.lists(entry, id)));
+    let listing: Vec<_> = existing.iter().copied().filter(lists).collect();
+    let offered = if listing.is_empty() { existing } else { listing };
     let names = claimants.into_iter().collect::<Vec<_>>().join(", ");
     let mut line = format!("\n\nSeveral providers list this name or have listed it: {names}.");
-    if !existing.is_empty() {
-        let choices: Vec<_> = existing.iter().map(|name| format!("{name}:{model}")).collect();
+    if !offered.is_empty() {
+        let choices: Vec<_> = offered.iter().map(|name| format!("{name}:{model}")).collect();
         line += &format!(" Name one: {}.", choices.join(" or "));
     }
     for name in removed {

@@ -129,7 +129,8 @@ impl Providers {
         if !self.has_key(entry) {
             return Ok(report("not asked: no key".to_owned(), false));
         }
-        let claimed = self.store.claim_listing(provider.to_string(), base_url.clone(), at_once).await?;
+        let claimed =
+            self.store.claim_listing(provider.to_string(), base_url.clone(), entry.adapter.digest, at_once).await?;
         let Some(validator) = claimed else { return Ok(None) };
         let Some(result) = exchange::list(&self.exchange, &route, validator).await else { return Ok(None) };
         let Listed { models, left_out, warnings } = result.listed;
@@ -159,8 +160,12 @@ impl Providers {
             }
         };
         let again_in_s = again_in_s(&result.end, self.refresh_s());
-        let listing = NewListing { models, left_out, coverage, validator, problem: problem.clone(), again_in_s };
-        let change = self.store.keep_listing(provider.to_string(), base_url, listing).await?;
+        let adapter = entry.adapter.digest;
+        let listing =
+            NewListing { adapter, models, left_out, coverage, validator, problem: problem.clone(), again_in_s };
+        let Some(change) = self.store.keep_listing(provider.to_string(), base_url, listing).await? else {
+            return Ok(report("not stored: the provider was removed or has another origin now".to_owned(), true));
+        };
         if let Some(problem) = problem {
             return Ok(report(format!("not listed: {problem}"), true));
         }

@@ -136,7 +136,7 @@ impl Inference for Fake {
 /// The fuel of each search.
 const SEARCH_FUEL: u64 = 70;
 
-/// Uses half of the budget, and `exceeds__x` twice the budget, but for fuel.
+/// Uses half of the budget, and `exceeds__x` twice the budget, but for fuel. The output is a result, and of `reports__x` progress.
 impl ToolCaller for Fake {
     fn call(
         self: Arc<Self>,
@@ -155,10 +155,12 @@ impl ToolCaller for Fake {
             }
             self.heard.lock().unwrap().push(format!("{tool} {input} depth {} fuel {}", budget.depth, budget.fuel));
             let (times, parts) = if tool == "exceeds__x" { (2, 1) } else { (1, 2) };
+            let output_bytes = budget.output_bytes * times as usize / parts as usize;
             let usage = Usage {
                 fuel: budget.fuel / 2,
                 host_calls: budget.host_calls * times / parts,
-                output_bytes: budget.output_bytes * times as usize / parts as usize,
+                output_bytes,
+                result_bytes: if tool == "reports__x" { 0 } else { output_bytes },
                 inference_tokens: budget.inference_tokens * u64::from(times) / u64::from(parts),
                 ..Usage::default()
             };
@@ -378,12 +380,26 @@ async fn started_calls_have_equal_shares_and_return_the_rest() {
     }
     assert_eq!((ids, fuel), (vec![0, 1], 300));
     let waits = state.spent.host_calls - 1 - 2 * 167;
-    // All of the output is given back: the shares have bounded it.
+    // All of the results is given back: the shares have bounded them.
     assert!((1..=2).contains(&waits) && state.spent.output_bytes == 0 && state.limiter.left() == memory);
     let mut heard = fake.heard.lock().unwrap().clone();
     heard.sort();
     assert_eq!(heard, ["a__b {} depth 1 fuel 300", "c__d {} depth 1 fuel 300"]);
     assert!(state.wait_for_calls().await.unwrap().0.is_empty(), "nothing runs");
+}
+
+#[tokio::test]
+async fn progress_of_nested_calls_counts_for_the_caller() {
+    let (mut state, _) = caller();
+    state.call_tool("reports__x".to_owned(), "{}".to_owned(), 900).await.unwrap().0.unwrap();
+    assert_eq!(state.spent.output_bytes, 1_500);
+    state.start_calls(requests(&["reports__x"]), 900).await.unwrap().0.unwrap();
+    assert_eq!(state.spent.output_bytes, 1_500 + 750);
+    state.wait_for_calls().await.unwrap();
+    assert_eq!(state.spent.output_bytes, 1_500 + 375);
+    progress::Host::report(&mut state, "p".repeat(1_125)).await.unwrap();
+    let stopped = progress::Host::report(&mut state, "p".to_owned()).await.unwrap_err();
+    assert!(matches!(stopped.downcast_ref(), Some(Failure::Output { limit: 3_000 })), "{stopped:#}");
 }
 
 #[tokio::test]

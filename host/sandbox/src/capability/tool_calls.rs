@@ -1,7 +1,7 @@
 //! `patchbay:host/tool-calls`: calls of other tools that run side by side, each as a task.
 //!
 //! A call runs within a share of what its caller has left. The share counts as used until `wait` returns the call; from then
-//! on, what the call used counts instead, which can be more than its share. Its output does not: the share has bounded it, and
+//! on, what the call used counts instead, which can be more than its share. Its result does not: the share has bounded it, and
 //! it is not the output of the caller. So the budget of each call depends only on the order of `start` and `wait`, not on which
 //! of the calls is faster.
 //!
@@ -190,13 +190,13 @@ impl GuestState {
         Ok((outcomes, unused))
     }
 
-    /// Counts what a call used in place of its share, but for its output. Returns the unused fuel of the share.
+    /// Counts what a call used in place of its share. Returns the unused fuel of the share.
     fn settle_share(&mut self, share: &Share, usage: &Usage) -> u64 {
         let spent = &mut self.spent;
-        spent.host_calls = spent.host_calls.saturating_sub(share.host_calls).saturating_add(usage.host_calls);
+        spent.host_calls = spent.host_calls.saturating_sub(share.host_calls);
         spent.output_bytes = spent.output_bytes.saturating_sub(share.output_bytes);
-        let others = spent.inference_tokens.saturating_sub(share.inference_tokens);
-        spent.inference_tokens = others.saturating_add(usage.inference_tokens);
+        spent.inference_tokens = spent.inference_tokens.saturating_sub(share.inference_tokens);
+        spent.add_nested(usage);
         share.fuel.saturating_sub(usage.fuel)
     }
 

@@ -79,9 +79,7 @@ impl GuestState {
             depth: self.budget.depth + 1,
         };
         let Finished { result, usage } = Arc::clone(&access.services.tools).call(tool, input, left).await;
-        self.spent.host_calls = self.spent.host_calls.saturating_add(usage.host_calls);
-        self.spent.inference_tokens = self.spent.inference_tokens.saturating_add(usage.inference_tokens);
-        // Its output is not that of the caller.
+        self.spent.add_nested(&usage);
         let answer = result.map(|content| as_text(&content)).map_err(|fault| access.guest_error(fault));
         Ok((answer, usage.fuel))
     }

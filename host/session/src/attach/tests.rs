@@ -115,8 +115,8 @@ fn memory_of_all_attached_files_is_limited() {
     assert!(memory.take(&[]).unwrap().is_none());
     let first = memory.take(&file(50)).unwrap();
     let refused = memory.take(&file(50)).unwrap_err();
-    let expected =
-        "the attached files of all running lines may have 128 MiB; send this line again when another one has ended.";
+    let expected = "the attached files of all running lines would exceed 128 MiB; wait until another line has ended, then send \
+                    this line again.";
     assert_eq!((refused.code, &*refused.message), (Code::AttachmentRefused, expected));
     drop(first);
     assert!(memory.take(&file(50)).is_ok());

@@ -12,7 +12,8 @@ use patchbay_store::RecordedApproval;
 
 use super::{OutsideCall, OutsideDeclaration, OutsideError, OutsideTool};
 use crate::{
-    CalledTool, OfferedGrant, Question, QuestionSubject, ToolError, ToolInvocation, Tools, record::CallRecord,
+    CalledTool, OfferedGrant, Question, QuestionSubject, ToolError, ToolInvocation, Tools, approval::StoredGrant,
+    record::CallRecord,
 };
 
 impl Tools {
@@ -46,8 +47,9 @@ impl Tools {
             }
         };
         let answer = answer.and_then(|content| within(content, limit)).map_err(bounded);
-        let output_bytes = answer.as_ref().map_or(0, |content| content.iter().map(size).sum());
-        let usage = Usage { time: start.elapsed(), output_bytes, ..Usage::default() };
+        let result_bytes = answer.as_ref().map_or(0, |content| content.iter().map(size).sum());
+        let output_bytes = limit.bytes.saturating_sub(progress.left.into_inner()).saturating_add(result_bytes);
+        let usage = Usage { time: start.elapsed(), output_bytes, result_bytes, ..Usage::default() };
         let failed = |error| ToolError::Outside { tool: name.clone(), error };
         Finished { result: answer.map_err(failed), usage }
     }
@@ -106,9 +108,7 @@ impl Tools {
     ) -> Result<bool, ToolError> {
         let (spec, context) = (tool.spec(), &record.context);
         let grant = spec.grant(&context.workspace);
-        let rules = self.store.rules().await?;
-        let stored = rules.grants_of(&grant.root, &grant.workspace, &grant.skill);
-        if stored.contains(&(grant.capability.clone(), grant.skill_digest.clone())) {
+        if StoredGrant::is_in(&self.store, &grant).await? {
             return Ok(true);
         }
         let Some(approvals) = &context.approvals else { return Ok(false) };
@@ -133,12 +133,11 @@ impl Tools {
                 scope: Some(format!("while its source and its declaration stay the same: {}", spec.digest)),
             }),
         };
-        let store = self.store.clone();
-        let store_grant = Box::pin(async move { store.add_grant(grant, String::new()).await });
+        let grant = StoredGrant::new(&self.store, grant, async { Ok(String::new()) });
         let answer = {
             // The caller's clock waits for the person.
             let _paused = budget.map(|budget| budget.clock.pause());
-            record.ask(approvals, question, &self.question_slots, store_grant).await
+            record.ask(approvals, question, &self.question_slots, grant).await
         };
         let answer = answer.map_err(|no_room| ToolError::Failure {
             tool: name.to_owned(),

@@ -1,6 +1,6 @@
-//! The order of the calls that one call makes. Calls that may change files run one at a time, in the order in which they were
-//! made: an edit reads a file, changes it and writes it back, and would lose what another one has written meanwhile. All other calls
-//! run side by side.
+//! The order of the calls that one call makes. Calls of skills that may change files run one at a time, in the order in which
+//! they were made: an edit reads a file, changes it and writes it back, and would lose what another one has written meanwhile. All
+//! other calls run side by side.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -7,7 +7,7 @@ use patchbay_skill::Skill;
 use patchbay_store::{GrantRow, RecordedApproval, Store, StoreError};
 
 use super::CallServices;
-use crate::{OfferedGrant, Question, QuestionSubject, SkillCapability};
+use crate::{OfferedGrant, Question, QuestionSubject, SkillCapability, approval::StoredGrant};
 
 impl PermitSource for CallServices {
     fn request<'a>(&'a self, capability: &'a Capability) -> BoxFuture<'a, bool> {
@@ -31,10 +31,9 @@ impl PermitSource for CallServices {
                     return false;
                 }
             };
-            let store_grant =
-                store_grant(self.tools.store.clone(), self.owner.clone(), skill.digest, capability.clone());
+            let grant = stored_grant(&self.tools.store, &self.owner, skill.digest, capability);
             let slots = &self.tools.question_slots;
-            let answer = match self.record.ask(approvals, question, slots, Box::pin(store_grant)).await {
+            let answer = match self.record.ask(approvals, question, slots, grant).await {
                 Ok(answer) => answer,
                 Err(no_room) => {
                     self.record.note_unasked(capability, no_room);
@@ -93,22 +92,23 @@ impl CallServices {
     }
 }
 
-/// Stores the grant that `patchbay grant add` would store. A grant of a bundled skill applies to every version of it; any
+/// Returns the grant that `patchbay grant add` would store. A grant of a bundled skill applies to every version of it; any
 /// other grant applies to the skill's files with this digest, which are listed in the store: the grant is not offered otherwise.
-async fn store_grant(store: Store, skill: Identity, digest: Digest, capability: Capability) -> Result<(), StoreError> {
-    let (skill_digest, files) = match skill.root {
-        Root::Bundled => (String::new(), String::new()),
-        _ => {
-            let files = store.skill_files(&digest).await?;
-            (digest.to_string(), files.ok_or(StoreError::BadRow("list of a skill's files"))?)
-        }
-    };
+fn stored_grant(store: &Store, skill: &Identity, digest: Digest, capability: &Capability) -> StoredGrant {
+    let is_bundled = skill.root == Root::Bundled;
     let grant = GrantRow {
         root: skill.root.as_str().to_owned(),
-        workspace: skill.workspace,
+        workspace: skill.workspace.clone(),
         skill: skill.name.to_string(),
         capability: capability.to_string(),
-        skill_digest,
+        skill_digest: if is_bundled { String::new() } else { digest.to_string() },
     };
-    store.add_grant(grant, files).await
+    let files_store = store.clone();
+    StoredGrant::new(store, grant, async move {
+        if is_bundled {
+            return Ok(String::new());
+        }
+        let files = files_store.skill_files(&digest).await?;
+        files.ok_or(StoreError::BadRow("list of a skill's files"))
+    })
 }

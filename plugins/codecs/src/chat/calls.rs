@@ -50,7 +50,8 @@ impl Calls {
         self.calls.iter().any(|call| call.block.is_some())
     }
 
-    /// Returns true if the input of each call with a name is a whole JSON object.
+    /// Returns true if the input of each call with a name is a whole JSON object. A call without input does not count as whole: a
+    /// cut before the first byte of the input looks the same.
     pub(super) fn are_whole(&self) -> bool {
         let mut named = self.calls.iter().filter(|call| call.block.is_some());
         named.all(|call| matches!(serde_json::from_str(&call.input), Ok(Value::Object(_))))

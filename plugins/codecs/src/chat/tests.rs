@@ -329,13 +329,13 @@ fn end_reasons_are_mapped() {
         (vec![&call], "content_filter", "content-filter"),
         (vec![&call], "abort", "other"),
         (vec![&call], "repetition", "other"),
-        (vec![&call], "new_word", "other"),
+        (vec![&call], "new_word", "tool-use"),
     ] {
         let list: Vec<_> = list.into_iter().cloned().collect();
         let end = summary(&deltas(&list, reason));
         assert_eq!((text(&end, "stop"), text(&end, "raw")), (stop, reason), "{list:?}");
     }
-    // An incomplete call is not completed.
+    // An incomplete call is not completed, whatever the word.
     let cut = json!({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "t", "arguments": ""}}]});
     for reason in ["length", "MAX_TOKENS", "abort", "new_word"] {
         assert_eq!(kept(&deltas(std::slice::from_ref(&cut), reason)).parts[0].block, called("c", "t", ""), "{reason}");

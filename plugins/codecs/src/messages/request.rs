@@ -164,9 +164,9 @@ fn tool_id(id: &str) -> String {
     fitting
 }
 
-/// The field of a tool that requests the input of its calls as the model writes it. Without it the API sends each value when it is
-/// whole: a long one is minutes of silence, after which the connection is given up (2026-11-24, platform.claude.com,
-/// "Fine-grained tool streaming": for all models; `ToolParam` of the Python SDK anthropic 2.12.0; github/copilot-cli#4286).
+/// The field of a tool that requests the input of its calls as the model writes it. Without this field the API sends each value
+/// only when it is complete; a long value can mean minutes without data, and the connection times out (2026-11-24,
+/// platform.claude.com, "Fine-grained tool streaming": for all models; `ToolParam` of the Python SDK anthropic 2.12.0; github/copilot-cli#4286).
 pub(super) const EAGER: &str = "eager_input_streaming";
 
 fn eager_tool(tool: &Tool) -> Json {

@@ -12,7 +12,7 @@ pub(crate) const BEFORE: &str = "(async () => {";
 pub(crate) const AFTER: &str = "\n})()";
 
 /// Bytes of a message, and lines of a stack.
-const MESSAGE: usize = 4 << 10;
+pub(crate) const MESSAGE: usize = 4 << 10;
 const FRAMES: usize = 5;
 
 /// An exception that the program did not catch.

@@ -1,7 +1,7 @@
 //! What a program needs of the host. Tests have a host of their own.
 
 use patchbay_sdk::{
-    Result,
+    Result, progress,
     tool_calls::{self, Outcome, Request},
     tool_index::{self, Tool},
 };
@@ -13,6 +13,9 @@ pub(crate) trait Host {
 
     /// Waits until a call has ended, and returns all that have.
     fn wait(&self) -> Vec<Outcome>;
+
+    /// Reports partial output to the caller.
+    fn report(&self, text: &str);
 
     /// Returns the tools that match best.
     fn find(&self, query: &str, limit: u32) -> Result<Vec<Tool>>;
@@ -31,6 +34,10 @@ impl Host for Session {
 
     fn wait(&self) -> Vec<Outcome> {
         tool_calls::wait()
+    }
+
+    fn report(&self, text: &str) {
+        progress::report(text);
     }
 
     fn find(&self, query: &str, limit: u32) -> Result<Vec<Tool>> {

@@ -13,7 +13,7 @@ use crate::{
     bounded::{cut_value, excerpt},
     declare,
     engine::{Engine, Functions, options},
-    error::{AFTER, BEFORE, FILE, Thrown},
+    error::{AFTER, BEFORE, FILE, MESSAGE, Thrown},
     host::Host,
     tools::{OWN, Queued, Settle, Wanted, requested},
 };
@@ -120,11 +120,9 @@ impl<'js, 'h> Running<'js, 'h> {
     /// Runs jobs and calls of tools until nothing is left, or until the program has failed.
     fn drive(&self, program: &Promise<'js>) -> std::result::Result<Returned, Thrown> {
         let mut running = BTreeMap::<u32, Settle>::new();
-        let mut note = String::new();
         loop {
             while self.ctx.execute_pending_job() {}
             if program.state() == PromiseState::Rejected {
-                note = self.end_calls(running.len());
                 break;
             }
             self.start_queued(&mut running);
@@ -146,7 +144,11 @@ impl<'js, 'h> Running<'js, 'h> {
         }
         match program.result::<Array<'js>>() {
             Some(Ok(value)) => self.unhandled().map_or_else(|| self.returned(&value), Err),
-            Some(Err(error)) => Err(Thrown { note, ..self.thrown(error) }),
+            Some(Err(error)) => {
+                let thrown = self.thrown(error);
+                let note = self.end_calls(running.len(), &thrown.text);
+                Err(Thrown { note, ..thrown })
+            }
             None => Err(Thrown {
                 text: "the program waits for a promise that nothing settles".to_owned(),
                 kind: "stalled".to_owned(),
@@ -157,7 +159,14 @@ impl<'js, 'h> Running<'js, 'h> {
 
     /// Lets the `running` calls of a failed program run to their end, so that none is stopped in the middle of an effect. Returns
     /// what became of its calls; empty if there are none. Calls that are not started never begin.
-    fn end_calls(&self, running: usize) -> String {
+    ///
+    /// Reports the `error` first: if a call does not end, the host stops the program at its time limit, and the failure is lost.
+    fn end_calls(&self, running: usize, error: &str) -> String {
+        let calls = |count: usize| if count == 1 { "1 other call".to_owned() } else { format!("{count} other calls") };
+        if running > 0 {
+            let error = excerpt(error, MESSAGE);
+            self.host.report(&format!("{error}\nThe program has failed and waits for {}.\n", calls(running)));
+        }
         let (mut ended, mut failed) = (0, 0);
         while ended < running {
             let outcomes = self.host.wait();
@@ -169,7 +178,6 @@ impl<'js, 'h> Running<'js, 'h> {
         }
         let waiting =
             requested(|it| it.queue.drain(..).filter(|queued| matches!(queued.request, Wanted::Call(_))).count());
-        let calls = |count: usize| if count == 1 { "1 other call".to_owned() } else { format!("{count} other calls") };
         let of_running = (running > 0).then(|| {
             let failures = if failed > 0 { format!("; {failed} of them failed") } else { String::new() };
             format!("{} had been started and ran to the end{failures}.", calls(running))

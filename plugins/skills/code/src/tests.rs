@@ -18,6 +18,8 @@ struct Fake {
     next: RefCell<u32>,
     /// How many calls each `start` began.
     started: RefCell<Vec<usize>>,
+    /// What was reported, with the number of calls that ran.
+    reported: RefCell<Vec<(String, usize)>>,
 }
 
 impl Host for Fake {
@@ -33,6 +35,10 @@ impl Host for Fake {
 
     fn wait(&self) -> Vec<Outcome> {
         self.running.borrow_mut().pop_back().into_iter().collect()
+    }
+
+    fn report(&self, text: &str) {
+        self.reported.borrow_mut().push((text.to_owned(), self.running.borrow().len()));
     }
 
     fn find(&self, query: &str, limit: u32) -> Result<Vec<Tool>> {
@@ -200,6 +206,19 @@ fn started_calls_of_a_failed_program_run_to_their_end() {
     assert_eq!(kind, "exception");
     assert!(message.ends_with("\n1 other call had been started and ran to the end."), "{message}");
     assert!(host.running.borrow().is_empty());
+}
+
+#[test]
+fn error_is_reported_before_the_program_waits_for_calls() {
+    let host = Fake::default();
+    let code = "await Promise.all([tools.echo.say({}), tools.echo.json({}), tools.echo.denied({})])";
+    run_on(&host, code).unwrap_err();
+    let words = "ToolError: skill 'echo' may not use 'kv'\nThe program has failed and waits for 2 other calls.\n";
+    assert_eq!(*host.reported.borrow(), [(words.to_owned(), 2)]);
+    // Without such a call, the failure itself is enough.
+    let host = Fake::default();
+    run_on(&host, "await tools.echo.denied({})").unwrap_err();
+    assert_eq!(*host.reported.borrow(), []);
 }
 
 #[test]

@@ -167,9 +167,9 @@ skill! {
         edit::edit(&input.path, &input.old, &input.new, input.all)
     }
 
-    /// Applies a unified diff to one or several text files of the workspace: all of it, or nothing. Line numbers may be
-    /// wrong: each hunk must fit at one place only. If the files have changed, the answer names the line that differs. If a
-    /// file cannot be written, the others are changed back.
+    /// Applies a unified diff to one or several text files of the workspace. Line numbers may be wrong: each hunk must fit
+    /// at one place only; if one does not, nothing is written, and the answer names the line that differs. If a file cannot
+    /// be written, the others are changed back. If the call is stopped in between, what it has changed stays.
     #[extra("kind" = "edit")]
     fn patch(input: Patch) -> Result<String> {
         patch::patch(&input.patch)

@@ -34,18 +34,25 @@ pub(crate) fn rename(from: &str, to: &str) -> Result<String> {
     }
     require_delete()?;
     workspace::write(to, &bytes)?;
-    if let Err(error) = workspace::delete(from) {
+    // If another process has deleted the file by now, the new one is the only copy.
+    if let Err(error) = workspace::delete(from)
+        && error.kind != "not-found"
+    {
         return match workspace::delete(to) {
             Ok(()) => {
                 let message = format!("'{shown_from}' cannot be deleted: {}; nothing was moved", error.message);
                 Err(Failure::new(error.kind, message))
             }
-            // An answer and no failure, in place of which the host may show a denial.
-            Err(left) => Ok(format!(
-                "Not moved: '{shown_from}' cannot be deleted: {}. Its copy '{shown_to}' is left, since it cannot be deleted either: \
-                 {}",
-                error.message, left.message
-            )),
+            Err(left) => {
+                let message = format!(
+                    "Not moved: '{shown_from}' cannot be deleted: {}. Its copy '{shown_to}' is left, since it cannot be deleted \
+                     either: {}",
+                    error.message, left.message
+                );
+                // In place of a failure after a denial, the host shows the denial alone.
+                let is_denied = error.kind == "denied" || left.kind == "denied";
+                if is_denied { Ok(message) } else { Err(Failure::new(error.kind, message)) }
+            }
         };
     }
     let size = count(bytes.len(), "byte");
@@ -121,6 +128,28 @@ mod tests {
         let words = "Not moved: 'a' cannot be deleted: simulated denied. Its copy 'b' is left, since it cannot be deleted either: \
                      simulated denied";
         assert_eq!(told.as_deref(), Ok(words));
+    }
+
+    #[test]
+    fn copy_that_is_left_is_a_failure_without_a_denial() {
+        let host = Host::new().with_file("a", "x").on_call(|call| match (call.function, &*call.target) {
+            ("workspace.delete", "a" | "b") => Reaction::Fail("failed"),
+            _ => Reaction::Proceed,
+        });
+        let failure = host.run(|| rename("a", "b")).unwrap_err();
+        assert_eq!(failure.kind(), "failed");
+        assert!(failure.message().contains("Its copy 'b' is left"), "{failure}");
+    }
+
+    #[test]
+    fn file_that_is_gone_after_it_was_copied_is_moved() {
+        let host = Host::new().with_file("a", "x").on_call(|call| match (call.function, &*call.target) {
+            ("workspace.delete", "a") => Reaction::Fail("not-found"),
+            _ => Reaction::Proceed,
+        });
+        let moved = host.run(|| rename("a", "b")).map_err(|failure| failure.to_string());
+        assert!(moved.is_ok_and(|moved| moved.starts_with("Moved 'a' to 'b'")));
+        assert_eq!(host.file("b"), Some(b"x".to_vec()));
     }
 
     #[test]

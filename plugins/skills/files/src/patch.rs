@@ -1,5 +1,5 @@
-//! The tool `patch`: applies a unified diff to several files, all of it or nothing. If a file cannot be changed, the changes before
-//! it are undone.
+//! The tool `patch`: applies a unified diff to several files. If a file cannot be changed, the changes before it are undone. If the
+//! host stops the call in between, they stay.
 //!
 //! * `parse`: the parts of the diff,
 //! * `fit`: where they stand in a file.
@@ -85,32 +85,30 @@ impl Prepared<'_> {
     }
 }
 
-/// Undoes the changes `done`, because `file` could not be changed. Changes that cannot be undone are an answer and no failure, in
-/// place of which the host may show a denial.
+/// Undoes the changes `done`, because `file` could not be changed. Returns a normal answer if some changes remain and one of the
+/// errors is a denial: the host could replace a failure by its denial message.
 ///
 /// # Errors
-/// The failure of the change, if nothing is left of the patch.
+/// The failure of the change, with the changes that remain.
 fn undone(file: &Prepared<'_>, error: &workspace::Error, done: &[&Prepared<'_>]) -> Result<String> {
     let mut left = Vec::new();
+    let mut is_denied = error.kind == "denied";
     for done in done.iter().rev() {
         if let Err(error) = done.undo() {
+            is_denied |= error.kind == "denied";
             left.push(format!("{} It cannot be undone: {}", done.line(), error.message));
         }
     }
     let path = shown(file.path);
     if !left.is_empty() {
         let left = left.join("\n");
-        return Ok(format!(
-            "Applied in part: '{path}' cannot be changed: {}\nThese changes are left:\n{left}",
-            error.message
-        ));
+        let message =
+            format!("Applied in part: '{path}' cannot be changed: {}\nThese changes are left:\n{left}", error.message);
+        return if is_denied { Ok(message) } else { Err(Failure::new(&*error.kind, message)) };
     }
     let message = match done {
         [] => error.message.clone(),
-        _ => format!(
-            "'{path}' cannot be changed: {}; what was changed before it was undone, so that nothing is left of the patch",
-            error.message
-        ),
+        _ => format!("'{path}' cannot be changed: {}; the changes of the patch before it were undone", error.message),
     };
     Err(Failure::new(&*error.kind, message))
 }
@@ -210,8 +208,7 @@ mod tests {
             let expected = match path {
                 "x" => "denied: simulated denied".to_owned(),
                 path => format!(
-                    "denied: '{path}' cannot be changed: simulated denied; what was changed before it was undone, so that nothing \
-                     is left of the patch"
+                    "denied: '{path}' cannot be changed: simulated denied; the changes of the patch before it were undone"
                 ),
             };
             assert_eq!(message, expected);
@@ -231,14 +228,26 @@ mod tests {
     #[test]
     fn change_that_cannot_be_undone_is_reported() {
         let patch = "--- /dev/null\n+++ b/d/y\n@@ -0,0 +1 @@\n+1\n--- /dev/null\n+++ b/e\n@@ -0,0 +1 @@\n+1\n--- x\n+++ x\n@@\n-a\n+A\n";
-        let host = two().on_call(|call| match (call.function, &*call.target) {
-            ("workspace.write", "e") | ("workspace.delete", _) => Reaction::Fail("denied"),
-            _ => Reaction::Proceed,
-        });
-        let told = "Applied in part: 'e' cannot be changed: simulated denied\nThese changes are left:\nCreated 'd/y': 1 line. It \
-                    cannot be undone: simulated denied";
-        assert_eq!(run(&host, patch).as_deref(), Ok(told));
-        assert_eq!((text(&host, "d/y").as_deref(), text(&host, "x").as_deref()), (Some("1\n"), Some("a\nb\n")));
+        // Only without a denial can a failure show what is left.
+        for (write, delete, is_failure) in [
+            ("denied", "denied", false),
+            ("failed", "denied", false),
+            ("denied", "failed", false),
+            ("quota", "failed", true),
+        ] {
+            let host = two().on_call(move |call| match (call.function, &*call.target) {
+                ("workspace.write", "e") => Reaction::Fail(write),
+                ("workspace.delete", _) => Reaction::Fail(delete),
+                _ => Reaction::Proceed,
+            });
+            let told = format!(
+                "Applied in part: 'e' cannot be changed: simulated {write}\nThese changes are left:\nCreated 'd/y': 1 line. It \
+                 cannot be undone: simulated {delete}"
+            );
+            let expected = if is_failure { Err(format!("{write}: {told}")) } else { Ok(told) };
+            assert_eq!(run(&host, patch), expected);
+            assert_eq!((text(&host, "d/y").as_deref(), text(&host, "x").as_deref()), (Some("1\n"), Some("a\nb\n")));
+        }
     }
 
     #[test]

@@ -27,8 +27,8 @@ struct Inner {
     heard: usize,
     /// Calls and bytes that a nested call must get.
     left: (u32, usize),
-    /// Host calls that the last one used.
-    nested: u32,
+    /// Host calls and bytes of progress that the last one used.
+    nested: (u32, usize),
 }
 
 impl Host {
@@ -45,7 +45,7 @@ impl Host {
         self.inner().left = (host_calls, output_bytes);
     }
 
-    pub fn take_nested(&self) -> u32 {
+    pub fn take_nested(&self) -> (u32, usize) {
         std::mem::take(&mut self.inner().nested)
     }
 
@@ -169,10 +169,11 @@ impl ToolCaller for Host {
         assert_eq!((budget.host_calls, budget.output_bytes), inner.left, "a nested call is given what is left");
         assert_eq!(budget.depth, 1);
         let part = input.len() % 4;
-        inner.nested = budget.host_calls * part as u32 / 3;
-        // The output of a nested call is not that of its caller.
-        let output_bytes = budget.output_bytes * part / 3;
-        let usage = Usage { host_calls: inner.nested, output_bytes, ..Usage::default() };
+        let (host_calls, output_bytes) = (budget.host_calls * part as u32 / 3, budget.output_bytes * part / 3);
+        // The result of a nested call is not output of its caller; its progress is.
+        let result_bytes = output_bytes / 2;
+        inner.nested = (host_calls, output_bytes - result_bytes);
+        let usage = Usage { host_calls, output_bytes, result_bytes, ..Usage::default() };
         let result = match &*tool {
             "" => Err(Fault::Failed { kind: "not-found".to_owned(), message: "there is no such tool".to_owned() }),
             _ => Ok(vec![Content::Text(tool)]),

@@ -19,6 +19,10 @@ impl SessionTask {
         if self.prompts.is_empty() {
             let mut updates = Vec::new();
             self.transcript.prompt_began(&mut updates);
+            // Lines of an earlier process are held until now. The prompt would release them, and the client does not show them.
+            // Taking them back deletes them, so it waits until a message can show them.
+            let lines = self.session.take_back_all().await;
+            self.transcript.earlier_lines(&lines, &mut updates);
             self.send_all(updates).await;
         }
         let is_command = input.text.starts_with('/');
@@ -37,6 +41,7 @@ impl SessionTask {
             reason: None,
             has_ended: false,
             child: None,
+            has_child_ended: false,
             is_given_up: false,
             _watch: watch,
         });
@@ -57,12 +62,12 @@ impl SessionTask {
         }
     }
 
-    /// Answers the cancelled prompts whose lines have ended, if a later one is open: what that one begins may take long.
-    async fn answer_cancelled(&mut self) {
+    /// Answers the cancelled prompts whose own turns have stopped, if a later one is open: what that one begins may take long.
+    pub(super) async fn answer_cancelled(&mut self) {
         if self.prompts.iter().all(OpenPrompt::is_cancelled) {
             return;
         }
-        while let Some(at) = self.prompts.iter().position(|prompt| prompt.is_cancelled() && prompt.has_ended) {
+        while let Some(at) = self.prompts.iter().position(|prompt| prompt.is_cancelled() && prompt.has_stopped()) {
             self.answer_at(at).await;
         }
     }
@@ -161,6 +166,10 @@ impl SessionTask {
             }
             let outcome = (&mut self.prompts[at].submitted).await;
             self.line_ended(line, &outcome).await;
+            if !self.session.is_idle() {
+                // The end of a line that was given up has released the lines behind it.
+                return;
+            }
         }
         let mut updates = Vec::new();
         self.transcript.idle(&mut updates);

@@ -25,7 +25,7 @@ use super::{
     ClientSessions, IDLE, SESSIONS,
     gate::{Gate, Refused},
     open_connections::OpenConnection,
-    session_uses::SessionUses,
+    session_uses::{SessionRequest, SessionUses},
 };
 use crate::json_bounds::is_parsable;
 
@@ -77,9 +77,14 @@ impl HttpFront {
             return refusal(refused);
         }
         let active = connection.begin().await;
-        let session = head.headers.get(SESSION_HEADER).and_then(|id| id.to_str().ok());
-        let session = session.and_then(|id| self.uses.begin(id));
-        let answer = self.answer_checked(head, body).await;
+        let (session, answer) = match self.begin_in_session(&head) {
+            Ok(session) => (session, self.answer_checked(head, body).await),
+            Err(NoSuchSession) => {
+                // Read, so that the connection can be used again.
+                let _ = read(body).await;
+                (None, json_error(StatusCode::NOT_FOUND, "there is no such MCP session; begin a new one"))
+            }
+        };
         // The closure keeps the request active until the body is dropped.
         answer.map(|body| {
             let keep_active = move |error: Infallible| {
@@ -88,6 +93,17 @@ impl HttpFront {
             };
             body.map_err(keep_active).boxed()
         })
+    }
+
+    /// Begins a request in the session that its header names; `None` if it names none.
+    ///
+    /// # Errors
+    /// There is no such session, or it is being closed to make room: `rmcp` may know it still, and would stop the request in the
+    /// middle of an effect.
+    fn begin_in_session(&self, head: &Parts) -> Result<Option<SessionRequest>, NoSuchSession> {
+        let Some(id) = head.headers.get(SESSION_HEADER) else { return Ok(None) };
+        let request = id.to_str().ok().and_then(|id| self.uses.begin(id));
+        request.map(Some).ok_or(NoSuchSession)
     }
 
     /// Answers a request that passed the gate.
@@ -133,6 +149,10 @@ impl HttpFront {
     }
 }
 
+/// The session that a request names is not open.
+#[derive(Debug, PartialEq, Eq)]
+struct NoSuchSession;
+
 /// Reads the body of a request.
 async fn read(body: Incoming) -> Result<Bytes, (StatusCode, &'static str)> {
     let limited = Limited::new(body, MESSAGE_BYTES);
@@ -170,4 +190,37 @@ fn text(status: StatusCode, media_type: &'static str, text: String) -> HttpReply
     *answer.status_mut() = status;
     answer.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(media_type));
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use patchbay_sandbox::BoxFuture;
+
+    use super::{
+        super::super::{ServedError, ServedSession, SessionSource},
+        *,
+    };
+
+    struct NeverOpens;
+
+    impl SessionSource for NeverOpens {
+        fn open(&self) -> BoxFuture<'_, Result<Arc<dyn ServedSession>, ServedError>> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    #[tokio::test]
+    async fn session_that_is_being_closed_begins_no_request() {
+        let sessions = ClientSessions::new(Arc::new(NeverOpens));
+        let front = HttpFront::new(Gate::new(1), sessions, CancellationToken::new());
+        let begins = |id: Option<&str>| {
+            let request = id.into_iter().fold(Request::builder(), |request, id| request.header(SESSION_HEADER, id));
+            let (head, ()) = request.body(()).unwrap().into_parts();
+            front.begin_in_session(&head).map(|request| request.is_some())
+        };
+        let (id, _transport) = front.connections.create_session().await.unwrap();
+        assert_eq!(begins(Some(&id)), Err(NoSuchSession), "`rmcp` has it, but it has no place");
+        assert!(front.has_room(Arc::clone(&id)).await);
+        assert_eq!((begins(Some(&id)), begins(None)), (Ok(true), Ok(false)));
+    }
 }

@@ -33,17 +33,20 @@ async fn list(home: &Home, provider: &str, models: Vec<(String, Value)>) {
 }
 
 async fn keep(home: &Home, provider: &str, listing: NewListing) {
-    let url = format!("https://{provider}.example.org/v1");
-    home.store.keep_listing(provider.to_owned(), url, listing).await.unwrap();
+    let (provider, url) = (provider.to_owned(), format!("https://{provider}.example.org/v1"));
+    let adapter = Digest::of(&fs::read(home.file(&provider)).unwrap());
+    home.store.claim_listing(provider.clone(), url.clone(), adapter, true).await.unwrap();
+    home.store.keep_listing(provider, url, NewListing { adapter, ..listing }).await.unwrap().unwrap();
 }
 
 fn stored(models: Vec<(String, Value)>) -> Vec<(String, String)> {
     models.into_iter().map(|(id, facts)| (id, facts.to_string())).collect()
 }
 
-/// Returns a complete listing without models.
+/// Returns a complete listing without models. [`keep`] adds the adapter.
 fn empty() -> NewListing {
     NewListing {
+        adapter: Digest::of(b""),
         models: Vec::new(),
         left_out: 0,
         coverage: ListingCoverage::Complete,
@@ -98,8 +101,13 @@ async fn dropped_model_never_moves_to_another_provider() {
     assert_eq!(default().await, None);
     let words = resolved(&process, "fresh-1").await.unwrap_err().1;
     let expected = "Unknown model: fresh-1\n\nSeveral providers list this name or have listed it: alpha, beta. Name one: \
-                    alpha:fresh-1 or beta:fresh-1.\n\nSupported models:\n";
+                    beta:fresh-1.\n\nSupported models:\n";
     assert!(words.starts_with(expected), "{words}");
+    // None has it any more.
+    list(&home, "beta", chats(&["other"])).await;
+    let words = resolved(&process, "fresh-1").await.unwrap_err().1;
+    assert!(words.contains(" Name one: alpha:fresh-1 or beta:fresh-1.\n"), "{words}");
+    list(&home, "beta", chats(&["fresh-1"])).await;
     // What is read in two ways reaches neither of two providers.
     assert_eq!(resolved(&process, "x/high").await.as_deref(), Ok("alpha/x/high"));
     list(&home, "beta", chats(&["x/high"])).await;
@@ -117,6 +125,36 @@ async fn dropped_model_never_moves_to_another_provider() {
     assert!(words.contains(expected), "{words}");
     process.forget(&name("alpha")).await.unwrap();
     assert_eq!(resolved(&process, "fresh-1").await.as_deref(), Ok("beta/fresh-1/default"));
+}
+
+#[tokio::test]
+async fn name_of_another_origin_needs_its_provider() {
+    let home = home().await;
+    let process = home.process();
+    list(&home, "alpha", chats(&["fresh-1"])).await;
+    home.configure(&TABLES.replace("alpha.example.org", "gamma.example.org"));
+    process.reload().await;
+    for text in ["fresh-1", "fresh-1/low"] {
+        let words = resolved(&process, text).await.unwrap_err().1;
+        let hint =
+            format!("\n\n'alpha' has listed this name at another origin; name it: alpha:{text}\n\nSupported models:");
+        assert!(words.contains(&hint), "{words}");
+    }
+    assert_eq!(resolved(&process, "alpha:fresh-1/low").await.as_deref(), Ok("alpha/fresh-1/low"));
+    assert!(!resolved(&process, "other").await.unwrap_err().1.contains("origin"));
+}
+
+#[tokio::test]
+async fn newer_table_is_offered_beside_an_older_list() {
+    let home = home().await;
+    let process = home.process();
+    list(&home, "alpha", chats(&["n-1"])).await;
+    assert_eq!(status(&process, "alpha").await.models, ["n-1"]);
+    home.drop_in(&manifest("alpha", &[], &["alpha-1", "alpha-2"])).await;
+    process.reload().await;
+    assert_eq!(status(&process, "alpha").await.models, ["alpha-1", "alpha-2", "n-1"]);
+    list(&home, "alpha", chats(&["n-1"])).await;
+    assert_eq!(status(&process, "alpha").await.models, ["n-1"]);
 }
 
 #[tokio::test]
@@ -298,7 +336,7 @@ async fn background_asks_used_providers_that_are_due() {
     assert!(due(&home.process_with(CatalogueSettings { refresh_hours: 0 })).await.is_empty());
     // Another process was first.
     let url = || "https://alpha.example.org/v1".to_owned();
-    assert!(home.store.claim_listing("alpha".to_owned(), url(), false).await.unwrap().is_some());
+    assert!(home.store.claim_listing("alpha".to_owned(), url(), Digest::of(b""), false).await.unwrap().is_some());
     assert!(due(&process).await.is_empty());
     // After a failure, too, it waits until it is due.
     let failed = |again_in_s| NewListing {

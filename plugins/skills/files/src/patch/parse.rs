@@ -18,10 +18,10 @@ pub(crate) struct FilePatch<'a> {
     pub(crate) hunks: Vec<Hunk<'a>>,
 }
 
-/// What becomes of a file, in the order in which a patch is applied: what is certain to be undone comes first.
+/// What becomes of a file, in the order in which a patch is applied: changes that can always be undone come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Change {
-    /// Undone by the capability that it needs.
+    /// Needs only `workspace-write` to be undone.
     Edit,
     /// Undone by a deletion, which may not be granted.
     Create,
