@@ -240,7 +240,7 @@ impl Connection {
     }
 }
 
-/// Returns the new value of an option. A long one, which is no choice, is not kept until it is the option's turn.
+/// Returns the new value of an option. A long value is dropped at once, because no choice is that long.
 fn value(SetConfigOption { value, .. }: SetConfigOption) -> Result<String, RpcError> {
     let too_long =
         || RpcError::invalid_params(format_args!("a value is over {OPTION_VALUE} bytes; use one of the choices."));
