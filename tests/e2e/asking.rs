@@ -11,7 +11,9 @@ use patchbay_tests::{
 };
 
 const QUESTION: &str = "May the user skill 'keeper' use 'kv'?";
-const ANSWERS: &str = "1 this call  2 this session  3 always  Esc no";
+const ANSWERS: &str = "1 once  c this whole call  2 this session  3 always, in every workspace  Esc no";
+/// In place of the answers while the composer has text.
+const DISARMED: &str = "Clear your text to answer (Ctrl+C); Esc no";
 const DENIED: &str =
     "Error: skill 'keeper' may not use 'kv': it is not granted. To grant it: patchbay grant add keeper kv";
 
@@ -60,19 +62,24 @@ fn answered_question_lets_the_call_go_on() {
     let patchbay = with_keeper();
     let terminal = open(&patchbay);
     terminal.press("/keeper\r");
-    for line in
-        [QUESTION, "for keeper__run", "3 is patchbay grant add keeper kv", "the skill's reason: keeps your notes"]
-    {
+    for line in [
+        QUESTION,
+        "store the key stored of this workspace: 6 bytes",
+        "value: \"stored\"",
+        "for keeper__run",
+        "always is valid in every workspace: patchbay grant add keeper kv",
+        "the skill's reason: keeps your notes",
+    ] {
         terminal.wait_for_text(line);
     }
     terminal.wait_for_prefix("for the skill's files sha256:");
     answer(&terminal, "1");
-    terminal.wait_for_text("Allowed for this call: the user skill 'keeper' may use 'kv'.");
+    terminal.wait_for_text("Allowed once: the user skill 'keeper' may use 'kv'.");
     terminal.wait_for_text("stored");
-    // The yes was for that call only.
+    // The yes was for that act only.
     terminal.press("/keeper\r");
     answer(&terminal, "3");
-    terminal.wait_for_text("Allowed from now on: the user skill 'keeper' may use 'kv'.");
+    terminal.wait_for_text("Allowed from now on, in every workspace: the user skill 'keeper' may use 'kv'.");
     terminal.wait_for_prompt();
     terminal.press("/calc 6 * 7\r");
     terminal.wait_for_text("42");
@@ -121,7 +128,8 @@ fn paste_reaches_the_composer_while_a_question_is_open() {
     terminal.wait_for_text(ANSWERS);
     terminal.press(&paste("now 1 and 3"));
     terminal.wait_for_text("> now 1 and 3");
-    answer(&terminal, ESC);
+    terminal.wait_for_text(DISARMED);
+    terminal.press(ESC);
     terminal.wait_for_text("Not allowed: the user skill 'keeper' may not use 'kv'.");
     terminal.wait_for_text("patchbay grant add keeper kv");
     terminal.wait_for_text("> now 1 and 3");
@@ -130,38 +138,32 @@ fn paste_reaches_the_composer_while_a_question_is_open() {
     leave(terminal);
 }
 
-/// The keys go to the composer. On a busy machine a key may come so late that it counts as an answer. Then it is tried again.
+/// Text that is typed while a question is open is a draft: none of its keys answers, before and after the time in which all keys are
+/// ignored. The question is answered once the text is gone.
 #[test]
-fn typed_ahead_keys_do_not_answer() {
-    let has = |terminal: &Terminal, wanted: &str| terminal.lines().iter().any(|line| line == wanted);
-    for _ in 0..5 {
-        let patchbay = with_keeper();
-        let terminal = open(&patchbay);
+fn typed_text_does_not_answer() {
+    let patchbay = with_keeper();
+    let terminal = open(&patchbay);
+    for wait in [0, 600] {
         terminal.press("/keeper\r");
         terminal.wait_for_text(ANSWERS);
-        for _ in 0..20 {
-            terminal.press("3");
+        thread::sleep(Duration::from_millis(wait));
+        for key in ["t", "y", "3", "n", "1", "v", "2", "c"] {
+            terminal.press(key);
             thread::sleep(Duration::from_millis(30));
         }
-        let denied = "patchbay grant add keeper kv";
-        // Esc is ignored, too, if the program reads it together with the keys before.
-        for _ in 0..100 {
-            thread::sleep(Duration::from_millis(600));
-            if has(&terminal, denied) || has(&terminal, "stored") {
-                break;
-            }
-            terminal.press(ESC);
-        }
-        if has(&terminal, denied) {
-            terminal.wait_for_text(&format!("> {}", "3".repeat(20)));
-            terminal.press(CTRL_C);
-            terminal.wait_for_prompt();
-            leave(terminal);
-            assert_eq!(patchbay.run(&["grant", "list"]).out, "No grants.\n");
-            return;
-        }
+        terminal.wait_for_text("> ty3n1v2c");
+        terminal.wait_for_text(DISARMED);
+        thread::sleep(Duration::from_millis(600));
+        terminal.press("1");
+        terminal.wait_for_text("> ty3n1v2c1");
+        terminal.press(CTRL_C);
+        answer(&terminal, "n");
+        terminal.wait_for_text("patchbay grant add keeper kv");
+        terminal.wait_for_prompt();
     }
-    panic!("a key that was typed ahead has answered");
+    leave(terminal);
+    assert_eq!(patchbay.run(&["grant", "list"]).out, "No grants.\n");
 }
 
 /// The person answers after more than the time limit of the calls.
@@ -222,7 +224,8 @@ fn edits_are_shown_as_a_diff() {
     let terminal = open(&patchbay);
     terminal.press("call files__write {\"path\":\"a.txt\",\"text\":\"one\\ntwo\\n\"}\r");
     terminal.wait_for_text("May the bundled skill 'files' use 'workspace-write'?");
-    terminal.wait_for_text("3 is patchbay grant add --root bundled files workspace-write");
+    terminal.wait_for_text("create a.txt: 8 bytes");
+    terminal.wait_for_text("always is valid in every workspace: patchbay grant add --root bundled files");
     answer(&terminal, "2");
     terminal.wait_for_containing("s: Created 'a.txt': 2 lines, 8 bytes.");
     terminal.wait_for_text("+ one");

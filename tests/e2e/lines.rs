@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use patchbay_core::{EventKind, LineId, MessageKind};
 use patchbay_provider::Settings;
-use patchbay_sandbox::{BoxFuture, Limits};
-use patchbay_session::{Approval, Approver, Question, Session, Submitted};
+use patchbay_sandbox::Limits;
+use patchbay_session::{Approval, Session, Submitted};
 use patchbay_tests::{
     binary::Patchbay,
     guest::{ECHO, Guest},
     host::{host, host_with},
+    play::Answering,
     session_events::{stored_texts, wait_for_answer_start, wait_for_end, wait_for_event},
 };
 
@@ -92,15 +93,6 @@ async fn commands_are_answered_and_stored_while_a_tool_runs() {
     assert_eq!(stored_texts(&session, MessageKind::Command).await[..2], ["/reload_skills", "/model demo-big"]);
 }
 
-/// Answers every question with the same.
-struct FakePerson(Approval);
-
-impl Approver for FakePerson {
-    fn approve(&self, _: Question) -> BoxFuture<'_, Approval> {
-        Box::pin(async { self.0 })
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn missing_grants_are_requested_from_the_approver() {
     let patchbay = Patchbay::new();
@@ -119,7 +111,7 @@ async fn missing_grants_are_requested_from_the_approver() {
     patchbay.write("home/config/skills/keeper.wasm", guest.packaged(skill_md));
     let session = session(&patchbay).await;
     let (typed, called) = ("/keep {}", "call keeper__run {}");
-    for approver in [None, Some(Arc::new(FakePerson(Approval::No)))] {
+    for approver in [None, Some(Answering::new(Approval::No))] {
         if let Some(approver) = approver {
             session.set_approver(approver);
         }
@@ -130,7 +122,7 @@ async fn missing_grants_are_requested_from_the_approver() {
             "the model reads the denial"
         );
     }
-    session.set_approver(Arc::new(FakePerson(Approval::Once)));
+    session.set_approver(Answering::new(Approval::Once));
     assert_eq!(wait_for_end(session.submit(typed)).await.code.as_str(), "tool_result");
     assert_eq!(wait_for_end(session.submit(called)).await.code.as_str(), "answered");
     assert_eq!(stored_texts(&session, MessageKind::Tool).await.pop().unwrap(), "{}");

@@ -2,22 +2,27 @@
 
 use std::{
     collections::BTreeMap,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex},
     time::Duration,
 };
 
-use patchbay_core::{Asker, CallId, Code, Digest, PrincipalId, RootAllowance, RootLimits};
+use patchbay_core::{AgentId, Asker, CallId, Code, Digest, PrincipalId, RootAllowance, RootLimits};
 use patchbay_egress::{Credentials, Egress, EgressLimits};
 use patchbay_policy::Root;
 use patchbay_sandbox::{BoxFuture, Content, Limits, Sandbox};
 use patchbay_skill::{NoCache, Snapshot, SnapshotRules, build, discover};
 use patchbay_store::{GrantRow, Hold, KvStore, Store};
-use patchbay_tests::{calls::SAY, guest::Guest, services};
+use patchbay_tests::{
+    calls::{SAY, relaying},
+    guest::Guest,
+    services,
+};
 use patchbay_tools::{
     Approval, Approvals, Approver, CallContext, Question, ResolvedTool, ToolError, ToolInvocation, Tools,
 };
 use patchbay_workspace::{HomeFolder, ProtectedPaths};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{sync::Semaphore, task::JoinSet};
 
 use crate::{
@@ -60,30 +65,51 @@ impl Approver for WaitingPerson {
 /// Why a fifth question of a session is not asked.
 pub(crate) const NO_ROOM: &str = "4 questions of this session wait for an answer; answer one, then call the tool again";
 
-/// A user's skill that requests a capability and uses it.
+/// A user's skills that request capabilities and use them. The workspace is the user's home folder, unless it is another one.
 struct Host {
     folder: tempfile::TempDir,
     store: Store,
     tools: Arc<Tools>,
     snapshot: Arc<Snapshot>,
     hold: Hold,
+    workspace: PathBuf,
 }
 
 const PUT: &str = "(call $use (i32.const 2) (i32.const 310) (i32.const 1) (i32.const 300) (i32.const 4) (i32.const 0) (i64.const 0) (i32.const 512))";
+/// Stores the input.
+const PUT_INPUT: &str = "(call $use (i32.const 2) (i32.const 310) (i32.const 1) (local.get $input) (local.get $input_len) (i32.const 0) (i64.const 0) (i32.const 512))";
 const IMPORT_PUT: &str =
     "\n(import \"patchbay:host/kv@0.1.0\" \"put\" (func $use (param i32 i32 i32 i32 i32 i32 i64 i32)))\n";
 const WRITE: &str = "(call $use (i32.const 310) (i32.const 1) (i32.const 300) (i32.const 4) (i32.const 512))";
+const WRITE_NOTES: &str = "(call $use (i32.const 320) (i32.const 8) (i32.const 300) (i32.const 4) (i32.const 512))";
+const WRITE_BASHRC: &str = "(call $use (i32.const 330) (i32.const 7) (i32.const 300) (i32.const 4) (i32.const 512))";
 const IMPORT_WRITE: &str =
     "\n(import \"patchbay:host/workspace-write@0.1.0\" \"write\" (func $use (param i32 i32 i32 i32 i32)))\n";
 
+/// Returns the skill `keeper`, which runs `functions` and returns `done`, or the error of the last one.
+fn keeper(capability: &str, functions: &str, import: &str) -> Vec<u8> {
+    let denied = failure((300, 4), (300, 4));
+    let body = format!(
+        "{functions} (if (i32.load8_u (i32.const 512)) (then (return {denied}))) (call $say (i32.const 300) (i32.const 4))"
+    );
+    let data = [(300, "done"), (310, "k"), (320, "notes.md"), (330, ".bashrc")];
+    let data: String = data.iter().map(|(at, text)| format!("\n(data (i32.const {at}) \"{text}\")\n")).collect();
+    let guest = Guest::calling(&body).with(import).with(SAY).with(&data);
+    guest.packaged(&format!("---\ncapabilities: [{{name: {capability}, reason: \"It\\u202e keeps.\"}}]\n---\n"))
+}
+
 impl Host {
-    /// Returns a host whose skill puts an entry.
+    /// Returns a host whose skill puts an entry twice.
     async fn new() -> Self {
         Self::using("kv", PUT, IMPORT_PUT).await
     }
 
-    /// Returns a host whose skill uses `capability` twice by `function`. Its workspace is the user's home folder.
+    /// Returns a host whose skill uses `capability` twice by `function`.
     async fn using(capability: &str, function: &str, import: &str) -> Self {
+        Self::with([("keeper", keeper(capability, &format!("{function} {function}"), import))]).await
+    }
+
+    async fn with(skills: impl IntoIterator<Item = (&str, Vec<u8>)>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
         let kv = KvStore::open(folder.path(), store.clone()).unwrap();
@@ -94,59 +120,87 @@ impl Host {
         let tools = Tools::new(Arc::new(sandbox), store.clone(), kv, egress, credentials, &[]);
         let home = HomeFolder::new(folder.path());
         let tools = Arc::new(tools.with_protection(ProtectedPaths::default(), home));
-        let denied = failure((300, 4), (300, 4));
-        let body = format!(
-            "{function} {function} (if (i32.load8_u (i32.const 512)) (then (return {denied}))) (call $say (i32.const 300) (i32.const 4))"
-        );
-        let guest = Guest::calling(&body)
-            .with(import)
-            .with(SAY)
-            .with("\n(data (i32.const 300) \"done\")\n(data (i32.const 310) \"k\")\n");
-        let skills = folder.path().join("skills");
-        std::fs::create_dir(&skills).unwrap();
-        let manifest = format!("---\ncapabilities: [{{name: {capability}, reason: \"It\\u202e keeps.\"}}]\n---\n");
-        std::fs::write(skills.join("keeper.wasm"), guest.packaged(&manifest)).unwrap();
-        let found = discover(Root::User, &skills, &NoCache, &RootAllowance::default()).unwrap().found;
-        let candidate = found[0].candidate.as_ref().unwrap();
+        let snapshot = snapshot(folder.path(), &store, &tools, skills, 1).await;
+        let hold = services::session(&store).await;
+        let workspace = folder.path().canonicalize().unwrap();
+        Self { folder, store, tools, snapshot, hold, workspace }
+    }
+
+    /// Replaces the skills, as a reload does.
+    async fn reload(&mut self, skills: impl IntoIterator<Item = (&str, Vec<u8>)>) {
+        self.snapshot = snapshot(self.folder.path(), &self.store, &self.tools, skills, 2).await;
+    }
+
+    /// Moves the workspace out of the home folder.
+    fn leave_home(&mut self) -> tempfile::TempDir {
+        let other = tempfile::tempdir().unwrap();
+        self.workspace = other.path().canonicalize().unwrap();
+        other
+    }
+
+    async fn call(&self, approvals: Option<&Arc<Approvals>>) -> Result<Vec<Content>, ToolError> {
+        let person = Asker::Person(PrincipalId::LOCAL);
+        self.call_by(person, "keeper__run", &json!({}), approvals).await
+    }
+
+    async fn call_by(
+        &self,
+        asker: Asker,
+        tool: &str,
+        input: &Value,
+        approvals: Option<&Arc<Approvals>>,
+    ) -> Result<Vec<Content>, ToolError> {
+        let workspace = self.workspace.to_str().unwrap();
+        let context = services::context(asker, self.hold.clone(), workspace, &self.snapshot);
+        let context = CallContext { approvals: approvals.cloned(), ..Arc::into_inner(context).unwrap() };
+        let context = Arc::new(context);
+        let tool = ResolvedTool::find(&context.asker, &self.snapshot, &[], &[], tool)?;
+        let call = ToolInvocation::new(CallId::random(), tool, input);
+        within_30_seconds(self.tools.run(&context, call)).await.result
+    }
+}
+
+/// Returns a snapshot of these skills of the user, as a session stores it.
+async fn snapshot(
+    folder: &Path,
+    store: &Store,
+    tools: &Arc<Tools>,
+    skills: impl IntoIterator<Item = (&str, Vec<u8>)>,
+    version: u64,
+) -> Arc<Snapshot> {
+    let skills_folder = folder.join("skills");
+    std::fs::create_dir_all(&skills_folder).unwrap();
+    for (name, component) in skills {
+        std::fs::write(skills_folder.join(name).with_extension("wasm"), component).unwrap();
+    }
+    let found = discover(Root::User, &skills_folder, &NoCache, &RootAllowance::default()).unwrap().found;
+    let mut components = Vec::new();
+    for skill in &found {
+        let candidate = skill.candidate.as_ref().unwrap();
         let component = candidate.component.clone().unwrap();
         // A session stores the list of a skill's files with its snapshot; here another grant does.
         let clock = GrantRow {
             root: "user".to_owned(),
             workspace: String::new(),
-            skill: "keeper".to_owned(),
+            skill: candidate.name.to_string(),
             capability: "clock".to_owned(),
             skill_digest: candidate.digest().to_string(),
         };
         store.add_grant(clock, candidate.files.as_text().to_owned()).await.unwrap();
         store.retain_components().unwrap().add(&component.bytes().unwrap()).unwrap();
-        let answers = tools.describe([&component], &|_, _| {}).await.unwrap().answers;
-        let tools_of = |digest: &Digest| answers[digest].clone();
-        let rules = SnapshotRules {
-            trusted: true,
-            reserved: &[],
-            internal_tools: &[],
-            limits: &RootLimits::default(),
-            platform: &Nowhere,
-            tools: &tools_of,
-        };
-        let snapshot = Arc::new(build(&found, 1, &rules));
-        let hold = services::session(&store).await;
-        Self { folder, store, tools, snapshot, hold }
+        components.push(component);
     }
-
-    async fn call(&self, approvals: Option<&Arc<Approvals>>) -> Result<Vec<Content>, ToolError> {
-        let asker = Asker::Person(PrincipalId::LOCAL);
-        let workspace = self.folder.path().canonicalize().unwrap();
-        let context = services::context(asker, self.hold.clone(), workspace.to_str().unwrap(), &self.snapshot);
-        let context = CallContext { approvals: approvals.cloned(), ..Arc::into_inner(context).unwrap() };
-        let context = Arc::new(context);
-        let tool = ResolvedTool::find(&context.asker, &self.snapshot, &[], &[], "keeper__run")?;
-        let input = json!({});
-        let finished =
-            within_30_seconds(self.tools.run(&context, ToolInvocation::new(CallId::random(), tool, &input))).await;
-        assert_eq!(context.effect.is_set(), finished.result.is_ok());
-        finished.result
-    }
+    let answers = tools.describe(&components, &|_, _| {}).await.unwrap().answers;
+    let tools_of = |digest: &Digest| answers[digest].clone();
+    let rules = SnapshotRules {
+        trusted: true,
+        reserved: &[],
+        internal_tools: &[],
+        limits: &RootLimits::default(),
+        platform: &Nowhere,
+        tools: &tools_of,
+    };
+    Arc::new(build(&found, version, &rules))
 }
 
 fn approvals(answer: Approval) -> (Arc<FakePerson>, Arc<Approvals>) {
@@ -176,20 +230,18 @@ async fn answer_of_a_person_decides_and_the_clock_waits() {
             (&["keeper__run".to_owned()][..], "person".into())
         );
         // The reason is cleaned; `always` is shown as the command and the digest of the grant.
-        assert_eq!((question.reason.as_deref(), question.answers().len()), (Some("It keeps."), 4));
+        assert_eq!((question.reason.as_deref(), question.answers().len()), (Some("It keeps."), 5));
+        let expected = ["store the key k of all workspaces: 4 bytes", "value: \"done\""];
+        assert_eq!(question.subject.facts(), expected);
         let grant = question.grant.as_ref().unwrap();
         let digest = host.snapshot.skill("keeper").unwrap().digest;
         let scope = format!("for the skill's files {digest}");
         assert_eq!((&*grant.what, &grant.scope), ("patchbay grant add keeper kv", &Some(scope)));
     }
 
-    // Concurrent calls share one question. A later call asks again, because the answer was only for those calls.
     let (person, once) = approvals_after(Approval::Once, Duration::from_secs(12));
-    let (one, two) = tokio::join!(host.call(Some(&once)), host.call(Some(&once)));
-    assert_eq!((one.unwrap(), two.unwrap().len()), (vec![Content::Text("done".into())], 1));
-    assert_eq!(person.asked.lock().unwrap().len(), 1);
-    host.call(Some(&once)).await.unwrap();
-    assert_eq!(person.asked.lock().unwrap().len(), 2);
+    assert_eq!(host.call(Some(&once)).await.unwrap(), [Content::Text("done".into())]);
+    assert_eq!(person.asked.lock().unwrap().len(), 2, "one for each entry");
     assert_eq!(host.call(None).await.unwrap_err().to_string(), DENIED);
 }
 
@@ -213,9 +265,169 @@ async fn yes_for_ever_is_a_grant() {
     assert_eq!(person.asked.lock().unwrap().len(), 1);
 }
 
-/// Writing in the home folder is allowed for one call at most, whatever the answer and whatever is granted.
+/// Answers yes once to what it wants, and no to anything else.
+struct PickyPerson {
+    wants: &'static str,
+    asked: Mutex<Vec<Vec<String>>>,
+}
+
+impl PickyPerson {
+    fn wanting(wants: &'static str) -> (Arc<Self>, Arc<Approvals>) {
+        let person = Arc::new(Self { wants, asked: Mutex::default() });
+        (Arc::clone(&person), Approvals::new(person))
+    }
+}
+
+impl Approver for PickyPerson {
+    fn approve(&self, question: Question) -> BoxFuture<'_, Approval> {
+        let facts = question.subject.facts();
+        let is_wanted = facts[0].contains(self.wants);
+        self.asked.lock().unwrap().push(facts);
+        Box::pin(async move { if is_wanted { Approval::Once } else { Approval::No } })
+    }
+}
+
 #[tokio::test]
-async fn writing_in_the_home_folder_is_allowed_for_one_call_only() {
+async fn yes_to_one_file_is_not_a_yes_to_another() {
+    let component = keeper("workspace-write", &format!("{WRITE_NOTES} {WRITE_BASHRC}"), IMPORT_WRITE);
+    let mut host = Host::with([("keeper", component)]).await;
+    for leaves_home in [false, true] {
+        let _other = leaves_home.then(|| host.leave_home());
+        let (person, picky) = PickyPerson::wanting("notes.md");
+        assert_eq!(host.call(Some(&picky)).await.unwrap_err().code(), Code::Denied);
+        let asked = std::mem::take(&mut *person.asked.lock().unwrap());
+        let expected = [["create notes.md: 4 bytes"], ["create .bashrc: 4 bytes"]];
+        assert_eq!(asked.iter().map(|facts| &facts[..1]).collect::<Vec<_>>(), expected);
+        assert!(host.workspace.join("notes.md").exists() && !host.workspace.join(".bashrc").exists());
+    }
+}
+
+/// Says yes once, and changes the file while it thinks about the first question.
+struct SlowPerson {
+    file: PathBuf,
+    asked: Mutex<Vec<String>>,
+}
+
+impl Approver for SlowPerson {
+    fn approve(&self, question: Question) -> BoxFuture<'_, Approval> {
+        let mut asked = self.asked.lock().unwrap();
+        if asked.is_empty() {
+            std::fs::write(&self.file, "changed meanwhile").unwrap();
+        }
+        asked.push(question.subject.facts().remove(0));
+        Box::pin(async { Approval::Once })
+    }
+}
+
+#[tokio::test]
+async fn file_that_changed_since_the_question_is_asked_about_again() {
+    let host = Host::with([("keeper", keeper("workspace-write", WRITE, IMPORT_WRITE))]).await;
+    let file = host.workspace.join("k");
+    std::fs::write(&file, "before").unwrap();
+    let person = Arc::new(SlowPerson { file: file.clone(), asked: Mutex::default() });
+    host.call(Some(&Approvals::new(Arc::clone(&person) as _))).await.unwrap();
+    let expected = ["overwrite k: 4 bytes in place of 6 bytes", "overwrite k: 4 bytes in place of 17 bytes"];
+    assert_eq!(*person.asked.lock().unwrap(), expected);
+    assert_eq!(std::fs::read(&file).unwrap(), b"done");
+}
+
+/// What would be refused anyway is refused without a question, for the true reason.
+#[tokio::test]
+async fn change_that_cannot_happen_is_not_asked_about() {
+    let host = Host::with([("keeper", keeper("workspace-write", WRITE, IMPORT_WRITE))]).await;
+    std::fs::create_dir(host.workspace.join("k")).unwrap();
+    let (person, once) = approvals(Approval::Once);
+    let error = host.call(Some(&once)).await.unwrap_err();
+    assert_eq!((error.code(), person.asked.lock().unwrap().len()), (Code::ToolFailed, 0), "{error}");
+}
+
+/// How far each answer reaches, whoever calls: the number of questions of the same call, of the same again, of one with another
+/// input, after a reload that changed another skill, after one that changed this skill, and after the yes was withdrawn. A call
+/// has two acts.
+#[tokio::test]
+async fn answers_reach_as_far_as_they_say() {
+    let keeper = |nops: usize| keeper("kv", &format!("{} {PUT_INPUT} {PUT_INPUT}", "(nop)".repeat(nops)), IMPORT_PUT);
+    let relay = |input: &str, nops: usize| {
+        let mut guest = relaying("keeper__run", input);
+        guest.call.insert_str(0, &"(nop)".repeat(nops));
+        guest.packaged("---\ncapabilities: [{name: tools}]\n---\n")
+    };
+    let [one, other] = [json!({"a": 1}), json!({"a": 2})];
+    let skills = |keeper_nops, relay_nops| {
+        [
+            ("keeper", keeper(keeper_nops)),
+            ("one", relay(&one.to_string(), relay_nops)),
+            ("other", relay(&other.to_string(), relay_nops)),
+        ]
+    };
+    let callers: [(&str, fn() -> Asker, bool); 5] = [
+        ("a person's command", || Asker::Person(PrincipalId::LOCAL), false),
+        ("a model", || Asker::Agent(AgentId::from_bytes([1; 16])), false),
+        ("a child", || Asker::Agent(AgentId::from_bytes([2; 16])), false),
+        ("a nested call", || Asker::Agent(AgentId::from_bytes([1; 16])), true),
+        ("an MCP client", || Asker::mcp_client("c"), false),
+    ];
+    let scopes = [
+        (Approval::Once, [2, 2, 2, 2, 2, 2]),
+        (Approval::Call, [1, 1, 1, 1, 1, 1]),
+        (Approval::Session, [1, 0, 0, 0, 1, 1]),
+        (Approval::Always, [1, 0, 0, 0, 1, 1]),
+    ];
+    let mut host = Host::with(skills(0, 0)).await;
+    let _other = host.leave_home();
+    for (index, (caller, asker, is_nested)) in callers.into_iter().enumerate() {
+        for (scope, expected) in scopes {
+            // Skills of this round, with bytes of their own.
+            let nops = 1 + index * 20 + expected[0] * 4 + expected[1] * 2;
+            host.reload(skills(nops, 0)).await;
+            grant_tools(&host).await;
+            let person = Arc::new(FakePerson { answer: scope, delay: Duration::ZERO, asked: Mutex::default() });
+            let mut approvals = Approvals::new(Arc::clone(&person) as _);
+            let mut asked = Vec::new();
+            for (step, input) in [&one, &one, &other, &one, &one, &one].into_iter().enumerate() {
+                match step {
+                    3 => host.reload(skills(nops, 1)).await,
+                    4 => host.reload(skills(nops + 1, 1)).await,
+                    5 => {
+                        // A yes for the session ends with the session, a grant when it is removed.
+                        approvals = Approvals::new(Arc::clone(&person) as _);
+                        for grant in host.store.grants().await.unwrap() {
+                            if grant.skill == "keeper" && grant.capability == "kv" {
+                                assert!(host.store.remove_grant(grant).await.unwrap());
+                            }
+                        }
+                    }
+                    _ => {}
+                }
+                grant_tools(&host).await;
+                let relay = if input == &one { "one__run" } else { "other__run" };
+                let tool = if is_nested { relay } else { "keeper__run" };
+                host.call_by(asker(), tool, input, Some(&approvals)).await.unwrap();
+                asked.push(std::mem::take(&mut *person.asked.lock().unwrap()).len());
+            }
+            assert_eq!(asked, expected, "{caller}, {scope:?}");
+        }
+    }
+}
+
+/// Grants `tools` to all skills but the keeper, with their present files.
+async fn grant_tools(host: &Host) {
+    for skill in host.snapshot.skills().filter(|skill| skill.name.as_str() != "keeper") {
+        let grant = GrantRow {
+            root: "user".to_owned(),
+            workspace: String::new(),
+            skill: skill.name.to_string(),
+            capability: "tools".to_owned(),
+            skill_digest: skill.digest.to_string(),
+        };
+        let files = host.store.skill_files(&skill.digest).await.unwrap().unwrap();
+        host.store.add_grant(grant, files).await.unwrap();
+    }
+}
+
+/// Writing in the home folder is allowed for one act at most, whatever the answer and whatever is granted.
+#[tokio::test]
+async fn writing_in_the_home_folder_is_allowed_for_one_act_only() {
     let host = Host::using("workspace-write", WRITE, IMPORT_WRITE).await;
     let home = host.folder.path().canonicalize().unwrap();
     let file = home.join("k");
@@ -226,12 +438,12 @@ async fn writing_in_the_home_folder_is_allowed_for_one_call_only() {
     std::fs::remove_file(&file).unwrap();
     {
         let asked = person.asked.lock().unwrap();
-        assert_eq!(asked.len(), 1);
+        assert_eq!(asked.len(), 2);
         assert_eq!(asked[0].answers(), [Approval::Once, Approval::No]);
         assert!(asked[0].only_once && asked[0].grant.is_none());
     }
     // Answers that were not offered are no.
-    for answer in [Approval::Session, Approval::Always] {
+    for answer in [Approval::Call, Approval::Session, Approval::Always] {
         let (_, not_offered) = approvals(answer);
         assert_eq!(host.call(Some(&not_offered)).await.unwrap_err().to_string(), not_granted);
     }
@@ -267,7 +479,8 @@ async fn capability_without_room_for_its_question_is_not_denied() {
     let refused = calls.join_next().await.unwrap().unwrap().unwrap_err();
     let expected = format!("tool 'keeper__run' was stopped: {NO_ROOM}.");
     assert_eq!((refused.code(), refused.to_string()), (Code::Unavailable, expected));
-    person.0.add_permits(4);
+    // Each of the four calls has two acts.
+    person.0.add_permits(8);
     while let Some(answered) = calls.join_next().await {
         answered.unwrap().unwrap();
     }

@@ -310,6 +310,15 @@ async fn journal_has_outside_calls_from_their_begin() {
 }
 
 #[tokio::test]
+async fn equal_calls_of_an_outside_tool_are_each_asked() {
+    let mut caller = Caller::new().await;
+    let (person, tool) = (caller.asks(Approval::Once), FakeTool::new(ToolDecision::Ask, "Transfers 100."));
+    let (one, two, three) = tokio::join!(caller.says(&tool, "go"), caller.says(&tool, "go"), caller.says(&tool, "go"));
+    assert!(one.is_ok() && two.is_ok() && three.is_ok());
+    assert_eq!((person.asked.lock().unwrap().len(), tool.calls.load(Ordering::Relaxed)), (3, 3));
+}
+
+#[tokio::test]
 async fn outside_call_without_room_for_its_question_is_not_denied() {
     let mut caller = Caller::new().await;
     let person = Arc::new(WaitingPerson(Semaphore::new(0)));

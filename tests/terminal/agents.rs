@@ -146,7 +146,7 @@ pub(crate) fn quit(stage: &Stage) {
     terminal.wait_for_prefix("The session is kept.");
 }
 
-/// A question of another agent names it.
+/// A question of another agent is announced, and names the agent when it is called.
 pub(crate) fn other_asks(stage: &Stage) {
     let patchbay = stage.demo();
     let ask = relaying("calc__eval", r#"{"expression":"6 * 7"}"#);
@@ -158,6 +158,9 @@ pub(crate) fn other_asks(stage: &Stage) {
     terminal.press(ENTER);
     terminal.wait_for_text("A child asks.");
     terminal.wait_for_containing(" asks: May the user skill 'ask'");
+    // It leaves the composer alone until it is called.
+    terminal.wait_for_containing("(Tab answers)");
+    terminal.press("\t");
     terminal.wait_for_prefix("for agent ");
     stage.screen(&terminal);
     assert!(terminal.written().contains('\u{7}'), "the bell did not ring");

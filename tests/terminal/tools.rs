@@ -8,7 +8,7 @@ use std::{
 use patchbay_tests::{
     calls::relaying,
     guest::Guest,
-    terminal::{ENTER, ESC, Terminal, paste},
+    terminal::{CTRL_C, ENTER, ESC, Terminal, paste},
 };
 
 use crate::{answering::assert_harmless, stage::Stage};
@@ -71,7 +71,7 @@ pub(crate) fn hostile(stage: &Stage) {
     assert_harmless(&terminal);
 }
 
-/// A call without its grant asks. Keys that were typed ahead are no answer, but go to the composer.
+/// A call without its grant asks. Keys that were typed ahead go to the composer, and the question waits until they are gone.
 pub(crate) fn question(stage: &Stage) {
     let ask = relaying("calc__eval", r#"{"expression":"6 * 7"}"#);
     let asked = || {
@@ -87,6 +87,7 @@ pub(crate) fn question(stage: &Stage) {
     // On a busy machine, the key may come later than it is ignored, and then it is an answer. It is tried again.
     let terminal = (0..20).map(|_| asked()).find(|terminal| is_question_open(terminal)).unwrap();
     stage.screen(&terminal);
+    terminal.press(CTRL_C);
     answer(&terminal, "1");
     terminal.wait_for_text("42");
     terminal.wait_until_idle();

@@ -84,8 +84,9 @@ fn cells(row: &JournalRow) -> [String; COLUMNS] {
         let shown = format!("{} ({} by {})", approval.capability, approval.answer, approval.by);
         match grants.iter_mut().find(|grant| **grant == approval.capability) {
             Some(grant) => *grant = shown,
-            // Allowed, but not used.
-            None => grants.push(shown),
+            // Several acts of one call, or allowed and not used.
+            None if !grants.contains(&shown) => grants.push(shown),
+            None => {}
         }
     }
     let grants = if grants.is_empty() { "-".to_owned() } else { grants.join(",") };
@@ -157,11 +158,15 @@ fn object(entry: &JournalEntry) -> serde_json::Value {
 
 /// Returns what a person allowed.
 fn approval_object(approval: &RecordedApproval) -> serde_json::Value {
-    json!({
+    let mut object = json!({
         "capability": text::clean_line(&approval.capability),
         "answer": text::clean_line(&approval.answer),
         "by": text::clean_line(&approval.by),
-    })
+    });
+    if let Some(shown) = approval.shown {
+        object["shown"] = shown.to_string().into();
+    }
+    object
 }
 
 /// Formats a time in milliseconds since 1970 as UTC.

@@ -11,6 +11,17 @@ pub enum Scope {
     User,
 }
 
+impl Scope {
+    /// Returns its name in the contract.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Workspace => "workspace",
+            Self::User => "user",
+        }
+    }
+}
+
 /// A stored value with its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KvEntry {

@@ -247,7 +247,7 @@ impl Front {
             attaching: None,
             tab: false,
             asked,
-            questions: Questions::new(Instant::now()),
+            questions: Questions::new(view.id, Instant::now()),
             composer: Composer::new(history),
             menu: None,
             command_help: CommandHelp::default(),
@@ -286,11 +286,7 @@ impl Front {
         match event {
             Event::Key(KeyEvent { kind: KeyEventKind::Release, .. }) => {}
             Event::Key(key) => {
-                let now = Instant::now();
-                match self.questions.typed_ahead(key, now) {
-                    Some(character) => self.typed_ahead(key, character),
-                    None => self.key(key, now),
-                }
+                self.key(key, Instant::now());
             }
             Event::Paste(text) => {
                 self.composer.paste(&text);
@@ -308,15 +304,6 @@ impl Front {
         }
     }
 
-    /// Inserts the character of a key that came too early to answer the open question.
-    fn typed_ahead(&mut self, key: KeyEvent, character: char) {
-        match &mut self.search {
-            Some(search) => search.insert(character),
-            None if self.composer.key(key) => self.edited(),
-            None => {}
-        }
-    }
-
     fn asked(&mut self, message: ApproverMessage) {
         self.changed = true;
         match message {
@@ -325,8 +312,7 @@ impl Front {
                     self.transcript.other_agent(&question.headline());
                     self.area.mark(marks::BELL);
                 }
-                (self.menu, self.completing) = (None, None);
-                self.questions.add(*question, Instant::now());
+                self.questions.add(*question);
             }
             ApproverMessage::Stored(line) => self.transcript.notice(&line),
         }
@@ -527,7 +513,7 @@ impl Front {
         if self.drawn.is_some_and(|drawn| now.saturating_duration_since(drawn) < self.frame_time()) {
             return Ok(());
         }
-        self.questions.withdraw(now);
+        self.questions.withdraw();
         self.take_suggestions();
         self.update_command_help();
         let finished = self.transcript.take_finished();

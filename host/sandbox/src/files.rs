@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use patchbay_workspace::{FileEntry, FileError, FilePlace, Workspace, WorkspaceAccess};
+use patchbay_policy::Permits;
+use patchbay_workspace::{ExistingFile, FileEntry, FileError, FilePlace, Workspace, WorkspaceAccess};
 
-use crate::BoxFuture;
+use crate::{BoxFuture, Fault};
 
 /// The files behind `workspace-read`, `workspace-write` and `workspace-delete`. The caller checks the permit.
 pub trait WorkspaceFiles: Send + Sync {
@@ -42,6 +43,19 @@ pub enum FilesError {
     Failed(&'static str),
 }
 
+impl FilesError {
+    /// Converts the error for a guest with `permits`. A denial that the operator can lift is in the host's words.
+    pub fn into_fault(self, permits: &Permits) -> Fault {
+        let failed = |kind: &str, message| Fault::Failed { kind: kind.to_owned(), message };
+        match self {
+            Self::File(FileError::Instructions { path }) => permits.deny_instructions(path).into(),
+            Self::File(error) => failed(error.kind(), error.to_string()),
+            Self::Editor(message) => failed("failed", message),
+            Self::Failed(message) => failed("failed", message.to_owned()),
+        }
+    }
+}
+
 /// A local folder, for the plugins of one call. Opened at first use.
 pub struct LocalFiles {
     access: Arc<WorkspaceAccess>,
@@ -62,6 +76,11 @@ impl LocalFiles {
     /// Checks a write; see [`Workspace::place_to_write`].
     pub fn place_to_write(&self, path: String, size: usize) -> BoxFuture<'_, Result<Option<FilePlace>, FilesError>> {
         self.step(move |files| files.place_to_write(&path, size))
+    }
+
+    /// Checks a change; see [`Workspace::before_change`].
+    pub fn before_change(&self, path: String) -> BoxFuture<'_, Result<Option<ExistingFile>, FilesError>> {
+        self.step(move |files| files.before_change(&path))
     }
 
     /// Runs `step` on a thread for blocking work. If the call runs out of time, this step still completes, and its result

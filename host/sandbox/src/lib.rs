@@ -37,6 +37,7 @@ mod capability;
 mod clock;
 mod component;
 mod component_cache;
+mod effect;
 mod engine;
 mod failure;
 mod files;
@@ -70,15 +71,16 @@ pub use capability::{
 };
 pub use clock::{CallClock, ClockPause};
 pub use component::{Loaded, WORLD};
+pub use effect::{EffectBody, GuestEffect};
 pub use engine::{Sandbox, config};
 pub use failure::{CompileLimit, Failure};
 pub use files::{FilesError, LocalFiles, WorkspaceFiles};
 pub use limits::Limits;
 pub use output::{Content, clean_schema};
 pub use patchbay_core::kv::{KvEntry, KvError, Scope};
-pub use patchbay_workspace::{FileEntry, FilePlace, WorkspaceAccess};
+pub use patchbay_workspace::{ExistingFile, FileEntry, FilePlace, WorkspaceAccess};
 pub use preinit::{INITIALIZE, preinitialize};
-pub use state::{PermitSource, Services};
+pub use state::{Permission, PermitSource, Services};
 
 /// The future of a host function in the traits of this crate.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

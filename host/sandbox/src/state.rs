@@ -11,7 +11,7 @@ use patchbay_policy::{Capability, Denial, Permits};
 use crate::{
     BoxFuture, Budget, CallClock, CallIdentity, Failure, Fault, Http, Inference, Kv, Limits, LogSink, ProgressSink,
     SkillFileReader, ToolCaller, WorkspaceFiles, bindings::patchbay::host::types::Error as WitError, budget::Spent,
-    capability::NestedCalls, last_lines::LastLines, limiter::Limiter, wasi::Wasi,
+    capability::NestedCalls, effect::GuestEffect, last_lines::LastLines, limiter::Limiter, wasi::Wasi,
 };
 
 /// The host services that a guest can call.
@@ -43,8 +43,27 @@ pub struct Services {
 
 /// Asks a person for a capability that a call lacks.
 pub trait PermitSource: Send + Sync {
-    /// Asks whether the call may use `capability` and returns the answer. The clock of the call is paused meanwhile.
-    fn request<'a>(&'a self, capability: &'a Capability) -> BoxFuture<'a, bool>;
+    /// Asks whether the call may use `capability` for `effect`, and returns how far the answer reaches. A refusal is
+    /// remembered here, not by the caller. The clock of the call is paused meanwhile.
+    ///
+    /// # Errors
+    /// The reason why the effect cannot happen, whatever a person answers; the guest gets it instead of the denial.
+    fn request<'a>(
+        &'a self,
+        capability: &'a Capability,
+        effect: GuestEffect<'a>,
+    ) -> BoxFuture<'a, Result<Permission, Fault>>;
+}
+
+/// How far a person's answer reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permission {
+    /// The effect is refused.
+    Refused,
+    /// The effect is permitted. The next one needs another answer.
+    ThisEffect,
+    /// The capability is permitted for the rest of this call.
+    ThisCall,
 }
 
 /// The permits and services of one call, and their use. Shared with tasks that run beside the guest.
@@ -61,10 +80,8 @@ struct Account {
     /// The first denial. If the skill fails, this is shown instead of the skill's message.
     denied: Option<Denial>,
     used: BTreeSet<Capability>,
-    /// The permits with everything that a person has allowed since the call began; `None` if nothing was allowed.
+    /// The permits with each [`Permission::ThisCall`] since the call began; `None` without any.
     extended: Option<Arc<Permits>>,
-    /// Capabilities that were refused when a person was asked; they are not asked for again in this call.
-    refused: BTreeSet<Capability>,
 }
 
 impl CallAccess {
@@ -72,55 +89,68 @@ impl CallAccess {
         Self { permits, services, clock, account: Mutex::default() }
     }
 
-    /// Returns the current permits.
+    /// Returns the permits that apply to every effect from now on.
     pub(crate) fn permits(&self) -> Arc<Permits> {
         Arc::clone(self.account().extended.as_ref().unwrap_or(&self.permits))
     }
 
-    /// Checks that the call may use `capability`, and records its use. May ask a person.
-    pub(crate) async fn permit(&self, capability: &Capability) -> Result<(), WitError> {
+    /// Checks that the call may use `capability` for `effect`, and records its use. May ask a person.
+    pub(crate) async fn permit(&self, capability: &Capability, effect: GuestEffect<'_>) -> Result<(), WitError> {
         if self.permits.check(capability).is_err() {
             // Boxed: a denial is rare, and must not enlarge the future of every host call.
-            let permitted = Box::pin(self.permitted(|permits| Ok(permits.check(capability)?)));
+            let permitted = Box::pin(self.permitted(effect, |permits| Ok(permits.check(capability)?)));
             permitted.await.map_err(|fault| self.guest_error(fault))?;
         }
         self.note_use(capability);
         Ok(())
     }
 
-    /// Runs `check` with the current permits. Asks a person for each missing grant, if possible, and checks again.
-    pub(crate) async fn permitted<T>(&self, check: impl Fn(&Permits) -> Result<T, Fault>) -> Result<T, Fault> {
+    /// Runs `check` with the current permits. Asks a person for each missing grant, if possible, and checks again. Returns the
+    /// permits for `effect`, which are valid for it alone.
+    pub(crate) async fn permitted(
+        &self,
+        effect: GuestEffect<'_>,
+        check: impl Fn(&Permits) -> Result<(), Fault>,
+    ) -> Result<Arc<Permits>, Fault> {
+        let mut permits = self.permits();
         loop {
-            let denial = match check(&self.permits()) {
+            let denial = match check(&permits) {
+                Ok(()) => return Ok(permits),
                 Err(Fault::Denied(denial)) => denial,
-                other => return other,
+                Err(failed) => return Err(failed),
             };
-            if !self.ask(&denial).await {
-                return Err(denial.into());
+            match self.ask(&denial, effect, &permits).await? {
+                Some(granted) => permits = granted,
+                None => return Err(denial.into()),
             }
         }
     }
 
-    /// Asks for the capability of `denial`. Returns whether it is allowed now.
-    async fn ask(&self, denial: &Denial) -> bool {
+    /// Asks for what `denial` lacks. Returns `permits` with a yes to it; `None` for a no.
+    async fn ask(
+        &self,
+        denial: &Denial,
+        effect: GuestEffect<'_>,
+        permits: &Permits,
+    ) -> Result<Option<Arc<Permits>>, Fault> {
         let (Some(source), Some(capability)) = (&self.services.permit_source, denial.grantable()) else {
-            return false;
+            return Ok(None);
         };
-        // Not asked if a yes would not lift the denial, and not twice in one call.
-        if self.account().refused.contains(capability) || self.permits().granting(capability).is_none() {
-            return false;
-        }
+        // Not asked if a yes would not lift the denial.
+        let Some(granted) = permits.granting(capability) else { return Ok(None) };
         let pause = self.clock.pause();
-        let allowed = source.request(capability).await;
+        let permission = source.request(capability, effect).await;
         drop(pause);
-        let mut account = self.account();
-        if allowed {
-            let permits = account.extended.as_ref().unwrap_or(&self.permits).granting(capability);
-            account.extended = permits.map(Arc::new).or(account.extended.take());
-        } else {
-            account.refused.insert(capability.clone());
-        }
-        allowed
+        Ok(match permission? {
+            Permission::Refused => None,
+            Permission::ThisEffect => Some(Arc::new(granted)),
+            Permission::ThisCall => {
+                let mut account = self.account();
+                let extended = account.extended.as_ref().unwrap_or(&self.permits).granting(capability);
+                account.extended = extended.map(Arc::new).or(account.extended.take());
+                Some(Arc::new(granted))
+            }
+        })
     }
 
     pub(crate) fn note_use(&self, capability: &Capability) {
@@ -222,16 +252,17 @@ impl GuestState {
         self.access.as_ref().ok_or_else(nothing)
     }
 
-    /// Returns permits and services if the call may use `capability`, otherwise the error for the guest. May ask a
-    /// person.
+    /// Returns permits and services if the call may use `capability` for `effect`, otherwise the error for the guest. May
+    /// ask a person.
     pub(crate) fn permit<'a>(
         &self,
         capability: &'a Capability,
+        effect: GuestEffect<'a>,
     ) -> impl Future<Output = Result<Arc<CallAccess>, WitError>> + Send + use<'a> {
         let access = self.access().cloned();
         async move {
             let access = access?;
-            access.permit(capability).await?;
+            access.permit(capability, effect).await?;
             Ok(access)
         }
     }

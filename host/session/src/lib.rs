@@ -83,8 +83,8 @@ pub use patchbay_provider::DefaultChoice;
 pub use patchbay_sandbox::{BoxFuture, Content};
 pub use patchbay_skill::Snapshot;
 pub use patchbay_tools::{
-    Approval, Approver, CalledTool, Editor, OfferedGrant, OutsideCall, OutsideDeclaration, OutsideError, OutsideOrigin,
-    OutsideSpec, OutsideTool, PatternBudget, Question, QuestionSubject, SkillCapability,
+    Act, Approval, Approver, CalledTool, Editor, OfferedGrant, OutsideCall, OutsideDeclaration, OutsideError,
+    OutsideOrigin, OutsideSpec, OutsideTool, PatternBudget, ProviderMove, Question, QuestionSubject, SkillCapability,
 };
 
 pub use attach::{LineInput, NewAttachment};

@@ -100,8 +100,12 @@ impl JournalRow {
 pub struct RecordedApproval {
     /// The capability, as written in grants.
     pub capability: String,
-    /// For how long: `once`, `session` or `always`. A yes for the session is recorded with each call that used it.
+    /// How far the answer reaches: `once`, `call`, `session` or `always`. A yes for the session is recorded with each call that
+    /// used it.
     pub answer: String,
+    /// The digest of the act or the input that the person saw; `None` in rows of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Digest>,
     /// The person: `person` or `person:ID`.
     pub by: String,
 }

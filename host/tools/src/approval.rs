@@ -3,12 +3,11 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use futures_util::future::{FutureExt as _, Shared, WeakShared};
 use parking_lot::Mutex;
-use patchbay_core::{AgentId, Digest};
+use patchbay_core::AgentId;
 use patchbay_sandbox::BoxFuture;
 use patchbay_store::{GrantRow, Store, StoreError};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::question::{Approval, ApprovalScope, Question};
 
@@ -61,11 +60,6 @@ impl Default for QuestionSlots {
     }
 }
 
-/// What a question is about. Concurrent questions about the same are asked once; calls of a tool with different inputs are
-/// not the same.
-type Asked = (ApprovalScope, Option<Digest>);
-type Asking = Shared<BoxFuture<'static, Approval>>;
-
 /// The grant that a question offers, in the store.
 pub(crate) struct StoredGrant {
     /// Returns whether the store has it.
@@ -88,6 +82,11 @@ impl StoredGrant {
         }
     }
 
+    /// For questions that offer no grant.
+    pub(crate) fn none() -> Self {
+        Self { exists: Box::pin(async { Ok(false) }), add: Box::pin(async { Ok(()) }) }
+    }
+
     /// Returns whether `store` has `grant`.
     pub(crate) async fn is_in(store: &Store, grant: &GrantRow) -> Result<bool, StoreError> {
         let rules = store.rules().await?;
@@ -96,20 +95,32 @@ impl StoredGrant {
     }
 }
 
-/// The answers of one session that apply to later questions: [`Approval::Session`] and [`Approval::Never`].
+/// The answers of one session that apply to more than the question they were given to.
 #[derive(Default)]
-struct SessionAnswers(Mutex<BTreeMap<ApprovalScope, Approval>>);
+struct SharedAnswers {
+    /// [`Approval::Session`] and [`Approval::Never`].
+    kept: BTreeMap<ApprovalScope, Approval>,
+    /// How often [`Approval::Always`] was stored. It answers the questions that are open at that moment; later ones read the
+    /// grants.
+    granted: BTreeMap<ApprovalScope, u64>,
+}
 
-impl SessionAnswers {
+impl SharedAnswers {
     /// Returns the answer that applies to `question`.
     fn get(&self, question: &Question) -> Option<Approval> {
-        let answer = self.0.lock().get(&question.subject.scope()).copied();
+        let answer = self.kept.get(&question.subject.scope()).copied();
         answer.filter(|answer| *answer == Approval::Never || !question.only_once)
     }
 
-    fn keep(&self, scope: ApprovalScope, answer: Approval) {
-        if matches!(answer, Approval::Session | Approval::Never) {
-            self.0.lock().insert(scope, answer);
+    fn granted(&self, question: &Question) -> u64 {
+        self.granted.get(&question.subject.scope()).copied().unwrap_or_default()
+    }
+
+    fn add(&mut self, scope: ApprovalScope, answer: Approval) {
+        match answer {
+            Approval::Session | Approval::Never => drop(self.kept.insert(scope, answer)),
+            Approval::Always => *self.granted.entry(scope).or_default() += 1,
+            Approval::Once | Approval::Call | Approval::No => {}
         }
     }
 }
@@ -117,9 +128,7 @@ impl SessionAnswers {
 /// The questions and answers of one session, which keeps it while it is open.
 pub struct Approvals {
     approver: Arc<dyn Approver>,
-    answered: Arc<SessionAnswers>,
-    /// Questions without an answer yet.
-    open: Mutex<BTreeMap<Asked, WeakShared<BoxFuture<'static, Approval>>>>,
+    answers: watch::Sender<SharedAnswers>,
     /// The agents whose calls wait for an answer, one entry for each call.
     asking: Mutex<Vec<AgentId>>,
     /// Room for the open questions of the session.
@@ -130,6 +139,13 @@ pub struct Approvals {
 struct AskingCall<'a> {
     approvals: &'a Approvals,
     agent: AgentId,
+}
+
+impl<'a> AskingCall<'a> {
+    fn new(approvals: &'a Approvals, agent: AgentId) -> Self {
+        approvals.asking.lock().push(agent);
+        Self { approvals, agent }
+    }
 }
 
 impl Drop for AskingCall<'_> {
@@ -168,8 +184,7 @@ impl Approvals {
     pub fn new(approver: Arc<dyn Approver>) -> Arc<Self> {
         Arc::new(Self {
             approver,
-            answered: Arc::default(),
-            open: Mutex::default(),
+            answers: watch::Sender::default(),
             asking: Mutex::default(),
             slots: Arc::new(Semaphore::new(QuestionSlots::OF_SESSION)),
         })
@@ -180,10 +195,10 @@ impl Approvals {
         self.asking.lock().contains(&agent)
     }
 
-    /// Returns the answer to `question`. Uses an earlier answer for the session if there is one; concurrent calls that ask
-    /// for the same share one question. [`Approval::Always`] adds `grant` first. If as many questions are open as the
-    /// session or, by `slots`, the process may have, the question of a nested call waits: its program could not ask again. It
-    /// is not opened if it was answered meanwhile.
+    /// Returns the answer to `question`. Each call asks for itself, also if another one asks for the same: only an answer for
+    /// the session and a stored grant answer other questions, and those that are open then are withdrawn. [`Approval::Always`]
+    /// adds `grant` first. If as many questions are open as the session or, by `slots`, the process may have, the question of a
+    /// nested call waits, because its program could not ask again. It is not opened if it was answered meanwhile.
     ///
     /// # Errors
     /// [`NoQuestionRoom`]: the question cannot be opened and cannot wait.
@@ -193,109 +208,104 @@ impl Approvals {
         slots: &QuestionSlots,
         grant: StoredGrant,
     ) -> Result<Approval, NoQuestionRoom> {
-        if let Some(answer) = self.answered.get(&question) {
+        if let Some(answer) = self.answers.borrow().get(&question) {
             return Ok(answer);
         }
-        let asked = (question.subject.scope(), question.subject.input_digest());
-        let agent = question.agent;
-        let asking = self.join(&asked, question, slots, grant)?;
-        let answer = {
-            self.asking.lock().push(agent);
-            let _asking = AskingCall { approvals: self, agent };
-            asking.clone().await
-        };
-        {
-            // A question that was opened since by another call stays.
-            let mut open = self.open.lock();
-            if open.get(&asked).and_then(WeakShared::upgrade).is_none_or(|current| current.ptr_eq(&asking)) {
-                open.remove(&asked);
+        let room = QuestionRoom::find(&self.slots, slots, question.is_of_nested_call())?;
+        let _asking = AskingCall::new(self, question.agent);
+        let asked = async {
+            let (room, has_waited) = room.wait(&self.slots, slots).await;
+            if has_waited && question.allows(Approval::Always) && exists(grant.exists, &question).await {
+                return Err(Approval::Always);
             }
-        }
+            Ok((room, self.approver.approve(question.clone()).await))
+        };
+        let asked = tokio::select! {
+            biased;
+            answer = self.shared_answer(&question) => Err(answer),
+            asked = asked => asked,
+        };
+        let (_room, answer) = match asked {
+            Ok(asked) => asked,
+            Err(answer) => return Ok(answer),
+        };
+        let answer = match answer {
+            answer if !question.allows(answer) => Approval::No,
+            Approval::Always => match grant.add.await {
+                Ok(()) => {
+                    self.approver.grant_stored(&question, Ok(()));
+                    Approval::Always
+                }
+                Err(error) => {
+                    tracing::error!(subject = ?question.subject.scope(), "a grant is not stored: {error}");
+                    self.approver.grant_stored(&question, Err(error.to_string()));
+                    Approval::Once
+                }
+            },
+            answer => answer,
+        };
+        // Before the room is free: the next question that waits for it reads the answer.
+        self.answers.send_modify(|answers| answers.add(question.subject.scope(), answer));
         Ok(answer)
     }
 
-    /// Joins the open question about `about`, or opens one.
-    fn join(
-        &self,
-        about: &Asked,
-        question: Question,
-        slots: &QuestionSlots,
-        grant: StoredGrant,
-    ) -> Result<Asking, NoQuestionRoom> {
-        let mut open = self.open.lock();
-        if let Some(asking) = open.get(about).and_then(WeakShared::upgrade) {
-            return Ok(asking);
+    /// Waits until another question's answer applies to `question`.
+    async fn shared_answer(&self, question: &Question) -> Approval {
+        let mut changes = self.answers.subscribe();
+        let before = changes.borrow().granted(question);
+        let answer = |answers: &SharedAnswers| {
+            let is_granted = answers.granted(question) > before && question.allows(Approval::Always);
+            answers.get(question).or(is_granted.then_some(Approval::Always))
+        };
+        let found = changes.wait_for(|answers| answer(answers).is_some()).await.map(|answers| answer(&answers));
+        match found {
+            Ok(Some(answer)) => answer,
+            // `self` keeps the sender.
+            _ => std::future::pending().await,
         }
-        let of_session = slot(&self.slots);
+    }
+}
+
+/// Returns whether the grant that `question` offers was stored meanwhile.
+async fn exists(grant_exists: BoxFuture<'static, Result<bool, StoreError>>, question: &Question) -> bool {
+    grant_exists.await.unwrap_or_else(|error| {
+        tracing::error!(subject = ?question.subject.scope(), "the grants could not be read: {error}");
+        false
+    })
+}
+
+/// The room of a question, as far as it was free at once.
+struct QuestionRoom {
+    of_session: Option<OwnedSemaphorePermit>,
+    of_process: Option<OwnedSemaphorePermit>,
+    /// Room to wait for the rest.
+    waiting: Option<OwnedSemaphorePermit>,
+}
+
+impl QuestionRoom {
+    fn find(of_session: &Arc<Semaphore>, slots: &QuestionSlots, may_wait: bool) -> Result<Self, NoQuestionRoom> {
+        let of_session = slot(of_session);
         let of_process = of_session.as_ref().and_then(|_| slot(&slots.open));
         let no_room = match (&of_session, &of_process) {
             (Some(_), Some(_)) => None,
             (None, _) => Some(NoQuestionRoom::Session),
             (Some(_), None) => Some(NoQuestionRoom::Process),
         };
-        let place = match no_room {
-            Some(why) if question.is_of_nested_call() => Some(slot(&slots.waiting).ok_or(why)?),
+        let waiting = match no_room {
+            Some(why) if may_wait => Some(slot(&slots.waiting).ok_or(why)?),
             Some(why) => return Err(why),
             None => None,
         };
-        let (session_slots, process_slots) = (Arc::clone(&self.slots), Arc::clone(&slots.open));
-        let (approver, answered) = (Arc::clone(&self.approver), Arc::clone(&self.answered));
-        let asking = async move {
-            // The session's slot comes first, so that one session never takes more than half of the process's slots.
-            let _of_session = or_wait(of_session, session_slots).await;
-            let _of_process = or_wait(of_process, process_slots).await;
-            if place.is_some()
-                && let Some(answer) = answered_meanwhile(&answered, &question, grant.exists).await
-            {
-                return answer;
-            }
-            drop(place);
-            let asked = question.clone();
-            let answer = match approver.approve(question).await {
-                answer if !asked.allows(answer) => Approval::No,
-                Approval::Always => match grant.add.await {
-                    Ok(()) => {
-                        approver.grant_stored(&asked, Ok(()));
-                        Approval::Always
-                    }
-                    Err(error) => {
-                        tracing::error!(subject = ?asked.subject.scope(), "a grant is not stored: {error}");
-                        approver.grant_stored(&asked, Err(error.to_string()));
-                        Approval::Once
-                    }
-                },
-                answer => answer,
-            };
-            // Before the slots are free: the next question that waits for them reads it.
-            answered.keep(asked.subject.scope(), answer);
-            answer
-        };
-        let asking: Asking = (Box::pin(asking) as BoxFuture<'static, Approval>).shared();
-        if let Some(weak) = asking.downgrade() {
-            open.insert(about.clone(), weak);
-        }
-        Ok(asking)
+        Ok(Self { of_session, of_process, waiting })
     }
-}
 
-/// Returns the answer that applies to `question` since it waits for room: for the session, or by a grant.
-async fn answered_meanwhile(
-    answered: &SessionAnswers,
-    question: &Question,
-    grant_exists: BoxFuture<'static, Result<bool, StoreError>>,
-) -> Option<Approval> {
-    if let Some(answer) = answered.get(question) {
-        return Some(answer);
-    }
-    if !question.allows(Approval::Always) {
-        return None;
-    }
-    match grant_exists.await {
-        Ok(exists) => exists.then_some(Approval::Always),
-        Err(error) => {
-            tracing::error!(subject = ?question.subject.scope(), "the grants could not be read: {error}");
-            None
-        }
+    /// Returns the whole room, and whether it had to wait for it.
+    async fn wait(self, of_session: &Arc<Semaphore>, slots: &QuestionSlots) -> (impl Send + use<>, bool) {
+        let Self { of_session: session_slot, of_process, waiting } = self;
+        // The session's slot comes first, so that one session never takes more than half of the process's slots.
+        let session_slot = or_wait(session_slot, Arc::clone(of_session)).await;
+        let process_slot = or_wait(of_process, Arc::clone(&slots.open)).await;
+        ((session_slot, process_slot), waiting.is_some())
     }
 }
 
@@ -315,16 +325,16 @@ async fn or_wait(found: Option<OwnedSemaphorePermit>, slots: Arc<Semaphore>) -> 
 #[cfg(test)]
 mod tests {
     use std::{
-        future::poll_fn,
         sync::atomic::{AtomicBool, AtomicU32, Ordering},
-        task::Poll,
         time::Duration,
     };
 
-    use patchbay_core::Asker;
+    use futures_util::FutureExt as _;
+    use patchbay_core::{Asker, Digest};
     use patchbay_policy::{Capability, Identity, Root};
 
     use super::*;
+    use crate::Act;
     use crate::question::{CalledTool, OfferedGrant, QuestionSubject, SkillCapability};
 
     struct TestApprover {
@@ -357,12 +367,18 @@ mod tests {
         (person.clone(), Approvals::new(person))
     }
 
+    fn grant() -> OfferedGrant {
+        let what = "patchbay grant add notes kv".to_owned();
+        OfferedGrant { what, covers: OfferedGrant::EVERY_WORKSPACE, scope: None }
+    }
+
     fn question(files: &[u8], capability: Capability) -> Question {
         let skill = Identity::new(Root::User, "", "notes".parse().unwrap());
+        let act = Act { lines: vec!["store the key k of this session: 1 byte".to_owned()], digest: Digest::of(b"k") };
         Question {
             agent: AgentId::from_bytes([1; 16]),
             asker: Asker::Agent(AgentId::from_bytes([1; 16])),
-            subject: QuestionSubject::Capability(SkillCapability { skill, capability, digest: Digest::of(files) }),
+            subject: QuestionSubject::Capability(SkillCapability { act, skill, capability, digest: Digest::of(files) }),
             chain: vec!["notes__add".to_owned()],
             workspace: "/w".to_owned(),
             reason: None,
@@ -376,15 +392,34 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn equal_questions_are_asked_once() {
-        let (person, approvals) = approvals(Approval::Once);
-        let ask = |capability| ask(&approvals, b"files", capability);
-        let answers = tokio::join!(ask(Capability::Kv), ask(Capability::Kv), ask(Capability::Tools));
-        assert_eq!(answers, (Approval::Once, Approval::Once, Approval::Once));
-        assert_eq!(person.asked.load(Ordering::Relaxed), 2);
-        // The answer applied to those calls only.
-        ask(Capability::Kv).await;
-        assert_eq!(person.asked.load(Ordering::Relaxed), 3);
+    async fn equal_questions_of_several_calls_are_each_asked() {
+        for answer in [Approval::Once, Approval::Call, Approval::No] {
+            let (person, approvals) = approvals(answer);
+            let ask = || ask(&approvals, b"files", Capability::Kv);
+            assert_eq!(tokio::join!(ask(), ask()), (answer, answer));
+            assert_eq!(person.asked.load(Ordering::Relaxed), 2, "{answer:?}");
+            ask().await;
+            assert_eq!(person.asked.load(Ordering::Relaxed), 3, "{answer:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn shared_answer_withdraws_the_other_open_questions_about_it() {
+        for answer in [Approval::Session, Approval::Never, Approval::Always] {
+            let (person, approvals) = gated(answer);
+            let slots = QuestionSlots::default();
+            let ask = |files: &[u8]| {
+                let question = Question { grant: Some(grant()), ..question(files, Capability::Kv) };
+                approvals.ask(question, &slots, storing(Ok(())))
+            };
+            let mut same = Box::pin(async { tokio::join!(ask(b"one"), ask(b"one"), ask(b"one")) });
+            let mut other = Box::pin(ask(b"two"));
+            assert!(same.as_mut().now_or_never().is_none() && other.as_mut().now_or_never().is_none());
+            assert_eq!(person.open.load(Ordering::Relaxed), 4);
+            person.gate.add_permits(1);
+            assert_eq!(same.await, (Ok(answer), Ok(answer), Ok(answer)), "{answer:?}");
+            assert!(other.as_mut().now_or_never().is_none(), "other files are another question");
+        }
     }
 
     #[tokio::test]
@@ -399,38 +434,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn question_outlives_its_first_call() {
-        let (person, approvals) = approvals(Approval::Once);
-        let ask = || ask(&approvals, b"files", Capability::Kv);
-        let mut calls = [Box::pin(ask()), Box::pin(ask())];
-        for call in &mut calls {
-            let waits = poll_fn(|context| Poll::Ready(call.as_mut().poll(context).is_pending())).await;
-            assert!(waits, "no answer comes at once");
-        }
-        let [first, second] = calls;
-        drop(first);
-        assert_eq!(second.await, Approval::Once);
-        assert_eq!(person.asked.load(Ordering::Relaxed), 1);
-    }
-
-    #[tokio::test]
     async fn answer_that_is_not_offered_is_no() {
-        let grant = OfferedGrant { what: "patchbay grant add notes kv".to_owned(), scope: None };
-        let offered = [(None, true), (None, false), (Some(grant), false)].map(|(grant, only_once)| Question {
+        let offered = [(None, true), (None, false), (Some(grant()), false)].map(|(grant, only_once)| Question {
             grant,
             only_once,
             ..question(b"files", Capability::Kv)
         });
         let answers = offered.each_ref().map(Question::answers);
         let (once, session, always, no) = (Approval::Once, Approval::Session, Approval::Always, Approval::No);
-        assert_eq!(answers, [vec![once, no], vec![once, session, no], vec![once, session, always, no]]);
-        for (question, given) in offered.into_iter().zip([session, always, always]) {
+        let call = Approval::Call;
+        assert_eq!(answers, [vec![once, no], vec![once, call, session, no], vec![once, call, session, always, no]]);
+        assert!(!calling("", "").allows(call), "a call of a tool is one act");
+        for (question, given) in offered.into_iter().zip([call, always, always]) {
             let expected = if question.grant.is_some() { always } else { no };
             let (_, approvals) = approvals(given);
             let answer = approvals.ask(question, &QuestionSlots::default(), storing(Ok(()))).await;
             assert_eq!(answer, Ok(expected));
         }
-        // An earlier yes for the session does not extend to where only one call can be allowed.
+        // An earlier yes for the session does not extend to where only one act can be allowed.
         let (person, approvals) = approvals(session);
         ask(&approvals, b"files", Capability::Kv).await;
         let in_home = Question { only_once: true, ..question(b"files", Capability::Kv) };
@@ -439,14 +460,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn always_that_is_not_stored_is_for_one_call() {
-        let grant = OfferedGrant { what: "patchbay grant add notes kv".to_owned(), scope: None };
-        let question = Question { grant: Some(grant), ..question(b"files", Capability::Kv) };
+    async fn always_that_is_not_stored_is_for_one_act() {
+        let question = Question { grant: Some(grant()), ..question(b"files", Capability::Kv) };
         let (person, approvals) = approvals(Approval::Always);
         let slots = QuestionSlots::default();
-        // The grant of calls that share a question is stored once.
         let ask = |result| approvals.ask(question.clone(), &slots, storing(result));
-        assert_eq!(tokio::join!(ask(Ok(())), ask(Ok(()))), (Ok(Approval::Always), Ok(Approval::Always)));
+        assert_eq!(ask(Ok(())).await, Ok(Approval::Always));
         assert_eq!(std::mem::take(&mut *person.stored.lock()), [Ok(())]);
         assert_eq!(ask(Err(StoreError::WriterGone)).await, Ok(Approval::Once));
         assert_eq!(*person.stored.lock(), [Err(StoreError::WriterGone.to_string())]);
@@ -521,8 +540,6 @@ mod tests {
         // No further one waits, and a call that is not nested fails as before.
         assert_eq!(ask(nested(8)).await, Err(NoQuestionRoom::Session));
         assert_eq!(ask(question(&[8], Capability::Kv)).await, Err(NoQuestionRoom::Session));
-        // An equal question needs no room.
-        assert!(ask(nested(7)).now_or_never().is_none());
         person.gate.add_permits(8);
         assert_eq!(asked.await, [Ok(Approval::Once); 8]);
         assert_eq!(person.most.load(Ordering::Relaxed), 4);
@@ -573,9 +590,8 @@ mod tests {
             let (person, approvals) = gated(answer);
             let (slots, granted) = (QuestionSlots::default(), Arc::new(AtomicBool::new(false)));
             let ask = |number: usize| {
-                let grant = OfferedGrant { what: "every call".to_owned(), scope: None };
-                let question =
-                    Question { chain: nested(0).chain, grant: Some(grant), ..calling(&number.to_string(), "as now") };
+                let called = calling(&number.to_string(), "as now");
+                let question = Question { chain: nested(0).chain, grant: Some(grant()), ..called };
                 let (read, write) = (Arc::clone(&granted), Arc::clone(&granted));
                 let grant = StoredGrant {
                     exists: Box::pin(async move { Ok(read.load(Ordering::Relaxed)) }),
@@ -588,24 +604,23 @@ mod tests {
             };
             let mut all = Box::pin(futures_util::future::join_all((0..8).map(ask)));
             assert!(all.as_mut().now_or_never().is_none());
-            person.gate.add_permits(4);
+            person.gate.add_permits(1);
             assert_eq!(all.await, [Ok(answer); 8]);
+            // Four were open; the answer to the first one withdraws the others and keeps the rest closed.
             assert_eq!(person.asked.load(Ordering::Relaxed), 4, "{answer:?}");
         }
     }
 
     #[tokio::test]
-    async fn calls_with_different_inputs_are_different_questions() {
+    async fn yes_for_the_session_is_for_all_inputs_of_a_tool_as_it_is_declared() {
         let slots = QuestionSlots::default();
-        for (answer, together, later) in [(Approval::Once, 2, 4), (Approval::Session, 2, 3)] {
+        for (answer, asked) in [(Approval::Once, 3), (Approval::Session, 2)] {
             let (person, approvals) = approvals(answer);
-            let ask = async |input, tool| approvals.ask(calling(input, tool), &slots, storing(Ok(()))).await.unwrap();
-            tokio::join!(ask("a", "as now"), ask("b", "as now"), ask("a", "as now"));
-            assert_eq!(person.asked.load(Ordering::Relaxed), together);
-            // A yes for the session is for all inputs, as long as the tool is declared as it was.
-            ask("c", "as now").await;
-            ask("c", "changed").await;
-            assert_eq!(person.asked.load(Ordering::Relaxed), later, "{answer:?}");
+            for (input, tool) in [("a", "as now"), ("b", "as now"), ("b", "changed")] {
+                let answered = approvals.ask(calling(input, tool), &slots, storing(Ok(()))).await;
+                assert_eq!(answered, Ok(answer));
+            }
+            assert_eq!(person.asked.load(Ordering::Relaxed), asked, "{answer:?}");
         }
     }
 }

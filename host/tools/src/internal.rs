@@ -5,10 +5,14 @@ use std::{sync::Arc, time::Instant};
 use patchbay_core::{CallId, Code, Digest, ToolSpec};
 use patchbay_sandbox::{BoxFuture, Content, Finished, Usage};
 use patchbay_schema::{PatternBudget, Schema};
-use patchbay_store::NewMessage;
+use patchbay_store::{NewMessage, RecordedApproval};
 use serde_json::Value;
 
-use crate::{ToolError, record::JournalName};
+use crate::{
+    ProviderMove, Question, QuestionSubject, ToolError,
+    approval::{QuestionSlots, StoredGrant},
+    record::{CallRecord, JournalName},
+};
 
 /// A tool implemented by the host. It does not run in the sandbox and has a bare name.
 pub trait Internal: Send + Sync {
@@ -53,6 +57,52 @@ pub struct InternalCall<'a> {
     pub input: &'a Value,
     /// Makes the row of the result, for a tool that changes the session.
     pub row: Option<Arc<dyn ResultRow>>,
+    /// Asks a person.
+    pub person: PersonAccess<'a>,
+}
+
+/// The way of a tool of the host to the person.
+#[derive(Clone, Copy)]
+pub struct PersonAccess<'a> {
+    pub(crate) record: &'a CallRecord,
+    pub(crate) slots: &'a QuestionSlots,
+}
+
+impl PersonAccess<'_> {
+    /// Asks whether an agent may move to another provider.
+    ///
+    /// # Errors
+    /// Why it may not, as part of a sentence: nobody can be asked, or the answer is no.
+    pub async fn allow_move(&self, moved: ProviderMove) -> Result<(), String> {
+        let Self { record, slots } = *self;
+        let context = &record.context;
+        let Some(approvals) = &context.approvals else {
+            return Err("no person can be asked here".to_owned());
+        };
+        let question = Question {
+            agent: context.agent,
+            asker: context.asker.clone(),
+            subject: QuestionSubject::Provider(moved),
+            chain: record.chain(),
+            workspace: context.workspace.clone(),
+            reason: None,
+            only_once: false,
+            grant: None,
+        };
+        let shown = question.subject.shown_digest();
+        let answer = record.ask(approvals, question, slots, StoredGrant::none()).await;
+        let answer = answer.map_err(|no_room| no_room.to_string())?;
+        if !answer.is_yes() {
+            return Err("the user did not allow it".to_owned());
+        }
+        record.note_approval(RecordedApproval {
+            capability: "provider".to_owned(),
+            answer: answer.as_str().to_owned(),
+            shown: Some(shown),
+            by: context.principal.to_string(),
+        });
+        Ok(())
+    }
 }
 
 /// Makes the conversation row of a call's result. A tool that changes the session commits the row together with its change, so

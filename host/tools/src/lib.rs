@@ -27,6 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod act;
 mod approval;
 mod call;
 mod describe;
@@ -59,18 +60,19 @@ use patchbay_workspace::{HomeFolder, ProtectedPaths};
 
 pub use patchbay_schema::PatternBudget;
 
+pub use act::Act;
 pub use approval::{ApprovalSlot, Approvals, Approver};
 pub use call::{CallContext, EffectFlag, ResolvedTool, SkillTool, ToolInvocation};
 pub use describe::{DescribeOutcome, Described, Group, blocked_problem, describe_component};
 pub use editor::{Editor, EditorSlot};
 pub use error::ToolError;
 pub use input::{InputError, input_from_text};
-pub use internal::{Internal, InternalAnswer, InternalCall, InternalError, ResultRow};
+pub use internal::{Internal, InternalAnswer, InternalCall, InternalError, PersonAccess, ResultRow};
 pub use ledger::StoreLedger;
 pub use outside::{
     OutsideCall, OutsideDeclaration, OutsideError, OutsideOrigin, OutsideSpec, OutsideTool, OutsideTools,
 };
-pub use question::{Approval, CalledTool, OfferedGrant, Question, QuestionSubject, SkillCapability};
+pub use question::{Approval, CalledTool, OfferedGrant, ProviderMove, Question, QuestionSubject, SkillCapability};
 pub use skill_files::SkillFilesError;
 
 use approval::QuestionSlots;

@@ -1,13 +1,15 @@
 //! Questions to a person and their answers. `approval` asks them; fronts show them.
 
 use patchbay_core::{
-    AgentId, Asker, Digest,
+    AgentId, Asker, Digest, Hasher,
     text::{self, TextCleaner},
 };
 use patchbay_policy::{Capability, Identity, quoted};
 use serde_json::Value;
 
-/// A question to a person: may a skill use a capability, or may a tool outside of the sandbox be called?
+use crate::Act;
+
+/// A question to a person: may this happen?
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// The agent that the call belongs to.
@@ -22,7 +24,7 @@ pub struct Question {
     pub workspace: String,
     /// The reason in the skill's manifest, cleaned, on one line of at most 200 characters; `None` if it gives none.
     pub reason: Option<String>,
-    /// Whether the answer can be for this call only: the skill would write in the person's home folder.
+    /// Whether the answer can be for what is shown only: the skill would write in the person's home folder.
     pub only_once: bool,
     /// What [`Approval::Always`] stores; `None` if that answer is not offered.
     pub grant: Option<OfferedGrant>,
@@ -35,11 +37,41 @@ pub enum QuestionSubject {
     Capability(SkillCapability),
     /// A call of a tool outside of the sandbox.
     Tool(CalledTool),
+    /// A tool of the host that would move an agent to another provider.
+    Provider(ProviderMove),
 }
 
-/// A capability that a skill needs.
+/// An agent's move to another provider, which a model asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProviderMove {
+    /// The agent, whose conversation the provider would receive.
+    pub agent: AgentId,
+    /// The provider that it has now; `None` if its model is no longer known.
+    pub from: Option<String>,
+    /// The provider that it would have.
+    pub to: String,
+    /// The model that it would have; `None` for the provider's default.
+    pub model: Option<String>,
+}
+
+impl ProviderMove {
+    /// Returns the digest of all its parts.
+    fn digest(&self) -> Digest {
+        let Self { agent, from, to, model } = self;
+        let mut hasher = Hasher::default();
+        hasher.field("move").field(agent.to_string()).field(to);
+        for part in [from, model] {
+            hasher.field([u8::from(part.is_some())]).field(part.as_deref().unwrap_or_default());
+        }
+        hasher.finish()
+    }
+}
+
+/// A capability that a skill needs for one act.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillCapability {
+    /// What the skill is about to do with it.
+    pub act: Act,
     /// The skill.
     pub skill: Identity,
     /// The requested capability with its scope.
@@ -65,33 +97,51 @@ pub struct CalledTool {
 }
 
 impl CalledTool {
-    /// Maximum length of [`CalledTool::input`] in characters, without the note. It is large, because a person must see what
-    /// is allowed; terminals show less at first.
-    pub const INPUT: usize = 16 << 10;
+    /// Maximum length of [`CalledTool::input`] in characters, without the note.
+    pub const INPUT: usize = Act::LINE;
 
     /// Returns the words of a command for [`CalledTool::input`], each quoted as for a shell. A word with control or invisible
     /// characters, or with white space that is not shown as it is, is written with escapes.
     pub fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
-        let shown = |word: &str| {
-            let is_plain = word.chars().all(is_shown_as_it_is) && !word.contains("  ") && text::clean(word) == word;
-            if is_plain {
-                quoted(word).into_owned()
-            } else {
-                // Not all invisible characters are escaped by `escape_debug`.
-                let word = word.escape_debug().to_string().replace("  ", r" \x20");
-                format!("$'{}'", with_escapes(&word, |c| c.escape_unicode().collect()))
-            }
-        };
-        words.into_iter().map(shown).collect::<Vec<_>>().join(" ")
+        command_line(words)
     }
 
     /// Returns an input as JSON for [`CalledTool::input`]. Invisible characters, and white space that is not shown as it is, are
     /// written with escapes.
     pub fn json(input: &Value) -> String {
-        with_escapes(&input.to_string().replace("  ", r" \u0020"), |c| {
-            c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
-        })
+        input_json(input)
     }
+}
+
+pub(crate) fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let shown = |word: &str| {
+        let is_plain = word.chars().all(is_shown_as_it_is) && !word.contains("  ") && text::clean(word) == word;
+        if is_plain {
+            quoted(word).into_owned()
+        } else {
+            // Not all invisible characters are escaped by `escape_debug`.
+            let word = word.escape_debug().to_string().replace("  ", r" \x20");
+            format!("$'{}'", with_escapes(&word, |c| c.escape_unicode().collect()))
+        }
+    };
+    words.into_iter().map(shown).collect::<Vec<_>>().join(" ")
+}
+
+pub(crate) fn input_json(input: &Value) -> String {
+    with_escapes(&input.to_string().replace("  ", r" \u0020"), |c| {
+        c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
+    })
+}
+
+/// Returns `text`. Of more than `limit` characters, the beginning and the end remain, with a note of how many are left out.
+pub(crate) fn without_middle(text: &str, limit: usize) -> String {
+    let left_out = text.chars().count().saturating_sub(limit);
+    if left_out == 0 {
+        return text.to_owned();
+    }
+    let at = |index: usize| text.char_indices().nth(index).map_or(text.len(), |(at, _)| at);
+    let (head, tail) = (&text[..at(limit / 2)], &text[at(limit / 2 + left_out)..]);
+    format!("{head} … {} characters are not shown … {tail}", text::with_commas(left_out as u64))
 }
 
 /// Returns `text` with `escape` of each character that a front would remove or replace.
@@ -120,23 +170,27 @@ fn is_shown_as_it_is(c: char) -> bool {
 pub(crate) enum ApprovalScope {
     Capability(Identity, Digest, Capability),
     Tool(String, Digest),
+    /// From one provider to another, whichever agent and model.
+    Provider(Option<String>, String),
 }
 
 impl QuestionSubject {
     pub(crate) fn scope(&self) -> ApprovalScope {
         match self {
-            Self::Capability(SkillCapability { skill, capability, digest }) => {
+            Self::Capability(SkillCapability { skill, capability, digest, .. }) => {
                 ApprovalScope::Capability(skill.clone(), *digest, capability.clone())
             }
             Self::Tool(tool) => ApprovalScope::Tool(tool.name.clone(), tool.digest),
+            Self::Provider(ProviderMove { from, to, .. }) => ApprovalScope::Provider(from.clone(), to.clone()),
         }
     }
 
-    /// Returns the digest of the input, if one answer is for one input.
-    pub(crate) fn input_digest(&self) -> Option<Digest> {
+    /// Returns the digest of what is shown, which [`Approval::Once`] is bound to.
+    pub(crate) fn shown_digest(&self) -> Digest {
         match self {
-            Self::Capability(_) => None,
-            Self::Tool(tool) => Some(tool.input_digest),
+            Self::Capability(capability) => capability.act.digest,
+            Self::Tool(tool) => tool.input_digest,
+            Self::Provider(moved) => moved.digest(),
         }
     }
 
@@ -147,6 +201,9 @@ impl QuestionSubject {
                 format!("May the {} skill '{}' use '{capability}'?", skill.root, skill.name)
             }
             Self::Tool(tool) => format!("May the tool '{}' be called?", tool.name),
+            Self::Provider(ProviderMove { agent, to, .. }) => {
+                format!("May agent {} move to provider '{to}'?", agent.short())
+            }
         }
     }
 
@@ -158,17 +215,26 @@ impl QuestionSubject {
                 format!("the {} skill '{}' {may} use '{capability}'", skill.root, skill.name)
             }
             Self::Tool(tool) => format!("the tool '{}' {may} be called", tool.name),
+            Self::Provider(ProviderMove { agent, to, .. }) => {
+                format!("agent {} {may} move to provider '{to}'", agent.short())
+            }
         }
     }
 
     /// Returns what the person should know of the subject itself, a line each, the most important first.
     pub fn facts(&self) -> Vec<String> {
         match self {
-            Self::Capability(_) => Vec::new(),
+            Self::Capability(capability) => capability.act.lines.clone(),
             Self::Tool(tool) => {
                 let destructive = "its source says that it deletes or overwrites something".to_owned();
                 let input = format!("with {}", tool.input);
                 std::iter::once(input).chain(tool.is_destructive.then_some(destructive)).collect()
+            }
+            Self::Provider(ProviderMove { from, to, model, .. }) => {
+                let model = model.as_deref().map(|model| format!("model: {}", command_line([model])));
+                let from = from.as_ref().map_or(String::new(), |from| format!(" instead of '{from}'"));
+                let sent = format!("its whole conversation will be sent to '{to}'{from}");
+                std::iter::once(sent).chain(model).collect()
             }
         }
     }
@@ -179,8 +245,17 @@ impl QuestionSubject {
 pub struct OfferedGrant {
     /// What is allowed: for a skill the command that stores the same grant.
     pub what: String,
+    /// Where it is valid.
+    pub covers: &'static str,
     /// How long it is valid; `None` if it is until it is removed.
     pub scope: Option<String>,
+}
+
+impl OfferedGrant {
+    /// Where a decision is valid that belongs to a skill or tool of one workspace.
+    pub const ONE_WORKSPACE: &str = "in this workspace";
+    /// Where any other decision is valid.
+    pub const EVERY_WORKSPACE: &str = "in every workspace";
 }
 
 impl Question {
@@ -194,7 +269,7 @@ impl Question {
 
     /// Returns the answers that a front offers.
     pub fn answers(&self) -> Vec<Approval> {
-        let all = [Approval::Once, Approval::Session, Approval::Always, Approval::No];
+        let all = [Approval::Once, Approval::Call, Approval::Session, Approval::Always, Approval::No];
         all.into_iter().filter(|answer| self.allows(*answer)).collect()
     }
 
@@ -202,6 +277,7 @@ impl Question {
     pub fn allows(&self, answer: Approval) -> bool {
         match answer {
             Approval::Once | Approval::No | Approval::Never => true,
+            Approval::Call => !self.only_once && matches!(self.subject, QuestionSubject::Capability(_)),
             Approval::Session => !self.only_once,
             Approval::Always => !self.only_once && self.grant.is_some(),
         }
@@ -211,8 +287,10 @@ impl Question {
 /// A person's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
-    /// Allowed for this call, to its end, but not for the calls that it makes.
+    /// Allowed for what the question shows, and for nothing else.
     Once,
+    /// The capability is allowed for this call, to its end, but not for the calls that it makes.
+    Call,
     /// Allowed while this process has the session: for this skill and its current files, or this tool as it is declared.
     Session,
     /// Allowed and stored as a grant or decision.
@@ -226,13 +304,14 @@ pub enum Approval {
 impl Approval {
     /// Returns whether the call may go on.
     pub fn is_yes(self) -> bool {
-        matches!(self, Self::Once | Self::Session | Self::Always)
+        !matches!(self, Self::No | Self::Never)
     }
 
     /// Returns the answer as the journal names it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Once => "once",
+            Self::Call => "call",
             Self::Session => "session",
             Self::Always => "always",
             Self::No => "no",
@@ -276,5 +355,17 @@ mod tests {
         // Fronts break and join lines at white space.
         assert_eq!((text::clean_line(&line), text::clean_line(&shown)), (line, shown.clone()));
         assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), input);
+    }
+
+    #[test]
+    fn beginning_and_end_of_long_texts_remain() {
+        assert_eq!(without_middle("äöü", 3), "äöü");
+        assert_eq!(without_middle("äbcdefö", 4), "äb … 3 characters are not shown … fö");
+        let long = without_middle(&format!("a{}z", "ü".repeat(1_000_000)), CalledTool::INPUT);
+        assert!(
+            long.starts_with("aü") && long.ends_with("üz") && long.contains(" … 983,618 characters "),
+            "{}",
+            long.len()
+        );
     }
 }

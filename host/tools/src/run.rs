@@ -6,7 +6,7 @@ use patchbay_sandbox::{Call, Content, Finished};
 use tracing::Instrument as _;
 
 use crate::{
-    CallContext, InternalCall, ResolvedTool, ToolError, ToolInvocation, Tools, blocked,
+    CallContext, InternalCall, PersonAccess, ResolvedTool, ToolError, ToolInvocation, Tools, blocked,
     call::SkillTool,
     internal,
     ready::LoadError,
@@ -30,7 +30,8 @@ impl Tools {
             let running = RunningCall::new(record);
             let finished = match call.tool {
                 ResolvedTool::Internal(tool) => {
-                    let call = InternalCall { id, input: call.input, row: call.row };
+                    let person = PersonAccess { record: running.record(), slots: &self.question_slots };
+                    let call = InternalCall { id, input: call.input, row: call.row, person };
                     Box::pin(internal::run(tool, call)).await
                 }
                 ResolvedTool::Outside(tool) => Box::pin(self.run_outside(running.record(), tool, call, &input)).await,

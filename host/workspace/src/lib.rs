@@ -11,7 +11,8 @@
 //! - [`WorkspaceAccess`]: what the plugins of one call may do. [`ProtectedPaths`]: Patchbay's own folders, which no
 //!   plugin may enter. [`HomeFolder`] detects a workspace that is or contains the home folder.
 //! - [`open_regular_file`] and [`open_file_below`] open files for the host itself and never block on a pipe.
-//! - [`FileEntry`]: one entry of a listing. [`FilePlace`]: a file that an editor may read or write.
+//! - [`FileEntry`]: one entry of a listing. [`FilePlace`]: a file that an editor may read or write. [`ExistingFile`]: a file
+//!   before a change.
 //! - [`FileError`]: why a call failed; [`FileError::kind`] is the error kind of the WIT contract.
 //!
 //! Permissions and the number of calls are checked by the sandbox, not here. Mounted and hard-linked files below the
@@ -50,6 +51,7 @@ use cap_std::{
 pub use error::FileError;
 pub use protected::{HomeFolder, ProtectedPaths};
 
+use patchbay_core::Digest;
 use path::RelPath;
 use protected::ProtectedIds;
 
@@ -151,6 +153,15 @@ pub struct FilePlace {
     pub is_text: bool,
 }
 
+/// A file as a write or a deletion would find it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExistingFile {
+    /// Size in bytes.
+    pub size: u64,
+    /// Digest of the contents; of a file over [`limits::COMPARED_BYTES`], of its beginning.
+    pub digest: Digest,
+}
+
 impl Workspace {
     /// Opens the workspace whose root is the directory `root`. `root` may be a link, because the operator chose it.
     ///
@@ -243,6 +254,15 @@ impl Workspace {
     ///   [`WorkspaceAccess::write_instructions`] is set.
     pub fn write(&self, path: &str, contents: &[u8]) -> Result<(), FileError> {
         write::write(self, path, contents)
+    }
+
+    /// Checks a write or deletion of `path` as far as possible without creating a directory, and returns the file that it would
+    /// replace or delete; `None` if there is none.
+    ///
+    /// # Errors
+    /// Those of [`write`](Self::write).
+    pub fn before_change(&self, path: &str) -> Result<Option<ExistingFile>, FileError> {
+        write::before_change(self, path)
     }
 
     /// Checks a read of `path` and returns the place of the file.

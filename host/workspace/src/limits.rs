@@ -13,6 +13,10 @@ pub const READ_BYTES: u32 = 4 << 20;
 /// The most bytes of one write. Larger files are build outputs, not texts that a skill edits.
 pub const WRITE_BYTES: usize = 8 << 20;
 
+/// The most bytes of a file that are compared before a change that a person allowed. Far more than a person reads, and hashed in
+/// half a second.
+pub const COMPARED_BYTES: u64 = 64 << 20;
+
 /// The most entries in one page of a walk.
 pub const PAGE: u32 = 1_000;
 /// The most names that one walk reads, including those behind links: more than twice the Linux sources, about one

@@ -1,12 +1,13 @@
 //! Implements writing and deleting for [`Workspace`](crate::Workspace).
 
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _};
 use cap_std::fs::{Dir, File, OpenOptions, Permissions};
 use parking_lot::Mutex;
+use patchbay_core::Digest;
 
-use crate::{Workspace, error::FileError, guard, handle, limits, path::RelPath, resolve};
+use crate::{ExistingFile, Workspace, error::FileError, guard, handle, limits, path::RelPath, resolve};
 
 /// Held while a part of a git repository is written. Otherwise two concurrent writes could each create one half of a
 /// bare repository, and the check of neither would see the other half.
@@ -42,6 +43,25 @@ pub(crate) fn delete(workspace: &Workspace, path: &str) -> Result<(), FileError>
     dir.remove_file(name).map_err(FileError::io(path.as_str()))?;
     sync(&dir);
     Ok(())
+}
+
+/// Implements [`Workspace::before_change`](crate::Workspace::before_change).
+pub(crate) fn before_change(workspace: &Workspace, path: &str) -> Result<Option<ExistingFile>, FileError> {
+    let path = RelPath::parse(path)?;
+    guard::check_writing(path, workspace.rules.instructions)?;
+    let (parents, name) = path.split();
+    let dir = match resolve::descend(workspace, parents, path, false) {
+        // A write would create it.
+        Err(FileError::NotFound { .. }) => return Ok(None),
+        dir => dir?,
+    };
+    guard::check_git_part(&dir, name, path)?;
+    if check_existing(workspace, &dir, name, path)?.is_none() {
+        return Ok(None);
+    }
+    let (file, metadata) = handle::open(&dir, name, handle::OpenFor::Reading).map_err(FileError::io(path.as_str()))?;
+    let digest = Digest::of_reader(&mut file.take(limits::COMPARED_BYTES)).map_err(FileError::io(path.as_str()))?;
+    Ok(Some(ExistingFile { size: metadata.len(), digest }))
 }
 
 /// Checks that an existing file is regular and writable. Returns its permissions; `None` if there is no such file.

@@ -2,9 +2,10 @@
 
 use patchbay_core::MessageKind;
 use patchbay_sandbox::Limits;
+use patchbay_session::Approval;
 use patchbay_tests::{
     format::CHAT,
-    play::{Play, with_local_model},
+    play::{Answering, Play, with_local_model},
     server::Server,
     session_events::wait_for_end,
 };
@@ -177,6 +178,7 @@ async fn captured_lines_are_in_no_request() {
     play.idle().await;
     play.play(&format!("/mail-send {root} \"And you?\"")).await;
     play.line("/model demo-1").await;
+    play.session.set_approver(Answering::new(Approval::Once));
     play.play("call set_agent_model {\"agentId\": \"$self\", \"model\": \"local-1\"}\nthen say Done.").await;
     play.play("call fork {\"prompt\": \"Eight\"}").await;
     play.line("/switch root").await;

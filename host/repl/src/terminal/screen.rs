@@ -69,7 +69,9 @@ impl Front {
         below.truncate(room);
         let question_height = room.saturating_sub(below.len());
         let several = self.session.has_several_agents();
-        let mut above = self.questions.rows(self.columns, question_height, self.diff_in_question(limit), several);
+        let diff = self.diff_in_question(limit);
+        let is_armed = self.composer.is_empty() && self.search.is_none();
+        let mut above = self.questions.rows(self.columns, question_height, diff, several, is_armed);
         if above.is_empty() {
             let busy = self.busy.text(
                 self.model.as_ref().map(|model| model.name.as_str()),
@@ -79,6 +81,7 @@ impl Front {
             );
             above.extend(busy.map(|busy| Row::styled(style::FAINT, &cut(&busy, limit))));
         }
+        above.extend(self.questions.announcement(self.columns));
         let waiting = &self.queue.lines;
         let word = if self.queue.held { "held" } else { "queued" };
         for line in waiting.iter().take(QUEUE_ROWS) {

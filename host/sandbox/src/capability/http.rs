@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use patchbay_policy::{Capability, Permits};
 
 use crate::{
-    BoxFuture, Fault,
+    BoxFuture, EffectBody, Fault, GuestEffect,
     bindings::patchbay::host::{http as wit, types::Error as WitError},
     state::{CallAccess, GuestState},
 };
@@ -77,27 +77,51 @@ pub trait Http: Send + Sync {
     ) -> BoxFuture<'a, Result<(HttpResponse, Vec<Capability>), Fault>>;
 }
 
-/// Checks whether a request to `url` is permitted. May ask a person.
-pub(crate) async fn check(access: &CallAccess, url: &str) -> Result<(), WitError> {
-    let checked = access.permitted(|permits| access.services.http.check(url, &[], permits)).await;
+impl HttpRequest {
+    /// Returns the effect of sending it with `body`.
+    fn effect<'a>(&'a self, body: EffectBody<'a>) -> GuestEffect<'a> {
+        GuestEffect::Request { method: &self.method, url: &self.url, headers: &self.headers, auth: &self.auth, body }
+    }
+}
+
+/// Checks whether a request is permitted before its body is read, of which only `has_body` is known. May ask a person. Returns the
+/// permits for [`send`].
+pub(crate) async fn check(access: &CallAccess, head: &HttpRequest, has_body: bool) -> Result<Arc<Permits>, WitError> {
+    let effect = head.effect(if has_body { EffectBody::Streamed } else { EffectBody::None });
+    let checked = access.permitted(effect, |permits| access.services.http.check(&head.url, &head.auth, permits)).await;
     checked.map_err(|fault| access.guest_error(fault))
 }
 
-/// Sends a request of `patchbay:host/http` or `wasi:http`. May ask a person.
-pub(crate) async fn send(access: &CallAccess, request: HttpRequest) -> Result<HttpResponse, WitError> {
-    let http = &access.services.http;
-    if access.services.permit_source.is_some() {
-        // Other errors of the request are reported by `send`.
-        let (url, auth) = (&request.url, &request.auth);
-        let _ = access.permitted(|permits| http.check(url, auth, permits)).await;
-    }
-    match http.send(request, &access.permits()).await {
+/// Sends a request with `permits`, which are for this request alone.
+pub(crate) async fn send(
+    access: &CallAccess,
+    request: HttpRequest,
+    permits: &Permits,
+) -> Result<HttpResponse, WitError> {
+    match access.services.http.send(request, permits).await {
         Ok((response, used)) => {
             used.iter().for_each(|capability| access.note_use(capability));
             Ok(response)
         }
         Err(fault) => Err(access.guest_error(fault)),
     }
+}
+
+/// Checks and sends a request whose body is known. May ask a person.
+async fn ask_and_send(access: &CallAccess, request: HttpRequest) -> Result<HttpResponse, WitError> {
+    let permits = if access.services.permit_source.is_some() {
+        let effect = request.effect(request.body.as_deref().map_or(EffectBody::None, EffectBody::Whole));
+        let check = |permits: &Permits| access.services.http.check(&request.url, &request.auth, permits);
+        match Box::pin(access.permitted(effect, check)).await {
+            Ok(permits) => permits,
+            Err(fault @ Fault::Denied(_)) => return Err(access.guest_error(fault)),
+            // Reported by `send`, which checks the rest of the request first.
+            Err(Fault::Failed { .. }) => access.permits(),
+        }
+    } else {
+        access.permits()
+    };
+    send(access, request, &permits).await
 }
 
 impl wit::Host for GuestState {
@@ -118,7 +142,7 @@ impl wit::Host for GuestState {
             body: request.body,
             timeout,
         };
-        let answer = send(&access, request).await.map(|HttpResponse { status, headers, body }| {
+        let answer = ask_and_send(&access, request).await.map(|HttpResponse { status, headers, body }| {
             let pair = |(name, value)| wit::Pair { name, value };
             wit::Response { status, headers: headers.into_iter().map(pair).collect(), body }
         });

@@ -4,7 +4,7 @@ use patchbay_core::text;
 use patchbay_policy::Capability;
 
 use crate::{
-    BoxFuture, Fault,
+    BoxFuture, Fault, GuestEffect,
     bindings::patchbay::host::{inference as wit, types::Error as WitError},
     state::GuestState,
 };
@@ -31,7 +31,8 @@ pub trait Inference: Send + Sync {
 impl wit::Host for GuestState {
     async fn complete(&mut self, system: String, prompt: String) -> wasmtime::Result<Result<String, WitError>> {
         self.count_host_call()?;
-        let access = match self.permit(&Capability::Inference).await {
+        let effect = GuestEffect::Complete { system: &system, prompt: &prompt };
+        let access = match self.permit(&Capability::Inference, effect).await {
             Ok(access) => access,
             Err(denied) => return Ok(Err(denied)),
         };

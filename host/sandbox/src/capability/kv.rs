@@ -6,7 +6,7 @@ use patchbay_core::kv::{KvEntry, KvError, Scope};
 use patchbay_policy::Capability;
 
 use crate::{
-    BoxFuture,
+    BoxFuture, GuestEffect,
     bindings::patchbay::host::{kv as wit, types::Error as WitError},
     state::GuestState,
 };
@@ -39,9 +39,9 @@ pub trait Kv: Send + Sync {
 impl GuestState {
     /// Counts the host call and checks the permit; every function of the capability calls it first. The outer error stops
     /// the guest, the inner one is returned to it.
-    async fn kv(&mut self) -> KvResult<Arc<dyn Kv>> {
+    async fn kv(&mut self, effect: GuestEffect<'_>) -> KvResult<Arc<dyn Kv>> {
         self.count_host_call()?;
-        Ok(self.permit(&Capability::Kv).await.map(|access| Arc::clone(&access.services.kv)))
+        Ok(self.permit(&Capability::Kv, effect).await.map(|access| Arc::clone(&access.services.kv)))
     }
 }
 
@@ -61,30 +61,33 @@ type KvResult<T> = wasmtime::Result<Result<T, WitError>>;
 
 impl wit::Host for GuestState {
     async fn get(&mut self, within: wit::Scope, key: String) -> KvResult<Option<wit::Entry>> {
-        let kv = match self.kv().await? {
+        let scope = scope(within);
+        let kv = match self.kv(GuestEffect::GetKey { scope, key: &key }).await? {
             Ok(kv) => kv,
             Err(denied) => return Ok(Err(denied)),
         };
-        let entry = kv.get(scope(within), &key).await;
+        let entry = kv.get(scope, &key).await;
         Ok(entry
             .map(|entry| entry.map(|KvEntry { value, version }| wit::Entry { value, version }))
             .map_err(guest_error))
     }
 
     async fn put(&mut self, within: wit::Scope, key: String, value: Vec<u8>, expect: Option<u64>) -> KvResult<u64> {
-        let kv = match self.kv().await? {
+        let scope = scope(within);
+        let kv = match self.kv(GuestEffect::PutKey { scope, key: &key, value: &value }).await? {
             Ok(kv) => kv,
             Err(denied) => return Ok(Err(denied)),
         };
-        Ok(kv.put(scope(within), &key, value, expect).await.map_err(guest_error))
+        Ok(kv.put(scope, &key, value, expect).await.map_err(guest_error))
     }
 
     async fn delete(&mut self, within: wit::Scope, key: String) -> KvResult<bool> {
-        let kv = match self.kv().await? {
+        let scope = scope(within);
+        let kv = match self.kv(GuestEffect::DeleteKey { scope, key: &key }).await? {
             Ok(kv) => kv,
             Err(denied) => return Ok(Err(denied)),
         };
-        Ok(kv.delete(scope(within), &key).await.map_err(guest_error))
+        Ok(kv.delete(scope, &key).await.map_err(guest_error))
     }
 
     async fn keys(
@@ -94,10 +97,11 @@ impl wit::Host for GuestState {
         after: Option<String>,
         limit: u32,
     ) -> KvResult<Vec<String>> {
-        let kv = match self.kv().await? {
+        let scope = scope(within);
+        let kv = match self.kv(GuestEffect::ListKeys { scope, prefix: &prefix }).await? {
             Ok(kv) => kv,
             Err(denied) => return Ok(Err(denied)),
         };
-        Ok(kv.keys(scope(within), &prefix, after.as_deref(), limit).await.map_err(guest_error))
+        Ok(kv.keys(scope, &prefix, after.as_deref(), limit).await.map_err(guest_error))
     }
 }

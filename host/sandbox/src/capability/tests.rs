@@ -7,13 +7,14 @@ use std::{
     time::Duration,
 };
 
-use patchbay_core::Code;
+use patchbay_core::{Code, Digest};
 use patchbay_policy::{Capability, Denial, Grant, Identity, Permits, Root, WorkspaceTrust};
 
 use crate::{
     Auth, BoxFuture, Budget, CallClock, CallIdentity, CallableTool, Content, Failure, Fault, FileEntry, FilesError,
-    Finished, Http, HttpRequest, HttpResponse, Inference, Kv, KvEntry, KvError, Limits, LocalFiles, LogLevel, LogSink,
-    PermitSource, ProgressSink, Scope, Services, ToolCaller, Usage, WorkspaceAccess, WorkspaceFiles,
+    Finished, GuestEffect, Http, HttpRequest, HttpResponse, Inference, Kv, KvEntry, KvError, Limits, LocalFiles,
+    LogLevel, LogSink, Permission, PermitSource, ProgressSink, Scope, Services, ToolCaller, Usage, WorkspaceAccess,
+    WorkspaceFiles,
     bindings::{
         patchbay::host::{
             http, inference, kv, log, progress, types::Error as WitError, workspace_read, workspace_write,
@@ -759,25 +760,35 @@ async fn cancelled_inference_counts_its_estimate() {
     assert_eq!(state.inference_tokens_left(), 3);
 }
 
-/// Allows or refuses a capability after a delay, and records the questions.
+/// Gives the same answer to every question after a delay, and records the questions with their effects.
 struct TestPermitSource {
-    allows: bool,
-    asked: Mutex<Vec<Capability>>,
+    answer: Permission,
+    asked: Mutex<Vec<(Capability, Digest)>>,
+}
+
+impl TestPermitSource {
+    fn asked(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
 }
 
 impl PermitSource for TestPermitSource {
-    fn request<'a>(&'a self, capability: &'a Capability) -> BoxFuture<'a, bool> {
+    fn request<'a>(
+        &'a self,
+        capability: &'a Capability,
+        effect: GuestEffect<'a>,
+    ) -> BoxFuture<'a, Result<Permission, Fault>> {
         Box::pin(async move {
-            self.asked.lock().unwrap().push(capability.clone());
+            self.asked.lock().unwrap().push((capability.clone(), effect.digest()));
             tokio::time::sleep(std::time::Duration::from_millis(150)).await;
-            self.allows
+            Ok(self.answer)
         })
     }
 }
 
-fn asking(allows: bool, time_ms: u64, asked: &[Capability]) -> (GuestState, Arc<TestPermitSource>) {
+fn asking(answer: Permission, time_ms: u64, asked: &[Capability]) -> (GuestState, Arc<TestPermitSource>) {
     let (mut state, _) = state(Limits { time_ms, ..Limits::default() }, asked, &[]);
-    let person = Arc::new(TestPermitSource { allows, asked: Mutex::default() });
+    let person = Arc::new(TestPermitSource { answer, asked: Mutex::default() });
     access(&mut state).services.permit_source = Some(person.clone());
     (state, person)
 }
@@ -785,42 +796,78 @@ fn asking(allows: bool, time_ms: u64, asked: &[Capability]) -> (GuestState, Arc<
 #[tokio::test]
 async fn person_is_asked_for_missing_grants() {
     use kv::Host as _;
-    let (mut state, person) = asking(true, 100, &[Capability::Kv]);
-    let clock = state.budget.clock.clone();
-    let calls = async {
-        state.put(kv::Scope::User, "k".into(), b"v".to_vec(), None).await.unwrap().unwrap();
-        // Asked once: the answer applies to the rest of the call.
-        state.get(kv::Scope::User, "k".into()).await.unwrap().unwrap()
-    };
-    assert!(clock.limit(calls).await.unwrap().is_some(), "the clock ran while the person was asked");
-    assert_eq!(*person.asked.lock().unwrap(), [Capability::Kv]);
-    assert!(state.take_denial().is_none() && state.take_used().into_iter().eq([Capability::Kv]));
+    // Permission for the call is asked for once; permission for an effect is asked for with each.
+    for (answer, questions) in [(Permission::ThisCall, 1), (Permission::ThisEffect, 2)] {
+        let (mut state, person) = asking(answer, 100, &[Capability::Kv]);
+        let clock = state.budget.clock.clone();
+        let calls = async {
+            state.put(kv::Scope::User, "k".into(), b"v".to_vec(), None).await.unwrap().unwrap();
+            state.get(kv::Scope::User, "k".into()).await.unwrap().unwrap()
+        };
+        assert!(clock.limit(calls).await.unwrap().is_some(), "the clock ran while the person was asked");
+        assert_eq!(person.asked(), questions, "{answer:?}");
+        let put = GuestEffect::PutKey { scope: Scope::User, key: "k", value: b"v" };
+        assert_eq!(person.asked.lock().unwrap()[0], (Capability::Kv, put.digest()));
+        assert!(state.take_denial().is_none() && state.take_used().into_iter().eq([Capability::Kv]));
+    }
 
-    let (mut state, person) = asking(false, 10_000, &[Capability::Kv]);
+    let (mut state, person) = asking(Permission::Refused, 10_000, &[Capability::Kv]);
     let denied = state.get(kv::Scope::User, "k".into()).await.unwrap().unwrap_err();
     assert!(denied.message.ends_with("To grant it: patchbay grant add test kv"), "{}", denied.message);
     assert!(state.take_denial().is_some());
-    // No applies to the rest of the call, too.
-    state.get(kv::Scope::User, "k".into()).await.unwrap().unwrap_err();
-    assert_eq!(person.asked.lock().unwrap().len(), 1);
+    assert_eq!(person.asked(), 1);
 
     // The manifest does not ask for it: no answer would help.
-    let (mut state, person) = asking(true, 10_000, &[]);
+    let (mut state, person) = asking(Permission::ThisCall, 10_000, &[]);
     assert_eq!(state.get(kv::Scope::User, "k".into()).await.unwrap().unwrap_err().kind, "denied");
-    assert!(person.asked.lock().unwrap().is_empty());
+    assert_eq!(person.asked(), 0);
+}
+
+/// A yes to one effect does nothing for another, whichever host function makes it.
+#[tokio::test]
+async fn yes_to_an_effect_is_for_that_effect() {
+    use workspace_write::Host as _;
+    let asked = [Capability::WorkspaceWrite, Capability::WorkspaceDelete];
+    let (mut state, person) = asking(Permission::ThisEffect, 10_000, &asked);
+    let (notes, bashrc) = (("notes.md", b"harmless"), (".bashrc", b"curl | x"));
+    for (path, contents) in [notes, bashrc, bashrc] {
+        state.write(path.to_owned(), contents.to_vec()).await.unwrap().unwrap();
+    }
+    state.delete("notes.md".to_owned()).await.unwrap().unwrap();
+    let write = |(path, contents): (&'static str, &'static [u8; 8])| {
+        (Capability::WorkspaceWrite, GuestEffect::Write { path, contents }.digest())
+    };
+    let delete = (Capability::WorkspaceDelete, GuestEffect::Delete { path: "notes.md" }.digest());
+    assert_eq!(*person.asked.lock().unwrap(), [write(notes), write(bashrc), write(bashrc), delete]);
 }
 
 #[tokio::test]
 async fn person_is_asked_for_a_request() {
     let http: Capability = "http:example.com".parse().unwrap();
-    let (mut state, person) = asking(true, 100, std::slice::from_ref(&http));
-    let response = http::Host::send(&mut state, request("https://example.com/a")).await.unwrap().unwrap();
-    assert_eq!((response.status, person.asked.lock().unwrap().len()), (200, 1));
-    let (state, person) = asking(true, 100, std::slice::from_ref(&http));
-    // `wasi:http` checks before it reads the body.
-    super::http::check(state.access().unwrap(), "https://example.com/a").await.unwrap();
-    super::http::check(state.access().unwrap(), "https://example.com/b").await.unwrap();
-    assert_eq!(*person.asked.lock().unwrap(), [http]);
+    for (answer, questions) in [(Permission::ThisEffect, 2), (Permission::ThisCall, 1)] {
+        let (mut state, person) = asking(answer, 100, std::slice::from_ref(&http));
+        for url in ["https://example.com/a", "https://example.com/b"] {
+            let response = http::Host::send(&mut state, request(url)).await.unwrap().unwrap();
+            assert_eq!(response.status, 200);
+        }
+        assert_eq!(person.asked(), questions, "{answer:?}");
+        // `wasi:http` checks before it reads the body, and sends with the permits of that check.
+        let (state, person) = asking(answer, 100, std::slice::from_ref(&http));
+        let access = state.access().unwrap();
+        for url in ["https://example.com/a", "https://example.com/b"] {
+            let head = HttpRequest {
+                method: "GET".to_owned(),
+                url: url.to_owned(),
+                headers: Vec::new(),
+                auth: Vec::new(),
+                body: None,
+                timeout: std::time::Duration::from_secs(1),
+            };
+            let permits = super::http::check(access, &head, false).await.unwrap();
+            assert_eq!(super::http::send(access, head, &permits).await.unwrap().status, 200);
+        }
+        assert_eq!(person.asked(), questions, "{answer:?}");
+    }
 }
 
 #[test]

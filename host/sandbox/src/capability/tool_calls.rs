@@ -116,7 +116,8 @@ impl GuestState {
         requests: Vec<Request>,
         fuel: u64,
     ) -> wasmtime::Result<(Result<Vec<u32>, WitError>, u64)> {
-        let access = match self.nested_call_access().await? {
+        let calls: Vec<_> = requests.iter().map(|request| (&*request.tool, &*request.input)).collect();
+        let access = match self.nested_call_access(&calls).await? {
             Ok(access) => access,
             Err(denied) => return Ok((Err(denied), 0)),
         };

@@ -8,7 +8,7 @@ use patchbay_policy::Capability;
 use wasmtime::{StoreContextMut, component::Linker};
 
 use crate::{
-    Limits,
+    GuestEffect, Limits,
     bindings::{
         patchbay::host::types::{Error as WitError, Pair},
         unlisted::patchbay::host::tool_index::Tool,
@@ -69,14 +69,14 @@ pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result
 }
 
 impl GuestState {
-    async fn index(&mut self) -> IndexResult<Arc<CallAccess>> {
+    async fn index(&mut self, query: Option<&str>) -> IndexResult<Arc<CallAccess>> {
         self.count_host_call()?;
-        Ok(self.permit(&Capability::Tools).await)
+        Ok(self.permit(&Capability::Tools, GuestEffect::FindTools { query }).await)
     }
 
     /// Returns tools sorted by name: those that follow `after`.
     pub(crate) async fn list_tools(&mut self, after: Option<String>, limit: u32) -> IndexResult<Vec<Tool>> {
-        Ok(self.index().await?.map(|access| to_guest(access.services.tools.entries(after.as_deref(), most(limit)))))
+        Ok(self.index(None).await?.map(|access| to_guest(access.services.tools.entries(after.as_deref(), most(limit)))))
     }
 
     /// Returns the tools that match `query` best, and the fuel that the search costs.
@@ -85,7 +85,7 @@ impl GuestState {
         query: String,
         limit: u32,
     ) -> wasmtime::Result<(Result<Vec<Tool>, WitError>, u64)> {
-        let access = match self.index().await? {
+        let access = match self.index(Some(&query)).await? {
             Ok(access) => access,
             Err(denied) => return Ok((Err(denied), 0)),
         };

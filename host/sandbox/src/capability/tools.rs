@@ -9,7 +9,7 @@ use patchbay_policy::Capability;
 use wasmtime::{StoreContextMut, component::Linker};
 
 use crate::{
-    BoxFuture, Budget, Content, Fault, Finished, Limits,
+    BoxFuture, Budget, Content, Fault, Finished, GuestEffect, Limits,
     bindings::patchbay::host::types::Error as WitError,
     capability::tool_index::CallableTool,
     state::{CallAccess, GuestState},
@@ -48,10 +48,13 @@ pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result
 }
 
 impl GuestState {
-    /// Counts the host call and returns the access for nested calls, or the error for the guest: no grant, or too deep.
-    pub(super) async fn nested_call_access(&mut self) -> wasmtime::Result<Result<Arc<CallAccess>, WitError>> {
+    /// Counts the host call and returns the access for the nested `calls`, or the error for the guest: no grant, or too deep.
+    pub(super) async fn nested_call_access(
+        &mut self,
+        calls: &[(&str, &str)],
+    ) -> wasmtime::Result<Result<Arc<CallAccess>, WitError>> {
         self.count_host_call()?;
-        let access = self.permit(&Capability::Tools).await;
+        let access = self.permit(&Capability::Tools, GuestEffect::Call { calls }).await;
         let is_too_deep = self.budget.depth >= Limits::DEPTH;
         Ok(access.and_then(|access| if is_too_deep { Err(too_deep()) } else { Ok(access) }))
     }
@@ -63,7 +66,7 @@ impl GuestState {
         input: String,
         fuel: u64,
     ) -> wasmtime::Result<(Result<String, WitError>, u64)> {
-        let access = match self.nested_call_access().await? {
+        let access = match self.nested_call_access(&[(&tool, &input)]).await? {
             Ok(access) => access,
             Err(denied) => return Ok((Err(denied), 0)),
         };

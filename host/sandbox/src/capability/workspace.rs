@@ -3,10 +3,10 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use patchbay_policy::Capability;
-use patchbay_workspace::{FileEntry, FileError};
+use patchbay_workspace::FileEntry;
 
 use crate::{
-    Failure, FilesError, Limits,
+    Failure, FilesError, GuestEffect, Limits,
     bindings::patchbay::host::{types::Error as WitError, workspace_read, workspace_write},
     state::{CallAccess, GuestState},
 };
@@ -16,9 +16,9 @@ type WorkspaceResult<T> = wasmtime::Result<Result<T, WitError>>;
 
 impl GuestState {
     /// Counts the host call and checks the permit. Every function of the capability begins with it.
-    async fn files(&mut self, capability: &Capability) -> WorkspaceResult<Arc<CallAccess>> {
+    async fn files(&mut self, capability: &Capability, effect: GuestEffect<'_>) -> WorkspaceResult<Arc<CallAccess>> {
         self.count_host_call()?;
-        Ok(self.permit(capability).await)
+        Ok(self.permit(capability, effect).await)
     }
 
     /// Counts a write of `bytes` bytes to `path` against the skill's limit in this session. Over the limit, the guest is
@@ -34,20 +34,15 @@ impl GuestState {
 }
 
 impl CallAccess {
-    /// Converts an error for the guest. A denial that the person can lift is shown in the host's words.
+    /// Converts an error for the guest.
     fn file_error(&self, error: FilesError) -> WitError {
-        match error {
-            FilesError::File(FileError::Instructions { path }) => self.deny(self.permits.deny_instructions(path)),
-            FilesError::File(error) => WitError { kind: error.kind().to_owned(), message: error.to_string() },
-            FilesError::Editor(message) => WitError { kind: "failed".to_owned(), message },
-            FilesError::Failed(message) => WitError { kind: "failed".to_owned(), message: message.to_owned() },
-        }
+        self.guest_error(error.into_fault(&self.permits))
     }
 }
 
 impl workspace_read::Host for GuestState {
     async fn read(&mut self, path: String, offset: u64, max: u32) -> WorkspaceResult<Vec<u8>> {
-        let access = match self.files(&Capability::WorkspaceRead).await? {
+        let access = match self.files(&Capability::WorkspaceRead, GuestEffect::Read { path: &path }).await? {
             Ok(access) => access,
             Err(denied) => return Ok(Err(denied)),
         };
@@ -61,7 +56,7 @@ impl workspace_read::Host for GuestState {
         after: Option<String>,
         limit: u32,
     ) -> WorkspaceResult<Vec<workspace_read::Entry>> {
-        let access = match self.files(&Capability::WorkspaceRead).await? {
+        let access = match self.files(&Capability::WorkspaceRead, GuestEffect::List { glob: &glob }).await? {
             Ok(access) => access,
             Err(denied) => return Ok(Err(denied)),
         };
@@ -74,7 +69,8 @@ impl workspace_read::Host for GuestState {
 
 impl workspace_write::Host for GuestState {
     async fn write(&mut self, path: String, contents: Vec<u8>) -> WorkspaceResult<()> {
-        let access = match self.files(&Capability::WorkspaceWrite).await? {
+        let effect = GuestEffect::Write { path: &path, contents: &contents };
+        let access = match self.files(&Capability::WorkspaceWrite, effect).await? {
             Ok(access) => access,
             Err(denied) => return Ok(Err(denied)),
         };
@@ -87,7 +83,7 @@ impl workspace_write::Host for GuestState {
     }
 
     async fn delete(&mut self, path: String) -> WorkspaceResult<()> {
-        let access = match self.files(&Capability::WorkspaceDelete).await? {
+        let access = match self.files(&Capability::WorkspaceDelete, GuestEffect::Delete { path: &path }).await? {
             Ok(access) => access,
             Err(denied) => return Ok(Err(denied)),
         };

@@ -1,9 +1,10 @@
 //! `wasi:http` through `patchbay:host/http`: the same checks and the same sender.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Request, Response, header};
+use http::{HeaderName, HeaderValue, Request, Response, header, request::Parts};
+use http_body::Body as _;
 use http_body_util::{BodyExt as _, Full};
 use tokio::sync::Semaphore;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
@@ -64,11 +65,14 @@ impl WasiHttpHooks for Hooks {
         Box::new(async move {
             // The permit is checked first: without it, no byte of the body is read, and buffered bytes are freed.
             let access = access.ok_or(Error::HttpRequestDenied)?;
-            capability::http::check(&access, &request.uri().to_string()).await.map_err(error)?;
+            let (parts, streamed) = request.into_parts();
+            let mut request = head(&parts)?;
+            let permits = capability::http::check(&access, &request, !streamed.is_end_stream()).await.map_err(error)?;
             let _slot = request_slots.acquire().await;
             let mut body = memory.reserve();
-            let request = read(request, &budget, options.as_ref(), &mut body).await?;
-            let response = capability::http::send(&access, request).await.map_err(error)?;
+            request.body = read(streamed, &budget, &mut body).await?;
+            request.timeout = timeout(&budget, options.as_ref());
+            let response = capability::http::send(&access, request, &permits).await.map_err(error)?;
             drop(body);
             let io: Box<dyn Future<Output = Result<(), Error>> + Send> = Box::new(async { Ok(()) });
             Ok((answer(response, memory.reserve())?, io))
@@ -76,24 +80,8 @@ impl WasiHttpHooks for Hooks {
     }
 }
 
-/// Reads the complete request. The body is bounded like all output of a guest and counted in `kept`.
-async fn read(
-    request: Request<WasiBody>,
-    budget: &Budget,
-    options: Option<&RequestOptions>,
-    kept: &mut Reservation,
-) -> Result<HttpRequest, Error> {
-    let (parts, mut body) = request.into_parts();
-    let limit = budget.host_call_bytes;
-    let mut whole = Vec::new();
-    while let Some(frame) = body.frame().await {
-        // Trailers are ignored.
-        let Ok(data) = frame?.into_data() else { continue };
-        if whole.len() + data.len() > limit || !kept.grow(data.len()) {
-            return Err(Error::HttpRequestBodySize(Some(limit as u64)));
-        }
-        whole.extend_from_slice(&data);
-    }
+/// Returns a request without its body and its time limit.
+fn head(parts: &Parts) -> Result<HttpRequest, Error> {
     let mut headers = Vec::with_capacity(parts.headers.len());
     for (name, value) in &parts.headers {
         // Computed from the body.
@@ -105,18 +93,35 @@ async fn read(
             .map_err(|_| Error::HttpRequestHeaderSize { field_name: Some(name.to_string()), field_size: None })?;
         headers.push((name.to_string(), value.to_owned()));
     }
-    let mut timeout = budget.clock.time_left();
-    if let Some(asked) = options.and_then(|options| options.first_byte_timeout) {
-        timeout = timeout.min(asked);
-    }
     Ok(HttpRequest {
         method: parts.method.to_string(),
         url: parts.uri.to_string(),
         headers,
         auth: Vec::new(),
-        body: (!whole.is_empty()).then_some(whole),
-        timeout,
+        body: None,
+        timeout: Duration::ZERO,
     })
+}
+
+/// Reads a whole body; `None` if it is empty. It is bounded like all output of a guest and counted in `kept`.
+async fn read(mut body: WasiBody, budget: &Budget, kept: &mut Reservation) -> Result<Option<Vec<u8>>, Error> {
+    let limit = budget.host_call_bytes;
+    let mut whole = Vec::new();
+    while let Some(frame) = body.frame().await {
+        // Trailers are ignored.
+        let Ok(data) = frame?.into_data() else { continue };
+        if whole.len() + data.len() > limit || !kept.grow(data.len()) {
+            return Err(Error::HttpRequestBodySize(Some(limit as u64)));
+        }
+        whole.extend_from_slice(&data);
+    }
+    Ok((!whole.is_empty()).then_some(whole))
+}
+
+/// Returns the time limit of a request that is sent now.
+fn timeout(budget: &Budget, options: Option<&RequestOptions>) -> Duration {
+    let left = budget.clock.time_left();
+    options.and_then(|options| options.first_byte_timeout).map_or(left, |asked| left.min(asked))
 }
 
 /// The body of a response, counted as the call's memory until it is dropped.

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use patchbay_agent::{Agent, ModelOverride, try_model};
 use patchbay_core::{AgentId, Code, Outcome, text};
-use patchbay_provider::Selector;
+use patchbay_provider::{Choice, Selector};
 use patchbay_store::SessionChange;
+use patchbay_tools::{PersonAccess, ProviderMove};
 use serde_json::Value;
 
 use super::lookup::dead;
@@ -14,9 +15,42 @@ use crate::{
     prepared::{Prepare, Prepared},
 };
 
+/// The person's consent to moves of agents to other providers, for one call of the tool. A provider receives the whole
+/// conversation, so a model cannot choose it alone.
+pub(crate) struct MoveConsent<'a> {
+    person: PersonAccess<'a>,
+    /// What the person has allowed to this call.
+    allowed: Option<ProviderMove>,
+}
+
+impl<'a> MoveConsent<'a> {
+    pub(super) fn new(person: PersonAccess<'a>) -> Self {
+        Self { person, allowed: None }
+    }
+
+    /// Asks the person, unless `moved` was allowed before.
+    async fn ask(&mut self, moved: ProviderMove) -> Result<(), Outcome> {
+        if self.allowed.as_ref() != Some(&moved) {
+            self.person.allow_move(moved.clone()).await.map_err(|why| refused(&moved, &why))?;
+            self.allowed = Some(moved);
+        }
+        Ok(())
+    }
+}
+
+fn refused(moved: &ProviderMove, why: &str) -> Outcome {
+    let ProviderMove { agent, to, model, .. } = moved;
+    let model = model.as_deref().map_or(String::new(), text::clean_line);
+    let message = format!(
+        "Agent '{agent}' cannot be moved to provider '{to}', which would receive its whole conversation: {why}. A person can do \
+         it with /model {to}:{model}",
+    );
+    Outcome::error(Code::Denied, message.trim_end_matches(':'))
+}
+
 impl Session {
     /// Returns the change that makes `target` use `model`: a size, or a model's name, which is tried first with one request that
-    /// counts for `caller`.
+    /// counts for `caller`. For a model of another provider, a person must give `consent`.
     ///
     /// # Errors
     /// The error of the tool.
@@ -25,6 +59,7 @@ impl Session {
         caller: &Arc<Agent>,
         target: AgentId,
         model: &str,
+        consent: &mut MoveConsent<'_>,
     ) -> Result<Prepare, Outcome> {
         let target = self.agent(target).filter(|agent| !agent.is_dead()).ok_or_else(|| dead(target))?;
         let id = target.id();
@@ -37,6 +72,7 @@ impl Session {
         let (model_override, message) = match selector {
             Some(selector) => {
                 let own = target.chosen().own(self.host.providers.as_ref()).await?;
+                self.ask_to_move(&target, own.provider.as_str(), None, consent).await?;
                 let chosen = self.host.providers.select(&own.provider, selector).await;
                 let mut message = format!("Model set to \"{model}\" selector for agent {id}.");
                 if chosen.is_none() {
@@ -45,11 +81,14 @@ impl Session {
                 (ModelOverride::Selector(selector), message)
             }
             None => {
-                self.validate(caller, model).await.map_err(|reason| {
+                let failed = |reason| {
                     let model = text::excerpt(model, 80);
                     let message = format!("Model validation failed for \"{model}\": {reason}");
                     Outcome::error(Code::ModelValidationFailed, message)
-                })?;
+                };
+                let choice = self.resolve(model).await.map_err(failed)?;
+                self.ask_to_move(&target, choice.provider.as_str(), Some(&choice.model), consent).await?;
+                try_model(caller, &choice).await.map_err(reason).map_err(failed)?;
                 let message = format!("Model set to \"{}\" for agent {id}.", text::clean_line(model));
                 (ModelOverride::Model(model.to_owned()), message)
             }
@@ -71,9 +110,26 @@ impl Session {
         }))
     }
 
-    /// Sends one small request to `model`. An error says why it cannot be used.
-    async fn validate(&self, caller: &Arc<Agent>, model: &str) -> Result<(), String> {
-        let reason = |outcome: Outcome| outcome.message.lines().next().unwrap_or_default().to_owned();
+    /// Asks a person if `target` would move to another provider.
+    async fn ask_to_move(
+        &self,
+        target: &Agent,
+        provider: &str,
+        model: Option<&str>,
+        consent: &mut MoveConsent<'_>,
+    ) -> Result<(), Outcome> {
+        // A model that is gone has no provider: its next one is chosen by the person as well.
+        let now = target.chosen().effective(self.host.providers.as_ref()).await.ok();
+        let now = now.map(|choice| choice.provider.to_string());
+        if now.as_deref() == Some(provider) {
+            return Ok(());
+        }
+        let (to, model) = (provider.to_owned(), model.map(str::to_owned));
+        consent.ask(ProviderMove { agent: target.id(), from: now, to, model }).await
+    }
+
+    /// Returns the model of a name. An error says why it cannot be used.
+    async fn resolve(&self, model: &str) -> Result<Choice, String> {
         let choice = self.host.providers.resolve(model).await.map_err(|error| reason(error.into()))?;
         if let Some(level) = choice.level {
             return Err(format!(
@@ -81,6 +137,11 @@ impl Session {
                 level.as_str()
             ));
         }
-        try_model(caller, &choice).await.map_err(reason)
+        Ok(choice)
     }
+}
+
+/// Returns the first line of an outcome.
+fn reason(outcome: Outcome) -> String {
+    outcome.message.lines().next().unwrap_or_default().to_owned()
 }

@@ -10,7 +10,7 @@ use patchbay_store::StoreError;
 use patchbay_tools::{Internal, InternalAnswer, InternalCall, InternalError};
 use serde_json::{Value, json};
 
-use super::{fork::ForkedBy, kill::KilledBy};
+use super::{fork::ForkedBy, kill::KilledBy, model::MoveConsent};
 use crate::{
     Session,
     prepared::{NotCommitted, Prepare},
@@ -136,10 +136,11 @@ impl Internal for TreeTool {
             let Some(session) = self.session.upgrade() else {
                 return Err(InternalError { code: Code::SessionClosed, message: "the session is closed.".to_owned() });
             };
-            let InternalCall { id, input, row } = call;
+            let InternalCall { id, input, row, person } = call;
             let refused = |Outcome { code, message, .. }: Outcome| InternalError { code, message };
+            let mut consent = MoveConsent::new(person);
             loop {
-                let prepare = match self.answer(&session, input).await.map_err(refused)? {
+                let prepare = match self.answer(&session, input, &mut consent).await.map_err(refused)? {
                     TreeAnswer::Shown(result) => return Ok(result.into()),
                     TreeAnswer::Change(prepare) => prepare,
                 };
@@ -162,7 +163,12 @@ enum TreeAnswer {
 }
 
 impl TreeTool {
-    async fn answer(&self, session: &Arc<Session>, input: &Value) -> Result<TreeAnswer, Outcome> {
+    async fn answer(
+        &self,
+        session: &Arc<Session>,
+        input: &Value,
+        consent: &mut MoveConsent<'_>,
+    ) -> Result<TreeAnswer, Outcome> {
         let own = self.agent.id();
         let text = |key: &str| input.get(key).and_then(Value::as_str).unwrap_or_default();
         let number = || input.get("number").and_then(Value::as_u64).unwrap_or_default();
@@ -197,7 +203,7 @@ impl TreeTool {
             }
             TreeAction::SetAgentModel => {
                 let target = session.find_agent(text("agentId")).await?;
-                TreeAnswer::Change(session.set_agent_model(&self.agent, target.id, text("model")).await?)
+                TreeAnswer::Change(session.set_agent_model(&self.agent, target.id, text("model"), consent).await?)
             }
         })
     }

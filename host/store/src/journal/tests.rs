@@ -54,6 +54,7 @@ fn journal_row_round_trips() {
             approvals: vec![RecordedApproval {
                 capability: "kv".to_owned(),
                 answer: "once".to_owned(),
+                shown: Some(Digest::of(b"act")),
                 by: "person".to_owned(),
             }],
             fuel: u64::MAX,

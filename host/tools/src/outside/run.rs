@@ -13,7 +13,7 @@ use patchbay_store::RecordedApproval;
 use super::{OutsideCall, OutsideDeclaration, OutsideError, OutsideTool};
 use crate::{
     CalledTool, OfferedGrant, Question, QuestionSubject, ToolError, ToolInvocation, Tools, approval::StoredGrant,
-    record::CallRecord,
+    question::without_middle, record::CallRecord,
 };
 
 impl Tools {
@@ -88,7 +88,10 @@ impl Tools {
         let is_allowed = match tool.decision() {
             ToolDecision::Allow => true,
             ToolDecision::Deny => return Err(denied(tool, "it is denied")),
-            ToolDecision::Ask => self.ask_outside(record, tool, call, input, budget).await?,
+            // The operator may have denied it while the person thought.
+            ToolDecision::Ask => {
+                self.ask_outside(record, tool, call, input, budget).await? && tool.decision() != ToolDecision::Deny
+            }
         };
         if !is_allowed {
             return Err(denied(tool, "it is not allowed"));
@@ -113,7 +116,6 @@ impl Tools {
         }
         let Some(approvals) = &context.approvals else { return Ok(false) };
         let name = spec.name();
-        let place = if spec.declaration.per_workspace { " in this workspace" } else { "" };
         let question = Question {
             agent: context.agent,
             asker: context.asker.clone(),
@@ -129,10 +131,16 @@ impl Tools {
             reason: None,
             only_once: false,
             grant: Some(OfferedGrant {
-                what: format!("every call of {name}{place}; to take it back: patchbay grant forget {}", quoted(name)),
+                what: format!("every call of {name}; to take it back: patchbay grant forget {}", quoted(name)),
+                covers: if spec.declaration.per_workspace {
+                    OfferedGrant::ONE_WORKSPACE
+                } else {
+                    OfferedGrant::EVERY_WORKSPACE
+                },
                 scope: Some(format!("while its source and its declaration stay the same: {}", spec.digest)),
             }),
         };
+        let shown = question.subject.shown_digest();
         let grant = StoredGrant::new(&self.store, grant, async { Ok(String::new()) });
         let answer = {
             // The caller's clock waits for the person.
@@ -147,6 +155,7 @@ impl Tools {
             record.note_approval(RecordedApproval {
                 capability: format!("call:{name}"),
                 answer: answer.as_str().to_owned(),
+                shown: Some(shown),
                 by: context.principal.to_string(),
             });
         }
@@ -201,17 +210,6 @@ fn bounded(error: OutsideError) -> OutsideError {
     }
 }
 
-/// Returns `text`. Of more than `limit` characters, the beginning and the end remain, with a note of how many are left out.
-fn without_middle(text: &str, limit: usize) -> String {
-    let left_out = text.chars().count().saturating_sub(limit);
-    if left_out == 0 {
-        return text.to_owned();
-    }
-    let at = |index: usize| text.char_indices().nth(index).map_or(text.len(), |(at, _)| at);
-    let (head, tail) = (&text[..at(limit / 2)], &text[at(limit / 2 + left_out)..]);
-    format!("{head} … {} characters are not shown … {tail}", text::with_commas(left_out as u64))
-}
-
 /// Cleans an answer of at most `limit` bytes.
 fn within(content: Vec<Content>, limit: OutputLimit) -> Result<Vec<Content>, OutsideError> {
     let OutputLimit { bytes: mut left, key } = limit;
@@ -252,22 +250,5 @@ impl ProgressSink for BoundedProgress<'_> {
         if self.left.fetch_update(Ordering::AcqRel, Ordering::Acquire, take).is_ok() {
             self.sink.report(&text::clean(text));
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn beginning_and_end_of_long_texts_remain() {
-        assert_eq!(without_middle("äöü", 3), "äöü");
-        assert_eq!(without_middle("äbcdefö", 4), "äb … 3 characters are not shown … fö");
-        let long = without_middle(&format!("a{}z", "ü".repeat(1_000_000)), FAILURE);
-        assert!(
-            long.starts_with("aü") && long.ends_with("üz") && long.contains(" … 983,618 characters "),
-            "{}",
-            long.len()
-        );
     }
 }

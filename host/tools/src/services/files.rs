@@ -5,8 +5,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use patchbay_core::text;
-use patchbay_sandbox::{BoxFuture, FileEntry, FilesError, WorkspaceFiles};
+use patchbay_core::{Digest, text};
+use patchbay_sandbox::{BoxFuture, ExistingFile, FileEntry, FilesError, WorkspaceFiles};
 use tokio::time::timeout;
 
 use super::{CallServices, NOT_RECORDED};
@@ -23,7 +23,7 @@ impl CallServices {
     const EDITOR_BYTES: usize = 4 << 20;
     /// Most characters of an editor's error.
     const EDITOR_ERROR: usize = 300;
-    /// How long an editor may take for a write, in minutes. It may ask its user first.
+    /// How long an editor may take for an answer while no clock of the call runs, in minutes. It may ask its user first.
     const EDITOR_MINUTES: u64 = 5;
 
     async fn begin_write(&self) -> Result<(), FilesError> {
@@ -79,9 +79,30 @@ impl CallServices {
             return Ok(Some(text.into_bytes()));
         };
         let limit = Duration::from_secs(Self::EDITOR_MINUTES * 60);
-        let late = |_| Err(format!("it did not answer within {} minutes", Self::EDITOR_MINUTES));
+        let late = |_| Err(Self::late());
         let written = timeout(limit, editor.write(&self.absolute(&place.path), &text)).await.unwrap_or_else(late);
         written.map(|()| None).map_err(|error| editor_error("write", path, &error))
+    }
+
+    /// Checks a write or deletion, and returns the file that it would find; `None` if there is none. A write finds the text in
+    /// the editor.
+    pub(super) async fn before_change(&self, path: &str, is_write: bool) -> Result<Option<ExistingFile>, FilesError> {
+        let on_disk = self.files.before_change(path.to_owned()).await?;
+        let editor = self.editor.as_ref().filter(|editor| is_write && editor.can_read() && editor.can_write());
+        let (Some(editor), Some(file)) = (editor, on_disk) else { return Ok(on_disk) };
+        let place = self.files.place_to_read(path.to_owned()).await?;
+        if !place.is_text || file.size > Self::EDITOR_BYTES as u64 {
+            return Ok(on_disk);
+        }
+        let limit = Duration::from_secs(Self::EDITOR_MINUTES * 60);
+        let late = |_| Err(Self::late());
+        let text = timeout(limit, editor.read(&self.absolute(&place.path))).await.unwrap_or_else(late);
+        let text = text.map_err(|error| editor_error("read", path, &error))?;
+        Ok(Some(ExistingFile { size: text.len() as u64, digest: Digest::of(text.as_bytes()) }))
+    }
+
+    fn late() -> String {
+        format!("it did not answer within {} minutes", Self::EDITOR_MINUTES)
     }
 
     fn absolute(&self, path: &str) -> std::path::PathBuf {

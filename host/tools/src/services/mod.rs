@@ -21,6 +21,7 @@ use patchbay_skill::Skill;
 use crate::{Editor, Tools, record::CallRecord};
 use files::ReadInEditor;
 use nested_order::NestedOrder;
+use permit::AllowedChange;
 
 /// The services of one call.
 pub(crate) struct CallServices {
@@ -33,6 +34,8 @@ pub(crate) struct CallServices {
     /// The user's editor, for a skill that may change files.
     editor: Option<Arc<dyn Editor>>,
     read_in_editor: Mutex<Option<ReadInEditor>>,
+    /// The changes of files that a person has allowed one by one, in order.
+    allowed_changes: Mutex<Vec<AllowedChange>>,
 }
 
 /// The message for an effect that did not happen because the store failed to record the call first.
@@ -58,6 +61,7 @@ impl CallServices {
             files,
             editor,
             read_in_editor: Mutex::default(),
+            allowed_changes: Mutex::default(),
         });
         let inference = context.inference.is_some().then(|| Arc::clone(&services) as Arc<dyn Inference>);
         let permit_source = context.approvals.is_some().then(|| Arc::clone(&services) as Arc<dyn PermitSource>);

@@ -1,84 +1,169 @@
-//! Asks a person for a permit that a call lacks.
+//! Asks a person for a permit that a call lacks. The question shows the effect that the host will perform, and a yes is for that
+//! effect unless the person chose a wider answer.
 
 use patchbay_core::{Digest, text};
 use patchbay_policy::{Capability, Identity, Permits, Root, grant_command};
-use patchbay_sandbox::{BoxFuture, PermitSource};
+use patchbay_sandbox::{BoxFuture, ExistingFile, Fault, FilesError, GuestEffect, Permission, PermitSource};
 use patchbay_skill::Skill;
 use patchbay_store::{GrantRow, RecordedApproval, Store, StoreError};
+use patchbay_workspace::FileError;
 
 use super::CallServices;
-use crate::{OfferedGrant, Question, QuestionSubject, SkillCapability, approval::StoredGrant};
+use crate::{Act, Approval, OfferedGrant, Question, QuestionSubject, SkillCapability, approval::StoredGrant};
+
+/// A change of a file that a person allowed by itself.
+pub(super) struct AllowedChange {
+    path: String,
+    before: Option<ExistingFile>,
+    after: Option<ExistingFile>,
+}
+
+impl AllowedChange {
+    /// Returns the change that `effect` makes to a file that is `before`; `None` for other effects.
+    fn of(effect: GuestEffect<'_>, before: Option<ExistingFile>) -> Option<Self> {
+        let (path, after) = match effect {
+            GuestEffect::Write { path, contents } => (path, Some(contents)),
+            GuestEffect::Delete { path } => (path, None),
+            _ => return None,
+        };
+        let after = after.map(|new| ExistingFile { size: new.len() as u64, digest: Digest::of(new) });
+        Some(Self { path: path.to_owned(), before, after })
+    }
+
+    /// Returns whether this change takes `other` back.
+    fn reverts(&self, other: &Self) -> bool {
+        (&self.path, self.before, self.after) == (&other.path, other.after, other.before)
+    }
+}
 
 impl PermitSource for CallServices {
-    fn request<'a>(&'a self, capability: &'a Capability) -> BoxFuture<'a, bool> {
+    fn request<'a>(
+        &'a self,
+        capability: &'a Capability,
+        effect: GuestEffect<'a>,
+    ) -> BoxFuture<'a, Result<Permission, Fault>> {
         Box::pin(async move {
-            let context = &self.record.context;
-            let (Some(approvals), Some(skill)) = (&context.approvals, context.snapshot.skill(self.owner.name.as_str()))
-            else {
-                return false;
+            let asked = self.ask(capability, effect).await;
+            asked.unwrap_or_else(|error| {
+                tracing::error!("the grants could not be read: {error}");
+                Ok(Permission::Refused)
+            })
+        })
+    }
+}
+
+impl CallServices {
+    /// Returns the permission for `effect`. The outer error is one of the store.
+    async fn ask(
+        &self,
+        capability: &Capability,
+        effect: GuestEffect<'_>,
+    ) -> Result<Result<Permission, Fault>, StoreError> {
+        let context = &self.record.context;
+        let (Some(approvals), Some(skill)) = (&context.approvals, context.snapshot.skill(self.owner.name.as_str()))
+        else {
+            return Ok(Ok(Permission::Refused));
+        };
+        // Another process may have added a grant since the call began.
+        let permits = self.tools.permits(skill, &context.workspace).await?;
+        if permits.allows(capability) {
+            return Ok(Ok(Permission::ThisCall));
+        }
+        // A person is never asked for a skill of an untrusted workspace.
+        if self.owner.root.is_workspace() && !self.tools.store.is_trusted(&self.owner.workspace).await? {
+            return Ok(Ok(Permission::Refused));
+        }
+        loop {
+            let before = match self.file_before(effect).await {
+                Ok(before) => before,
+                Err(error) => return Ok(Err(error.into_fault(&permits))),
             };
-            // Another process may have added a grant since the call began.
-            let question = match self.tools.permits(skill, &context.workspace).await {
-                Ok(permits) if permits.allows(capability) => return true,
-                Ok(permits) => self.question(skill, capability, &permits).await,
-                Err(error) => Err(error),
-            };
-            let question = match question {
-                Ok(Some(question)) => question,
-                Ok(None) => return false,
-                Err(error) => {
-                    tracing::error!("the grants could not be read: {error}");
-                    return false;
-                }
-            };
+            let change = AllowedChange::of(effect, before);
+            if change.as_ref().is_some_and(|change| self.reverts_allowed(change)) {
+                return Ok(Ok(Permission::ThisEffect));
+            }
+            let act = Act::new(effect, before);
+            let question = self.question(skill, capability, act, &permits).await?;
+            let shown = question.subject.shown_digest();
             let grant = stored_grant(&self.tools.store, &self.owner, skill.digest, capability);
-            let slots = &self.tools.question_slots;
-            let answer = match self.record.ask(approvals, question, slots, grant).await {
+            let answer = match self.record.ask(approvals, question, &self.tools.question_slots, grant).await {
                 Ok(answer) => answer,
                 Err(no_room) => {
                     self.record.note_unasked(capability, no_room);
-                    return false;
+                    return Ok(Ok(Permission::Refused));
                 }
             };
             if answer.is_yes() {
                 self.record.note_approval(RecordedApproval {
                     capability: capability.to_string(),
                     answer: answer.as_str().to_owned(),
+                    shown: Some(shown),
                     by: context.principal.to_string(),
                 });
             }
-            answer.is_yes()
-        })
+            match answer {
+                Approval::No | Approval::Never => return Ok(Ok(Permission::Refused)),
+                Approval::Call | Approval::Session | Approval::Always => return Ok(Ok(Permission::ThisCall)),
+                Approval::Once => match self.file_before(effect).await {
+                    // The yes was for another difference: it is shown again as it is now.
+                    Ok(now) if now != before => {}
+                    Ok(_) => {
+                        self.allowed_changes.lock().extend(change);
+                        return Ok(Ok(Permission::ThisEffect));
+                    }
+                    Err(error) => return Ok(Err(error.into_fault(&permits))),
+                },
+            }
+        }
     }
-}
 
-impl CallServices {
-    /// Returns the question to the person; `None` for a skill of an untrusted workspace, which is never asked for.
+    /// Checks a change of a file, and returns the file that it would find.
+    async fn file_before(&self, effect: GuestEffect<'_>) -> Result<Option<ExistingFile>, FilesError> {
+        match effect {
+            GuestEffect::Write { path, .. } => self.before_change(path, true).await,
+            GuestEffect::Delete { path } => match self.before_change(path, false).await? {
+                None => Err(FileError::NotFound { path: text::excerpt(path, 200) }.into()),
+                file => Ok(file),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns whether `change` takes back a change of this call that a person allowed by itself. The person is not asked: the
+    /// file becomes again what it was.
+    fn reverts_allowed(&self, change: &AllowedChange) -> bool {
+        self.allowed_changes.lock().iter().any(|allowed| change.reverts(allowed))
+    }
+
+    /// Returns the question to the person.
     async fn question(
         &self,
         skill: &Skill,
         capability: &Capability,
+        act: Act,
         permits: &Permits,
-    ) -> Result<Option<Question>, StoreError> {
+    ) -> Result<Question, StoreError> {
         let context = &self.record.context;
         let store = &self.tools.store;
-        if self.owner.root.is_workspace() && !store.is_trusted(&self.owner.workspace).await? {
-            return Ok(None);
-        }
         let only_once = permits.only_for_one_call(capability);
         // Without the list of its files, as in a snapshot of an older build, nothing can be granted to a skill.
         let grantable = self.owner.root == Root::Bundled || store.skill_files(&skill.digest).await?.is_some();
         let grant = (grantable && !only_once).then(|| OfferedGrant {
             what: grant_command(&self.owner, capability),
+            covers: match self.owner.root {
+                Root::User | Root::Bundled => OfferedGrant::EVERY_WORKSPACE,
+                _ => OfferedGrant::ONE_WORKSPACE,
+            },
             // Grants of bundled skills are valid for every version of them.
             scope: (self.owner.root != Root::Bundled).then(|| format!("for the skill's files {}", skill.digest)),
         });
         let asked = skill.manifest.capabilities.iter().find(|asked| asked.capability == *capability);
         let reason = asked.and_then(|asked| asked.reason.as_deref());
-        Ok(Some(Question {
+        Ok(Question {
             agent: context.agent,
             asker: context.asker.clone(),
             subject: QuestionSubject::Capability(SkillCapability {
+                act,
                 skill: self.owner.clone(),
                 capability: capability.clone(),
                 digest: skill.digest,
@@ -88,7 +173,7 @@ impl CallServices {
             reason: reason.map(|reason| text::excerpt(reason, Question::REASON)),
             only_once,
             grant,
-        }))
+        })
     }
 }
 

@@ -1,0 +1,206 @@
+//! What a guest is about to make the host do. A host function builds the effect from the values that it will use, and shows it to a
+//! [`PermitSource`](crate::PermitSource) if the call lacks a permit. A yes covers this effect alone unless the person chose more.
+
+use patchbay_core::{Digest, Hasher, kv::Scope};
+
+use crate::{Auth, RequestedPlacement};
+
+/// One effect, or one read, that needs a capability.
+#[derive(Clone, Copy, Debug)]
+pub enum GuestEffect<'a> {
+    /// Read a file of the workspace.
+    Read {
+        /// The path below the root.
+        path: &'a str,
+    },
+    /// List files of the workspace.
+    List {
+        /// The pattern that they match.
+        glob: &'a str,
+    },
+    /// Create or replace a file of the workspace.
+    Write {
+        /// The path below the root.
+        path: &'a str,
+        /// The complete new contents.
+        contents: &'a [u8],
+    },
+    /// Delete a file of the workspace.
+    Delete {
+        /// The path below the root.
+        path: &'a str,
+    },
+    /// Send an HTTP request.
+    Request {
+        /// The method.
+        method: &'a str,
+        /// The complete URL.
+        url: &'a str,
+        /// Names and values, without what the host adds.
+        headers: &'a [(String, String)],
+        /// Credentials that the host adds.
+        auth: &'a [Auth],
+        /// The body.
+        body: EffectBody<'a>,
+    },
+    /// Read a stored value of the skill.
+    GetKey {
+        /// Which sessions share the key.
+        scope: Scope,
+        /// The key.
+        key: &'a str,
+    },
+    /// Store a value of the skill.
+    PutKey {
+        /// Which sessions share the key.
+        scope: Scope,
+        /// The key.
+        key: &'a str,
+        /// The new value.
+        value: &'a [u8],
+    },
+    /// Delete a stored value of the skill.
+    DeleteKey {
+        /// Which sessions share the key.
+        scope: Scope,
+        /// The key.
+        key: &'a str,
+    },
+    /// List stored keys of the skill.
+    ListKeys {
+        /// Which sessions share the keys.
+        scope: Scope,
+        /// The beginning of each key.
+        prefix: &'a str,
+    },
+    /// Complete a prompt by the agent's model.
+    Complete {
+        /// The system text.
+        system: &'a str,
+        /// The prompt.
+        prompt: &'a str,
+    },
+    /// Call other tools.
+    Call {
+        /// The full name and the JSON input of each.
+        calls: &'a [(&'a str, &'a str)],
+    },
+    /// Look up tools that can be called.
+    FindTools {
+        /// The search; `None` lists all.
+        query: Option<&'a str>,
+    },
+}
+
+/// The body of a request, when its permit is checked.
+#[derive(Clone, Copy, Debug)]
+pub enum EffectBody<'a> {
+    /// There is none.
+    None,
+    /// All of its bytes.
+    Whole(&'a [u8]),
+    /// It is not read before the permit is given.
+    Streamed,
+}
+
+impl GuestEffect<'_> {
+    /// Returns the digest of everything that the effect is made of. Two effects with the same digest do the same.
+    pub fn digest(&self) -> Digest {
+        let mut hasher = Hasher::default();
+        let mut add = |fields: &[&[u8]]| {
+            for field in fields {
+                hasher.field(field);
+            }
+        };
+        match *self {
+            Self::Read { path } => add(&[b"read", path.as_bytes()]),
+            Self::List { glob } => add(&[b"list", glob.as_bytes()]),
+            Self::Write { path, contents } => add(&[b"write", path.as_bytes(), contents]),
+            Self::Delete { path } => add(&[b"delete", path.as_bytes()]),
+            Self::Request { method, url, headers, auth, body } => {
+                add(&[b"request", method.as_bytes(), url.as_bytes(), &count(headers.len()), &count(auth.len())]);
+                headers.iter().for_each(|(name, value)| add(&[name.as_bytes(), value.as_bytes()]));
+                for Auth { credential, placement } in auth {
+                    add(&[credential.as_bytes()]);
+                    match placement {
+                        RequestedPlacement::Header { name, prefix } => {
+                            add(&[b"header", name.as_bytes(), prefix.as_bytes()]);
+                        }
+                        RequestedPlacement::Query(name) => add(&[b"query", name.as_bytes()]),
+                    }
+                }
+                match body {
+                    EffectBody::None => add(&[b"no body"]),
+                    EffectBody::Whole(bytes) => add(&[b"body", bytes]),
+                    EffectBody::Streamed => add(&[b"streamed"]),
+                }
+            }
+            Self::GetKey { scope, key } => add(&[b"get", scope.as_str().as_bytes(), key.as_bytes()]),
+            Self::PutKey { scope, key, value } => add(&[b"put", scope.as_str().as_bytes(), key.as_bytes(), value]),
+            Self::DeleteKey { scope, key } => add(&[b"delete key", scope.as_str().as_bytes(), key.as_bytes()]),
+            Self::ListKeys { scope, prefix } => add(&[b"list keys", scope.as_str().as_bytes(), prefix.as_bytes()]),
+            Self::Complete { system, prompt } => add(&[b"complete", system.as_bytes(), prompt.as_bytes()]),
+            Self::Call { calls } => {
+                add(&[b"call"]);
+                calls.iter().for_each(|(tool, input)| add(&[tool.as_bytes(), input.as_bytes()]));
+            }
+            Self::FindTools { query: None } => add(&[b"list tools"]),
+            Self::FindTools { query: Some(query) } => add(&[b"find tools", query.as_bytes()]),
+        }
+        hasher.finish()
+    }
+}
+
+fn count(length: usize) -> [u8; 8] {
+    (length as u64).to_le_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_part_of_an_effect_changes_its_digest() {
+        let request = |url, headers, auth, body| GuestEffect::Request { method: "POST", url, headers, auth, body };
+        let header = [("a".to_owned(), "b".to_owned())];
+        let auth = |placement| [Auth { credential: "key".to_owned(), placement }];
+        let placed = |name: &str| RequestedPlacement::Header { name: name.to_owned(), prefix: String::new() };
+        let query = auth(RequestedPlacement::Query("a".to_owned()));
+        let [one, other] = ["a", "b"].map(|name| auth(placed(name)));
+        let (session, user) = (Scope::Session, Scope::User);
+        let effects = [
+            GuestEffect::Read { path: "a" },
+            GuestEffect::List { glob: "a" },
+            GuestEffect::Write { path: "a", contents: b"b" },
+            GuestEffect::Write { path: "a", contents: b"c" },
+            GuestEffect::Write { path: "ab", contents: b"" },
+            GuestEffect::Delete { path: "a" },
+            request("u", &[], &[], EffectBody::None),
+            request("v", &[], &[], EffectBody::None),
+            request("u", &header, &[], EffectBody::None),
+            request("u", &[], &one, EffectBody::None),
+            request("u", &[], &other, EffectBody::None),
+            request("u", &[], &query, EffectBody::None),
+            request("u", &[], &[], EffectBody::Whole(b"")),
+            request("u", &[], &[], EffectBody::Whole(b"x")),
+            request("u", &[], &[], EffectBody::Streamed),
+            GuestEffect::GetKey { scope: session, key: "a" },
+            GuestEffect::GetKey { scope: user, key: "a" },
+            GuestEffect::PutKey { scope: session, key: "a", value: b"1" },
+            GuestEffect::PutKey { scope: session, key: "a", value: b"2" },
+            GuestEffect::DeleteKey { scope: session, key: "a" },
+            GuestEffect::ListKeys { scope: session, prefix: "a" },
+            GuestEffect::Complete { system: "a", prompt: "b" },
+            GuestEffect::Complete { system: "ab", prompt: "" },
+            GuestEffect::Call { calls: &[("a", "{}")] },
+            GuestEffect::Call { calls: &[("a", "{}"), ("a", "{}")] },
+            GuestEffect::FindTools { query: None },
+            GuestEffect::FindTools { query: Some("") },
+        ];
+        let digests: BTreeSet<_> = effects.iter().map(GuestEffect::digest).collect();
+        assert_eq!(digests.len(), effects.len());
+        assert_eq!(effects[2].digest(), GuestEffect::Write { path: "a", contents: b"b" }.digest());
+    }
+}
