@@ -80,7 +80,8 @@ async fn forms_of_fork_work() {
 /// Returns what is stored of an agent: provider, model, level, override, parent, status.
 fn stored(play: &Play, agent: AgentId) -> [Option<String>; 6] {
     let database = play.patchbay.database("patchbay.db");
-    let query = "SELECT provider, model, thinking_level, model_override, parent, status FROM agents WHERE uuid = ?";
+    let query =
+        "SELECT provider, model, thinking_level, model_override, parent_uuid, status FROM agents WHERE uuid = ?";
     database
         .query_row(query, [agent.to_string()], |row| {
             Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?])
