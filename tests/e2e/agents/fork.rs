@@ -64,7 +64,10 @@ async fn forms_of_fork_work() {
         let outcome = play.play(command).await;
         let child = play.session.view();
         assert_ne!(child, root, "{command}");
-        assert_eq!(&*outcome.line(), format!("Forked child {child} ({model})"), "{command}");
+        // A model that ends has a warning on a further line.
+        let shown = outcome.line();
+        assert_eq!(shown.lines().next(), Some(&*format!("Forked child {child} ({model})")), "{command}");
+        assert_eq!(shown.lines().count(), 1 + usize::from(command.contains("claude-sonnet-4-5")), "{shown}");
         let data = outcome.data.unwrap();
         assert_eq!((&data["child_uuid"], &data["model"]), (&child.to_string().into(), &model.into()));
         let agent = play.agent(child).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use patchbay_agent::{Agent, ModelOverride, try_model};
 use patchbay_core::{AgentId, Code, Outcome, text};
-use patchbay_provider::Selector;
+use patchbay_provider::{Choice, ModelError, Selector};
 use patchbay_store::SessionChange;
 use serde_json::Value;
 
@@ -45,13 +45,15 @@ impl Session {
                 (ModelOverride::Selector(selector), message)
             }
             None => {
-                self.validate(caller, model).await.map_err(|reason| {
+                let choice = self.validate(caller, model).await.map_err(|reason| {
                     let model = text::excerpt(model, 80);
                     let message = format!("Model validation failed for \"{model}\": {reason}");
                     Outcome::error(Code::ModelValidationFailed, message)
                 })?;
-                let message = format!("Model set to \"{}\" for agent {id}.", text::clean_line(model));
-                (ModelOverride::Model(model.to_owned()), message)
+                let mut message = format!("Model set to \"{}\" for agent {id}.", text::clean_line(model));
+                let cautions = self.host.providers.cautions(model, &choice).await?;
+                message.extend(cautions.iter().map(|caution| format!("\n⚠ {caution}")));
+                (self.pinned(model, choice).await, message)
             }
         };
         Ok(Box::pin(async move {
@@ -71,16 +73,31 @@ impl Session {
         }))
     }
 
-    /// Sends one small request to `model`. An error says why it cannot be used.
-    async fn validate(&self, caller: &Arc<Agent>, model: &str) -> Result<(), String> {
+    /// Returns the override by the model's name that keeps the provider which was tried, if the name gets another owner later.
+    async fn pinned(&self, model: &str, choice: Choice) -> ModelOverride {
+        let pinned = choice.as_argument();
+        // An id that ends in a word for a level is not the same after a provider.
+        let is_same = self.host.providers.resolve(&pinned).await.is_ok_and(|same| same == choice);
+        ModelOverride::Model(if is_same { pinned } else { model.to_owned() })
+    }
+
+    /// Sends one small request to `model` and returns its choice. An error says why it cannot be used.
+    async fn validate(&self, caller: &Arc<Agent>, model: &str) -> Result<Choice, String> {
         let reason = |outcome: Outcome| outcome.message.lines().next().unwrap_or_default().to_owned();
-        let choice = self.host.providers.resolve(model).await.map_err(|error| reason(error.into()))?;
+        let choice = self.host.providers.resolve(model).await.map_err(|error| match error {
+            // The message of the command is for people.
+            ModelError::NoModel(_) => {
+                "no model is named. Use \"small\", \"normal\" or \"big\", or the name of a model.".to_owned()
+            }
+            error => reason(error.into()),
+        })?;
         if let Some(level) = choice.level {
             return Err(format!(
                 "a thinking level ('{}') cannot be set here; the agent's level stays.",
                 level.as_str()
             ));
         }
-        try_model(caller, &choice).await.map_err(reason)
+        try_model(caller, &choice).await.map_err(reason)?;
+        Ok(choice)
     }
 }
