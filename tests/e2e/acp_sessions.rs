@@ -468,7 +468,7 @@ fn kill_names_the_agent_that_one_talks_to() {
     peer.call(1, "session/resume", params);
     let said = peer.say(2, &session, json!([{"type": "text", "text": "/kill"}]));
     let root: String =
-        database.query_row("SELECT uuid FROM agents WHERE parent IS NULL", (), |row| row.get(0)).unwrap();
+        database.query_row("SELECT uuid FROM agents WHERE parent_uuid IS NULL", (), |row| row.get(0)).unwrap();
     let expected = format!(
         "1 waiting line was not sent:\n\nsay never\n\nKilled 1 agent: {child}\n\nYou now talk to {}.",
         &root[..8]

@@ -131,7 +131,7 @@ fn assert_rows_tell_of_all(database: &Connection, session: &str) {
         count(database, &sql, session)
     };
     let agents = |foreground: u8| {
-        let sql = "SELECT count(*) FROM agents WHERE session = ? AND parent IS NOT NULL AND foreground = ";
+        let sql = "SELECT count(*) FROM agents WHERE session = ? AND parent_uuid IS NOT NULL AND foreground = ";
         count(database, &format!("{sql}{foreground}"), session)
     };
     let mails = |body: &str| {

@@ -88,8 +88,10 @@ fn listed_models_are_stored_shown_and_used() {
         messages[1],
         "✓ Switched to Scripted fresh-2\n  ⚠ This model ends on 2027-01-14. Its successor is fresh-1\n  Thinking: off"
     );
-    assert_eq!(answers[2].code(), "model_retired");
-    assert_eq!(messages[2], "Error: model 'scripted-old' was shut down on 2026-10-23.");
+    assert_eq!(
+        messages[2],
+        "✓ Switched to Scripted scripted-old\n  ⚠ This model was shut down on 2026-10-23\n  Thinking: off"
+    );
     assert_eq!(messages[3], "✓ Switched to Scripted embed\n  Thinking: off");
     // The list is complete: the model of the table is not offered any more.
     assert!(messages[4].contains("\n  Scripted:  fresh-1, fresh-2\n"), "{}", messages[4]);

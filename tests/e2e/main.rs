@@ -64,6 +64,7 @@ mod mcp_tools;
 mod menu;
 mod models;
 mod nested;
+mod old_homes;
 mod old_sessions;
 mod personas;
 mod plugin;

@@ -29,6 +29,9 @@ fn model_selection_prints_the_documented_texts() {
     let flash = format!("Google gemini-2.5-flash{}", ends("2026-12-01", "gemini-3.5-flash-lite"));
     let o3 = format!("OpenAI o3 (Responses API){}", ends("2026-12-11", "gpt-6.1-sol"));
     let gpt = format!("OpenAI gpt-4o (Responses API){}", ends("2027-01-14", "gpt-6-luna"));
+    let ended = |on: &str, next: &str| format!("  ⚠ This model was shut down on {on}. Its successor is {next}\n");
+    let (o3_mini, o1) = (ended("2026-10-23", "gpt-6-luna"), ended("2026-10-23", "gpt-6.1-sol"));
+    let llama = ended("2026-07-06", "muse-spark-1.3");
     let table: &[(&str, String)] = &[
         ("claude-sonnet-4-5/none", format!("{sonnet}\n  Thinking: off")),
         ("claude-sonnet-4-5/low", format!("{sonnet}\n  Thinking: low (22,016 tokens)")),
@@ -64,6 +67,10 @@ fn model_selection_prints_the_documented_texts() {
         ("gpt-6-luna/none", "OpenAI gpt-6-luna (Responses API)\n  Thinking: off".into()),
         ("gemini-4-argon/med", "Google gemini-4-argon\n  Thinking: MEDIUM level".into()),
         ("muse-spark-1.3/high", "Meta muse-spark-1.3 (Responses API)\n  Thinking: high effort".into()),
+        ("o3-mini/high", format!("OpenAI o3-mini (Responses API)\n{o3_mini}  Thinking: high effort")),
+        ("o1", format!("OpenAI o1 (Responses API)\n{o1}  Thinking: provider default")),
+        ("llama-4", format!("Meta llama-4 (Responses API)\n{llama}  Thinking: off")),
+        ("llama-3.3-70b", format!("Meta llama-3.3-70b (Responses API)\n{llama}  Thinking: off")),
         ("demo-1", "Demo demo-1\n  Thinking: provider default".into()),
         ("demo:demo-big/high", "Demo demo-big\n  Thinking: high".into()),
     ];
@@ -81,7 +88,7 @@ fn model_selection_prints_the_documented_texts() {
 fn unavailable_model_is_rejected_with_documented_texts() {
     let lines =
         [("Anthropic:", "anthropic"), ("OpenAI:", "openai"), ("Google:", "google"), ("xAI:", "xai"), ("Meta:", "meta")];
-    let lines = lines.map(|(label, provider)| format!("\n  {label:10} {}", shown(&listed(provider)))).concat();
+    let lines = lines.map(|(label, provider)| format!("\n  {label:10} {}", listed(provider).join(", "))).concat();
     let supported = format!("\n\nSupported models:{lines}\n  Demo:      demo-1, demo-small, demo-big");
     let levels = "Valid levels: none, low, med, high";
     let table = [
@@ -106,11 +113,6 @@ fn unavailable_model_is_rejected_with_documented_texts() {
         ),
         ("/model gpt-4o/max", "invalid_thinking_level", format!("Invalid thinking level: max\n{levels}")),
         ("/model unknown-model/max", "unknown_model", format!("Unknown model: unknown-model{supported}")),
-        (
-            "/model o3-mini",
-            "model_retired",
-            "Error: model 'o3-mini' was shut down on 2026-10-23. Its successor is gpt-6-luna.".to_owned(),
-        ),
         ("/model", "invalid_args", "Error: /model requires a model name.".to_owned()),
         ("/model /high", "invalid_args", "Error: /model requires a model name.".to_owned()),
         ("/model gpt-4o/", "invalid_args", "Error: a thinking level must follow '/' in 'gpt-4o/'.".to_owned()),
@@ -191,7 +193,7 @@ fn providers_lists_the_state_of_each_provider() {
             4,
             "meta",
             "https://api.meta.ai/v1",
-            "muse-",
+            "llama-, muse-",
             &shown(&listed("meta")),
             "missing: set MODEL_API_KEY, or add \"meta\": {\"api_key\": \"…\"} to credentials.json",
         ),

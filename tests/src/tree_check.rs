@@ -43,7 +43,7 @@ fn count(database: &Connection, sql: &str, session: &str) -> i64 {
 }
 
 fn agents(database: &Connection, session: &str) -> BTreeMap<String, Agent> {
-    let sql = "SELECT uuid, parent, ordinal, status, next_mail FROM agents WHERE session = ? ORDER BY ordinal";
+    let sql = "SELECT uuid, parent_uuid, ordinal, status, next_mail FROM agents WHERE session = ? ORDER BY ordinal";
     let read = |row: &Row<'_>| {
         let alive = row.get::<_, String>(3)? == "running";
         Ok((row.get(0)?, Agent { parent: row.get(1)?, ordinal: row.get(2)?, alive, next_mail: row.get(4)? }))

@@ -75,7 +75,7 @@ codes! {
         ToolNotFound = "tool_not_found", "No skill of the snapshot and no available MCP server has a tool of that name.";
         InvalidInput = "invalid_input", "A tool's input does not satisfy its schema.";
         UnknownModel = "unknown_model", "No provider has such a model.";
-        ModelRetired = "model_retired", "The provider has shut the model down, or does not find a model that it no longer lists.";
+        ModelRetired = "model_retired", "The provider does not find a model that it has shut down or announced to end, or that it no longer lists.";
         InvalidThinkingLevel = "invalid_thinking_level", "The text after the `/` is not a thinking level.";
         ProviderPending = "provider_pending", "The provider waits for the operator's approval; the message names the command.";
         ProviderUnusable = "provider_unusable", "The provider does not exist or cannot be used; the message says why.";

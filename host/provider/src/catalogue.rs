@@ -196,6 +196,11 @@ pub(crate) fn offered(entry: &Entry, catalogue: &Catalogue) -> Arc<[OfferedModel
     entry.offered.at(catalogue.generation, || merged(entry, catalogue))
 }
 
+/// Whether [`offered`] has a model.
+pub(crate) fn offers(entry: &Entry, catalogue: &Catalogue, id: &str) -> bool {
+    offered(entry, catalogue).iter().any(|model| model.id == id)
+}
+
 /// What [`offered`] returned for one generation of the catalogue: an API may list thousands of models, and completion asks for
 /// them at each key.
 #[derive(Default)]

@@ -48,22 +48,12 @@ pub enum ModelError {
         /// models of the ready providers, a line for each provider with a catalogue. Empty without any.
         supported: String,
     },
-    /// The provider has shut the model down.
-    #[error("model '{}' was shut down{}.{}", text::excerpt(.model, 80), with_date(.on.as_deref()), with_successor(.successor.as_deref()))]
-    Retired {
-        /// The model.
-        model: String,
-        /// When, as YYYY-MM-DD.
-        on: Option<String>,
-        /// The model that replaces it.
-        successor: Option<String>,
-    },
-    /// The provider does not find a model that it has announced to end, or that it does not list.
+    /// The provider does not find a model that it has shut down or announced to end, or that it does not list.
     #[error("{} {end}.", full_stop(.failure))]
     Ended {
         /// What the provider answered.
         failure: String,
-        /// What is known of the end: whether it is listed, the announced day, and the model that replaces it.
+        /// What is known of the end: whether it is listed, the day, and the model that replaces it.
         end: String,
     },
     /// The operator has not allowed the provider.
@@ -143,16 +133,8 @@ fn valid_levels(more: &[ThinkingLevel]) -> String {
     common.chain(more.iter().copied()).map(ThinkingLevel::as_str).collect::<Vec<_>>().join(", ")
 }
 
-fn with_date(date: Option<&str>) -> String {
-    date.map(|date| format!(" on {date}")).unwrap_or_default()
-}
-
 fn full_stop(sentence: &str) -> String {
     format!("{}.", sentence.trim_end_matches('.'))
-}
-
-fn with_successor(model: Option<&str>) -> String {
-    model.map(|model| format!(" Its successor is {model}.")).unwrap_or_default()
 }
 
 impl ModelError {
@@ -161,7 +143,7 @@ impl ModelError {
         match self {
             Self::NoModel(_) | Self::NoLevel(_) | Self::NotAName { .. } => Code::InvalidArgs,
             Self::Level { .. } => Code::InvalidThinkingLevel,
-            Self::Retired { .. } | Self::Ended { .. } => Code::ModelRetired,
+            Self::Ended { .. } => Code::ModelRetired,
             Self::Unknown { .. } => Code::UnknownModel,
             Self::Pending { .. } | Self::Changed(_) => Code::ProviderPending,
             Self::Refused { .. } | Self::Gone(_) | Self::Route { .. } => Code::ProviderUnusable,

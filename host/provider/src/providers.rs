@@ -31,7 +31,7 @@ use patchbay_store::Store;
 use tokio::sync::broadcast;
 
 pub use self::{
-    ask::{DefaultChoice, ModelInfo},
+    ask::{DefaultChoice, ModelInfo, MovedName},
     check::CheckedAdapter,
     models::{ReadyModel, SuggestedModel},
     refresh::{RefreshedProvider, Refreshing},

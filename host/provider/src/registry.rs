@@ -4,7 +4,7 @@
 //! (see [`Providers::load`](crate::Providers)).
 //!
 //! - `entry`: puts one provider together from its adapter and its settings.
-//! - `claims`: refuses a provider that claims what another one has.
+//! - `claims`: refuses a provider that claims what another one has, and takes from bundled ones the prefixes that they yield.
 
 mod claims;
 mod entry;
@@ -131,6 +131,7 @@ impl Registry {
             entries.push(Entry::new(name, EntrySource::File, adapter, settings));
         }
         let existing = entries.iter().map(|entry| &entry.name).chain(missing.keys()).cloned().collect();
+        entries.iter_mut().for_each(|entry| claims::yield_prefixes(entry, settings, stored));
         let mut claims = Claims::new(stored, existing);
         entries.sort_by_key(|entry| entry.rank(stored));
         for entry in &mut entries {
@@ -209,8 +210,8 @@ pub(crate) struct Owners<'a> {
 
 impl<'a> Owners<'a> {
     /// Returns the provider that owns `model`: by `[routes]`, then among the ready providers, the pending ones, and the tables of
-    /// `config.toml` that are refused or have no adapter, so that the error names them. `None` if no route, table or prefix has
-    /// it.
+    /// `config.toml` that are refused or have no adapter, so that the error names them. These tables come before a yielding prefix.
+    /// `None` if no route, table or prefix has it.
     ///
     /// # Errors
     /// [`ModelError::Route`].
@@ -221,10 +222,17 @@ impl<'a> Owners<'a> {
                 _ => Ok(Some(name)),
             };
         }
-        let views = [&self.ready, &self.pending, &self.refused];
-        let owner = views.into_iter().find_map(|view| view.owner(model)).map(|entry| &entry.name);
-        let mut missing = self.registry.claimed_by_missing.iter();
-        Ok(owner.or_else(|| missing.find(|(claim, _)| prefix::matches(claim, model)).map(|(_, name)| name)))
+        let unusable_table = || {
+            let mut missing = self.registry.claimed_by_missing.iter();
+            let refused = self.refused.owner(model).map(|entry| &entry.name);
+            refused.or_else(|| missing.find(|(claim, _)| prefix::matches(claim, model)).map(|(_, name)| name))
+        };
+        Ok(match self.ready.owner(model) {
+            // A table that names the model has it, also while it cannot be used.
+            Some(entry) if entry.only_yields(model) => unusable_table().or(Some(&entry.name)),
+            Some(entry) => Some(&entry.name),
+            None => self.pending.owner(model).map(|entry| &entry.name).or_else(unusable_table),
+        })
     }
 }
 

@@ -87,7 +87,7 @@ pub struct ProviderStatus {
     pub source: ProviderSource,
     /// Whether it can be asked.
     pub state: ProviderState,
-    /// Why it is not ready.
+    /// Why it is not ready, and which of its prefixes belong to other providers.
     pub reason: Option<String>,
     /// The base URL of its requests; `None` if it sends none.
     pub origin: Option<String>,
@@ -210,7 +210,7 @@ fn status(
         digest: Some(entry.adapter.digest),
         source,
         state,
-        reason: [reason, note].into_iter().flatten().reduce(|reason, note| format!("{reason}; {note}")),
+        reason: [reason, note, yielded(entry)].into_iter().flatten().reduce(|reason, note| format!("{reason}; {note}")),
         origin: entry.base_url.clone(),
         prefixes: entry.prefixes.clone(),
         models: offered(entry, catalogue).iter().map(|model| model.id.clone()).collect(),
@@ -224,6 +224,13 @@ fn status(
         credential_problem,
         in_use: None,
     }
+}
+
+/// Returns which prefixes of a provider belong to others; `None` if it has all of them.
+fn yielded(entry: &Entry) -> Option<String> {
+    let each =
+        entry.yielded.iter().map(|(prefix, owner)| format!("its prefix '{prefix}' belongs to provider '{owner}'"));
+    each.reduce(|one, next| format!("{one}; {next}"))
 }
 
 /// Returns the status of a table or a file without an adapter.

@@ -222,6 +222,7 @@ impl Host {
     /// [`SessionError`] if the workspace, the persona or the store cannot be used.
     pub async fn new_session(self: &Arc<Self>, workspace: &Path) -> Result<Arc<Session>, SessionError> {
         let workspace = workspace_path(workspace)?;
+        let moved = self.pin_models().await?;
         let id = SessionId::random();
         let lock = SessionLock::take(&self.lock_folder(), id).await?;
         let built = self.build_snapshot(id, &workspace, 1).await?;
@@ -246,7 +247,7 @@ impl Host {
             dead_in_view: None,
             is_resumed: false,
             tokens: 0,
-            home_notice: self.home_notice(&workspace).await?,
+            start_notices: moved.into_iter().chain(self.home_notice(&workspace).await?).collect(),
         };
         let session = Session::new(Arc::clone(self), opened, lock).ok_or(StoreError::BadRow("agent"))?;
         self.open.lock().await.insert(id, Arc::downgrade(&session));
@@ -279,6 +280,7 @@ impl Host {
         let row = self.store.session(id).await?;
         let persona = serde_json::from_str(&row.persona).map_err(|_| patchbay_store::StoreError::BadRow("persona"))?;
         let json = self.store.snapshot(&row.snapshot).await?;
+        let moved = self.pin_models().await?;
         let hold = self.store.hold(id).await?;
         self.store.recover(&hold, patchbay_agent::join_pieces).await?;
         let agents = self.store.agents(id).await?;
@@ -305,7 +307,7 @@ impl Host {
             dead_in_view,
             is_resumed: true,
             tokens,
-            home_notice: None,
+            start_notices: moved.into_iter().collect(),
         };
         let session = Session::new(Arc::clone(self), opened, lock).ok_or(StoreError::BadRow("agent"))?;
         session.restore_queue(waiting);

@@ -21,10 +21,10 @@ pub struct ModelInUse {
 }
 
 impl Session {
-    /// Returns the messages for the start of the session: a workspace that contains the home folder, and unused files of the
-    /// persona.
+    /// Returns the messages for the start of the session: a default model that belongs to another provider since an update, a
+    /// workspace that contains the home folder, and unused files of the persona.
     pub fn notices(&self) -> Vec<String> {
-        self.home_notice.iter().chain(&self.state().persona.skipped).cloned().collect()
+        self.start_notices.iter().chain(&self.state().persona.skipped).cloned().collect()
     }
 
     /// Returns the greeting's line about the model that answers, or why none does.

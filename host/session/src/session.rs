@@ -41,7 +41,8 @@ pub struct Session {
     /// The tools that the front offers.
     front_tools: Mutex<OutsideTools>,
     servers: SessionServers,
-    pub(crate) home_notice: Option<String>,
+    /// What fronts show at the start.
+    pub(crate) start_notices: Vec<String>,
     state: Mutex<SessionState>,
     agents: Mutex<Agents>,
     factory: AgentFactory,
@@ -88,14 +89,14 @@ pub(crate) struct Opened {
     pub(crate) is_resumed: bool,
     /// Tokens used so far.
     pub(crate) tokens: u64,
-    /// A notice for a new session in the user's home folder.
-    pub(crate) home_notice: Option<String>,
+    /// What fronts show at the start, besides the files of the persona.
+    pub(crate) start_notices: Vec<String>,
 }
 
 impl Session {
     /// Returns the session; `None` if its agents are not a tree.
     pub(crate) fn new(host: Arc<Host>, opened: Opened, lock: SessionLock) -> Option<Arc<Self>> {
-        let Opened { hold, row, persona, snapshot, last_seq, tokens, home_notice, .. } = opened;
+        let Opened { hold, row, persona, snapshot, last_seq, tokens, start_notices, .. } = opened;
         let limits = host.tools.sandbox().limits();
         let budget = TokenBudget::new(tokens, limits.session_tokens);
         let requests = Requests::new(limits.concurrent_requests, limits.tree_requests);
@@ -139,7 +140,7 @@ impl Session {
             editor,
             front_tools: Mutex::default(),
             servers,
-            home_notice,
+            start_notices,
             state: Mutex::new(SessionState { persona: Arc::new(persona), snapshot: Arc::new(snapshot) }),
             agents: Mutex::new(agents),
             factory,

@@ -103,7 +103,7 @@ pub(crate) fn create(
     let fork_point = turns::open_turn(connection, session, *parent)?.map_or(last, |began| began - 1);
     connection
         .prepare_cached(
-            "INSERT INTO agents (uuid, session, created_at, parent, fork_point, foreground, ordinal) \
+            "INSERT INTO agents (uuid, session, created_at, parent_uuid, fork_message_id, foreground, ordinal) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, (SELECT coalesce(max(ordinal) + 1, 0) FROM agents WHERE session = ?2))",
         )?
         .execute(params![id.to_string(), session.to_string(), now(), parent.to_string(), fork_point, foreground])?;
@@ -153,7 +153,7 @@ pub(crate) fn capture(connection: &Connection, agent: AgentId, begins: bool, las
     Ok(())
 }
 
-const COLUMNS: &str = "uuid, parent, fork_point, ordinal, status, foreground, capturing IS NOT NULL, tokens, \
+const COLUMNS: &str = "uuid, parent_uuid, fork_message_id, ordinal, status, foreground, capturing IS NOT NULL, tokens, \
                        provider, model, thinking_level, model_override";
 
 fn read(row: &Row<'_>) -> Result<AgentRow, StoreError> {

@@ -22,10 +22,10 @@ struct ConversationPart {
 /// The agent, its parent, the parent of that, and so on, with the rows that the conversation has of each. The depth is bounded,
 /// so that a damaged database cannot keep the query running.
 const CHAIN: &str = "WITH RECURSIVE chain (session, agent, parent, fork_point, ordinal, last, heir, depth) AS (\
-     SELECT session, uuid, parent, fork_point, ordinal, 9223372036854775807, 9223372036854775807, 0 \
+     SELECT session, uuid, parent_uuid, fork_message_id, ordinal, 9223372036854775807, 9223372036854775807, 0 \
      FROM agents WHERE uuid = ? \
      UNION ALL \
-     SELECT agents.session, agents.uuid, agents.parent, agents.fork_point, agents.ordinal, \
+     SELECT agents.session, agents.uuid, agents.parent_uuid, agents.fork_message_id, agents.ordinal, \
      min(chain.last, chain.fork_point), chain.ordinal, chain.depth + 1 \
      FROM chain JOIN agents ON agents.uuid = chain.parent WHERE chain.depth < 64) \
      SELECT session, agent, last, heir FROM chain ORDER BY depth";

@@ -45,6 +45,7 @@ mod skill_files;
 mod snapshots;
 mod texts;
 mod turns;
+mod upgrades;
 mod usage;
 mod windows;
 
@@ -74,6 +75,7 @@ pub use seen::SeenFile;
 pub use sessions::{Collected, SessionRow, SessionSummary, UnusedSession};
 pub use snapshots::NewSnapshot;
 pub use turns::{EndedTurn, NewTurn, TurnRow};
+pub use upgrades::PinnedModels;
 pub use usage::ModelUsage;
 pub use windows::AgentWindow;
 
@@ -121,6 +123,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/20.sql"),
     include_str!("../migrations/patchbay/21.sql"),
     include_str!("../migrations/patchbay/22.sql"),
+    include_str!("../migrations/patchbay/23.sql"),
 ];
 
 impl Store {

@@ -23,6 +23,11 @@ pub(crate) async fn new_session(store: &Store) -> (Hold, AgentId) {
     (store.create_session(row, snapshot).await.unwrap(), agent)
 }
 
+/// Undoes migration 23, for tests that need the database of an older build.
+pub(crate) const UNDO_23: &str = "ALTER TABLE agents RENAME COLUMN parent_uuid TO parent; \
+                                  ALTER TABLE agents RENAME COLUMN fork_message_id TO fork_point; \
+                                  DROP TABLE upgrades";
+
 /// A session in a store of its own.
 pub(crate) struct TestTree {
     pub(crate) home: tempfile::TempDir,

@@ -62,6 +62,7 @@ fn grants_to_write_of_older_databases_include_deleting() {
                 ALTER TABLE catalogue_models DROP COLUMN state; ALTER TABLE catalogues DROP COLUMN complete_for; \
                 ALTER TABLE catalogues DROP COLUMN left_out; DROP TABLE model_usage; DROP TABLE early_results; \
                 PRAGMA user_version = 17";
+    database.execute_batch(crate::testing::UNDO_23).unwrap();
     database.execute_batch(undo).unwrap();
     drop(database);
     let grants = runtime().block_on(Store::open(home.path()).unwrap().grants()).unwrap();

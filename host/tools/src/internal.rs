@@ -72,7 +72,7 @@ impl PersonAccess<'_> {
     /// Asks whether an agent may move to another provider.
     ///
     /// # Errors
-    /// Why it may not, as part of a sentence: nobody can be asked, or the answer is no.
+    /// Why it may not, as part of a sentence: no person can be asked, or the answer is no.
     pub async fn allow_move(&self, moved: ProviderMove) -> Result<(), String> {
         let Self { record, slots } = *self;
         let context = &record.context;

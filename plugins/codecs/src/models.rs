@@ -75,6 +75,18 @@ pub fn unlisted(text: &str, model: &str, explain: impl Fn(&str) -> ThinkingPlan)
     Value::Object(facts.object().clone()).to_string()
 }
 
+/// Returns the facts of a model that ended with the model `with` of the table, as a JSON object: those of [`unlisted`] with the
+/// lifecycle of `with`.
+pub fn unlisted_ended(text: &str, model: &str, with: &str, explain: impl Fn(&str) -> ThinkingPlan) -> String {
+    let facts = unlisted(text, model, explain);
+    let parsed = |facts: &str| serde_json::from_str::<Map<String, Value>>(facts).unwrap_or_default();
+    let ended = table(text).into_iter().find(|known| known.id == with);
+    let lifecycle = ended.and_then(|known| parsed(&known.extra[0].value).remove("lifecycle"));
+    let mut facts = parsed(&facts);
+    facts.extend(lifecycle.map(|lifecycle| ("lifecycle".to_owned(), lifecycle)));
+    Value::Object(facts).to_string()
+}
+
 /// Returns the facts of a model of which not even the family is known, as a JSON object: it is taken to read the same media as the
 /// head of the table.
 pub fn unknown(text: &str) -> String {

@@ -64,7 +64,10 @@ async fn forms_of_fork_work() {
         let outcome = play.play(command).await;
         let child = play.session.view();
         assert_ne!(child, root, "{command}");
-        assert_eq!(&*outcome.line(), format!("Forked child {child} ({model})"), "{command}");
+        // A model that ends has a warning on a further line.
+        let shown = outcome.line();
+        assert_eq!(shown.lines().next(), Some(&*format!("Forked child {child} ({model})")), "{command}");
+        assert_eq!(shown.lines().count(), 1 + usize::from(command.contains("claude-sonnet-4-5")), "{shown}");
         let data = outcome.data.unwrap();
         assert_eq!((&data["child_uuid"], &data["model"]), (&child.to_string().into(), &model.into()));
         let agent = play.agent(child).await;
@@ -80,7 +83,8 @@ async fn forms_of_fork_work() {
 /// Returns what is stored of an agent: provider, model, level, override, parent, status.
 fn stored(play: &Play, agent: AgentId) -> [Option<String>; 6] {
     let database = play.patchbay.database("patchbay.db");
-    let query = "SELECT provider, model, thinking_level, model_override, parent, status FROM agents WHERE uuid = ?";
+    let query =
+        "SELECT provider, model, thinking_level, model_override, parent_uuid, status FROM agents WHERE uuid = ?";
     database
         .query_row(query, [agent.to_string()], |row| {
             Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?])

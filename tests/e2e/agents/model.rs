@@ -6,7 +6,7 @@ use patchbay_core::AgentId;
 use patchbay_sandbox::Limits;
 use patchbay_session::Approval;
 use patchbay_tests::{
-    format::CHAT,
+    format::{CHAT, OPENAI},
     play::{Answering, Play, with_local_model},
     server::Server,
 };
@@ -207,11 +207,57 @@ async fn failed_test_of_a_model_stores_nothing() {
         ("claude-sonnet-4-5", "No credentials for anthropic. Set ANTHROPIC_API_KEY or add to credentials.json"),
         ("demo-big/high", "a thinking level ('high') cannot be set here; the agent's level stays."),
         ("demo-big/maximum", "Invalid thinking level: maximum"),
+        ("o3-mini", "No credentials for openai. Set OPENAI_API_KEY or add to credentials.json"),
+        // A model does not know `/model`.
+        ("", "no model is named. Use \"small\", \"normal\" or \"big\", or the name of a model."),
+        ("demo:", "no model is named. Use \"small\", \"normal\" or \"big\", or the name of a model."),
     ] {
         let expected = format!("Model validation failed for \"{name}\": {reason}");
         assert_eq!(set(&play, "$self", name).await, failed(&expected, "model_validation_failed"), "{name}");
     }
     assert_eq!((server.requests().len(), &*model(&play, agent).await), (1, "demo/demo-1/default"));
+}
+
+/// Seed 000: a name whose prefix a provider owns is accepted. The API decides whether the model still answers.
+#[tokio::test(flavor = "multi_thread")]
+async fn model_that_was_shut_down_is_a_caution() {
+    let (answer, refusal) = (OPENAI.answer_with(&["Solved."]), OPENAI.refusal(404, "No such model.", None));
+    let server = Server::new(move |request| if request.contains("\"o1\"") { refusal.clone() } else { answer.clone() });
+    let mut settings = with_local_model(&server, 100_000);
+    settings.default_model = None;
+    let table = format!("origin = \"http://{}/v1\"\nenv = \"\"", server.host());
+    settings.providers.insert("openai".parse().unwrap(), toml::from_str(&table).unwrap());
+    let play = Play::with(settings, Limits::default()).await;
+    let root = play.session.view();
+    let end = |on: &str, next: &str| format!("This model was shut down on {on}. Its successor is {next}");
+    let caution = end("2026-10-23", "gpt-6-luna");
+
+    let forked = play.play("/fork --model o3-mini/high \"Solve this\"").await;
+    let child = play.session.view();
+    assert_eq!(forked.message, format!("Forked child {child} (openai/o3-mini/high)\n  ⚠ {caution}"));
+    assert!(server.requests()[0].contains("\"model\":\"o3-mini\""), "{}", server.requests()[0]);
+    let forked = play.line("/fork --model o3-mini/high").await;
+    assert_eq!(forked.message.lines().nth(1), Some(&*format!("  ⚠ {caution}")));
+
+    play.switch(root).await;
+    let text = format!("Model set to \"o3-mini\" for agent {root}.\n⚠ {caution}");
+    assert_eq!(set(&play, "$self", "o3-mini").await, succeeded(&text));
+    // The override stays with the provider that was tried.
+    let query = "SELECT model_override FROM agents WHERE uuid = ?";
+    let stored: String =
+        play.patchbay.database("patchbay.db").query_row(query, [root.to_string()], |row| row.get(0)).unwrap();
+    assert_eq!(stored, r#"{"type":"model","value":"openai:o3-mini"}"#);
+    play.line("/model demo-1").await;
+
+    // The API has the last word.
+    let result = set(&play, "$self", "o1").await;
+    let error = result["error"].as_str().unwrap();
+    assert!(error.starts_with("Model validation failed for \"o1\": openai: No such model."), "{error}");
+    assert!(error.ends_with(&format!(" {}.", end("2026-10-23", "gpt-6.1-sol"))), "{error}");
+    assert_eq!(play.line("/model o1").await.code.as_str(), "model_set");
+    let failed = play.line("hello").await;
+    assert_eq!(failed.code.as_str(), "model_retired");
+    assert!(failed.message.ends_with(&format!(" {}.", end("2026-10-23", "gpt-6.1-sol"))), "{}", failed.message);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,16 +7,17 @@ use patchbay_core::{
     completion::{CompletionRequest, FailureKind, ThinkingLevel},
     text,
 };
+use patchbay_store::StoreError;
 
 use super::{Providers, consent::Consents};
 use crate::{
     Choice, CompleteError, Completed, ModelError, Selector, Sink,
-    catalogue::{self, Catalogue, absence, is_listed, known_facts, offered},
+    catalogue::{self, Catalogue, absence, is_listed, known_facts, offered, offers},
     choice::{self, ModelQuery},
     exchange,
     facts::{Lifecycle, LifecycleStatus, ModelFacts, Prices},
     registry::{Entry, Owners, Registry},
-    route::{Route, RouteCredential},
+    route::{Route, RouteCredential, prefix},
     status,
 };
 
@@ -30,6 +31,15 @@ pub struct DefaultChoice {
     pub choice: Choice,
     /// Whether `default_model` of `config.toml` names it.
     pub configured: bool,
+}
+
+/// A name whose provider is another one than in builds before the prefix `llama-` had an owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MovedName {
+    /// The model as those builds understood the name.
+    pub from: Choice,
+    /// The model as it is understood now.
+    pub to: Choice,
 }
 
 /// What is known of a model before it is asked.
@@ -57,36 +67,36 @@ impl Providers {
         let consents = self.consents().await?;
         let owners = registry.owners(|entry| consents.is_ready(entry));
         let catalogue = self.catalogue().await?;
-        let found = choice::parse(text, &owners.ready).and_then(|ModelQuery { provider, model, level }| {
-            let provider = match provider {
-                Some(provider) => provider,
-                None => owner(&owners, &model)?,
-            };
-            Ok(Choice { provider, model, level })
-        });
-        // Listed ids come last, so that a text that named a model before still names the same one.
-        let choice = match found {
+        let choice = match find(&owners, &catalogue, text) {
             Ok(choice) => choice,
-            Err(error) => match listed(&owners, &catalogue, text).map(|choice| choice.ok_or(error)) {
-                Ok(Ok(choice)) => choice,
-                Ok(Err(error)) | Err(error) => {
-                    return Err(self.with_hints(error, &owners, &consents, &catalogue, text).await);
-                }
-            },
+            Err(error) => return Err(self.with_hints(error, &owners, &consents, &catalogue, text).await),
         };
         let entry = consents.ready(&registry, &choice.provider)?;
-        self.check_facts(&entry, &catalogue, &choice).await?;
+        self.check_level(&entry, &catalogue, &choice).await?;
         self.note_used(&entry).await;
         Ok(choice)
     }
 
-    /// Checks that a model was not shut down, and that it has the level of the choice.
-    async fn check_facts(&self, entry: &Entry, catalogue: &Catalogue, choice: &Choice) -> Result<(), ModelError> {
-        let known = known_facts(entry, catalogue, &choice.model);
-        let Lifecycle { status, retires_on, successor } = known.as_ref().map(ModelFacts::lifecycle).unwrap_or_default();
-        if status == LifecycleStatus::Retired {
-            return Err(ModelError::Retired { model: choice.model.clone(), on: retires_on, successor });
-        }
+    /// Returns whether `text` named the model of another provider in builds before the prefix `llama-` had an owner; `None` if its
+    /// provider is the same, or if it named no model. Compares the present tables, lists and settings alone.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn moved(&self, text: &str) -> Result<Option<MovedName>, StoreError> {
+        let registry = self.registry().await;
+        let consents = self.consents().await?;
+        let owners = registry.owners(|entry| consents.is_ready(entry));
+        let catalogue = self.catalogue().await?;
+        Ok(moved(&owners, &catalogue, text))
+    }
+
+    /// Returns `default_model` of `config.toml`.
+    pub async fn default_model(&self) -> Option<String> {
+        self.registry().await.default_model.clone()
+    }
+
+    /// Checks that a model has the level of the choice.
+    async fn check_level(&self, entry: &Entry, catalogue: &Catalogue, choice: &Choice) -> Result<(), ModelError> {
         let Some(level) = choice.level.filter(|level| !level.is_common()) else { return Ok(()) };
         let more = more_levels(&self.facts(entry, catalogue, &choice.model).await?);
         if more.contains(&level) {
@@ -106,7 +116,9 @@ impl Providers {
     ) -> ModelError {
         let (registry, ready) = (owners.registry, &owners.ready);
         if let ModelError::Unknown { model, .. } = error {
-            let supported = shared(registry, catalogue, text) + &supported(registry, consents, catalogue);
+            let supported = shared(registry, catalogue, text)
+                + &yielded(registry, text)
+                + &supported(registry, consents, catalogue);
             return ModelError::Unknown { model, supported };
         }
         let ModelError::Level { level, .. } = error else { return error };
@@ -151,11 +163,33 @@ impl Providers {
         }
     }
 
-    /// Returns the message for the person about a choice: provider, model, and the effect of the thinking level.
+    /// Returns what the person should know about a choice before its first message, as sentences without their full stops: that
+    /// the model was or will be shut down, and which other providers list it, unless `text` or `config.toml` names this one. `text` is
+    /// what [`Providers::resolve`] made the choice of.
     ///
     /// # Errors
     /// [`ModelError`], if the provider may not be asked or its adapter failed.
-    pub async fn explain(&self, choice: &Choice) -> Result<String, ModelError> {
+    pub async fn cautions(&self, text: &str, choice: &Choice) -> Result<Vec<String>, ModelError> {
+        let registry = self.registry().await;
+        let consents = self.consents().await?;
+        let entry = consents.ready(&registry, &choice.provider)?;
+        let catalogue = self.catalogue().await?;
+        let facts = self.facts(&entry, &catalogue, &choice.model).await?;
+        let absent = absent(&entry, &catalogue, &choice.model);
+        let end = describe_end(&facts.lifecycle(), absent, "ends");
+        // The operator's own words leave no doubt.
+        let is_named = text.strip_prefix(choice.provider.as_str()).is_some_and(|rest| rest.starts_with(':'));
+        let is_clear = is_named || entry.is_configured(&choice.model) || registry.route(&choice.model).is_some();
+        let others = if is_clear { Vec::new() } else { also_listed(&registry, &consents, &catalogue, choice) };
+        Ok(end.into_iter().chain(others).collect())
+    }
+
+    /// Returns the message for the person about a choice: provider, model, cautions, and the effect of the thinking level. `text`
+    /// is what [`Providers::resolve`] made the choice of.
+    ///
+    /// # Errors
+    /// [`ModelError`], if the provider may not be asked or its adapter failed.
+    pub async fn explain(&self, text: &str, choice: &Choice) -> Result<String, ModelError> {
         let registry = self.registry().await;
         let entry = self.ready(&registry, &choice.provider).await?;
         let failed = |failure| ModelError::Adapter { provider: choice.provider.clone(), failure };
@@ -177,9 +211,7 @@ impl Providers {
         let label = label.map(|(_, label)| format!(" ({label})")).unwrap_or_default();
         let model = text::clean_line(&choice.model);
         let mut lines = vec![format!("✓ Switched to {} {model}{label}", status::display_name(&entry))];
-        let absent = absent(&entry, &catalogue, &choice.model);
-        let end = describe_end(&facts.lifecycle(), absent, "ends");
-        lines.extend(end.map(|end| format!("  ⚠ {end}")));
+        lines.extend(self.cautions(text, choice).await?.into_iter().map(|caution| format!("  ⚠ {caution}")));
         lines.extend(plan.warning.map(|warning| format!("  ⚠ {warning}")));
         lines.extend(plan.description.iter().map(|line| format!("  {line}")));
         Ok(lines.join("\n"))
@@ -243,14 +275,9 @@ impl Providers {
             if error.kind() != FailureKind::NotFound {
                 return error.into();
             }
-            let lifecycle = facts.lifecycle();
-            if lifecycle.status == LifecycleStatus::Retired {
-                let Lifecycle { retires_on, successor, .. } = lifecycle;
-                return ModelError::Retired { model: choice.model.clone(), on: retires_on, successor }.into();
-            }
             // It may have ended since its end was stored. Another origin may have another reason, which is shown.
             let absent = absent(&entry, &catalogue, &choice.model);
-            match describe_end(&lifecycle, absent, "was announced to end") {
+            match describe_end(&facts.lifecycle(), absent, "was announced to end") {
                 Some(end) => ModelError::Ended { failure: error.to_string(), end }.into(),
                 None => error.into(),
             }
@@ -283,6 +310,35 @@ impl Providers {
     }
 }
 
+/// Returns the model that `text` names. Its provider may not be ready.
+///
+/// # Errors
+/// [`ModelError`], without the hints of [`Providers::with_hints`].
+fn find(owners: &Owners<'_>, catalogue: &Catalogue, text: &str) -> Result<Choice, ModelError> {
+    let found = choice::parse(text, &owners.ready).and_then(|ModelQuery { provider, model, level }| {
+        let provider = match provider {
+            Some(provider) => provider,
+            None => owner(owners, &model)?,
+        };
+        Ok(Choice { provider, model, level })
+    });
+    // Listed ids come last, so that a text that named a model before still names the same one.
+    found.or_else(|error| listed(owners, catalogue, text, |id| owners.of(id))?.ok_or(error))
+}
+
+/// Returns whether a name that a provider has only by a yielding prefix belonged to another provider before the prefix had an
+/// owner: then, what the APIs have listed decided.
+fn moved(owners: &Owners<'_>, catalogue: &Catalogue, text: &str) -> Option<MovedName> {
+    let ModelQuery { provider: None, model, .. } = choice::parse(text, &owners.ready).ok()? else { return None };
+    let to = find(owners, catalogue, text).ok()?;
+    let entry = owners.registry.get(to.provider.as_str())?;
+    if !entry.only_yields(&model) || owners.registry.route(&model).is_some() {
+        return None;
+    }
+    let from = listed(owners, catalogue, text, |_| Ok(None)).ok()??;
+    (from.provider != to.provider).then_some(MovedName { from, to })
+}
+
 /// Returns the provider that owns `model`, whatever APIs list.
 fn owner(owners: &Owners<'_>, model: &str) -> Result<Name, ModelError> {
     if let Some(name) = owners.of(model)? {
@@ -303,16 +359,21 @@ fn readings(text: &str) -> impl Iterator<Item = (&str, Option<ThinkingLevel>)> {
 }
 
 /// Returns the model that a text names by an id that an API lists or has listed. An id that a route, a table or a prefix owns
-/// stays with that provider. Any other id belongs to the only provider whose API has listed it. If a text can be read in two
-/// ways, both must lead to the same provider: what one provider lists never moves a name from another. Returns `None` if no API
-/// has the id.
+/// stays with that provider, which `owner` returns. Any other id belongs to the only provider whose API has listed it. If a text can
+/// be read in two ways, both must lead to the same provider: what one provider lists never moves a name from another. Returns `None`
+/// if no API has the id.
 ///
 /// # Errors
-/// [`ModelError::Unknown`] if several providers have it; [`ModelError::Route`].
-fn listed(owners: &Owners<'_>, catalogue: &Catalogue, text: &str) -> Result<Option<Choice>, ModelError> {
+/// [`ModelError::Unknown`] if several providers have it; errors of `owner`.
+fn listed<'a>(
+    owners: &Owners<'a>,
+    catalogue: &Catalogue,
+    text: &str,
+    owner: impl Fn(&str) -> Result<Option<&'a Name>, ModelError>,
+) -> Result<Option<Choice>, ModelError> {
     let mut found: Option<Choice> = None;
     for (id, level) in readings(text).filter(|(id, _)| catalogue.claimants(id).next().is_some()) {
-        let owner = owners.of(id)?.or_else(|| catalogue.only_owner(owners.registry, id));
+        let owner = owner(id)?.or_else(|| catalogue.only_owner(owners.registry, id));
         match (owner, &found) {
             (Some(owner), None) => found = Some(Choice { provider: owner.clone(), model: id.to_owned(), level }),
             (Some(owner), Some(found)) if found.provider == *owner => {}
@@ -355,6 +416,34 @@ fn shared(registry: &Registry, catalogue: &Catalogue, text: &str) -> String {
     line
 }
 
+/// Returns why a model has no provider although a bundled one has its prefix, for [`ModelError::Unknown`]: a blank line, then the
+/// line. Empty if that is not the reason.
+fn yielded(registry: &Registry, text: &str) -> String {
+    let model = text::excerpt(text, 80);
+    let mut all = registry.entries.iter().flat_map(|entry| entry.yielded.iter().map(move |yielded| (entry, yielded)));
+    let found = all.find(|(_, (own, _))| readings(text).any(|(id, _)| prefix::matches(own, id)));
+    let Some((entry, (own, owner))) = found else { return String::new() };
+    let name = format!("To name a provider: {}:{model}", entry.name);
+    match owner.parse().is_ok_and(|owner| matches!(registry.find(&owner), Err(ModelError::Gone(_)))) {
+        false => format!("\n\nThe prefix '{own}' belongs to provider '{owner}'. {name}"),
+        true => format!(
+            "\n\nThe prefix '{own}' belongs to '{owner}', which is no provider any more. {name}. To free the prefix: patchbay \
+             provider remove {owner}"
+        ),
+    }
+}
+
+/// Returns, for each ready provider besides the chosen one that lists the model now, how to name it there.
+fn also_listed(registry: &Registry, consents: &Consents, catalogue: &Catalogue, choice: &Choice) -> Vec<String> {
+    let Choice { provider, model, .. } = choice;
+    let shown = registry.shown().into_iter().filter(|entry| entry.name != *provider && consents.is_ready(entry));
+    let listing = shown.filter(|entry| catalogue.lists(entry, model) || offers(entry, catalogue, model));
+    listing.take(ALSO_LISTED).map(|entry| format!("'{0}' lists it too: {0}:{model}", entry.name)).collect()
+}
+
+/// The most providers that are named because they list a model of another one, too.
+const ALSO_LISTED: usize = 3;
+
 /// Returns the levels that a model has besides the common ones.
 fn more_levels(facts: &ModelFacts) -> Vec<ThinkingLevel> {
     ThinkingLevel::ALL.into_iter().filter(|level| !level.is_common() && facts.has_level(*level)).collect()
@@ -367,43 +456,51 @@ fn absent(entry: &Entry, catalogue: &Catalogue, model: &str) -> Option<String> {
 }
 
 /// Returns sentences about the end of a model, the last one without its full stop: whether it is `absent` from the provider's
-/// list, the announced day, and the successor. `None` if the provider lists it and has announced no end. `ends` follows
-/// `This model`, before the day.
+/// list, the day, and the successor. `None` if the provider lists it and has announced no end. `ends` follows `This model`, before
+/// an announced day.
 fn describe_end(lifecycle: &Lifecycle, absent: Option<String>, ends: &str) -> Option<String> {
     let Lifecycle { status, retires_on, successor } = lifecycle;
-    let is_deprecated = *status == LifecycleStatus::Deprecated;
-    let announced = match (&absent, retires_on) {
-        (None, _) if !is_deprecated => return None,
-        (None, Some(date)) => Some(format!("This model {ends} on {date}")),
-        (None, None) => Some("This model is deprecated".to_owned()),
-        (Some(_), Some(date)) => Some(format!("It was announced to end on {date}")),
-        (Some(_), None) => is_deprecated.then(|| "It was announced to end".to_owned()),
+    let subject = if absent.is_some() { "It" } else { "This model" };
+    let on = retires_on.as_ref().map(|date| format!(" on {date}")).unwrap_or_default();
+    let announced = match (status, &absent) {
+        (LifecycleStatus::Retired, _) => Some(format!("{subject} was shut down{on}")),
+        (LifecycleStatus::Active, None) => return None,
+        (LifecycleStatus::Active, Some(_)) if on.is_empty() => None,
+        (LifecycleStatus::Deprecated, None) if on.is_empty() => Some(format!("{subject} is deprecated")),
+        (LifecycleStatus::Deprecated, None) => Some(format!("{subject} {ends}{on}")),
+        (_, Some(_)) => Some(format!("{subject} was announced to end{on}")),
     };
     let successor = successor.as_ref().map(|successor| format!("Its successor is {successor}"));
     Some([absent, announced, successor].into_iter().flatten().collect::<Vec<_>>().join(". "))
 }
 
-/// The most models of one provider in [`ModelError::Unknown`].
-const LISTED_MODELS: usize = 12;
+/// The most models of one provider in [`ModelError::Unknown`]. The tables of the bundled adapters are shorter; an API may list
+/// thousands.
+const LISTED_MODELS: usize = 40;
 
 /// Returns the models of the ready providers for [`ModelError::Unknown`]: a blank line, then a line for each provider with a
-/// catalogue. Models that were shut down are left out.
+/// catalogue. Models that were shut down are left out. A last line names the providers that have more than fit.
 fn supported(registry: &Registry, consents: &Consents, catalogue: &Catalogue) -> String {
     let ready = registry.shown().into_iter().filter(|entry| consents.is_ready(entry));
     let listed = ready.map(|entry| (entry, offered(entry, catalogue))).filter(|(_, models)| !models.is_empty());
+    let mut more = Vec::new();
     let lines: Vec<_> = listed
         .map(|(entry, models)| {
-            let mut ids: Vec<_> = models.iter().map(|model| model.id.as_str()).collect();
-            let more = ids.len().saturating_sub(LISTED_MODELS);
-            ids.truncate(LISTED_MODELS);
-            let more =
-                if more > 0 { format!(", … and {} more", text::with_commas(more as u64)) } else { String::new() };
-            (format!("{}:", status::display_name(entry)), ids.join(", ") + &more)
+            let name = status::display_name(entry);
+            if let Some(hidden) = models.len().checked_sub(LISTED_MODELS).filter(|hidden| *hidden > 0) {
+                more.push(format!("{} of {name}", text::with_commas(hidden as u64)));
+            }
+            let ids: Vec<_> = models.iter().take(LISTED_MODELS).map(|model| model.id.as_str()).collect();
+            (format!("{name}:"), ids.join(", "))
         })
         .collect();
     let width = lines.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
     let lines: String = lines.iter().map(|(label, ids)| format!("\n  {label:width$} {ids}")).collect();
-    if lines.is_empty() { lines } else { format!("\n\nSupported models:{lines}") }
+    let more = match more.is_empty() {
+        true => String::new(),
+        false => format!("\n\nNot shown: {}. 'patchbay provider list --json' has all.", more.join(", ")),
+    };
+    if lines.is_empty() { lines } else { format!("\n\nSupported models:{lines}{more}") }
 }
 
 #[cfg(test)]
@@ -412,7 +509,7 @@ mod tests {
 
     #[test]
     fn end_of_a_model_is_described() {
-        use LifecycleStatus::{Active, Deprecated};
+        use LifecycleStatus::{Active, Deprecated, Retired};
         let lifecycle = |status, date: Option<&str>, successor: Option<&str>| Lifecycle {
             status,
             retires_on: date.map(str::to_owned),
@@ -432,6 +529,17 @@ mod tests {
             (lifecycle(Deprecated, None, None), Some(gone), Some(format!("{gone}. It was announced to end"))),
             (lifecycle(Active, None, Some("new-1")), Some(gone), Some(format!("{gone}. Its successor is new-1"))),
             (lifecycle(Active, None, None), Some(gone), Some(gone.to_owned())),
+            (
+                lifecycle(Retired, Some("2026-10-23"), Some("new-1")),
+                None,
+                Some("This model was shut down on 2026-10-23. Its successor is new-1".to_owned()),
+            ),
+            (lifecycle(Retired, None, None), None, Some("This model was shut down".to_owned())),
+            (
+                lifecycle(Retired, Some("2026-10-23"), None),
+                Some(gone),
+                Some(format!("{gone}. It was shut down on 2026-10-23")),
+            ),
             // What was announced of a model that is listed and active is not said before it is deprecated.
             (lifecycle(Active, Some("2026-11-30"), None), None, None),
         ] {

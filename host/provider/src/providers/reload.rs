@@ -87,7 +87,7 @@ impl Providers {
         for entry in registry.entries.iter().filter(|entry| consents.is_ready(entry)) {
             let name = entry.name.to_string();
             let new = |prefix: &&String| !claims.prefixes.iter().any(|(own, owner)| own == *prefix && *owner == name);
-            let prefixes: Vec<_> = entry.prefixes.iter().filter(new).cloned().collect();
+            let prefixes: Vec<_> = entry.firm_prefixes().filter(new).cloned().collect();
             if prefixes.is_empty() {
                 continue;
             }

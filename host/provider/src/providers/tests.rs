@@ -44,11 +44,16 @@ impl Home {
 
     /// As [`Home::process`], with these settings of the catalogue.
     fn process_with(&self, catalogue: CatalogueSettings) -> Arc<Providers> {
+        self.process_of(catalogue, &[])
+    }
+
+    /// As [`Home::process_with`], for a binary with these adapters.
+    fn process_of(&self, catalogue: CatalogueSettings, bundled: &'static [BundledAdapter]) -> Arc<Providers> {
         let config = self.folder.path().join("config");
         let settings = Arc::clone(&self.settings);
         let sources = Sources {
             folder: config.join("providers"),
-            bundled: &[],
+            bundled,
             settings: Box::new(move || Ok(settings.lock().unwrap().clone())),
             limits: ExchangeLimits::default(),
             catalogue,
@@ -154,7 +159,7 @@ async fn blocked_adapter_stops_immediately() {
     let expected =
         format!("component {digest} of provider 'zed' is blocked. To lift it: patchbay plugin unblock {digest}");
     assert_eq!((code, &words), (Code::Blocked, &expected));
-    assert_eq!(process.explain(&choice).await.unwrap_err().to_string(), expected);
+    assert_eq!(process.explain("zed-1", &choice).await.unwrap_err().to_string(), expected);
     let shown = status(&process, "zed").await;
     assert_eq!((shown.state, shown.reason), (ProviderState::Refused, Some(expected)));
     home.store.unblock(digest).await.unwrap();

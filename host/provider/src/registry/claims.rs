@@ -6,7 +6,7 @@ use patchbay_core::Name;
 use patchbay_store::Allowance;
 
 use super::{Entry, EntrySource, StoredClaims, entry::Rank};
-use crate::route::prefix;
+use crate::{Settings, route::prefix};
 
 /// The claims of the providers that were judged so far, and those in the store.
 pub(super) struct Claims<'a> {
@@ -15,20 +15,24 @@ pub(super) struct Claims<'a> {
     existing: BTreeSet<Name>,
     keys: BTreeMap<String, Name>,
     prefixes: Vec<(String, Name)>,
+    /// Prefixes that their owners give up for the next provider that the operator allows or configures.
+    yielding: Vec<(String, Name)>,
     models: BTreeMap<String, Name>,
 }
 
 impl<'a> Claims<'a> {
     /// Returns the claims of the store alone.
     pub(super) fn new(stored: &'a StoredClaims, existing: BTreeSet<Name>) -> Self {
-        Self { stored, existing, keys: BTreeMap::new(), prefixes: Vec::new(), models: BTreeMap::new() }
+        let (prefixes, yielding) = (Vec::new(), Vec::new());
+        Self { stored, existing, keys: BTreeMap::new(), prefixes, yielding, models: BTreeMap::new() }
     }
 
     /// Makes `entry` the owner of what it claims.
     pub(super) fn add(&mut self, entry: &Entry) {
         let name = &entry.name;
         self.keys.extend(entry.variables().iter().map(|variable| (variable.clone(), name.clone())));
-        self.prefixes.extend(entry.prefixes.iter().map(|prefix| (prefix.clone(), name.clone())));
+        self.prefixes.extend(entry.firm_prefixes().map(|prefix| (prefix.clone(), name.clone())));
+        self.yielding.extend(entry.yielding.iter().map(|prefix| (prefix.clone(), name.clone())));
         for model in &entry.models {
             self.models.entry(model.id.clone()).or_insert_with(|| name.clone());
         }
@@ -55,7 +59,10 @@ impl<'a> Claims<'a> {
     fn prefix(&self, entry: &Entry, rank: Rank) -> Option<String> {
         entry.prefixes.iter().find_map(|own| {
             let words = |theirs: &str, owner: &str| prefix_taken(own, theirs, owner, &entry.name);
-            if let Some((theirs, owner)) = self.prefixes.iter().find(|(theirs, _)| prefix::overlap(own, theirs)) {
+            // A file that was allowed earlier takes no further prefix without being allowed again.
+            let yielding = self.yielding.iter().filter(|_| rank == Rank::Allowed);
+            let mut owned = self.prefixes.iter().chain(yielding);
+            if let Some((theirs, owner)) = owned.find(|(theirs, _)| prefix::overlap(own, theirs)) {
                 return Some(words(theirs, owner.as_str()));
             }
             // Bundled adapters own their prefixes, whatever the store contains.
@@ -92,6 +99,25 @@ impl<'a> Claims<'a> {
             return String::new();
         }
         format!(" To free it: patchbay provider remove {owner}")
+    }
+}
+
+/// Takes those yielding prefixes from `entry` that another provider holds: by its table of `config.toml`, whether it can be used or
+/// not, or by a claim in the store. A provider that is gone keeps its claim, or else its names would move to another provider.
+pub(super) fn yield_prefixes(entry: &mut Entry, settings: &Settings, stored: &StoredClaims) {
+    let in_tables = settings.providers.iter().flat_map(|(name, config)| {
+        config.prefixes.iter().flatten().map(move |prefix| (prefix.as_str(), name.as_str()))
+    });
+    let in_store = stored.prefixes.iter().map(|(prefix, owner)| (prefix.as_str(), owner.as_str()));
+    let held: Vec<_> = in_tables.chain(in_store).filter(|(_, owner)| *owner != entry.name.as_str()).collect();
+    for own in std::mem::take(&mut entry.yielding) {
+        match held.iter().find(|(theirs, _)| prefix::overlap(&own, theirs)) {
+            None => entry.yielding.push(own),
+            Some((_, owner)) => {
+                entry.prefixes.retain(|prefix| *prefix != own);
+                entry.yielded.push((own, (*owner).to_owned()));
+            }
+        }
     }
 }
 

@@ -8,7 +8,12 @@ use patchbay_sandbox::adapter::ModelEntry;
 use patchbay_store::Allowance;
 
 use super::StoredClaims;
-use crate::{ProviderConfig, Settings, adapters::Adapter, catalogue::OfferedCache, route::Base};
+use crate::{
+    ProviderConfig, Settings,
+    adapters::Adapter,
+    catalogue::OfferedCache,
+    route::{Base, prefix},
+};
 
 /// Where a provider comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,6 +61,11 @@ pub(crate) struct Entry {
     pub(crate) key: Option<SecretLookup>,
     /// Prefixes of the names of its models.
     pub(crate) prefixes: Vec<String>,
+    /// Those of `prefixes` that it has only while no other provider holds them. The manifest of a bundled adapter names them, each
+    /// in a pair `yielding-prefix`; prefixes that the operator gives it are never among them.
+    pub(crate) yielding: Vec<String>,
+    /// The prefixes that it does not have because another provider holds them, each with that provider.
+    pub(crate) yielded: Vec<(String, String)>,
     /// The models of the adapter's table, then those that only `config.toml` names.
     pub(crate) models: Vec<ModelEntry>,
     /// The models that `config.toml` names, by id.
@@ -95,6 +105,10 @@ impl Entry {
                 let variables = config.env.clone().unwrap_or_else(own_variables);
                 Some(variables).filter(|variables| !variables.is_empty()).map(SecretLookup::Stored)
             }
+        };
+        let yields = |prefix: &&String| {
+            let mut marked = manifest.extra.iter().filter(|(name, _)| name == "yielding-prefix");
+            source == EntrySource::Bundled && config.prefixes.is_none() && marked.any(|(_, marked)| marked == *prefix)
         };
         let own_prefixes = || if suggests { manifest.model_prefixes.clone() } else { Vec::new() };
         let mut models = if suggests { manifest.models.clone() } else { Vec::new() };
@@ -153,6 +167,8 @@ impl Entry {
             base,
             key,
             prefixes: config.prefixes.clone().unwrap_or_else(own_prefixes),
+            yielding: manifest.model_prefixes.iter().filter(yields).cloned().collect(),
+            yielded: Vec::new(),
             models,
             configured: config.models.iter().map(|model| (model.0.id.clone(), model.0.clone())).collect(),
             context_window: config.context_window,
@@ -167,6 +183,16 @@ impl Entry {
     /// Returns the entry of the catalogue with exactly this id.
     pub(crate) fn model(&self, id: &str) -> Option<&ModelEntry> {
         self.models.iter().find(|model| model.id == id)
+    }
+
+    /// Returns the prefixes that it keeps against every other provider, and that the store records.
+    pub(crate) fn firm_prefixes(&self) -> impl Iterator<Item = &String> {
+        self.prefixes.iter().filter(|prefix| !self.yielding.contains(prefix))
+    }
+
+    /// Whether it owns `model` only by a yielding prefix.
+    pub(crate) fn only_yields(&self, model: &str) -> bool {
+        self.model(model).is_none() && self.yielding.iter().any(|prefix| prefix::matches(prefix, model))
     }
 
     /// Returns the environment variables that may have its key.

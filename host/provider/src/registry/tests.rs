@@ -461,3 +461,116 @@ async fn invalid_file_changes_no_existing_provider() {
     std::fs::remove_file(folder.join("zed.wasm")).unwrap();
     assert!(files(&folder, &good, &asked).await.adapters.is_empty());
 }
+
+/// Returns the bundled adapters with `meta`, which yields `llama-`.
+fn bundled_with_meta() -> BTreeMap<Name, Arc<Adapter>> {
+    let mut meta = manifest("meta", &["llama-", "muse-"], &["muse-1"]);
+    meta.extra = vec![("yielding-prefix".to_owned(), "llama-".to_owned())];
+    let mut bundled = bundled();
+    bundled.insert(meta.name.clone(), adapter(meta));
+    bundled
+}
+
+/// What happens to a prefix that `meta` yields: the provider that owns a model, and the prefixes that `meta` still has.
+#[test]
+fn yielding_prefix_belongs_to_any_other_holder() {
+    let zed = |prefixes: &[&str], models: &[&str]| manifest("zed", prefixes, models);
+    let local = "[providers.local]\nadapter = \"openai-compatible\"\n";
+    let origin = "origin = \"http://localhost:1/v1\"\n";
+    let table = |rest: &str| format!("{local}{rest}");
+    let stored = |prefix: &str, owner: &str| StoredClaims {
+        prefixes: vec![(prefix.to_owned(), owner.to_owned())],
+        ..StoredClaims::default()
+    };
+    let nothing = StoredClaims::default;
+    let both = "llama- muse-";
+    for (what, files, text, stored, model, owner, prefixes) in [
+        ("no other holder", vec![], String::new(), nothing(), "llama-4", Some("meta"), both),
+        (
+            "a table",
+            vec![],
+            table(&format!("{origin}prefixes = [\"llama-\"]")),
+            nothing(),
+            "llama-4",
+            Some("local"),
+            "muse-",
+        ),
+        ("a refused table", vec![], table("prefixes = [\"llama-\"]"), nothing(), "llama-4", Some("local"), "muse-"),
+        (
+            "a table without its adapter",
+            vec![],
+            "[providers.gone]\nadapter = \"nowhere\"\nprefixes = [\"llama-\"]".to_owned(),
+            nothing(),
+            "llama-4",
+            Some("gone"),
+            "muse-",
+        ),
+        ("a refused table's model", vec![], table("models = [\"llama-4\"]"), nothing(), "llama-4", Some("local"), both),
+        ("a route", vec![], "[routes]\n\"llama-\" = \"openai\"".to_owned(), nothing(), "llama-4", Some("openai"), both),
+        (
+            "an allowed file",
+            vec![zed(&["llama-"], &[])],
+            String::new(),
+            known(&[zed(&["llama-"], &[])]),
+            "llama-4",
+            Some("zed"),
+            "muse-",
+        ),
+        (
+            "an allowed file with a longer prefix",
+            vec![zed(&["llama-3"], &[])],
+            String::new(),
+            known(&[zed(&["llama-3"], &[])]),
+            "llama-4",
+            None,
+            "muse-",
+        ),
+        (
+            "an allowed file's model",
+            vec![zed(&["zed-"], &["llama-4"])],
+            String::new(),
+            known(&[zed(&["zed-"], &["llama-4"])]),
+            "llama-4",
+            Some("zed"),
+            both,
+        ),
+        (
+            "a file that is not allowed",
+            vec![zed(&["llama-"], &[])],
+            String::new(),
+            nothing(),
+            "llama-4",
+            Some("meta"),
+            both,
+        ),
+        ("a provider that is gone", vec![], String::new(), stored("llama-", "old"), "llama-4", None, "muse-"),
+        ("its own claim", vec![], String::new(), stored("llama-", "meta"), "llama-4", Some("meta"), both),
+    ] {
+        let registry = Registry::build(&bundled_with_meta(), found(files), &settings(&text), &stored, None);
+        let owners = registry.owners(|entry| entry.refused.is_none() && entry.rank(&stored) < Rank::Pending);
+        assert_eq!(owners.of(model).unwrap().map(Name::as_str), owner, "{what}");
+        let meta = registry.get("meta").unwrap();
+        assert_eq!((meta.prefixes.join(" ").as_str(), refused(&registry, "meta")), (prefixes, String::new()), "{what}");
+        assert!(meta.firm_prefixes().eq(["muse-"]), "{what}");
+        assert_eq!(owners.of("muse-9").unwrap().map(Name::as_str), Some("meta"), "{what}");
+    }
+}
+
+#[test]
+fn allowed_file_takes_a_yielding_prefix_only_when_it_is_allowed_again() {
+    let mut stored = known(&[manifest("zed", &["zed-"], &[])]);
+    let newer = found([manifest("zed", &["zed-", "llama-"], &[])]);
+    let registry = Registry::build(&bundled_with_meta(), newer.clone(), &settings(""), &stored, None);
+    let words = refused(&registry, "zed");
+    assert!(words.starts_with("its prefix 'llama-' belongs to provider 'meta', which had it first."), "{words}");
+    // A file that is not allowed may ask for it: the operator's yes gives it the prefix.
+    stored.allowances.clear();
+    let registry = Registry::build(&bundled_with_meta(), newer, &settings(""), &stored, None);
+    assert_eq!(refused(&registry, "zed"), "");
+    // Prefixes that the operator gives to `meta` are its own.
+    let text = "[providers.meta]\nprefixes = [\"llama-\"]\n[providers.local]\nadapter = \"openai-compatible\"\n\
+                origin = \"http://localhost:1/v1\"\nprefixes = [\"llama-\"]\n";
+    let own = StoredClaims::default();
+    let registry = Registry::build(&bundled_with_meta(), found([]), &settings(text), &own, None);
+    assert!(refused(&registry, "local").contains("belongs to provider 'meta'"), "{}", refused(&registry, "local"));
+}

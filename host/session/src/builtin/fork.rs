@@ -38,13 +38,23 @@ async fn fork(line: &LineContext, argument: &str) -> Result<Effect, Outcome> {
         return Err(invalid("a prompt cannot be given while capturing; the captured text is the prompt."));
     }
     let providers = &session.host.providers;
-    let model = match model {
-        Some(model) => providers.resolve(model).await?,
-        None => line.agent.chosen().effective(providers.as_ref()).await?,
+    let (model, cautions) = match model {
+        Some(text) => {
+            let model = providers.resolve(text).await?;
+            let cautions = providers.cautions(text, &model).await?;
+            (model, cautions)
+        }
+        None => (line.agent.chosen().effective(providers.as_ref()).await?, Vec::new()),
     };
     let prompt = prompt.map(str::to_owned);
     let by = ForkedBy::Person { line_ended: line.ended.clone() };
-    Ok(Effect::Prepare(session.fork(Arc::clone(&line.agent), model, prompt, by)))
+    let fork = session.fork(Arc::clone(&line.agent), model, prompt, by);
+    Ok(Effect::Prepare(Box::pin(async move {
+        let mut prepared = fork.await?;
+        let lines = cautions.into_iter().map(|caution| format!("\n  ⚠ {caution}"));
+        prepared.outcome.message.extend(lines);
+        Ok(prepared)
+    })))
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -54,6 +64,9 @@ struct ForkArguments<'a> {
 }
 
 fn parse(argument: &str) -> Result<ForkArguments<'_>, Outcome> {
+    if argument.starts_with("--model=") {
+        return Err(invalid("the value of --model follows after a blank: /fork --model MODEL."));
+    }
     let after_flag = argument
         .strip_prefix("--model")
         .filter(|after| after.is_empty() || after.starts_with(|c: char| c.is_whitespace() || c == '"'));
@@ -107,6 +120,7 @@ mod tests {
             ("--model \"Solve\"", failed("--model requires an argument.")),
             ("\"Investigate", failed("unclosed quote in '\"Investigate'.")),
             ("Investigate", failed("the prompt must be quoted: /fork \"prompt\".")),
+            ("--model=o3", failed("the value of --model follows after a blank: /fork --model MODEL.")),
             ("--models x", failed("the prompt must be quoted: /fork \"prompt\".")),
             ("--model a b", failed("the prompt must be quoted: /fork \"prompt\".")),
             ("\"a\" --model b", failed("unexpected text after the prompt: '--model b'.")),

@@ -43,7 +43,7 @@ async fn set(line: &LineContext, text: &str) -> Result<Effect, Outcome> {
         return Err(Outcome::error(Code::TurnRunning, message));
     }
     let choice = line.session.host.providers.resolve(text).await?;
-    let message = line.session.host.providers.explain(&choice).await?;
+    let message = line.session.host.providers.explain(text, &choice).await?;
     let outcome = Outcome::ok(Code::ModelSet, message)
         .with_data(json!({"provider": choice.provider, "model": choice.model, "thinking": choice.level}));
     Ok(Effect::Change(outcome, CommandChange::Model(Chosen { model: Some(choice), model_override: None })))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use patchbay_agent::{Agent, ModelOverride, try_model};
 use patchbay_core::{AgentId, Code, Outcome, text};
-use patchbay_provider::{Choice, Selector};
+use patchbay_provider::{Choice, ModelError, Selector};
 use patchbay_store::SessionChange;
 use patchbay_tools::{PersonAccess, ProviderMove};
 use serde_json::Value;
@@ -89,8 +89,10 @@ impl Session {
                 let choice = self.resolve(model).await.map_err(failed)?;
                 self.ask_to_move(&target, choice.provider.as_str(), Some(&choice.model), consent).await?;
                 try_model(caller, &choice).await.map_err(reason).map_err(failed)?;
-                let message = format!("Model set to \"{}\" for agent {id}.", text::clean_line(model));
-                (ModelOverride::Model(model.to_owned()), message)
+                let mut message = format!("Model set to \"{}\" for agent {id}.", text::clean_line(model));
+                let cautions = self.host.providers.cautions(model, &choice).await?;
+                message.extend(cautions.iter().map(|caution| format!("\n⚠ {caution}")));
+                (self.pinned(model, choice).await, message)
             }
         };
         Ok(Box::pin(async move {
@@ -128,9 +130,23 @@ impl Session {
         consent.ask(ProviderMove { agent: target.id(), from: now, to, model }).await
     }
 
+    /// Returns the override by the model's name that keeps the provider which was tried, if the name gets another owner later.
+    async fn pinned(&self, model: &str, choice: Choice) -> ModelOverride {
+        let pinned = choice.as_argument();
+        // An id that ends in a word for a level is not the same after a provider.
+        let is_same = self.host.providers.resolve(&pinned).await.is_ok_and(|same| same == choice);
+        ModelOverride::Model(if is_same { pinned } else { model.to_owned() })
+    }
+
     /// Returns the model of a name. An error says why it cannot be used.
     async fn resolve(&self, model: &str) -> Result<Choice, String> {
-        let choice = self.host.providers.resolve(model).await.map_err(|error| reason(error.into()))?;
+        let choice = self.host.providers.resolve(model).await.map_err(|error| match error {
+            // The message of the command is for people.
+            ModelError::NoModel(_) => {
+                "no model is named. Use \"small\", \"normal\" or \"big\", or the name of a model.".to_owned()
+            }
+            error => reason(error.into()),
+        })?;
         if let Some(level) = choice.level {
             return Err(format!(
                 "a thinking level ('{}') cannot be set here; the agent's level stays.",

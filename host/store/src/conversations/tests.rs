@@ -105,7 +105,7 @@ async fn conversation_is_read_by_ranges_of_its_agents() {
 async fn circle_of_agents_does_not_run_forever() {
     let tree = TestTree::new().await;
     let child = tree.fork(tree.root).await;
-    let damage = "UPDATE agents SET parent = ?1, fork_point = 9";
+    let damage = "UPDATE agents SET parent_uuid = ?1, fork_message_id = 9";
     tree.database().execute(damage, [child.to_string()]).unwrap();
     tree.add(child, MessageKind::User, "one").await;
     assert!(tree.sent(child).await.len() <= 65);

@@ -1,8 +1,10 @@
-//! The adapter of the provider `meta`: Muse models by the Meta Model API, whose form is that of OpenAI Responses.
+//! The adapter of the provider `meta`: Muse models by the Meta Model API, whose form is that of OpenAI Responses. It also has the
+//! prefix `llama-`, unless another provider holds it: the models of these names ended with the Llama API, so requests to them fail
+//! until Meta serves such a model again.
 //!
 //! Meta recommends Responses: the reasoning of its Chat Completions is empty for callers from outside, so that it could not
 //! go back between calls of tools (2026-11-23: dev.meta.ai, "Reasoning", quoted in deepnoodle-ai/dive#279, which ran it; promptfoo and
-//! ai-sdk.dev, "Meta"). The Llama API, which this adapter used before, ended on 2026-07-06.
+//! ai-sdk.dev, "Meta"). The Llama API, which this adapter used before, ended on 2026-07-06 (2026-11-23: promptfoo.dev, "Meta").
 //!
 //! This crate has the manifest, in `models.json` the dated table of models, and in `thinking` the thinking levels.
 #![deny(missing_docs)]
@@ -23,6 +25,12 @@ use patchbay_provider_sdk::{
 /// The dated table of models.
 const TABLE: &str = include_str!("../models.json");
 
+/// The prefix of the models of the Llama API. Other services have models of such names, so it belongs to a provider that the
+/// operator configures or allows for it.
+const LLAMA: &str = "llama-";
+/// The model of the table whose end is that of all models of the Llama API.
+const ENDED: &str = "Llama-3.3-70B-Instruct";
+
 /// The adapter of one completion.
 pub struct Meta(Stream<Responses>);
 
@@ -32,7 +40,7 @@ impl Adapter for Meta {
             name: "meta".to_owned(),
             display_name: "Meta".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            model_prefixes: vec!["muse-".to_owned()],
+            model_prefixes: vec![LLAMA.to_owned(), "muse-".to_owned()],
             models: models::table(TABLE),
             default_base_url: Some("https://api.meta.ai/v1".to_owned()),
             credentials: vec![Credential {
@@ -42,7 +50,10 @@ impl Adapter for Meta {
                 obtain_url: Some("https://dev.meta.ai".to_owned()),
                 extra: Vec::new(),
             }],
-            extra: vec![Pair { name: "api-label".to_owned(), value: "Responses API".to_owned() }],
+            extra: vec![
+                Pair { name: "api-label".to_owned(), value: "Responses API".to_owned() },
+                Pair { name: "yielding-prefix".to_owned(), value: LLAMA.to_owned() },
+            ],
         }
     }
 
@@ -79,7 +90,11 @@ patchbay_provider_sdk::thinking!(Meta);
 
 impl Models for Meta {
     fn facts(model: &str, _: &[Pair]) -> String {
-        models::unlisted(TABLE, model, |level| Self::explain_thinking(model, Some(level)))
+        let explain = |level: &str| Self::explain_thinking(model, Some(level));
+        match model.starts_with(LLAMA) {
+            true => models::unlisted_ended(TABLE, model, ENDED, explain),
+            false => models::unlisted(TABLE, model, explain),
+        }
     }
 }
 
@@ -116,7 +131,7 @@ mod tests {
     fn manifest_has_url_and_credential() {
         let manifest = Meta::describe();
         assert_eq!((manifest.name.as_str(), manifest.display_name.as_str()), ("meta", "Meta"));
-        assert_eq!(manifest.model_prefixes, ["muse-"]);
+        assert_eq!(manifest.model_prefixes, ["llama-", "muse-"]);
         let first: Vec<_> = manifest.models[..3].iter().map(|model| model.id.as_str()).collect();
         assert_eq!(first, ["muse-spark-1.3", "muse-wonder-1.0", "muse-ember-1.0"]);
         assert_eq!(manifest.default_base_url.as_deref(), Some("https://api.meta.ai/v1"));
@@ -141,6 +156,9 @@ mod tests {
             ("muse-spark-1.1", Some("max"), "Thinking: xhigh effort", no_max, Some("xhigh")),
             ("muse-spark-1.3-contributor", Some("max"), "Thinking: xhigh effort", no_max, Some("xhigh")),
             ("muse-ember-1.0", Some("xhigh"), "Thinking: xhigh effort", None, Some("xhigh")),
+            ("llama-4", None, "Thinking: off", None, None),
+            ("llama-4", Some("none"), "Thinking: off", None, None),
+            ("llama-4", Some("high"), "Thinking: off", Some("This model does not support thinking"), None),
         ] {
             let plan = Meta::explain_thinking(model, level);
             assert_eq!((&plan.description[..], plan.warning.as_deref()), (&[line.to_owned()][..], warning), "{model}");
@@ -149,8 +167,19 @@ mod tests {
                 Some(effort) => assert!(body.contains(&format!(r#""effort":"{effort}""#)), "{body}"),
                 None => assert!(!body.contains("effort"), "{body}"),
             }
-            assert!(body.contains(r#""store":false"#) && body.contains("reasoning.encrypted_content"), "{body}");
+            assert!(body.contains(r#""store":false"#), "{body}");
+            assert_eq!(body.contains("reasoning.encrypted_content"), model.starts_with("muse-"), "{body}");
         }
+    }
+
+    #[test]
+    fn unlisted_llama_models_ended_with_the_llama_api() {
+        let facts = |model| serde_json::from_str::<serde_json::Value>(&Meta::facts(model, &[])).expect("JSON");
+        let ended = serde_json::json!({"status": "retired", "retires-on": "2026-07-06", "successor": "muse-spark-1.3"});
+        for model in ["llama-4", "llama-3.3-70b"] {
+            assert_eq!(facts(model)["lifecycle"], ended, "{model}");
+        }
+        assert_eq!(facts("muse-spark-9").get("lifecycle"), None);
     }
 
     #[test]

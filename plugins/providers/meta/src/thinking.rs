@@ -10,10 +10,14 @@ use patchbay_provider_sdk::ThinkingPlan;
 const ALL: [Level; 5] = [Level::Low, Level::Med, Level::High, Level::XHigh, Level::Max];
 
 const ALWAYS: &str = "This model does not support disabling thinking";
+const NEVER: &str = "This model does not support thinking";
 
 /// Returns what is sent and what is shown.
 pub(crate) fn thinking(model: &str, level: Option<&str>) -> (Reasoning, ThinkingPlan) {
+    let reasons = !model.starts_with(crate::LLAMA);
     let (effort, line, warning) = match level.and_then(Level::parse) {
+        None | Some(Level::None) if !reasons => (None, "off".to_owned(), None),
+        Some(_) if !reasons => (None, "off".to_owned(), Some(NEVER.to_owned())),
         None => (None, "provider default".to_owned(), None),
         Some(Level::None) => (Some("minimal"), "minimal effort (minimum)".to_owned(), Some(ALWAYS.to_owned())),
         Some(level) => {
@@ -22,7 +26,7 @@ pub(crate) fn thinking(model: &str, level: Option<&str>) -> (Reasoning, Thinking
         }
     };
     let plan = ThinkingPlan { warning, ..plan(format!("Thinking: {line}")) };
-    (Reasoning { effort, encrypted: true, summary: true }, plan)
+    (Reasoning { effort, encrypted: reasons, summary: true }, plan)
 }
 
 /// Returns the efforts of a model above `minimal`. Newer models, which this table does not know, have all.

@@ -9,7 +9,7 @@ use proptest::{
 use serde_json::{Value, json};
 
 use super::*;
-use crate::Selector;
+use crate::{MovedName, Selector};
 
 const TABLES: &str = "[providers.alpha]\norigin = \"https://alpha.example.org/v1\"\nprefixes = [\"alp-\"]\n\
                       [providers.beta]\norigin = \"https://beta.example.org/v1\"\nmodels = [\"mine\", \"org/mine\"]\n\
@@ -379,7 +379,8 @@ async fn models_are_offered_in_one_order() {
     let many = (0..100).map(|n| chat(&format!("model-{n:03}"), "2026-01-01", "small")).collect();
     list(&home, "alpha", many).await;
     let words = resolved(&process, "nothing").await.unwrap_err().1;
-    assert!(words.contains("ALPHA:") && words.contains("model-011, … and 88 more"), "{words}");
+    assert!(words.contains("\n  ALPHA: model-000, model-001, ") && words.contains("model-039\n  BETA:"), "{words}");
+    assert!(words.ends_with("\n\nNot shown: 60 of ALPHA. 'patchbay provider list --json' has all."), "{words}");
     assert_eq!(status(&process, "alpha").await.models.len(), 100);
 }
 
@@ -434,7 +435,73 @@ async fn levels_and_lifecycle_are_checked() {
     assert_eq!(resolved(&process, "alpha-1/maximum").await, invalid("maximum", "none, low, med, high, xhigh"));
     assert_eq!(resolved(&process, "alpha-2/xhigh").await, invalid("xhigh", "none, low, med, high"));
     assert_eq!(resolved(&process, "unknown/xhigh").await.unwrap_err().0, Code::UnknownModel);
-    let words = "model 'gone' was shut down on 2026-10-23. Its successor is alpha-2.".to_owned();
-    assert_eq!(resolved(&process, "gone").await, Err((Code::ModelRetired, words)));
+    // A model that was shut down is a caution.
+    let gone = process.resolve("gone/high").await.unwrap();
+    assert_eq!(gone.to_string(), "alpha/gone/high");
+    let cautions = process.cautions("gone/high", &gone).await.unwrap();
+    assert_eq!(cautions, ["This model was shut down on 2026-10-23. Its successor is alpha-2"]);
     assert_eq!(status(&process, "alpha").await.models, ["alpha-2", "alpha-1"]);
+}
+
+#[tokio::test]
+async fn other_providers_that_list_a_model_are_named() {
+    let home = home().await;
+    let process = home.process();
+    let cautions = async |text: &str| {
+        let choice = process.resolve(text).await.unwrap();
+        process.cautions(text, &choice).await.unwrap()
+    };
+    list(&home, "alpha", chats(&["alpha-1"])).await;
+    list(&home, "beta", chats(&["alpha-1", "beta-1"])).await;
+    for text in ["alpha-1", "alpha-1/low"] {
+        assert_eq!(cautions(text).await, ["'beta' lists it too: beta:alpha-1"], "{text}");
+    }
+    assert_eq!(cautions("alpha:alpha-1").await, [""; 0], "its provider is named");
+    assert_eq!(cautions("beta-1").await, [""; 0]);
+    list(&home, "beta", chats(&["beta-1"])).await;
+    assert_eq!(cautions("alpha-1").await, [""; 0], "it is listed no longer");
+}
+
+/// Names that a provider had only because its API listed them, before a bundled provider got their prefix.
+#[tokio::test]
+async fn names_that_have_moved_are_known_by_both_providers() {
+    let mut meta = manifest("meta", &["alp-", "muse-"], &["muse-1"]);
+    meta.extra = vec![("yielding-prefix".to_owned(), "alp-".to_owned())];
+    let description = json!({"digest": Digest::of(b"meta"), "manifest": meta}).to_string();
+    let bundled = vec![BundledAdapter { name: "meta", bytes: b"", description: description.leak() }];
+    let home = Home::new();
+    home.configure(&TABLES.replace("prefixes = [\"alp-\"]\n", ""));
+    home.drop_in(&manifest("alpha", &[], &["alpha-1"])).await;
+    home.drop_in(&manifest("beta", &["bet-"], &["beta-1"])).await;
+    list(&home, "alpha", chats(&["alp-1", "fresh-1"])).await;
+    let process = home.process_of(CatalogueSettings::default(), bundled.leak());
+    let moved = async |text: &str| process.moved(text).await.unwrap();
+    let MovedName { from, to } = moved("alp-1/low").await.unwrap();
+    assert_eq!((from.to_string().as_str(), to.to_string().as_str()), ("alpha/alp-1/low", "meta/alp-1/low"));
+    for text in ["alpha:alp-1", "meta:alp-1", "alp-2", "fresh-1", "muse-1", "nothing", "alp-1/maximum"] {
+        assert_eq!(moved(text).await, None, "{text}");
+    }
+    // Two listed it: it had no owner before.
+    list(&home, "beta", chats(&["alp-1"])).await;
+    assert_eq!(moved("alp-1").await, None);
+    // The operator's table holds the prefix: `meta` has the other one alone, and says which provider has this one.
+    home.configure(TABLES);
+    process.reload().await;
+    assert_eq!(resolved(&process, "alp-1").await.as_deref(), Ok("alpha/alp-1/default"));
+    let meta = status(&process, "meta").await;
+    assert_eq!(
+        (meta.prefixes, meta.reason.as_deref()),
+        (vec!["muse-".to_owned()], Some("its prefix 'alp-' belongs to provider 'alpha'"))
+    );
+    // A provider that is gone keeps its names until they are freed.
+    home.configure("");
+    fs::remove_file(home.file("alpha")).unwrap();
+    process.reload().await;
+    let words = resolved(&process, "alp-2").await.unwrap_err().1;
+    let expected = "Unknown model: alp-2\n\nThe prefix 'alp-' belongs to 'alpha', which is no provider any more. To name a \
+                    provider: meta:alp-2. To free the prefix: patchbay provider remove alpha\n";
+    assert!(words.starts_with(expected), "{words}");
+    home.store.forget_provider("alpha".to_owned()).await.unwrap();
+    process.reload().await;
+    assert_eq!(resolved(&process, "alp-2").await.as_deref(), Ok("meta/alp-2/default"));
 }
