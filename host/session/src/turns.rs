@@ -333,6 +333,19 @@ impl Session {
         self.running_turns.lock().get(&agent).inspect(|stop| stop.cancel()).is_some()
     }
 
+    /// Stops the turn of `agent`, also one that has just begun. Its waiting lines then run. Returns false if no turn runs.
+    pub fn stop_turn_of(&self, agent: AgentId) -> bool {
+        if !self.queue.is_active(agent) {
+            return false;
+        }
+        self.queue.stop(agent, StopScope::Agent);
+        if let Some(stop) = self.running_turns.lock().get(&agent) {
+            stop.cancel();
+        }
+        self.release_queue_of(agent);
+        true
+    }
+
     /// Stops the turns of all agents, which begin none by themselves until the user's next message to any of them. Returns the
     /// number of turns.
     pub fn stop_all(&self) -> usize {
