@@ -267,10 +267,13 @@ impl Session {
         if agent.is_dead() {
             let message = format!("agent '{id}' was killed. What came is kept.");
             outcome = Outcome::error(Code::AgentDead, message);
-        } else if !outcome.is_ok()
-            && let Err(error) = self.commit_failure(&agent, &ending, &outcome).await
-        {
-            tracing::error!("how a turn ended could not be kept: {error}");
+        } else if !outcome.is_ok() {
+            if let Err(error) = self.commit_failure(&agent, &ending, &outcome).await {
+                tracing::error!("how a turn ended could not be kept: {error}");
+            }
+            if cause == TurnCause::Person {
+                self.note_unanswered(&agent, &mut outcome).await;
+            }
         }
         let state = if agent.is_dead() { TurnState::Interrupted } else { TurnState::Done };
         let ended = EventKind::TurnEnded { turn: ending.began, cause, state, outcome: outcome.clone() };
