@@ -1,5 +1,7 @@
 //! Reading: ranges, errors, links inside the workspace.
 
+use std::path::Path;
+
 use super::{Fixture, kind};
 use crate::{FileError, limits};
 
