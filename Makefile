@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET = wasm32-unknown-unknown
 PATCHBAY = target/debug/patchbay
 
-.PHONY: run test crash test-interop test-acp test-mcp test-terminal screens build plugins guests format lint deny advisories fuzz reproduce bench docs release install target
+.PHONY: run test crash check-targets test-interop test-acp test-mcp test-terminal screens build plugins guests format lint deny advisories fuzz reproduce bench docs release install target
 
 run: build ## Build everything, and open a terminal
 	@$(PATCHBAY)
@@ -131,6 +131,25 @@ crash: build ## Kill the process two hundred times during calls of tools, and tw
 
 docs: build ## Write the generated documents again
 	@UPDATE_DOCS=1 $(CARGO) test --workspace --test architecture --bin patchbay
+
+# Systems that nothing runs on here. Only the compiler's front end is needed for them, with C sources by zig.
+APPLE = aarch64-apple-darwin
+APPLE_CC = $(CURDIR)/tests/targets/apple-cc
+WINDOWS = x86_64-pc-windows-gnu
+
+check-targets: ## Compile for macOS as far as that needs no Mac, and check that Windows is refused
+	@for target in $(APPLE) $(WINDOWS); do \
+	  rustc --print target-libdir --target $$target 2>/dev/null | xargs -r test -d \
+	    || { echo "== adding the Rust target $$target"; rustup target add $$target; }; \
+	done
+	@plugins/wasm-cc --zig version >/dev/null
+	@for target in $(APPLE); do \
+	  echo "== checking $$target"; \
+	  env SDKROOT=/ CC_$$(echo $$target | tr - _)=$(APPLE_CC) $(CARGO) check --workspace --tests --target $$target || exit 1; \
+	done
+	@echo "== checking that Windows is refused"
+	@$(CARGO) check --quiet --package patchbay-core --target $(WINDOWS) 2>&1 | grep -q "Patchbay does not run on Windows.*WSL" \
+	  || { echo "the build for Windows is not refused with a line that names WSL" >&2; exit 1; }
 
 release: plugins ## One binary that needs nothing beside it: target/patchbay
 	@echo "== building the release binary"

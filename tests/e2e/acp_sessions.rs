@@ -280,6 +280,25 @@ fn running_prompt_is_given_up_alone_and_the_next_one_runs() {
     assert_eq!(peer.leave(), Some(0));
 }
 
+/// The line `/fork` has ended when its prompt is given up; the turn of the child runs.
+#[test]
+fn fork_prompt_that_is_given_up_stops_the_turn_of_its_child() {
+    let patchbay = Patchbay::quick();
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    peer.request(2, "session/prompt", prompt(&session, "/fork \"say Child begins.\nhang\""));
+    peer.until(|message| message.to_string().contains("begins."));
+    // It waits behind the turn of the child, which is in view now.
+    peer.request(3, "session/prompt", prompt(&session, "say Next."));
+    peer.notify("$/cancel_request", json!({"requestId": 2}));
+    peer.assert_error(2, -32800);
+    let answer = peer.answer();
+    assert_eq!((&answer["id"], &answer["result"]["stopReason"]), (&json!(3), &json!("end_turn")));
+    let shown = said(&peer.take());
+    assert!(shown.ends_with("Next.") && !shown.contains("not sent"), "{shown}");
+    assert_eq!(peer.leave(), Some(0));
+}
+
 #[test]
 fn cancelled_prompt_does_not_wait_for_a_later_one() {
     let patchbay = Patchbay::quick();

@@ -145,8 +145,19 @@ async fn path_of_the_workspace_is_guarded() {
         assert!(session.attach_path(path).await.unwrap().is_some(), "{path}");
     }
     // What is no file is only a word.
-    for word in ["types/node", "docs", "example.com", "../secret.txt", "/etc/passwd", "", "a\0b"] {
+    let folder = patchbay.folder().to_str().unwrap();
+    for word in ["types/node", "docs", "example.com", "../secret.txt", folder, "/nowhere/a.txt", "", "a\0b"] {
         assert!(session.attach_path(word).await.unwrap().is_none(), "{word}");
+        assert!(!session.names_file(word).await, "{word}");
+    }
+    // An absolute path is that of any file, as with --attach.
+    let outside = patchbay.folder().join("secret.txt").to_str().unwrap().to_owned();
+    assert!(session.attach_path(&outside).await.unwrap().is_some());
+    let own = patchbay.home().join("data/patchbay.db").to_str().unwrap().to_owned();
+    let refused = session.attach_path(&own).await.unwrap_err();
+    assert!(refused.message.contains("Patchbay's own files"), "{refused:?}");
+    for path in ["a.png", "./docs/b.pdf", ".env", &outside] {
+        assert!(session.names_file(path).await, "{path}");
     }
     let refusal = async |path: &str| {
         let refused = session.attach_path(path).await.unwrap_err();

@@ -222,6 +222,28 @@ fn nested_time_is_that_of_the_program() {
     assert!(["cancelled", "limit_time"].contains(&cancelled["outcome"].as_str().unwrap()), "{cancelled}");
 }
 
+/// A program that has failed waits for its other calls. If one of them hangs, the error must not be lost.
+#[test]
+fn failed_program_whose_call_hangs_tells_the_model_why() {
+    let patchbay = Patchbay::new();
+    let config = "[limits]\nfuel = 1000000000000\ntime_ms = 5000\ncode_ms = 1000\n\
+                  [providers.demo]\noptions = { delay-ms = \"0\" }\n";
+    patchbay.write("home/config/config.toml", config);
+    patchbay.add_command("spin", &Guest::spinning(), "");
+    let code =
+        "const slow = tools.spin.run({}); await tools.calc.eval({expression: '1'}); throw new Error('the reason')";
+    let call = format!("call code__run {}", json!({ "code": code }));
+    let said = &patchbay.answers(&[&call])[0];
+    let words = [
+        "tool 'code__run' was stopped: the call ran over its time of 6000 ms",
+        "Before that it reported:\\nError: the reason",
+        "The program has failed and waits for 1 other call.",
+    ];
+    for words in words {
+        assert!(said.message().contains(words), "{words}: {}", said.message());
+    }
+}
+
 /// The component imports interfaces of contract 0.1.1, in a world of its own.
 #[test]
 fn a_guest_without_the_grant_cannot_start_calls() {

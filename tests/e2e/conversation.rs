@@ -81,15 +81,15 @@ fn thinking_signatures_are_replayed_over_three_turns() {
 fn provider_error_is_reported_and_session_continues() {
     let patchbay = Patchbay::quick();
     let answers = patchbay.answers(&["fail authentication", "fail invalid-request", "say Here I am."]);
-    assert_eq!(answers[0].code(), "provider_authentication");
-    assert_eq!(answers[1].code(), "provider_invalid_request");
+    assert_eq!((answers[0].code(), &answers[0].data()["unanswered"]), ("provider_authentication", &json!(true)));
+    assert_eq!((answers[1].code(), &answers[1].data()["unanswered"]), ("provider_invalid_request", &json!(true)));
     assert_eq!((answers[2].code(), answers[2].message()), ("answered", "Here I am."));
 }
 
 #[test]
 fn interrupted_answer_keeps_its_received_part() {
     let answers = Patchbay::quick().answers(&["say one two three\nfail server 0 after 2", "show context"]);
-    assert_eq!(answers[0].code(), "provider_server");
+    assert_eq!((answers[0].code(), &answers[0].data()["unanswered"]), ("provider_server", &json!(null)));
     let row = &messages_of_kind(&answers[0].events, "assistant")[0];
     assert_eq!((&row["content"], &row["data"]["interrupted"]), (&json!("one two"), &json!(true)));
     assert_eq!(answers[1].code(), "answered");

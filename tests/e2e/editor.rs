@@ -8,7 +8,7 @@ use std::{
 use patchbay_tests::{
     binary::Patchbay,
     guest::Guest,
-    terminal::{CTRL_C, CTRL_D, ENTER, ESC, TAB, Terminal, UP},
+    terminal::{CTRL_C, CTRL_D, CTRL_G, ENTER, ESC, TAB, Terminal, UP},
 };
 
 /// How long a test waits for what must happen.
@@ -40,6 +40,50 @@ fn commands_are_completed_hinted_and_run() {
     terminal.wait_for_text("# /help plan_compiler");
     terminal.press(CTRL_D);
     assert_eq!(terminal.wait_for_exit(), 0);
+}
+
+/// The terminal echoes them and makes Enter a line feed, which is Ctrl+J later.
+#[test]
+fn lines_typed_before_the_prompt_are_sent() {
+    let patchbay = Patchbay::quick();
+    let terminal = Terminal::open(&patchbay, &[]);
+    terminal.press("/calc 6 * 7\rsay Good day.\ra draft");
+    terminal.wait_for_text("42");
+    terminal.wait_for_text("Good day.");
+    terminal.wait_for_text("> a draft");
+    terminal.press(CTRL_C);
+    terminal.wait_for_prompt();
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.wait_for_exit(), 0);
+}
+
+/// An editor that restores the terminal when it is asked to end, and one that does not.
+#[test]
+fn signal_during_an_editor_ends_it_and_restores_the_terminal() {
+    for (polite, signal) in [(true, "TERM"), (true, "HUP"), (false, "TERM")] {
+        let mut patchbay = Patchbay::quick();
+        let restore = "stty sane; printf '\\033[?1049l'; exit 1";
+        let trap = if polite { format!("trap \"{restore}\" TERM HUP") } else { "trap '' TERM HUP".to_owned() };
+        let script =
+            format!("{trap}\nstty raw -echo\nprintf '\\033[?1049heditor of %s' $$\nwhile :; do sleep 0.05; done\n");
+        patchbay.write("editor.sh", script);
+        patchbay.set("EDITOR", &format!("/bin/sh {}", patchbay.folder().join("editor.sh").display()));
+        let mut terminal = Terminal::open(&patchbay, &[]);
+        terminal.wait_for_prompt();
+        terminal.press("a draft");
+        terminal.wait_for_text("> a draft");
+        terminal.press(CTRL_G);
+        terminal.wait_for_prefix("editor of ");
+        let editor =
+            terminal.lines().iter().find_map(|line| line.strip_prefix("editor of ").map(str::to_owned)).unwrap();
+        assert!(!terminal.is_cooked());
+        terminal.signal(signal);
+        terminal.wait_for_end();
+        assert!(terminal.is_cooked(), "SIG{signal} leaves the modes of the editor");
+        assert!(terminal.written().contains("\x1b[?1049l"), "SIG{signal} leaves the alternate screen");
+        let alive = std::process::Command::new("kill").args(["-0", &editor]).output().unwrap();
+        assert!(!alive.status.success(), "SIG{signal} leaves the editor");
+    }
 }
 
 #[test]

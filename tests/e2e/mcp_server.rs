@@ -4,7 +4,7 @@
 use std::{
     io::{BufRead as _, BufReader, Write as _},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-    sync::mpsc::{Receiver, RecvTimeoutError, channel},
+    sync::mpsc::{Receiver, channel},
     time::Duration,
 };
 
@@ -355,7 +355,7 @@ fn client_that_never_reads_is_bounded() {
         drop(sender);
     });
     // The pipe is full, because the server reads no more.
-    assert_eq!(blocked.recv_timeout(Duration::from_secs(5)), Err(RecvTimeoutError::Timeout));
+    assert_eq!(blocked.recv_timeout(Duration::from_secs(5)), Err(std::sync::mpsc::RecvTimeoutError::Timeout));
     let peak = peak_kib(process);
     assert!(peak < 400 << 10, "{peak} KiB");
     server.kill().unwrap();

@@ -6,7 +6,7 @@ use patchbay_tests::{
     binary::Patchbay,
     format::CHAT,
     server::{Server, Step},
-    terminal::{COLUMNS, CTRL_C, CTRL_D, ENTER, Terminal},
+    terminal::{COLUMNS, CTRL_C, CTRL_D, ENTER, Terminal, UP},
 };
 
 const TAB: &str = "\t";
@@ -82,18 +82,49 @@ fn typed_paths_attach_files_and_pasted_ones_do_not() {
         terminal.press(CTRL_C);
         terminal.wait_for_prompt();
     }
-    // A pasted word, a recalled one, and what is no file.
+    // A pasted word, and what is no file.
     terminal.press("\x1b[200~say Pasted @a.png\x1b[201~");
     terminal.wait_for_text("> say Pasted @a.png");
     terminal.press(ENTER);
     terminal.wait_for_text("Pasted @a.png");
+    terminal.wait_for_prefix("Not attached: a.png. ");
     terminal.wait_until_idle();
     terminal.press("say Mail me@example.com @types/node");
     terminal.press(ENTER);
     terminal.wait_for_text("Mail me@example.com @types/node");
     terminal.wait_until_idle();
-    let attached = terminal.all_rows().iter().filter(|row| row.starts_with("Attached:")).count();
-    assert_eq!(attached, 1, "{:?}", terminal.all_rows());
+    let count = |prefix: &str| terminal.all_rows().iter().filter(|row| row.starts_with(prefix)).count();
+    assert_eq!((count("Attached:"), count("Not attached:")), (1, 1), "{:?}", terminal.all_rows());
+}
+
+#[test]
+fn recalled_line_attaches_its_files_again_or_says_that_it_does_not() {
+    let patchbay = Patchbay::quick();
+    patchbay.write("workspace/a.png", b"\x89PNG\r\n\x1a\n");
+    patchbay.write("elsewhere/b.txt", "text");
+    let outside = patchbay.folder().join("elsewhere/b.txt");
+    let terminal = open(&patchbay, &[]);
+    let line = format!("say See @a.png and @{}", outside.display());
+    terminal.press(&line);
+    terminal.press(ENTER);
+    let attached =
+        |terminal: &Terminal| terminal.all_rows().join("").matches("Attached: a.png (image/png, 8 bytes), ").count();
+    terminal.wait_until("both files are attached", || attached(&terminal) == 1);
+    terminal.wait_until_idle();
+    terminal.press(UP);
+    terminal.wait_for_prefix("> say See @a.png");
+    terminal.press(ENTER);
+    terminal.wait_until("both files are attached again", || attached(&terminal) == 2);
+    terminal.wait_until_idle();
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.wait_for_exit(), 0);
+    // Another process does not know which words were typed.
+    let terminal = open(&patchbay, &[]);
+    terminal.press(UP);
+    terminal.wait_for_prefix("> say See @a.png");
+    terminal.press(ENTER);
+    terminal.wait_for_prefix("Not attached: a.png, ");
+    assert_eq!(attached(&terminal), 0);
 }
 
 #[test]

@@ -76,3 +76,18 @@ fn closed_output_pipe_is_not_an_error() {
         assert_eq!((ran.code, &*ran.err), (Some(0), ""), "{arguments:?}");
     }
 }
+
+/// macOS allows a process 256 descriptors unless it asks for more. Programs that it starts inherit what it may have.
+#[cfg(unix)]
+#[test]
+fn descriptors_are_raised_at_start() {
+    let patchbay = patchbay_tests::binary::Patchbay::new();
+    let file = patchbay.folder().join("descriptors");
+    let server = format!("[mcp.probe]\ncommand = [\"/bin/sh\", \"-c\", \"ulimit -Sn >{}\"]\n", file.display());
+    patchbay.write("home/config/config.toml", server);
+    let hard = patchbay.shell("/bin/sh", "ulimit -Hn").out;
+    let expected = hard.trim().parse().map_or(4_096, |hard: u64| hard.min(4_096));
+    let checked = patchbay.shell("/bin/sh", "ulimit -Sn 128; exec patchbay mcp check probe");
+    assert_eq!(checked.code, Some(1), "{checked:?}");
+    assert_eq!(fs::read_to_string(&file).unwrap().trim(), expected.to_string());
+}

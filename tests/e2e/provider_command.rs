@@ -125,12 +125,44 @@ fn claims_remain_after_file_removal_until_revoked() {
     patchbay.write("workspace/other.wasm", other.component());
     let ran = patchbay.run(&["provider", "check", "other.wasm"]);
     assert_eq!((ran.code, &*ran.err), (Some(1), ""));
-    assert!(ran.out.contains("wrong: ") && ran.out.contains("patchbay provider remove scripted"), "{}", ran.out);
+    assert!(ran.out.contains("wrong: ") && ran.out.contains("patchbay provider forget scripted"), "{}", ran.out);
 
-    let ran = patchbay.run(&["provider", "remove", "scripted"]);
-    let free = "Provider 'scripted' no longer exists. Its approval, its prefixes and the names that its API has listed are free.\n";
+    let ran = patchbay.run(&["provider", "forget", "scripted"]);
+    let free =
+        "Forgot provider 'scripted': its approval, its prefixes and the names that its API has listed are free.\n";
     assert_eq!((ran.code, &*ran.out), (Some(0), free));
     assert_eq!(patchbay.run(&["provider", "check", "other.wasm"]).code, Some(0));
+}
+
+#[test]
+fn only_providers_that_are_gone_are_forgotten() {
+    let patchbay = Patchbay::new();
+    patchbay.write("workspace/scripted.wasm", adapter_with_key("1"));
+    assert_eq!(patchbay.run(&["provider", "add", "scripted.wasm"]).code, Some(0));
+    assert_eq!(patchbay.run(&["provider", "allow", "scripted"]).code, Some(0));
+    let config = "[providers.local]\nadapter = \"openai-compatible\"\norigin = \"http://localhost:9/v1\"\n";
+    patchbay.write("home/config/config.toml", config);
+    patchbay.write("home/config/providers/broken.wasm", "no adapter");
+    for (name, why) in [
+        ("demo", "still exists and keeps its names: it comes with Patchbay. [invalid_args]"),
+        ("local", "still exists and keeps its names: remove its table [providers.local] from "),
+        (
+            "scripted",
+            "still exists and keeps its names: to remove it: patchbay provider remove scripted [invalid_args]",
+        ),
+        ("broken", "still exists and keeps its names: to remove it: patchbay provider remove broken [invalid_args]"),
+        (
+            "never",
+            "nothing is stored of a provider 'never'. 'patchbay provider list' shows what there is. [provider_unusable]",
+        ),
+    ] {
+        let ran = patchbay.run(&["provider", "forget", name]);
+        assert!(ran.code == Some(1) && ran.out.is_empty() && ran.err.contains(why), "{name}: {ran:?}");
+    }
+    // Its claims are as they were.
+    fs::remove_file(patchbay.home().join("config/providers/scripted.wasm")).unwrap();
+    assert_eq!(patchbay.run(&["provider", "forget", "scripted"]).code, Some(0));
+    assert_eq!(patchbay.run(&["provider", "forget", "scripted"]).code, Some(1));
 }
 
 #[test]

@@ -49,7 +49,7 @@ impl SessionArguments {
 /// Compiles the component on standard input to standard output
 #[derive(Args)]
 pub(crate) struct Compile {
-    /// Address space, in bytes
+    /// Memory, in bytes
     pub(crate) bytes: u64,
     /// Wall clock, in seconds
     pub(crate) seconds: u64,
@@ -85,7 +85,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Plugin,
     },
-    /// Adapters to model APIs: check, add, allow, list, remove
+    /// Adapters to model APIs: check, add, allow, list, remove, forget
     Provider {
         #[command(subcommand)]
         command: Provider,
@@ -329,6 +329,12 @@ pub(crate) enum Provider {
     },
     /// Remove a provider: its file, its approval, and its prefixes
     Remove {
+        /// The provider
+        #[arg(value_name = "NAME")]
+        name: Name,
+    },
+    /// Free the names, prefixes and approval of a provider that no longer exists
+    Forget {
         /// The provider
         #[arg(value_name = "NAME")]
         name: Name,

@@ -8,7 +8,7 @@ use std::{
 };
 
 use patchbay_core::Code;
-use patchbay_sandbox::{Compiler, Failure as PluginFailure, precompile};
+use patchbay_sandbox::{COMPILER_MEMORY_IS_WATCHED, Compiler, Failure as PluginFailure, precompile};
 
 use crate::{CliError, FAILED, args::Compile};
 
@@ -58,8 +58,8 @@ fn end_with_parent() -> io::Result<()> {
             io::retry_on_intr,
         };
         let out = io::stdout();
-        // The end of the reader is reported although no event is asked for.
-        let mut polled = [PollFd::new(&out, PollFlags::empty())];
+        // Linux reports the end of the reader in any case, macOS only if it is asked for.
+        let mut polled = [PollFd::new(&out, PollFlags::HUP)];
         if retry_on_intr(|| poll(&mut polled, None)).is_ok() {
             std::process::exit(NOT_ITS_FAULT.into());
         }
@@ -72,7 +72,10 @@ fn limit(compile: &Compile) -> io::Result<()> {
     let cores = thread::available_parallelism().map_or(1, usize::from) as u64;
     let seconds = compile.seconds.saturating_mul(cores);
     raise_oom_score();
-    rlimit::setrlimit(rlimit::Resource::AS, compile.bytes, compile.bytes)?;
+    // macOS refuses such a limit on Apple silicon; there the parent watches the memory.
+    if !COMPILER_MEMORY_IS_WATCHED {
+        rlimit::setrlimit(rlimit::Resource::AS, compile.bytes, compile.bytes)?;
+    }
     // Exceeding the soft limit sends SIGXCPU, which the parent reports as a time limit; exceeding the hard limit sends
     // SIGKILL, as running out of memory does.
     rlimit::setrlimit(rlimit::Resource::CPU, seconds, seconds.saturating_add(5))?;

@@ -45,8 +45,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Exit code if a line or command failed. Usage errors exit with clap's code 2.
 const FAILED: u8 = 1;
 
+/// File descriptors that a session with many agents, servers and watched folders may need. macOS allows 256 by default.
+const DESCRIPTORS: u64 = 4_096;
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    // Without more, a call that finds none left fails with its own error.
+    let _ = rlimit::increase_nofile_limit(DESCRIPTORS);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

@@ -1,4 +1,4 @@
-//! `patchbay provider`: adds, allows, lists, refreshes, checks and removes adapters. `main` runs it.
+//! `patchbay provider`: adds, allows, lists, refreshes, checks, removes and forgets adapters. `main` runs it.
 
 use std::{
     fs,
@@ -19,6 +19,7 @@ pub(crate) async fn run(host: &Arc<Host>, command: Provider) -> Result<ExitCode,
         Provider::Add { file, name } => add(host, &file, name.as_ref()).await?,
         Provider::Allow { name } => allow(host, &name).await?,
         Provider::Remove { name } => remove(host, &name).await?,
+        Provider::Forget { name } => forget(host, &name).await?,
         Provider::List { json } => {
             let list = host.providers().list().await;
             if json {
@@ -197,6 +198,31 @@ async fn remove(host: &Arc<Host>, name: &Name) -> Result<(), CliError> {
         }
         (false, false) => return Err(unknown(name)),
     }
+    Ok(())
+}
+
+/// Frees what is stored of a provider that no longer exists. One that exists keeps its names, so that none moves to another.
+async fn forget(host: &Arc<Host>, name: &Name) -> Result<(), CliError> {
+    let config = host.providers().folder().with_file_name("config.toml");
+    // A file that is no adapter is listed, too.
+    let exists = match named(host, name).await.map(|provider| provider.source) {
+        Some(ProviderSource::Bundled) => Some("it comes with Patchbay.".to_owned()),
+        Some(ProviderSource::Config) => {
+            Some(format!("remove its table [providers.{name}] from {} first.", config.display()))
+        }
+        Some(ProviderSource::File(_)) => Some(format!("to remove it: patchbay provider remove {name}")),
+        None => None,
+    };
+    if let Some(why) = exists {
+        let message = format!("provider '{name}' still exists and keeps its names: {why}");
+        return Err(CliError::new(Code::InvalidArgs, message));
+    }
+    if !host.providers().forget(name).await? {
+        let message =
+            format!("nothing is stored of a provider '{name}'. 'patchbay provider list' shows what there is.");
+        return Err(CliError::new(Code::ProviderUnusable, message));
+    }
+    say!("Forgot provider '{name}': its approval, its prefixes and the names that its API has listed are free.");
     Ok(())
 }
 

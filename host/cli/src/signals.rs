@@ -3,6 +3,8 @@
 use std::{
     fs,
     future::poll_fn,
+    os::unix::process::ExitStatusExt as _,
+    process::{Command, Stdio},
     sync::{
         Arc,
         atomic::{AtomicU8, Ordering},
@@ -114,10 +116,24 @@ fn exit_code(kind: SignalKind) -> u8 {
 }
 
 /// Returns whether a signal was ignored when the process started, as SIGHUP by `nohup`, or SIGINT by a script that starts a
-/// program in the background. Only Linux reports it; elsewhere SIGHUP counts as ignored.
+/// program in the background. If neither `/proc` nor a child shows it, SIGHUP counts as ignored. Must be called before the signal
+/// is handled.
 fn is_ignored(kind: SignalKind) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    ignored_in(&status, kind).unwrap_or(kind == SignalKind::hangup())
+    ignored_in(&status, kind).or_else(|| ignored_by_child(kind)).unwrap_or(kind == SignalKind::hangup())
+}
+
+/// Returns whether a child that sends itself the signal survives it: children inherit which signals are ignored. For systems
+/// without `/proc`, such as macOS.
+fn ignored_by_child(kind: SignalKind) -> Option<bool> {
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", &format!("kill -{} $$", kind.as_raw_value())]).env_clear();
+    shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let status = shell.status().ok()?;
+    match status.signal() {
+        None => status.success().then_some(true),
+        Some(signal) => (signal == kind.as_raw_value()).then_some(false),
+    }
 }
 
 /// Returns whether a signal is ignored according to the text of `/proc/PID/status`.
@@ -141,6 +157,34 @@ mod tests {
         );
         assert_eq!(ignored("SigIgn:\t0000000000004002\n"), [Some(false), Some(true), Some(true)]);
         assert_eq!(ignored(""), [None; 3]);
+    }
+
+    /// Ignored signals cannot be set without unsafe code, so a shell sets them for a child that runs this test again.
+    #[test]
+    fn child_shows_which_signals_are_ignored() {
+        const INNER: &str = "PATCHBAY_TEST_IGNORED";
+        const NAME: &str = "signals::tests::child_shows_which_signals_are_ignored";
+        match std::env::var(INNER) {
+            Ok(ignored) => {
+                for kind in [SignalKind::hangup(), SignalKind::terminate()] {
+                    let expected = ignored.contains(&format!("{},", kind.as_raw_value()));
+                    assert_eq!(ignored_by_child(kind), Some(expected), "{kind:?} of {ignored}");
+                    if cfg!(target_os = "linux") {
+                        assert_eq!(is_ignored(kind), expected, "{kind:?} of {ignored}");
+                    }
+                }
+            }
+            Err(_) => {
+                for ignored in ["", "1,", "1,15,"] {
+                    let traps = ignored.replace(',', " ");
+                    let trap = if traps.is_empty() { String::new() } else { format!("trap '' {traps}; ") };
+                    let mut shell = Command::new("/bin/sh");
+                    shell.arg("-c").arg(format!("{trap}exec \"$0\" --exact {NAME}"));
+                    shell.arg(std::env::current_exe().unwrap()).env(INNER, ignored).stdout(Stdio::null());
+                    assert!(shell.status().unwrap().success(), "{ignored}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -31,6 +31,11 @@
 //! assert_eq!(outcome.line(), "Error: no skill 'calc' for [31msums.");
 //! ```
 
+#[cfg(windows)]
+compile_error!(
+    "Patchbay does not run on Windows. Build it and run it in WSL, the Windows Subsystem for Linux: docs/systems.md"
+);
+
 mod asker;
 mod attachment;
 mod code;

@@ -3,12 +3,13 @@
 
 use std::{
     fs, io,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Weak},
     time::{Duration, SystemTime},
 };
 
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
+use patchbay_workspace::resolved_path;
 use tokio::{
     sync::mpsc,
     task::JoinHandle,
@@ -58,13 +59,14 @@ impl Providers {
         let folder = self.folder().to_owned();
         fs::create_dir_all(&folder)?;
         let (sender, changes) = mpsc::unbounded_channel();
-        let watched = folder.clone();
+        let watched = [folder.clone(), resolved_path(&folder)];
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
             // An error means that events were lost, which may have been relevant.
             let relevant = event.as_ref().map_or(true, |event| !event.kind.is_access() && is_relevant(event, &watched));
             if relevant {
                 // The folder may have been deleted or created again; the present watch would not see the new one.
-                let folder_changed = event.map_or(true, |event| event.paths.contains(&watched));
+                let folder_changed =
+                    event.map_or(true, |event| watched.iter().any(|folder| event.paths.contains(folder)));
                 let _ = sender.send(folder_changed);
             }
         })?;
@@ -77,10 +79,13 @@ impl Providers {
     }
 }
 
-/// Whether an event is about an adapter or about `config.toml`.
-fn is_relevant(event: &Event, folder: &Path) -> bool {
-    let adapter = |path: &Path| path.parent() == Some(folder) && path.extension().is_some_and(|end| end == "wasm");
-    event.paths.iter().any(|path| adapter(path) || path == folder || path.ends_with("config.toml"))
+/// Whether an event is about an adapter or about `config.toml`. `folders` are the names of the one folder of adapters: events
+/// have the path that was watched on Linux, and the path without links on macOS.
+fn is_relevant(event: &Event, folders: &[PathBuf]) -> bool {
+    let is_folder = |path: &Path| folders.iter().any(|folder| folder == path);
+    let is_adapter =
+        |path: &Path| path.parent().is_some_and(is_folder) && path.extension().is_some_and(|end| end == "wasm");
+    event.paths.iter().any(|path| is_adapter(path) || is_folder(path) || path.ends_with("config.toml"))
 }
 
 /// Reloads the providers after each change. `changes` says for each whether the folder itself changed.
@@ -169,6 +174,23 @@ mod tests {
     async fn wait_for_notice(notices: &mut broadcast::Receiver<String>, file: &str) {
         let received = async { while !notices.recv().await.unwrap().contains(file) {} };
         timeout(Duration::from_secs(30), received).await.unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn events_are_relevant_also_with_paths_without_links() {
+        let home = tempfile::tempdir().unwrap();
+        let real = home.path().canonicalize().unwrap().join("real/providers");
+        fs::create_dir_all(&real).unwrap();
+        std::os::unix::fs::symlink("real", home.path().join("link")).unwrap();
+        let given = home.path().join("link/providers");
+        let folders = [given.clone(), resolved_path(&given)];
+        let relevant = |path: PathBuf| is_relevant(&Event::new(notify::EventKind::Any).add_path(path), &folders);
+        for folder in [given, real.clone()] {
+            assert!(relevant(folder.join("a.wasm")) && relevant(folder.clone()), "{}", folder.display());
+            assert!(!relevant(folder.join("a.txt")), "{}", folder.display());
+        }
+        assert!(relevant(real.with_file_name("config.toml")) && !relevant(real.join("deep/a.wasm")));
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -11,7 +11,7 @@ use patchbay_core::{
     AgentId, AssistantPart, Attachment, Code, DeltaKind, DeltaPosition, Event, EventKind, MessageKind, Outcome,
     completion::ToolCall, text,
 };
-use patchbay_session::Received;
+use patchbay_session::{Received, unanswered_hint};
 
 use crate::words;
 
@@ -193,10 +193,11 @@ impl PipeOutput {
             code => told.is_some_and(|told| told == (code, outcome.message.clone())),
         };
         match shown {
-            true => Ok(()),
-            false if !outcome.is_ok() => writeln!(io::stderr().lock(), "{}", outcome.line()),
-            false => self.line(&outcome.line()),
+            true => {}
+            false if !outcome.is_ok() => writeln!(io::stderr().lock(), "{}", outcome.line())?,
+            false => self.line(&outcome.line())?,
         }
+        unanswered_hint(outcome).map_or(Ok(()), |hint| writeln!(io::stderr().lock(), "{hint}"))
     }
 
     /// Ends the line with the prompt, before other output.

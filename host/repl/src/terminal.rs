@@ -31,11 +31,12 @@ mod suspend;
 #[cfg(test)]
 mod tests;
 mod transcript;
+mod typed_ahead;
 mod typed_paths;
 mod wrap;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     future::pending,
     sync::Arc,
     time::{Duration, Instant},
@@ -66,6 +67,7 @@ use screen::CommandHelp;
 use search::HistorySearch;
 use signals::{Signalled, Signals};
 use style::Look;
+use suspend::Edited;
 use transcript::Transcript;
 
 /// Shortest time between two frames, after a key or the end of a line.
@@ -83,8 +85,10 @@ pub(crate) async fn run(session: Arc<Session>, options: Options<'_>, greeting: W
     let _watch = front.session.watch_skills();
     let mut signals = Signals::new()?;
     let mut raw_mode = RawMode::enter()?;
+    let mut typed = typed_ahead::take();
     let mut keys = key_events();
     while !front.leaving {
+        front.type_ahead(&mut typed);
         front.draw()?;
         let next_frame = front.wait_for_frame();
         tokio::select! {
@@ -115,8 +119,11 @@ pub(crate) async fn run(session: Arc<Session>, options: Options<'_>, greeting: W
             front.clear_area()?;
             drop(keys);
             drop(raw_mode);
-            front.come_back(away);
+            if front.come_back(away, &mut signals).await == AfterAway::Leave {
+                break;
+            }
             raw_mode = RawMode::enter()?;
+            typed.extend(typed_ahead::take());
             keys = key_events();
         }
     }
@@ -137,6 +144,14 @@ enum Away {
     Suspended,
     /// The text is edited in the user's editor.
     Editor,
+}
+
+/// What the front does after it was away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AfterAway {
+    GoOn,
+    /// A signal asks the process to end.
+    Leave,
 }
 
 /// A line of this front that has not ended.
@@ -301,6 +316,15 @@ impl Front {
             Event::FocusGained => self.focused = true,
             Event::FocusLost => self.focused = false,
             Event::Mouse(_) => {}
+        }
+    }
+
+    /// Handles keys that were typed before raw mode was on. Behind a line with files, which are read first, the others wait.
+    fn type_ahead(&mut self, typed: &mut VecDeque<KeyEvent>) {
+        while self.attaching.is_none()
+            && let Some(key) = typed.pop_front()
+        {
+            self.terminal_event(Event::Key(key));
         }
     }
 
@@ -546,16 +570,17 @@ impl Front {
         Ok(())
     }
 
-    /// Returns from another program, or from being suspended.
-    fn come_back(&mut self, away: Away) {
+    /// Hands the terminal over, and returns from another program or from being suspended.
+    async fn come_back(&mut self, away: Away, signals: &mut Signals) -> AfterAway {
         match away {
             Away::Suspended => suspend::suspend(),
-            Away::Editor => match suspend::edit(&self.composer.expanded()) {
-                Ok(text) => {
+            Away::Editor => match suspend::edit(&self.composer.expanded(), signals).await {
+                Edited::Text(Ok(text)) => {
                     self.composer.set(text::clean(&text).trim_end_matches('\n'));
                     self.edited();
                 }
-                Err(error) => self.transcript.prose(&format!("Error: {error}")),
+                Edited::Text(Err(error)) => self.transcript.prose(&format!("Error: {error}")),
+                Edited::Leave => return AfterAway::Leave,
             },
         }
         if let Ok((columns, rows)) = crossterm::terminal::size() {
@@ -565,6 +590,7 @@ impl Front {
         self.progress = marks::ProgressSign::new();
         self.title.forget();
         self.changed = true;
+        AfterAway::GoOn
     }
 
     /// Prints what was received and removes the live area.

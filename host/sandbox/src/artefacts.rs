@@ -5,7 +5,9 @@
 //! never contributes one. An artefact that fails the check is compiled again and logged.
 
 use std::{
-    fs, io,
+    fs,
+    future::pending,
+    io,
     io::Write as _,
     path::{Path, PathBuf},
     process::Stdio,
@@ -14,10 +16,13 @@ use std::{
 };
 
 use patchbay_core::{Digest, Hasher, text};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    sync::Semaphore,
+};
 use wasmtime::Engine;
 
-use crate::{BoxFuture, CompileLimit, Failure, Limits, component::invalid, config};
+use crate::{BoxFuture, CompileLimit, Failure, Limits, component::invalid, config, memory_watch};
 
 /// Stores the digests of artefacts, separate from the files.
 pub trait Ledger: Send + Sync {
@@ -34,11 +39,12 @@ pub trait Ledger: Send + Sync {
 pub struct Compiler {
     /// The path of the program.
     pub program: PathBuf,
-    /// Its first arguments. Two more follow: address space in bytes and time in seconds, as whole numbers.
+    /// Its first arguments. Two more follow: memory in bytes and time in seconds, as whole numbers. It limits its address space
+    /// to the first unless [`COMPILER_MEMORY_IS_WATCHED`].
     pub arguments: Vec<String>,
 }
 
-/// Address space in bytes for every compiler. A compiler that needs more is started again, one at a time, so that many
+/// Memory in bytes for every compiler: address space, or resident memory where it is watched. A compiler that needs more is started again, one at a time, so that many
 /// hard components cannot exhaust the machine's memory. Python's runtime (18 MB) compiles within it.
 const SHARED_BYTES: u64 = 1 << 30;
 
@@ -46,8 +52,14 @@ const SHARED_BYTES: u64 = 1 << 30;
 /// which would count against the limit; with 0 it reserves only what it needs.
 pub const COMPILER_ENVIRONMENT: [(&str, &str); 1] = [("MIMALLOC_ARENA_RESERVE", "0")];
 
+/// Whether the host watches the memory of compilers and stops those that need too much. Elsewhere the system limits their
+/// address space, which they set themselves.
+pub const COMPILER_MEMORY_IS_WATCHED: bool = cfg!(target_os = "macos");
+
 /// Locked while a compiler runs with more than [`SHARED_BYTES`].
 static LARGE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+/// A permit for each compiler whose memory is watched: between two looks, each can exceed its limit.
+static WATCHED: Semaphore = Semaphore::const_new(4);
 
 /// A folder of artefacts and their compiler.
 pub struct Artefacts {
@@ -55,6 +67,8 @@ pub struct Artefacts {
     folder: Option<PathBuf>,
     ledger: Arc<dyn Ledger>,
     compiler: Compiler,
+    /// Whether the memory of the compiler is watched.
+    watches_memory: bool,
 }
 
 /// A ledger without entries.
@@ -81,12 +95,13 @@ impl Artefacts {
                 None
             }
         };
-        Self { folder, ledger, compiler }
+        Self { folder, ledger, compiler, watches_memory: COMPILER_MEMORY_IS_WATCHED }
     }
 
     /// Compiles in a child process and stores nothing.
     pub fn not_kept(compiler: Compiler) -> Self {
-        Self { folder: None, ledger: Arc::new(NoLedger), compiler }
+        let ledger = Arc::new(NoLedger);
+        Self { folder: None, ledger, compiler, watches_memory: COMPILER_MEMORY_IS_WATCHED }
     }
 
     /// Returns the digest that the artefact of `component` must have, if one is stored.
@@ -145,6 +160,8 @@ impl Artefacts {
     /// [`Failure::InvalidComponent`], [`Failure::Compile`], [`Failure::Unavailable`].
     pub(crate) async fn compile(&self, bytes: &[u8], limits: &Limits) -> Result<Vec<u8>, Failure> {
         let time = Duration::from_millis(limits.compile_ms);
+        // It is never closed.
+        let _watched = if self.watches_memory { WATCHED.acquire().await.ok() } else { None };
         let started = Instant::now();
         let shared = self.compile_within(bytes, limits.compile_bytes.min(SHARED_BYTES), time, limits).await;
         match shared {
@@ -160,13 +177,13 @@ impl Artefacts {
     async fn compile_within(
         &self,
         bytes: &[u8],
-        address_space: u64,
+        memory: u64,
         time: Duration,
         limits: &Limits,
     ) -> Result<Vec<u8>, Failure> {
         let over_time = || Failure::Compile(CompileLimit::Time { limit_ms: limits.compile_ms });
         let seconds = limits.compile_ms.div_ceil(1000);
-        let output = match tokio::time::timeout(time, self.run_compiler(bytes, address_space, seconds)).await {
+        let output = match tokio::time::timeout(time, self.run_compiler(bytes, memory, seconds)).await {
             Ok(Ok(output)) => output,
             Ok(Err(error)) => return Err(Failure::Unavailable(format!("the compiler cannot be run: {error}"))),
             Err(_) => return Err(over_time()),
@@ -178,16 +195,17 @@ impl Artefacts {
             CompilerExit::Signal(SIGXCPU) => Err(over_time()),
             CompilerExit::Signal(SIGKILL) => Err(Failure::Compile(CompileLimit::Killed)),
             // Out of memory: the allocator aborts, a thread cannot be started, or the compiler reports it.
-            CompilerExit::Code(_) | CompilerExit::Signal(_) => {
+            CompilerExit::OverMemory | CompilerExit::Code(_) | CompilerExit::Signal(_) => {
                 Err(Failure::Compile(CompileLimit::Memory { limit_bytes: limits.compile_bytes }))
             }
         }
     }
 
-    async fn run_compiler(&self, bytes: &[u8], address_space: u64, seconds: u64) -> io::Result<CompilerOutput> {
+    /// Runs the compiler to its end, or until it has more than `memory` bytes. Dropping the future kills it.
+    async fn run_compiler(&self, bytes: &[u8], memory: u64, seconds: u64) -> io::Result<CompilerOutput> {
         let mut child = tokio::process::Command::new(&self.compiler.program)
             .args(&self.compiler.arguments)
-            .args([address_space.to_string(), seconds.to_string()])
+            .args([memory.to_string(), seconds.to_string()])
             .env_clear()
             .envs(COMPILER_ENVIRONMENT)
             .stdin(Stdio::piped())
@@ -204,10 +222,23 @@ impl Artefacts {
         };
         let (mut artefact, mut words) = (Vec::new(), Vec::new());
         let (mut out, mut err) = (out.take(ARTEFACT_BYTES), err.take(WORDS_BYTES));
-        let ((), out, err) = tokio::join!(feed, out.read_to_end(&mut artefact), err.read_to_end(&mut words));
-        out?;
-        err?;
-        let end = CompilerExit::of(child.wait().await?);
+        let id = child.id().filter(|_| self.watches_memory);
+        let run = async {
+            let ((), out, err) = tokio::join!(feed, out.read_to_end(&mut artefact), err.read_to_end(&mut words));
+            out?;
+            err?;
+            child.wait().await.map(CompilerExit::of)
+        };
+        let over_memory = async {
+            match id {
+                Some(id) => memory_watch::over_limit(id, memory).await,
+                None => pending().await,
+            }
+        };
+        let end = tokio::select! {
+            end = run => end?,
+            over = over_memory => over.map(|()| CompilerExit::OverMemory)?,
+        };
         Ok(CompilerOutput { end, out: artefact, err: words })
     }
 }
@@ -224,6 +255,8 @@ const SIGXCPU: i32 = 24;
 enum CompilerExit {
     Code(i32),
     Signal(i32),
+    /// It was stopped because of its memory.
+    OverMemory,
 }
 
 impl CompilerExit {
@@ -356,6 +389,21 @@ mod tests {
             artefacts.compile(b"c", &limits)
         );
         assert_eq!([compiled.0, compiled.1, compiled.2].map(words), ["done", "done", "done"]);
+    }
+
+    #[tokio::test]
+    async fn watched_compiler_is_stopped_over_its_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let watched = |body| Artefacts { watches_memory: true, ..script(folder.path(), body) };
+        let limits = Limits { compile_bytes: 32 << 20, ..Limits::default() };
+        let small = watched("/bin/sleep 0.3; printf done");
+        assert_eq!(words(small.compile(b"x", &limits).await), "done");
+        // The shell itself has the memory.
+        let large =
+            watched("x=$(/usr/bin/head -c 64000000 /dev/zero | /usr/bin/tr '\\0' x); /bin/sleep 20; printf done");
+        let over =
+            "limit_compile: compiling the component took more than 33554432 bytes of memory (limits.compile_bytes)";
+        assert_eq!(words(large.compile(b"x", &limits).await), over);
     }
 
     #[tokio::test]

@@ -78,6 +78,7 @@ impl Sandbox {
         store.data_mut().nested.end().await;
         let left = store.get_fuel().unwrap_or(0);
         let state = store.data();
+        let result = result.map_err(|failure| failure.after_report(&state.reported));
         let usage = Usage {
             fuel: fuel.saturating_sub(left),
             time: start.elapsed().saturating_sub(clock.paused_for().saturating_sub(paused_before)),

@@ -84,6 +84,14 @@ pub enum Failure {
     /// A nested call exceeded its share of its caller's budget.
     #[error("{0}, its share of what its caller had left")]
     Share(Box<Failure>),
+    /// A call that reported progress exceeded its time.
+    #[error("{failure}. Before that it reported:\n{reported}")]
+    AfterReport {
+        /// The exceeded limit.
+        failure: Box<Failure>,
+        /// The end of what the call reported, cleaned: at most 4 KiB.
+        reported: String,
+    },
     /// The input is too large.
     #[error("the input of {size} bytes is over the limit of {limit} (limits.input_bytes)")]
     Input {
@@ -134,7 +142,7 @@ pub enum CompileLimit {
         /// The limit in milliseconds of wall-clock time.
         limit_ms: u64,
     },
-    /// The limit on address space.
+    /// The limit on address space, or on resident memory where the system cannot limit address space.
     #[error("compiling the component took more than {limit_bytes} bytes of memory (limits.compile_bytes)")]
     Memory {
         /// The limit in bytes.
@@ -152,6 +160,15 @@ impl Failure {
     /// Returns the failure of a guest that trapped without output.
     pub fn trap(reason: impl Into<String>) -> Self {
         Self::Trap { reason: reason.into(), printed: Vec::new() }
+    }
+
+    /// Adds what the call had reported to an exceeded time limit, whose result is lost: a tool reports why it still waits.
+    pub(crate) fn after_report(self, reported: &str) -> Self {
+        let reported = reported.trim();
+        if self.code() != Code::LimitTime || reported.is_empty() {
+            return self;
+        }
+        Self::AfterReport { failure: Box::new(self), reported: reported.to_owned() }
     }
 
     /// Returns the last lines that the guest printed before it trapped, for a person. Empty for other failures.
@@ -175,7 +192,7 @@ impl Failure {
             Self::Time { .. } | Self::InferenceTime { .. } | Self::ToolsTime { .. } => Code::LimitTime,
             Self::Memory { .. } => Code::LimitMemory,
             Self::HostCalls { .. } | Self::ToolsHostCalls { .. } => Code::LimitHostCalls,
-            Self::Share(failure) => failure.code(),
+            Self::Share(failure) | Self::AfterReport { failure, .. } => failure.code(),
             Self::Input { .. } => Code::LimitInput,
             Self::Output { .. } => Code::LimitOutput,
             Self::Log { .. } => Code::LimitLog,
@@ -194,6 +211,7 @@ impl Failure {
             Self::Time { .. }
                 | Self::InferenceTime { .. }
                 | Self::ToolsTime { .. }
+                | Self::AfterReport { .. }
                 | Self::Written { .. }
                 | Self::Exceeded(Exceeded::StepTime(_))
                 | Self::Compile { .. }

@@ -48,13 +48,14 @@ pub mod inspect;
 mod last_lines;
 mod limiter;
 mod limits;
+mod memory_watch;
 mod output;
 mod preinit;
 mod run;
 mod state;
 mod wasi;
 
-pub use artefacts::{Artefacts, COMPILER_ENVIRONMENT, Compiler, Ledger, precompile};
+pub use artefacts::{Artefacts, COMPILER_ENVIRONMENT, COMPILER_MEMORY_IS_WATCHED, Compiler, Ledger, precompile};
 pub use budget::{Budget, Finished, Time, Usage};
 pub use call::Call;
 pub use capability::{

@@ -77,7 +77,7 @@ pub struct Limits {
     /// Time limit of compiling a component, in milliseconds. Several times what the largest language runtime needs
     /// (`limit_compile`).
     pub compile_ms: u64,
-    /// Address space of the compiler process, in bytes (`limit_compile`).
+    /// Address space of the compiler process, in bytes; on macOS its resident memory (`limit_compile`).
     pub compile_bytes: u64,
     /// Number of concurrent calls; further calls wait. The pool reserves address space, not memory, for each.
     #[schemars(range(min = 1, max = 1_000))]

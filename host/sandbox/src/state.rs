@@ -184,6 +184,8 @@ pub(crate) struct GuestState {
     pub(crate) limiter: Limiter,
     pub(crate) log_lines: u32,
     pub(crate) log_bytes: usize,
+    /// The end of what the guest reported as progress.
+    pub(crate) reported: String,
     /// The guest's log, standard output and standard error.
     pub(crate) log: Arc<LastLines>,
     /// `None` while a component is asked for its tools, and for an adapter; then no capability is granted.
@@ -208,6 +210,7 @@ impl GuestState {
             spent: Spent::default(),
             log_lines: 0,
             log_bytes: 0,
+            reported: String::new(),
             log: LastLines::new(log),
             access,
             nested: NestedCalls::default(),
@@ -221,6 +224,16 @@ impl GuestState {
             wasi.end_lines();
         }
         self.log.take()
+    }
+
+    /// Bytes that are kept of what the guest reported.
+    const REPORTED_BYTES: usize = 4 << 10;
+
+    /// Keeps the end of what the guest reported. `text` must be clean.
+    pub(crate) fn keep_reported(&mut self, text: &str) {
+        self.reported.push_str(text);
+        let over = self.reported.len().saturating_sub(Self::REPORTED_BYTES);
+        self.reported.drain(..self.reported.ceil_char_boundary(over));
     }
 
     /// Counts one host call. Over the limit, the guest is stopped.

@@ -355,17 +355,40 @@ impl Session {
         .await
     }
 
-    /// Reads the file of the workspace that a word such as `@docs/a.png` names; `path` is without the `@`. Returns `None` if
-    /// there is no such file; the word is then plain text.
+    /// Reads the file that a word such as `@docs/a.png` names; `path` is without the `@`. It is a file of the workspace, or any file
+    /// if the path is absolute. Returns `None` if there is no such file; the word is then plain text.
     ///
     /// # Errors
     /// [`Code::AttachmentRefused`]: the file may not be attached in this way.
     pub async fn attach_path(&self, path: &str) -> Result<Option<NewAttachment>, Outcome> {
+        if path.starts_with('/') {
+            return match is_file(path).await {
+                true => self.attach_file(Path::new(path)).await.map(Some),
+                false => Ok(None),
+            };
+        }
         let path = path.trim_start_matches("./");
         match self.listed_file(path, "attach it with --attach or copy it first").await? {
             Some(content) => NewAttachment::new(path, content).map(Some),
             None => Ok(None),
         }
+    }
+
+    /// Returns whether a path, as in [`Session::attach_path`], names a file. Its content is not read.
+    pub async fn names_file(&self, path: &str) -> bool {
+        if path.starts_with('/') {
+            return is_file(path).await;
+        }
+        let path = path.trim_start_matches("./").to_owned();
+        let (root, protected) = (self.workspace().to_owned(), self.host.protected.clone());
+        let found = on_a_thread(move || {
+            let workspace = Workspace::open_for_host(Path::new(&root), &protected).ok();
+            Ok(workspace.map(|workspace| match workspace.open_listed_file(&path) {
+                Ok(_) | Err(FileError::Ignored { .. }) => true,
+                Err(_) => false,
+            }))
+        });
+        found.await.ok().flatten().unwrap_or(false)
     }
 
     /// Reads a file of the workspace that an editor names, by the rules of [`Session::attach_path`]. The caller attaches the
@@ -400,6 +423,12 @@ impl Session {
         })
         .await
     }
+}
+
+/// Returns whether the absolute `path` leads to a regular file.
+async fn is_file(path: &str) -> bool {
+    let path = path.to_owned();
+    on_a_thread(move || Ok(Path::new(&path).is_file())).await.unwrap_or(false)
 }
 
 /// Checks that a command takes files. A line that names no command is refused later.

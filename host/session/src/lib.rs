@@ -107,6 +107,7 @@ pub use recap::LastExchange;
 pub use replay::{Lineage, StoredTurn};
 pub use session::Session;
 pub use tree::list::{AgentInfo, AgentState, AgentTree};
+pub use unanswered::unanswered_hint;
 pub use view::AgentInView;
 pub use watch::SkillWatch;
 pub use workspace_path::workspace_path;

@@ -249,6 +249,11 @@ impl LineQueue {
         self.lock().get(&agent).is_some_and(|queue| queue.stopped.is_some())
     }
 
+    /// Returns whether a turn of the agent runs or is about to.
+    pub(crate) fn is_active(&self, agent: AgentId) -> bool {
+        self.lock().get(&agent).is_some_and(|queue| queue.active)
+    }
+
     /// Returns whether the session was stopped since the agent's turn began.
     pub(crate) fn is_cancelled(&self, agent: AgentId) -> bool {
         self.lock().get(&agent).is_some_and(|queue| queue.cancelled)

@@ -267,10 +267,13 @@ impl Session {
         if agent.is_dead() {
             let message = format!("agent '{id}' was killed. What came is kept.");
             outcome = Outcome::error(Code::AgentDead, message);
-        } else if !outcome.is_ok()
-            && let Err(error) = self.commit_failure(&agent, &ending, &outcome).await
-        {
-            tracing::error!("how a turn ended could not be kept: {error}");
+        } else if !outcome.is_ok() {
+            if let Err(error) = self.commit_failure(&agent, &ending, &outcome).await {
+                tracing::error!("how a turn ended could not be kept: {error}");
+            }
+            if cause == TurnCause::Person {
+                self.note_unanswered(&agent, &mut outcome).await;
+            }
         }
         let state = if agent.is_dead() { TurnState::Interrupted } else { TurnState::Done };
         let ended = EventKind::TurnEnded { turn: ending.began, cause, state, outcome: outcome.clone() };
@@ -331,6 +334,19 @@ impl Session {
     pub fn stop_turn(&self) -> bool {
         let agent = self.agent_in_view().id();
         self.running_turns.lock().get(&agent).inspect(|stop| stop.cancel()).is_some()
+    }
+
+    /// Stops the turn of `agent`, also one that has just begun. Its waiting lines then run. Returns false if no turn runs.
+    pub fn stop_turn_of(&self, agent: AgentId) -> bool {
+        if !self.queue.is_active(agent) {
+            return false;
+        }
+        self.queue.stop(agent, StopScope::Agent);
+        if let Some(stop) = self.running_turns.lock().get(&agent) {
+            stop.cancel();
+        }
+        self.release_queue_of(agent);
+        true
     }
 
     /// Stops the turns of all agents, which begin none by themselves until the user's next message to any of them. Returns the

@@ -1,9 +1,11 @@
 //! Finds the message that `/retry` sends again and `/drop` takes out of the conversation.
 
-use patchbay_core::{AssistantPart, AssistantRecord, Attachment, MessageKind, text};
+use patchbay_agent::Agent;
+use patchbay_core::{AssistantPart, AssistantRecord, Attachment, Code, MessageKind, Outcome, text};
 use patchbay_store::{LastMessage, MessageRow, StoreError};
+use serde_json::{Value, json};
 
-use crate::lines::LineContext;
+use crate::{Session, lines::LineContext};
 
 /// Length limit in characters of a message's excerpt.
 const EXCERPT: usize = 50;
@@ -21,11 +23,43 @@ pub(crate) struct UnansweredMessage {
     pub(crate) excerpt: String,
 }
 
+/// The key in the data of a failed turn's outcome that says that the message has no answer.
+const UNANSWERED: &str = "unanswered";
+/// What a front shows with such an outcome.
+const HINT: &str =
+    "The message has no answer. /retry sends it again, /drop takes it out; otherwise the next message includes it.";
+
 /// Returns the last message of the line's agent if it has no answer. The caller knows that no turn runs.
 pub(crate) async fn unanswered(line: &LineContext) -> Result<Option<UnansweredMessage>, StoreError> {
-    let session = &line.session;
-    let last = session.log().store().last_message(session.id(), line.agent.id()).await?;
-    Ok(last.and_then(without_answer))
+    line.session.unanswered_of(&line.agent).await
+}
+
+/// Returns what a front shows below a failed turn whose message has no answer; `None` for other outcomes.
+pub fn unanswered_hint(outcome: &Outcome) -> Option<&'static str> {
+    let is_unanswered = outcome.data.as_ref().and_then(|data| data.get(UNANSWERED)) == Some(&Value::Bool(true));
+    (is_unanswered && !outcome.is_ok()).then_some(HINT)
+}
+
+impl Session {
+    async fn unanswered_of(&self, agent: &Agent) -> Result<Option<UnansweredMessage>, StoreError> {
+        let last = self.log().store().last_message(self.id(), agent.id()).await?;
+        Ok(last.and_then(without_answer))
+    }
+
+    /// Notes in the outcome of a failed turn whether its message has no answer. A user who has stopped a turn knows it.
+    pub(crate) async fn note_unanswered(&self, agent: &Agent, outcome: &mut Outcome) {
+        if outcome.code == Code::TurnCancelled {
+            return;
+        }
+        match self.unanswered_of(agent).await {
+            Ok(Some(_)) => match outcome.data.as_mut().and_then(Value::as_object_mut) {
+                Some(data) => drop(data.insert(UNANSWERED.to_owned(), Value::Bool(true))),
+                None => outcome.data = Some(json!({ UNANSWERED: true })),
+            },
+            Ok(None) => {}
+            Err(error) => tracing::error!("whether a message was answered could not be read: {error}"),
+        }
+    }
 }
 
 fn without_answer(message: LastMessage) -> Option<UnansweredMessage> {

@@ -13,6 +13,7 @@ use std::{
 };
 
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
+use patchbay_workspace::resolved_path;
 use tokio::{
     sync::Notify,
     task::{JoinHandle, spawn_blocking},
@@ -115,7 +116,9 @@ struct Folders {
 impl Folders {
     fn new(roots: Vec<PathBuf>) -> Self {
         let changed = Arc::new(Notify::new());
-        let (tell, mine) = (Arc::clone(&changed), roots.clone());
+        // Events have the path that was watched on Linux, and the path without links on macOS.
+        let (tell, mut mine) = (Arc::clone(&changed), roots.clone());
+        mine.extend(roots.iter().map(|root| resolved_path(root)));
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
             // After an error, events may have been lost.
             if event.map_or(true, |event| !event.kind.is_access() && concerns(&event, &mine)) {
@@ -130,13 +133,15 @@ impl Folders {
     fn watch(&mut self) -> bool {
         let Some(watcher) = &mut self.watcher else { return false };
         let (folders, mut all) = folders(&self.roots);
+        // Together: macOS begins its stream of events again after each change of the paths.
+        let mut watched = watcher.paths_mut();
         for folder in folders {
             // A folder that was just deleted is reported by the watch on its parent.
-            if watcher.watch(&folder, RecursiveMode::NonRecursive).is_err() && folder.is_dir() {
+            if watched.add(&folder, RecursiveMode::NonRecursive).is_err() && folder.is_dir() {
                 all = false;
             }
         }
-        all
+        watched.commit().is_ok() && all
     }
 }
 
@@ -273,6 +278,22 @@ mod tests {
         }
         let (folders, all) = found(&root);
         assert!(folders.len() <= FOLDERS && !all, "{}", folders.len());
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn change_in_a_root_behind_a_link_is_reported() {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir_all(home.path().join("real/skills/a")).unwrap();
+        std::os::unix::fs::symlink("real", home.path().join("link")).unwrap();
+        let root = home.path().join("link/skills");
+        let mut folders = Folders::new(vec![root.clone()]);
+        assert!(folders.watch());
+        fs::write(root.join("a/SKILL.md"), "x").unwrap();
+        timeout(Duration::from_secs(30), folders.changed.notified()).await.unwrap();
+        // As macOS reports it.
+        let real = home.path().canonicalize().unwrap().join("real/skills/a/SKILL.md");
+        assert!(concerns(&Event::new(notify::EventKind::Any).add_path(real), &[resolved_path(&root)]));
     }
 
     #[cfg(unix)]

@@ -260,6 +260,9 @@ impl RootScan<'_> {
             None => listing::list(&folder).map_err(unreadable)?,
         };
         self.budget.count_entries(listing.entries)?;
+        if !listing.has_skill_md {
+            return Err(no_skill_md());
+        }
         if listing.is_cut {
             let component = format!("{name}.wasm");
             listing.over = Some(listing::cut(&component));
@@ -335,7 +338,7 @@ impl RootScan<'_> {
         }
         let (bytes, stat) = files::read_stat(folder, SKILL_MD, SKILL_MD_BYTES)
             .map_err(|error| Problem::unreadable("SKILL.md", &error))?
-            .ok_or_else(|| Problem::new(Code::MissingSkillMd, "The folder has no SKILL.md."))?;
+            .ok_or_else(no_skill_md)?;
         let fresh = parse_skill_md(name, &bytes);
         self.record(file, stat, fresh.cached.clone());
         Ok(ScannedFile { cached: fresh.cached, size: bytes.len() as u64, instructions: fresh.instructions })
@@ -446,6 +449,10 @@ fn read_component(folder: &Dir, file_name: &str) -> Result<(Vec<u8>, Option<Stat
     files::read_stat(folder, file_name, COMPONENT_BYTES)
         .map_err(|error| invalid(Problem::unreadable("The component", &error).message))?
         .ok_or_else(|| invalid("The component was removed while it was read.".to_owned()))
+}
+
+fn no_skill_md() -> Problem {
+    Problem::new(Code::MissingSkillMd, "The folder has no SKILL.md.")
 }
 
 /// Returns whether a root with these children, sorted by name, has a file `NAME.wasm` beside the folder `NAME/`.

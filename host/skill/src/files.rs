@@ -17,7 +17,7 @@ use cap_std::{
 use patchbay_core::Digest;
 use patchbay_workspace::{FileError, Workspace, open_file_below};
 
-use crate::Stat;
+use crate::{Stat, names};
 
 /// An opened folder. Paths below it cannot leave it.
 pub type Folder = Dir;
@@ -97,7 +97,11 @@ pub(crate) fn read_stat(folder: &Dir, name: &str, max: u64) -> io::Result<Option
 
 /// Opens a regular file of at most `max` bytes. Returns it with its metadata at that moment.
 fn open(folder: &Dir, name: &str, max: u64) -> io::Result<Option<(impl io::Read, Metadata)>> {
-    let (file, metadata) = match open_file_below(folder, name) {
+    let opened = match (open_file_below(folder, name), names::alternative(name)) {
+        (Err(FileError::NotFound { .. }), Some(alternative)) => open_file_below(folder, &alternative),
+        (opened, _) => opened,
+    };
+    let (file, metadata) = match opened {
         Ok(opened) => opened,
         Err(FileError::NotFound { .. }) => return Ok(None),
         Err(error) => return Err(io_error(error)),

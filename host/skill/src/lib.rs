@@ -77,6 +77,7 @@ mod found;
 mod limit;
 mod listing;
 mod manifest;
+mod names;
 mod package;
 mod reading;
 mod search;

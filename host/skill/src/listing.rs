@@ -5,7 +5,7 @@
 //! folder.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     ffi::{OsStr, OsString},
     io,
 };
@@ -13,7 +13,7 @@ use std::{
 use cap_std::fs::{Dir, DirEntry, FileType, Metadata, ReadDir};
 use patchbay_core::{Code, text};
 
-use crate::Problem;
+use crate::{Problem, names};
 
 /// The most files of a skill; also the most folders.
 const FILES: usize = 1_000;
@@ -36,7 +36,7 @@ const LINKS: usize = 100;
 /// The content of a skill's folder.
 #[derive(Default)]
 pub(crate) struct Listing {
-    /// The files of the skill by path below its folder, without the component.
+    /// The files of the skill by composed path below its folder, without the component.
     pub(crate) files: BTreeMap<String, Metadata>,
     /// Names of the `*.wasm` files directly in the folder, sorted.
     pub(crate) components: Vec<String>,
@@ -47,6 +47,8 @@ pub(crate) struct Listing {
     /// Whether the folder alone has more than [`ENTRIES`] entries. Then `components` is empty, because which entries were read
     /// depends on the file system.
     pub(crate) is_cut: bool,
+    /// Whether the folder has an entry whose name is exactly `SKILL.md`. Some systems also open one with another case.
+    pub(crate) has_skill_md: bool,
     /// The number of entries that were read, including ignored ones: at most one more than [`ENTRIES`].
     pub(crate) entries: usize,
     folders: usize,
@@ -114,6 +116,8 @@ pub(crate) fn list_if(folder: &Dir, keep: impl Fn(&OsStr) -> bool) -> io::Result
         others
     });
     listing.is_cut = entries.is_none();
+    let skill_md = OsStr::new(crate::discover::SKILL_MD);
+    listing.has_skill_md = entries.as_ref().is_none_or(|entries| entries.contains_key(skill_md));
     listing.over = listing.add(folder, "", Place::default(), entries).err();
     listing.skipped.sort_by(|a, b| a.message.cmp(&b.message));
     if listing.skipped.len() > SKIPPED {
@@ -173,6 +177,8 @@ impl Listing {
         if self.files.len() + entries.len() > 2 * FILES {
             return Err(too_many("files", FILES));
         }
+        // The first of the names that some system takes for one, in the order of their bytes, is the file.
+        let mut seen = HashMap::<String, String>::new();
         for (name, (kind, entry)) in entries {
             let Some(name) = name.to_str() else {
                 let shown = text::excerpt(&format!("{path}{}", name.to_string_lossy()), 80);
@@ -180,6 +186,13 @@ impl Listing {
                 continue;
             };
             let file = format!("{path}{name}");
+            let caseless = names::caseless(name).into_owned();
+            if let Some(first) = seen.get(&caseless) {
+                let (file, first) = (text::excerpt(&file, 80), text::excerpt(first, 80));
+                self.skip(format!("'{file}' and '{first}' are one name where case or normal form does not count."));
+                continue;
+            }
+            seen.insert(caseless, name.to_owned());
             if kind.is_dir() {
                 // By its path, a folder is read with fewer system calls, but behind a link the system would follow the link again.
                 let folder = match place.behind_link {
@@ -244,7 +257,10 @@ impl Listing {
     /// Adds one file, or returns the limit that it exceeds.
     fn file(&mut self, path: String, metadata: Metadata) -> Result<(), Problem> {
         self.totals.add(&path, metadata.len())?;
-        self.files.insert(path, metadata);
+        match names::composed(&path) {
+            Some(path) => drop(self.files.insert(path.into_owned(), metadata)),
+            None => self.skip(format!("The path '{}' mixes normal forms of Unicode.", text::excerpt(&path, 80))),
+        }
         Ok(())
     }
 

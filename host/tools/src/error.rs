@@ -69,6 +69,7 @@ fn shown(tool: &str, failure: &Failure) -> String {
     match failure {
         Failure::Failed { message, .. } => message.clone(),
         Failure::Denied(denial) => denial.to_string(),
+        Failure::AfterReport { .. } => format!("tool '{tool}' was stopped: {failure}"),
         other => format!("tool '{tool}' was stopped: {other}."),
     }
 }

@@ -10,6 +10,7 @@
 //! - [`Workspace`] reads, lists, writes and deletes files.
 //! - [`WorkspaceAccess`]: what the plugins of one call may do. [`ProtectedPaths`]: Patchbay's own folders, which no
 //!   plugin may enter. [`HomeFolder`] detects a workspace that is or contains the home folder.
+//! - [`resolved_path`] resolves the links in a path that may not exist yet.
 //! - [`open_regular_file`] and [`open_file_below`] open files for the host itself and never block on a pipe.
 //! - [`FileEntry`]: one entry of a listing. [`FilePlace`]: a file that an editor may read or write. [`ExistingFile`]: a file
 //!   before a change.
@@ -361,6 +362,17 @@ pub fn open_file_below(folder: &Dir, path: &str) -> Result<(File, Metadata), Fil
     }
     let root = folder.try_clone().map_err(FileError::io(path))?;
     Workspace { root: Arc::new(root), rules: Arc::default() }.open_file(path)
+}
+
+/// Returns `path` with the links in its existing part resolved. This is how the system may name it in file events: on macOS,
+/// `/tmp` is a link to `/private/tmp`.
+pub fn resolved_path(path: &Path) -> PathBuf {
+    let resolved = path.ancestors().find_map(|part| {
+        let rest = path.strip_prefix(part).ok().filter(|rest| !rest.as_os_str().is_empty());
+        let part = part.canonicalize().ok()?;
+        Some(rest.map_or_else(|| part.clone(), |rest| part.join(rest)))
+    });
+    resolved.unwrap_or_else(|| path.to_owned())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use patchbay_core::{
     AgentId, Attachment, Code, DeltaKind, DeltaPosition, Event, EventKind, MessageKind, Outcome, Retrying, SessionId,
     TurnCause, TurnState, text,
 };
-use patchbay_session::Received;
+use patchbay_session::{Received, unanswered_hint};
 use serde_json::{Value, json};
 
 use super::EarlyEnd;
@@ -301,6 +301,7 @@ impl<W: Write> Printer<W> {
         self.conversation &= outcome.code != Code::Quit;
         if !outcome.is_ok() {
             note(&outcome.line());
+            unanswered_hint(outcome).into_iter().for_each(note);
             return Ok(());
         }
         // The answer is already printed.

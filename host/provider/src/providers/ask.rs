@@ -411,7 +411,7 @@ fn shared(registry: &Registry, catalogue: &Catalogue, text: &str) -> String {
         line += &format!(" Name one: {}.", choices.join(" or "));
     }
     for name in removed {
-        line += &format!(" '{name}' is no provider any more; to free its names: patchbay provider remove {name}");
+        line += &format!(" '{name}' is no provider any more; to free its names: patchbay provider forget {name}");
     }
     line
 }

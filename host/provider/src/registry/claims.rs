@@ -98,7 +98,7 @@ impl<'a> Claims<'a> {
         if self.existing.iter().any(|name| name.as_str() == owner) {
             return String::new();
         }
-        format!(" To free it: patchbay provider remove {owner}")
+        format!(" To free it: patchbay provider forget {owner}")
     }
 }
 

@@ -158,7 +158,7 @@ fn key_belongs_to_one_provider() {
     let known = known(&[with_key("SECOND_KEY", manifest("first", &[], &[]))]);
     let registry = build_known(found([manifest("second", &["second-"], &[])]), "", &known);
     let why = refused(&registry, "second");
-    assert!(why.contains("belongs to provider 'first'") && why.ends_with("patchbay provider remove first"), "{why}");
+    assert!(why.contains("belongs to provider 'first'") && why.ends_with("patchbay provider forget first"), "{why}");
 }
 
 /// Every variable of a list has one owner: a thief may neither name a second one of another provider, nor own it by its list.
@@ -229,7 +229,7 @@ fn first_owner_of_a_prefix_keeps_it() {
     let registry = build_known(files(), "", &known);
     let why = refused(&registry, "late");
     assert!(why.contains("'late-x' is refused, because the prefix 'late-' belongs to provider 'gone'"), "{why}");
-    assert!(why.ends_with("To free it: patchbay provider remove gone"), "{why}");
+    assert!(why.ends_with("To free it: patchbay provider forget gone"), "{why}");
     let own = StoredClaims { prefixes: vec![("late-".to_owned(), "late".to_owned())], ..StoredClaims::default() };
     assert_eq!(refused(&build_known(files(), "", &own), "late"), "");
 }
@@ -290,7 +290,7 @@ fn pending_file_takes_no_name_from_another_provider() {
         assert_eq!(refused(&registry, "zed"), "", "{newcomer:?}");
         let refused = refused(&registry, "aaa");
         // The owner exists, so that the message names no command to free the prefix.
-        assert!(refused.contains(why) && !refused.contains("provider remove"), "{refused}");
+        assert!(refused.contains(why) && !refused.contains("provider forget"), "{refused}");
         for model in ["zed-1", "zed-7", "other"] {
             assert_eq!(owner(&registry, model).as_deref(), Some("zed"), "{model}");
         }
@@ -302,7 +302,7 @@ fn pending_file_takes_no_name_from_another_provider() {
     let registry = build_known(found([manifest("aaa", &[], &["zed-7"])]), "", &allowed);
     let why = refused(&registry, "aaa");
     assert!(
-        why.contains("the prefix 'zed-' belongs to provider 'zed'") && why.ends_with("patchbay provider remove zed"),
+        why.contains("the prefix 'zed-' belongs to provider 'zed'") && why.ends_with("patchbay provider forget zed"),
         "{why}"
     );
 }

@@ -4,58 +4,88 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use patchbay_core::Outcome;
-use patchbay_session::{LineInput, NewAttachment};
+use patchbay_core::{Outcome, text};
+use patchbay_session::{LineInput, NewAttachment, Session};
 
-use super::Front;
+use super::{Front, typed_paths::PathInText};
 
 /// The typed text, and its files.
-pub(super) type ReadingFiles = BoxFuture<'static, (String, Result<Vec<NewAttachment>, Outcome>)>;
+pub(super) type ReadingFiles = BoxFuture<'static, (String, Result<FilesOfLine, Outcome>)>;
+
+/// The files of a text.
+pub(super) struct FilesOfLine {
+    attached: Vec<NewAttachment>,
+    /// Paths of files that the text names and that are not attached.
+    unattached: Vec<String>,
+}
 
 impl Front {
-    /// Begins to read the files of the text. Returns false if it has none; then it can be sent at once.
+    /// Begins to read the files of the text. Returns false if it names none; then it can be sent at once.
     pub(super) fn attach(&mut self) -> bool {
         if self.attaching.is_some() {
             return true;
         }
-        let paths = self.composer.attached_paths();
-        if paths.is_empty() || self.composer.text().starts_with('/') {
+        let (paths, others) = (self.composer.attached_paths(), self.composer.other_paths());
+        if paths.is_empty() && others.is_empty() || self.composer.text().starts_with('/') {
             return false;
         }
         let (session, typed) = (Arc::clone(&self.session), self.composer.text().to_owned());
         self.attaching = Some(Box::pin(async move {
-            let mut files = Vec::new();
-            for path in paths {
-                let mut read = session.attach_path(&path.whole).await;
-                if let (Ok(None), Some(shorter)) = (&read, &path.shorter) {
-                    read = session.attach_path(shorter).await;
-                }
-                match read {
-                    Ok(file) => files.extend(file),
-                    Err(refused) => return (typed, Err(refused)),
-                }
-            }
-            let input = LineInput { text: typed, attachments: files, ahead: false };
-            let checked = session.check_attachments(&input).await;
-            (input.text, checked.map(|()| input.attachments))
+            let read = read(&session, &typed, &paths, &others).await;
+            (typed, read)
         }));
         true
     }
 
     /// Sends the text with its files. If a file is refused, the text stays; also if it was edited meanwhile.
-    pub(super) fn attached(&mut self, typed: &str, read: Result<Vec<NewAttachment>, Outcome>) {
+    pub(super) fn attached(&mut self, typed: &str, read: Result<FilesOfLine, Outcome>) {
         self.attaching = None;
         (self.changed, self.urgent) = (true, true);
         if typed != self.composer.text() {
             return;
         }
         match read {
-            Ok(attachments) => {
+            Ok(FilesOfLine { attached, unattached }) => {
                 let text = self.composer.take();
                 self.edited();
-                self.submit(LineInput { text, attachments, ahead: false });
+                self.submit(LineInput { text, attachments: attached, ahead: false });
+                if !unattached.is_empty() {
+                    let names = unattached.join(", ");
+                    self.transcript.notice(&format!(
+                        "Not attached: {names}. Pasted text and lines of earlier sessions attach nothing; type the name behind @."
+                    ));
+                }
             }
             Err(refused) => self.transcript.outcome(&refused, false),
         }
     }
+}
+
+/// Reads the files of `typed` at `paths`, and finds out which of the `others` are files.
+async fn read(
+    session: &Session,
+    typed: &str,
+    paths: &[PathInText],
+    others: &[PathInText],
+) -> Result<FilesOfLine, Outcome> {
+    let mut attached = Vec::new();
+    for path in paths {
+        let mut file = session.attach_path(&path.whole).await?;
+        if let (None, Some(shorter)) = (&file, &path.shorter) {
+            file = session.attach_path(shorter).await?;
+        }
+        attached.extend(file);
+    }
+    let input = LineInput { text: typed.to_owned(), attachments: attached, ahead: false };
+    session.check_attachments(&input).await?;
+    let mut unattached = Vec::new();
+    for path in others {
+        for name in [Some(&path.whole), path.shorter.as_ref()].into_iter().flatten() {
+            if session.names_file(name).await {
+                unattached.push(text::clean_line(name));
+                break;
+            }
+        }
+    }
+    Ok(FilesOfLine { attached: input.attachments, unattached })
 }

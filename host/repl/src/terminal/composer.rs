@@ -1,6 +1,8 @@
 //! The line that the user types: an editing model (reedline without its painter), pasted texts and the history. The loop
 //! in `terminal` passes keys and draws the result of [`Composer::view`].
 
+use std::collections::VecDeque;
+
 use crossterm::event::{Event, KeyEvent};
 use patchbay_core::text;
 use reedline::{
@@ -21,7 +23,12 @@ pub(crate) struct Composer {
     pastes: Pastes,
     paths: TypedPaths,
     history: InputHistory,
+    /// The last lines with words that attach a file, and these words.
+    attaching: VecDeque<(String, Vec<String>)>,
 }
+
+/// Limit of the lines whose words attach their files again when a line is recalled.
+const ATTACHING: usize = 100;
 
 /// How the command at the beginning of the text is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +49,7 @@ impl Composer {
             pastes: Pastes::default(),
             paths: TypedPaths::default(),
             history,
+            attaching: VecDeque::new(),
         }
     }
 
@@ -150,6 +158,12 @@ impl Composer {
     /// Takes the text with all pastes in full and adds it to the history.
     pub(crate) fn take(&mut self) -> String {
         let text = self.pastes.expand(self.text());
+        let words = self.paths.words(self.text());
+        if !words.is_empty() {
+            self.attaching.retain(|(line, _)| *line != text);
+            self.attaching.push_back((text.clone(), words));
+            self.attaching.drain(..self.attaching.len().saturating_sub(ATTACHING));
+        }
         self.pastes.clear();
         self.paths.clear();
         self.clear();
@@ -167,6 +181,19 @@ impl Composer {
         self.paths.paths(self.text())
     }
 
+    /// Returns the paths of other words with `@` in the text, which attach nothing.
+    pub(crate) fn other_paths(&self) -> Vec<PathInText> {
+        self.paths.other_paths(self.text())
+    }
+
+    /// Shows a line of the history. Words of it that attached a file in this process do so again.
+    pub(crate) fn recall(&mut self, line: &str) {
+        self.set(line);
+        for (_, words) in self.attaching.iter().filter(|(sent, _)| sent == line) {
+            words.iter().for_each(|word| self.paths.choose(word));
+        }
+    }
+
     /// Returns the text with all pastes in full.
     pub(crate) fn expanded(&self) -> String {
         self.pastes.expand(self.text())
@@ -177,7 +204,7 @@ impl Composer {
         if self.text()[..self.cursor()].contains('\n') {
             self.run(EditCommand::MoveLineUp { select: false });
         } else if let Some(entry) = self.history.previous(self.model.current_buffer_contents()) {
-            self.set(&entry);
+            self.recall(&entry);
         }
     }
 
@@ -186,7 +213,7 @@ impl Composer {
         if self.text()[self.cursor()..].contains('\n') {
             self.run(EditCommand::MoveLineDown { select: false });
         } else if let Some(entry) = self.history.next() {
-            self.set(&entry);
+            self.recall(&entry);
         }
     }
 

@@ -182,7 +182,7 @@ impl Front {
             KeyCode::Esc => self.search = None,
             KeyCode::Enter | KeyCode::Tab => {
                 if let Some(line) = search.chosen(self.composer.history()) {
-                    self.composer.set(&line);
+                    self.composer.recall(&line);
                 }
                 self.search = None;
                 self.edited();

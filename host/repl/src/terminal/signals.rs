@@ -3,11 +3,15 @@
 use std::{io, thread};
 
 use rustix::{
-    event::{PollFd, PollFlags, poll},
+    event::{PollFd, PollFlags, Timespec, poll},
     io::retry_on_intr,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+
+/// How long one wait for the end of the terminal takes. On macOS a key ends a wait for ever without a result, so that it is
+/// begun again.
+const LOOK: Option<Timespec> = if cfg!(target_os = "macos") { Some(Timespec { tv_sec: 1, tv_nsec: 0 }) } else { None };
 
 /// Signals of the system.
 pub(super) struct Signals {
@@ -46,12 +50,17 @@ fn terminal_closed() -> CancellationToken {
     let token = closed.clone();
     thread::spawn(move || {
         let input = io::stdin();
-        // The end is reported although no event is asked for.
-        let mut polled = [PollFd::new(&input, PollFlags::empty())];
-        if retry_on_intr(|| poll(&mut polled, None)).is_ok()
-            && polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
-        {
-            token.cancel();
+        // Linux reports the end in any case, macOS only if it is asked for.
+        let mut polled = [PollFd::new(&input, PollFlags::HUP)];
+        while retry_on_intr(|| poll(&mut polled, LOOK.as_ref())).is_ok() {
+            let found = polled[0].revents();
+            if found.intersects(PollFlags::HUP | PollFlags::ERR) {
+                return token.cancel();
+            }
+            if !found.is_empty() {
+                // The input cannot be polled.
+                return;
+            }
         }
     });
     closed

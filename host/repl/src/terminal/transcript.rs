@@ -11,7 +11,7 @@ use patchbay_core::{
     text::{self, TextCleaner},
 };
 use patchbay_markdown::{Palette, WrapMode};
-use patchbay_session::{AgentInView, LastExchange, Received};
+use patchbay_session::{AgentInView, LastExchange, Received, unanswered_hint};
 
 use super::{
     answer::StreamedAnswer,
@@ -428,6 +428,9 @@ impl Transcript {
         match outcome.is_ok() {
             true => self.finished.extend(outcome_text::result(outcome, self.prose_columns())),
             false => self.finished.extend(outcome_text::lines(outcome, took, self.prose_columns())),
+        }
+        if let Some(hint) = unanswered_hint(outcome) {
+            self.notice(hint);
         }
     }
 

@@ -1,5 +1,6 @@
 //! The words such as `@docs/a.png` of the text being typed that attach a file: those that the user typed, or chose from the
-//! menu. A pasted or recalled word attaches nothing, so that no foreign text sends files. The composer notes each edit.
+//! menu, also in a line of this process that is recalled. A pasted word attaches nothing, so that no foreign text sends files.
+//! The composer notes each edit.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -7,6 +8,8 @@ use std::{collections::BTreeSet, ops::Range};
 const WORD: usize = 512;
 /// Limit of noted words: all beginnings of what was typed. Further words attach nothing.
 const WORDS: usize = 20_000;
+/// Limit of the words that attach nothing and are looked up for a note.
+const OTHERS: usize = 20;
 /// What may follow a path in a sentence.
 const PUNCTUATION: &[char] = &['.', ',', ';', ':', '!', '?', ')', ']', '}', '\'', '"'];
 
@@ -45,21 +48,24 @@ impl TypedPaths {
     /// Returns the paths of the words in `text` that may attach a file, each once, in order. Where a word ends with
     /// punctuation, the path with it comes first.
     pub(crate) fn paths(&self, text: &str) -> Vec<PathInText> {
-        let mut paths: Vec<PathInText> = Vec::new();
-        for range in words(text) {
-            let word = &text[range];
-            if !self.0.contains(word) {
-                continue;
-            }
-            let whole = unquoted(word).to_owned();
-            let trimmed = whole.trim_end_matches(PUNCTUATION);
-            let shorter = (trimmed.len() < whole.len() && !trimmed.is_empty()).then(|| trimmed.to_owned());
-            let path = PathInText { whole, shorter };
-            if !path.whole.is_empty() && !paths.contains(&path) {
-                paths.push(path);
-            }
-        }
-        paths
+        paths(text, |word| self.0.contains(word))
+    }
+
+    /// Returns the paths of the other words, of which at most [`OTHERS`] are of interest.
+    pub(crate) fn other_paths(&self, text: &str) -> Vec<PathInText> {
+        let mut others = paths(text, |word| !self.0.contains(word) && word.len() <= WORD);
+        others.truncate(OTHERS);
+        others
+    }
+
+    /// Returns the words in `text` that may attach a file.
+    pub(crate) fn words(&self, text: &str) -> Vec<String> {
+        words(text)
+            .into_iter()
+            .map(|range| &text[range])
+            .filter(|word| self.0.contains(*word))
+            .map(str::to_owned)
+            .collect()
     }
 
     /// Forgets all words: the line was sent.
@@ -75,6 +81,21 @@ pub(crate) struct PathInText {
     pub(crate) whole: String,
     /// The word without the punctuation at its end, if it has some.
     pub(crate) shorter: Option<String>,
+}
+
+/// Returns the paths of the words in `text` for which `is_meant` returns true, each once, in order.
+fn paths(text: &str, is_meant: impl Fn(&str) -> bool) -> Vec<PathInText> {
+    let mut paths: Vec<PathInText> = Vec::new();
+    for word in words(text).into_iter().map(|range| &text[range]).filter(|word| is_meant(word)) {
+        let whole = unquoted(word).to_owned();
+        let trimmed = whole.trim_end_matches(PUNCTUATION);
+        let shorter = (trimmed.len() < whole.len() && !trimmed.is_empty()).then(|| trimmed.to_owned());
+        let path = PathInText { whole, shorter };
+        if !path.whole.is_empty() && !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    paths
 }
 
 /// Returns the word for a path: quoted if it has white space.
@@ -200,6 +221,17 @@ mod tests {
         draft.paths.clear();
         assert_eq!(draft.found(), [""; 0]);
         assert_eq!(Draft::default().pasted("@\"a b").found(), [""; 0]);
+    }
+
+    #[test]
+    fn pasted_words_are_the_others() {
+        let draft = Draft::default().pasted("see @pasted, ").typed("and @a.png");
+        let others: Vec<_> = draft.paths.other_paths(&draft.text).into_iter().map(|path| path.whole).collect();
+        assert_eq!(others, ["pasted,"]);
+        assert_eq!(draft.paths.words(&draft.text), ["@a.png"]);
+        let many =
+            Draft::default().pasted(&"@x ".repeat(3)).pasted(&(0..99).map(|n| format!("@{n} ")).collect::<String>());
+        assert_eq!(many.paths.other_paths(&many.text).len(), OTHERS);
     }
 
     #[test]

@@ -14,9 +14,11 @@ impl wit::Host for GuestState {
     async fn report(&mut self, text: String) -> wasmtime::Result<()> {
         self.count_host_call()?;
         self.count_output(text.len())?;
+        let text = text::clean(&text);
         if let Some(services) = self.services() {
-            services.progress.report(&text::clean(&text));
+            services.progress.report(&text);
         }
+        self.keep_reported(&text);
         Ok(())
     }
 }

@@ -578,3 +578,59 @@ proptest! {
         }
     }
 }
+
+/// Only on a system that distinguishes such names can both exist.
+#[cfg(target_os = "linux")]
+#[test]
+fn files_whose_names_differ_in_case_or_normal_form_are_one() {
+    let files =
+        |skill: &Candidate| skill.files.entries().into_iter().map(|(path, _)| path.to_owned()).collect::<Vec<_>>();
+    let folder = SkillsFolder::new();
+    folder.write("a/SKILL.md", "---\nsummary: A\n---\n");
+    folder.write("a/Docs/one.md", "1");
+    folder.write("a/\u{e4}.md", "composed");
+    let alone = folder.candidate(&NoCache);
+    assert_eq!(files(&alone), ["Docs/one.md", "SKILL.md", "\u{e4}.md"]);
+    for (path, notes) in [
+        ("a/skill.md", "'skill.md' and 'SKILL.md' are one name where case or normal form does not count."),
+        ("a/docs/two.md", "'docs' and 'Docs' are one name where case or normal form does not count."),
+        ("a/a\u{308}x.md", ""),
+    ] {
+        let added = folder.write(path, "x");
+        let skill = folder.candidate(&NoCache);
+        if notes.is_empty() {
+            assert!(files(&skill).contains(&"\u{e4}x.md".to_owned()), "{:?}", files(&skill));
+        } else {
+            assert_eq!(files(&skill), files(&alone));
+            assert_eq!(skill.notes.iter().map(|note| &*note.message).collect::<Vec<_>>(), [notes]);
+            assert_eq!(skill.files, alone.files, "the digest does not depend on it");
+        }
+        fs::remove_file(added).unwrap();
+    }
+}
+
+/// As a copy of the folder on a file system that decomposes names.
+#[test]
+fn digest_does_not_depend_on_the_normal_form_of_names() {
+    let list = |name: &str| {
+        let folder = SkillsFolder::new();
+        folder.write("a/SKILL.md", "---\nsummary: A\n---\n");
+        folder.write(&format!("a/{name}"), "text");
+        let skill = folder.candidate(&NoCache);
+        let read = skill.read_files().unwrap();
+        assert_eq!(read.candidate.files, skill.files);
+        skill.files
+    };
+    assert_eq!(list("\u{e4}.md"), list("a\u{308}.md"));
+    assert_ne!(list("\u{e4}.md"), list("a.md"));
+}
+
+#[test]
+fn skill_md_has_exactly_this_name() {
+    let folder = SkillsFolder::new();
+    folder.write("a/skill.md", "---\nsummary: A\n---\n");
+    folder.write("Bee/SKILL.md", "---\nsummary: B\n---\n");
+    let found = folder.discover(&NoCache).found;
+    let codes: Vec<_> = found.iter().map(|one| (&*one.label, one.candidate.as_ref().unwrap_err().code)).collect();
+    assert_eq!(codes, [("Bee", Code::InvalidName), ("a", Code::MissingSkillMd)]);
+}

@@ -1,5 +1,7 @@
 //! Reading: ranges, errors, links inside the workspace.
 
+use std::path::Path;
+
 use super::{Fixture, kind};
 use crate::{FileError, limits};
 
@@ -84,4 +86,17 @@ fn listed_files_are_opened_and_ignored_ones_refused() {
     for (path, expected) in [("out-link", "denied"), ("gone", "not-found"), ("sub", "invalid"), ("../x", "invalid")] {
         assert_eq!(kind(fixture.workspace.open_listed_file(path)), expected, "{path}");
     }
+}
+
+#[test]
+fn links_in_the_existing_part_of_a_path_are_resolved() {
+    let fixture = Fixture::new();
+    fixture.link("real/deep", "link");
+    fixture.file("real/deep/a.txt", "a");
+    let root = fixture.root.canonicalize().unwrap();
+    let resolved = |path: &str| crate::resolved_path(&fixture.root.join(path));
+    assert_eq!(resolved("link/a.txt"), root.join("real/deep/a.txt"));
+    assert_eq!(resolved("link/new/b.txt"), root.join("real/deep/new/b.txt"));
+    assert_eq!(resolved("link"), root.join("real/deep"));
+    assert_eq!(crate::resolved_path(Path::new("nowhere/c")), Path::new("nowhere/c"));
 }

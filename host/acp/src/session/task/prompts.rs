@@ -55,8 +55,11 @@ impl SessionTask {
         self.prompts[at].is_given_up = true;
         if self.prompts.len() == 1 {
             self.cancel().await;
-        } else if self.prompts[at].has_ended {
+        } else if self.prompts[at].has_stopped() {
             self.answer_at(at).await;
+        } else if let Some(child) = self.prompts[at].child {
+            // It is answered when the turn of the child has ended.
+            self.session.stop_turn_of(child);
         } else if self.session.take_back(line).await.is_none() {
             self.session.stop(line);
         }
@@ -64,10 +67,11 @@ impl SessionTask {
 
     /// Answers the cancelled prompts whose own turns have stopped, if a later one is open: what that one begins may take long.
     pub(super) async fn answer_cancelled(&mut self) {
-        if self.prompts.iter().all(OpenPrompt::is_cancelled) {
+        let is_over = |prompt: &OpenPrompt| prompt.is_cancelled() || prompt.is_given_up;
+        if self.prompts.iter().all(is_over) {
             return;
         }
-        while let Some(at) = self.prompts.iter().position(|prompt| prompt.is_cancelled() && prompt.has_stopped()) {
+        while let Some(at) = self.prompts.iter().position(|prompt| is_over(prompt) && prompt.has_stopped()) {
             self.answer_at(at).await;
         }
     }
@@ -132,8 +136,12 @@ impl SessionTask {
             // The stop holds the lines of the agent, which belong to the other prompts.
             self.session.release_queue_of(prompt.submitted.agent());
         }
+        if let Some(child) = prompt.child.filter(|_| prompt.is_given_up || prompt.is_cancelled()) {
+            // The command made the child although it was to stop.
+            self.session.stop_turn_of(child);
+        }
         let began_nothing = prompt.is_command && prompt.child.is_none() && outcome.code != Code::Answered;
-        if others && (began_nothing || prompt.is_given_up) {
+        if others && (began_nothing || prompt.is_given_up && prompt.has_stopped()) {
             self.answer_at(at).await;
         }
         self.answer_cancelled().await;

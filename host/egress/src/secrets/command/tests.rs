@@ -174,6 +174,7 @@ fn lives(id: &str) -> bool {
 }
 
 /// Waits until the file has the ids of all processes.
+#[cfg(target_os = "linux")]
 async fn ids(file: &Path) -> Vec<String> {
     for _ in 0..6_000 {
         let text = fs::read_to_string(file).unwrap_or_default();

@@ -1,0 +1,70 @@
+//! Names of a skill's files, the same on every system. macOS ignores case and normal form when it looks a name up; Linux does
+//! not. A skill's digest covers these names, so its rules must not depend on the system: [`Listing`](crate::listing::Listing)
+//! applies them everywhere.
+
+use std::borrow::Cow;
+
+use unicode_normalization::UnicodeNormalization as _;
+
+/// Returns a name without its case and normal form. Two names in one folder are the same file on macOS if these are equal.
+pub(crate) fn caseless(name: &str) -> Cow<'_, str> {
+    if name.is_ascii() {
+        return match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            true => name.to_ascii_lowercase().into(),
+            false => name.into(),
+        };
+    }
+    // By way of upper case, because some letters have several lower-case forms.
+    let upper = name.nfc().collect::<String>().to_uppercase();
+    upper.to_lowercase().nfc().collect::<String>().into()
+}
+
+/// Returns a path as a skill's digest has it: composed (NFC), as editors and git write it. `None` for a path that mixes both
+/// normal forms: [`alternative`] would not find it again.
+pub(crate) fn composed(path: &str) -> Option<Cow<'_, str>> {
+    if path.is_ascii() {
+        return Some(path.into());
+    }
+    let composed: String = path.nfc().collect();
+    if composed == path {
+        return Some(path.into());
+    }
+    path.nfd().eq(path.chars()).then(|| composed.into())
+}
+
+/// Returns the other form in which a composed path may be on disk: decomposed (NFD). `None` if there is no other form.
+pub(crate) fn alternative(path: &str) -> Option<String> {
+    if path.is_ascii() {
+        return None;
+    }
+    let decomposed: String = path.nfd().collect();
+    (decomposed != path).then_some(decomposed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMPOSED: &str = "\u{e4}.md";
+    const DECOMPOSED: &str = "a\u{308}.md";
+
+    #[test]
+    fn case_and_normal_form_are_ignored() {
+        for (one, other) in
+            [("SKILL.md", "skill.MD"), ("\u{c4}.md", DECOMPOSED), (COMPOSED, DECOMPOSED), ("\u{3a3}", "\u{3c2}")]
+        {
+            assert_eq!(caseless(one), caseless(other), "{one} and {other}");
+        }
+        assert_ne!(caseless("a.md"), caseless(COMPOSED));
+    }
+
+    #[test]
+    fn paths_are_composed_and_found_again() {
+        assert_eq!(composed("a/b.md").as_deref(), Some("a/b.md"));
+        assert_eq!(composed(COMPOSED).as_deref(), Some(COMPOSED));
+        assert_eq!(composed(DECOMPOSED).as_deref(), Some(COMPOSED));
+        assert_eq!(composed(&format!("{COMPOSED}/{DECOMPOSED}")), None);
+        assert_eq!(alternative(COMPOSED).as_deref(), Some(DECOMPOSED));
+        assert_eq!((alternative("a.md"), alternative("\u{4e2d}.md")), (None, None));
+    }
+}
