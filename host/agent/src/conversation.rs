@@ -43,7 +43,7 @@ pub(crate) struct Conversation {
     pub(crate) slots: Vec<AttachmentSlot>,
 }
 
-/// The place of an attached file.
+/// The place of an attached file, or of binary content in the result of a tool.
 #[derive(Debug)]
 pub(crate) struct AttachmentSlot {
     /// The index of the message.
@@ -55,6 +55,8 @@ pub(crate) struct AttachmentSlot {
 
 /// The result of a call whose own result is missing, because the process died or the turn was cancelled.
 const NO_RESULT: &str = r#"{"tool_success":false,"error":"the call was interrupted, and its result is not known","error_code":"cancelled"}"#;
+    /// The index of the piece in the part, which is then the result of a tool; `None` for an attached file.
+    pub(crate) piece: Option<usize>,
 
 /// Length limit in characters of tool names and call ids that every API accepts.
 const NAME_CHARS: usize = 64;
@@ -116,11 +118,15 @@ fn size(row: &Row) -> u64 {
     data.max(row.content.len() as u64) + files
 }
 
-/// Returns the number of the blobs in the data of a tool's row, and their bytes in base64.
+/// Returns the number of the blobs in the data of a tool's row, and the bytes that they have there in base64.
 fn blobs(data: &Value) -> (u64, u64) {
     let pieces = data["content"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let encoded = pieces.iter().filter(|piece| piece["type"] == "blob").filter_map(|piece| piece["data"].as_str());
-    encoded.fold((0, 0), |(blobs, bytes), data| (blobs + 1, bytes + data.len() as u64))
+    let encoded = pieces.iter().filter_map(|piece| match piece["type"].as_str()? {
+        "blob" => Some(piece["data"].as_str()?.len() as u64),
+        "stored_blob" => Some(0),
+        _ => None,
+    });
+    encoded.fold((0, 0), |(blobs, bytes), encoded| (blobs + 1, bytes + encoded))
 }
 
 /// Parses the data of a row; `None` if this build cannot.
@@ -217,9 +223,15 @@ impl ConversationBuilder<'_> {
                 continue;
             }
             self.text(&attachment.placeholder());
-            let Some((message, last)) = self.messages.len().checked_sub(1).zip(self.messages.last()) else { continue };
+            self.slot(None, attachment.clone());
+        }
+    }
+
+    /// Adds the slot of content whose placeholder is the last part, or the piece with this index in it.
+    fn slot(&mut self, piece: Option<usize>, attachment: Attachment) {
+        if let Some((message, last)) = self.messages.len().checked_sub(1).zip(self.messages.last()) {
             let part = last.parts.len().saturating_sub(1);
-            self.slots.push(AttachmentSlot { message, part, attachment: attachment.clone() });
+            self.slots.push(AttachmentSlot { message, part, piece, attachment });
         }
     }
 
@@ -270,7 +282,7 @@ impl ConversationBuilder<'_> {
     fn result(&mut self, answer: &ToolRecord) {
         let Some(at) = self.open.iter().position(|(id, _)| *id == answer.call_id) else { return };
         let (_, call) = self.open.remove(at);
-        let result = parts::result(answer, call, self.reader.reads);
+        let (result, stored) = parts::result(answer, call, self.reader.reads);
         self.push(Role::User, vec![Block::ToolResult(result).into()]);
     }
 
@@ -294,6 +306,9 @@ impl ConversationBuilder<'_> {
                 let begin = Block::Text("(The conversation begins in the middle.)".to_owned());
                 self.messages.push(Message { role: Role::User, parts: vec![begin.into()] });
                 self.messages.push(Message { role, parts });
+        for (piece, attachment) in stored {
+            self.slot(Some(piece), attachment);
+        }
             }
             _ => self.messages.push(Message { role, parts }),
         }

@@ -112,6 +112,7 @@ codes! {
         LimitWakes = "limit_wakes", "Mail woke the agent as often as it may since the last message (`limits.wakes`); its mail waits.";
         TurnInterrupted = "turn_interrupted", "The process ended during the turn, or the agent was killed; what came is kept.";
         LimitTokens = "limit_tokens", "The session has used up its tokens (`limits.session_tokens`).";
+        LimitResults = "limit_results", "The session has stored as many bytes of tool results since the last message as it may (`limits.result_bytes`).";
         CompactionFailed = "compaction_failed", "The conversation could not be summarised; it is kept as it was.";
     }
     "A tool failed" {

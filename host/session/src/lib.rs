@@ -58,6 +58,7 @@ mod mcp_tools;
 mod notices;
 mod options;
 mod persona;
+mod pictures;
 mod platform;
 mod prepared;
 mod queue;

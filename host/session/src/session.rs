@@ -4,7 +4,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::{Mutex, MutexGuard};
-use patchbay_agent::{Agent, Chosen, Requests};
+use patchbay_agent::{Agent, Chosen, Requests, ResultRoom};
 use patchbay_core::{AgentId, EventKind, Outcome, PrincipalId, SessionId};
 use patchbay_events::{Broadcast, EventLog, Subscription, TokenBudget};
 use patchbay_policy::Capability;
@@ -54,6 +54,8 @@ pub struct Session {
     pub(crate) activity: Arc<Activity>,
     log: Arc<EventLog>,
     pub(crate) lines: RunningLines,
+    /// The limit of the bytes of tool results that are stored.
+    pub(crate) results: Arc<ResultRoom>,
     /// The lines that wait for their turns.
     pub(crate) queue: Arc<LineQueue>,
     /// The files of the workspace, for completion.
@@ -104,6 +106,7 @@ impl Session {
         let factory = AgentFactory {
             hold,
             workspace: row.workspace.clone(),
+        let results = ResultRoom::new(limits.result_bytes);
             principal: row.owner.clone(),
             approvals: approvals.clone(),
             editor: editor.clone(),
@@ -113,6 +116,7 @@ impl Session {
             tools: Arc::clone(&host.tools),
             settings: host.agent_settings.clone(),
         };
+            results: Arc::clone(&results),
         let agents = tree(&factory, &opened.agents, opened.dead_in_view, row.agent)?;
         let lines = RunningLines::default();
         let closed = lines.closing().clone();
@@ -151,6 +155,7 @@ impl Session {
             log,
             lines,
             committing: tokio::sync::Mutex::default(),
+            results,
             _closes: closed.clone().drop_guard(),
             lock: Mutex::new(Some(lock)),
         });

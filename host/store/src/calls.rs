@@ -5,7 +5,7 @@ use patchbay_core::{AgentId, Asker, CallId, MessageKind, SessionId};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::{
-    Hold, JournalRow, MessageRow, NewMessage, Store, StoreError, agents,
+    Hold, JournalRow, MessageRow, NewMessage, RetainedAttachments, Store, StoreError, agents, attachments,
     journal::{self, BAD},
     messages,
 };
@@ -83,11 +83,17 @@ impl Store {
 
     /// Stores the result of a call that ended before an earlier call of the same answer. The commit whose
     /// [`SessionChange::settles`](crate::SessionChange) names the call deletes it. If the agent was killed, nothing is stored: its
-    /// calls have their rows.
+    /// calls have their rows. `retained` are the contents that the result names.
     ///
     /// # Errors
     /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error.
-    pub async fn keep_result(&self, hold: &Hold, call: CallId, result: NewMessage) -> Result<(), StoreError> {
+    pub async fn keep_result(
+        &self,
+        hold: &Hold,
+        call: CallId,
+        result: NewMessage,
+        retained: Option<RetainedAttachments>,
+    ) -> Result<(), StoreError> {
         let hold = hold.clone();
         self.database
             .write(move |connection| {
@@ -95,6 +101,9 @@ impl Store {
                 let NewMessage { agent, content, data, .. } = result;
                 if agents::is_dead(connection, agent)? {
                     return Ok(());
+                }
+                if let Some(retained) = &retained {
+                    attachments::name(connection, hold.session(), retained)?;
                 }
                 let data = data.unwrap_or_default().to_string();
                 connection

@@ -138,7 +138,7 @@ fn images_are_sent_only_to_models_that_accept_them() {
         call_id: "1".to_owned(),
         name: "a__b".to_owned(),
         error: None,
-        content: vec![parts::blob(media, &[1, 2, 3])],
+        content: vec![ToolRecordPart::Blob { media_type: media.to_owned(), data: "AQID".to_owned() }],
     };
     let rows = |media: &str| {
         let calls = answer(vec![call("1", "a__b", "{}")]);
@@ -227,18 +227,40 @@ fn reported_tokens_are_not_estimated_again() {
 
 #[test]
 fn image_of_a_tool_counts_as_one_image() {
-    let content = vec![
-        ToolRecordPart::Text { text: "shot".to_owned() },
-        ToolRecordPart::Blob { media_type: "image/png".to_owned(), data: "A".repeat(4_000_000) },
-    ];
+    let media_type = "image/png".to_owned();
+    let old = ToolRecordPart::Blob { media_type: media_type.clone(), data: "A".repeat(4_000_000) };
+    let new = ToolRecordPart::StoredBlob { media_type, digest: Digest::of(b"image"), size: 3_000_000 };
+    for image in [old, new] {
+        let content = vec![ToolRecordPart::Text { text: "shot".to_owned() }, image];
+        let record = ToolRecord { call_id: "1".to_owned(), name: "a__b".to_owned(), error: None, content };
+        let rows = [
+            user(1, "look"),
+            assistant(2, &answer(vec![call("1", "a__b", "{}")])),
+            row(3, MessageKind::Tool, "shot", Some(json!(record))),
+        ];
+        let uncounted = conversation(&rows, &READER).uncounted - conversation(&rows[..2], &READER).uncounted;
+        assert!((BLOB_BYTES..BLOB_BYTES + 300).contains(&uncounted), "{uncounted}");
+    }
+}
+
+#[test]
+fn stored_images_have_slots_and_others_are_named() {
+    let blob = |media_type: &str| ToolRecordPart::StoredBlob {
+        media_type: media_type.to_owned(),
+        digest: Digest::of(media_type.as_bytes()),
+        size: 5,
+    };
+    let content = vec![ToolRecordPart::Text { text: "shot".to_owned() }, blob("audio/wav"), blob("image/png")];
     let record = ToolRecord { call_id: "1".to_owned(), name: "a__b".to_owned(), error: None, content };
-    let rows = [
-        user(1, "look"),
-        assistant(2, &answer(vec![call("1", "a__b", "{}")])),
-        row(3, MessageKind::Tool, "shot", Some(json!(record))),
-    ];
-    let uncounted = conversation(&rows, &READER).uncounted - conversation(&rows[..2], &READER).uncounted;
-    assert!((BLOB_BYTES..BLOB_BYTES + 200).contains(&uncounted), "{uncounted}");
+    let asked = assistant(2, &answer(vec![call("1", "a__b", "{}")]));
+    let rows = [user(1, "look"), asked, row(3, MessageKind::Tool, "shot", Some(json!(record)))];
+    assert!(
+        shape(&rows)
+            .ends_with("U 1:Text(\"shot\"),Text(\"[audio/wav, which this model cannot be sent]\"),Text(\"[image]\")")
+    );
+    let [slot] = &conversation(&rows, &READER).slots[..] else { panic!("one slot") };
+    assert_eq!((slot.message, slot.part, slot.piece), (2, 0, Some(2)));
+    assert_eq!((slot.attachment.digest, slot.attachment.size), (Digest::of(b"image/png"), 5));
 }
 
 #[test]
