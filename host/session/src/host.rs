@@ -224,7 +224,7 @@ impl Host {
         let workspace = workspace_path(workspace)?;
         let id = SessionId::random();
         let lock = SessionLock::take(&self.lock_folder(), id).await?;
-        let built = self.build_snapshot(id, &workspace, 1).await?;
+        let built = self.build_snapshot(id, &workspace, 1, false).await?;
         let persona = self.personas(&workspace).await?.read(DEFAULT)?;
         let row = SessionRow {
             id,

@@ -17,6 +17,7 @@ use crate::{
 /// Invokes the skill `name` with the typed `input`. `command` is the typed command without the input.
 pub(crate) async fn skill(line: &LineContext, name: &str, input: &str, command: &str) -> Effect {
     let Some(skill) = line.state.snapshot.skill(name) else { return not_found(name).into() };
+    line.session.keep_files_for(skill, line.agent.id()).await;
     match skill.manifest.invocation_mode {
         InvocationMode::ToolDispatch => dispatch(line, skill, input, command).await.into(),
         InvocationMode::LlmOrchestration => instruct(line, skill, input).await,

@@ -75,6 +75,7 @@ mod wake;
 mod watch;
 mod workspace_files;
 mod workspace_path;
+mod workspace_skill_files;
 
 pub use patchbay_agent::{AnswerSoFar, CompactionSettings, ContextSettings, INTERNAL_TOOLS};
 pub use patchbay_command::RESERVED;

@@ -1,7 +1,10 @@
 //! An open session: its parts and how it is closed. `lines` runs its lines; `commands`, `complete` and `notices` serve
 //! fronts.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::AtomicU64},
+};
 
 use parking_lot::{Mutex, MutexGuard};
 use patchbay_agent::{Agent, Chosen, Requests, ResultRoom};
@@ -51,15 +54,17 @@ pub struct Session {
     pub(crate) running_turns: Mutex<HashMap<AgentId, CancellationToken>>,
     /// The limit of requests to models.
     pub(crate) requests: Arc<Requests>,
+    /// The limit of the bytes of tool results that are stored.
+    pub(crate) results: Arc<ResultRoom>,
     pub(crate) activity: Arc<Activity>,
     log: Arc<EventLog>,
     pub(crate) lines: RunningLines,
-    /// The limit of the bytes of tool results that are stored.
-    pub(crate) results: Arc<ResultRoom>,
     /// The lines that wait for their turns.
     pub(crate) queue: Arc<LineQueue>,
     /// The files of the workspace, for completion.
     pub(crate) files: Arc<PathIndex>,
+    /// The version of the snapshot for which the files of the workspace's skills are stored; 0 before the first.
+    pub(crate) files_kept_for: AtomicU64,
     /// Locked while a command's change is checked and committed: the only serial part of a command.
     pub(crate) committing: tokio::sync::Mutex<()>,
     /// Stops the session's lines if it is dropped without being closed.
@@ -101,22 +106,22 @@ impl Session {
         let limits = host.tools.sandbox().limits();
         let budget = TokenBudget::new(tokens, limits.session_tokens);
         let requests = Requests::new(limits.concurrent_requests, limits.tree_requests);
+        let results = ResultRoom::new(limits.result_bytes);
         let log = EventLog::new(hold.clone(), host.store.clone(), last_seq, budget, Broadcast::default());
         let (approvals, editor) = (ApprovalSlot::default(), EditorSlot::default());
         let factory = AgentFactory {
             hold,
             workspace: row.workspace.clone(),
-        let results = ResultRoom::new(limits.result_bytes);
             principal: row.owner.clone(),
             approvals: approvals.clone(),
             editor: editor.clone(),
             requests: Arc::clone(&requests),
+            results: Arc::clone(&results),
             log: Arc::clone(&log),
             model: Arc::clone(&host.providers) as Arc<dyn patchbay_agent::Model>,
             tools: Arc::clone(&host.tools),
             settings: host.agent_settings.clone(),
         };
-            results: Arc::clone(&results),
         let agents = tree(&factory, &opened.agents, opened.dead_in_view, row.agent)?;
         let lines = RunningLines::default();
         let closed = lines.closing().clone();
@@ -150,12 +155,13 @@ impl Session {
             captures,
             running_turns: Mutex::default(),
             requests,
+            results,
             activity,
             queue,
             log,
             lines,
+            files_kept_for: AtomicU64::default(),
             committing: tokio::sync::Mutex::default(),
-            results,
             _closes: closed.clone().drop_guard(),
             lock: Mutex::new(Some(lock)),
         });
