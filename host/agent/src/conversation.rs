@@ -2,12 +2,16 @@
 //! contract with adapters: roles alternate, the user's message is first and last, each call has one result in the next
 //! message, and every API accepts the names and ids. `turn` calls it.
 
-use std::collections::{BTreeSet, HashSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, HashSet},
+};
 
 use patchbay_core::{
     AgentId, AssistantRecord, Attachment, CompactionRecord, Digest, MessageKind, ToolRecord,
     completion::{Block, Message, Part, Piece, Role, ToolCall, ToolResult},
 };
+use patchbay_skill::INSTRUCTIONS_BYTES;
 use patchbay_store::MessageRow as Row;
 use serde_json::Value;
 
@@ -15,6 +19,7 @@ use crate::{
     attachments::{self, BLOB_BYTES},
     binding::AnswerPlace,
     parts,
+    shorten::shortened,
 };
 
 /// The model that a conversation is built for.
@@ -50,16 +55,20 @@ pub(crate) struct AttachmentSlot {
     pub(crate) message: usize,
     /// The index of the part in the message.
     pub(crate) part: usize,
+    /// The index of the piece in the part, which is then the result of a tool; `None` for an attached file.
+    pub(crate) piece: Option<usize>,
     pub(crate) attachment: Attachment,
 }
 
 /// The result of a call whose own result is missing, because the process died or the turn was cancelled.
 const NO_RESULT: &str = r#"{"tool_success":false,"error":"the call was interrupted, and its result is not known","error_code":"cancelled"}"#;
-    /// The index of the piece in the part, which is then the result of a tool; `None` for an attached file.
-    pub(crate) piece: Option<usize>,
 
 /// Length limit in characters of tool names and call ids that every API accepts.
 const NAME_CHARS: usize = 64;
+
+/// Most bytes of a skill's row that are sent: its instructions with their input, and what follows them. Only rows of earlier builds
+/// are longer.
+const SKILL_BYTES: usize = 2 * INSTRUCTIONS_BYTES;
 
 /// Builds the conversation of `rows`, which are in order and may start with rows that a compaction keeps.
 pub(crate) fn conversation(rows: &[Row], reader: &ReaderModel<'_>) -> Conversation {
@@ -105,17 +114,27 @@ fn keeps(summary: &CompactionRecord, row: &Row) -> bool {
     summary.keep_from.is_some_and(|from| row.seq >= from) && (is_request || !summary.requests_only)
 }
 
-/// Returns the bytes of text that a row counts like in the estimate of a conversation.
+/// Returns the bytes of text that a row counts like in the estimate of a conversation: as much as is sent of it. Answers and
+/// results are sent from their data; their text, which is for the user, may be many times as long.
 fn size(row: &Row) -> u64 {
-    let data = match (row.kind, &row.data) {
+    let files = Attachment::from_data(row.data.as_ref()).iter().map(attachments::bytes).sum::<u64>();
+    let text = match (row.kind, &row.data) {
         (MessageKind::Assistant | MessageKind::Tool, Some(data)) => {
             let (blobs, encoded) = blobs(data);
             (data.to_string().len() as u64).saturating_sub(encoded) + blobs * BLOB_BYTES
         }
-        _ => 0,
+        (MessageKind::Skill, _) => row.content.len().min(SKILL_BYTES) as u64,
+        _ => row.content.len() as u64,
     };
-    let files = Attachment::from_data(row.data.as_ref()).iter().map(attachments::bytes).sum::<u64>();
-    data.max(row.content.len() as u64) + files
+    text + files
+}
+
+/// Returns the text of a skill's row as it is sent.
+fn instructions(row: &Row) -> Cow<'_, str> {
+    if row.content.len() <= SKILL_BYTES {
+        return Cow::Borrowed(&row.content);
+    }
+    Cow::Owned(shortened(&row.content, SKILL_BYTES))
 }
 
 /// Returns the number of the blobs in the data of a tool's row, and the bytes that they have there in base64.
@@ -161,7 +180,10 @@ impl ConversationBuilder<'_> {
                 self.close();
                 self.introduce(row.agent);
                 self.attachments(&Attachment::from_data(row.data.as_ref()));
-                self.text(&row.content);
+                match row.kind {
+                    MessageKind::Skill => self.text(&instructions(row)),
+                    _ => self.text(&row.content),
+                }
             }
             MessageKind::Assistant => {
                 self.close();
@@ -284,6 +306,9 @@ impl ConversationBuilder<'_> {
         let (_, call) = self.open.remove(at);
         let (result, stored) = parts::result(answer, call, self.reader.reads);
         self.push(Role::User, vec![Block::ToolResult(result).into()]);
+        for (piece, attachment) in stored {
+            self.slot(Some(piece), attachment);
+        }
     }
 
     /// Adds a result for every call that has none.
@@ -306,9 +331,6 @@ impl ConversationBuilder<'_> {
                 let begin = Block::Text("(The conversation begins in the middle.)".to_owned());
                 self.messages.push(Message { role: Role::User, parts: vec![begin.into()] });
                 self.messages.push(Message { role, parts });
-        for (piece, attachment) in stored {
-            self.slot(Some(piece), attachment);
-        }
             }
             _ => self.messages.push(Message { role, parts }),
         }

@@ -105,7 +105,10 @@ async fn instruct(line: &LineContext, skill: &Skill, input: &str) -> Effect {
         Ok(template) => template,
         Err(error) => return Outcome::error(error.code(), error).into(),
     };
-    let mut instructions = with_arguments(&template, input);
+    let mut instructions = match with_arguments(&template, input) {
+        Ok(instructions) => instructions,
+        Err(error) => return Outcome::error(error.code(), error).into(),
+    };
     let outside = if has_tools(skill) { session.outside_now().await } else { OutsideTools::default() };
     let internal = session.tree_tools(&line.agent);
     instructions += &line.agent.skill_supplement(&state.snapshot, internal, &outside, skill).await;

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use crate::{
     Hold, JournalRow, MessageRow, NewMessage, RetainedAttachments, Store, StoreError, agents, attachments,
     journal::{self, BAD},
-    messages,
+    messages::{self, columns},
 };
 
 /// A call that is about to have its first effect.
@@ -39,7 +39,7 @@ pub struct UnsettledCall {
 }
 
 /// The rows of an agent from its last answer on. A kill reads them, so that it must not read the whole conversation.
-const SINCE_ANSWER: &str = "SELECT seq, agent, kind, content, data FROM messages INDEXED BY messages_by_agent \
+const SINCE_ANSWER: &str = "FROM messages INDEXED BY messages_by_agent \
      WHERE agent = ?1 AND session = ?2 AND seq >= (SELECT seq FROM messages INDEXED BY messages_by_agent \
      WHERE agent = ?1 AND session = ?2 AND kind = 'assistant' ORDER BY seq DESC LIMIT 1) ORDER BY seq";
 
@@ -147,7 +147,7 @@ impl Store {
     ) -> Result<Vec<Vec<MessageRow>>, StoreError> {
         let session = session.to_string();
         self.database.read(|connection| {
-            let mut query = connection.prepare_cached(SINCE_ANSWER)?;
+            let mut query = connection.prepare_cached(&format!("SELECT {} {SINCE_ANSWER}", columns()))?;
             let mut found = Vec::with_capacity(agents.len());
             for agent in agents {
                 let mut rows = query.query(params![agent.to_string(), session])?;

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::compaction;
 
 const READER: ReaderModel<'_> =
     ReaderModel { adapter: "demo", model: "demo-1", reads: &|media| media == "image/png", line: &[] };
@@ -223,6 +224,27 @@ fn reported_tokens_are_not_estimated_again() {
     counted.model = "other".to_owned();
     let (none, bytes) = conversation_of(&[user(1, "hello"), assistant(2, &counted), user(3, "1234")]);
     assert!(none.is_none() && bytes > 100, "{bytes}");
+}
+
+/// A tool may return megabytes, of which a model receives 128 KiB. The estimate decides whether the conversation is summarised.
+#[test]
+fn estimate_counts_what_is_sent_of_a_long_result() {
+    let mut long = tool(3, "1", &"x".repeat(131_072));
+    long.content = "x".repeat(3_000_000);
+    let rows = [user(1, "look"), assistant(2, &answer(vec![call("1", "a__b", "{}")])), long];
+    let Conversation { uncounted, messages, .. } = conversation(&rows, &READER);
+    let sent = compaction::tokens(&messages) * 3;
+    assert!((131_072..132_000).contains(&sent) && (131_072..132_500).contains(&uncounted), "{sent} {uncounted}");
+}
+
+/// Earlier builds stored instructions of any length.
+#[test]
+fn instructions_of_an_old_row_are_shortened() {
+    let old = row(1, MessageKind::Skill, &format!("Begin.{}End.", "x".repeat(9_000_000)), None);
+    let Conversation { uncounted, messages, .. } = conversation(&[old], &READER);
+    let Block::Text(sent) = &messages[0].parts[0].block else { panic!("{messages:?}") };
+    assert!(sent.len() <= SKILL_BYTES && uncounted == SKILL_BYTES as u64, "{} {uncounted}", sent.len());
+    assert!(sent.starts_with("Begin.xxx") && sent.ends_with("xxxEnd.") && sent.contains("bytes were left out]"));
 }
 
 #[test]
