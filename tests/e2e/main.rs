@@ -24,6 +24,7 @@ mod artefacts;
 mod asking;
 mod attachments;
 mod blocks;
+mod bounds;
 mod building;
 mod bundled;
 mod call_info;

@@ -143,6 +143,15 @@ fn user_persona_folder_may_be_a_link() {
 }
 
 #[test]
+fn agents_md_over_the_limit_is_left_out() {
+    let patchbay = Patchbay::new();
+    patchbay.write("workspace/AGENTS.md", "x".repeat((256 << 10) + 1));
+    let ran = patchbay.exec(&["/calc 1"]);
+    let note = "Note: AGENTS.md of the workspace is not used: over 262144 bytes\n";
+    assert_eq!((&*ran.out, ran.errors()), ("1\n", note));
+}
+
+#[test]
 fn invalid_agents_md_does_not_prevent_a_session() {
     let patchbay = Patchbay::new();
     patchbay.write("workspace/AGENTS.md/trap", "");

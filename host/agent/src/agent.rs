@@ -19,7 +19,7 @@ use patchbay_tools::{ApprovalSlot, EditorSlot, Tools};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::{
-    Chosen, CompactionSettings, ContextSettings, Model, Requests,
+    Chosen, CompactionSettings, ContextSettings, Model, Requests, ResultRoom,
     conversation::data,
     receive::{AnswerBuffer, RetryNotice},
 };
@@ -40,6 +40,8 @@ pub struct AgentPlace {
     pub foreground: bool,
     /// The limit of the session's requests to models.
     pub requests: Arc<Requests>,
+    /// The limit of the bytes of tool results that the session stores.
+    pub results: Arc<ResultRoom>,
     /// Canonical path of the workspace.
     pub workspace: String,
     /// The person on whose behalf it works.

@@ -1,6 +1,6 @@
-//! Puts the contents of attached files into a conversation: images and PDFs as blobs, texts headed by their paths. A request
-//! has a bounded number of images and other blobs, also of those in tool results; the oldest are left out. `turn` calls it for
-//! each request.
+//! Puts the contents of attached files, and of images in tool results, into a conversation: images and PDFs as blobs, texts headed
+//! by their paths. A request has a bounded number of images and other blobs, also of those in tool results; the oldest are left
+//! out. `turn` calls it for each request.
 
 use std::collections::BTreeMap;
 
@@ -38,9 +38,23 @@ pub(crate) async fn load(store: &Store, mut conversation: Conversation) -> Conve
     let store = store.clone();
     // A task that failed has read nothing: the files are named as missing.
     let contents = tokio::task::spawn_blocking(move || read(&store, needed)).await.unwrap_or_default();
-    for AttachmentSlot { message, part, attachment } in slots {
+    for AttachmentSlot { message, part, piece, attachment } in slots {
         let part = conversation.messages.get_mut(message).and_then(|message| message.parts.get_mut(part));
         let Some(part) = part else { continue };
+        if let Some(piece) = piece {
+            if let Block::ToolResult(result) = &mut part.block
+                && let Some(piece) = result.content.get_mut(piece)
+            {
+                *piece = match contents.get(&attachment.digest) {
+                    None => Piece::Text(attachment.placeholder_with(" missing")),
+                    Some(content) => {
+                        let media_type = attachment.media_type;
+                        Piece::Blob(Blob { media_type, name: None, data: content.clone() })
+                    }
+                };
+            }
+            continue;
+        }
         part.block = match contents.get(&attachment.digest) {
             None => Block::Text(attachment.placeholder_with(" missing")),
             Some(content) if attachment.is_text() => {
@@ -125,7 +139,8 @@ fn retain_blobs(conversation: &mut Conversation, mut is_kept: impl FnMut(usize, 
     let mut found = std::mem::take(slots).into_iter().peekable();
     for (at, message) in messages.iter_mut().enumerate() {
         for (index, part) in message.parts.iter_mut().enumerate() {
-            if let Some(slot) = found.next_if(|slot| (slot.message, slot.part) == (at, index)) {
+            let is_at = |slot: &AttachmentSlot, piece| (slot.message, slot.part, slot.piece) == (at, index, piece);
+            if let Some(slot) = found.next_if(|slot| is_at(slot, None)) {
                 let file = &slot.attachment;
                 if file.is_text() || is_kept(at, file.size) {
                     slots.push(slot);
@@ -133,8 +148,14 @@ fn retain_blobs(conversation: &mut Conversation, mut is_kept: impl FnMut(usize, 
                     part.block = Block::Text(file.placeholder_with(LEFT_OUT));
                 }
             } else if let Block::ToolResult(result) = &mut part.block {
-                for piece in &mut result.content {
-                    if let Piece::Blob(blob) = piece
+                for (index, piece) in result.content.iter_mut().enumerate() {
+                    if let Some(slot) = found.next_if(|slot| is_at(slot, Some(index))) {
+                        if is_kept(at, slot.attachment.size) {
+                            slots.push(slot);
+                        } else {
+                            *piece = Piece::Text(slot.attachment.placeholder_with(LEFT_OUT));
+                        }
+                    } else if let Piece::Blob(blob) = piece
                         && !is_kept(at, blob.data.len() as u64)
                     {
                         *piece = Piece::Text(blob.placeholder_with(LEFT_OUT));
@@ -232,8 +253,8 @@ mod tests {
             message(Role::User, vec![result("1"), result("2")]),
         ];
         let slots = vec![
-            AttachmentSlot { message: 0, part: 0, attachment: attached("a.png", "image/png", 1) },
-            AttachmentSlot { message: 0, part: 1, attachment: attached("b.txt", TEXT_MEDIA, 30 << 20) },
+            AttachmentSlot { message: 0, part: 0, piece: None, attachment: attached("a.png", "image/png", 1) },
+            AttachmentSlot { message: 0, part: 1, piece: None, attachment: attached("b.txt", TEXT_MEDIA, 30 << 20) },
         ];
         let mut fits = Conversation { messages, answers: Vec::new(), counted: None, uncounted: 0, slots };
         let before = format!("{fits:?}");

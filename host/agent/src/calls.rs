@@ -4,8 +4,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
-use patchbay_core::{CallId, Code, EventKind, MessageKind, Outcome, completion::ToolCall};
-use patchbay_store::NewMessage;
+use patchbay_core::{CallId, Code, EventKind, MessageKind, Outcome, ToolRecord, completion::ToolCall};
+use patchbay_store::{NewMessage, RetainedAttachments, StoreError};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -18,6 +18,18 @@ use crate::{
     turn::{Turn, store_failed},
 };
 
+/// The answer of a tool, whose binary content is stored.
+struct StoredAnswer {
+    /// The result for the user.
+    shown: String,
+    /// The result for the model.
+    record: ToolRecord,
+    /// The binary content, until a row names it.
+    attachments: Option<RetainedAttachments>,
+    /// Whether the tool has committed the row of its result.
+    is_committed: bool,
+}
+
 /// Number of calls of one answer that run at once.
 const AT_ONCE: usize = 8;
 
@@ -25,7 +37,7 @@ impl Agent {
     /// Runs the calls of an answer and commits their results. Cancelling the turn cancels all of them.
     ///
     /// # Errors
-    /// The outcome of the turn, if it was cancelled or a result could not be committed.
+    /// The outcome of the turn, if it was cancelled, a result could not be committed, or the session stores no more results.
     pub(crate) async fn run_calls(
         &self,
         turn: &Turn,
@@ -46,7 +58,7 @@ impl Agent {
             self.run_side_by_side(turn, toolbox, batch, repeats).await?;
             rest = after;
         }
-        Ok(())
+        self.place.results.check()
     }
 
     /// Runs calls at the same time and commits their results in the order of the calls. The result of a call that ends before an
@@ -74,9 +86,9 @@ impl Agent {
         let mut stopped = None;
         while let Some((index, answer)) = running.next().await {
             match answer {
-                Ok(answer) => {
+                Ok(mut answer) => {
                     if index > next && stopped.is_none() && !answer.is_committed {
-                        self.keep_result(batch[index].0, &answer).await?;
+                        self.keep_result(batch[index].0, &mut answer).await?;
                     }
                     ended.insert(index, answer);
                 }
@@ -104,7 +116,7 @@ impl Agent {
     pub(crate) async fn refuse_calls(&self, calls: Vec<(CallId, &ToolCall)>) -> Result<(), Outcome> {
         for (id, call) in calls {
             let (shown, record) = cut_off(call);
-            self.commit_result(id, shown, json!(record)).await?;
+            self.commit_result(id, shown, json!(record), None).await?;
         }
         Ok(())
     }
@@ -127,43 +139,71 @@ impl Agent {
         count
     }
 
-    /// Runs a call. If it was cancelled after its first effect, its result is committed: the model must know that the call may
-    /// have taken effect.
+    /// Runs a call and stores the binary content of its result. If it was cancelled after its first effect, its result is committed:
+    /// the model must know that the call may have taken effect. A call is not run if the session stores no more results.
     async fn run_call(
         &self,
         turn: &Turn,
         toolbox: &Toolbox,
         id: CallId,
         call: &ToolCall,
-    ) -> Result<ToolAnswer, Outcome> {
+    ) -> Result<StoredAnswer, Outcome> {
+        if self.place.results.check().is_err() {
+            let (shown, record) = self.place.results.not_run(call);
+            return Ok(StoredAnswer { shown, record, attachments: None, is_committed: false });
+        }
         let inference = Arc::new(AgentInference::new(self, turn.cancel.clone()));
         let context = toolbox.context(&self.place, self.progress(&call.name), inference);
         let called = self.unless_cancelled(turn, toolbox.call(id, self.id(), call, &context)).await;
         if called.is_err() && context.effect.is_set() {
             let (shown, record) = interrupted(call, Code::OutcomeUnknown);
-            self.commit_result(id, shown, json!(record)).await?;
+            self.commit_result(id, shown, json!(record), None).await?;
         }
-        called
+        self.store_blobs(call, called?).await
     }
 
-    async fn keep_result(&self, id: CallId, answer: &ToolAnswer) -> Result<(), Outcome> {
-        let ToolAnswer { shown, record, .. } = answer;
+    /// Counts a result and stores its binary content. A result that the session may not store is replaced by a failure.
+    async fn store_blobs(&self, call: &ToolCall, answer: ToolAnswer) -> Result<StoredAnswer, Outcome> {
+        let ToolAnswer { mut shown, mut record, mut blobs, is_committed } = answer;
+        let data = serde_json::to_vec(&record).map_or(0, |data| data.len());
+        let bytes = (shown.len() + data + blobs.iter().map(Vec::len).sum::<usize>()) as u64;
+        if !self.place.results.take(bytes) && !is_committed {
+            (shown, record) = self.place.results.refused(call, bytes);
+            blobs.clear();
+        }
+        let attachments = match blobs.is_empty() {
+            true => None,
+            false => {
+                let store = self.log.store().clone();
+                let stored = move || store.store_attachments(blobs.iter().map(Vec::as_slice));
+                let stored = tokio::task::spawn_blocking(stored).await;
+                // A task that failed has stored nothing.
+                let stored = stored.unwrap_or(Err(StoreError::BadRow("content of a result")));
+                Some(stored.map_err(store_failed)?)
+            }
+        };
+        Ok(StoredAnswer { shown, record, attachments, is_committed })
+    }
+
+    async fn keep_result(&self, id: CallId, answer: &mut StoredAnswer) -> Result<(), Outcome> {
+        let StoredAnswer { shown, record, attachments, .. } = answer;
         let (agent, kind, data) = (self.id(), MessageKind::Tool, Some(json!(record)));
         let result = NewMessage { agent, kind, content: shown.clone(), data };
-        self.log.store().keep_result(self.log.hold(), id, result).await.map_err(store_failed)
+        let (log, attachments) = (&self.log, attachments.take());
+        log.store().keep_result(log.hold(), id, result, attachments).await.map_err(store_failed)
     }
 
     async fn commit_call(
         &self,
         id: CallId,
         call: &ToolCall,
-        answer: ToolAnswer,
+        answer: StoredAnswer,
         repeats: &mut Repeats,
     ) -> Result<(), Outcome> {
-        let ToolAnswer { shown, record, is_committed } = answer;
+        let StoredAnswer { shown, record, attachments, is_committed } = answer;
         let repeated = repeats.notice(call, &record);
         if !is_committed {
-            self.commit_result(id, shown, json!(record)).await?;
+            self.commit_result(id, shown, json!(record), attachments).await?;
         }
         if let Some(text) = repeated {
             self.log.publish(self.id(), EventKind::Notice { text });

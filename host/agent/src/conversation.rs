@@ -2,12 +2,16 @@
 //! contract with adapters: roles alternate, the user's message is first and last, each call has one result in the next
 //! message, and every API accepts the names and ids. `turn` calls it.
 
-use std::collections::{BTreeSet, HashSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, HashSet},
+};
 
 use patchbay_core::{
     AgentId, AssistantRecord, Attachment, CompactionRecord, Digest, MessageKind, ToolRecord,
     completion::{Block, Message, Part, Piece, Role, ToolCall, ToolResult},
 };
+use patchbay_skill::INSTRUCTIONS_BYTES;
 use patchbay_store::MessageRow as Row;
 use serde_json::Value;
 
@@ -15,6 +19,7 @@ use crate::{
     attachments::{self, BLOB_BYTES},
     binding::AnswerPlace,
     parts,
+    shorten::shortened,
 };
 
 /// The model that a conversation is built for.
@@ -43,13 +48,15 @@ pub(crate) struct Conversation {
     pub(crate) slots: Vec<AttachmentSlot>,
 }
 
-/// The place of an attached file.
+/// The place of an attached file, or of binary content in the result of a tool.
 #[derive(Debug)]
 pub(crate) struct AttachmentSlot {
     /// The index of the message.
     pub(crate) message: usize,
     /// The index of the part in the message.
     pub(crate) part: usize,
+    /// The index of the piece in the part, which is then the result of a tool; `None` for an attached file.
+    pub(crate) piece: Option<usize>,
     pub(crate) attachment: Attachment,
 }
 
@@ -58,6 +65,10 @@ const NO_RESULT: &str = r#"{"tool_success":false,"error":"the call was interrupt
 
 /// Length limit in characters of tool names and call ids that every API accepts.
 const NAME_CHARS: usize = 64;
+
+/// Most bytes of a skill's row that are sent: its instructions with their input, and what follows them. Only rows of earlier builds
+/// are longer.
+const SKILL_BYTES: usize = 2 * INSTRUCTIONS_BYTES;
 
 /// Builds the conversation of `rows`, which are in order and may start with rows that a compaction keeps.
 pub(crate) fn conversation(rows: &[Row], reader: &ReaderModel<'_>) -> Conversation {
@@ -103,24 +114,38 @@ fn keeps(summary: &CompactionRecord, row: &Row) -> bool {
     summary.keep_from.is_some_and(|from| row.seq >= from) && (is_request || !summary.requests_only)
 }
 
-/// Returns the bytes of text that a row counts like in the estimate of a conversation.
+/// Returns the bytes of text that a row counts like in the estimate of a conversation: as much as is sent of it. Answers and
+/// results are sent from their data; their text, which is for the user, may be many times as long.
 fn size(row: &Row) -> u64 {
-    let data = match (row.kind, &row.data) {
+    let files = Attachment::from_data(row.data.as_ref()).iter().map(attachments::bytes).sum::<u64>();
+    let text = match (row.kind, &row.data) {
         (MessageKind::Assistant | MessageKind::Tool, Some(data)) => {
             let (blobs, encoded) = blobs(data);
             (data.to_string().len() as u64).saturating_sub(encoded) + blobs * BLOB_BYTES
         }
-        _ => 0,
+        (MessageKind::Skill, _) => row.content.len().min(SKILL_BYTES) as u64,
+        _ => row.content.len() as u64,
     };
-    let files = Attachment::from_data(row.data.as_ref()).iter().map(attachments::bytes).sum::<u64>();
-    data.max(row.content.len() as u64) + files
+    text + files
 }
 
-/// Returns the number of the blobs in the data of a tool's row, and their bytes in base64.
+/// Returns the text of a skill's row as it is sent.
+fn instructions(row: &Row) -> Cow<'_, str> {
+    if row.content.len() <= SKILL_BYTES {
+        return Cow::Borrowed(&row.content);
+    }
+    Cow::Owned(shortened(&row.content, SKILL_BYTES))
+}
+
+/// Returns the number of the blobs in the data of a tool's row, and the bytes that they have there in base64.
 fn blobs(data: &Value) -> (u64, u64) {
     let pieces = data["content"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let encoded = pieces.iter().filter(|piece| piece["type"] == "blob").filter_map(|piece| piece["data"].as_str());
-    encoded.fold((0, 0), |(blobs, bytes), data| (blobs + 1, bytes + data.len() as u64))
+    let encoded = pieces.iter().filter_map(|piece| match piece["type"].as_str()? {
+        "blob" => Some(piece["data"].as_str()?.len() as u64),
+        "stored_blob" => Some(0),
+        _ => None,
+    });
+    encoded.fold((0, 0), |(blobs, bytes), encoded| (blobs + 1, bytes + encoded))
 }
 
 /// Parses the data of a row; `None` if this build cannot.
@@ -155,7 +180,10 @@ impl ConversationBuilder<'_> {
                 self.close();
                 self.introduce(row.agent);
                 self.attachments(&Attachment::from_data(row.data.as_ref()));
-                self.text(&row.content);
+                match row.kind {
+                    MessageKind::Skill => self.text(&instructions(row)),
+                    _ => self.text(&row.content),
+                }
             }
             MessageKind::Assistant => {
                 self.close();
@@ -217,9 +245,15 @@ impl ConversationBuilder<'_> {
                 continue;
             }
             self.text(&attachment.placeholder());
-            let Some((message, last)) = self.messages.len().checked_sub(1).zip(self.messages.last()) else { continue };
+            self.slot(None, attachment.clone());
+        }
+    }
+
+    /// Adds the slot of content whose placeholder is the last part, or the piece with this index in it.
+    fn slot(&mut self, piece: Option<usize>, attachment: Attachment) {
+        if let Some((message, last)) = self.messages.len().checked_sub(1).zip(self.messages.last()) {
             let part = last.parts.len().saturating_sub(1);
-            self.slots.push(AttachmentSlot { message, part, attachment: attachment.clone() });
+            self.slots.push(AttachmentSlot { message, part, piece, attachment });
         }
     }
 
@@ -270,8 +304,11 @@ impl ConversationBuilder<'_> {
     fn result(&mut self, answer: &ToolRecord) {
         let Some(at) = self.open.iter().position(|(id, _)| *id == answer.call_id) else { return };
         let (_, call) = self.open.remove(at);
-        let result = parts::result(answer, call, self.reader.reads);
+        let (result, stored) = parts::result(answer, call, self.reader.reads);
         self.push(Role::User, vec![Block::ToolResult(result).into()]);
+        for (piece, attachment) in stored {
+            self.slot(Some(piece), attachment);
+        }
     }
 
     /// Adds a result for every call that has none.

@@ -7,8 +7,21 @@ use serde_json::{Value, json};
 /// Bytes of all declarations of one result. The first one is always whole; a schema has at most 64 KiB.
 const BYTES: usize = 64 << 10;
 
-/// Returns the declarations as JSON objects. Those that do not fit have their name alone.
+/// Most tools of one result. A skill may require thousands.
+const TOOLS: usize = 200;
+
+/// Returns the declarations as JSON objects. Those that do not fit have their name alone; more than [`TOOLS`] are counted.
 pub(crate) fn described(tools: impl IntoIterator<Item = ToolDeclaration>) -> Vec<Value> {
+    let mut tools = tools.into_iter();
+    let mut described = described_first(tools.by_ref().take(TOOLS));
+    let more = tools.count();
+    if more > 0 {
+        described.push(json!({"left_out": format!("{more} more tools: find_tools finds them")}));
+    }
+    described
+}
+
+fn described_first(tools: impl Iterator<Item = ToolDeclaration>) -> Vec<Value> {
     let mut left = BYTES;
     let mut is_first = true;
     let describe = |tool: ToolDeclaration| {
@@ -23,7 +36,7 @@ pub(crate) fn described(tools: impl IntoIterator<Item = ToolDeclaration>) -> Vec
         let input_schema: Value = serde_json::from_str(&input_schema).unwrap_or_default();
         json!({"name": name, "description": description, "input_schema": input_schema})
     };
-    tools.into_iter().map(describe).collect()
+    tools.map(describe).collect()
 }
 
 #[cfg(test)]
@@ -43,6 +56,8 @@ mod tests {
         for (tool, name) in described[1..].iter().zip(["b", "c"]) {
             assert_eq!((&tool["name"], tool.get("description")), (&json!(name), None));
         }
+        let many = super::described((0..TOOLS + 3).map(|n| tool(&format!("t{n}"), BYTES)));
+        assert_eq!((many.len(), &many[TOOLS]["left_out"]), (TOOLS + 1, &json!("3 more tools: find_tools finds them")));
         let fits = super::described([tool("a", 10), tool("b", BYTES), tool("c", 10)]);
         assert!(
             fits[0]["description"].is_string()

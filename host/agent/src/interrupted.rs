@@ -61,18 +61,20 @@ pub fn unanswered_calls(session: SessionId, rows: &[MessageRow]) -> Vec<Unanswer
 /// Returns the results of an interrupted call for the user and for the model. `code` is [`Code::OutcomeUnknown`] or
 /// [`Code::NotRun`].
 pub(crate) fn interrupted(call: &ToolCall, code: Code) -> (String, ToolRecord) {
-    let message = interrupted_message(&call.name, code);
-    let content = vec![ToolRecordPart::Text { text: toolbox::envelope(message.clone(), code) }];
-    let answer = ToolRecord { call_id: call.id.clone(), name: call.name.clone(), error: Some(code), content };
-    (message, answer)
+    failed(call, interrupted_message(&call.name, code), code)
 }
 
 /// Returns the results, for the user and for the model, of a call in an answer that was cut off. It is not run.
 pub(crate) fn cut_off(call: &ToolCall) -> (String, ToolRecord) {
     let tool = text::excerpt(&call.name, 80);
     let message = format!("'{tool}' was not run: the answer was cut off. Call it again, with less input if possible.");
-    let content = vec![ToolRecordPart::Text { text: toolbox::envelope(message.clone(), Code::NotRun) }];
-    let record = ToolRecord { call_id: call.id.clone(), name: call.name.clone(), error: Some(Code::NotRun), content };
+    failed(call, message, Code::NotRun)
+}
+
+/// Returns the results, for the user and for the model, of a call that failed outside of its tool.
+pub(crate) fn failed(call: &ToolCall, message: String, code: Code) -> (String, ToolRecord) {
+    let content = vec![ToolRecordPart::Text { text: toolbox::envelope(message.clone(), code) }];
+    let record = ToolRecord { call_id: call.id.clone(), name: call.name.clone(), error: Some(code), content };
     (message, record)
 }
 

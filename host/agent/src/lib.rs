@@ -2,7 +2,8 @@
 //!
 //! - [`Agent`]: one agent; [`Agent::run`] runs a [`Turn`] to its end, [`Agent::compact_now`] summarises its conversation,
 //!   [`Agent::skill_supplement`] returns what follows the instructions of a skill.
-//! - [`TurnEnding`]: what is committed at the end of a turn; [`Requests`]: how many requests the agents of a session make.
+//! - [`TurnEnding`]: what is committed at the end of a turn; [`Requests`]: how many requests the agents of a session make;
+//!   [`ResultRoom`]: how many bytes of tool results they store.
 //! - [`Model`]: completes requests (the providers of the host); [`Chosen`] is an agent's choice of model.
 //! - [`AgentInference`]: the `inference` capability of skills; [`try_model`]: one request that shows whether a model answers.
 //! - [`INTERNAL_TOOLS`]: tools that the host itself implements.
@@ -32,6 +33,7 @@ mod parts;
 mod receive;
 mod repeats;
 mod requests;
+mod results;
 mod shorten;
 mod shown;
 mod skill_file;
@@ -52,6 +54,7 @@ pub use interrupted::{UnansweredCall, interrupted_message, unanswered_calls};
 pub use model::{Chosen, Model, ModelOverride};
 pub use partial::join_pieces;
 pub use requests::Requests;
+pub use results::ResultRoom;
 pub use summarise::Compacted;
 pub use supplement::has_tools;
 pub use turn::Turn;

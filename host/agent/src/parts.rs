@@ -2,7 +2,7 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use patchbay_core::{
-    AssistantPart, ToolRecord, ToolRecordPart,
+    AssistantPart, Attachment, Digest, ToolRecord, ToolRecordPart,
     completion::{Blob, Block, Part, Piece, ToolCall, ToolResult},
 };
 
@@ -28,21 +28,37 @@ pub(crate) fn part(part: &AssistantPart, own: bool) -> Option<Part> {
     Some(Part { block, opaque: opaque.clone().filter(|_| own) })
 }
 
-/// Returns the result of a tool as the answer to `call`. `reads` says which media types the model accepts.
-pub(crate) fn result(record: &ToolRecord, call: ToolCall, reads: &dyn Fn(&str) -> bool) -> ToolResult {
-    let content = record.content.iter().map(|piece| match piece {
+/// Returns the result of a tool as the answer to `call`, and the stored contents that it needs, each with the index of its piece,
+/// which is a placeholder. `reads` says which media types the model accepts.
+pub(crate) fn result(
+    record: &ToolRecord,
+    call: ToolCall,
+    reads: &dyn Fn(&str) -> bool,
+) -> (ToolResult, Vec<(usize, Attachment)>) {
+    let unreadable = |media_type: &str| Piece::Text(format!("[{media_type}, which this model cannot be sent]"));
+    let mut stored = Vec::new();
+    let content = record.content.iter().enumerate().map(|(index, piece)| match piece {
         ToolRecordPart::Text { text } => Piece::Text(text.clone()),
         ToolRecordPart::Blob { media_type, data } => match STANDARD.decode(data) {
             Ok(bytes) if reads(media_type) => {
                 Piece::Blob(Blob { media_type: media_type.clone(), name: None, data: bytes.into() })
             }
-            _ => Piece::Text(format!("[{media_type}, which this model cannot be sent]")),
+            _ => unreadable(media_type),
         },
+        ToolRecordPart::StoredBlob { media_type, .. } if !reads(media_type) => unreadable(media_type),
+        ToolRecordPart::StoredBlob { media_type, digest, size } => {
+            let (name, media_type) = (String::new(), media_type.clone());
+            let attachment = Attachment { name, media_type, digest: *digest, size: *size };
+            let placeholder = Piece::Text(attachment.placeholder());
+            stored.push((index, attachment));
+            placeholder
+        }
     });
-    ToolResult { call_id: call.id, name: call.name, content: content.collect(), is_error: record.error.is_some() }
+    let content = content.collect();
+    (ToolResult { call_id: call.id, name: call.name, content, is_error: record.error.is_some() }, stored)
 }
 
-/// Encodes bytes for a row.
-pub(crate) fn blob(media_type: &str, data: &[u8]) -> ToolRecordPart {
-    ToolRecordPart::Blob { media_type: media_type.to_owned(), data: STANDARD.encode(data) }
+/// Returns the part of a row that names these bytes.
+pub(crate) fn stored_blob(media_type: &str, data: &[u8]) -> ToolRecordPart {
+    ToolRecordPart::StoredBlob { media_type: media_type.to_owned(), digest: Digest::of(data), size: data.len() as u64 }
 }

@@ -125,8 +125,8 @@ impl Toolbox {
             }
             (Err(error), _) | (_, Err(error)) => Err(error),
         };
-        let (shown, record) = result(call, answer);
-        ToolAnswer { shown, record, is_committed: row.committed.load(Ordering::Acquire) }
+        let (shown, record, blobs) = result(call, answer);
+        ToolAnswer { shown, record, blobs, is_committed: row.committed.load(Ordering::Acquire) }
     }
 }
 
@@ -136,6 +136,8 @@ pub(crate) struct ToolAnswer {
     pub(crate) shown: String,
     /// The result for the model.
     pub(crate) record: ToolRecord,
+    /// The binary content that the record names.
+    pub(crate) blobs: Vec<Vec<u8>>,
     /// Whether the tool has committed the row of its result.
     pub(crate) is_committed: bool,
 }
@@ -149,7 +151,8 @@ struct PendingRow {
 
 impl ResultRow for PendingRow {
     fn row(&self, value: &Value) -> NewMessage {
-        let (content, record) = result(&self.call, Ok(vec![Content::Json(value.clone())]));
+        // JSON has no binary content.
+        let (content, record, _) = result(&self.call, Ok(vec![Content::Json(value.clone())]));
         NewMessage { agent: self.agent, kind: MessageKind::Tool, content, data: Some(json!(record)) }
     }
 
@@ -158,16 +161,19 @@ impl ResultRow for PendingRow {
     }
 }
 
-/// Returns the result for the user and the result for the model.
-fn result(call: &ToolCall, answer: Result<Vec<Content>, ToolError>) -> (String, ToolRecord) {
-    let (shown, error, content) = match answer {
+/// Returns the result for the user, the result for the model, and the binary content that the latter names.
+fn result(call: &ToolCall, answer: Result<Vec<Content>, ToolError>) -> (String, ToolRecord, Vec<Vec<u8>>) {
+    let (shown, error, (content, blobs)) = match answer {
         Ok(content) => {
             let shown: Vec<_> = content.iter().map(ToString::to_string).collect();
             (shown.join("\n"), None, pieces(content))
         }
-        Err(error) => (error.to_string(), Some(error.code()), vec![ToolRecordPart::Text { text: failure(&error) }]),
+        Err(error) => {
+            let text = ToolRecordPart::Text { text: failure(&error) };
+            (error.to_string(), Some(error.code()), (vec![text], Vec::new()))
+        }
     };
-    (shown, ToolRecord { call_id: call.id.clone(), name: call.name.clone(), error, content })
+    (shown, ToolRecord { call_id: call.id.clone(), name: call.name.clone(), error, content }, blobs)
 }
 
 /// Parses the input of a call. Empty input counts as an empty object.
@@ -181,14 +187,17 @@ fn input(call: &ToolCall) -> Result<Value, ToolError> {
     }
 }
 
-/// Wraps a result in its envelope, followed by binary content.
-fn pieces(content: Vec<Content>) -> Vec<ToolRecordPart> {
-    let (mut texts, mut blobs) = (Vec::new(), Vec::new());
+/// Wraps a result in its envelope, followed by the names of its binary content, which is returned besides.
+fn pieces(content: Vec<Content>) -> (Vec<ToolRecordPart>, Vec<Vec<u8>>) {
+    let (mut texts, mut named, mut blobs) = (Vec::new(), Vec::new(), Vec::new());
     let mut others = content.iter().filter(|piece| !matches!(piece, Content::Blob { .. }));
     let only_json = matches!((others.next(), others.next()), (Some(Content::Json(_)), None));
     for piece in content {
         match piece {
-            Content::Blob { media_type, data } => blobs.push(parts::blob(&media_type, &data)),
+            Content::Blob { media_type, data } => {
+                named.push(parts::stored_blob(&media_type, &data));
+                blobs.push(data);
+            }
             Content::Json(value) => texts.push(value.to_string()),
             other => texts.push(other.to_string()),
         }
@@ -196,8 +205,8 @@ fn pieces(content: Vec<Content>) -> Vec<ToolRecordPart> {
     let text = texts.join("\n");
     let result = if only_json && text.len() <= RESULT_BYTES { text } else { Value::from(cut(text)).to_string() };
     let mut pieces = vec![ToolRecordPart::Text { text: format!(r#"{{"tool_success":true,"result":{result}}}"#) }];
-    pieces.extend(blobs);
-    pieces
+    pieces.extend(named);
+    (pieces, blobs)
 }
 
 fn failure(error: &ToolError) -> String {
@@ -225,7 +234,7 @@ mod tests {
     use super::*;
 
     fn said(content: Vec<Content>) -> String {
-        match &pieces(content)[0] {
+        match &pieces(content).0[0] {
             ToolRecordPart::Text { text } => text.clone(),
             other => panic!("{other:?}"),
         }

@@ -11,7 +11,7 @@ use patchbay_core::{
 };
 use patchbay_provider::{Choice, Completed, ModelInfo};
 use patchbay_skill::Snapshot;
-use patchbay_store::{MessageRow as Row, NewMessage, SessionChange};
+use patchbay_store::{MessageRow as Row, NewMessage, RetainedAttachments, SessionChange};
 use patchbay_tools::{Internal, OutsideTools};
 use serde_json::json;
 use tokio::time::{MissedTickBehavior, interval};
@@ -89,6 +89,7 @@ impl Agent {
             let answer = NextAnswer { index, cut_off_before };
             let exhausted = |exhausted| Outcome::error(Code::LimitTokens, exhausted);
             self.log.budget().check().map_err(exhausted)?;
+            self.place.results.check()?;
             self.place.requests.count()?;
             // `/model` and an override take effect with the next request.
             let choice = self.next_choice().await?;
@@ -329,14 +330,15 @@ impl Agent {
         SessionChange { messages, ..SessionChange::default() }
     }
 
-    /// Commits the result of a call.
+    /// Commits the result of a call; `attachments` is the binary content that it names.
     pub(crate) async fn commit_result(
         &self,
         id: CallId,
         shown: String,
         record: serde_json::Value,
+        attachments: Option<RetainedAttachments>,
     ) -> Result<(), Outcome> {
-        let mut change = self.row(MessageKind::Tool, shown, record);
+        let mut change = SessionChange { attachments, ..self.row(MessageKind::Tool, shown, record) };
         change.settles.push(id);
         self.commit(change).await.map(drop)
     }

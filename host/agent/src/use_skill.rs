@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use patchbay_core::{Code, ToolSpec, text};
 use patchbay_sandbox::BoxFuture;
-use patchbay_skill::{InvocationMode, Skill, Snapshot, with_arguments};
+use patchbay_skill::{ArgumentsError, INPUT_BYTES, InvocationMode, Skill, Snapshot, with_arguments};
 use patchbay_tools::{InstructionsError, Internal, InternalAnswer, InternalCall, InternalError, OutsideTools, Tools};
 use serde_json::{Value, json};
 
@@ -41,7 +41,9 @@ impl UseSkill {
                 "type": "object",
                 "properties": {
                     "name": {"type": "string", "description": "The skill, by its name in the list of skills."},
-                    "input": {"type": "string", "description": "What the skill is to work on."},
+                    "input": {
+                        "type": "string", "maxLength": INPUT_BYTES, "description": "What the skill is to work on.",
+                    },
                 },
                 "required": ["name", "input"],
                 "additionalProperties": false,
@@ -73,7 +75,8 @@ impl Internal for UseSkill {
             }
             let failed = |error: InstructionsError| InternalError { code: error.code(), message: error.to_string() };
             let template = self.tools.instructions(&self.snapshot, skill).await.map_err(failed)?;
-            let mut text = with_arguments(&template, word("input"));
+            let too_long = |error: ArgumentsError| InternalError { code: error.code(), message: error.to_string() };
+            let mut text = with_arguments(&template, word("input")).map_err(too_long)?;
             let undeclared = undeclared(&self.snapshot, &self.outside, skill, |name| self.shown.declares(name));
             text.push_str(&supplement(&self.tools, &self.snapshot, skill, undeclared).await);
             Ok(Value::from(text).into())

@@ -16,7 +16,7 @@ const PDF_MEDIA: &str = "application/pdf";
 /// A file that is attached to a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attachment {
-    /// The path that the user gave, cleaned, on one line.
+    /// The path that the user gave, cleaned, on one line; empty for content without a name.
     pub name: String,
     /// The media type, which follows from the content: of an image, `application/pdf`, or [`TEXT_MEDIA`].
     pub media_type: String,
@@ -79,7 +79,7 @@ impl Attachment {
 
     /// Returns what a model reads instead of the content: `[image left out: a.png]` with the `reason` ` left out`.
     pub fn placeholder_with(&self, reason: &str) -> String {
-        placeholder(&self.media_type, Some(&self.name), reason)
+        placeholder(&self.media_type, Some(&*self.name).filter(|name| !name.is_empty()), reason)
     }
 
     /// Returns the line that tells the user what is attached: `Attached: a.png (image/png, 120 KB).` `None` without
@@ -142,6 +142,7 @@ mod tests {
         assert_eq!(placeholders, ["[image: docs/a.png]", "[PDF: b.pdf]", "[file: c.txt]"]);
         assert_eq!(image.placeholder_with(" left out"), "[image left out: docs/a.png]");
         assert_eq!(placeholder("audio/wav", None, " left out"), "[file left out]");
+        assert_eq!(attachment("", "image/png", 1).placeholder(), "[image]");
         let expected = "Attached: docs/a.png (image/png, 120 KB), b.pdf (application/pdf, 2.4 MB), \
                         c.txt (text/plain, 999 bytes).";
         assert_eq!(Attachment::summary(&[image, pdf, text]).as_deref(), Some(expected));

@@ -112,6 +112,7 @@ codes! {
         LimitWakes = "limit_wakes", "Mail woke the agent as often as it may since the last message (`limits.wakes`); its mail waits.";
         TurnInterrupted = "turn_interrupted", "The process ended during the turn, or the agent was killed; what came is kept.";
         LimitTokens = "limit_tokens", "The session has used up its tokens (`limits.session_tokens`).";
+        LimitResults = "limit_results", "The session has stored as many bytes of tool results since the last message as it may (`limits.result_bytes`).";
         CompactionFailed = "compaction_failed", "The conversation could not be summarised; it is kept as it was.";
     }
     "A tool failed" {
@@ -127,7 +128,8 @@ codes! {
         LimitTime = "limit_time", "The call exceeded its wall-clock limit.";
         LimitMemory = "limit_memory", "The instance exceeded its limit of memory or tables.";
         LimitHostCalls = "limit_host_calls", "The call exceeded its limit of host calls.";
-        LimitInput = "limit_input", "The input is larger than the limit for tools, or than a question to the person can show.";
+        LimitInput = "limit_input", "The input is larger than the limit for tools or for instructions of skills, or than a question to the person can show.";
+        LimitInstructions = "limit_instructions", "The instructions of a skill would have more than 1 MiB with their input, which the skill repeats.";
         LimitOutput = "limit_output", "The component or the tool of an MCP server exceeded its limit of output bytes.";
         LimitLog = "limit_log", "The call exceeded its limit of log bytes.";
         LimitWrite = "limit_write", "The skill exceeded the limit of bytes written to the workspace in one session (`limits.write_bytes`).";

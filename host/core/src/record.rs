@@ -132,12 +132,21 @@ pub enum ToolRecordPart {
         /// The text.
         text: String,
     },
-    /// Binary content, such as an image.
+    /// Binary content, such as an image, in rows of earlier builds.
     Blob {
         /// The media type of the bytes, such as `image/png`.
         media_type: String,
         /// The bytes in base64.
         data: String,
+    },
+    /// Binary content, such as an image, which the store has by its digest.
+    StoredBlob {
+        /// The media type of the bytes, such as `image/png`.
+        media_type: String,
+        /// The digest of the bytes.
+        digest: Digest,
+        /// The size in bytes.
+        size: u64,
     },
 }
 

@@ -14,6 +14,9 @@ use crate::{
 /// Longer texts are shown unparsed: the parser's cost on hostile text must be bounded.
 pub(crate) const MAX_INLINE: usize = 16 * 1024;
 
+/// Bytes of the link targets of all spans of a text. With more, nothing in it is a link.
+const MAX_TARGETS: usize = 64 * 1024;
+
 /// Inserted before the parsed text, so that no text is parsed as a block. Punctuation, so that emphasis may begin
 /// after it.
 const GUARD: &str = ".";
@@ -183,6 +186,11 @@ impl<'o> SpanWriter<'o> {
 
     fn finish(mut self) -> Vec<TextSpan> {
         self.flush();
+        // An address is written again for each span of its text. It is also written after the text.
+        let targets: usize = self.spans.iter().filter_map(|span| span.link.as_ref()).map(|link| link.len()).sum();
+        if targets > MAX_TARGETS {
+            self.spans.iter_mut().for_each(|span| span.link = None);
+        }
         self.spans
     }
 }
@@ -230,6 +238,17 @@ mod tests {
         assert_eq!(text("<https://a.example> <a@b.example>"), "https://a.example a@b.example");
         assert_eq!(text("![cat](c.png) [file](src/lib.rs)"), "cat (c.png) file (src/lib.rs)");
         assert_eq!(text("[![a](b)](c)"), "a (b) (c)");
+    }
+
+    #[test]
+    fn targets_of_one_text_are_bounded() {
+        let targets = |styled: usize| -> usize {
+            let source = format!("[{}](https://a.example/{})", "a*b*".repeat(styled), "x".repeat(1_900));
+            let spans = render(&source, TextStyle::default(), &RenderOptions::default());
+            spans.iter().filter_map(|span| span.link.as_ref()).map(|link| link.len()).sum()
+        };
+        assert!((1_900 * 20..MAX_TARGETS).contains(&targets(10)));
+        assert_eq!(targets(3_000), 0);
     }
 
     #[test]

@@ -30,8 +30,8 @@ pub(crate) enum ColumnAlign {
 enum TableLayout {
     /// Widths of the columns.
     Aligned(Vec<usize>),
-    /// One `name: value` line for each cell.
-    Pairs,
+    /// One `name: value` line for each cell, with these names. Each has one row at most: it is repeated for each row of the table.
+    Pairs(Vec<TableCell>),
 }
 
 type TableCell = Vec<TextSpan>;
@@ -59,7 +59,7 @@ impl MarkdownTable {
         Some(Self { aligns, head, rows: Vec::new(), held: 0, layout: None })
     }
 
-    /// Adds a row. Surplus cells are joined to the last one, so that no text is lost.
+    /// Adds a row. Surplus cells are joined to the last one, so that no text is lost; missing cells at its end stay missing.
     pub(crate) fn add(&mut self, line: &str, options: &RenderOptions) {
         let mut cells = split_cells(line);
         let columns = self.aligns.len();
@@ -67,7 +67,6 @@ impl MarkdownTable {
             let rest = cells.split_off(columns - 1).join(" | ");
             cells.push(rest);
         }
-        cells.resize(columns, String::new());
         self.rows.push(cells.iter().map(|cell| inline::render(cell, TextStyle::default(), options)).collect());
         self.held += line.len();
     }
@@ -93,12 +92,12 @@ impl MarkdownTable {
                 }
                 rows.iter().for_each(|row| self.aligned(row, widths, &mut lines));
             }
-            TableLayout::Pairs => {
+            TableLayout::Pairs(names) => {
                 for (index, row) in rows.iter().enumerate() {
                     if index > 0 || !is_first {
                         lines.push(Vec::new());
                     }
-                    self.pairs(row, columns, &mut lines);
+                    pairs(names, row, columns, &mut lines);
                 }
                 if is_first && rows.is_empty() {
                     let head = self.head.iter().flat_map(|cell| wrap(cell, columns));
@@ -129,7 +128,7 @@ impl MarkdownTable {
             natural.iter().zip(&least).map(|(natural, least)| (*natural).min((*least).max(MIN_WIDTH))).collect();
         let used: usize = widths.iter().sum();
         if used > available {
-            return TableLayout::Pairs;
+            return TableLayout::Pairs(self.head.iter().map(|name| first_row(name, columns)).collect());
         }
         // Each spare column goes to the column with the widest content; both numbers are small.
         for _ in used..available {
@@ -146,8 +145,9 @@ impl MarkdownTable {
         let height = cells.iter().map(Vec::len).max().unwrap_or(0).max(1);
         for part in 0..height {
             let mut line = Vec::new();
-            for ((cell, columns), align) in cells.iter().zip(widths).zip(&self.aligns) {
-                let spans = cell.get(part).map(|row| row.spans.as_slice()).unwrap_or_default();
+            for (index, (columns, align)) in widths.iter().zip(&self.aligns).enumerate() {
+                let row = cells.get(index).and_then(|cell| cell.get(part));
+                let spans = row.map(|row| row.spans.as_slice()).unwrap_or_default();
                 let spare = columns.saturating_sub(width(spans));
                 let left = match align {
                     ColumnAlign::Left => 0,
@@ -161,17 +161,27 @@ impl MarkdownTable {
             lines.push(line);
         }
     }
+}
 
-    fn pairs(&self, row: &[TableCell], columns: usize, lines: &mut Vec<Vec<TextSpan>>) {
-        for (name, value) in self.head.iter().zip(row) {
-            let mut line = name.clone();
-            if !name.is_empty() {
-                line.push(TextSpan::plain(": "));
-            }
-            line.extend_from_slice(value);
-            lines.extend(wrap(&line, columns).into_iter().map(|row| row.spans));
+fn pairs(names: &[TableCell], row: &[TableCell], columns: usize, lines: &mut Vec<Vec<TextSpan>>) {
+    for (name, value) in names.iter().zip(row) {
+        let mut line = name.clone();
+        if !name.is_empty() {
+            line.push(TextSpan::plain(": "));
         }
+        line.extend_from_slice(value);
+        lines.extend(wrap(&line, columns).into_iter().map(|row| row.spans));
     }
+}
+
+/// Returns what fits of `cell` into one row, with a sign that more follows.
+fn first_row(cell: &TableCell, columns: usize) -> TableCell {
+    let mut rows = wrap(cell, columns).into_iter();
+    let mut first = rows.next().map(|row| row.spans).unwrap_or_default();
+    if rows.next().is_some() {
+        first.push(TextSpan::plain("\u{2026}"));
+    }
+    first
 }
 
 /// Whether `line` has a `|` that separates cells.

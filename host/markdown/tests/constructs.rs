@@ -206,6 +206,19 @@ fn very_narrow_tables_become_pairs() {
     assert_eq!(text_at(20, source), expected);
 }
 
+/// A name of the head is repeated for each row: two short texts must not make a long one.
+#[test]
+fn names_and_missing_cells_of_pairs_do_not_multiply() {
+    let head = "word ".repeat(3_000);
+    let names = "| b ".repeat(62);
+    let source = format!("| {head} {names}|\n{}|\n{}", "|---".repeat(63), "| 1\n".repeat(3_000));
+    let rows = text_at(80, &source);
+    let bytes: usize = rows.iter().map(String::len).sum();
+    assert_eq!(rows.iter().filter(|row| row.ends_with(" 1")).count(), 3_000);
+    assert!(rows.iter().any(|row| row.contains('\u{2026}')) && !rows.iter().any(|row| row.starts_with("b:")));
+    assert!(bytes < 20 * source.len(), "{bytes} of {}", source.len());
+}
+
 #[test]
 fn tables_need_their_row_of_dashes() {
     assert_eq!(text("a | b\nc | d"), ["a | b c | d"]);

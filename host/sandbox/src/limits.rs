@@ -74,6 +74,11 @@ pub struct Limits {
     /// Bytes that one skill may write to the workspace while a process holds the session. Each name on the path of a
     /// write counts 4096 bytes more. Much more than edited text needs, too little to fill a disk (`limit_write`).
     pub write_bytes: u64,
+    /// Bytes of tool results, with their images, that a session stores until a person's next message; the turn then ends. Several
+    /// times what a long task needs, and the most that a tool and a model that calls it again and again add to the disk
+    /// (`limit_results`). Enforced by the agents, not by the sandbox.
+    #[schemars(range(min = 1 << 20))]
+    pub result_bytes: u64,
     /// Time limit of compiling a component, in milliseconds. Several times what the largest language runtime needs
     /// (`limit_compile`).
     pub compile_ms: u64,
@@ -110,6 +115,7 @@ impl Default for Limits {
             log_lines: 1_000,
             log_bytes: 256 << 10,
             write_bytes: 1 << 30,
+            result_bytes: 1 << 30,
             compile_ms: 120_000,
             compile_bytes: 8 << 30,
             concurrent_calls: 64,

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use patchbay_agent::{Agent, AgentPlace, AgentSettings, Chosen, Model, Requests};
+use patchbay_agent::{Agent, AgentPlace, AgentSettings, Chosen, Model, Requests, ResultRoom};
 use patchbay_core::{AgentId, PrincipalId};
 use patchbay_events::EventLog;
 use patchbay_store::Hold;
@@ -80,6 +80,7 @@ pub(crate) struct AgentFactory {
     pub(crate) approvals: ApprovalSlot,
     pub(crate) editor: EditorSlot,
     pub(crate) requests: Arc<Requests>,
+    pub(crate) results: Arc<ResultRoom>,
     pub(crate) log: Arc<EventLog>,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) tools: Arc<Tools>,
@@ -106,6 +107,7 @@ impl AgentFactory {
             ancestors,
             foreground,
             requests: Arc::clone(&self.requests),
+            results: Arc::clone(&self.results),
             workspace: self.workspace.clone(),
             principal: self.principal.clone(),
             approvals: self.approvals.clone(),

@@ -82,11 +82,15 @@ impl Host {
     /// A cached digest is known without reading the component, and files may change at any time. So bytes are accepted only
     /// if they match the digest; otherwise all roots are scanned again without the cache. A component that keeps changing is
     /// left out.
+    ///
+    /// `uses_skills` says whether the session has run a turn or a skill. Until then, the files of an untrusted workspace's skills
+    /// are not stored; `workspace_skill_files` stores them later.
     pub(crate) async fn build_snapshot(
         self: &Arc<Self>,
         session: SessionId,
         workspace: &str,
         version: u64,
+        uses_skills: bool,
     ) -> Result<Built, SessionError> {
         let progress = CompileProgress::new(&*self.observer, session);
         let (mut mode, mut again) = (CacheMode::Use, MAX_RESCANS);
@@ -105,7 +109,8 @@ impl Host {
                     continue 'scan;
                 }
                 let mut snapshot = snapshot(&scan.found, version, trusted, self.roots.limits(), &described.answers);
-                match self.retain(&snapshot, &scan.found).await? {
+                let stores_files = |root: Root| trusted || uses_skills || !root.is_workspace();
+                match self.retain(&snapshot, &scan.found, stores_files).await? {
                     Retained::All(components) => {
                         // Another process may have collected a text since its file was last read.
                         let has_texts = self.has_texts(&snapshot).await?;
@@ -143,7 +148,7 @@ impl Host {
     /// [`SessionError`] if the workspace or the store cannot be used.
     pub async fn preview_snapshot(self: &Arc<Self>, workspace: &Path) -> Result<Snapshot, SessionError> {
         let workspace = workspace_path(workspace)?;
-        Ok(self.build_snapshot(SessionId::random(), &workspace, 1).await?.snapshot)
+        Ok(self.build_snapshot(SessionId::random(), &workspace, 1, false).await?.snapshot)
     }
 
     /// Returns whether a reload would change those skills of the snapshot `of` that come from files. Runs no
@@ -183,7 +188,12 @@ impl Host {
     }
 
     /// Scans all roots on a blocking thread.
-    async fn scan(self: &Arc<Self>, workspace: &str, trusted: bool, mode: CacheMode) -> Result<Scan, SessionError> {
+    pub(crate) async fn scan(
+        self: &Arc<Self>,
+        workspace: &str,
+        trusted: bool,
+        mode: CacheMode,
+    ) -> Result<Scan, SessionError> {
         let recalled = self.roots.recall(&self.store, workspace).await?;
         let (host, workspace) = (Arc::clone(self), PathBuf::from(workspace));
         off_thread(move || host.roots.scan(recalled, &workspace, trusted, mode)).await
@@ -199,8 +209,13 @@ impl Host {
         Ok(self.store.missing_texts(needed).await?.is_empty())
     }
 
-    /// Stores the components and the files that `snapshot` needs.
-    async fn retain(self: &Arc<Self>, snapshot: &Snapshot, found: &[FoundSkill]) -> Result<Retained, SessionError> {
+    /// Stores the components that `snapshot` needs, and the files of skills of the roots for which `stores_files` returns true.
+    async fn retain(
+        self: &Arc<Self>,
+        snapshot: &Snapshot,
+        found: &[FoundSkill],
+        stores_files: impl Fn(Root) -> bool,
+    ) -> Result<Retained, SessionError> {
         let candidates: BTreeMap<(Root, &Name, Digest), &Candidate> = found
             .iter()
             .filter_map(|found| found.candidate.as_ref().ok().map(|candidate| (found.root, candidate)))
@@ -215,7 +230,8 @@ impl Host {
         let needed = snapshot.skills().filter_map(|skill| {
             let candidate = Candidate::clone(candidates.get(&(skill.root, &skill.name, skill.digest))?);
             let component = skill.component.and_then(|digest| components.get(&digest));
-            Some(NeededSkill { root: skill.root, candidate, component: component.map(|it| Component::clone(it)) })
+            let component = component.map(|it| Component::clone(it));
+            Some(NeededSkill { root: skill.root, candidate, component, stores_files: stores_files(skill.root) })
         });
         let (store, needed) = (self.store.clone(), needed.collect());
         Ok(off_thread(move || retain(&store, needed)).await??)
@@ -227,6 +243,7 @@ struct NeededSkill {
     root: Root,
     candidate: Candidate,
     component: Option<Component>,
+    stores_files: bool,
 }
 
 /// The result of storing what a snapshot needs.
@@ -296,7 +313,7 @@ fn retain(store: &Store, needed: Vec<NeededSkill>) -> Result<Retained, StoreErro
     let mut held = store.retain_components()?;
     let (mut components, mut skills, mut read) = (Vec::new(), Vec::new(), Vec::new());
     // One component and the files of one skill at a time, to bound memory.
-    for NeededSkill { root, candidate, component } in needed {
+    for NeededSkill { root, candidate, component, stores_files } in needed {
         if let Some(component) = &component
             && !held.add_stored(component.digest(), component.size())
         {
@@ -305,7 +322,8 @@ fn retain(store: &Store, needed: Vec<NeededSkill>) -> Result<Retained, StoreErro
                 Err(Changed) => components.push(component.digest()),
             }
         }
-        if candidate.totals.place != FileStorage::Pack || held.has_skill_files(&candidate.digest()) {
+        let is_pack = candidate.totals.place == FileStorage::Pack;
+        if !is_pack || !stores_files || held.has_skill_files(&candidate.digest()) {
             continue;
         }
         match candidate.read_files() {
@@ -327,7 +345,9 @@ fn retain(store: &Store, needed: Vec<NeededSkill>) -> Result<Retained, StoreErro
     })
 }
 
-async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, SessionError> {
+pub(crate) async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, SessionError> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| SessionError::Folder { what: "the skills".to_owned(), source: error.into() })
 }

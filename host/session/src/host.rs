@@ -225,7 +225,7 @@ impl Host {
         let moved = self.pin_models().await?;
         let id = SessionId::random();
         let lock = SessionLock::take(&self.lock_folder(), id).await?;
-        let built = self.build_snapshot(id, &workspace, 1).await?;
+        let built = self.build_snapshot(id, &workspace, 1, false).await?;
         let persona = self.personas(&workspace).await?.read(DEFAULT)?;
         let row = SessionRow {
             id,

@@ -17,6 +17,7 @@ use crate::{
 /// Invokes the skill `name` with the typed `input`. `command` is the typed command without the input.
 pub(crate) async fn skill(line: &LineContext, name: &str, input: &str, command: &str) -> Effect {
     let Some(skill) = line.state.snapshot.skill(name) else { return not_found(name).into() };
+    line.session.keep_files_for(skill, line.agent.id()).await;
     match skill.manifest.invocation_mode {
         InvocationMode::ToolDispatch => dispatch(line, skill, input, command).await.into(),
         InvocationMode::LlmOrchestration => instruct(line, skill, input).await,
@@ -104,7 +105,10 @@ async fn instruct(line: &LineContext, skill: &Skill, input: &str) -> Effect {
         Ok(template) => template,
         Err(error) => return Outcome::error(error.code(), error).into(),
     };
-    let mut instructions = with_arguments(&template, input);
+    let mut instructions = match with_arguments(&template, input) {
+        Ok(instructions) => instructions,
+        Err(error) => return Outcome::error(error.code(), error).into(),
+    };
     let outside = if has_tools(skill) { session.outside_now().await } else { OutsideTools::default() };
     let internal = session.tree_tools(&line.agent);
     instructions += &line.agent.skill_supplement(&state.snapshot, internal, &outside, skill).await;

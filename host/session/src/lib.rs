@@ -58,6 +58,7 @@ mod mcp_tools;
 mod notices;
 mod options;
 mod persona;
+mod pictures;
 mod pinning;
 mod platform;
 mod prepared;
@@ -75,6 +76,7 @@ mod wake;
 mod watch;
 mod workspace_files;
 mod workspace_path;
+mod workspace_skill_files;
 
 pub use patchbay_agent::{AnswerSoFar, CompactionSettings, ContextSettings, INTERNAL_TOOLS};
 pub use patchbay_command::RESERVED;

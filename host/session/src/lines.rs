@@ -247,6 +247,7 @@ impl Session {
     /// Notes a message of a person: counts since the last one begin at zero, and stopped agents may go on.
     fn message_came(&self, agent: &Arc<Agent>, ahead: bool) {
         self.requests.message_came();
+        self.results.message_came();
         self.queue.message_came(agent.id(), ahead);
         let others: Vec<Arc<Agent>> =
             self.agents().living().filter(|other| other.id() != agent.id()).cloned().collect();

@@ -125,6 +125,7 @@ impl McpSession {
         let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         let id = CallId::of_line(LineId::new(u64::try_from(unix_ms).unwrap_or(u64::MAX)));
         let invocation = ToolInvocation::new(id, tool, &input);
+        self.session.keep_files_for(skill, self.session.view()).await;
         let outside = self.session.outside_for(skill, self.session.view()).await;
         self.session.host.tools.run(&self.context(asker, progress, outside), invocation).await.result
     }

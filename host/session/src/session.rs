@@ -1,10 +1,13 @@
 //! An open session: its parts and how it is closed. `lines` runs its lines; `commands`, `complete` and `notices` serve
 //! fronts.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::AtomicU64},
+};
 
 use parking_lot::{Mutex, MutexGuard};
-use patchbay_agent::{Agent, Chosen, Requests};
+use patchbay_agent::{Agent, Chosen, Requests, ResultRoom};
 use patchbay_core::{AgentId, EventKind, Outcome, PrincipalId, SessionId};
 use patchbay_events::{Broadcast, EventLog, Subscription, TokenBudget};
 use patchbay_policy::Capability;
@@ -52,6 +55,8 @@ pub struct Session {
     pub(crate) running_turns: Mutex<HashMap<AgentId, CancellationToken>>,
     /// The limit of requests to models.
     pub(crate) requests: Arc<Requests>,
+    /// The limit of the bytes of tool results that are stored.
+    pub(crate) results: Arc<ResultRoom>,
     pub(crate) activity: Arc<Activity>,
     log: Arc<EventLog>,
     pub(crate) lines: RunningLines,
@@ -59,6 +64,8 @@ pub struct Session {
     pub(crate) queue: Arc<LineQueue>,
     /// The files of the workspace, for completion.
     pub(crate) files: Arc<PathIndex>,
+    /// The version of the snapshot for which the files of the workspace's skills are stored; 0 before the first.
+    pub(crate) files_kept_for: AtomicU64,
     /// Locked while a command's change is checked and committed: the only serial part of a command.
     pub(crate) committing: tokio::sync::Mutex<()>,
     /// Stops the session's lines if it is dropped without being closed.
@@ -100,6 +107,7 @@ impl Session {
         let limits = host.tools.sandbox().limits();
         let budget = TokenBudget::new(tokens, limits.session_tokens);
         let requests = Requests::new(limits.concurrent_requests, limits.tree_requests);
+        let results = ResultRoom::new(limits.result_bytes);
         let log = EventLog::new(hold.clone(), host.store.clone(), last_seq, budget, Broadcast::default());
         let (approvals, editor) = (ApprovalSlot::default(), EditorSlot::default());
         let factory = AgentFactory {
@@ -109,6 +117,7 @@ impl Session {
             approvals: approvals.clone(),
             editor: editor.clone(),
             requests: Arc::clone(&requests),
+            results: Arc::clone(&results),
             log: Arc::clone(&log),
             model: Arc::clone(&host.providers) as Arc<dyn patchbay_agent::Model>,
             tools: Arc::clone(&host.tools),
@@ -147,10 +156,12 @@ impl Session {
             captures,
             running_turns: Mutex::default(),
             requests,
+            results,
             activity,
             queue,
             log,
             lines,
+            files_kept_for: AtomicU64::default(),
             committing: tokio::sync::Mutex::default(),
             _closes: closed.clone().drop_guard(),
             lock: Mutex::new(Some(lock)),

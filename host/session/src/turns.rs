@@ -259,6 +259,7 @@ impl Session {
         if agent.is_dead() || self.queue.is_cancelled(id) {
             stop.cancel();
         }
+        stop.run_until_cancelled(self.keep_skill_files(id)).await;
         let outside = stop.run_until_cancelled(self.outside_for_turn(id)).await.unwrap_or_default();
         let turn = self.turn(&agent, cause, ending.clone(), answers, stop, outside);
         let span = tracing::info_span!("turn", agent = %id, began = ending.began);

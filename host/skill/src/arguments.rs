@@ -1,8 +1,55 @@
 //! Puts the text after a command into the instructions of a skill.
 //!
-//! Called by the crate `session` for a person's command and by the crate `agent` for `use_skill`.
+//! Called by the crate `session` for a user's command and by the crate `agent` for `use_skill`. A SKILL.md can repeat its input
+//! a hundred thousand times, so the length of the result is computed before any of it is built.
 
-/// Replaces the placeholders of `template` by the input, once; what is put in is not searched again.
+use patchbay_core::{Code, text};
+
+/// Most bytes of an input. Longer texts belong into a file, which the model reads with a tool.
+pub const INPUT_BYTES: usize = 64 << 10;
+/// Most bytes of instructions with their input: four times the longest SKILL.md, and more than most models can read.
+pub const INSTRUCTIONS_BYTES: usize = 1 << 20;
+
+/// Why an input was not put into the instructions of a skill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ArgumentsError {
+    /// The input is longer than [`INPUT_BYTES`].
+    #[error(
+        "the input has {} bytes; the limit for a skill is {} bytes (64 KiB). Write it to a file and name the file in the input.",
+        commas(.bytes),
+        commas(&INPUT_BYTES)
+    )]
+    Input {
+        /// The length of the input in bytes.
+        bytes: usize,
+    },
+    /// The instructions would be longer than [`INSTRUCTIONS_BYTES`].
+    #[error(
+        "the instructions would have {} bytes with this input, which SKILL.md repeats {} times; the limit is {} bytes (1 MiB). \
+         Use a shorter input, or edit the skill.",
+        commas(.bytes),
+        commas(.placeholders),
+        commas(&INSTRUCTIONS_BYTES)
+    )]
+    Instructions {
+        /// The length that the instructions would have, in bytes.
+        bytes: usize,
+        /// Number of placeholders that the input replaces.
+        placeholders: usize,
+    },
+}
+
+impl ArgumentsError {
+    /// Returns the stable code.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Input { .. } => Code::LimitInput,
+            Self::Instructions { .. } => Code::LimitInstructions,
+        }
+    }
+}
+
+/// Replaces the placeholders of `template` by the input, once; inserted text is not expanded again.
 ///
 /// - `$ARGUMENTS` and `$INPUT`: the whole input, as typed.
 /// - `$0`, `$1` …, and `$ARGUMENTS[N]`: the words of the input, from 0, without shell quotes. A placeholder of a missing
@@ -10,31 +57,46 @@
 ///
 /// A placeholder is a whole word: `$INPUT_FILE` and `$1st` stay as they are. If nothing was replaced and there is an input, it
 /// follows the template.
-pub fn with_arguments(template: &str, input: &str) -> String {
+///
+/// # Errors
+/// [`ArgumentsError`] if the input or the result would be too long. Nothing is built then.
+pub fn with_arguments(template: &str, input: &str) -> Result<String, ArgumentsError> {
+    if input.len() > INPUT_BYTES {
+        return Err(ArgumentsError::Input { bytes: input.len() });
+    }
     let words = words(input);
-    let mut text = String::with_capacity(template.len() + input.len());
-    let (mut rest, mut replaced) = (template, false);
+    let mut pieces = Vec::new();
+    let (mut rest, mut placeholders) = (template, 0);
     while let Some(at) = rest.find('$') {
-        text.push_str(&rest[..at]);
-        rest = &rest[at + 1..];
-        match placeholder(rest) {
-            Some((Placeholder::All, after)) => {
-                text.push_str(input);
-                (rest, replaced) = (after, true);
+        let (before, after) = rest.split_at(at);
+        pieces.push(before);
+        rest = &after[1..];
+        let replaced = placeholder(rest).and_then(|(placeholder, after)| match placeholder {
+            Placeholder::All => Some((input, after)),
+            Placeholder::Word(number) => Some((words.get(number)?.as_str(), after)),
+        });
+        match replaced {
+            Some((by, after)) => {
+                pieces.push(by);
+                rest = after;
+                placeholders += 1;
             }
-            Some((Placeholder::Word(number), after)) if number < words.len() => {
-                text.push_str(&words[number]);
-                (rest, replaced) = (after, true);
-            }
-            _ => text.push('$'),
+            None => pieces.push("$"),
         }
     }
-    text.push_str(rest);
-    if !replaced && !input.is_empty() {
-        text.push_str("\n\nARGUMENTS: ");
-        text.push_str(input);
+    pieces.push(rest);
+    if placeholders == 0 && !input.is_empty() {
+        pieces.extend(["\n\nARGUMENTS: ", input]);
     }
-    text
+    let bytes = pieces.iter().fold(0, |bytes: usize, piece| bytes.saturating_add(piece.len()));
+    if bytes > INSTRUCTIONS_BYTES {
+        return Err(ArgumentsError::Instructions { bytes, placeholders });
+    }
+    Ok(pieces.concat())
+}
+
+fn commas(number: &usize) -> String {
+    text::with_commas(*number as u64)
 }
 
 enum Placeholder {
@@ -124,14 +186,42 @@ mod tests {
             ("$0 $1 $2", "don't touch prod", "don't touch prod"),
             ("$0|$1|$2", "5\" 'a b' it's", "5\"|a b|it's"),
         ] {
-            assert_eq!(with_arguments(template, input), expected, "{template} with {input}");
+            assert_eq!(with_arguments(template, input).as_deref(), Ok(expected), "{template} with {input}");
         }
+    }
+
+    #[test]
+    fn length_is_computed_before_the_text_is_built() {
+        // The SKILL.md of a hostile repository: built, these would be 390 MB and 8.5 GB.
+        let template = "$0".repeat(130_000);
+        for input in [3_000, INPUT_BYTES] {
+            let error = with_arguments(&template, &"x".repeat(input)).unwrap_err();
+            assert_eq!(error, ArgumentsError::Instructions { bytes: 130_000 * input, placeholders: 130_000 });
+            assert_eq!(error.code(), Code::LimitInstructions);
+        }
+        let error = with_arguments(&"$INPUT ".repeat(1_000), &"x".repeat(2_000)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the instructions would have 2,001,000 bytes with this input, which SKILL.md repeats 1,000 times; the limit is \
+             1,048,576 bytes (1 MiB). Use a shorter input, or edit the skill."
+        );
+        // The limits themselves are allowed.
+        let longest = with_arguments(&"$0".repeat(16), &"x".repeat(INPUT_BYTES)).unwrap();
+        assert_eq!(longest.len(), INSTRUCTIONS_BYTES);
+        assert!(with_arguments(&format!("{}.", "$0".repeat(16)), &"x".repeat(INPUT_BYTES)).is_err());
+        let error = with_arguments("", &"x".repeat(INPUT_BYTES + 1)).unwrap_err();
+        assert_eq!((error, error.code()), (ArgumentsError::Input { bytes: 65_537 }, Code::LimitInput));
+        assert_eq!(
+            error.to_string(),
+            "the input has 65,537 bytes; the limit for a skill is 65,536 bytes (64 KiB). Write it to a file and name the file \
+             in the input."
+        );
     }
 
     proptest! {
         #[test]
         fn any_template_and_input_is_accepted(template in "[$0-9A-Z\\[\\]é ]{0,20}", input in "\\PC{0,20}") {
-            let text = with_arguments(&template, &input);
+            let text = with_arguments(&template, &input).unwrap();
             prop_assert!(template.contains('$') || text.starts_with(&template));
         }
     }

@@ -86,7 +86,7 @@ mod snapshot;
 mod source;
 
 pub use archive::{FILES_SECTION, write_archive};
-pub use arguments::with_arguments;
+pub use arguments::{ArgumentsError, INPUT_BYTES, INSTRUCTIONS_BYTES, with_arguments};
 pub use build::{CheckedSkill, DescribedTools, SnapshotRules, build, check_skill};
 pub use bundled::{BundledSkill, bundled};
 pub use component::{Changed, Component};

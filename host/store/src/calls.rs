@@ -5,9 +5,9 @@ use patchbay_core::{AgentId, Asker, CallId, MessageKind, SessionId};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::{
-    Hold, JournalRow, MessageRow, NewMessage, Store, StoreError, agents,
+    Hold, JournalRow, MessageRow, NewMessage, RetainedAttachments, Store, StoreError, agents, attachments,
     journal::{self, BAD},
-    messages,
+    messages::{self, columns},
 };
 
 /// A call that is about to have its first effect.
@@ -39,7 +39,7 @@ pub struct UnsettledCall {
 }
 
 /// The rows of an agent from its last answer on. A kill reads them, so that it must not read the whole conversation.
-const SINCE_ANSWER: &str = "SELECT seq, agent, kind, content, data FROM messages INDEXED BY messages_by_agent \
+const SINCE_ANSWER: &str = "FROM messages INDEXED BY messages_by_agent \
      WHERE agent = ?1 AND session = ?2 AND seq >= (SELECT seq FROM messages INDEXED BY messages_by_agent \
      WHERE agent = ?1 AND session = ?2 AND kind = 'assistant' ORDER BY seq DESC LIMIT 1) ORDER BY seq";
 
@@ -83,11 +83,17 @@ impl Store {
 
     /// Stores the result of a call that ended before an earlier call of the same answer. The commit whose
     /// [`SessionChange::settles`](crate::SessionChange) names the call deletes it. If the agent was killed, nothing is stored: its
-    /// calls have their rows.
+    /// calls have their rows. `retained` are the contents that the result names.
     ///
     /// # Errors
     /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error.
-    pub async fn keep_result(&self, hold: &Hold, call: CallId, result: NewMessage) -> Result<(), StoreError> {
+    pub async fn keep_result(
+        &self,
+        hold: &Hold,
+        call: CallId,
+        result: NewMessage,
+        retained: Option<RetainedAttachments>,
+    ) -> Result<(), StoreError> {
         let hold = hold.clone();
         self.database
             .write(move |connection| {
@@ -95,6 +101,9 @@ impl Store {
                 let NewMessage { agent, content, data, .. } = result;
                 if agents::is_dead(connection, agent)? {
                     return Ok(());
+                }
+                if let Some(retained) = &retained {
+                    attachments::name(connection, hold.session(), retained)?;
                 }
                 let data = data.unwrap_or_default().to_string();
                 connection
@@ -138,7 +147,7 @@ impl Store {
     ) -> Result<Vec<Vec<MessageRow>>, StoreError> {
         let session = session.to_string();
         self.database.read(|connection| {
-            let mut query = connection.prepare_cached(SINCE_ANSWER)?;
+            let mut query = connection.prepare_cached(&format!("SELECT {} {SINCE_ANSWER}", columns()))?;
             let mut found = Vec::with_capacity(agents.len());
             for agent in agents {
                 let mut rows = query.query(params![agent.to_string(), session])?;

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{
     MessageRow, Store, StoreError,
-    messages::{self, COLUMNS},
+    messages::{self, columns},
 };
 
 /// The rows of one agent that belong to a conversation.
@@ -78,7 +78,7 @@ impl Store {
             let _transaction = connection.unchecked_transaction()?;
             let parts = parts(connection, agent)?;
             let (first, whole) = first_rows(connection, &parts)?;
-            let mut query = connection.prepare_cached(&format!("SELECT {COLUMNS} {ROWS}"))?;
+            let mut query = connection.prepare_cached(&format!("SELECT {} {ROWS}", columns()))?;
             let mut conversation = Vec::new();
             // The rows of an agent are later than its fork point.
             for ConversationPart { session, agent, last, heir } in parts.iter().rev() {

@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 
 use crate::{
     MessageRow, Store, StoreError,
-    messages::{self, COLUMNS},
+    messages::{self, columns},
 };
 
 /// The last message to an agent, with the end of what the model answered so far.
@@ -62,10 +62,11 @@ impl Store {
         before: u64,
     ) -> Result<Option<(MessageRow, Option<MessageRow>)>, StoreError> {
         self.database.read(|connection| {
+            let columns = columns();
             let last = |kinds: &str, after: u64| {
                 let sql = format!(
-                    "SELECT {COLUMNS} FROM messages WHERE session = ? AND agent = ? AND seq > ? AND seq < ? \
-                     AND kind IN ({kinds}) AND (content <> '' OR kind <> 'assistant') AND dropped = 0 ORDER BY seq DESC LIMIT 1"
+                    "SELECT {columns} FROM messages WHERE session = ? AND agent = ? AND seq > ? AND seq < ? \
+                     AND kind IN ({kinds}) AND (kind <> 'assistant' OR octet_length(content) > 0) AND dropped = 0 ORDER BY seq DESC LIMIT 1"
                 );
                 let mut query = connection.prepare_cached(&sql)?;
                 let (after, before) = (after.cast_signed(), i64::try_from(before).unwrap_or(i64::MAX));
@@ -87,7 +88,7 @@ impl Store {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(
                 "SELECT count(*) FROM messages WHERE session = ? AND agent = ? AND seq < ? \
-                 AND kind IN ('user', 'skill', 'assistant') AND (content <> '' OR kind <> 'assistant') \
+                 AND kind IN ('user', 'skill', 'assistant') AND (kind <> 'assistant' OR octet_length(content) > 0) \
                  AND dropped = 0",
             )?;
             let before = i64::try_from(before).unwrap_or(i64::MAX);
@@ -104,10 +105,10 @@ impl Store {
     /// A database error.
     pub async fn last_message(&self, session: SessionId, agent: AgentId) -> Result<Option<LastMessage>, StoreError> {
         self.database.read(|connection| {
-            let (session, agent) = (session.to_string(), agent.to_string());
+            let (session, agent, columns) = (session.to_string(), agent.to_string(), columns());
             // The row of `/skill NAME` without an input follows the instructions in the same commit.
             let mut query = connection.prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM messages AS message WHERE session = ?1 AND agent = ?2 AND dropped = 0 AND \
+                "SELECT {columns} FROM messages AS message WHERE session = ?1 AND agent = ?2 AND dropped = 0 AND \
                  (kind = 'user' OR kind = 'skill' AND NOT EXISTS (SELECT 1 FROM messages AS next \
                   WHERE next.session = ?1 AND next.seq = message.seq + 1 AND next.agent = ?2 AND next.kind = 'command' \
                   AND json_extract(next.data, '$.code') = 'skill_added')) \
@@ -125,7 +126,7 @@ impl Store {
             )?;
             let answers = answers.query_row(params![session, agent, seq.cast_signed()], |row| row.get(0))?;
             let mut answer = connection.prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM messages WHERE session = ? AND agent = ? AND seq > ? AND kind = 'assistant' AND dropped = 0 \
+                "SELECT {columns} FROM messages WHERE session = ? AND agent = ? AND seq > ? AND kind = 'assistant' AND dropped = 0 \
                  ORDER BY seq DESC LIMIT 1"
             ))?;
             let mut answer = answer.query(params![session, agent, seq.cast_signed()])?;

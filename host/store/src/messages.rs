@@ -75,8 +75,9 @@ impl Store {
     /// A database error.
     pub async fn messages(&self, session: SessionId, from: u64, limit: u32) -> Result<Vec<MessageRow>, StoreError> {
         self.database.read(|connection| {
+            let columns = columns();
             let mut query = connection.prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM messages WHERE session = ? AND seq >= ? ORDER BY seq LIMIT ?"
+                "SELECT {columns} FROM messages WHERE session = ? AND seq >= ? ORDER BY seq LIMIT ?"
             ))?;
             let mut rows = query.query(params![session.to_string(), from.cast_signed(), limit])?;
             let mut messages = Vec::new();
@@ -102,8 +103,9 @@ impl Store {
     ) -> Result<Vec<MessageRow>, StoreError> {
         let bound = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         self.database.read(|connection| {
+            let columns = columns();
             let mut query = connection.prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM messages INDEXED BY messages_by_agent \
+                "SELECT {columns} FROM messages INDEXED BY messages_by_agent \
                  WHERE agent = ? AND session = ? AND seq BETWEEN ? AND ? AND dropped = 0 ORDER BY seq LIMIT ?"
             ))?;
             let (agent, session) = (agent.to_string(), session.to_string());
@@ -125,8 +127,9 @@ impl Store {
         self.database.read(|connection| {
             let first = |kinds: &str| {
                 let sql = format!(
-                    "SELECT seq, agent, kind, substr(content, 1, ?), CASE kind WHEN 'skill' THEN data END FROM messages \
-                     WHERE session = ? AND kind IN ({kinds}) AND content <> '' \
+                    "SELECT seq, agent, kind, iif(octet_length(content) > {MAX_CONTENT}, '', substr(content, 1, ?)), \
+                     CASE kind WHEN 'skill' THEN data END FROM messages \
+                     WHERE session = ? AND kind IN ({kinds}) AND octet_length(content) > 0 \
                      AND (kind <> 'user' OR json_type(data, '$.notification') IS NULL) ORDER BY seq LIMIT 1"
                 );
                 let mut query = connection.prepare_cached(&sql)?;
@@ -141,10 +144,20 @@ impl Store {
     }
 }
 
-/// The columns that [`read`] expects.
-pub(crate) const COLUMNS: &str = "seq, agent, kind, content, data";
+/// Most bytes of a row's text that are read: those of the longest answer that `[exchange]` allows. Earlier builds stored
+/// instructions of skills of a gigabyte. A note is read in place of a longer text, which SQLite does not load:
+/// `octet_length` only needs the head of the row.
+pub(crate) const MAX_CONTENT: usize = 64 << 20;
 
-/// Reads a row of [`COLUMNS`].
+/// The columns that [`read`] expects.
+pub(crate) fn columns() -> String {
+    format!(
+        "seq, agent, kind, iif(octet_length(content) > {MAX_CONTENT}, '[' || octet_length(content) || \
+         ' bytes of text are left out: more than a row may have]', content), data"
+    )
+}
+
+/// Reads a row of [`columns`].
 pub(crate) fn read(row: &Row<'_>) -> Result<MessageRow, StoreError> {
     let agent: String = row.get(1)?;
     let kind: String = row.get(2)?;
@@ -159,4 +172,36 @@ pub(crate) fn read(row: &Row<'_>) -> Result<MessageRow, StoreError> {
             None => None,
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestTree;
+
+    /// Earlier builds stored instructions of skills of a gigabyte.
+    #[tokio::test]
+    async fn oversized_text_is_not_read() {
+        let tree = TestTree::new().await;
+        let seq = tree.add(tree.root, MessageKind::Skill, "Do.").await;
+        tree.add(tree.root, MessageKind::Assistant, "Done.").await;
+        let texts = async |size: usize| {
+            let update = "UPDATE messages SET content = substr(hex(zeroblob(?1)), ?1 + 1) WHERE seq = ?2";
+            assert_eq!(tree.database().execute(update, params![size.cast_signed(), seq.cast_signed()]).unwrap(), 1);
+            let store = &tree.store;
+            let all = store.messages(tree.session(), 1, 9).await.unwrap();
+            let sent = store.conversation(tree.root).await.unwrap();
+            let shown = store.messages_of(tree.session(), tree.root, 1..=9, 9).await.unwrap();
+            let (said, answer) = store.exchange_before(tree.session(), tree.root, 9).await.unwrap().unwrap();
+            assert!(all == sent && all == shown && all[0] == said && Some(&all[1]) == answer.as_ref());
+            assert_eq!(store.last_message(tree.session(), tree.root).await.unwrap().unwrap().rows[0], said);
+            let first = store.first_message(tree.session(), 60).await.unwrap().unwrap();
+            (said.content, first.content)
+        };
+        let (whole, first) = texts(MAX_CONTENT).await;
+        assert_eq!((whole.len(), first.len()), (MAX_CONTENT, 60));
+        let (left_out, first) = texts(MAX_CONTENT + 1).await;
+        assert_eq!(left_out, "[67108865 bytes of text are left out: more than a row may have]");
+        assert_eq!(first, "");
+    }
 }

@@ -6,7 +6,7 @@ mod replay;
 
 use std::{collections::VecDeque, sync::Arc};
 
-use patchbay_core::{EventKind, LineId, Outcome};
+use patchbay_core::{Event, EventKind, LineId, Outcome};
 use patchbay_session::{Received, Session, Subscription};
 use serde_json::{Value, json};
 use tokio::{
@@ -23,6 +23,7 @@ use super::{
     handle::{Opening, SessionHandle, SessionMessage},
     open_prompts::{OpenPrompt, StopReason},
     permissions::{self, ClientApprover, PermissionMessage},
+    tool_calls::STORED_PICTURE_BYTES,
     transcript::SessionTranscript,
     update,
 };
@@ -204,6 +205,14 @@ impl SessionTask {
         }
     }
 
+    /// Reads the stored pictures of a tool's result, for the transcript.
+    async fn read_pictures(&mut self, event: &Event) {
+        if let Some(record) = event.kind.tool_result() {
+            let pictures = self.session.pictures(&record, STORED_PICTURE_BYTES).await;
+            self.transcript.set_pictures(pictures);
+        }
+    }
+
     async fn received(&mut self, received: Received) {
         let mut updates = Vec::new();
         let mut ended = None;
@@ -233,6 +242,9 @@ impl SessionTask {
                 {
                     let before = files_before(&self.session, event.agent, event.seq, &answer).await;
                     self.transcript.set_files_before(before);
+                }
+                if event.agent == self.transcript.view() {
+                    self.read_pictures(&event).await;
                 }
                 self.transcript.event(event, self.window, &mut updates);
             }

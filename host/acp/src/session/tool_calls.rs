@@ -1,8 +1,12 @@
 //! The tool calls of the agent in view, from the answer that asks for them to their results. Pure; `transcript` calls it.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
-use patchbay_core::{AssistantRecord, CallId, SessionId, ToolRecord, ToolRecordPart, completion::ToolCall};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use patchbay_core::{AssistantRecord, CallId, Digest, SessionId, ToolRecord, ToolRecordPart, completion::ToolCall};
 use patchbay_session::Snapshot;
 use serde_json::{Value, json};
 
@@ -20,6 +24,8 @@ const RAW_BYTES: usize = 256 << 10;
 const PROGRESS_BYTES: usize = 16 << 10;
 /// Limit of one picture of a result, as base64.
 const PICTURE_BYTES: usize = 8 << 20;
+/// Limit of one stored picture of a result, which becomes base64.
+pub(super) const STORED_PICTURE_BYTES: u64 = 6 << 20;
 
 /// The calls that have no result yet, in the order in which they run.
 #[derive(Debug, Default)]
@@ -29,6 +35,8 @@ pub(super) struct ToolCalls {
     skills: Option<Arc<Snapshot>>,
     /// The files that the calls of the next answer replace.
     before: FilesBefore,
+    /// The stored pictures of the next result.
+    pictures: BTreeMap<Digest, Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -84,6 +92,11 @@ impl ToolCalls {
     /// Takes the files that the calls of the next answer replace.
     pub(super) fn set_files_before(&mut self, before: FilesBefore) {
         self.before = before;
+    }
+
+    /// Takes the stored pictures of the next result.
+    pub(super) fn set_pictures(&mut self, pictures: BTreeMap<Digest, Vec<u8>>) {
+        self.pictures = pictures;
     }
 
     fn kind(&self, tool: &str) -> &'static str {
@@ -179,7 +192,8 @@ impl ToolCalls {
             // The changes are not made. A terminal keeps showing its output.
             shown.retain(|part| part["type"] == "terminal");
         }
-        let mut update = call.status(status, Some(content(text, record, shown)));
+        let pictures = std::mem::take(&mut self.pictures);
+        let mut update = call.status(status, Some(content(text, record, &pictures, shown)));
         if let Some(raw) = raw_output(record) {
             update["rawOutput"] = raw;
         }
@@ -234,8 +248,9 @@ fn shown(id: &str, call: &ToolCall, kind: &str, title: &str, diffs: &[Value], wo
     update
 }
 
-/// Returns the content of a result: what the call has `shown` besides text, the text, and pictures.
-fn content(text: &str, record: &ToolRecord, shown: Vec<Value>) -> Vec<Value> {
+/// Returns the content of a result: what the call has `shown` besides text, the text, and its pictures, those of `stored` among
+/// them.
+fn content(text: &str, record: &ToolRecord, stored: &BTreeMap<Digest, Vec<u8>>, shown: Vec<Value>) -> Vec<Value> {
     let mut content = shown;
     if !text.is_empty() {
         let end = text.floor_char_boundary(TEXT_BYTES);
@@ -245,11 +260,15 @@ fn content(text: &str, record: &ToolRecord, shown: Vec<Value>) -> Vec<Value> {
             more => call_text(&format!("{shown}\n… {more} more bytes")),
         });
     }
+    let picture = |media_type: &str, data: &str| json!({"type": "content", "content": {"type": "image", "mimeType": media_type, "data": data}});
     let pictures = record.content.iter().filter_map(|part| match part {
         ToolRecordPart::Blob { media_type, data }
             if media_type.starts_with("image/") && data.len() <= PICTURE_BYTES =>
         {
-            Some(json!({"type": "content", "content": {"type": "image", "mimeType": media_type, "data": data}}))
+            Some(picture(media_type, data))
+        }
+        ToolRecordPart::StoredBlob { media_type, digest, .. } => {
+            Some(picture(media_type, &STANDARD.encode(stored.get(digest)?)))
         }
         _ => None,
     });
@@ -262,7 +281,7 @@ fn content(text: &str, record: &ToolRecord, shown: Vec<Value>) -> Vec<Value> {
 fn raw_output(record: &ToolRecord) -> Option<Value> {
     let texts = record.content.iter().filter_map(|part| match part {
         ToolRecordPart::Text { text } => Some(&**text),
-        ToolRecordPart::Blob { .. } => None,
+        ToolRecordPart::Blob { .. } | ToolRecordPart::StoredBlob { .. } => None,
     });
     let output: String = texts.collect::<Vec<_>>().join("\n");
     if output.is_empty() || output.len() > RAW_BYTES {
@@ -423,6 +442,26 @@ mod tests {
             calls.ended(6, "ok", &result("a", "terminal__run", "ok", error), &mut out);
             assert_eq!((&out[2]["status"], &out[2]["content"]), (&json!(status), &json!([&terminal, call_text("ok")])));
         }
+    }
+
+    #[test]
+    fn pictures_of_results_are_shown_from_rows_and_from_the_store() {
+        let (mut calls, mut out) = (ToolCalls::default(), Vec::new());
+        let media_type = "image/png".to_owned();
+        let stored = ToolRecordPart::StoredBlob { media_type: media_type.clone(), digest: Digest::of(b"b"), size: 1 };
+        let missing = ToolRecordPart::StoredBlob { media_type: media_type.clone(), digest: Digest::of(b"c"), size: 1 };
+        let old = ToolRecordPart::Blob { media_type, data: "YQ==".to_owned() };
+        let record = ToolRecord { content: vec![old, stored, missing], ..result("a", "x__y", "", None) };
+        calls.set_pictures(BTreeMap::from([(Digest::of(b"b"), b"b".to_vec())]));
+        calls.ended(5, "", &record, &mut out);
+        let shown = |update: &Value| -> Vec<String> {
+            let content = update["content"].as_array().unwrap().iter();
+            content.map(|part| part["content"]["data"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(shown(&out[1]), ["YQ==", "Yg=="]);
+        // They were those of one result.
+        calls.ended(6, "", &record, &mut out);
+        assert_eq!(shown(&out[3]), ["YQ=="]);
     }
 
     #[test]

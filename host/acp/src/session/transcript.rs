@@ -1,10 +1,10 @@
 //! Turns the events of a session into updates: the conversation of the agent in view with its tool calls, and a card for each turn of
 //! another agent. Pure; `task` passes the events and sends the updates.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use patchbay_core::{
-    AgentId, AssistantPart, AssistantRecord, CallId, Code, Event, EventKind, MessageKind, Outcome, SessionId,
+    AgentId, AssistantPart, AssistantRecord, CallId, Code, Digest, Event, EventKind, MessageKind, Outcome, SessionId,
     TurnCause, text,
 };
 use patchbay_session::{QueuedLine, Snapshot, StoredTurn};
@@ -89,6 +89,11 @@ impl SessionTranscript {
     /// Takes the files that the calls of the next answer of the agent in view replace.
     pub(super) fn set_files_before(&mut self, before: FilesBefore) {
         self.calls.set_files_before(before);
+    }
+
+    /// Takes the stored pictures of the next result of the agent in view.
+    pub(super) fn set_pictures(&mut self, pictures: BTreeMap<Digest, Vec<u8>>) {
+        self.calls.set_pictures(pictures);
     }
 
     /// Returns the agent in view.

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::compaction;
 
 const READER: ReaderModel<'_> =
     ReaderModel { adapter: "demo", model: "demo-1", reads: &|media| media == "image/png", line: &[] };
@@ -138,7 +139,7 @@ fn images_are_sent_only_to_models_that_accept_them() {
         call_id: "1".to_owned(),
         name: "a__b".to_owned(),
         error: None,
-        content: vec![parts::blob(media, &[1, 2, 3])],
+        content: vec![ToolRecordPart::Blob { media_type: media.to_owned(), data: "AQID".to_owned() }],
     };
     let rows = |media: &str| {
         let calls = answer(vec![call("1", "a__b", "{}")]);
@@ -225,20 +226,63 @@ fn reported_tokens_are_not_estimated_again() {
     assert!(none.is_none() && bytes > 100, "{bytes}");
 }
 
+/// A tool may return megabytes, of which a model receives 128 KiB. The estimate decides whether the conversation is summarised.
+#[test]
+fn estimate_counts_what_is_sent_of_a_long_result() {
+    let mut long = tool(3, "1", &"x".repeat(131_072));
+    long.content = "x".repeat(3_000_000);
+    let rows = [user(1, "look"), assistant(2, &answer(vec![call("1", "a__b", "{}")])), long];
+    let Conversation { uncounted, messages, .. } = conversation(&rows, &READER);
+    let sent = compaction::tokens(&messages) * 3;
+    assert!((131_072..132_000).contains(&sent) && (131_072..132_500).contains(&uncounted), "{sent} {uncounted}");
+}
+
+/// Earlier builds stored instructions of any length.
+#[test]
+fn instructions_of_an_old_row_are_shortened() {
+    let old = row(1, MessageKind::Skill, &format!("Begin.{}End.", "x".repeat(9_000_000)), None);
+    let Conversation { uncounted, messages, .. } = conversation(&[old], &READER);
+    let Block::Text(sent) = &messages[0].parts[0].block else { panic!("{messages:?}") };
+    assert!(sent.len() <= SKILL_BYTES && uncounted == SKILL_BYTES as u64, "{} {uncounted}", sent.len());
+    assert!(sent.starts_with("Begin.xxx") && sent.ends_with("xxxEnd.") && sent.contains("bytes were left out]"));
+}
+
 #[test]
 fn image_of_a_tool_counts_as_one_image() {
-    let content = vec![
-        ToolRecordPart::Text { text: "shot".to_owned() },
-        ToolRecordPart::Blob { media_type: "image/png".to_owned(), data: "A".repeat(4_000_000) },
-    ];
+    let media_type = "image/png".to_owned();
+    let old = ToolRecordPart::Blob { media_type: media_type.clone(), data: "A".repeat(4_000_000) };
+    let new = ToolRecordPart::StoredBlob { media_type, digest: Digest::of(b"image"), size: 3_000_000 };
+    for image in [old, new] {
+        let content = vec![ToolRecordPart::Text { text: "shot".to_owned() }, image];
+        let record = ToolRecord { call_id: "1".to_owned(), name: "a__b".to_owned(), error: None, content };
+        let rows = [
+            user(1, "look"),
+            assistant(2, &answer(vec![call("1", "a__b", "{}")])),
+            row(3, MessageKind::Tool, "shot", Some(json!(record))),
+        ];
+        let uncounted = conversation(&rows, &READER).uncounted - conversation(&rows[..2], &READER).uncounted;
+        assert!((BLOB_BYTES..BLOB_BYTES + 300).contains(&uncounted), "{uncounted}");
+    }
+}
+
+#[test]
+fn stored_images_have_slots_and_others_are_named() {
+    let blob = |media_type: &str| ToolRecordPart::StoredBlob {
+        media_type: media_type.to_owned(),
+        digest: Digest::of(media_type.as_bytes()),
+        size: 5,
+    };
+    let content = vec![ToolRecordPart::Text { text: "shot".to_owned() }, blob("audio/wav"), blob("image/png")];
     let record = ToolRecord { call_id: "1".to_owned(), name: "a__b".to_owned(), error: None, content };
-    let rows = [
-        user(1, "look"),
-        assistant(2, &answer(vec![call("1", "a__b", "{}")])),
-        row(3, MessageKind::Tool, "shot", Some(json!(record))),
-    ];
-    let uncounted = conversation(&rows, &READER).uncounted - conversation(&rows[..2], &READER).uncounted;
-    assert!((BLOB_BYTES..BLOB_BYTES + 200).contains(&uncounted), "{uncounted}");
+    let asked = assistant(2, &answer(vec![call("1", "a__b", "{}")]));
+    let rows = [user(1, "look"), asked, row(3, MessageKind::Tool, "shot", Some(json!(record)))];
+    assert!(
+        shape(&rows)
+            .ends_with("U 1:Text(\"shot\"),Text(\"[audio/wav, which this model cannot be sent]\"),Text(\"[image]\")")
+    );
+    let [slot] = &conversation(&rows, &READER).slots[..] else { panic!("one slot") };
+    assert_eq!((slot.message, slot.part, slot.piece), (2, 0, Some(2)));
+    assert_eq!((slot.attachment.digest, slot.attachment.size), (Digest::of(b"image/png"), 5));
 }
 
 #[test]

@@ -22,7 +22,7 @@ use patchbay_store::{KvStore, ModelUsage, NewSnapshot, SessionRow, Store};
 use patchbay_tools::{ApprovalSlot, EditorSlot, Internal, InternalAnswer, InternalCall, InternalError, Tools};
 
 use super::*;
-use crate::{AgentPlace, AgentSettings, Chosen, Model, ModelOverride, Requests};
+use crate::{AgentPlace, AgentSettings, Chosen, Model, ModelOverride, Requests, ResultRoom};
 
 /// A scripted answer.
 enum Reply {
@@ -236,6 +236,7 @@ impl TestAgent {
             tools: &|_| Ok(Arc::default()),
         };
         let snapshot = Arc::new(build(&[], 1, &rules));
+        let results = ResultRoom::new(limits.result_bytes);
         let sandbox = Arc::new(Sandbox::new(limits));
         let egress = Egress::new(EgressLimits::default()).unwrap();
         let credentials = Credentials::open(home.path(), BTreeMap::new());
@@ -260,6 +261,7 @@ impl TestAgent {
             ancestors: Vec::new(),
             foreground: true,
             requests: Requests::new(4, 1_000),
+            results,
             workspace: "/".to_owned(),
             principal: PrincipalId::LOCAL,
             approvals: ApprovalSlot::default(),
@@ -836,6 +838,41 @@ fn images(request: &CompletionRequest) -> (usize, bool) {
     (shown.matches("Blob(image/webp").count(), shown.contains("[image left out]"))
 }
 
+/// A row names the image by its digest. Rows of earlier builds have it in base64.
+#[tokio::test]
+async fn images_of_results_are_stored_by_their_digests() {
+    let shoot = || Reply::Calls(&[("shoot", "{}"); 2]);
+    let stage = with_image_tool([shoot(), Reply::Says(&["Seen."]), Reply::Says(&["Again."])]).await;
+    stage.say("look").await;
+    let rows = stage.agent.rows().await.unwrap();
+    let data = rows[2].data.clone().unwrap();
+    let digest = Digest::of(&[7; 1_000]);
+    let named = json!({"type": "stored_blob", "media_type": "image/webp", "digest": digest, "size": 1_000});
+    assert_eq!(data["content"][1], named);
+    assert_eq!(stage.store.attachment(&digest).unwrap(), Some(vec![7; 1_000]));
+    assert_eq!(stage.store.collect().await.unwrap().attachments, 0, "the rows name it");
+    {
+        let asked = stage.script.asked.lock().unwrap();
+        assert_eq!(images(&asked[1].1), (2, false));
+    }
+    let mut old = data;
+    old["content"][1] = json!({"type": "blob", "media_type": "image/webp", "data": "BwcH"});
+    let row = |kind, data| NewMessage { agent: stage.agent.id(), kind, content: String::new(), data };
+    let messages = vec![row(MessageKind::Assistant, rows[1].data.clone()), row(MessageKind::Tool, Some(old))];
+    stage.log.commit(SessionChange { messages, ..SessionChange::default() }, || {}).await.unwrap();
+    stage.say("again").await;
+    {
+        let asked = stage.script.asked.lock().unwrap();
+        let shown = format!("{:?}", asked[2].1.messages);
+        assert!(
+            shown.contains("Blob(image/webp, 3 bytes)") && shown.contains("Blob(image/webp, 1000 bytes)"),
+            "{shown}"
+        );
+    }
+    stage.store.remove_session(stage.log.session()).await.unwrap();
+    assert_eq!(stage.store.collect().await.unwrap().attachments, 1);
+}
+
 #[tokio::test]
 async fn refused_request_with_images_is_summarised_without_them() {
     let shoot = || Reply::Calls(&[("shoot", "{}")]);
@@ -885,12 +922,43 @@ impl Internal for LongTool {
 const LONG_CALLS: Reply = Reply::Calls(&[("long", "{}"); 20]);
 
 async fn with_long_tool(does: impl IntoIterator<Item = Reply>, window: u64) -> TestAgent {
-    let mut stage = TestAgent::with_window(does, 0, window).await;
+    with_long_tool_and_limits(does, window, Limits::default()).await
+}
+
+async fn with_long_tool_and_limits(does: impl IntoIterator<Item = Reply>, window: u64, limits: Limits) -> TestAgent {
+    let mut stage = TestAgent::with_limits(does, 0, window, limits).await;
     let input_schema = json!({"type": "object"});
     let name = "long".parse().unwrap();
     stage.internal =
         vec![Arc::new(LongTool(ToolSpec { name, description: String::new(), input_schema, extra: vec![] }))];
     stage
+}
+
+/// Each result has 200,000 bytes: as the user sees it, and as the model does.
+#[tokio::test]
+async fn turn_ends_when_results_reach_their_limit() {
+    let calls = || Reply::Calls(&[("long", "{}"); 12]);
+    let does = [calls(), Reply::Says(&["Go on."]), calls()];
+    let limits = Limits { result_bytes: 500_000, ..Limits::default() };
+    let stage = with_long_tool_and_limits(does, 10_000_000, limits).await;
+    let outcome = stage.say("one").await;
+    assert_eq!(outcome.code, Code::LimitResults, "{outcome:?}");
+    assert!(outcome.message.ends_with("Say anything to go on."), "{outcome:?}");
+    let rows = stage.agent.rows().await.unwrap();
+    let results: Vec<_> = rows.iter().filter(|row| row.kind == MessageKind::Tool).collect();
+    let long = results.iter().filter(|row| row.content.len() == 100_000).count();
+    let stored: usize = results.iter().map(|row| row.content.len() + json!(row.data).to_string().len()).sum();
+    assert_eq!((results.len(), long), (12, 2), "each call has its result");
+    assert!(stored < 500_000, "{stored}");
+    let refused = "'long' ran, but its result of ";
+    let said = |start: &str| results.iter().filter(|row| row.content.starts_with(start)).count();
+    // Eight run at once.
+    assert!(said(refused) >= 1 && said(refused) + said("'long' was not run: ") == 10, "{}", said(refused));
+    // Another agent of the session calls no tool either, until a person says something.
+    assert_eq!(stage.say("two").await.code, Code::LimitResults);
+    stage.agent.place.results.message_came();
+    assert_eq!(stage.say("three").await.message, "Go on.");
+    assert_eq!(stage.say("four").await.code, Code::LimitResults);
 }
 
 #[tokio::test]

@@ -428,7 +428,7 @@ fn yielded(registry: &Registry, text: &str) -> String {
         false => format!("\n\nThe prefix '{own}' belongs to provider '{owner}'. {name}"),
         true => format!(
             "\n\nThe prefix '{own}' belongs to '{owner}', which is no provider any more. {name}. To free the prefix: patchbay \
-             provider remove {owner}"
+             provider forget {owner}"
         ),
     }
 }

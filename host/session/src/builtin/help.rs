@@ -86,7 +86,7 @@ async fn describe(session: &Session, skill: &Skill, files_problem: Option<&str>)
     }));
     let files = match skill.files {
         Some(FileTotals { count: 0, .. }) => Ok(Arc::default()),
-        _ => session.host.tools.skill_files(skill).await,
+        _ => session.host.skill_files(session.workspace(), skill).await,
     };
     lines.extend(files_problem.map(|problem| format!("- `files`: left out. {problem}")));
     lines.extend(file_lines(skill, &files));

@@ -33,7 +33,8 @@ impl BuiltIn for ReloadSkillsCommand {
         Box::pin(async move {
             let LineContext { session, state, .. } = line;
             let version = state.snapshot.version() + 1;
-            match session.host.build_snapshot(session.id(), session.workspace(), version).await {
+            let (id, workspace) = (session.id(), session.workspace());
+            match session.host.build_snapshot(id, workspace, version, session.uses_skills()).await {
                 Ok(built) => {
                     let diff = Diff::between(&state.snapshot, &built.snapshot);
                     match changed_files(session.host.store(), &state.snapshot, &built, &diff).await {

@@ -92,7 +92,7 @@ async fn conversation_is_read_by_ranges_of_its_agents() {
         steps.unwrap().collect::<Result<Vec<String>, _>>().unwrap().join("\n")
     };
     assert_eq!(
-        plan(&format!("SELECT {COLUMNS} {ROWS}")),
+        plan(&format!("SELECT {} {ROWS}", columns())),
         "SEARCH messages USING INDEX messages_by_agent (agent=? AND session=? AND seq>? AND seq<?)"
     );
     assert_eq!(plan(SUMMARY), "SEARCH messages USING INDEX messages_compactions (agent=? AND session=? AND seq<?)");

@@ -37,7 +37,10 @@ impl SessionTask {
             read = event.seq;
             let mut updates = Vec::new();
             match lineage.has(&event) {
-                true => last_notice = self.replay_row(event, last_notice, &mut updates),
+                true => {
+                    self.read_pictures(&event).await;
+                    last_notice = self.replay_row(event, last_notice, &mut updates);
+                }
                 false => self.replay_row_of_other(event, &mut updates).await,
             }
             self.send_all(updates).await;

@@ -1,0 +1,98 @@
+//! How many bytes of tool results the agents of a session store until the next message of a person. A tool that returns megabytes,
+//! and a model that calls it again and again, would fill the disk. `calls` counts each result before it is stored.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use patchbay_core::{Code, Outcome, ToolRecord, completion::ToolCall, text};
+
+use crate::interrupted::failed;
+
+/// Limits the bytes of tool results that a session stores; its agents share it.
+pub struct ResultRoom {
+    /// Bytes since the last message of a person. Above `limit` once a result did not fit.
+    used: AtomicU64,
+    limit: u64,
+}
+
+impl ResultRoom {
+    /// Allows `limit` bytes between two messages of a person.
+    pub fn new(limit: u64) -> Arc<Self> {
+        Arc::new(Self { used: AtomicU64::new(0), limit })
+    }
+
+    /// Notes a message of a person: results are counted from zero.
+    pub fn message_came(&self) {
+        self.used.store(0, Ordering::Relaxed);
+    }
+
+    /// Counts a result of `bytes`. Returns whether it fits; after one that does not, none fits until the next message.
+    pub(crate) fn take(&self, bytes: u64) -> bool {
+        let more = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= self.limit);
+        let fits = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();
+        if !fits {
+            self.used.store(u64::MAX, Ordering::Relaxed);
+        }
+        fits
+    }
+
+    /// Checks that no result was refused since the last message.
+    ///
+    /// # Errors
+    /// The outcome of a turn that may call no more tools.
+    pub(crate) fn check(&self) -> Result<(), Outcome> {
+        if self.used.load(Ordering::Relaxed) <= self.limit {
+            return Ok(());
+        }
+        let message = format!("{} Say anything to go on.", self.reached("your"));
+        Err(Outcome::error(Code::LimitResults, message))
+    }
+
+    fn reached(&self, whose: &str) -> String {
+        format!(
+            "the tools of this session have returned as much as it may store between two messages, {} bytes \
+             (limits.result_bytes); the count restarts with {whose} next message.",
+            text::with_commas(self.limit)
+        )
+    }
+
+    /// Returns the results, for the user and for the model, of a call whose result of `bytes` did not fit.
+    pub(crate) fn refused(&self, call: &ToolCall, bytes: u64) -> (String, ToolRecord) {
+        let (tool, bytes) = (text::excerpt(&call.name, 80), text::with_commas(bytes));
+        let why = self.reached("the user's");
+        let message = format!("'{tool}' ran, but its result of {bytes} bytes was not stored: {why}");
+        failed(call, message, Code::LimitResults)
+    }
+
+    /// Returns the results, for the user and for the model, of a call that was not run because an earlier result did not fit.
+    pub(crate) fn not_run(&self, call: &ToolCall) -> (String, ToolRecord) {
+        let (tool, why) = (text::excerpt(&call.name, 80), self.reached("the user's"));
+        failed(call, format!("'{tool}' was not run: {why}"), Code::LimitResults)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_limited_until_the_next_message() {
+        let room = ResultRoom::new(1_000);
+        assert!(room.take(600) && room.take(400) && room.check().is_ok());
+        assert!(!room.take(1));
+        assert!(!room.take(0), "after one that does not fit, none fits");
+        let refused = room.check().unwrap_err();
+        assert_eq!(
+            (refused.code, &*refused.message),
+            (
+                Code::LimitResults,
+                "the tools of this session have returned as much as it may store between two messages, 1,000 bytes \
+                 (limits.result_bytes); the count restarts with your next message. Say anything to go on."
+            )
+        );
+        room.message_came();
+        assert!(room.check().is_ok() && room.take(1_000) && !room.take(u64::MAX));
+    }
+}
