@@ -91,13 +91,15 @@ pub struct Config {
 }
 
 impl Paths {
-    /// Returns the folders and the targets of links directly in them, which plugins cannot use, and `skill_roots`, which they
-    /// cannot write.
+    /// Returns the folders and the targets of links directly in them, which plugins cannot use; and `skill_roots` and the targets of
+    /// linked skills, personas and adapters, which they cannot write.
     fn protected(&self, skill_roots: &[PathBuf]) -> ProtectedPaths {
         let folders = [&self.config, &self.data, &self.cache, &self.state].map(Clone::clone);
         let inside = ["skills", "agents", "providers", "config.toml", "credentials.json"];
         let linked = inside.iter().map(|name| self.config.join(name)).filter(|path| path.is_symlink());
-        ProtectedPaths::new(folders.into_iter().chain(linked)).with_skill_roots(skill_roots.iter().cloned())
+        let protected =
+            ProtectedPaths::new(folders.into_iter().chain(linked)).with_skill_roots(skill_roots.iter().cloned());
+        protected.with_links_in(["skills", "agents", "providers"].map(|name| self.config.join(name)))
     }
 }
 
