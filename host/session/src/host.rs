@@ -166,7 +166,7 @@ impl Host {
         let egress = Egress::new(egress).map_err(SessionError::Egress)?;
         let secrets = Arc::new(Secrets::open(&paths.config));
         let for_servers = Credentials::new(credentials.clone(), Arc::clone(&secrets));
-        let servers = ServerParts::new(config.mcp, paths.config.clone(), for_servers, &limits);
+        let servers = ServerParts::new(config.mcp, store.clone(), paths.config.clone(), for_servers, &limits);
         let servers = servers.map_err(SessionError::Egress)?;
         let credentials = Credentials::new(credentials, Arc::clone(&secrets));
         // Adapters have their own engine and instance pool, so that skills and models cannot block each other.
