@@ -73,7 +73,7 @@ impl Session {
 
     /// Sends one small request to `model`. An error says why it cannot be used.
     async fn validate(&self, caller: &Arc<Agent>, model: &str) -> Result<(), String> {
-        let reason = |outcome: Outcome| outcome.message.lines().next().unwrap_or_default().to_owned();
+        let reason = |outcome: Outcome| outcome.message_for_models().lines().next().unwrap_or_default().to_owned();
         let choice = self.host.providers.resolve(model).await.map_err(|error| reason(error.into()))?;
         if let Some(level) = choice.level {
             return Err(format!(
