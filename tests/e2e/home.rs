@@ -187,8 +187,13 @@ fn agent_instructions_are_written_after_consent() {
     add_aliases(&patchbay, "home/config");
     grant_writing(&patchbay);
     let mut live = patchbay.live(&[]);
-    for path in [".agents/skills/x/SKILL.md", ".claude/settings.json", ".patchbay/agents/default/SOUL.md"] {
+    let settings = [".agents/skills/x/SKILL.md", ".claude/settings.json", ".patchbay/agents/default/SOUL.md"];
+    for path in settings.into_iter().chain([".mcp.json", ".vscode/tasks.json", ".Cursor/mcp.json", ".husky/pre-commit"])
+    {
         assert_eq!(write(&mut live, path).data()["kind"], "denied", "{path}");
+    }
+    for path in [".cursorrules", ".github/prompts/x.prompt.md", "CLAUDE.local.md"] {
+        assert_eq!(write(&mut live, path).code(), "denied", "{path}");
     }
     assert_eq!(write(&mut live, "docs/readme.md").code(), "tool_result");
     let denied = write(&mut live, "docs/agents.MD");
@@ -198,6 +203,38 @@ fn agent_instructions_are_written_after_consent() {
     assert_eq!(run_pasted(&patchbay, denied.message()).code, Some(0));
     assert_eq!(write(&mut live, "AGENTS.md").code(), "tool_result");
     assert_eq!(write(&mut live, ".agents/skills/x/SKILL.md").data()["kind"], "denied");
+}
+
+/// The developer's layouts: folders of skills, or skills, that are links into the workspace.
+#[test]
+fn skills_behind_links_are_not_written() {
+    let patchbay = Patchbay::new();
+    add_aliases(&patchbay, "home/config");
+    grant_writing(&patchbay);
+    let skill = |name: &str, summary: &str| format!("---\nname: {name}\ndescription: {summary}\n---\nBe nice.\n");
+    patchbay.write("workspace/skills/git-helper/SKILL.md", skill("git-helper", "Helps."));
+    patchbay.write("workspace/myskill/SKILL.md", skill("myskill", "Mine."));
+    patchbay.write("workspace/.claude/x", "");
+    symlink("../skills", patchbay.workspace().join(".claude/skills")).unwrap();
+    symlink(patchbay.workspace().join("myskill"), patchbay.home().join("config/skills/myskill")).unwrap();
+    let mut live = patchbay.live(&[]);
+    let listed = live.message("/skills");
+    assert!(listed.contains("git-helper") && listed.contains("myskill"), "{listed}");
+    for path in
+        ["skills/git-helper/SKILL.md", "skills/new/SKILL.md", "skills/new.wasm", "myskill/SKILL.md", "myskill/a/b"]
+    {
+        let denied = write(&mut live, path);
+        assert_eq!(denied.data()["kind"], "denied", "{path}");
+        assert!(denied.message().contains("a link makes it part of the skills"), "{}", denied.message());
+    }
+    assert_eq!(write(&mut live, "src/main.rs").code(), "tool_result");
+    // A link that is made while the session runs, and a session that began after it.
+    patchbay.write("workspace/late/SKILL.md", skill("late", "Late."));
+    assert_eq!(write(&mut live, "late/text").code(), "tool_result");
+    symlink(patchbay.workspace().join("late"), patchbay.home().join("config/skills/late")).unwrap();
+    assert_eq!(write(&mut live, "late/SKILL.md").data()["kind"], "denied");
+    let mut other = patchbay.live(&[]);
+    assert_eq!(write(&mut other, "late/SKILL.md").data()["kind"], "denied");
 }
 
 #[test]

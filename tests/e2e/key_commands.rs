@@ -11,7 +11,7 @@ use std::{
 
 use patchbay_tests::{
     binary::Patchbay,
-    calls::fetching,
+    calls::{completing, fetching},
     format::{CHAT, GOOGLE},
     home::assert_in_no_file,
     server::{Server, page},
@@ -104,6 +104,43 @@ fn key_is_used_until_it_expires() {
         assert_eq!((ran.code, runs(&patchbay)), (Some(0), expected), "{end}: {}", ran.err);
         let request = server.requests().pop().unwrap();
         assert!(request.contains(&format!("authorization: Bearer s3ntinel-key-{expected}\r\n")), "{request}");
+    }
+}
+
+/// Its words can hold a secret. People need them to find out what is wrong; models and guests do not.
+#[test]
+fn models_and_guests_do_not_learn_the_command() {
+    const WORD: &str = "hvs.SENTINEL123456";
+    let server = Server::new(|_| CHAT.refusal(401, "no such key", None));
+    let patchbay = Patchbay::new();
+    let table = |name: &str, script: &str| {
+        format!(
+            "[providers.{name}]\nadapter = \"openai-compatible\"\norigin = \"http://{}/v1\"\n\
+             key_command = [\"/bin/sh\", \"-c\", \"{script} # vault-token={WORD}\"]\n",
+            server.host()
+        )
+    };
+    let demo = "[providers.demo]\noptions = { delay-ms = \"0\" }\n";
+    let (fails, rejected) = (table("fails", "exit 3"), table("rejected", "echo some-key-12345"));
+    patchbay.write("home/config/config.toml", format!("{demo}{fails}{rejected}"));
+    let skill_md = "---\nsummary: Asks\ninvocation_mode: tool_dispatch\ncommand: ask\ncommand_tool: run\n\
+                    capabilities: [{name: inference}]\n---\n";
+    patchbay.write("home/config/skills/asker.wasm", completing("Be helpful", "say Yes.").packaged(skill_md));
+    patchbay.grant("asker", &["inference"]);
+    for (provider, short) in [
+        ("fails", "the key command of 'fails' failed (exit 3)"),
+        ("rejected", "rejected: no such key. Check its key command"),
+    ] {
+        let by_the_model = format!(r#"call set_agent_model {{"agentId": "$self", "model": "{provider}:foo"}}"#);
+        let lines = [&*by_the_model, &format!("/model {provider}:foo"), "/ask", "hello"];
+        let answers = patchbay.answers(&lines);
+        for told in [&answers[0], &answers[2]] {
+            assert!(told.message().contains(short) && !told.message().contains(WORD), "{}", told.message());
+        }
+        assert_eq!(answers[2].code(), "tool_failed");
+        assert!(answers[3].message().contains(WORD), "{}", answers[3].message());
+        let rows = patchbay.stored_messages(&patchbay.last_session());
+        assert!(rows.iter().all(|(_, kind, text)| kind != "tool" || !text.contains(WORD)), "{rows:?}");
     }
 }
 

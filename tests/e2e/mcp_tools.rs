@@ -1,12 +1,15 @@
 //! Tools of MCP servers: models and skills call them by the one path, and a server that misbehaves costs its own tools only.
 
+use std::path::Path;
+
 use patchbay_tests::{
-    answers::json_lines,
+    acp::{Peer, prompt, said},
+    answers::{Answer, json_lines},
     binary::{Patchbay, Ran},
     mcp::{assert_group_ends, over_http, program},
     server::Server,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Returns a home whose server `test` behaves like `mode`. `keys` are further lines of its table.
 fn served(mode: &str, keys: &str) -> Patchbay {
@@ -80,8 +83,94 @@ fn server_gets_named_variables_only() {
     assert!(!out.contains("ANOTHER_SECRET") && !out.contains("PATCHBAY"), "{out}");
     assert!(out.contains("home/config\""), "it is started in the configuration folder: {out}");
     let inside = served("plain", "in_workspace = true");
+    assert_eq!(inside.run(&["trust", "add", "."]).code, Some(0));
     let said = &lines(&inside, &["call mcp__test__environment {}"])[0];
     assert!(said.contains(&format!("{}", inside.workspace().display())), "{said}");
+}
+
+/// Returns a home whose server `test` is the program `server.py` of the workspace, which notes that it ran.
+fn served_by_the_workspace() -> Patchbay {
+    let patchbay = Patchbay::quick();
+    let table = "[mcp.test]\ncommand = [\"python3\", \"server.py\"]\nin_workspace = true\n";
+    patchbay.write("home/config/config.toml", format!("[providers.demo]\noptions = {{ delay-ms = \"0\" }}\n{table}"));
+    patchbay.write("workspace/server.py", noting_program());
+    patchbay
+}
+
+fn noting_program() -> String {
+    format!("open('ran', 'w').close()\nexec(compile(open({:?}).read(), 'server', 'exec'))\n", program())
+}
+
+#[test]
+fn server_in_the_workspace_runs_only_where_it_is_trusted() {
+    let patchbay = served_by_the_workspace();
+    let command = format!("patchbay trust add {}", patchbay.workspace().canonicalize().unwrap().display());
+    let has_run = || patchbay.workspace().join("ran").exists();
+    let mut live = patchbay.live(&[]);
+    let notices = |answer: &Answer| {
+        let texts = answer.events.iter().filter(|event| event["event"] == "notice");
+        texts.map(|event| event["text"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let untrusted = live.answer(ECHO);
+    assert!(untrusted.message().contains("tool 'mcp__test__echo' not found"), "{}", untrusted.message());
+    let told = notices(&untrusted);
+    assert!(told.len() == 1 && told[0].ends_with(&format!("is not trusted. To trust it: {command}")), "{told:?}");
+    assert_eq!(notices(&live.answer(ECHO)), [""; 0], "it is reported once");
+    let checked = check(&patchbay, &["test"]);
+    assert_eq!(checked.code, Some(1));
+    assert!(checked.err.contains(&format!("To trust it: {command} [unavailable]\n")), "{}", checked.err);
+    assert!(!has_run());
+    assert_eq!(patchbay.run(&["trust", "add", "."]).code, Some(0));
+    let trusted = live.message(ECHO);
+    assert!(trusted.contains("echo: hi") && has_run(), "{trusted}");
+    // The program still runs.
+    assert_eq!(patchbay.run(&["trust", "remove", "."]).code, Some(0));
+    let removed = live.answer(ECHO);
+    assert!(removed.message().contains("not found") && notices(&removed).len() == 1, "{}", removed.message());
+}
+
+#[test]
+fn always_of_a_server_in_the_workspace_is_for_one_workspace() {
+    let patchbay = served_by_the_workspace();
+    patchbay.write("other/server.py", noting_program());
+    let other = patchbay.folder().join("other");
+    let write = r#"call mcp__test__write_it {"text": "hi"}"#;
+    let mut peer = Peer::initialized(&patchbay);
+    let mut asked_in = |folder: &Path, id: i64, line: &str| {
+        let made = peer.call(id, "session/new", json!({"cwd": folder, "mcpServers": []}));
+        let session = made["result"]["sessionId"].as_str().unwrap().to_owned();
+        peer.take();
+        peer.request(id + 1, "session/prompt", prompt(&session, line));
+        let mut asked = 0;
+        loop {
+            let message = peer.next_message();
+            if message["method"] == "session/request_permission" {
+                asked += 1;
+                peer.respond(&message, json!({"outcome": {"outcome": "selected", "optionId": "always"}}));
+            } else if message["id"] == id + 1 {
+                return (asked, said(&peer.take()));
+            }
+        }
+    };
+    for folder in [&patchbay.workspace(), &other] {
+        assert_eq!(patchbay.run(&["trust", "add", folder.to_str().unwrap()]).code, Some(0));
+    }
+    for (id, folder, questions) in
+        [(1, patchbay.workspace(), 1), (3, patchbay.workspace(), 0), (5, other.clone(), 1), (7, other.clone(), 0)]
+    {
+        let (asked, said) = asked_in(&folder, id, write);
+        assert!(said.contains("write.it: hi"), "{said}");
+        assert_eq!(asked, questions, "{}", folder.display());
+    }
+    // A stranger's workspace gets neither the call nor a start.
+    patchbay.write("stranger/server.py", noting_program());
+    let stranger = patchbay.folder().join("stranger");
+    let (asked, said) = asked_in(&stranger, 9, write);
+    assert_eq!((asked, stranger.join("ran").exists()), (0, false), "{said}");
+    let granted = patchbay.run(&["grant", "list"]).out;
+    for folder in [patchbay.workspace(), other] {
+        assert!(granted.contains(folder.canonicalize().unwrap().to_str().unwrap()), "{granted}");
+    }
 }
 
 #[test]

@@ -30,7 +30,7 @@ impl TurnEnding {
     /// report wakes no agent.
     pub fn failed(&self, outcome: &Outcome, last: &str, change: &mut SessionChange) {
         self.end(TurnState::Done, Some(outcome.code), change);
-        let error = text::clean_line(&outcome.message);
+        let error = text::clean_line(outcome.message_for_models());
         self.report("idle", last, Some(&error), outcome.code != Code::TurnCancelled, change);
     }
 
@@ -102,6 +102,8 @@ mod tests {
         let (body, wakes) = told(&|change| ending.failed(&failure, "Half", change));
         let expected = r#"{"status":"idle","success":false,"summary":"Half","error":"it broke."}"#;
         assert_eq!((&*body, wakes), (expected, true));
+        let failure = failure.with_message_for_models("it broke, in short.");
+        assert!(told(&|change| ending.failed(&failure, "", change)).0.contains("it broke, in short."));
         let stopped = Outcome::refused(Code::TurnCancelled, "Cancelled.");
         assert!(!told(&|change| ending.failed(&stopped, "", change)).1);
         let (body, _) = told(&|change| ending.killed("", change));

@@ -103,7 +103,7 @@ impl AgentInference {
                 }
                 (Ok(text), used)
             }
-            Some(Err(outcome)) => (fault("failed", outcome.line().into_owned()), sent.ended()),
+            Some(Err(outcome)) => (fault("failed", outcome.line_for_models().into_owned()), sent.ended()),
             None => (fault("failed", "the turn was cancelled".to_owned()), sent.used()),
         }
     }

@@ -189,7 +189,10 @@ impl Agent {
                         false => room.min(size) / 2,
                     };
                 }
-                Err(outcome) => return Err(failed(&outcome.message)),
+                Err(outcome) => {
+                    let for_models = outcome.for_models.as_deref().map(|why| failed(why).message);
+                    return Err(Outcome { for_models, ..failed(&outcome.message) });
+                }
             }
         };
         let most = compaction::summary_bytes(window);

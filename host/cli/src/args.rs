@@ -447,7 +447,8 @@ pub(crate) enum GrantCommand {
 
 #[derive(Subcommand)]
 pub(crate) enum TrustCommand {
-    /// Let a workspace's skills and personas replace yours; with --write, only let skills write there
+    /// Let a workspace's skills and personas replace yours, and MCP servers start in it (in_workspace); with --write, only let
+    /// skills write there
     Add {
         /// The workspace
         #[arg(value_name = "DIR", default_value = ".")]

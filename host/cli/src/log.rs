@@ -17,12 +17,23 @@ use std::{
     sync::Mutex,
 };
 
-use tracing_subscriber::EnvFilter;
+use tracing::{Metadata, Subscriber};
+use tracing_subscriber::{
+    EnvFilter,
+    filter::filter_fn,
+    fmt::{self, MakeWriter},
+    layer::SubscriberExt as _,
+    util::SubscriberInitExt as _,
+};
 
 use crate::CliError;
 
-/// The filter unless `PATCHBAY_LOG` is set. `rmcp` logs whole messages of servers, whose size and content are theirs.
-const FILTER: &str = "info,rmcp=off";
+/// The filter unless `PATCHBAY_LOG` is set.
+const FILTER: &str = "info";
+
+/// A crate that is never logged, whatever `PATCHBAY_LOG` says: at every level it logs whole messages of MCP clients and servers, with
+/// the arguments and results of calls.
+const UNLOGGED: &str = "rmcp";
 
 /// Size in bytes over which a file is rotated. It can be exceeded by one line of each process.
 const FILE_BYTES: u64 = 8 << 20;
@@ -34,8 +45,22 @@ pub(crate) fn start(state: &Path) -> Result<(), CliError> {
     let path = state.join(NAME);
     let log = RotatingLog::open(path.clone(), FILE_BYTES).map_err(CliError::io(&path))?;
     let filter = EnvFilter::try_from_env("PATCHBAY_LOG").unwrap_or_else(|_| EnvFilter::new(FILTER));
-    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(Mutex::new(log)).init();
+    subscriber(filter, Mutex::new(log)).init();
     Ok(())
+}
+
+/// Returns a subscriber that writes to `log` what `filter` lets through, without [`UNLOGGED`].
+fn subscriber(
+    filter: EnvFilter,
+    log: impl for<'a> MakeWriter<'a> + Send + Sync + 'static,
+) -> impl Subscriber + Send + Sync + 'static {
+    let lines = fmt::layer().with_ansi(false).with_writer(log);
+    tracing_subscriber::registry().with(filter).with(filter_fn(is_logged)).with(lines)
+}
+
+fn is_logged(metadata: &Metadata<'_>) -> bool {
+    let rest = metadata.target().strip_prefix(UNLOGGED);
+    rest.is_none_or(|rest| !rest.is_empty() && !rest.starts_with("::"))
 }
 
 /// A log file in append mode that is rotated when it is full.
@@ -122,12 +147,43 @@ fn is_at(_: &File, path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::{collections::BTreeSet, sync::Arc};
 
     use super::*;
 
     fn content(folder: &Path, name: &str) -> String {
         fs::read_to_string(folder.join(name)).unwrap_or_default()
+    }
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Lines {
+        fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(line)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn messages_of_mcp_are_never_logged() {
+        for filter in ["trace", "trace,rmcp=trace", "off,rmcp::service=trace"] {
+            let lines = Lines::default();
+            tracing::subscriber::with_default(subscriber(EnvFilter::new(filter), Mutex::new(lines.clone())), || {
+                tracing::trace!(target: "rmcp::service", "an argument");
+                tracing::error!(target: "rmcp", "an argument");
+                let _span = tracing::error_span!(target: "rmcp::transport", "an argument").entered();
+                tracing::error!(target: "rmcpx", "another crate");
+                tracing::trace!("our own");
+            });
+            let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+            assert!(!text.contains("an argument"), "{filter}: {text}");
+            let is_all = filter.starts_with("trace");
+            assert_eq!(text.contains("our own") && text.contains("another crate"), is_all, "{filter}: {text}");
+        }
     }
 
     #[test]

@@ -77,7 +77,7 @@ async fn check(host: &Arc<Host>, name: &Name, workspace: &Path, json: bool) -> R
         Ok(report) => report,
         Err(McpFailure { problem, printed }) => {
             printed.iter().for_each(|line| note(&format!("printed: {line}")));
-            return Err(CliError::new(Code::Unavailable, format!("{problem}.")));
+            return Err(CliError::new(Code::Unavailable, problem));
         }
     };
     if json {

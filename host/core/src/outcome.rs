@@ -43,12 +43,22 @@ pub struct Outcome {
     pub has_error_prefix: bool,
     /// Details for a program; `None` if the message contains them all.
     pub data: Option<serde_json::Value>,
+    /// The message for models and plugins, if they must not learn everything in `message`, such as a command of the
+    /// configuration. Not part of the JSON.
+    pub for_models: Option<String>,
 }
 
 impl Outcome {
     /// Returns the outcome of a line that succeeded.
     pub fn ok(code: Code, message: impl Into<String>) -> Self {
-        Self { status: Status::Ok, code, message: message.into(), has_error_prefix: false, data: None }
+        Self {
+            status: Status::Ok,
+            code,
+            message: message.into(),
+            has_error_prefix: false,
+            data: None,
+            for_models: None,
+        }
     }
 
     /// Returns the outcome of a line that failed. Fronts write `Error: ` before `message`.
@@ -68,6 +78,23 @@ impl Outcome {
         self
     }
 
+    /// Sets the message for models and plugins, without `Error: `.
+    #[must_use]
+    pub fn with_message_for_models(mut self, message: impl Into<String>) -> Self {
+        self.for_models = Some(message.into());
+        self
+    }
+
+    /// Returns the message for models and plugins, without `Error: `.
+    pub fn message_for_models(&self) -> &str {
+        self.for_models.as_deref().unwrap_or(&self.message)
+    }
+
+    /// Returns the line that a model or plugin is told: as [`Outcome::line`], with [`Outcome::message_for_models`].
+    pub fn line_for_models(&self) -> Cow<'_, str> {
+        self.prefixed(self.message_for_models())
+    }
+
     /// Whether the line succeeded.
     pub fn is_ok(&self) -> bool {
         self.status == Status::Ok
@@ -75,7 +102,11 @@ impl Outcome {
 
     /// Returns the line that a front prints: the message, after `Error: ` if the outcome has that prefix.
     pub fn line(&self) -> Cow<'_, str> {
-        if self.has_error_prefix { format!("{ERROR_PREFIX}{}", self.message).into() } else { (&*self.message).into() }
+        self.prefixed(&self.message)
+    }
+
+    fn prefixed<'a>(&self, message: &'a str) -> Cow<'a, str> {
+        if self.has_error_prefix { format!("{ERROR_PREFIX}{message}").into() } else { message.into() }
     }
 }
 
@@ -91,7 +122,7 @@ impl<'de> Deserialize<'de> for Outcome {
         let OutcomeJson { status, code, message, data } = OutcomeJson::<serde_json::Value>::deserialize(deserializer)?;
         let rest = message.strip_prefix(ERROR_PREFIX).filter(|_| status == Status::Error);
         let (message, has_error_prefix) = (rest.unwrap_or(&message).to_owned(), rest.is_some());
-        Ok(Self { status, code, message, has_error_prefix, data })
+        Ok(Self { status, code, message, has_error_prefix, data, for_models: None })
     }
 }
 
@@ -119,6 +150,17 @@ mod tests {
         assert_eq!((&*refused.message, &*refused.line(), refused.is_ok()), ("Cancelled.", "Cancelled.", false));
         let ok = Outcome::ok(Code::Answered, "Yes.");
         assert_eq!((&*ok.message, &*ok.line(), ok.is_ok()), ("Yes.", "Yes.", true));
+    }
+
+    #[test]
+    fn models_are_told_their_own_message() {
+        let error = Outcome::error(Code::Internal, "it broke.");
+        assert_eq!((error.message_for_models(), &*error.line_for_models()), ("it broke.", "Error: it broke."));
+        let error = Outcome::error(Code::Internal, "it broke: vault read x").with_message_for_models("it broke");
+        assert_eq!((error.message_for_models(), &*error.line_for_models()), ("it broke", "Error: it broke"));
+        assert_eq!((&*error.message, &*error.line()), ("it broke: vault read x", "Error: it broke: vault read x"));
+        let json = r#"{"status":"error","code":"internal","message":"Error: it broke: vault read x"}"#;
+        assert_eq!(serde_json::to_string(&error).unwrap(), json);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Removes characters that could move a cursor, hide a word or reverse a line. All crates call it for text from
 //! skills, tools, files, servers and models, before a terminal or a model receives the text.
 
+use std::borrow::Cow;
+
 /// Returns `text` without control characters (except line feed and tab), bidi controls, zero-width and tag
 /// characters. A carriage return before a line feed is removed; any other becomes a line feed. Joiners and variation
 /// selectors stay where writing needs them, such as in Persian words and in emoji.
@@ -53,14 +55,53 @@ pub fn excerpt(text: &str, max: usize) -> String {
     }
 }
 
-/// Whether a character is invisible but has an effect: C0 and C1 controls, soft hyphen, bidi controls (UAX 9),
-/// zero-width and other default-ignorable format characters, all variation selectors, and the tag block.
+/// Returns whether a character is drawn, so that a person sees that it is there: not white space, not a control, no blank, and
+/// assigned to something in the Unicode version of this build. Joiners and combining marks count, because they change how the
+/// character before them looks; [`clean`] removes joiners anywhere else.
+pub fn is_visible(c: char) -> bool {
+    if c.is_ascii() {
+        return c.is_ascii_graphic();
+    }
+    matches!(c, '\u{200C}' | '\u{200D}') || is_printable(c) && !is_blank(c)
+}
+
+/// Returns `text` with `␣` in place of each character that takes room and shows nothing, so that a row cannot be filled with them.
+pub fn with_visible_blanks(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_blank) {
+        return text.into();
+    }
+    text.chars().map(|c| if is_blank(c) { '␣' } else { c }).collect()
+}
+
+/// Whether a character that [`clean`] keeps shows nothing in most fonts, although it is neither white space nor a control: the
+/// Braille blank, the fillers and joiners of some scripts, format controls of hieroglyphs, the null notehead, and the object
+/// replacement character.
+fn is_blank(c: char) -> bool {
+    matches!(
+        c,
+        '\u{2800}' | '\u{2D7F}' | '\u{303F}' | '\u{FFFC}' | '\u{1107F}' | '\u{13430}'
+            ..='\u{13442}' | '\u{16FE4}' | '\u{1D159}' | '\u{1DA7F}' | '\u{1DA80}'
+    )
+}
+
+/// Whether the standard library prints a character that is not ASCII in its debug format: not if it is unassigned, for private
+/// use, a separator, a control or a format character.
+fn is_printable(c: char) -> bool {
+    // Combining marks are escaped at the beginning only.
+    let mut bytes = [b'a', 0, 0, 0, 0];
+    let length = 1 + c.encode_utf8(&mut bytes[1..]).len();
+    str::from_utf8(&bytes[..length]).is_ok_and(|text| text.escape_debug().nth(1) == Some(c))
+}
+
+/// Whether a character is invisible but has an effect: C0 and C1 controls, soft hyphen, bidi controls (UAX 9), zero-width
+/// characters and all others that Unicode calls default-ignorable, also unassigned ones, which includes all variation selectors and
+/// the tag block; line and paragraph separators, and the marks of interlinear annotations.
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{00AD}' | '\u{034F}' | '\u{061C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}'
             | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}'
-            | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}' | '\u{FFF9}'..='\u{FFFB}'
+            | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}' | '\u{FFF0}'..='\u{FFFB}'
             | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
 }
 
@@ -122,6 +163,8 @@ pub fn size(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::RangeInclusive;
+
     use super::*;
 
     #[test]
@@ -172,6 +215,50 @@ mod tests {
             assert_eq!(clean(&pieces[..at]), &pieces[..at], "{at}");
         }
         assert_eq!(clean(&pieces), pieces);
+    }
+
+    /// `Default_Ignorable_Code_Point` of Unicode 17.
+    const IGNORABLE: [RangeInclusive<char>; 17] = [
+        '\u{AD}'..='\u{AD}',
+        '\u{34F}'..='\u{34F}',
+        '\u{61C}'..='\u{61C}',
+        '\u{115F}'..='\u{1160}',
+        '\u{17B4}'..='\u{17B5}',
+        '\u{180B}'..='\u{180F}',
+        '\u{200B}'..='\u{200F}',
+        '\u{202A}'..='\u{202E}',
+        '\u{2060}'..='\u{206F}',
+        '\u{3164}'..='\u{3164}',
+        '\u{FE00}'..='\u{FE0F}',
+        '\u{FEFF}'..='\u{FEFF}',
+        '\u{FFA0}'..='\u{FFA0}',
+        '\u{FFF0}'..='\u{FFF8}',
+        '\u{1BCA0}'..='\u{1BCA3}',
+        '\u{1D173}'..='\u{1D17A}',
+        '\u{E0000}'..='\u{E0FFF}',
+    ];
+
+    #[test]
+    fn ignorable_characters_are_removed() {
+        for c in IGNORABLE.into_iter().flatten() {
+            assert_eq!(clean(&format!("a{c}b")), "ab", "{c:?}");
+        }
+    }
+
+    #[test]
+    fn characters_that_show_nothing_are_not_visible() {
+        for c in "\u{2800}\u{1d159}\u{fffc}\u{16fe4}\u{13441}\u{303f}".chars() {
+            assert_eq!((clean(&c.to_string()), is_visible(c)), (c.to_string(), false), "{c:?}");
+            assert_eq!(with_visible_blanks(&format!("a{c}{c}b")), "a␣␣b", "{c:?}");
+        }
+        // White space, controls, private use, unassigned.
+        for c in " \t\n\u{7f}\u{a0}\u{1680}\u{3000}\u{2028}\u{e000}\u{f8ff}\u{10fffd}\u{fdd0}\u{378}\u{e1000}".chars() {
+            assert!(!is_visible(c), "{c:?}");
+        }
+        for c in "aZ~'\"\\ßم日🙂☕\u{301}\u{fe0f}\u{200d}⣿␣".chars() {
+            assert!(is_visible(c), "{c:?}");
+        }
+        assert!(matches!(with_visible_blanks("a b\t日"), Cow::Borrowed(_)));
     }
 
     #[test]

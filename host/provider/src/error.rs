@@ -184,12 +184,16 @@ pub enum ExchangeError {
     UnusableCredentials {
         /// What is wrong with it, and what to do.
         message: String,
+        /// The same for models and plugins, without paths of the operator's files.
+        for_models: String,
     },
     /// The provider's key command gave no key.
     #[error("{message}")]
     KeyCommand {
         /// What happened, and the command. Nothing of its output.
         message: String,
+        /// The same for models and plugins, without the command, whose words can be secret.
+        for_models: String,
     },
     /// The provider, or the connection to it, failed.
     #[error("{provider}: {message}")]
@@ -200,6 +204,8 @@ pub enum ExchangeError {
         kind: FailureKind,
         /// What the provider or the network reported, cleaned and scrubbed, and what to do next.
         message: String,
+        /// The same for models and plugins, if `message` contains a key command.
+        for_models: Option<String>,
         /// The HTTP status; `None` without an answer.
         status: Option<u16>,
         /// The provider's own code.
@@ -263,6 +269,17 @@ impl ExchangeError {
         }
     }
 
+    /// Returns the message for models and plugins, if they must not learn everything in the message itself.
+    fn for_models(&self) -> Option<String> {
+        match self {
+            Self::UnusableCredentials { for_models, .. } | Self::KeyCommand { for_models, .. } => {
+                Some(for_models.clone())
+            }
+            Self::Failed { provider, for_models: Some(message), .. } => Some(format!("{provider}: {message}")),
+            _ => None,
+        }
+    }
+
     /// Returns when another try may work; `None` if the provider did not say.
     pub fn again_in(&self) -> Option<Duration> {
         match self {
@@ -306,7 +323,10 @@ impl From<CompleteError> for Outcome {
             CompleteError::Exchange(error @ ExchangeError::MissingCredentials { .. }) => {
                 Self::refused(error.code(), error.to_string())
             }
-            CompleteError::Exchange(error) => Self::error(error.code(), error),
+            CompleteError::Exchange(error) => {
+                let for_models = error.for_models();
+                Self { for_models, ..Self::error(error.code(), error) }
+            }
         }
     }
 }

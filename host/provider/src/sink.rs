@@ -86,7 +86,7 @@ mod tests {
 
     fn failed(kind: FailureKind, message: &str) -> ExchangeError {
         let (provider, message) = ("openai".to_owned(), message.to_owned());
-        ExchangeError::Failed { provider, kind, message, status: None, code: None, again_in: None }
+        ExchangeError::Failed { provider, kind, message, for_models: None, status: None, code: None, again_in: None }
     }
 
     #[test]

@@ -91,13 +91,15 @@ pub struct Config {
 }
 
 impl Paths {
-    /// Returns the folders and the targets of links directly in them, which plugins cannot use, and `skill_roots`, which they
-    /// cannot write.
+    /// Returns the folders and the targets of links directly in them, which plugins cannot use; and `skill_roots` and the targets of
+    /// linked skills, personas and adapters, which they cannot write.
     fn protected(&self, skill_roots: &[PathBuf]) -> ProtectedPaths {
         let folders = [&self.config, &self.data, &self.cache, &self.state].map(Clone::clone);
         let inside = ["skills", "agents", "providers", "config.toml", "credentials.json"];
         let linked = inside.iter().map(|name| self.config.join(name)).filter(|path| path.is_symlink());
-        ProtectedPaths::new(folders.into_iter().chain(linked)).with_skill_roots(skill_roots.iter().cloned())
+        let protected =
+            ProtectedPaths::new(folders.into_iter().chain(linked)).with_skill_roots(skill_roots.iter().cloned());
+        protected.with_links_in(["skills", "agents", "providers"].map(|name| self.config.join(name)))
     }
 }
 
@@ -164,7 +166,7 @@ impl Host {
         let egress = Egress::new(egress).map_err(SessionError::Egress)?;
         let secrets = Arc::new(Secrets::open(&paths.config));
         let for_servers = Credentials::new(credentials.clone(), Arc::clone(&secrets));
-        let servers = ServerParts::new(config.mcp, paths.config.clone(), for_servers, &limits);
+        let servers = ServerParts::new(config.mcp, store.clone(), paths.config.clone(), for_servers, &limits);
         let servers = servers.map_err(SessionError::Egress)?;
         let credentials = Credentials::new(credentials, Arc::clone(&secrets));
         // Adapters have their own engine and instance pool, so that skills and models cannot block each other.

@@ -16,8 +16,9 @@ use patchbay_mcp::client::{
     HttpEndpoint, Launch, ListedTool, McpServer, McpServerConfig, ServerAbout, ServerAddress, ServerError,
     ServerLimits, ToolList, full_name, group,
 };
-use patchbay_policy::ToolDecision;
+use patchbay_policy::{ToolDecision, quoted_folder};
 use patchbay_sandbox::{BoxFuture, Content, Limits};
+use patchbay_store::Store;
 use patchbay_tools::{
     OutsideCall, OutsideDeclaration, OutsideError, OutsideOrigin, OutsideSpec, OutsideTool, OutsideTools, PatternBudget,
 };
@@ -71,6 +72,8 @@ pub enum ClientAddress {
 /// What all servers of a process share.
 pub(crate) struct ServerParts {
     pub(crate) configured: BTreeMap<Name, McpServerConfig>,
+    /// Has the trusted workspaces.
+    pub(crate) store: Store,
     /// The configuration folder.
     pub(crate) config: PathBuf,
     pub(crate) credentials: Arc<Credentials>,
@@ -105,12 +108,22 @@ struct ServerTools {
     decisions: BTreeMap<String, ToolDecision>,
     /// What stored decisions about its tools are bound to.
     identity: Digest,
+    /// The trust without which the program is not started; `None` if it is not started in a workspace, or if the client of a
+    /// front named it.
+    needed_trust: Option<NeededTrust>,
     call_ms: u64,
     server: McpServer,
     /// The checked form of the list that was seen last.
     checked: tokio::sync::Mutex<Option<(Arc<ToolList>, Arc<CheckedTools>)>>,
     /// The state that a notice has reported last, since it was ready.
     reported: Mutex<Presence>,
+}
+
+/// The trust in a workspace that a program needs before it is started there: it may load code from that folder.
+struct NeededTrust {
+    store: Store,
+    /// The canonical path of the workspace.
+    workspace: String,
 }
 
 /// Whether a server is there, from good to bad. A notice reports each worse state once, until the server is ready again.
@@ -123,17 +136,24 @@ enum Presence {
     Unavailable,
     /// It is not started again.
     GivenUp,
+    /// It is not started in a workspace that is not trusted.
+    Untrusted,
 }
 
 impl Presence {
     /// Returns how long the begin of a turn waits for a server whose last reported state is this one.
     fn turn_wait(self) -> Duration {
-        if self == Self::Ready { TURN_WAIT } else { REPORTED_WAIT }
+        // An untrusted server costs no time. Once its workspace is trusted, it needs the time of any first start.
+        if matches!(self, Self::Ready | Self::Untrusted) { TURN_WAIT } else { REPORTED_WAIT }
     }
 
     /// Notes the state `now`. Returns whether a notice is to report it. The words about a server that is not there can differ each
     /// time: they are reported once for each state.
     fn reports(&mut self, now: Self) -> bool {
+        // When the workspace is trusted, the server starts for the first time.
+        if *self == Self::Untrusted && now != Self::Untrusted {
+            *self = Self::Ready;
+        }
         let is_new = now > *self;
         *self = if now == Self::Ready { now } else { now.max(*self) };
         is_new
@@ -171,7 +191,7 @@ pub struct McpReport {
 /// Why a server cannot be checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpFailure {
-    /// What is wrong, with the server's name, without a full stop.
+    /// What is wrong, with the server's name: a sentence, without its full stop if it ends in a command.
     pub problem: String,
     /// The last lines that it printed on standard error. They can hold secrets of the operator: not for models.
     pub printed: Vec<String>,
@@ -191,12 +211,13 @@ pub struct McpToolReport {
 }
 
 impl ServerParts {
-    /// Returns the parts for `configured` servers. `config` is the configuration folder.
+    /// Returns the parts for `configured` servers. `store` has the trusted workspaces, `config` is the configuration folder.
     ///
     /// # Errors
     /// [`EgressError`], never with these limits.
     pub(crate) fn new(
         configured: BTreeMap<Name, McpServerConfig>,
+        store: Store,
         config: PathBuf,
         credentials: Credentials,
         limits: &Limits,
@@ -213,7 +234,7 @@ impl ServerParts {
             body_bytes: bytes,
             ..EgressLimits::default()
         })?;
-        Ok(Self { configured, config, credentials: Arc::new(credentials), egress, message_bytes })
+        Ok(Self { configured, store, config, credentials: Arc::new(credentials), egress, message_bytes })
     }
 
     fn limits(&self, start_ms: u64) -> ServerLimits {
@@ -287,7 +308,7 @@ impl SessionServers {
             let is_new = server.reported.lock().reports(state);
             match tools {
                 Ok(tools) => found.push((&*server.name, tools)),
-                Err((_, problem)) if is_new => notices.push(format!("{problem}.")),
+                Err((state, problem)) if is_new => notices.push(as_sentence(state, problem)),
                 Err(_) => {}
             }
         }
@@ -311,7 +332,9 @@ impl SessionServers {
         let servers = self.all();
         let mut found = Vec::new();
         for server in &servers {
-            if let Some(list) = server.server.running_tools() {
+            if let Some(list) = server.server.running_tools()
+                && server.check_trust().await.is_ok()
+            {
                 found.push((&*server.name, server.checked(list).await));
             }
         }
@@ -324,14 +347,18 @@ impl SessionServers {
     /// Why it is not available.
     pub(crate) async fn check(&self, name: &str) -> Option<Result<McpReport, McpFailure>> {
         let server = self.configured.iter().find(|server| server.name == name)?;
+        if let Err((state, problem)) = server.check_trust().await {
+            let problem = as_sentence(state, problem);
+            return Some(Err(McpFailure { problem, printed: Vec::new() }));
+        }
         let checked = match server.tools().await {
             Ok(checked) => checked,
             Err(error) => {
-                return Some(Err(McpFailure { problem: error.to_string(), printed: server.server.printed() }));
+                return Some(Err(McpFailure { problem: format!("{error}."), printed: server.server.printed() }));
             }
         };
         let Some(about) = server.server.about() else {
-            let problem = format!("the MCP server '{name}' has ended");
+            let problem = format!("the MCP server '{name}' has ended.");
             return Some(Err(McpFailure { problem, printed: server.server.printed() }));
         };
         let mut problems = checked.problems.clone();
@@ -407,9 +434,25 @@ fn named_again(name: &str, first: &str) -> String {
     )
 }
 
+/// Ends the problem of a server in this state with a full stop, unless it ends in a command: a pasted full stop would be part of it.
+fn as_sentence(state: Presence, problem: String) -> String {
+    if state == Presence::Untrusted { problem } else { format!("{problem}.") }
+}
+
+/// Returns why the server `name` does not run in the folder `workspace`, which is not trusted.
+fn untrusted(name: &str, workspace: &str) -> String {
+    format!(
+        "the MCP server '{name}' was not started: it runs in the workspace (in_workspace), where it may load code, and this \
+         workspace is not trusted. To trust it: patchbay trust add {}",
+        quoted_folder(workspace)
+    )
+}
+
 impl ServerTools {
     /// Returns a server of `config.toml`; `None` for a table that was refused when it was read.
     fn configured(parts: &ServerParts, name: &str, table: &McpServerConfig, workspace: &str) -> Option<Self> {
+        let needed_trust =
+            table.in_workspace.then(|| NeededTrust { store: parts.store.clone(), workspace: workspace.to_owned() });
         let (address, fields) = match (&table.command, &table.url) {
             (Some(command), _) => {
                 let words = command.words().to_vec();
@@ -429,7 +472,12 @@ impl ServerTools {
             name: name.to_owned(),
             origin: OutsideOrigin::Mcp,
             decisions: table.tools.clone(),
-            identity: identity(&["mcp", name], &fields),
+            // In another workspace, the same command runs other code.
+            identity: match &needed_trust {
+                Some(NeededTrust { workspace, .. }) => identity(&["mcp in_workspace", name, workspace], &fields),
+                None => identity(&["mcp", name], &fields),
+            },
+            needed_trust,
             call_ms: table.call_ms,
             server: McpServer::new(name, address, limits),
             checked: tokio::sync::Mutex::default(),
@@ -462,6 +510,7 @@ impl ServerTools {
             origin: OutsideOrigin::Client,
             decisions: BTreeMap::new(),
             identity: identity(&["client", &name, workspace], &fields),
+            needed_trust: None,
             call_ms,
             server: McpServer::new(&name, address, limits),
             name,
@@ -478,6 +527,20 @@ impl ServerTools {
         }
     }
 
+    /// Checks at this moment that the program may be started. Trust that was taken back ends no program, but its tools are gone.
+    ///
+    /// # Errors
+    /// The state of the server, and the problem, which ends in the command that gives the trust.
+    async fn check_trust(&self) -> Result<(), (Presence, String)> {
+        let Some(NeededTrust { store, workspace }) = &self.needed_trust else { return Ok(()) };
+        let name = &self.name;
+        match store.is_trusted(workspace).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err((Presence::Untrusted, untrusted(name, workspace))),
+            Err(error) => Err((Presence::Unavailable, format!("the MCP server '{name}' is not available: {error}"))),
+        }
+    }
+
     async fn tools(self: &Arc<Self>) -> Result<Arc<CheckedTools>, ServerError> {
         let list = self.server.tools().await?;
         Ok(self.checked(list).await)
@@ -489,6 +552,7 @@ impl ServerTools {
     /// # Errors
     /// The state of the server, and the problem for a notice.
     async fn tools_within(self: &Arc<Self>, wait: Duration) -> Result<Arc<CheckedTools>, (Presence, String)> {
+        self.check_trust().await?;
         match timeout(wait, self.tools()).await {
             Ok(Ok(tools)) => return Ok(tools),
             Ok(Err(error)) => {
@@ -570,7 +634,7 @@ impl ServerTools {
             is_destructive: tool.is_destructive,
             advice: text::clean_line(&advice),
             identity: self.identity,
-            per_workspace: false,
+            per_workspace: self.needed_trust.is_some(),
             for_skills: true,
             time: Duration::from_millis(self.call_ms),
             time_key: match self.origin {
@@ -603,6 +667,8 @@ impl OutsideTool for McpTool {
         Box::pin(async move {
             let server = self.server.upgrade();
             let server = server.ok_or_else(|| OutsideError::Unavailable("its MCP server is closed".to_owned()))?;
+            // The call may start the program again.
+            server.check_trust().await.map_err(|(_, problem)| OutsideError::Unavailable(problem))?;
             let Value::Object(arguments) = call.input.clone() else {
                 return Err(OutsideError::InvalidAnswer("the input is not an object".to_owned()));
             };
@@ -623,7 +689,7 @@ mod tests {
 
     #[test]
     fn each_state_of_a_server_is_reported_once() {
-        use Presence::{GivenUp, Ready, Starting, Unavailable};
+        use Presence::{GivenUp, Ready, Starting, Unavailable, Untrusted};
         let mut reported = Presence::default();
         let states = [Ready, Starting, Starting, Unavailable, Starting, Unavailable, Unavailable, GivenUp, GivenUp];
         assert_eq!(
@@ -631,6 +697,8 @@ mod tests {
             [false, true, false, true, false, false, false, true, false]
         );
         assert_eq!([Ready, Unavailable, Starting].map(|state| reported.reports(state)), [false, true, false]);
+        let states = [Untrusted, Untrusted, Starting, Unavailable, Untrusted, Ready];
+        assert_eq!(states.map(|state| reported.reports(state)), [true, false, true, true, true, false]);
     }
 
     #[test]
@@ -640,6 +708,8 @@ mod tests {
         reported.reports(Presence::Starting);
         assert_eq!(reported.turn_wait(), REPORTED_WAIT);
         reported.reports(Presence::Ready);
+        assert_eq!(reported.turn_wait(), TURN_WAIT);
+        reported.reports(Presence::Untrusted);
         assert_eq!(reported.turn_wait(), TURN_WAIT);
     }
 
@@ -662,8 +732,8 @@ mod tests {
         "#;
         let folder = tempfile::tempdir().unwrap();
         let credentials = Credentials::open(folder.path(), BTreeMap::new());
-        let parts =
-            ServerParts::new(BTreeMap::new(), folder.path().to_owned(), credentials, &Limits::default()).unwrap();
+        let (store, config) = (Store::open(folder.path()).unwrap(), folder.path().to_owned());
+        let parts = ServerParts::new(BTreeMap::new(), store, config, credentials, &Limits::default()).unwrap();
         let words = ["sh", "-c", script].map(str::to_owned).to_vec();
         let address = ClientAddress::Process { words, variables: Vec::new() };
         let named = ClientServer { name: "test".to_owned(), address };
@@ -678,6 +748,12 @@ mod tests {
         timeout(Duration::from_secs(60), ready).await.unwrap();
         assert_eq!(within_no_time().await, Ok(1));
         server.server.close().await;
+    }
+
+    #[test]
+    fn command_that_trusts_the_workspace_is_quoted() {
+        let problem = untrusted("helper", "/home/ada/it's mine");
+        assert!(problem.ends_with(r#"To trust it: patchbay trust add "/home/ada/it's mine""#), "{problem}");
     }
 
     #[test]

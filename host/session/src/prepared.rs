@@ -48,7 +48,9 @@ impl From<StoreError> for NotCommitted {
 impl From<NotCommitted> for InternalError {
     fn from(error: NotCommitted) -> Self {
         match error {
-            NotCommitted::Refused(Outcome { code, message, .. }) => Self { code, message },
+            NotCommitted::Refused(outcome) => {
+                Self { code: outcome.code, message: outcome.message_for_models().to_owned() }
+            }
             NotCommitted::Store(error) => Self { code: error.code(), message: format!("{error}.") },
         }
     }

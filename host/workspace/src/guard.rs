@@ -1,12 +1,14 @@
 //! Names that plugins may not use, checked by every operation of the crate.
 //!
-//! Files with these names become code or rules of the host, of git or of other agents: hooks, configuration that runs
+//! Files with these names become code or rules of the host, of git, of editors or of other agents: hooks, configuration that runs
 //! commands, skills, personas, instructions. Writing them is refused. Reading is refused only for `.git`, because its
 //! configuration contains credentials of remotes.
 //!
-//! Each name is checked as the file system returns or receives it, so the checks also work behind links. A git
-//! directory with another name (a bare repository) may be read, but files there that make git run commands may not be
-//! written.
+//! Each name is checked as the file system returns or receives it, so the checks also work behind links; `linked` finds what links
+//! from these places lead to. A git directory with another name (a bare repository) may be read, but files there that make git run
+//! commands may not be written.
+
+use std::borrow::Cow;
 
 use cap_std::fs::Dir;
 use patchbay_core::text::clean;
@@ -18,7 +20,8 @@ const TEMPORARY_START: &str = ".patchbay-";
 const TEMPORARY_END: &str = ".tmp";
 
 const GIT: &str = "it is in git's own directory, which holds hooks and the credentials of remotes";
-const SKILLS: &str = "it is in .patchbay, .agents or .claude, which hold skills and settings of agents; a plugin may read it, not change it";
+const SETTINGS: &str =
+    "it holds skills, or settings by which agents, editors or git start programs; a plugin may read it, not change it";
 const TEMPORARY: &str = "names of this form are Patchbay's temporary files";
 const BARE: &str =
     "with it the folder would be, or is, a bare git repository, whose configuration and hooks make git run commands";
@@ -29,15 +32,100 @@ pub(crate) const OWN_FOLDER: &str = "it is one of Patchbay's own folders or file
 pub(crate) const SKILL_ROOT: &str =
     "it is in a folder of skill_roots of config.toml, which holds skills; a plugin may read it, not change it";
 
-/// Folders with skills and settings of agents, and their short names on NTFS.
-const SKILL_FOLDERS: &[(&str, &str)] = &[(".patchbay", "patchb~1"), (".agents", "agents~1"), (".claude", "claude~1")];
+/// Why nothing behind certain links can be written.
+pub(crate) const LINKED: &str =
+    "a link makes it part of the skills, personas or settings that agents load; a plugin may read it, not change it";
 
-/// Files with instructions for agents, in any folder, and their short names on NTFS.
-const INSTRUCTIONS: &[(&str, &str)] = &[
-    ("AGENTS.md", "agents.md"),
-    ("CLAUDE.md", "claude.md"),
-    ("GEMINI.md", "gemini.md"),
-    ("copilot-instructions.md", "copilo~1.md"),
+/// Why no skill can be written in a folder that is a folder of skills by a link.
+pub(crate) const OF_SKILL: &str = "a link makes the folder above it a folder of skills, and it is or would be part of a skill; a plugin may read it, not change it";
+
+/// What a name protects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Protection {
+    /// The file or folder and everything in it: skills, and settings that start programs. They are never written.
+    Settings,
+    /// The file or folder and everything in it: instructions for agents. Writing them needs write trust.
+    Instructions,
+    /// A file of this name, with instructions for agents. A folder of this name is not protected.
+    InstructionsFile,
+}
+
+/// Names that other programs know, in any folder. A name with `/` stands for several parts of a path; `*` at the beginning or end
+/// for any further characters. Names of files that people run themselves, such as Makefile or package.json, are not here.
+const NAMES: &[(&str, Protection)] = &[
+    // Patchbay, and the folder that several agents share.
+    (".patchbay", Protection::Settings),
+    (".agents", Protection::Settings),
+    ("AGENTS.md", Protection::InstructionsFile),
+    ("AGENTS.override.md", Protection::InstructionsFile),
+    ("AGENTS.local.md", Protection::InstructionsFile),
+    ("AGENT.md", Protection::InstructionsFile),
+    // Agents: servers, hooks, plugins and commands in their settings start programs.
+    (".claude", Protection::Settings),
+    (".mcp.json", Protection::Settings),
+    ("CLAUDE.md", Protection::InstructionsFile),
+    ("CLAUDE.local.md", Protection::InstructionsFile),
+    (".aider.conf.yml", Protection::Settings),
+    (".amazonq", Protection::Settings),
+    (".amp", Protection::Settings),
+    (".augment", Protection::Settings),
+    (".augment-guidelines", Protection::InstructionsFile),
+    (".clinerules/hooks", Protection::Settings),
+    (".clinerules", Protection::Instructions),
+    (".codex", Protection::Settings),
+    (".continue", Protection::Settings),
+    (".crush", Protection::Settings),
+    (".crush.json", Protection::Settings),
+    ("crush.json", Protection::Settings),
+    ("CRUSH.md", Protection::InstructionsFile),
+    (".factory", Protection::Settings),
+    (".gemini", Protection::Settings),
+    ("GEMINI.md", Protection::InstructionsFile),
+    (".github/hooks", Protection::Settings),
+    (".github/skills", Protection::Settings),
+    (".github/agents", Protection::Instructions),
+    (".github/chatmodes", Protection::Instructions),
+    (".github/instructions", Protection::Instructions),
+    (".github/prompts", Protection::Instructions),
+    ("copilot-instructions.md", Protection::InstructionsFile),
+    (".goose", Protection::Settings),
+    (".goosehints*", Protection::InstructionsFile),
+    (".kilocode", Protection::Settings),
+    (".kilocodemodes", Protection::InstructionsFile),
+    (".kiro", Protection::Settings),
+    (".opencode", Protection::Settings),
+    ("opencode.json", Protection::Settings),
+    ("opencode.jsonc", Protection::Settings),
+    (".openhands", Protection::Settings),
+    (".qwen", Protection::Settings),
+    ("QWEN.md", Protection::InstructionsFile),
+    (".roo", Protection::Settings),
+    (".roomodes", Protection::InstructionsFile),
+    (".roorules*", Protection::InstructionsFile),
+    ("WARP.md", Protection::InstructionsFile),
+    // Editors with agents: tasks, language servers and debuggers in their settings start programs.
+    (".cursor", Protection::Settings),
+    (".cursorrules", Protection::InstructionsFile),
+    (".devcontainer", Protection::Settings),
+    (".devcontainer.json", Protection::Settings),
+    (".fleet", Protection::Settings),
+    (".helix", Protection::Settings),
+    (".idea", Protection::Settings),
+    (".idx", Protection::Settings),
+    (".aiassistant", Protection::Instructions),
+    (".junie/mcp", Protection::Settings),
+    (".junie", Protection::Instructions),
+    (".trae", Protection::Settings),
+    (".vscode", Protection::Settings),
+    ("*.code-workspace", Protection::Settings),
+    (".windsurf", Protection::Settings),
+    (".windsurfrules", Protection::InstructionsFile),
+    (".zed", Protection::Settings),
+    (".rules", Protection::InstructionsFile),
+    // The shell and git run these by themselves, or fetch what they name.
+    (".envrc", Protection::Settings),
+    (".gitmodules", Protection::Settings),
+    (".husky", Protection::Settings),
 ];
 
 /// Names by which git recognises a repository, or that make git run commands in it.
@@ -57,21 +145,70 @@ pub(crate) fn read_refusal(name: &str) -> Option<&'static str> {
 /// Checks that `path` may be written and deleted. `instructions` is true if files with instructions for agents are
 /// allowed.
 pub(crate) fn check_writing(path: RelPath<'_>, instructions: bool) -> Result<(), FileError> {
-    let in_skills = |name| SKILL_FOLDERS.iter().any(|(folder, short)| is_variant_of(name, folder, short));
-    let refusal = |name| read_refusal(name).or_else(|| in_skills(name).then_some(SKILLS));
-    if let Some(why) = path.parts().find_map(refusal) {
+    if let Some(why) = path.parts().find_map(read_refusal) {
         return Err(FileError::Protected { path: path.shown(), why });
     }
-    let (_, name) = path.split();
-    if !instructions && INSTRUCTIONS.iter().any(|(file, short)| is_variant_of(name, file, short)) {
+    let parts: Vec<Cow<'_, str>> = path.parts().map(comparable).collect();
+    let mut has_instructions = false;
+    for (pattern, protection) in NAMES {
+        let is_there = match protection {
+            Protection::Settings | Protection::Instructions => contains(&parts, pattern),
+            Protection::InstructionsFile => parts.last().is_some_and(|name| is_name(name, pattern)),
+        };
+        match protection {
+            Protection::Settings if is_there => {
+                return Err(FileError::Protected { path: path.shown(), why: SETTINGS });
+            }
+            _ => has_instructions |= is_there,
+        }
+    }
+    if has_instructions && !instructions {
         return Err(FileError::Instructions { path: path.shown() });
     }
     Ok(())
 }
 
+/// Returns true if the names of `pattern` follow each other in `parts`.
+fn contains(parts: &[Cow<'_, str>], pattern: &str) -> bool {
+    let names: Vec<&str> = pattern.split('/').collect();
+    parts.windows(names.len()).any(|parts| parts.iter().zip(&names).all(|(part, name)| is_name(part, name)))
+}
+
+/// Returns true if a name as [`comparable`] returns it may be the file `pattern` on some file system.
+fn is_name(name: &str, pattern: &str) -> bool {
+    let bytes = name.as_bytes();
+    if let Some(end) = pattern.strip_prefix('*') {
+        return bytes.len() > end.len() && bytes[bytes.len() - end.len()..].eq_ignore_ascii_case(end.as_bytes());
+    }
+    let start = pattern.strip_suffix('*');
+    if let Some(start) = start.filter(|start| bytes.len() >= start.len()) {
+        return bytes[..start.len()].eq_ignore_ascii_case(start.as_bytes());
+    }
+    name.eq_ignore_ascii_case(pattern) || name.contains('~') && name.eq_ignore_ascii_case(&short_name(pattern))
+}
+
+/// Returns the short name that NTFS gives first to a file whose name does not have the form 8.3.
+fn short_name(name: &str) -> String {
+    let (base, extension) = name.trim_start_matches('.').rsplit_once('.').unwrap_or((name.trim_start_matches('.'), ""));
+    let start: String = base.chars().filter(|c| !matches!(c, '.' | ' ')).take(6).collect();
+    let extension: String = extension.chars().take(3).collect();
+    if extension.is_empty() { format!("{start}~1") } else { format!("{start}~1.{extension}") }
+}
+
+/// Returns true if `name` is the name of a component.
+pub(crate) fn is_component(name: &str) -> bool {
+    is_name(&comparable(name), "*.wasm")
+}
+
+/// Returns true if both names may be the same file on some file system.
+pub(crate) fn is_same_name(one: &str, other: &str) -> bool {
+    comparable(one).eq_ignore_ascii_case(&comparable(other))
+}
+
 /// Returns true if `name` has a meaning for git in the root of a repository.
 pub(crate) fn is_git_part(name: &str) -> bool {
-    GIT_PARTS.iter().any(|part| is_variant_of(name, part, part))
+    let name = comparable(name);
+    GIT_PARTS.iter().any(|part| name.eq_ignore_ascii_case(part))
 }
 
 /// Checks that writing `name` neither turns `dir` into a bare git repository nor changes one. For git, any folder with
@@ -80,7 +217,7 @@ pub(crate) fn check_git_part(dir: &Dir, name: &str, path: RelPath<'_>) -> Result
     if !is_git_part(name) {
         return Ok(());
     }
-    let has = |part: &str| is_variant_of(name, part, part) || dir.symlink_metadata(part).is_ok();
+    let has = |part: &str| is_same_name(name, part) || dir.symlink_metadata(part).is_ok();
     if has("HEAD") && (has("commondir") || (has("objects") && has("refs"))) {
         return Err(FileError::Protected { path: path.shown(), why: BARE });
     }
@@ -89,16 +226,31 @@ pub(crate) fn check_git_part(dir: &Dir, name: &str, path: RelPath<'_>) -> Result
 
 /// Returns true if `name` refers to `.git` on the file system of any platform.
 pub(crate) fn is_git(name: &str) -> bool {
-    is_variant_of(name, ".git", "git~1")
+    is_name(&comparable(name), ".git")
 }
 
-/// Returns true if `name` may refer to the file `full` on some file system: with another case; with trailing dots or
-/// spaces or a suffix after a colon (NTFS); by the short name `short` (NTFS); with ignored characters (HFS+).
-fn is_variant_of(name: &str, full: &str, short: &str) -> bool {
-    let clean = clean(name);
-    let before_colon = clean.split(':').next().unwrap_or_default();
-    let bare = before_colon.trim_end_matches(['.', ' ']);
-    bare.eq_ignore_ascii_case(full) || bare.eq_ignore_ascii_case(short)
+/// Returns the form of `name` in which it is compared, except for the case of ASCII letters: without ignored characters (HFS+),
+/// without trailing dots or spaces and a suffix after a colon (NTFS), and with the letters that others become when a file system
+/// ignores case or normal forms (APFS, ext4, NTFS). Some systems do less, so that this may protect a name needlessly.
+fn comparable(name: &str) -> Cow<'_, str> {
+    let is_clean = name.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    let clean: Cow<'_, str> = if is_clean { name.into() } else { clean(name).into() };
+    let end = clean.find(':').unwrap_or(clean.len());
+    let length = clean[..end].trim_end_matches(['.', ' ']).len();
+    match clean {
+        clean if !clean[..length].is_ascii() => fold(&clean[..length]).into(),
+        Cow::Borrowed(clean) => clean[..length].into(),
+        Cow::Owned(mut clean) => {
+            clean.truncate(length);
+            clean.into()
+        }
+    }
+}
+
+/// Folds the case of `name`. One mapping is not enough: the upper case of `ß` is `SS`, and the long s has no lower case of its own.
+/// The letters of the names in this file have no normal forms but the Kelvin sign, which is lower-cased to `k`.
+fn fold(name: &str) -> String {
+    name.to_lowercase().to_uppercase().to_lowercase()
 }
 
 /// Returns a new unique name for a temporary file.
@@ -150,6 +302,18 @@ mod tests {
             "sub/.Claude./x",
             ".cla\u{200d}ude/x",
             "claude~1",
+            ".claude:stream",
+            "CLAUDE~1/settings.json",
+            ".vscode/tasks.json",
+            ".V\u{17f}code/tasks.json",
+            ".zed\u{200d}/settings.json",
+            "a/.mcp.json.",
+            "MCP~1.JSO",
+            ".hu\u{17f}\u{212a}y/pre-commit",
+            "x.code-workspace",
+            "sub/X.Code-Workspace ",
+            ".junie/mcp/mcp.json",
+            ".GitHub/Hooks/x.json",
             &temporary_name(),
         ] {
             let error = writing(path).unwrap_err();
@@ -164,6 +328,16 @@ mod tests {
             "patchbay",
             ".gitx/a",
             "git~10",
+            "vscode/tasks.json",
+            ".vscode-test/x",
+            "mcp.json",
+            "hooks/x.json",
+            ".github/dependabot.yml",
+            "github/hooks/x",
+            "x/.github/y/hooks",
+            ".code-workspace",
+            ".env",
+            "Makefile",
         ] {
             assert!(writing(path).is_ok(), "{path}");
         }
@@ -182,15 +356,81 @@ mod tests {
             "a/b/GEMINI.md",
             ".github/copilot-instructions.md",
             ".github/COPILO~1.MD",
+            "CLAUDE.LOCAL.md",
+            "CLAUDE~1.MD",
+            "agent\u{17f}.override.md",
+            ".clinerules",
+            "sub/.ClineRules/x.md",
+            ".roorules-code",
+            ".goosehints.local",
+            ".GITHUB/prompts/a/x.prompt.md",
+            ".junie/guidelines.md",
+            ".rules",
         ] {
             assert!(matches!(writing(path), Err(FileError::Instructions { .. })), "{path}");
             assert!(check_writing(RelPath::parse(path).unwrap(), true).is_ok(), "{path}");
         }
-        for path in ["AGENTS.md/x", "AGENTS.md.bak", "MY-AGENTS.md", "agents", "CLAUDE.txt"] {
+        for path in
+            ["AGENTS.md/x", "AGENTS.md.bak", "MY-AGENTS.md", "agents", "CLAUDE.txt", "prompts/x", ".github/x/prompts"]
+        {
             assert!(writing(path).is_ok(), "{path}");
         }
         let skill = RelPath::parse(".claude/CLAUDE.md").unwrap();
         assert!(matches!(check_writing(skill, true), Err(FileError::Protected { .. })));
+    }
+
+    /// Each name, in a folder and in other letters; and what is in it, if it is a folder.
+    #[test]
+    fn names_of_other_programs_are_protected() {
+        for (pattern, protection) in NAMES {
+            let name = pattern.replace('*', "x");
+            let denied = |path: &str, instructions| check_writing(RelPath::parse(path).unwrap(), instructions);
+            for path in [name.clone(), format!("sub/{name}"), name.to_uppercase(), format!("{name}/x")] {
+                match protection {
+                    Protection::Settings => {
+                        assert!(matches!(denied(&path, true), Err(FileError::Protected { .. })), "{path}");
+                    }
+                    Protection::InstructionsFile if path.ends_with("/x") => assert!(writing(&path).is_ok(), "{path}"),
+                    _ => {
+                        assert!(matches!(denied(&path, false), Err(FileError::Instructions { .. })), "{path}");
+                        assert!(denied(&path, true).is_ok(), "{path}");
+                    }
+                }
+            }
+            assert!(read_refusal(&name).is_none(), "{name}");
+        }
+    }
+
+    #[test]
+    fn each_name_is_documented() {
+        let page = include_str!("../../../docs/operating.md");
+        for (name, _) in NAMES {
+            assert!(page.contains(name), "{name} is not in docs/operating.md");
+        }
+    }
+
+    #[test]
+    fn short_names_are_those_of_ntfs() {
+        for (name, short) in [
+            (".git", "git~1"),
+            (".patchbay", "patchb~1"),
+            (".mcp.json", "mcp~1.jso"),
+            ("copilot-instructions.md", "copilo~1.md"),
+            ("AGENTS.override.md", "AGENTS~1.md"),
+            ("opencode.jsonc", "openco~1.jso"),
+        ] {
+            assert_eq!(short_name(name), short);
+        }
+    }
+
+    /// Every character that some file system may take for a letter of a name.
+    #[test]
+    fn letters_are_compared_without_case_and_normal_form() {
+        let folded = ('\u{80}'..=char::MAX).filter(|c| comparable(c.encode_utf8(&mut [0; 4])).is_ascii());
+        let folded: String = folded.filter(|c| !clean(&c.to_string()).is_empty()).collect();
+        assert_eq!(folded, "ßı\u{17f}ẞ\u{212a}\u{fb00}\u{fb01}\u{fb02}\u{fb03}\u{fb04}\u{fb05}\u{fb06}");
+        assert!(is_same_name("SKILL.md", "s\u{212a}ill.MD. "));
+        assert!(is_git(".g\u{131}t"));
     }
 
     #[test]

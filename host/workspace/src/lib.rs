@@ -26,6 +26,7 @@ mod guard;
 mod handle;
 mod ignored;
 pub mod limits;
+mod linked;
 mod path;
 mod place;
 mod protected;
@@ -39,7 +40,7 @@ mod write;
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::Instant,
 };
 
@@ -48,11 +49,12 @@ use cap_std::{
     ambient_authority,
     fs::{Dir, File, Metadata, OpenOptions},
 };
+use patchbay_core::Digest;
 
 pub use error::FileError;
 pub use protected::{HomeFolder, ProtectedPaths};
 
-use patchbay_core::Digest;
+use linked::LinkedPaths;
 use path::RelPath;
 use protected::ProtectedIds;
 
@@ -89,6 +91,10 @@ struct AccessRules {
     root_is_of_skills: bool,
     /// True if files with instructions for agents may be written.
     instructions: bool,
+    /// The canonical path of the root; empty for the host's own access.
+    root: PathBuf,
+    /// What links of the operator lead to, as of the first write.
+    linked: OnceLock<LinkedPaths>,
 }
 
 impl AccessRules {
@@ -103,10 +109,21 @@ impl AccessRules {
     /// Refuses every write if the root itself is in a folder of skills.
     fn check_root_for_writing(&self, path: RelPath<'_>) -> Result<(), FileError> {
         self.check_root(path)?;
-        match self.root_is_of_skills {
-            true => Err(FileError::Protected { path: path.shown(), why: guard::SKILL_ROOT }),
-            false => Ok(()),
-        }
+        let why = match self.root_is_of_skills {
+            true => Some(guard::SKILL_ROOT),
+            false => self.linked().cover_root().then_some(guard::LINKED),
+        };
+        why.map_or(Ok(()), |why| Err(FileError::Protected { path: path.shown(), why }))
+    }
+
+    /// Returns what links of the operator lead to, as of the first write.
+    fn linked(&self) -> &LinkedPaths {
+        self.linked.get_or_init(|| self.linked_now())
+    }
+
+    /// Returns what links of the operator lead to now.
+    fn linked_now(&self) -> LinkedPaths {
+        LinkedPaths::now(&self.protected, &self.root)
     }
 
     /// Returns why nothing may be written below the open directory `dir`; `None` if it may. `is_new` says that it did not exist
@@ -185,6 +202,8 @@ impl Workspace {
             skill_roots,
             protected: access.protected.clone(),
             instructions: access.write_instructions,
+            root: access.root.clone(),
+            linked: OnceLock::new(),
         };
         Ok(Self { rules: Arc::new(rules), ..Self::open(&access.root)? })
     }
@@ -249,10 +268,10 @@ impl Workspace {
     /// By [`FileError::kind`]:
     /// - `too-large`: contents over [`limits::WRITE_BYTES`];
     /// - `invalid`: a malformed path, a directory, or a path through a file;
-    /// - `denied`: a link anywhere in the path; not a regular file; a read-only file; a path in `.git`, `.patchbay`,
-    ///   `.agents`, `.claude` or one of Patchbay's own folders; a name that would create or change a bare git
-    ///   repository; a file with instructions for agents ([`FileError::Instructions`]), unless
-    ///   [`WorkspaceAccess::write_instructions`] is set.
+    /// - `denied`: a link anywhere in the path; not a regular file; a read-only file; a path in `.git`, in one of Patchbay's
+    ///   own folders, or in the settings of an agent, an editor or git, such as `.claude` or `.vscode`; a skill or a persona
+    ///   behind a link; a name that would create or change a bare git repository; a file with instructions for agents
+    ///   ([`FileError::Instructions`]), unless [`WorkspaceAccess::write_instructions`] is set.
     pub fn write(&self, path: &str, contents: &[u8]) -> Result<(), FileError> {
         write::write(self, path, contents)
     }

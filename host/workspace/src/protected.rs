@@ -32,7 +32,7 @@ impl FileId {
     }
 
     /// Returns the identity of the file or directory at `path`, following links.
-    fn at(path: &Path) -> Option<Self> {
+    pub(crate) fn at(path: &Path) -> Option<Self> {
         Self::new(&Metadata::from_just_metadata(fs::metadata(path).ok()?))
     }
 }
@@ -42,19 +42,31 @@ impl FileId {
 pub struct ProtectedPaths {
     own: PathSet,
     skill_roots: PathSet,
+    /// The operator's folders of skills, personas and adapters, whose entries may be links.
+    folders_with_links: Arc<[PathBuf]>,
 }
 
 impl ProtectedPaths {
     /// Protects `paths`. Existing folders are kept open, so that they keep their identity if they are renamed or
     /// removed. The others are looked up again each time a workspace is opened.
     pub fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
-        Self { own: PathSet::new(paths), skill_roots: PathSet::default() }
+        Self { own: PathSet::new(paths), ..Self::default() }
     }
 
     /// Also protects the folders `paths`, whose skills later sessions load, from being written.
     #[must_use]
     pub fn with_skill_roots(self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
-        Self { skill_roots: PathSet::new(paths), ..self }
+        let paths: Vec<PathBuf> = paths.into_iter().collect();
+        let folders_with_links = self.folders_with_links.iter().chain(&paths).cloned().collect();
+        Self { skill_roots: PathSet::new(paths), folders_with_links, ..self }
+    }
+
+    /// Also protects what links directly in `folders` lead to from being written: skills, personas or adapters that later sessions
+    /// load. The links are read at each write.
+    #[must_use]
+    pub fn with_links_in(self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        let folders_with_links = self.folders_with_links.iter().cloned().chain(folders).collect();
+        Self { folders_with_links, ..self }
     }
 
     /// Returns true if no plugin may use the file or folder at `path`, or a folder above it. Links are followed.
@@ -65,6 +77,11 @@ impl ProtectedPaths {
     /// Returns the identities of everything that no plugin may use now.
     pub(crate) fn identities(&self) -> ProtectedIds {
         self.own.identities()
+    }
+
+    /// Returns the folders whose entries may be links to what later sessions load.
+    pub(crate) fn folders_with_links(&self) -> &[PathBuf] {
+        &self.folders_with_links
     }
 
     /// Returns the identities of the folders of skills now.
@@ -108,6 +125,15 @@ impl PathSet {
 pub(crate) struct ProtectedIds(Vec<FileId>);
 
 impl ProtectedIds {
+    pub(crate) fn new(ids: Vec<FileId>) -> Self {
+        Self(ids)
+    }
+
+    /// Returns true if the file or folder with this identity is protected.
+    pub(crate) fn has(&self, id: FileId) -> bool {
+        self.0.contains(&id)
+    }
+
     /// Returns true if the file or folder with this metadata is protected.
     pub(crate) fn include(&self, metadata: &Metadata) -> bool {
         !self.is_empty() && FileId::new(metadata).is_some_and(|identity| self.0.contains(&identity))

@@ -12,7 +12,7 @@ use cap_std::fs::Dir;
 use crate::{
     Workspace,
     error::{FileError, shown},
-    guard, limits,
+    guard, limits, linked,
     path::RelPath,
     work::WorkBudget,
 };
@@ -151,9 +151,12 @@ pub(crate) fn descend<'a>(
     let Workspace { root, rules } = workspace;
     let io = |error| FileError::io(path.as_str())(error);
     rules.check_root_for_writing(path)?;
-    let mut dir = Arc::clone(root);
+    let mut chain = vec![Arc::clone(root)];
+    // New directories, each with the one that contains it.
+    let mut new = Vec::new();
     for part in parts {
-        guard::check_git_part(&dir, part, path)?;
+        let dir = &chain[chain.len() - 1];
+        guard::check_git_part(dir, part, path)?;
         let mut made = false;
         let mut opened = dir.open_dir_nofollow(part);
         if make && opened.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
@@ -180,7 +183,20 @@ pub(crate) fn descend<'a>(
             }
             return Err(FileError::Protected { path: path.shown(), why });
         }
-        dir = Arc::new(below);
+        if made {
+            new.push((Arc::clone(dir), part));
+        }
+        chain.push(Arc::new(below));
     }
-    Ok(dir)
+    // A link may lead to a directory that is new.
+    let now = (!new.is_empty()).then(|| rules.linked_now());
+    let names: Vec<&str> = path.parts().collect();
+    let why = linked::refusal(now.as_ref().unwrap_or_else(|| rules.linked()), &chain, &names).map_err(io)?;
+    if let Some(why) = why {
+        for (dir, part) in new.iter().rev() {
+            let _ = dir.remove_dir(part);
+        }
+        return Err(FileError::Protected { path: path.shown(), why });
+    }
+    Ok(chain.pop().unwrap_or_else(|| Arc::clone(root)))
 }

@@ -2,6 +2,7 @@
 
 mod any;
 mod hostile;
+mod linked;
 mod own_folders;
 mod places;
 mod races;

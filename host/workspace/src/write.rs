@@ -73,7 +73,12 @@ pub(crate) fn check_existing(
 ) -> Result<Option<Permissions>, FileError> {
     let io = FileError::io(path.as_str());
     match dir.symlink_metadata(name) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return match workspace.rules.linked().expect(dir, name).map_err(io)? {
+                true => Err(FileError::Protected { path: path.shown(), why: guard::LINKED }),
+                false => Ok(None),
+            };
+        }
         Err(error) => return Err(io(error)),
         Ok(there) if there.is_symlink() => return Err(FileError::Link { path: path.shown() }),
         Ok(there) if there.is_dir() => return Err(FileError::Directory { path: path.shown() }),
@@ -88,6 +93,9 @@ pub(crate) fn check_existing(
     }
     if workspace.rules.identities.include(&opened) {
         return Err(FileError::Protected { path: path.shown(), why: guard::OWN_FOLDER });
+    }
+    if workspace.rules.linked().include(&opened) {
+        return Err(FileError::Protected { path: path.shown(), why: guard::LINKED });
     }
     Ok(Some(opened.permissions()))
 }

@@ -27,7 +27,8 @@ pub struct McpServerConfig {
     /// The credential that requests to `url` carry as `Authorization: Bearer`: the name of a table `[credentials.NAME]`.
     pub credential: Option<Name>,
     /// Whether the program is started in the folder of the workspace; otherwise in the configuration folder. Many programs load
-    /// code from the folder that they are started in: set it for workspaces that you trust.
+    /// code from the folder that they are started in. Therefore such a server only starts in workspaces that you trust (`patchbay
+    /// trust add DIR`), and the answer *always* is stored for one workspace.
     pub in_workspace: bool,
     /// What is decided about tools, by their names at the server: `allow`, `ask` or `deny`. Unsaid: a tool that the server marks
     /// as read-only is allowed; you are asked about any other, and it is denied where you cannot be asked.

@@ -134,22 +134,95 @@ impl ProcessTransport {
     }
 }
 
-/// Removes secrets from the texts of a message. Names of properties, numbers and the envelope stay, so that a value that is also an
-/// ordinary word breaks no message. A line that is not a message is cleaned as a whole.
+/// Removes secrets from the strings and the names of a message. Numbers, the envelope, the names of the protocol, and names in the
+/// schemas of tools stay, because a secret that is also an ordinary word must not break a message. A line that is not a message is
+/// cleaned as a whole.
 fn scrub_message(scrub: &Scrub, line: Vec<u8>) -> Vec<u8> {
     let message = is_parsable(&line).then(|| serde_json::from_slice::<Value>(&line).ok()).flatten();
     let Some(Value::Object(mut message)) = message else { return scrub.bytes(&line) };
     let mut has_secret = false;
-    for part in ["params", "result", "error"] {
+    for (part, place) in
+        [("params", MessagePlace::Data), ("result", MessagePlace::Result), ("error", MessagePlace::Data)]
+    {
         if let Some(value) = message.get_mut(part) {
-            has_secret |= scrub_texts(scrub, value);
+            has_secret |= scrub_value(scrub, value, place);
         }
     }
     if has_secret { Value::Object(message).to_string().into_bytes() } else { line }
 }
 
-/// Removes secrets from all texts in `value`, except for names of properties. Returns whether there was one.
-fn scrub_texts(scrub: &Scrub, value: &mut Value) -> bool {
+/// Names of the protocol's own objects that are as long as a secret can be. A message without them could not be read.
+const PROTOCOL_NAMES: [&str; 32] = [
+    "annotations",
+    "audience",
+    "capabilities",
+    "completions",
+    "description",
+    "destructiveHint",
+    "execution",
+    "experimental",
+    "extensions",
+    "idempotentHint",
+    "inputSchema",
+    "instructions",
+    "lastModified",
+    "listChanged",
+    "mimeType",
+    "nextCursor",
+    "openWorldHint",
+    "outputSchema",
+    "priority",
+    "progress",
+    "progressToken",
+    "protocolVersion",
+    "readOnlyHint",
+    "requestId",
+    "resource",
+    "resources",
+    "serverInfo",
+    "structuredContent",
+    "subscribe",
+    "supportedVersions",
+    "taskSupport",
+    "websiteUrl",
+];
+
+/// Where a value is in a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MessagePlace {
+    /// The result of a request.
+    Result,
+    /// The list of tools in a result, or one of them.
+    Tools,
+    /// The schema of a tool.
+    Schema,
+    /// Anywhere else.
+    Data,
+}
+
+impl MessagePlace {
+    /// Returns the place of the member `name` of an object at this place.
+    fn member(self, name: &str) -> Self {
+        match (self, name) {
+            (Self::Result, "tools") => Self::Tools,
+            (Self::Schema, _) | (Self::Tools, "inputSchema" | "outputSchema") => Self::Schema,
+            _ => Self::Data,
+        }
+    }
+
+    /// Returns whether the name of a member at this place stays, whatever it contains.
+    fn keeps_name(self, name: &str) -> bool {
+        self == Self::Schema || PROTOCOL_NAMES.contains(&name)
+    }
+
+    /// Returns whether the member `name` is a list of names of properties that stay.
+    fn is_list_of_names(self, name: &str, value: &Value) -> bool {
+        self == Self::Schema && name == "required" && value.is_array()
+    }
+}
+
+/// Removes secrets from all strings in `value` and from the names that do not stay at this place. Returns whether there was one.
+fn scrub_value(scrub: &Scrub, value: &mut Value, place: MessagePlace) -> bool {
     match value {
         Value::String(text) => {
             let clean = scrub.text(text);
@@ -157,12 +230,21 @@ fn scrub_texts(scrub: &Scrub, value: &mut Value) -> bool {
             *text = clean;
             has_secret
         }
-        Value::Array(values) => values.iter_mut().fold(false, |found, value| scrub_texts(scrub, value) | found),
-        Value::Object(members) => members.iter_mut().fold(false, |found, (name, value)| {
-            // In a schema, these are names of properties.
-            let is_names = name == "required" && value.is_array();
-            (!is_names && scrub_texts(scrub, value)) | found
-        }),
+        Value::Array(values) => values.iter_mut().fold(false, |found, value| scrub_value(scrub, value, place) | found),
+        Value::Object(members) => {
+            let has_secret = |name: &String| !place.keeps_name(name) && scrub.text(name) != *name;
+            let mut found = members.keys().any(has_secret);
+            if found {
+                let clean = |name: String| if place.keeps_name(&name) { name } else { scrub.text(&name) };
+                *members = std::mem::take(members).into_iter().map(|(name, value)| (clean(name), value)).collect();
+            }
+            for (name, value) in members.iter_mut() {
+                if !place.is_list_of_names(name, value) {
+                    found |= scrub_value(scrub, value, place.member(name));
+                }
+            }
+            found
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
@@ -296,6 +378,41 @@ mod tests {
         assert!(message.contains("[secret] host.example.org short"), "{message}");
         inbox.errors_closed().cancelled().await;
         assert_eq!(inbox.printed(), ["[secret] host.example.org short"]);
+    }
+
+    /// What a tool returns has no names that anything depends on.
+    #[test]
+    fn secrets_are_removed_from_names_outside_of_schemas() {
+        let scrub = launch("", &[("A_TOKEN", "tok_SENTINEL0123")]).scrub();
+        let scrubbed = |message: Value| {
+            let line = scrub_message(&scrub, message.to_string().into_bytes());
+            serde_json::from_slice::<Value>(&line).unwrap()
+        };
+        let data = |secret: &str| {
+            let schema = json!({"properties": {secret: {}}, "required": [secret]});
+            json!({"required": [secret], "names": {secret: 1}, "plain": secret, "tools": [{"inputSchema": schema}]})
+        };
+        let (secret, clean) = (data("tok_SENTINEL0123"), data("[secret]"));
+        let result = |data: &Value| json!({"id": 1, "result": {"content": [{"type": "text", "text": "x", "_meta": data}], "structuredContent": data}});
+        assert_eq!(scrubbed(result(&secret)), result(&clean));
+        let error = |data: &Value| json!({"id": 1, "error": {"code": 1, "message": "no", "data": data}});
+        assert_eq!(scrubbed(error(&secret)), error(&clean));
+        let list = |data: &Value, schema: &Value| {
+            let tool = json!({"name": "t", "_meta": data, "inputSchema": schema, "outputSchema": {"anyOf": [schema]}});
+            json!({"id": 1, "result": {"tools": [tool]}})
+        };
+        let schema = &secret["tools"][0]["inputSchema"];
+        assert_eq!(scrubbed(list(&secret, schema)), list(&clean, schema));
+    }
+
+    /// A secret can be an ordinary word.
+    #[test]
+    fn names_of_the_protocol_stay() {
+        let scrub = launch("", &[("AUTH_KIND", "structuredContent"), ("AUTH_TYPE", "resource")]).scrub();
+        let message =
+            json!({"id": 1, "result": {"structuredContent": {"a": 1}, "content": [{"resource": {"uri": "x"}}]}});
+        let line = message.to_string().into_bytes();
+        assert_eq!(scrub_message(&scrub, line.clone()), line);
     }
 
     #[test]

@@ -67,7 +67,7 @@ impl Reporter<'_> {
     /// Returns a failure of `kind` that has neither a status nor a code of the provider.
     pub(super) fn failed(&self, kind: FailureKind, message: String) -> ExchangeError {
         let provider = self.target.provider.to_string();
-        ExchangeError::Failed { provider, kind, message, status: None, code: None, again_in: None }
+        ExchangeError::Failed { provider, kind, message, for_models: None, status: None, code: None, again_in: None }
     }
 
     /// Returns the failure of the adapter's component.
@@ -107,15 +107,23 @@ impl Reporter<'_> {
             FailureKind::Server | FailureKind::Timeout | FailureKind::Network => Some(Setback::Passing),
             _ => None,
         };
+        let for_models = self.has_key_command(kind).then(|| sentences(&message, "Check its key command"));
         let error = ExchangeError::Failed {
             provider: self.target.provider.to_string(),
             kind,
             message: self.with_advice(message, kind, http_status),
+            for_models,
             status: http_status,
             code: code.map(|code| self.scrub.clean(code)),
             again_in: None,
         };
         AttemptFailure { error, hint: retry, setback, is_unauthorized: false }
+    }
+
+    /// Returns whether the advice about a failure of `kind` has the provider's key command.
+    fn has_key_command(&self, kind: FailureKind) -> bool {
+        let secret = self.target.credential.map(|credential| &credential.secret.lookup);
+        kind == FailureKind::Authentication && matches!(secret, Some(SecretLookup::Command(_)))
     }
 
     /// Appends to `message` what the person can do about a failure of `kind`.
@@ -173,11 +181,13 @@ fn is_overload(status: Option<u16>, code: Option<&str>) -> bool {
 /// Returns the error of the last attempt, with the time of the next try if the provider gave one.
 pub(super) fn given_up(failure: AttemptFailure) -> ExchangeError {
     let AttemptFailure { mut error, hint, .. } = failure;
-    if let (ExchangeError::Failed { message, again_in, .. }, RetryHint::After(time)) = (&mut error, hint)
+    if let (ExchangeError::Failed { message, for_models, again_in, .. }, RetryHint::After(time)) = (&mut error, hint)
         && !time.is_zero()
     {
         *again_in = Some(time);
-        *message = sentences(message, &format!("Try again in {}", retry::in_words(time)));
+        for message in [Some(message), for_models.as_mut()].into_iter().flatten() {
+            *message = sentences(message, &format!("Try again in {}", retry::in_words(time)));
+        }
     }
     error
 }

@@ -91,7 +91,9 @@ pub(super) async fn secret(target: &RequestTarget<'_>, credential: &RouteCredent
     target.secrets.get(&credential.secret).await.map_err(|error| {
         let provider = target.provider;
         let mut message = match error {
-            CredentialError::KeyCommand(error) => return ExchangeError::KeyCommand { message: error.to_string() },
+            error @ CredentialError::KeyCommand(_) => {
+                return ExchangeError::KeyCommand { message: error.to_string(), for_models: error.for_plugin() };
+            }
             CredentialError::NoSecret { .. } | CredentialError::NotConfigured { .. } => {
                 match credential.secret.lookup.variables() {
                     [] => format!("No credentials for {provider}. Add to credentials.json"),
@@ -101,7 +103,10 @@ pub(super) async fn secret(target: &RequestTarget<'_>, credential: &RouteCredent
                 }
             }
             // There is a key or a file, which cannot be used.
-            error => return ExchangeError::UnusableCredentials { message: format!("{error}.") },
+            error => {
+                let for_models = format!("{}.", error.for_plugin());
+                return ExchangeError::UnusableCredentials { message: format!("{error}."), for_models };
+            }
         };
         if let Some(page) = &credential.obtain_url {
             message.push_str("\n\nGet your API key at: ");

@@ -355,7 +355,7 @@ fn keys(question: &Question, limit: usize) -> Vec<String> {
 
 /// Breaks a part of a question into at most [`PART_ROWS`] rows. Of a longer one, the beginning and the end are shown.
 fn shortened(part: &str, limit: usize) -> Vec<String> {
-    let line = text::clean_line(part);
+    let line = text::with_visible_blanks(&text::clean_line(part)).into_owned();
     // A long part is not broken with each frame.
     if line.width() <= PART_ROWS * limit {
         let rows = prose::rows(&line, limit);

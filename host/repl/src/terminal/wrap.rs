@@ -1,6 +1,7 @@
 //! Rows of the typed text: wrapped at the window's edge, with a prompt, a mark for the command and a hint. Also cuts rows
 //! to the window. Pure; `composer` and the loop call it.
 
+use patchbay_core::text::with_visible_blanks;
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -48,7 +49,7 @@ pub(crate) fn input(
             rows.push(Row::plain(INDENT));
             continue;
         }
-        let shown = if grapheme == "\t" { INDENT } else { grapheme };
+        let shown = if grapheme == "\t" { INDENT.into() } else { with_visible_blanks(grapheme) };
         if rows[rows.len() - 1].width + shown.width() > limit {
             if styled {
                 rows.last_mut().into_iter().for_each(|row| row.text.push_str("\x1b[0m"));
@@ -64,7 +65,7 @@ pub(crate) fn input(
             row.text.push_str(if styled { "\x1b[0m" } else { style });
             styled = !styled;
         }
-        row.text.push_str(shown);
+        row.text.push_str(&shown);
         row.width += shown.width();
     }
     if let Some(row) = rows.last_mut() {
@@ -95,10 +96,11 @@ fn window(mut rows: Vec<Row>, (row, column): (usize, usize), height: usize) -> W
     Wrapped { rows, cursor: (row - first, column) }
 }
 
-/// Returns the beginning of `text`, at most `columns` wide, with `…` where it was cut.
+/// Returns the beginning of `text`, at most `columns` wide, with `…` where it was cut. Blanks that are no spaces are shown.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
+    let text = with_visible_blanks(text);
     if text.width() <= columns {
-        return text.to_owned();
+        return text.into_owned();
     }
     let mut kept = String::new();
     let mut width = 0;
@@ -115,11 +117,12 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
     kept
 }
 
-/// Returns the end of `text`, at most `columns` wide, with `…` where it was cut.
+/// Returns the end of `text`, at most `columns` wide, with `…` where it was cut. Blanks that are no spaces are shown.
 pub(crate) fn cut_front(text: &str, columns: usize) -> String {
+    let text = with_visible_blanks(text);
     // A long text is not measured as a whole: it is drawn again with each frame. A grapheme rarely has 16 bytes per column.
     if text.len() <= columns * 16 && text.width() <= columns {
-        return text.to_owned();
+        return text.into_owned();
     }
     let mut start = text.len();
     let mut width = 1;
@@ -189,6 +192,15 @@ mod tests {
         let wrapped = input(PROMPT, "a\nb\nc\nd", 7, 40, 2, Mark::None, None);
         assert_eq!(texts(&wrapped), ["  c", "  d"]);
         assert_eq!(wrapped.cursor, (1, 3));
+    }
+
+    #[test]
+    fn blanks_that_are_no_spaces_are_shown() {
+        let wrapped = input(PROMPT, "a\u{2800}\u{2800}b \u{1d159}c", 0, 40, 9, Mark::None, None);
+        assert_eq!((texts(&wrapped), wrapped.rows[0].width), (vec!["> a␣␣b ␣c"], 9));
+        assert_eq!(cut("a\u{2800}b", 9), "a␣b");
+        assert_eq!(cut(&format!("a{}b", "\u{2800}".repeat(90)), 5), "a␣␣␣…");
+        assert_eq!(cut_front("a\u{2800}\u{2800}b", 3), "…␣b");
     }
 
     #[test]

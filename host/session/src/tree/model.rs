@@ -157,7 +157,7 @@ impl Session {
     }
 }
 
-/// Returns the first line of an outcome.
+/// Returns the first line of an outcome, for models.
 fn reason(outcome: Outcome) -> String {
-    outcome.message.lines().next().unwrap_or_default().to_owned()
+    outcome.message_for_models().lines().next().unwrap_or_default().to_owned()
 }

@@ -137,7 +137,10 @@ impl Internal for TreeTool {
                 return Err(InternalError { code: Code::SessionClosed, message: "the session is closed.".to_owned() });
             };
             let InternalCall { id, input, row, person } = call;
-            let refused = |Outcome { code, message, .. }: Outcome| InternalError { code, message };
+            let refused = |outcome: Outcome| InternalError {
+                code: outcome.code,
+                message: outcome.message_for_models().to_owned(),
+            };
             let mut consent = MoveConsent::new(person);
             loop {
                 let prepare = match self.answer(&session, input, &mut consent).await.map_err(refused)? {

@@ -499,7 +499,7 @@ async fn names_that_have_moved_are_known_by_both_providers() {
     process.reload().await;
     let words = resolved(&process, "alp-2").await.unwrap_err().1;
     let expected = "Unknown model: alp-2\n\nThe prefix 'alp-' belongs to 'alpha', which is no provider any more. To name a \
-                    provider: meta:alp-2. To free the prefix: patchbay provider remove alpha\n";
+                    provider: meta:alp-2. To free the prefix: patchbay provider forget alpha\n";
     assert!(words.starts_with(expected), "{words}");
     home.store.forget_provider("alpha".to_owned()).await.unwrap();
     process.reload().await;
