@@ -72,8 +72,8 @@ a skill (`message_dropped`).
 
 `/history` shows the last 10 messages to the agent in view and the last text of each answer, oldest first, with a blank line \
 between them; `/history N` the last N, from 1 to 100. Of a message it shows 3 lines, of an answer the last 12, of a line 400 \
-characters, and in all 64 KiB. A message begins with `> `; `(no answer)` and `(interrupted)` say how its turn ended. If there is \
-more, the first line is `\u{2026} earlier messages are left out` (`history_listed`). Dropped messages are not shown.
+characters, and in all 64 KiB. A message begins with `> `; `(no answer)` and `(interrupted)` say how its turn ended, `(running)` \
+that it still runs. If there is more, the first line is `\u{2026} earlier messages are left out` (`history_listed`). Dropped messages are not shown.
 
 Without messages, the result is `There are no messages.` (`history_empty`). Any other argument is an error: `Error: /history \
 requires a number from 1 to 100.` (`invalid_args`).

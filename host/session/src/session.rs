@@ -42,6 +42,8 @@ pub struct Session {
     front_tools: Mutex<OutsideTools>,
     servers: SessionServers,
     pub(crate) home_notice: Option<String>,
+    /// Whether an earlier process opened the session first.
+    pub(crate) is_resumed: bool,
     state: Mutex<SessionState>,
     agents: Mutex<Agents>,
     factory: AgentFactory,
@@ -140,6 +142,7 @@ impl Session {
             front_tools: Mutex::default(),
             servers,
             home_notice,
+            is_resumed: opened.is_resumed,
             state: Mutex::new(SessionState { persona: Arc::new(persona), snapshot: Arc::new(snapshot) }),
             agents: Mutex::new(agents),
             factory,
