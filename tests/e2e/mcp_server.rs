@@ -141,6 +141,40 @@ fn client_lists_and_calls_tools_by_the_one_path() {
 }
 
 #[test]
+fn annotations_are_what_a_tool_can_do_whatever_is_granted() {
+    let patchbay = Patchbay::new();
+    let mut client = Connected::new(&patchbay, &[]);
+    let opened = client.ask(&initialize("c", "2025-11-25"));
+    // The list of a connection never changes, so no change is announced.
+    assert_eq!(opened["result"]["capabilities"], json!({"tools": {}}), "{opened}");
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string());
+    let mut listed = || {
+        let list = client.ask(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}));
+        let tools = list["result"]["tools"].as_array().unwrap();
+        let annotations = |tool: &Value| (tool["name"].as_str().unwrap().to_owned(), tool["annotations"].clone());
+        tools.iter().map(annotations).collect::<Vec<_>>()
+    };
+    let before = listed();
+    let of = |name: &str| &before.iter().find(|(listed, _)| listed == name).unwrap_or_else(|| panic!("{before:?}")).1;
+    for name in
+        ["files__write", "files__edit", "files__patch", "files__rename", "files__delete", "notes__add", "code__run"]
+    {
+        // By the protocol, a tool without these hints is destructive and not idempotent.
+        let (reads, destroys, repeats) =
+            (&of(name)["readOnlyHint"], &of(name)["destructiveHint"], &of(name)["idempotentHint"]);
+        assert_eq!((reads, destroys, repeats), (&json!(false), &Value::Null, &Value::Null), "{name}");
+    }
+    for name in ["files__read", "files__list", "grep__search", "calc__eval"] {
+        assert_eq!((&of(name)["readOnlyHint"], &of(name)["destructiveHint"]), (&json!(true), &json!(false)), "{name}");
+    }
+    for capability in ["workspace-write", "workspace-delete"] {
+        assert_eq!(patchbay.run(&["grant", "add", "--root", "bundled", "files", capability]).code, Some(0));
+    }
+    assert_eq!(listed(), before);
+    client.end();
+}
+
+#[test]
 fn denial_names_the_command_and_the_grant_works_at_once() {
     let patchbay = Patchbay::new();
     patchbay.add_command(
