@@ -40,7 +40,9 @@ const QUEUE: &str = "
 
 Messages, and commands that begin a turn, wait in a queue while the agent in view answers. A command begins a turn if it gives \
 input to a skill without a `command_tool`. They also wait for `/model`, `/agent`, `/reload_skills` and `/skill NAME` before \
-them. All other commands run at once. A waiting line is stored as you typed it; a command is resolved when its turn begins. [using.md](using.md#lines-that-wait) says when the lines run.
+them. All other commands of an agent run during its turns as well, one after another in the order you typed them. `/kill`, \
+`/switch` and `/quit` wait for no other command. A waiting line is stored as you typed it; a command is resolved when its turn \
+begins. [using.md](using.md#lines-that-wait) says when the lines run.
 
 | outcome of a line | code |
 | --- | --- |

@@ -24,6 +24,7 @@ use crate::{
     lock::SessionLock,
     mcp_tools::{ClientServer, SessionServers},
     notices,
+    order::CommandOrder,
     persona::Persona,
     queue::{LineQueue, StopScope},
     wake,
@@ -58,9 +59,11 @@ pub struct Session {
     pub(crate) lines: RunningLines,
     /// The lines that wait for their turns.
     pub(crate) queue: Arc<LineQueue>,
+    /// The commands that run and that wait for them.
+    pub(crate) order: Arc<CommandOrder>,
     /// The files of the workspace, for completion.
     pub(crate) files: Arc<PathIndex>,
-    /// Locked while a command's change is checked and committed: the only serial part of a command.
+    /// Locked while a command's change is checked and committed: the only serial part among commands of different agents.
     pub(crate) committing: tokio::sync::Mutex<()>,
     /// Stops the session's lines if it is dropped without being closed.
     _closes: DropGuard,
@@ -151,6 +154,7 @@ impl Session {
             requests,
             activity,
             queue,
+            order: Arc::default(),
             log,
             lines,
             committing: tokio::sync::Mutex::default(),
