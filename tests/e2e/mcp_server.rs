@@ -175,6 +175,26 @@ fn annotations_are_what_a_tool_can_do_whatever_is_granted() {
 }
 
 #[test]
+fn lines_that_a_program_logs_are_progress() {
+    let patchbay = Patchbay::new();
+    let mut client = Connected::initialized(&patchbay, &[], "c");
+    let code = "for (let n = 1; n < 4; n++) console.log('line', n); await tools.calc.eval({expression: '6*7'})";
+    let mut request = call(5, "code__run", json!({"code": code}));
+    assert_eq!(patchbay.run(&["grant", "add", "--root", "bundled", "code", "tools"]).code, Some(0));
+    request["params"]["_meta"] = json!({"progressToken": "p"});
+    client.send(&request.to_string());
+    for (number, sent) in [(1, 1.0), (2, 2.0), (3, 3.0)] {
+        let progress = client.read();
+        assert_eq!(progress["method"], "notifications/progress", "{progress}");
+        let expected = json!({"progressToken": "p", "progress": sent, "message": format!("line {number}\n")});
+        assert_eq!(progress["params"], expected);
+    }
+    let result = client.read();
+    assert_eq!((&result["id"], &result["result"]["content"][1]["text"]), (&json!(5), &json!("42")), "{result}");
+    client.end();
+}
+
+#[test]
 fn denial_names_the_command_and_the_grant_works_at_once() {
     let patchbay = Patchbay::new();
     patchbay.add_command(
