@@ -40,7 +40,9 @@ const QUEUE: &str = "
 
 Messages, and commands that begin a turn, wait in a queue while the agent in view answers. A command begins a turn if it gives \
 input to a skill without a `command_tool`. They also wait for `/model`, `/agent`, `/reload_skills` and `/skill NAME` before \
-them. All other commands run at once. A waiting line is stored as you typed it; a command is resolved when its turn begins. [using.md](using.md#lines-that-wait) says when the lines run.
+them. All other commands of an agent run during its turns as well, one after another in the order you typed them. `/kill`, \
+`/switch` and `/quit` wait for no other command. A waiting line is stored as you typed it; a command is resolved when its turn \
+begins. [using.md](using.md#lines-that-wait) says when the lines run.
 
 | outcome of a line | code |
 | --- | --- |
@@ -72,8 +74,8 @@ a skill (`message_dropped`).
 
 `/history` shows the last 10 messages to the agent in view and the last text of each answer, oldest first, with a blank line \
 between them; `/history N` the last N, from 1 to 100. Of a message it shows 3 lines, of an answer the last 12, of a line 400 \
-characters, and in all 64 KiB. A message begins with `> `; `(no answer)` and `(interrupted)` say how its turn ended. If there is \
-more, the first line is `\u{2026} earlier messages are left out` (`history_listed`). Dropped messages are not shown.
+characters, and in all 64 KiB. A message begins with `> `; `(no answer)` and `(interrupted)` say how its turn ended, `(running)` \
+that it still runs. If there is more, the first line is `\u{2026} earlier messages are left out` (`history_listed`). Dropped messages are not shown.
 
 Without messages, the result is `There are no messages.` (`history_empty`). Any other argument is an error: `Error: /history \
 requires a number from 1 to 100.` (`invalid_args`).

@@ -147,3 +147,17 @@ fn values_that_are_no_choices_are_refused_with_the_choices() {
     assert_eq!(peer.call(11, "session/set_config_option", flag)["error"]["code"], -32602);
     assert_eq!(peer.leave(), Some(0));
 }
+
+#[test]
+fn modes_are_an_option() {
+    let patchbay = with_persona();
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    let refused = peer.call(2, "session/set_mode", json!({"sessionId": session, "modeId": "pirate"}));
+    let words = "this agent has no modes. Its personas are the option 'mode': call session/set_config_option with the configId \
+                 'mode'.";
+    assert_eq!(refused["error"], json!({"code": -32601, "message": words}));
+    let set = set(&mut peer, 3, &session, "mode", "pirate");
+    assert_eq!(current(&set["result"]["configOptions"]), expected("demo:demo-1", "default", "pirate"));
+    assert_eq!(peer.leave(), Some(0));
+}

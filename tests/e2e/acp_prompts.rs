@@ -121,13 +121,16 @@ fn capabilities_and_refusals_follow_what_the_model_reads() {
 }
 
 #[test]
-fn command_that_takes_no_files_says_so_before_it_runs() {
+fn built_in_command_runs_and_says_what_was_not_used() {
     let patchbay = Patchbay::quick();
     let mut peer = Peer::initialized(&patchbay);
     let session = peer.session(&patchbay, 1);
     let said = peer.say(2, &session, json!([text("/model demo-big"), text("more")]));
-    assert_eq!(said, "Error: /model takes no attached files; nothing was run.");
-    assert!(peer.say(3, &session, json!([text("show context")])).contains("model: demo-1\n"));
+    let notice = "/model takes no attachments; 'text' was not used.";
+    assert!(said.starts_with(&format!("{notice}\n\n✓ Switched to Demo demo-big\n")), "{said}");
+    assert!(peer.say(3, &session, json!([text("show context")])).contains("model: demo-big\n"));
+    let said = peer.say(5, &session, json!([image(PNG), text("/skill"), image(PNG)]));
+    assert_eq!(said, "Error: /skill requires a skill name.");
     let many = vec![text("/skill calc 1"); 22];
     assert_eq!(peer.say(4, &session, many), "Error: 21 files are attached; a line may have 20.");
     assert_eq!(peer.leave(), Some(0));

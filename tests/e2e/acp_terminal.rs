@@ -67,8 +67,10 @@ fn command_runs_after_each_yes_in_a_terminal_that_is_shown() {
         let seen = peer.take();
         let ended = *updates(&seen, "tool_call_update").last().unwrap();
         assert_eq!((&ended["toolCallId"], &ended["content"][0]), (&shown["toolCallId"], &terminal));
-        assert!(ended["content"][1].to_string().contains("1 test failed"), "{ended}");
-        assert_eq!(ended["rawOutput"]["exit_code"], 2, "{ended}");
+        let result = ended["content"][1]["content"]["text"].as_str().unwrap();
+        let result: Value = serde_json::from_str(result).unwrap();
+        assert_eq!((&result["exit_code"], &result["output"]), (&json!(2), &json!("1 test failed\n")), "{ended}");
+        assert_eq!(ended.get("rawOutput"), None, "the result is shown once: {ended}");
     }
     assert_eq!(peer.leave(), Some(0));
 }

@@ -93,14 +93,28 @@ fn exec_explains_which_files_cannot_be_attached() {
 }
 
 #[test]
-fn built_in_commands_and_captures_take_no_files() {
+fn built_in_commands_run_and_say_that_files_were_not_used() {
+    let patchbay = with_files();
+    let ran = patchbay.run(&["exec", "--attach", "a.png", "/model demo-big"]);
+    let notice = "/model takes no attachments; 'a.png' was not used.\n";
+    assert_eq!((ran.code, ran.errors()), (Some(0), notice), "{ran:?}");
+    assert!(ran.out.starts_with("✓ Switched to Demo demo-big\n"), "{ran:?}");
+    let ran = patchbay.run(&["exec", "--attach", "a.png", "--attach", "notes.txt", "/fork \"What is this?\""]);
+    assert_eq!(
+        (ran.code, ran.err.contains("/fork takes no attachments; 2 were not used.\n")),
+        (Some(0), true),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn unknown_commands_and_captures_take_no_files() {
     let (patchbay, capturing) = (with_files(), with_files());
     let refusal = |patchbay: &Patchbay, lines: &[&str]| {
         let ran = patchbay.run(&[&["exec", "--attach", "a.png"], lines].concat());
         assert_eq!((ran.code, &*ran.out), (Some(1), ""), "{ran:?}");
         ran.err
     };
-    assert_eq!(refusal(&patchbay, &["/model demo-big"]), "Error: /model takes no attached files; nothing was run.\n");
     assert_eq!(refusal(&patchbay, &["/nothing"]), "Error: unknown command '/nothing'.\n");
     assert_eq!(capturing.run(&["exec", "/capture"]).code, Some(0));
     let session = capturing.last_session();

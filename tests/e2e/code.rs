@@ -17,6 +17,7 @@ fn journal(patchbay: &Patchbay) -> Vec<Value> {
 fn a_person_runs_a_program() {
     let patchbay = Patchbay::new();
     assert_eq!(patchbay.line("/code 6 * 7"), "42");
+    assert_eq!(patchbay.line("/code `${'calc' in tools} ${Object.keys(tools.calc)}`"), "true eval");
     assert_eq!(patchbay.line("/code console.log('a', [1]); typeof input"), "a [1]\nundefined");
     let failed = "Error: ReferenceError: output is not defined\n    at code.js:1:19\nLogged before:\na";
     assert_eq!(patchbay.line("/code console.log('a'); output"), failed);

@@ -111,6 +111,25 @@ fn history_persists_across_terminals() {
     assert_eq!(terminal.wait_for_exit(), 0);
 }
 
+#[test]
+fn each_result_stands_below_its_own_line() {
+    let patchbay = Patchbay::quick();
+    let terminal = Terminal::open(&patchbay, &[]);
+    terminal.wait_for_prompt();
+    terminal.press("/note add Z\r/note list\r/calc 6*7\r/unknown\r");
+    terminal.wait_for_containing("unknown command '/unknown'");
+    let rows = terminal.all_rows();
+    let parts =
+        ["> /note add Z", "Note 1 added.", "> /note list", "Z", "> /calc 6*7", "42", "> /unknown", "unknown command"];
+    let mut at = 0;
+    for part in parts {
+        let found = rows[at..].iter().position(|row| row.contains(part)).unwrap_or_else(|| panic!("{part}: {rows:?}"));
+        at += found + 1;
+    }
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.wait_for_exit(), 0);
+}
+
 /// The guest reports progress and then loops; its limits would allow minutes.
 #[test]
 fn ctrl_c_cancels_the_running_line_only() {

@@ -75,7 +75,7 @@ async fn stopping_a_line_by_id_leaves_others_running() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn commands_are_answered_and_stored_while_a_tool_runs() {
+async fn commands_wait_for_a_tool_that_runs() {
     let patchbay = Patchbay::new();
     patchbay.add_command("spin", &Guest::reporting_and_spinning(), "");
     let limits = Limits { fuel: 1_000_000_000_000_000, time_ms: 600_000, ..Limits::default() };
@@ -84,13 +84,88 @@ async fn commands_are_answered_and_stored_while_a_tool_runs() {
     let mut events = session.subscribe(1);
     let spinning = session.submit("/spin {\"round\": 1}");
     wait_for_event(&mut events, |kind| matches!(kind, EventKind::Progress { .. })).await;
-    for (line, code) in [("/reload_skills", "skills_reloaded"), ("/model demo-big", "model_set"), ("hello", "answered")]
-    {
-        assert_eq!(wait_for_end(session.submit(line)).await.code.as_str(), code);
+    // Commands wait for it, messages do not, and what ends a hanging agent overtakes.
+    let [unknown, reloaded] = ["/unknown", "/reload_skills"].map(|line| session.submit(line));
+    let root = session.view();
+    for (line, code) in [(format!("/switch {root}"), "switched"), ("/kill".to_owned(), "kill_root")] {
+        assert_eq!(wait_for_end(session.submit(&line)).await.code.as_str(), code);
     }
+    assert_eq!(session.snapshot().version(), 1);
+    // A command that is stopped while it waits lets none of the others overtake.
+    assert!(session.stop(unknown.id()));
+    let stopped = "Cancelled. Nothing of this line was kept.";
+    assert_eq!(wait_for_end(unknown).await.line(), stopped);
+    assert_eq!(session.snapshot().version(), 1);
     assert!(session.stop(spinning.id()));
     assert!(!wait_for_end(spinning).await.is_ok());
-    assert_eq!(stored_texts(&session, MessageKind::Command).await[..2], ["/reload_skills", "/model demo-big"]);
+    assert_eq!(wait_for_end(reloaded).await.code.as_str(), "skills_reloaded");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_are_answered_while_a_tool_runs() {
+    let patchbay = Patchbay::new();
+    patchbay.add_command("spin", &Guest::reporting_and_spinning(), "");
+    let limits = Limits { fuel: 1_000_000_000_000_000, time_ms: 600_000, ..Limits::default() };
+    let host = host_with(&patchbay, Settings::default(), limits);
+    let session = host.new_session(&patchbay.workspace()).await.unwrap();
+    let mut events = session.subscribe(1);
+    let spinning = session.submit("/spin {\"round\": 1}");
+    wait_for_event(&mut events, |kind| matches!(kind, EventKind::Progress { .. })).await;
+    assert_eq!(wait_for_end(session.submit("hello")).await.code.as_str(), "answered");
+    assert!(session.stop(spinning.id()));
+    assert!(!wait_for_end(spinning).await.is_ok());
+}
+
+/// Each sees what the one before it did, and each result comes before that of the next line.
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_of_an_agent_run_one_after_another() {
+    let patchbay = Patchbay::new();
+    // It is compiled first, while the others wait.
+    patchbay.add_command("echo", &Guest::default(), "");
+    let session = session(&patchbay).await;
+    let mut events = session.subscribe(1);
+    let send = format!("/mail-send {} \"Z\"", session.view());
+    let lines = [
+        "/model demo-big",
+        "/agents",
+        "/echo {\"a\":1}",
+        "/unknown",
+        "/",
+        "/reload_skills",
+        "/help added",
+        &*send,
+        "/mail-check",
+    ];
+    patchbay.skill("added", "summary: New", "Do it.");
+    let submitted: Vec<Submitted> = lines.into_iter().map(|line| session.submit(line)).collect();
+    let mut ended = Vec::new();
+    while ended.len() < lines.len() {
+        let kind = wait_for_event(&mut events, |kind| matches!(kind, EventKind::LineEnded { .. })).await;
+        let EventKind::LineEnded { line, outcome } = kind else { unreachable!() };
+        ended.push((line, outcome));
+    }
+    let order: Vec<LineId> = submitted.iter().map(Submitted::id).collect();
+    assert_eq!(ended.iter().map(|(line, _)| *line).collect::<Vec<_>>(), order);
+    let said: Vec<_> = ended.iter().map(|(_, outcome)| outcome.line()).collect();
+    assert!(said[1].contains("demo/demo-big/"), "{said:?}");
+    assert_eq!((&*said[2], &*said[3]), ("{\"a\":1}", "Error: unknown command '/unknown'."));
+    assert!(said[6].starts_with("# /help added") && said[8].ends_with(": Z"), "{said:?}");
+    assert_eq!(stored_texts(&session, MessageKind::Command).await, lines);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn history_says_that_a_turn_runs() {
+    let patchbay = Patchbay::new();
+    let session = session(&patchbay).await;
+    let mut events = session.subscribe(1);
+    let running = session.submit(LONG);
+    wait_for_answer_start(&mut events).await;
+    let shown = wait_for_end(session.submit("/history")).await.message;
+    assert_eq!(shown, format!("> {LONG}\n(running)"));
+    assert!(session.stop(running.id()));
+    wait_for_end(running).await;
+    let shown = wait_for_end(session.submit("/history")).await.message;
+    assert!(shown.ends_with("\n(interrupted)"), "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -129,7 +204,7 @@ async fn missing_grants_are_requested_from_the_approver() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn concurrent_reloads_create_two_versions() {
+async fn reloads_that_are_sent_at_once_create_a_version_each() {
     let patchbay = Patchbay::new();
     let session = session(&patchbay).await;
     let lines: Vec<Submitted> = (0..4).map(|_| session.submit("/reload_skills")).collect();
@@ -137,7 +212,6 @@ async fn concurrent_reloads_create_two_versions() {
     for line in lines {
         versions.push(wait_for_end(line).await.data.unwrap()["version"].as_u64().unwrap());
     }
-    versions.sort_unstable();
     assert_eq!(versions, [2, 3, 4, 5]);
     assert_eq!(session.snapshot().version(), 5);
 }

@@ -79,6 +79,7 @@ mod queue;
 mod recovery;
 mod reload;
 mod replacing;
+mod seed_examples;
 #[cfg(unix)]
 mod services;
 mod session_archive;

@@ -141,6 +141,60 @@ fn client_lists_and_calls_tools_by_the_one_path() {
 }
 
 #[test]
+fn annotations_are_what_a_tool_can_do_whatever_is_granted() {
+    let patchbay = Patchbay::new();
+    let mut client = Connected::new(&patchbay, &[]);
+    let opened = client.ask(&initialize("c", "2025-11-25"));
+    // The list of a connection never changes, so no change is announced.
+    assert_eq!(opened["result"]["capabilities"], json!({"tools": {}}), "{opened}");
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string());
+    let mut listed = || {
+        let list = client.ask(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}));
+        let tools = list["result"]["tools"].as_array().unwrap();
+        let annotations = |tool: &Value| (tool["name"].as_str().unwrap().to_owned(), tool["annotations"].clone());
+        tools.iter().map(annotations).collect::<Vec<_>>()
+    };
+    let before = listed();
+    let of = |name: &str| &before.iter().find(|(listed, _)| listed == name).unwrap_or_else(|| panic!("{before:?}")).1;
+    for name in
+        ["files__write", "files__edit", "files__patch", "files__rename", "files__delete", "notes__add", "code__run"]
+    {
+        // By the protocol, a tool without these hints is destructive and not idempotent.
+        let (reads, destroys, repeats) =
+            (&of(name)["readOnlyHint"], &of(name)["destructiveHint"], &of(name)["idempotentHint"]);
+        assert_eq!((reads, destroys, repeats), (&json!(false), &Value::Null, &Value::Null), "{name}");
+    }
+    for name in ["files__read", "files__list", "grep__search", "calc__eval"] {
+        assert_eq!((&of(name)["readOnlyHint"], &of(name)["destructiveHint"]), (&json!(true), &json!(false)), "{name}");
+    }
+    for capability in ["workspace-write", "workspace-delete"] {
+        assert_eq!(patchbay.run(&["grant", "add", "--root", "bundled", "files", capability]).code, Some(0));
+    }
+    assert_eq!(listed(), before);
+    client.end();
+}
+
+#[test]
+fn lines_that_a_program_logs_are_progress() {
+    let patchbay = Patchbay::new();
+    let mut client = Connected::initialized(&patchbay, &[], "c");
+    let code = "for (let n = 1; n < 4; n++) console.log('line', n); await tools.calc.eval({expression: '6*7'})";
+    let mut request = call(5, "code__run", json!({"code": code}));
+    assert_eq!(patchbay.run(&["grant", "add", "--root", "bundled", "code", "tools"]).code, Some(0));
+    request["params"]["_meta"] = json!({"progressToken": "p"});
+    client.send(&request.to_string());
+    for (number, sent) in [(1, 1.0), (2, 2.0), (3, 3.0)] {
+        let progress = client.read();
+        assert_eq!(progress["method"], "notifications/progress", "{progress}");
+        let expected = json!({"progressToken": "p", "progress": sent, "message": format!("line {number}\n")});
+        assert_eq!(progress["params"], expected);
+    }
+    let result = client.read();
+    assert_eq!((&result["id"], &result["result"]["content"][1]["text"]), (&json!(5), &json!("42")), "{result}");
+    client.end();
+}
+
+#[test]
 fn denial_names_the_command_and_the_grant_works_at_once() {
     let patchbay = Patchbay::new();
     patchbay.add_command(

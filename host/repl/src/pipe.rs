@@ -1,5 +1,5 @@
-//! Output without a terminal, for `plain`. Results are printed from the line's outcome, errors on standard error; of the stored
-//! rows only tool calls and their results are shown. Of agents that are not in view, one line on standard error is shown when a
+//! Output without a terminal, for `plain`. Results are printed from the line's outcome, errors and progress on standard error; of the
+//! stored rows only tool calls and their results are shown. Of agents that are not in view, one line on standard error is shown when a
 //! turn ends.
 
 use std::{
@@ -124,7 +124,11 @@ impl PipeOutput {
         }
         match event.kind {
             EventKind::Delta { block, text, at } => self.delta(block, &text, at),
-            EventKind::Progress { text, .. } => self.line(&text),
+            // The result may repeat it, such as the lines that a program of `code` logs.
+            EventKind::Progress { text, .. } => {
+                self.end()?;
+                writeln!(io::stderr().lock(), "{}", text.trim_end_matches('\n'))
+            }
             EventKind::Notice { text } => self.line(&text),
             EventKind::Retrying(retrying) => self.line(&retrying.to_string()),
             EventKind::GivenUp { turn, answer, retry, .. } => {

@@ -154,6 +154,14 @@ enum AfterAway {
     Leave,
 }
 
+/// A command that waits until another one has ended. It is shown then, so each result stands below its own line.
+struct UnshownLine {
+    line: LineId,
+    /// The command that it waits for.
+    after: LineId,
+    text: String,
+}
+
 /// A line of this front that has not ended.
 struct SubmittedLine {
     agent: AgentId,
@@ -220,6 +228,8 @@ struct Front {
     focused: bool,
     interrupted: Option<Instant>,
     submitted: BTreeMap<LineId, SubmittedLine>,
+    /// Commands that wait for others, in the order in which they were entered.
+    unshown: Vec<UnshownLine>,
     /// Whether the waiting lines are sent as soon as what runs has stopped.
     send_after_stop: bool,
     /// A short message below the composer, until the next key.
@@ -284,6 +294,7 @@ impl Front {
             focused: true,
             interrupted: None,
             submitted: BTreeMap::new(),
+            unshown: Vec::new(),
             send_after_stop: false,
             hint: None,
             clipboard: None,
@@ -428,6 +439,8 @@ impl Front {
             return Ok(());
         }
         (self.changed, self.urgent, self.outdated) = (true, true, true);
+        // It was stopped while it waited for another command.
+        self.show_unshown(|unshown| unshown.line == id);
         if outcome.code == Code::Quit {
             self.quit(outcome);
         } else if self.was_told(line.agent, outcome) {
@@ -445,10 +458,19 @@ impl Front {
         if outcome.code == Code::Killed {
             self.give_back(outcome);
         }
+        self.show_unshown(|unshown| unshown.after == id);
         // The command may have changed what commands there are.
         self.command_help = CommandHelp::default();
         self.join_if_due().await?;
         self.update_status().await
+    }
+
+    /// Shows the line that `is_next` selects, if there is one: it begins, and its result stands below it.
+    fn show_unshown(&mut self, is_next: impl Fn(&UnshownLine) -> bool) {
+        if let Some(at) = self.unshown.iter().position(is_next) {
+            let UnshownLine { text, .. } = self.unshown.remove(at);
+            self.transcript.entered(&text);
+        }
     }
 
     /// Sends the waiting lines if the user wanted them to be sent after a stop.
@@ -476,7 +498,10 @@ impl Front {
         self.submitted.insert(id, SubmittedLine { agent, is_bare_help, moves_view, took: None });
         self.queue = self.session.queue();
         if !self.queue.lines.iter().any(|waiting| waiting.id == id) {
-            self.transcript.entered(line);
+            match submitted.waits_for() {
+                Some(after) => self.unshown.push(UnshownLine { line: id, after, text: line.to_owned() }),
+                None => self.transcript.entered(line),
+            }
             self.busy.begin(id, agent, line, Instant::now());
         }
         self.running.push(Box::pin(async move { (id, submitted.await) }));

@@ -21,6 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::{
     Session, builtin, invoke,
     lines::{LineContext, not_kept},
+    order::CommandPlace,
 };
 
 /// Limit of a file in bytes.
@@ -85,6 +86,10 @@ pub(crate) struct AcceptedLine {
     pub(crate) during_turn: bool,
     /// Whether later lines that begin a turn wait for this one.
     pub(crate) delays: bool,
+    /// Its place among the commands of the agent; `None` for a line that waits for none.
+    pub(crate) place: Option<CommandPlace>,
+    /// Says that the attached files are not used.
+    pub(crate) unused_files: Option<String>,
 }
 
 impl std::fmt::Debug for NewAttachment {
@@ -260,12 +265,36 @@ impl LineInput {
         self.attachments.iter().map(|attachment| attachment.name.clone()).collect()
     }
 
+    /// Removes the attachments of a built-in command that uses none. Returns a notice about them.
+    pub(crate) fn drop_unused(&mut self, snapshot: &Snapshot) -> Option<String> {
+        let name = self.unused_by(snapshot)?.to_owned();
+        let files = std::mem::take(&mut self.attachments);
+        Some(match &*files {
+            [file] => format!("/{name} takes no attachments; '{}' was not used.", file.name),
+            files => format!("/{name} takes no attachments; {} were not used.", files.len()),
+        })
+    }
+
+    /// Returns the name of the line's built-in command, if the line has attachments and the command uses none.
+    fn unused_by(&self, snapshot: &Snapshot) -> Option<&'static str> {
+        if self.attachments.is_empty() {
+            return None;
+        }
+        let Ok(Line::Command { name, argument }) = Line::parse(&self.text) else { return None };
+        match resolve(name, builtin::TABLE, snapshot) {
+            Ok(Resolved::BuiltIn(command)) if command.takes_files(snapshot, argument).is_none() => {
+                Some(command.spec().name)
+            }
+            _ => None,
+        }
+    }
+
     /// Checks the attachments together, before anything of the line runs.
     ///
     /// # Errors
     /// The outcome of a line that is refused.
     pub(crate) fn check(&self, snapshot: &Snapshot) -> Result<(), Outcome> {
-        if self.attachments.is_empty() {
+        if self.attachments.is_empty() || self.unused_by(snapshot).is_some() {
             return Ok(());
         }
         if let Ok(Line::Command { name, argument }) = Line::parse(&self.text) {
@@ -431,15 +460,10 @@ async fn is_file(path: &str) -> bool {
     on_a_thread(move || Ok(Path::new(&path).is_file())).await.unwrap_or(false)
 }
 
-/// Checks that a command takes files. A line that names no command is refused later.
+/// Checks that a command has the input without which it cannot use files. A line that names no command is refused later.
 fn check_command(snapshot: &Snapshot, name: &str, argument: &str) -> Result<(), Outcome> {
     let needs_input = match resolve(name, builtin::TABLE, snapshot) {
-        Ok(Resolved::BuiltIn(command)) => {
-            let Some(takes) = command.takes_files(snapshot, argument) else {
-                return Err(refused(format_args!("/{name} takes no attached files; nothing was run.")));
-            };
-            !takes
-        }
+        Ok(Resolved::BuiltIn(command)) => command.takes_files(snapshot, argument) == Some(false),
         Ok(Resolved::Alias(skill)) => !invoke::takes_files(snapshot, skill.as_str(), argument),
         Err(_) => false,
     };

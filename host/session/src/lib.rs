@@ -57,6 +57,7 @@ mod mcp_sessions;
 mod mcp_tools;
 mod notices;
 mod options;
+mod order;
 mod persona;
 mod pictures;
 mod pinning;

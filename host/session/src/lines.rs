@@ -33,6 +33,7 @@ use crate::{
     capture::{CaptureEffect, CaptureTicket},
     invoke,
     json::to_json,
+    order::CommandPlace,
     prepared::{Applied, Prepare, Prepared},
     queue::{Entered, LineTurn, WaitingTurn},
     recovery,
@@ -49,6 +50,7 @@ const LINE_BYTES: usize = 1 << 20;
 pub struct Submitted {
     id: LineId,
     agent: AgentId,
+    waits_for: Option<LineId>,
     outcome: oneshot::Receiver<Outcome>,
 }
 
@@ -61,6 +63,12 @@ impl Submitted {
     /// Returns the agent that the line belongs to: the one in view when it was submitted.
     pub fn agent(&self) -> AgentId {
         self.agent
+    }
+
+    /// Returns the command of the same agent that has to end before this one begins; `None` if there is none, also for a line that
+    /// waits in the queue.
+    pub fn waits_for(&self) -> Option<LineId> {
+        self.waits_for
     }
 }
 
@@ -148,6 +156,10 @@ pub(crate) struct LineContext {
     requires_alive: Vec<AgentId>,
     /// The line's place among the lines that begin, end or may be captured.
     capture: Option<CaptureTicket>,
+    /// The line's place among the commands of the agent; `None` for a line that waits for none.
+    place: Option<Arc<CommandPlace>>,
+    /// Says that the attached files are not used; `None` once it was said.
+    unused_files: Option<String>,
 }
 
 /// How a line begins to run.
@@ -178,10 +190,11 @@ impl LineContext {
 
 impl Session {
     /// Submits a line, as typed, for the agent in view and returns at once. The line runs even if the result is not awaited;
-    /// its outcome is also published as [`EventKind::LineEnded`]. Commands run concurrently, also during a turn. Messages, and
-    /// commands that begin a turn, run one after another in the order of their lines: they wait in the queue
-    /// ([`Session::queue`]) during a turn, and while an earlier command runs that changes what turns do, such as `/model`. A
-    /// message or such a command also releases a held queue and runs after its lines.
+    /// its outcome is also published as [`EventKind::LineEnded`]. Commands of an agent run one after another in the order of their
+    /// lines, also during a turn; `/kill`, `/switch` and `/quit` wait for no other command. Messages, and commands that begin a
+    /// turn, run one after another in the order of their lines: they wait in the queue ([`Session::queue`]) during a turn, and
+    /// while an earlier command runs that changes what turns do, such as `/model`. A message or such a command also releases a
+    /// held queue and runs after its lines.
     ///
     /// # Panics
     /// Outside of a Tokio runtime.
@@ -208,8 +221,9 @@ impl Session {
         self.accept(command.into(), true)
     }
 
-    fn accept(self: &Arc<Self>, input: LineInput, during_turn: bool) -> Submitted {
+    fn accept(self: &Arc<Self>, mut input: LineInput, during_turn: bool) -> Submitted {
         let (id, agent, state) = (accepted_now(), self.agent_in_view(), self.state());
+        let unused_files = input.drop_unused(&state.snapshot);
         let (line, ahead) = (&*input.text, input.ahead);
         let checked = input.check(&state.snapshot).and_then(|()| self.host.file_memory.take(&input.attachments));
         let (memory, refused) = checked.map_or_else(|refused| (None, Some(refused)), |memory| (memory, None));
@@ -232,9 +246,12 @@ impl Session {
             Some(Entered::Waits(waiting)) => LineEntry::Waits(waiting),
             Some(Entered::Full(outcome)) => LineEntry::Refused(outcome),
         };
+        let is_ordered = matches!(entry, LineEntry::Direct) && turns::waits_for_commands(line, &state.snapshot);
+        let place = is_ordered.then(|| self.order.enter(agent.id(), id));
+        let waits_for = place.as_ref().and_then(CommandPlace::before);
         let (text, new) = (input.text, input.attachments);
-        let line = AcceptedLine { text, new, memory, stored: Vec::new(), during_turn, delays };
-        Submitted { id, agent: agent.id(), outcome: self.start(id, line, agent, state, entry, capture) }
+        let line = AcceptedLine { text, new, memory, stored: Vec::new(), during_turn, delays, place, unused_files };
+        Submitted { id, agent: agent.id(), waits_for, outcome: self.start(id, line, agent, state, entry, capture) }
     }
 
     /// Lets the lines run that waited for a command of `agent`, which has ended.
@@ -278,7 +295,8 @@ impl Session {
         entry: LineEntry,
         capture: Option<CaptureTicket>,
     ) -> oneshot::Receiver<Outcome> {
-        let AcceptedLine { text: line, new: new_attachments, memory, stored: attachments, during_turn, delays } = line;
+        let AcceptedLine { text, new, memory, stored, during_turn, delays, place, unused_files } = line;
+        let place = place.map(Arc::new);
         let (sender, outcome) = oneshot::channel();
         let busy = (!matches!(entry, LineEntry::Waits(_) | LineEntry::Restored(_))).then(|| self.activity.begin());
         let stop = self.lines.begin(id, agent.id());
@@ -292,14 +310,16 @@ impl Session {
             stop,
             effect: EffectFlag::default(),
             turn: None,
-            new_attachments,
+            new_attachments: new,
             file_memory: memory,
-            attachments,
+            attachments: stored,
             ended: ended.clone(),
             during_turn,
             queued: AtomicBool::new(matches!(entry, LineEntry::Restored(_))),
             requires_alive,
             capture,
+            place: place.clone(),
+            unused_files,
         };
         let span = tracing::info_span!("session", id = %self.id(), line = %id);
         let ended = ended.drop_guard();
@@ -307,7 +327,7 @@ impl Session {
             async move {
                 let (session, agent) = (Arc::clone(&context.session), context.agent.id());
                 // The line runs in its own task, so that a panic also ends as an outcome.
-                let running = tokio::spawn(async move { context.run(&line, entry).await }.in_current_span()).await;
+                let running = tokio::spawn(async move { context.run(&text, entry).await }.in_current_span()).await;
                 let outcome = running.unwrap_or_else(|error| {
                     Outcome::error(Code::Internal, format_args!("the line panicked or was cancelled: {error}."))
                 });
@@ -318,6 +338,8 @@ impl Session {
                 }
                 // An error means that the front does not wait for the outcome.
                 let _ = sender.send(outcome);
+                // The next command begins when the result of this one was published.
+                drop(place);
                 drop(ended);
                 drop(busy);
             }
@@ -368,6 +390,24 @@ impl LineContext {
         captured
     }
 
+    /// Waits until the earlier commands of the agent have ended. A command that waited is resolved afterwards, like a line that
+    /// waited for its turn.
+    ///
+    /// # Errors
+    /// The outcome of a line that was stopped meanwhile.
+    async fn wait_for_commands(&mut self) -> Result<(), Outcome> {
+        let Some(place) = self.place.take() else { return Ok(()) };
+        let waited = tokio::select! {
+            biased;
+            waited = place.reached() => waited,
+            () = self.stop.cancelled() => return Err(stopped()),
+        };
+        if waited {
+            self.state = self.session.state();
+        }
+        Ok(())
+    }
+
     async fn run_entered(&mut self, line: &str, entry: LineEntry) -> Outcome {
         if self.is_closing() {
             return Outcome::error(Code::SessionClosed, "this session is closed. Nothing of this line was kept.");
@@ -388,6 +428,12 @@ impl LineContext {
         }
         if let Err(outcome) = self.enter(line, entry).await {
             return outcome;
+        }
+        if let Err(outcome) = self.wait_for_commands().await {
+            return outcome;
+        }
+        if let Some(notice) = self.unused_files.take() {
+            self.session.log().publish(self.agent.id(), EventKind::Notice { text: notice });
         }
         // Checked before anything runs: tools of a session that was taken over must have no effects.
         if let Err(error) = self.session.log().store().check_hold(self.session.log().hold()).await {

@@ -134,7 +134,6 @@ impl McpSession {
 impl ServedSession for McpSession {
     fn tools(&self) -> BoxFuture<'_, Vec<OfferedTool>> {
         Box::pin(async {
-            let context = self.context(Asker::mcp_client(""), Arc::new(Unreported), OutsideTools::default());
             let mut offered = Vec::new();
             for skill in self.snapshot.skills().filter(|skill| self.offers(skill)) {
                 let reaches_network = skill
@@ -145,12 +144,10 @@ impl ServedSession for McpSession {
                 for spec in skill.tools.iter() {
                     let name = format!("{}__{}", skill.name, spec.name);
                     let Ok(tool) = SkillTool::find(&self.snapshot, &name) else { continue };
-                    let tool = ResolvedTool::Skill(tool);
-                    let only_reads = self.session.host.tools.only_reads(&context, &tool).await;
                     offered.push(OfferedTool {
                         description: spec.description.clone(),
                         input_schema: spec.input_schema.clone(),
-                        only_reads,
+                        only_reads: !tool.can_have_effects(),
                         reaches_network,
                         title: spec.annotation("title").map(text::clean_line).filter(|title| !title.is_empty()),
                         is_destructive: spec.flag("destructive"),
@@ -171,11 +168,4 @@ impl ServedSession for McpSession {
     fn workspace(&self) -> &str {
         self.session.workspace()
     }
-}
-
-/// Ignores partial output; for a context that runs no call.
-struct Unreported;
-
-impl ProgressSink for Unreported {
-    fn report(&self, _: &str) {}
 }

@@ -58,8 +58,12 @@ impl Session {
         Some(ModelInUse { name: choice.as_argument(), window })
     }
 
-    /// Returns a message if skills were kept out of the snapshot or limited, else `None`.
+    /// Returns a message if skills were kept out of the snapshot or limited, else `None`. A session that was resumed has said it
+    /// about the same snapshot, so it returns `None` as well.
     pub fn exclusions(&self) -> Option<String> {
+        if self.is_resumed {
+            return None;
+        }
         let snapshot = self.snapshot();
         let names: BTreeSet<&str> = snapshot.diagnostics().iter().map(|found| found.name.as_str()).collect();
         match names.len() {

@@ -14,6 +14,8 @@ const ANSWERED: usize = 12;
 /// What follows a message without an answer, and an answer that is not whole.
 const NO_ANSWER: &str = "(no answer)";
 const INTERRUPTED: &str = "(interrupted)";
+/// What follows a message whose turn has not ended.
+const RUNNING: &str = "(running)";
 /// Limit of characters of a shown line.
 const WIDTH: usize = 400;
 
@@ -39,9 +41,13 @@ pub(crate) fn last_exchange(earlier: u64, said: &MessageRow, answer: Option<Mess
     LastExchange { earlier, said: said_lines(said), answer: answer.map(|row| text::clean(&row.content)), note }
 }
 
-/// Returns the message `said` and its `answer`, cleaned and shortened.
-pub(crate) fn lines(said: &MessageRow, answer: Option<&MessageRow>) -> Vec<String> {
-    lines_of(said, answer, false)
+/// Returns the message `said` and its `answer`, cleaned and shortened. A turn that `is_running` may still add to them.
+pub(crate) fn lines(said: &MessageRow, answer: Option<&MessageRow>, is_running: bool) -> Vec<String> {
+    let mut shown = lines_of(said, answer, is_running);
+    if is_running {
+        shown.push(RUNNING.to_owned());
+    }
+    shown
 }
 
 /// As [`lines`]; the answer of an agent that `is_working` may still come.
@@ -143,12 +149,14 @@ mod tests {
         let said = row(MessageKind::User, "How much?\n", None);
         let answer = |data| row(MessageKind::Assistant, "\nTwo.\n\nOr three.\n", Some(data));
         let whole = answer(json!({"parts": []}));
-        assert_eq!(lines(&said, Some(&whole)), ["> How much?", "Two.", "", "Or three."]);
+        assert_eq!(lines(&said, Some(&whole), false), ["> How much?", "Two.", "", "Or three."]);
         let half = answer(json!({"interrupted": true}));
-        assert_eq!(lines(&said, Some(&half)), ["> How much?", "Two.", "", "Or three.", "(interrupted)"]);
-        assert_eq!(lines(&said, None), ["> How much?", "(no answer)"]);
+        assert_eq!(lines(&said, Some(&half), false), ["> How much?", "Two.", "", "Or three.", "(interrupted)"]);
+        assert_eq!(lines(&said, None, false), ["> How much?", "(no answer)"]);
+        assert_eq!(lines(&said, None, true), ["> How much?", "(running)"]);
+        assert_eq!(lines(&said, Some(&whole), true), ["> How much?", "Two.", "", "Or three.", "(running)"]);
         let skill = row(MessageKind::Skill, "Ten pages of instructions", Some(json!({"skill": "plan_compiler"})));
-        assert_eq!(lines(&skill, None), ["> /skill plan_compiler", "(no answer)"]);
+        assert_eq!(lines(&skill, None, false), ["> /skill plan_compiler", "(no answer)"]);
     }
 
     #[test]
@@ -165,11 +173,11 @@ mod tests {
     #[test]
     fn shown_lines_are_cleaned_and_bounded() {
         let many: String = (1..=40).map(|n| format!("line {n}\n")).collect();
-        let shown = lines(&row(MessageKind::User, &many, None), Some(&row(MessageKind::Assistant, &many, None)));
+        let shown = lines(&row(MessageKind::User, &many, None), Some(&row(MessageKind::Assistant, &many, None)), false);
         assert_eq!(shown[..4], ["> line 1", "line 2", "line 3", "\u{2026} 37 more lines"]);
         assert_eq!((shown.len(), &*shown[4], &*shown[5]), (4 + 1 + 12, "\u{2026} 28 more lines", "line 29"));
         let sly = "\u{1b}[2J\u{202e}x".to_owned() + &"y".repeat(2 * WIDTH);
-        let shown = lines(&row(MessageKind::User, &sly, None), None);
+        let shown = lines(&row(MessageKind::User, &sly, None), None, false);
         assert!(shown[0].starts_with("> [2Jxy") && shown[0].chars().count() == WIDTH + 3, "{}", shown[0]);
     }
 
@@ -185,9 +193,9 @@ mod tests {
             let data = Attachment::to_data(&names.iter().map(|name| file(name)).collect::<Vec<_>>());
             row(MessageKind::User, text, data)
         };
-        let shown = lines(&said(&["a.png"], "What is this?"), None);
+        let shown = lines(&said(&["a.png"], "What is this?"), None, false);
         assert_eq!(shown, ["> What is this?", "[image: a.png]", "(no answer)"]);
-        let shown = lines(&said(&["1", "2", "3", "4"], "Look"), None);
+        let shown = lines(&said(&["1", "2", "3", "4"], "Look"), None, false);
         assert_eq!(shown[1..5], ["[image: 1]", "[image: 2]", "[image: 3]", "\u{2026} 1 more file"]);
     }
 

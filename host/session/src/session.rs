@@ -27,6 +27,7 @@ use crate::{
     lock::SessionLock,
     mcp_tools::{ClientServer, SessionServers},
     notices,
+    order::CommandOrder,
     persona::Persona,
     queue::{LineQueue, StopScope},
     wake,
@@ -46,6 +47,8 @@ pub struct Session {
     servers: SessionServers,
     /// What fronts show at the start.
     pub(crate) start_notices: Vec<String>,
+    /// Whether an earlier process opened the session first.
+    pub(crate) is_resumed: bool,
     state: Mutex<SessionState>,
     agents: Mutex<Agents>,
     factory: AgentFactory,
@@ -62,11 +65,13 @@ pub struct Session {
     pub(crate) lines: RunningLines,
     /// The lines that wait for their turns.
     pub(crate) queue: Arc<LineQueue>,
+    /// The commands that run and that wait for them.
+    pub(crate) order: Arc<CommandOrder>,
     /// The files of the workspace, for completion.
     pub(crate) files: Arc<PathIndex>,
     /// The version of the snapshot for which the files of the workspace's skills are stored; 0 before the first.
     pub(crate) files_kept_for: AtomicU64,
-    /// Locked while a command's change is checked and committed: the only serial part of a command.
+    /// Locked while a command's change is checked and committed: the only serial part among commands of different agents.
     pub(crate) committing: tokio::sync::Mutex<()>,
     /// Stops the session's lines if it is dropped without being closed.
     _closes: DropGuard,
@@ -150,6 +155,7 @@ impl Session {
             front_tools: Mutex::default(),
             servers,
             start_notices,
+            is_resumed: opened.is_resumed,
             state: Mutex::new(SessionState { persona: Arc::new(persona), snapshot: Arc::new(snapshot) }),
             agents: Mutex::new(agents),
             factory,
@@ -159,6 +165,7 @@ impl Session {
             results,
             activity,
             queue,
+            order: Arc::default(),
             log,
             lines,
             files_kept_for: AtomicU64::default(),

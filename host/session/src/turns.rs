@@ -66,6 +66,18 @@ pub(crate) fn begins_turn(line: &str, snapshot: &Snapshot) -> BeginsTurn {
     }
 }
 
+/// Returns whether `line` waits for the earlier commands of its agent: whether it is a command, known or not, that does not overtake.
+pub(crate) fn waits_for_commands(line: &str, snapshot: &Snapshot) -> bool {
+    match Line::parse(line) {
+        Ok(Line::Conversation(_)) => false,
+        Ok(Line::Command { name, .. }) => match resolve(name, builtin::TABLE, snapshot) {
+            Ok(Resolved::BuiltIn(command)) => !command.overtakes(),
+            Ok(Resolved::Alias(_)) | Err(_) => true,
+        },
+        Err(_) => true,
+    }
+}
+
 /// Returns how a line enters the queue of its agent; `None` if it begins no turn. `ahead` is true for a line that runs before
 /// the waiting lines.
 pub(crate) fn arrival(begins: BeginsTurn, ahead: bool) -> Option<Arrival> {

@@ -4,7 +4,17 @@
 use patchbay_policy::Capability;
 use patchbay_skill::Skill;
 
-use crate::{CallContext, ResolvedTool, Tools};
+use crate::{CallContext, ResolvedTool, SkillTool, Tools};
+
+impl SkillTool<'_> {
+    /// Returns whether a call can have effects once the skill is granted all that its manifest asks for. Other programs rely on it
+    /// for as long as they run, so the grants of this moment do not count. False if the tool declares that it only reads, because
+    /// the host then denies effects, or if the skill asks for no capability with effects.
+    pub fn can_have_effects(&self) -> bool {
+        let asks = || self.skill.manifest.capabilities.iter().any(|asked| asked.capability.has_effects());
+        !self.spec.is_read_only() && asks()
+    }
+}
 
 impl Tools {
     /// Returns whether a call of `tool` has no effects: the tool declares it, so that the host denies effects; or its skill asks

@@ -64,7 +64,7 @@ async fn agents_are_listed_as_a_tree() {
     let listed = play.text("/agents").await;
     let lines: Vec<&str> = listed.lines().collect();
     assert_eq!(lines.len(), 2 + 10 + 1, "{listed}");
-    assert_eq!(lines.iter().filter(|line| line.contains(" dead idle demo/")).count(), 10, "{listed}");
+    assert_eq!(lines.iter().filter(|line| line.contains(" dead demo/")).count(), 10, "{listed}");
     assert!(lines[2].starts_with("  ") && lines[12] == "2 more are dead.", "{listed}");
 }
 

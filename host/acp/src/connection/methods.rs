@@ -57,6 +57,7 @@ impl Connection {
                 Ok(handle) => handle.begin_close(responder).await,
                 Err(error) => responder.respond(Err(error)).await,
             },
+            "session/set_mode" => responder.respond(Err(RpcError::no_modes())).await,
             "authenticate" => {
                 responder.respond(Err(RpcError::invalid_params("there is nothing to authenticate with."))).await;
             }

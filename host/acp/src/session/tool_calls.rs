@@ -18,7 +18,7 @@ use super::{
 
 /// Length limit of a result's text in bytes; the rest is counted.
 const TEXT_BYTES: usize = 64 << 10;
-/// Length limit of the raw input and the raw output in bytes. A longer one is left out.
+/// Length limit of the raw input in bytes. A longer one is left out.
 const RAW_BYTES: usize = 256 << 10;
 /// Limit of the progress of one call in bytes. Earlier parts are left out.
 const PROGRESS_BYTES: usize = 16 << 10;
@@ -193,11 +193,7 @@ impl ToolCalls {
             shown.retain(|part| part["type"] == "terminal");
         }
         let pictures = std::mem::take(&mut self.pictures);
-        let mut update = call.status(status, Some(content(text, record, &pictures, shown)));
-        if let Some(raw) = raw_output(record) {
-            update["rawOutput"] = raw;
-        }
-        out.push(update);
+        out.push(call.status(status, Some(content(text, record, &pictures, shown))));
         self.begin_next(out);
     }
 
@@ -249,7 +245,7 @@ fn shown(id: &str, call: &ToolCall, kind: &str, title: &str, diffs: &[Value], wo
 }
 
 /// Returns the content of a result: what the call has `shown` besides text, the text, and its pictures, those of `stored` among
-/// them.
+/// them. There is no `rawOutput`: clients such as acpx print it and the content, and so would show the same result twice.
 fn content(text: &str, record: &ToolRecord, stored: &BTreeMap<Digest, Vec<u8>>, shown: Vec<Value>) -> Vec<Value> {
     let mut content = shown;
     if !text.is_empty() {
@@ -274,26 +270,6 @@ fn content(text: &str, record: &ToolRecord, stored: &BTreeMap<Digest, Vec<u8>>, 
     });
     content.extend(pictures);
     content
-}
-
-/// Returns what the tool answered: its texts, or the value if they are one JSON text. Removes the envelope that models receive
-/// around a successful result. The envelope of a failure stays, because it contains the error.
-fn raw_output(record: &ToolRecord) -> Option<Value> {
-    let texts = record.content.iter().filter_map(|part| match part {
-        ToolRecordPart::Text { text } => Some(&**text),
-        ToolRecordPart::Blob { .. } | ToolRecordPart::StoredBlob { .. } => None,
-    });
-    let output: String = texts.collect::<Vec<_>>().join("\n");
-    if output.is_empty() || output.len() > RAW_BYTES {
-        return None;
-    }
-    Some(match serde_json::from_str(&output) {
-        Ok(Value::Object(mut envelope)) if envelope.get("tool_success") == Some(&Value::Bool(true)) => {
-            envelope.remove("result").unwrap_or_default()
-        }
-        Ok(value) => value,
-        Err(_) => output.into(),
-    })
 }
 
 #[cfg(test)]
@@ -381,7 +357,7 @@ mod tests {
         calls.ended(5, "Replaced.", &result("a", "files__edit", sent, None), &mut out);
         assert_eq!(out[0]["content"][0]["type"], "diff");
         assert_eq!(out[0]["content"][1], call_text("Replaced."));
-        assert_eq!(out[0]["rawOutput"], json!({"n": 1}));
+        assert_eq!(out[0].get("rawOutput"), None);
     }
 
     #[test]

@@ -108,6 +108,13 @@ impl RpcError {
         Self::new(-32601, format_args!("unknown method '{}'.", text::excerpt(method, 80)))
     }
 
+    /// The error of `session/set_mode`. Modes are older than options; clients that have a command for modes call it anyway.
+    pub(crate) fn no_modes() -> Self {
+        let message = "this agent has no modes. Its personas are the option 'mode': call session/set_config_option with the \
+                       configId 'mode'.";
+        Self::new(-32601, message)
+    }
+
     pub(crate) fn invalid_params(message: impl fmt::Display) -> Self {
         Self::new(-32602, message)
     }

@@ -21,7 +21,7 @@ const CODE_KEY: &str = "patchbay/code";
 pub(super) fn declaration(tool: OfferedTool) -> Option<Tool> {
     let schema = object_schema(tool.input_schema)?;
     let mut annotations = ToolAnnotations::new().read_only(tool.only_reads).open_world(tool.reaches_network);
-    // What effects do is a claim of the skill. The host knows it of tools without effects alone.
+    // What effects do is a claim of the skill. The host knows it only for tools that cannot have any.
     let of_effects =
         if tool.only_reads { (Some(false), Some(true)) } else { (tool.is_destructive, tool.is_idempotent) };
     (annotations.destructive_hint, annotations.idempotent_hint) = of_effects;

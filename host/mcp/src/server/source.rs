@@ -14,7 +14,8 @@ pub trait SessionSource: Send + Sync {
 
 /// A session whose tools are served. Dropping the last reference closes it.
 pub trait ServedSession: Send + Sync {
-    /// Returns the offered tools, sorted by name: always the same, except for what is known of their effects.
+    /// Returns the offered tools, sorted by name. The list never changes while the session is open, so clients are never notified of
+    /// a change.
     fn tools(&self) -> BoxFuture<'_, Vec<OfferedTool>>;
 
     /// Runs a tool. Dropping the future stops the call.
@@ -33,7 +34,7 @@ pub struct OfferedTool {
     pub description: String,
     /// The JSON Schema of the input.
     pub input_schema: Value,
-    /// Whether a call has no effects.
+    /// Whether a call has no effects, whatever the skill is granted.
     pub only_reads: bool,
     /// Whether a call can reach the network.
     pub reaches_network: bool,

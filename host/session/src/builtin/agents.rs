@@ -38,7 +38,7 @@ impl BuiltIn for AgentsCommand {
 fn data(agent: &AgentInfo) -> serde_json::Value {
     let AgentInfo { id, parent, depth: _, in_view, alive, state, model, unread, tokens } = agent;
     json!({
-        "agent": id, "parent": parent, "in_view": in_view, "alive": alive, "state": state.as_str(), "model": model,
+        "agent": id, "parent": parent, "in_view": in_view, "alive": alive, "state": alive.then(|| state.as_str()), "model": model,
         "unread": unread, "tokens": tokens,
     })
 }

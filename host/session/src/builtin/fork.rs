@@ -85,6 +85,9 @@ fn parse(argument: &str) -> Result<ForkArguments<'_>, Outcome> {
     let prompt = match rest {
         "" => None,
         rest if rest.starts_with('"') => Some(quoted(rest, "the prompt")?),
+        rest if rest.starts_with("--model=") => {
+            return Err(invalid("the value of --model follows after a blank: /fork --model MODEL."));
+        }
         _ => return Err(invalid("the prompt must be quoted: /fork \"prompt\".")),
     };
     if prompt.is_some_and(|prompt| prompt.trim().is_empty()) {
@@ -121,6 +124,7 @@ mod tests {
             ("\"Investigate", failed("unclosed quote in '\"Investigate'.")),
             ("Investigate", failed("the prompt must be quoted: /fork \"prompt\".")),
             ("--model=o3", failed("the value of --model follows after a blank: /fork --model MODEL.")),
+            ("--model=o3 \"Solve\"", failed("the value of --model follows after a blank: /fork --model MODEL.")),
             ("--models x", failed("the prompt must be quoted: /fork \"prompt\".")),
             ("--model a b", failed("the prompt must be quoted: /fork \"prompt\".")),
             ("\"a\" --model b", failed("unexpected text after the prompt: '--model b'.")),

@@ -62,12 +62,14 @@ struct ShownHistory {
 async fn last_exchanges(line: &LineContext, count: usize) -> Result<ShownHistory, StoreError> {
     let (store, session, agent) = (line.session.log().store(), line.session.id(), line.agent.id());
     let (mut before, mut bytes, mut exchanges) = (u64::MAX, 0, 0);
+    // The newest exchange belongs to the turn that runs.
+    let mut is_running = line.agent.is_answering();
     // The newest first.
     let mut blocks: Vec<String> = Vec::new();
     let mut more = false;
     while let Some((said, answer)) = store.exchange_before(session, agent, before).await? {
         before = said.seq;
-        let mut lines = recap::lines(&said, answer.as_ref());
+        let mut lines = recap::lines(&said, answer.as_ref(), std::mem::take(&mut is_running));
         // The answer to a skill's instructions may be the answer to the message after them.
         let leads = said.kind == MessageKind::Skill && answer.is_none();
         let next = blocks.last_mut().filter(|_| leads);

@@ -19,6 +19,10 @@ impl BuiltIn for KillCommand {
         &SPEC
     }
 
+    fn overtakes(&self) -> bool {
+        true
+    }
+
     fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> EffectFuture<'a> {
         Box::pin(async move {
             let own = line.agent.id().to_string();

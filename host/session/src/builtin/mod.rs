@@ -51,6 +51,12 @@ pub(crate) trait BuiltIn: Sync {
         None
     }
 
+    /// Returns whether the command waits for no other one. By default, the commands of an agent run one after another; these have to
+    /// get through while another one hangs.
+    fn overtakes(&self) -> bool {
+        false
+    }
+
     /// Returns whether the command is refused while a dead agent is in view.
     fn needs_living_agent(&self) -> bool {
         false

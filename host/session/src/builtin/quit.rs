@@ -20,6 +20,10 @@ impl BuiltIn for QuitCommand {
         &SPEC
     }
 
+    fn overtakes(&self) -> bool {
+        true
+    }
+
     fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> EffectFuture<'a> {
         Box::pin(async {
             let (host, id) = (&line.session.host, line.session.id());

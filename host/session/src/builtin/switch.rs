@@ -19,6 +19,10 @@ impl BuiltIn for SwitchCommand {
         &SPEC
     }
 
+    fn overtakes(&self) -> bool {
+        true
+    }
+
     fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> EffectFuture<'a> {
         Box::pin(async move {
             match line.session.switch_target(&line.agent, argument).await {

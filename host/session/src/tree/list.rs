@@ -169,14 +169,10 @@ impl AgentTree {
             let AgentInfo { id, depth, in_view, alive, state, model, unread, tokens, .. } = agent;
             let indent = 2 * depth;
             let mark = if *in_view { '*' } else { ' ' };
-            let life = if *alive { "running" } else { "dead" };
-            format!(
-                "{:indent$}{mark} {} {life} {} {model}, {unread} unread, {} tokens",
-                "",
-                id.short(),
-                state.as_str(),
-                text::with_commas(*tokens)
-            )
+            // A dead agent does nothing, so it has no state.
+            let life = if *alive { format!("running {}", state.as_str()) } else { "dead".to_owned() };
+            let (id, tokens) = (id.short(), text::with_commas(*tokens));
+            format!("{:indent$}{mark} {id} {life} {model}, {unread} unread, {tokens} tokens", "")
         };
         let mut lines: Vec<String> = self.living.iter().chain(&self.dead).map(line).collect();
         match self.more_dead {

@@ -12,8 +12,8 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Adds a line.
-    pub(crate) fn push(&mut self, line: &str) {
+    /// Adds a line. Returns whether all of it fitted.
+    pub(crate) fn push(&mut self, line: &str) -> bool {
         let room = if self.left_out > 0 { 0 } else { BYTES.saturating_sub(self.text.len()) };
         let kept = &line[..line.floor_char_boundary(room)];
         if kept.len() < line.len() || room == 0 {
@@ -23,6 +23,7 @@ impl Log {
             self.text.push_str(kept);
             self.text.push('\n');
         }
+        self.left_out == 0
     }
 
     /// Returns the text; `None` if nothing was logged.

@@ -57,6 +57,18 @@ pub(crate) fn declarations(tools: &[Tool]) -> String {
     out
 }
 
+/// Returns the path of each tool in the order of their names, such as `calc`, `eval`. `page` returns the tools after a name.
+pub(crate) fn paths(page: impl Fn(Option<&str>) -> Result<Vec<Tool>>) -> Result<Vec<Vec<String>>> {
+    let (mut paths, mut last) = (Vec::new(), None::<String>);
+    loop {
+        let tools = page(last.as_deref())?;
+        let Some(end) = tools.last() else { return Ok(paths) };
+        last = Some(end.name.clone());
+        let listed = tools.iter().filter(|tool| tool.name != OWN);
+        paths.extend(listed.map(|tool| path(&tool.name).into_iter().map(str::to_owned).collect()));
+    }
+}
+
 /// Lists the names of all tools, a line for each skill. `page` returns the tools after a name.
 pub(crate) fn names(page: impl Fn(Option<&str>) -> Result<Vec<Tool>>) -> Result<String> {
     let mut out = String::new();

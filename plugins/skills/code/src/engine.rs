@@ -65,6 +65,8 @@ fn prepare(ctx: &Ctx<'_>) -> rquickjs::Result<Functions> {
     native.set("log", Function::new(ctx.clone(), tools::log)?)?;
     native.set("call", Function::new(ctx.clone(), tools::call)?)?;
     native.set("find", Function::new(ctx.clone(), tools::find)?)?;
+    native.set("names", Function::new(ctx.clone(), tools::names)?)?;
+    native.set("isListed", Function::new(ctx.clone(), tools::is_listed)?)?;
     let prelude: Function<'_> = ctx.eval_with_options(include_str!("prelude.js"), options("prelude.js", false))?;
     let made: Object<'_> = prelude.call((native,))?;
     let function = |name| Ok::<_, rquickjs::Error>(Persistent::save(ctx, made.get::<_, Function<'_>>(name)?));

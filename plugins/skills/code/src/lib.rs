@@ -20,6 +20,8 @@ mod host;
 mod program;
 mod tools;
 
+use std::rc::Rc;
+
 use patchbay_sdk::{Reply, Result, skill};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -48,7 +50,8 @@ skill! {
     /// no timer and no module: only tools. A program may take about a million steps.
     #[extra("kind" = "execute")]
     fn run(input: Run) -> Result<Reply> {
-        program::run(&input.code, input.input.as_ref(), &host::Session)
+        let host: Rc<dyn host::Host> = Rc::new(host::Session);
+        program::run(&input.code, input.input.as_ref(), &host)
     }
 }
 

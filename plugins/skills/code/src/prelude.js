@@ -40,17 +40,33 @@
   const find = (query = "") =>
     pending("tools.find", (resolve, reject) => native.find(wellFormed(String(query)), resolve, reject));
 
-  // An object whose properties are made by `get` and cannot be changed. A promise may be resolved with it.
-  const names = (get) =>
-    new Proxy(Object.freeze(Object.create(null)), {
-      get: (_, name) => (typeof name === "symbol" || name === "then" || name === "toJSON" ? undefined : get(name)),
+  // An object whose properties are made by `get` and cannot be changed; its keys are the tools that there are. A promise may be
+  // resolved with it. The target stays extensible: a proxy of a frozen object can have no keys of its own.
+  const names = (path, get) => {
+    const value = (name) =>
+      typeof name === "symbol" || name === "then" || name === "toJSON" ? undefined : get(name);
+    const has = (_, name) => typeof name === "string" && native.isListed([...path, name]);
+    const no = () => false;
+    return new Proxy(Object.create(null), {
+      get: (_, name) => value(name),
+      has,
+      ownKeys: () => native.names(path),
+      getOwnPropertyDescriptor: (_, name) =>
+        has(_, name) ? { value: value(name), enumerable: true, configurable: true, writable: false } : undefined,
+      set: no,
+      defineProperty: no,
+      deleteProperty: no,
+      preventExtensions: no,
+      setPrototypeOf: no,
     });
+  };
 
-  const tools = names((skill) => {
+  const server = (name) => names(["mcp", name], (tool) => caller(`mcp__${name}__${tool}`));
+  const tools = names([], (skill) => {
     if (skill === "find") return find;
     if (skill.includes("__")) return caller(skill);
-    if (skill === "mcp") return names((server) => names((tool) => caller(`mcp__${server}__${tool}`)));
-    return names((tool) => caller(`${skill}__${tool}`));
+    if (skill === "mcp") return names(["mcp"], server);
+    return names([skill], (tool) => caller(`${skill}__${tool}`));
   });
 
   // The text for bytes, which are not shown; undefined for other values.

@@ -1,7 +1,7 @@
 //! Runs a program: evaluates it, then alternates between the interpreter's job queue and the calls of tools, until the program
 //! has ended and nothing is under way.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, rc::Rc};
 
 use patchbay_sdk::{
     Content, Failure, Reply, Result,
@@ -15,7 +15,7 @@ use crate::{
     engine::{Engine, Functions, options},
     error::{AFTER, BEFORE, FILE, MESSAGE, Thrown},
     host::Host,
-    tools::{OWN, Queued, Settle, Wanted, requested},
+    tools::{OWN, PAGE, Queued, Settle, Wanted, requested},
 };
 
 /// Calls of tools that run at once. The host allows as many.
@@ -30,10 +30,11 @@ const LOG_OF_FAILURE: usize = 8 << 10;
 /// # Errors
 /// The exception that ended it, with what became of its calls and what it had logged. The kind is that of a failed call of a
 /// tool, `syntax-error`, `exception`, or `stalled` if the program waits for a promise that nothing settles.
-pub(crate) fn run(code: &str, input: Option<&serde_json::Value>, host: &dyn Host) -> Result<Reply> {
+pub(crate) fn run(code: &str, input: Option<&serde_json::Value>, host: &Rc<dyn Host>) -> Result<Reply> {
     let engine = Engine::take()?;
+    requested(|it| it.host = Some(Rc::clone(host)));
     let value = engine.context.with(|ctx| {
-        let running = Running::new(ctx, &engine.functions, host)?;
+        let running = Running::new(ctx, &engine.functions, host.as_ref())?;
         running.run(code, input)
     });
     // The instance ends with the call; see `Engine::start`.
@@ -214,7 +215,7 @@ impl<'js, 'h> Running<'js, 'h> {
 
     fn find(&self, query: &str) -> Result<Vec<tool_calls::Content>> {
         let text = if query.trim().is_empty() {
-            declare::names(|after| self.host.entries(after, 1_000))?
+            declare::names(|after| self.host.entries(after, PAGE))?
         } else {
             let mut tools = self.host.find(query, FOUND)?;
             tools.retain(|tool| tool.name != OWN);

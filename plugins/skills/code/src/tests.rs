@@ -1,6 +1,6 @@
 //! Tests of programs, with a host in memory.
 
-use std::{cell::RefCell, collections::VecDeque};
+use std::{cell::RefCell, collections::VecDeque, rc::Rc};
 
 use patchbay_sdk::{
     Content, Result,
@@ -54,7 +54,11 @@ impl Host for Fake {
     }
 
     fn entries(&self, after: Option<&str>, _: u32) -> Result<Vec<Tool>> {
-        Ok(if after.is_none() { self.find("echo__say", 1)? } else { Vec::new() })
+        if after.is_some() {
+            return Ok(Vec::new());
+        }
+        let names = ["code__run", "echo__say", "mcp__s__t"];
+        Ok(names.into_iter().flat_map(|name| self.find(name, 1)).flatten().collect())
     }
 }
 
@@ -77,12 +81,13 @@ fn answer(call: &Request) -> std::result::Result<Vec<tool_calls::Content>, Error
 
 /// Returns the parts of a program's answer.
 fn run(code: &str) -> std::result::Result<Vec<String>, (String, String)> {
-    run_on(&Fake::default(), code)
+    run_on(&Rc::default(), code)
 }
 
-fn run_on(host: &Fake, code: &str) -> std::result::Result<Vec<String>, (String, String)> {
+fn run_on(host: &Rc<Fake>, code: &str) -> std::result::Result<Vec<String>, (String, String)> {
     let input = json!({"n": 2});
-    match program::run(code, Some(&input), host) {
+    let host: Rc<dyn Host> = Rc::<Fake>::clone(host);
+    match program::run(code, Some(&input), &host) {
         Ok(reply) => Ok(reply
             .content()
             .iter()
@@ -155,7 +160,7 @@ fn tools_are_called_with_json() {
 
 #[test]
 fn calls_run_side_by_side_up_to_eight() {
-    let host = Fake::default();
+    let host = Rc::<Fake>::default();
     let code = "(await Promise.all(Array.from({length: 20}, (_, n) => tools.echo.json({n})))).map((it) => it.n).join()";
     let expected: Vec<String> = (0..20).map(|n| n.to_string()).collect();
     assert_eq!(run_on(&host, code).unwrap(), [expected.join(",")]);
@@ -166,7 +171,7 @@ fn calls_run_side_by_side_up_to_eight() {
 
 #[test]
 fn calls_that_are_not_awaited_run_to_their_end() {
-    let host = Fake::default();
+    let host = Rc::<Fake>::default();
     assert_eq!(run_on(&host, "tools.echo.json({}); 1").unwrap(), ["json 1"]);
     assert_eq!(*host.started.borrow(), [1]);
     let (kind, message) = run("tools.echo.denied({}); 1").unwrap_err();
@@ -182,7 +187,7 @@ fn started_calls_of_a_failed_program_run_to_their_end() {
     // The last call ends first.
     let failing =
         "await Promise.all([tools.echo.json({}), tools.echo.wrong({}), tools.echo.say({}), tools.echo.denied({})])";
-    let host = Fake::default();
+    let host = Rc::<Fake>::default();
     let (kind, message) = run_on(&host, failing).unwrap_err();
     assert_eq!(kind, "denied");
     let note = "\n3 other calls had been started and ran to the end; 1 of them failed.";
@@ -192,7 +197,7 @@ fn started_calls_of_a_failed_program_run_to_their_end() {
     // No call begins after the failure, neither one that waits for its place nor one of a handler.
     let code = "const later = () => tools.echo.json({}); \
                 await Promise.all(Array.from({length: 20}, (_, n) => n == 7 ? tools.echo.denied({}) : later().then(later)))";
-    let host = Fake::default();
+    let host = Rc::<Fake>::default();
     let (_, message) = run_on(&host, code).unwrap_err();
     let note = "\n7 other calls had been started and ran to the end. 12 other calls had not been started.";
     assert!(message.ends_with(note), "{message}");
@@ -200,7 +205,7 @@ fn started_calls_of_a_failed_program_run_to_their_end() {
     assert!(host.running.borrow().is_empty());
 
     // The same for an error of the program itself.
-    let host = Fake::default();
+    let host = Rc::<Fake>::default();
     let code = "tools.echo.json({}); await tools.echo.json({}); null.x";
     let (kind, message) = run_on(&host, code).unwrap_err();
     assert_eq!(kind, "exception");
@@ -210,13 +215,13 @@ fn started_calls_of_a_failed_program_run_to_their_end() {
 
 #[test]
 fn error_is_reported_before_the_program_waits_for_calls() {
-    let host = Fake::default();
+    let host = Rc::<Fake>::default();
     let code = "await Promise.all([tools.echo.say({}), tools.echo.json({}), tools.echo.denied({})])";
     run_on(&host, code).unwrap_err();
     let words = "ToolError: skill 'echo' may not use 'kv'\nThe program has failed and waits for 2 other calls.\n";
     assert_eq!(*host.reported.borrow(), [(words.to_owned(), 2)]);
     // Without such a call, the failure itself is enough.
-    let host = Fake::default();
+    let host = Rc::<Fake>::default();
     run_on(&host, "await tools.echo.denied({})").unwrap_err();
     assert_eq!(*host.reported.borrow(), []);
 }
@@ -317,11 +322,45 @@ fn globals_of_the_skill_cannot_be_replaced() {
 }
 
 #[test]
+fn tools_can_be_listed() {
+    for (code, expected) in [
+        ("Object.keys(tools)", r#"json ["echo","mcp"]"#),
+        ("Object.keys(tools.mcp)", r#"json ["s"]"#),
+        ("Object.entries(tools.mcp.s).map(([name, tool]) => [name, typeof tool])", r#"json [["t","function"]]"#),
+        (
+            "const all = []; for (const skill in tools) all.push(...Object.keys(tools[skill])); all",
+            r#"json ["say","s"]"#,
+        ),
+        ("['echo' in tools, 'nothing' in tools, 'say' in tools.echo]", "json [true,false,true]"),
+        ("JSON.stringify(tools)", r#"{"echo":{},"mcp":{"s":{}}}"#),
+        ("const {say} = tools.echo; await say({a: 1})", r#"{"a":1}"#),
+        // A tool can be called whether or not it is listed.
+        ("await tools.echo.json({a: 1})", r#"json {"a":1}"#),
+    ] {
+        assert_eq!(value(code), expected, "{code}");
+    }
+    let changes = "'use strict'; ['tools.x = 1', 'delete tools.echo', 'Object.freeze(tools)', \
+                   'Object.setPrototypeOf(tools, {})'].map((code) => { try { eval(code) } catch (error) { return error.name } })";
+    assert_eq!(value(changes), r#"json ["TypeError","TypeError","TypeError","TypeError"]"#);
+}
+
+#[test]
+fn logged_lines_are_reported_while_the_program_runs() {
+    let host = Rc::<Fake>::default();
+    run_on(&host, "console.log('one', 1); await tools.echo.json({}); console.log('two')").unwrap();
+    assert_eq!(*host.reported.borrow(), [("one 1\n".to_owned(), 0), ("two\n".to_owned(), 0)]);
+    // What is left out of the result is not reported: progress counts as output.
+    let host = Rc::<Fake>::default();
+    run_on(&host, "for (let n = 0; n < 100; n++) console.log('x'.repeat(10_000))").unwrap();
+    assert_eq!(host.reported.borrow().len(), 6);
+}
+
+#[test]
 fn declarations_are_found_inside() {
     let found = value("await tools.find('words to find')");
     assert!(
         found.starts_with("declare const tools: {\n  echo: {\n    /** Finds words to find 8 */\n    say("),
         "{found}"
     );
-    assert_eq!(value("await tools.find()"), "tools.echo: say");
+    assert_eq!(value("await tools.find()"), "tools.echo: say\ntools.mcp.s: t");
 }

@@ -1,12 +1,12 @@
 //! What a program has requested: its log, its calls of tools and its rejected promises. The functions here are those of
 //! `native` in `prelude.js`; `program` reads what they leave.
 
-use std::{cell::RefCell, collections::VecDeque};
+use std::{cell::RefCell, collections::VecDeque, rc::Rc};
 
 use patchbay_sdk::tool_calls::Request;
-use rquickjs::{Ctx, Function, Persistent, Value};
+use rquickjs::{Ctx, Exception, Function, Persistent, Value};
 
-use crate::bounded::Log;
+use crate::{bounded::Log, declare, host::Host};
 
 /// The name of the tool that runs programs. It cannot call itself.
 pub(crate) const OWN: &str = "code__run";
@@ -14,6 +14,10 @@ pub(crate) const OWN: &str = "code__run";
 /// What the running program has requested.
 #[derive(Default)]
 pub(crate) struct Requested {
+    /// The host of the program; `None` while none runs.
+    pub(crate) host: Option<Rc<dyn Host>>,
+    /// The paths of the tools; `None` until the program lists them.
+    listed: Option<Rc<[Vec<String>]>>,
     pub(crate) log: Log,
     /// Requests that are not started, the oldest first.
     pub(crate) queue: VecDeque<Queued>,
@@ -43,6 +47,8 @@ pub(crate) struct Settle {
     pub(crate) reject: Persistent<Function<'static>>,
 }
 
+/// Tools that the host is asked for at once.
+pub(crate) const PAGE: u32 = 1_000;
 /// Rejected promises that are remembered.
 const REJECTED: usize = 100;
 
@@ -55,8 +61,45 @@ pub(crate) fn requested<T>(work: impl FnOnce(&mut Requested) -> T) -> T {
     REQUESTED.with_borrow_mut(work)
 }
 
+/// Adds a line to the log and reports it, so a front shows it while the program runs. A line beyond the limit of the log is not
+/// reported either: progress counts as output.
 pub(crate) fn log(text: String) {
-    requested(|it| it.log.push(&text));
+    let host = requested(|it| if it.log.push(&text) { it.host.clone() } else { None });
+    if let Some(host) = host {
+        host.report(&format!("{text}\n"));
+    }
+}
+
+/// Returns the names that follow `path` in the paths of the tools, each once: the keys of `tools` and of what is in it.
+pub(crate) fn names(ctx: Ctx<'_>, path: Vec<String>) -> rquickjs::Result<Vec<String>> {
+    let mut names: Vec<String> = Vec::new();
+    for tool in listed(&ctx)?.iter().filter(|tool| tool.starts_with(&path)) {
+        // The tools are sorted by name, so those of a skill come together.
+        if let Some(name) = tool.get(path.len()).filter(|name| names.last() != Some(*name)) {
+            names.push(name.clone());
+        }
+    }
+    Ok(names)
+}
+
+/// Returns whether there is a tool at `path` or below it.
+pub(crate) fn is_listed(ctx: Ctx<'_>, path: Vec<String>) -> rquickjs::Result<bool> {
+    Ok(listed(&ctx)?.iter().any(|tool| tool.starts_with(&path)))
+}
+
+/// Returns the path of each tool that a program can call. The host is asked once.
+fn listed(ctx: &Ctx<'_>) -> rquickjs::Result<Rc<[Vec<String>]>> {
+    let (listed, host) = requested(|it| (it.listed.clone(), it.host.clone()));
+    match (listed, host) {
+        (Some(listed), _) => Ok(listed),
+        (None, None) => Ok(Rc::default()),
+        (None, Some(host)) => {
+            let paths = declare::paths(|after| host.entries(after, PAGE));
+            let paths: Rc<[_]> = paths.map_err(|failure| Exception::throw_message(ctx, failure.message()))?.into();
+            requested(|it| it.listed = Some(Rc::clone(&paths)));
+            Ok(paths)
+        }
+    }
 }
 
 pub(crate) fn call<'js>(ctx: Ctx<'js>, tool: String, input: String, resolve: Function<'js>, reject: Function<'js>) {
