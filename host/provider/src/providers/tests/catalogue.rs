@@ -121,7 +121,7 @@ async fn dropped_model_never_moves_to_another_provider() {
     process.reload().await;
     let words = resolved(&process, "fresh-1").await.unwrap_err().1;
     let expected = " Name one: beta:fresh-1. 'alpha' is no provider any more; to free its names: patchbay provider \
-                    remove alpha\n";
+                    forget alpha\n";
     assert!(words.contains(expected), "{words}");
     process.forget(&name("alpha")).await.unwrap();
     assert_eq!(resolved(&process, "fresh-1").await.as_deref(), Ok("beta/fresh-1/default"));
