@@ -82,8 +82,8 @@ fn cells(row: &JournalRow) -> [String; COLUMNS] {
     let mut grants = row.grants.clone();
     for approval in &row.approvals {
         let shown = format!("{} ({} by {})", approval.capability, approval.answer, approval.by);
-        match grants.iter_mut().find(|grant| **grant == approval.capability) {
-            Some(grant) => *grant = shown,
+        match grants.iter().position(|grant| *grant == approval.capability) {
+            Some(at) => grants[at] = shown,
             // Several acts of one call, or allowed and not used.
             None if !grants.contains(&shown) => grants.push(shown),
             None => {}
