@@ -47,7 +47,7 @@ fn open(patchbay: &Patchbay) -> Terminal {
 
 /// Types a key after the time in which a question ignores keys.
 fn answer(terminal: &Terminal, key: &str) {
-    terminal.wait_for_text(ANSWERS);
+    terminal.wait_for_prefix("1 once");
     thread::sleep(Duration::from_millis(600));
     terminal.press(key);
 }
@@ -67,7 +67,7 @@ fn answered_question_lets_the_call_go_on() {
         "store the key stored of this workspace: 6 bytes",
         "value: \"stored\"",
         "for keeper__run",
-        "always is valid in every workspace: patchbay grant add keeper kv",
+        "3 is patchbay grant add keeper kv",
         "the skill's reason: keeps your notes",
     ] {
         terminal.wait_for_text(line);
@@ -86,8 +86,11 @@ fn answered_question_lets_the_call_go_on() {
     let digest = patchbay.answers(&["/help keeper"])[0].data()["digest"].as_str().unwrap().to_owned();
     assert_eq!(patchbay.run(&["grant", "list"]).out, format!("keeper user skill: kv {digest}\n"));
     leave(terminal);
-    let rows = json_lines(&patchbay.run(&["journal", "--json", "--plugin", "keeper"]).out);
-    let approval = |answer| serde_json::json!([{"capability": "kv", "answer": answer, "by": "person"}]);
+    let mut rows = json_lines(&patchbay.run(&["journal", "--json", "--plugin", "keeper"]).out);
+    // The act was the same both times.
+    let shown: Vec<_> = rows.iter_mut().map(|row| row["approvals"][0]["shown"].take()).collect();
+    assert!(shown[0].as_str().is_some_and(|digest| digest.starts_with("sha256:")) && shown[0] == shown[1], "{shown:?}");
+    let approval = |answer| serde_json::json!([{"capability": "kv", "answer": answer, "by": "person", "shown": null}]);
     assert_eq!(
         rows.iter().map(|row| row["approvals"].clone()).collect::<Vec<_>>(),
         [approval("once"), approval("always")]
@@ -225,7 +228,7 @@ fn edits_are_shown_as_a_diff() {
     terminal.press("call files__write {\"path\":\"a.txt\",\"text\":\"one\\ntwo\\n\"}\r");
     terminal.wait_for_text("May the bundled skill 'files' use 'workspace-write'?");
     terminal.wait_for_text("create a.txt: 8 bytes");
-    terminal.wait_for_text("always is valid in every workspace: patchbay grant add --root bundled files");
+    terminal.wait_for_text("3 is patchbay grant add --root bundled files workspace-write");
     answer(&terminal, "2");
     terminal.wait_for_containing("s: Created 'a.txt': 2 lines, 8 bytes.");
     terminal.wait_for_text("+ one");

@@ -19,6 +19,9 @@ use patchbay_tests::{
 
 /// The beginning of every key. Nothing that is shown or stored may contain it.
 const SENTINEL: &str = "s3ntinel-key";
+/// What `exec` adds to the error of a message without an answer.
+const UNANSWERED: &str =
+    "The message has no answer. /retry sends it again, /drop takes it out; otherwise the next message includes it.\n";
 
 /// Writes an executable script into the home's config folder and returns its path. Each run adds a line to `runs`; `$n` is the
 /// number of the run. The script is copied by another process: a file that this one wrote cannot be run while a process that
@@ -134,8 +137,9 @@ fn models_and_guests_do_not_learn_the_command() {
         let by_the_model = format!(r#"call set_agent_model {{"agentId": "$self", "model": "{provider}:foo"}}"#);
         let lines = [&*by_the_model, &format!("/model {provider}:foo"), "/ask", "hello"];
         let answers = patchbay.answers(&lines);
-        for told in [&answers[0], &answers[2]] {
-            assert!(told.message().contains(short) && !told.message().contains(WORD), "{}", told.message());
+        // A model cannot choose the provider alone, so its call ends before the key is needed.
+        for (told, text) in [(&answers[0], "no person can be asked here"), (&answers[2], short)] {
+            assert!(told.message().contains(text) && !told.message().contains(WORD), "{}", told.message());
         }
         assert_eq!(answers[2].code(), "tool_failed");
         assert!(answers[3].message().contains(WORD), "{}", answers[3].message());
@@ -160,7 +164,7 @@ fn failed_command_is_named_and_its_output_is_nowhere() {
         let command = patchbay.home().join("config/give-key");
         let ran = patchbay.exec(&["hello"]);
         let words = format!(
-            "Error: the key command of 'vertex' failed ({why}). Run it yourself to see why: {}\n",
+            "Error: the key command of 'vertex' failed ({why}). Run it yourself to see why: {}\n{UNANSWERED}",
             command.display()
         );
         assert_eq!((ran.code, ran.errors()), (Some(1), words.as_str()));
@@ -219,7 +223,7 @@ fn program_is_found_by_absolute_folders_of_path_only() {
     let ran = patchbay.exec(&["hello"]);
     let words = "Error: the key command of 'vertex' failed (no absolute folder of PATH has this program). Run it yourself \
                  to see why: give-key\n";
-    assert_eq!((ran.code, ran.errors(), runs(&patchbay)), (Some(1), words, 0));
+    assert_eq!((ran.code, ran.errors(), runs(&patchbay)), (Some(1), &*format!("{words}{UNANSWERED}"), 0));
     patchbay.set("PATH", &format!(".:{}:{system}", config.display()));
     assert_eq!((patchbay.exec(&["hello"]).code, runs(&patchbay)), (Some(0), 1));
     for relative in ["./give-key", "config/give-key", "../give-key"] {

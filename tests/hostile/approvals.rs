@@ -341,7 +341,7 @@ async fn change_that_cannot_happen_is_not_asked_about() {
     assert_eq!((error.code(), person.asked.lock().unwrap().len()), (Code::ToolFailed, 0), "{error}");
 }
 
-/// How far each answer reaches, whoever calls: the number of questions of the same call, of the same again, of one with another
+/// How far each answer reaches for each kind of caller: the number of questions of the same call, of the same again, of one with another
 /// input, after a reload that changed another skill, after one that changed this skill, and after the yes was withdrawn. A call
 /// has two acts.
 #[tokio::test]
@@ -360,12 +360,13 @@ async fn answers_reach_as_far_as_they_say() {
             ("other", relay(&other.to_string(), relay_nops)),
         ]
     };
-    let callers: [(&str, fn() -> Asker, bool); 5] = [
-        ("a person's command", || Asker::Person(PrincipalId::LOCAL), false),
-        ("a model", || Asker::Agent(AgentId::from_bytes([1; 16])), false),
-        ("a child", || Asker::Agent(AgentId::from_bytes([2; 16])), false),
-        ("a nested call", || Asker::Agent(AgentId::from_bytes([1; 16])), true),
-        ("an MCP client", || Asker::mcp_client("c"), false),
+    let model = |id: u8| Asker::Agent(AgentId::from_bytes([id; 16]));
+    let callers = [
+        ("a person's command", Asker::Person(PrincipalId::LOCAL), false),
+        ("a model", model(1), false),
+        ("a child", model(2), false),
+        ("a nested call", model(1), true),
+        ("an MCP client", Asker::mcp_client("c"), false),
     ];
     let scopes = [
         (Approval::Once, [2, 2, 2, 2, 2, 2]),
@@ -402,7 +403,7 @@ async fn answers_reach_as_far_as_they_say() {
                 grant_tools(&host).await;
                 let relay = if input == &one { "one__run" } else { "other__run" };
                 let tool = if is_nested { relay } else { "keeper__run" };
-                host.call_by(asker(), tool, input, Some(&approvals)).await.unwrap();
+                host.call_by(asker.clone(), tool, input, Some(&approvals)).await.unwrap();
                 asked.push(std::mem::take(&mut *person.asked.lock().unwrap()).len());
             }
             assert_eq!(asked, expected, "{caller}, {scope:?}");

@@ -86,8 +86,10 @@ pub(crate) fn question(stage: &Stage) {
     };
     // On a busy machine, the key may come later than it is ignored, and then it is an answer. It is tried again.
     let terminal = (0..20).map(|_| asked()).find(|terminal| is_question_open(terminal)).unwrap();
-    stage.screen(&terminal);
+    terminal.wait_for_prefix("Clear your text to answer");
     terminal.press(CTRL_C);
+    terminal.wait_for_prefix("1 once");
+    stage.screen(&terminal);
     answer(&terminal, "1");
     terminal.wait_for_text("42");
     terminal.wait_until_idle();
@@ -100,7 +102,7 @@ pub(crate) fn question(stage: &Stage) {
     terminal.press("/ask\r");
     terminal.wait_for_prefix("May the user skill 'ask' use 'tools'?");
     answer(&terminal, "3");
-    terminal.wait_for_prefix("Allowed from now on: ");
+    terminal.wait_for_prefix("Allowed from now on, ");
     terminal.wait_until_idle();
     terminal.press("/ask\r");
     terminal.wait_until("three calls have succeeded", || {

@@ -175,12 +175,20 @@ mod tests {
                 }
             }
             Err(_) => {
+                // A test run under nohup inherits an ignored SIGHUP, which no shell can reset.
+                let kinds = [SignalKind::hangup(), SignalKind::terminate()];
+                let inherited: String = kinds
+                    .into_iter()
+                    .filter(|kind| is_ignored(*kind))
+                    .map(|kind| format!("{},", kind.as_raw_value()))
+                    .collect();
                 for ignored in ["", "1,", "1,15,"] {
+                    let expected = format!("{inherited}{ignored}");
                     let traps = ignored.replace(',', " ");
                     let trap = if traps.is_empty() { String::new() } else { format!("trap '' {traps}; ") };
                     let mut shell = Command::new("/bin/sh");
                     shell.arg("-c").arg(format!("{trap}exec \"$0\" --exact {NAME}"));
-                    shell.arg(std::env::current_exe().unwrap()).env(INNER, ignored).stdout(Stdio::null());
+                    shell.arg(std::env::current_exe().unwrap()).env(INNER, expected).stdout(Stdio::null());
                     assert!(shell.status().unwrap().success(), "{ignored}");
                 }
             }

@@ -228,6 +228,7 @@ async fn model_that_was_shut_down_is_a_caution() {
     let table = format!("origin = \"http://{}/v1\"\nenv = \"\"", server.host());
     settings.providers.insert("openai".parse().unwrap(), toml::from_str(&table).unwrap());
     let play = Play::with(settings, Limits::default()).await;
+    play.session.set_approver(Answering::new(Approval::Session));
     let root = play.session.view();
     let end = |on: &str, next: &str| format!("This model was shut down on {on}. Its successor is {next}");
     let caution = end("2026-10-23", "gpt-6-luna");

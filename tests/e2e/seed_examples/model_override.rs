@@ -17,17 +17,19 @@ fn set(live: &mut Live, agent: &str, model: &str) -> String {
     serde_json::from_str(result).unwrap_or_else(|_| result.to_owned())
 }
 
-/// Returns the stored override of the root, and its model in use.
-fn stored(patchbay: &Patchbay, live: &mut Live) -> (Value, String) {
+/// Returns the stored override of an agent, and its model in use.
+fn stored(patchbay: &Patchbay, live: &mut Live, agent: &str) -> (Value, String) {
     let database = patchbay.database("patchbay.db");
-    let query = "SELECT model_override FROM agents WHERE session = ?";
-    let json: Option<String> = database.query_row(query, [live.session()], |row| row.get(0)).unwrap();
+    let query = "SELECT model_override FROM agents WHERE uuid = ?";
+    let json: Option<String> = database.query_row(query, [agent], |row| row.get(0)).unwrap();
     let stored = json.map_or(Value::Null, |json| serde_json::from_str(&json).unwrap());
-    (stored, model(live))
+    (stored, model(live, agent))
 }
 
-fn model(live: &mut Live) -> String {
-    live.answer("/agents").data()["agents"][0]["model"].as_str().unwrap().to_owned()
+fn model(live: &mut Live, agent: &str) -> String {
+    let agents = live.answer("/agents").data()["agents"].clone();
+    let shown = agents.as_array().unwrap().iter().find(|shown| shown["agent"] == agent).unwrap();
+    shown["model"].as_str().unwrap().to_owned()
 }
 
 pub(super) fn run(table: &mut Table) {
@@ -38,22 +40,35 @@ pub(super) fn run(table: &mut Table) {
     let patchbay = CHAT.home(&server, "[providers.demo]\noptions = { delay-ms = \"0\" }\n");
     let mut live = patchbay.live(&[]);
     let root = live.answer("/agents").data()["agents"][0]["agent"].as_str().unwrap().to_owned();
-    table.equal(&[6], "all agents use normal (reconciliation 12)", model(&mut live), "demo/demo-1/default".to_owned());
+    table.equal(
+        &[6],
+        "all agents use normal (reconciliation 12)",
+        model(&mut live, &root),
+        "demo/demo-1/default".to_owned(),
+    );
 
     for (line, selector, name) in [(101, "small", "demo-small"), (103, "big", "demo-big"), (102, "normal", "demo-1")] {
         let expected = format!("Model set to \"{selector}\" selector for agent {root}.");
         table.equal(&[7, 55, 66, line], selector, set(&mut live, &root, selector), expected);
         let expected = (json!({"type": "selector", "value": selector}), format!("demo/{name}/default"));
-        table.equal(&[35, 51, 80, 90], "{ type: \"selector\"; value }", stored(&patchbay, &mut live), expected);
+        table.equal(&[35, 51, 80, 90], "{ type: \"selector\"; value }", stored(&patchbay, &mut live, &root), expected);
     }
     // A selector that is not one is a name (reconciliation 9).
     let failed = set(&mut live, &root, "large");
     table.has(&[101, 102, 103], "large", &failed, &["Model validation failed for \"large\": Unknown model: large"]);
 
-    let expected = format!("Model set to \"{}\" for agent {root}.", CHAT.model);
-    table.equal(&[7, 36, 55], "a direct model name", set(&mut live, &root, CHAT.model), expected);
+    // The name belongs to the agent's own provider: a move to another one asks a person, and there is none here.
+    let moved = set(&mut live, &root, CHAT.model);
+    assert!(moved.contains("no person can be asked here"), "{moved}");
+    let forked = live.answer(&format!("/fork --model {}", CHAT.model));
+    let child = forked.data()["child_uuid"].as_str().unwrap().to_owned();
+    live.answer("/switch root");
+    let expected = format!("Model set to \"{}\" for agent {child}.", CHAT.model);
+    table.equal(&[7, 36, 55], "a direct model name", set(&mut live, &child, CHAT.model), expected);
     let expected = (json!({"type": "model", "value": CHAT.model}), "openai-compatible/local-1/default".to_owned());
-    table.equal(&[51, 81, 92], "{ type: \"model\"; value }", stored(&patchbay, &mut live), expected);
+    table.equal(&[51, 81, 92], "{ type: \"model\"; value }", stored(&patchbay, &mut live, &child), expected);
+    live.answer(&format!("/switch {child}"));
+    live.answer("hello");
     let requests = server.requests();
     let body: Value = serde_json::from_str(requests[0].split_once("\r\n\r\n").unwrap().1).unwrap();
     let messages = json!([{"role": "system", "content": "Reply with 'ok'."}, {"role": "user", "content": "hi"}]);
@@ -74,19 +89,19 @@ pub(super) fn run(table: &mut Table) {
         (types, &parameters["required"]),
         ([json!("string"), json!("string")], &json!(["agentId", "model"])),
     );
-    live.answer("/model demo-1");
-    let expected = (Value::Null, "demo/demo-1/default".to_owned());
-    table.equal(&[37, 93], "null", stored(&patchbay, &mut live), expected);
+    live.answer(&format!("/model {}", CHAT.model));
+    let expected = (Value::Null, "openai-compatible/local-1/default".to_owned());
+    table.equal(&[37, 93], "null", stored(&patchbay, &mut live, &child), expected.clone());
+    live.answer("/switch root");
 
-    let failed = set(&mut live, &root, "openai-compatible:broken-1");
+    let failed = set(&mut live, &child, "openai-compatible:broken-1");
     table.has(
         &[114],
         "the call throws",
         &failed,
         &["Model validation failed for \"openai-compatible:broken-1\": ", "The model is broken"],
     );
-    let expected = (Value::Null, "demo/demo-1/default".to_owned());
-    table.equal(&[114], "it does not store the override", stored(&patchbay, &mut live), expected);
+    table.equal(&[114], "it does not store the override", stored(&patchbay, &mut live, &child), expected);
     let missing = set(&mut live, "00000000", "big");
     table.has(&[46], "false if agent not found", &missing, &["agent '00000000' was not found."]);
 
@@ -101,7 +116,7 @@ pub(super) fn run(table: &mut Table) {
     let child = &patchbay.answers_in(&["--session", &session], &["call fork {\"prompt\": \"show context\"}"]);
     let database = patchbay.database("patchbay.db");
     let query = "SELECT m.content FROM messages m JOIN agents a ON a.uuid = m.agent \
-                 WHERE m.session = ? AND m.kind = 'assistant' AND a.ordinal = 1";
+                 WHERE m.session = ? AND m.kind = 'assistant' AND a.ordinal = 2";
     let context: String =
         database.query_row(query, [&session], |row| row.get(0)).unwrap_or_else(|_| format!("{child:?}"));
     table.equal(

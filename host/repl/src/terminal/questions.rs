@@ -304,7 +304,7 @@ fn details(question: &Question, has_several_agents: bool) -> Vec<String> {
     let mut details = question.subject.facts();
     details.push(format!("for {}", question.chain.join(" → ")));
     if let Some(grant) = &question.grant {
-        details.push(format!("always is valid {}: {}", grant.covers, grant.what));
+        details.push(format!("3 is {}", grant.what));
         details.extend(grant.scope.clone());
     }
     if question.only_once {
@@ -452,7 +452,7 @@ mod tests {
             "store the key k of this session: 3 bytes",
             "value: \"yes\"",
             "for ask__run → keeper__run",
-            "always is valid in every workspace: patchbay grant add keeper kv",
+            "3 is patchbay grant add keeper kv",
             &digest,
             "the skill's reason: keeps your notes",
             "1 once  c this whole call  2 this session  3 always, in every workspace  Esc no",
