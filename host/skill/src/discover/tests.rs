@@ -583,8 +583,7 @@ proptest! {
 #[cfg(target_os = "linux")]
 #[test]
 fn files_whose_names_differ_in_case_or_normal_form_are_one() {
-    let files =
-        |skill: &Candidate| skill.files.entries().into_keys().map(str::to_owned).collect::<Vec<_>>();
+    let files = |skill: &Candidate| skill.files.entries().into_keys().map(str::to_owned).collect::<Vec<_>>();
     let folder = SkillsFolder::new();
     folder.write("a/SKILL.md", "---\nsummary: A\n---\n");
     folder.write("a/Docs/one.md", "1");
