@@ -201,10 +201,10 @@ async fn remove(host: &Arc<Host>, name: &Name) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Frees what is stored of a provider that no longer exists. One that exists keeps its names, so that none moves to another.
+/// Frees the names of a provider that no longer exists. An existing provider keeps its names, so they never move to another one.
 async fn forget(host: &Arc<Host>, name: &Name) -> Result<(), CliError> {
     let config = host.providers().folder().with_file_name("config.toml");
-    // A file that is no adapter is listed, too.
+    // The list includes files that are not valid adapters.
     let exists = match named(host, name).await.map(|provider| provider.source) {
         Some(ProviderSource::Bundled) => Some("it comes with Patchbay.".to_owned()),
         Some(ProviderSource::Config) => {

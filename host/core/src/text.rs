@@ -55,8 +55,8 @@ pub fn excerpt(text: &str, max: usize) -> String {
     }
 }
 
-/// Returns whether a character is drawn, so that a person sees that it is there: not white space, not a control, no blank, and
-/// assigned to something in the Unicode version of this build. Joiners and combining marks count, because they change how the
+/// Returns whether a character is visible: not white space, a control character or a blank, and assigned in the Unicode version of
+/// this build. Joiners and combining marks count, because they change how the
 /// character before them looks; [`clean`] removes joiners anywhere else.
 pub fn is_visible(c: char) -> bool {
     if c.is_ascii() {

@@ -1,5 +1,5 @@
-//! What a guest is about to make the host do. A host function builds the effect from the values that it will use, and shows it to a
-//! [`PermitSource`](crate::PermitSource) if the call lacks a permit. A yes covers this effect alone unless the person chose more.
+//! Effects that a guest requests from the host. A host function builds the effect from the values that it will use, and passes it to
+//! the [`PermitSource`](crate::PermitSource) if the call lacks a permit. A yes covers this effect alone unless the user chose more.
 
 use patchbay_core::{Digest, Hasher, kv::Scope};
 
@@ -104,7 +104,7 @@ pub enum EffectBody<'a> {
 }
 
 impl GuestEffect<'_> {
-    /// Returns the digest of everything that the effect is made of. Two effects with the same digest do the same.
+    /// Returns the digest of all values of the effect. Effects with equal digests do the same.
     pub fn digest(&self) -> Digest {
         let mut hasher = Hasher::default();
         let mut add = |fields: &[&[u8]]| {

@@ -1,4 +1,4 @@
-//! Shows a guest's effect to a person. The host makes the words from the values that it will use, so a skill has no say in them.
+//! Describes a guest's effect for the user. The host builds the text from the values that it will use, so a skill cannot phrase it.
 
 use patchbay_core::{Digest, Hasher, kv::Scope, text};
 use patchbay_sandbox::{Auth, EffectBody, ExistingFile, GuestEffect};
@@ -80,7 +80,7 @@ fn lines(effect: GuestEffect<'_>, before: Option<ExistingFile>) -> Vec<String> {
             std::iter::once("ask the model".to_owned()).chain(lines).collect()
         }
         GuestEffect::Call { calls } => {
-            // The host shows JSON as it is, and anything else as a string: the call fails then.
+            // Input that is not JSON is shown as a string. Such a call fails.
             let input = |input: &str| match serde_json::from_str::<Value>(input) {
                 Ok(input) => without_middle(&input_json(&input), Act::LINE),
                 Err(_) => shown(input.as_bytes()),

@@ -244,8 +244,8 @@ fn shown(id: &str, call: &ToolCall, kind: &str, title: &str, diffs: &[Value], wo
     update
 }
 
-/// Returns the content of a result: what the call has `shown` besides text, the text, and its pictures, those of `stored` among
-/// them. There is no `rawOutput`: clients such as acpx print it and the content, and so would show the same result twice.
+/// Returns the content of a result: the changes or the terminal already `shown`, the text, and the pictures, some of which are in
+/// `stored`. `rawOutput` is left out, because clients such as acpx print it beside the content and would show the result twice.
 fn content(text: &str, record: &ToolRecord, stored: &BTreeMap<Digest, Vec<u8>>, shown: Vec<Value>) -> Vec<Value> {
     let mut content = shown;
     if !text.is_empty() {

@@ -219,7 +219,7 @@ impl Questions {
                 return self.open().map_or(QuestionKey::NotMeant, |open| QuestionKey::Print(whole(&open.question)));
             }
             _ => {
-                // A draft of the person, who does not answer now.
+                // The key begins a draft, so the question of another agent is closed again.
                 self.is_called &= !is_text;
                 return QuestionKey::NotMeant;
             }

@@ -1,5 +1,5 @@
-//! Asks a person for a permit that a call lacks. The question shows the effect that the host will perform, and a yes is for that
-//! effect unless the person chose a wider answer.
+//! Asks the user for a missing permit. The question shows the effect that the host will perform, and a yes is for that effect
+//! unless the user chose a wider answer.
 
 use patchbay_core::{Digest, text};
 use patchbay_policy::{Capability, Identity, Permits, Root, grant_command};
@@ -105,7 +105,7 @@ impl CallServices {
                 Approval::No | Approval::Never => return Ok(Ok(Permission::Refused)),
                 Approval::Call | Approval::Session | Approval::Always => return Ok(Ok(Permission::ThisCall)),
                 Approval::Once => match self.file_before(effect).await {
-                    // The yes was for another difference: it is shown again as it is now.
+                    // The file changed since the question was shown, so the yes does not apply. Ask again.
                     Ok(now) if now != before => {}
                     Ok(_) => {
                         self.allowed_changes.lock().extend(change);
@@ -129,8 +129,8 @@ impl CallServices {
         }
     }
 
-    /// Returns whether `change` takes back a change of this call that a person allowed by itself. The person is not asked: the
-    /// file becomes again what it was.
+    /// Returns whether `change` reverts a change that the user allowed once in this call. This needs no question, because the file
+    /// gets its earlier contents back.
     fn reverts_allowed(&self, change: &AllowedChange) -> bool {
         self.allowed_changes.lock().iter().any(|allowed| change.reverts(allowed))
     }
