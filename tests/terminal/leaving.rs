@@ -66,13 +66,13 @@ pub(crate) fn suspend(stage: &Stage) {
 
 /// Signals that end the program restore the terminal, also while an answer streams.
 pub(crate) fn signals(stage: &Stage) {
-    for signal in ["TERM", "HUP"] {
+    for (signal, code) in [("TERM", 143), ("HUP", 129)] {
         let mut terminal = stage.open(stage.model(|| Script::new().text("The database moves ").stall()));
         terminal.press("How do I move the shop?\r");
         terminal.wait_for_prefix("The database moves");
         assert!(!terminal.is_cooked(), "the front does not run in raw mode");
         terminal.signal(signal);
-        terminal.wait_for_end();
+        assert_eq!(terminal.wait_for_end(), code, "SIG{signal}");
         assert!(terminal.is_cooked(), "SIG{signal} leaves the terminal in raw mode");
         let written = terminal.written();
         let (_, after) = written.rsplit_once("\x1b[?2004h").unwrap();

@@ -6,7 +6,7 @@ use std::{
 };
 
 use patchbay_core::Code;
-use patchbay_repl::TerminalSettings;
+use patchbay_repl::{FrontEnd, TerminalSettings};
 use patchbay_session::Session;
 use tokio::time::timeout;
 
@@ -42,8 +42,14 @@ pub(crate) fn run(
         // Ends the process.
         let _ = runtime.block_on(ending);
     }
-    let all_ok = ended.map_err(|error| CliError::new(Code::Internal, error.to_string()))?;
-    Ok(if all_ok { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    Ok(match ended.map_err(|error| CliError::new(Code::Internal, error.to_string()))? {
+        FrontEnd::Left => ExitCode::SUCCESS,
+        FrontEnd::LineFailed => ExitCode::from(FAILED),
+        // `EndSignal` receives the signal as well, but perhaps later. A terminal can be closed without a signal.
+        FrontEnd::Signalled => {
+            runtime.block_on(timeout(SETTLING, signal.received())).map_or(ExitCode::SUCCESS, ExitCode::from)
+        }
+    })
 }
 
 /// Waits for the signal, closes the session so that partial answers are stored, and ends the process. The front cannot do that

@@ -45,22 +45,32 @@ pub fn draws(settings: TerminalSettings) -> bool {
     !settings.plain && !dumb && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-/// Runs lines until the user leaves. Returns false if a line of piped input failed.
+/// How [`run`] ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrontEnd {
+    /// The user left.
+    Left,
+    /// The piped input ended, and at least one of its lines failed.
+    LineFailed,
+    /// SIGTERM or SIGHUP ended a front that draws, or its terminal was closed.
+    Signalled,
+}
+
+/// Runs lines until the user leaves.
 ///
 /// # Errors
 /// [`ReplError`] if the terminal or the store fails.
-pub fn run(runtime: &Handle, session: Arc<Session>, options: Options<'_>) -> Result<bool, ReplError> {
+pub fn run(runtime: &Handle, session: Arc<Session>, options: Options<'_>) -> Result<FrontEnd, ReplError> {
     if !draws(options.settings) {
         let typed = std::io::stdin().is_terminal();
         let all_ok = plain::run(runtime, &session, typed)?;
         // A user has seen the errors; a script that pipes lines only has the exit code.
-        return Ok(all_ok || typed);
+        return Ok(if all_ok || typed { FrontEnd::Left } else { FrontEnd::LineFailed });
     }
     runtime.block_on(async {
         let greeting = greeting(&session, options.version, !options.history.exists()).await?;
         terminal::run(session, options, greeting).await
-    })?;
-    Ok(true)
+    })
 }
 
 /// What the terminal prints first.

@@ -54,7 +54,7 @@ use patchbay_session::{
 };
 use tokio::sync::{mpsc, watch};
 
-use crate::{Options, ReplError, Welcome, events_from_here};
+use crate::{FrontEnd, Options, ReplError, Welcome, events_from_here};
 use busy::Busy;
 use composer::Composer;
 use history::InputHistory;
@@ -80,13 +80,14 @@ const TICK: Duration = Duration::from_millis(250);
 const BURST: usize = 512;
 
 /// Runs the front until the user leaves. `greeting` is printed first.
-pub(crate) async fn run(session: Arc<Session>, options: Options<'_>, greeting: Welcome) -> Result<(), ReplError> {
+pub(crate) async fn run(session: Arc<Session>, options: Options<'_>, greeting: Welcome) -> Result<FrontEnd, ReplError> {
     let mut front = Front::new(session, options, greeting).await?;
     let _watch = front.session.watch_skills();
     let mut signals = Signals::new()?;
     let mut raw_mode = RawMode::enter()?;
     let mut typed = typed_ahead::take();
     let mut keys = key_events();
+    let mut end = FrontEnd::Left;
     while !front.leaving {
         front.type_ahead(&mut typed);
         front.draw()?;
@@ -95,7 +96,10 @@ pub(crate) async fn run(session: Arc<Session>, options: Options<'_>, greeting: W
             biased;
             signal = signals.next() => match signal {
                 Signalled::Interrupt => front.interrupt(Instant::now()),
-                Signalled::Leave => break,
+                Signalled::Leave => {
+                    end = FrontEnd::Signalled;
+                    break;
+                }
             },
             event = keys.next() => match event {
                 Some(event) => front.terminal_event(event?),
@@ -120,6 +124,7 @@ pub(crate) async fn run(session: Arc<Session>, options: Options<'_>, greeting: W
             drop(keys);
             drop(raw_mode);
             if front.come_back(away, &mut signals).await == AfterAway::Leave {
+                end = FrontEnd::Signalled;
                 break;
             }
             raw_mode = RawMode::enter()?;
@@ -127,7 +132,8 @@ pub(crate) async fn run(session: Arc<Session>, options: Options<'_>, greeting: W
             keys = key_events();
         }
     }
-    front.leave()
+    front.leave()?;
+    Ok(end)
 }
 
 /// Returns the keys and the other events of the terminal. The stream is only polled after its own thread has read something:
