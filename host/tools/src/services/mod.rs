@@ -1,5 +1,6 @@
 //! Host services for one call, scoped to the skill's identity, session and workspace. One file for each capability.
 
+mod allowed_changes;
 mod call;
 mod files;
 mod http;
@@ -19,9 +20,9 @@ use patchbay_sandbox::{Inference, LocalFiles, PermitSource, Services};
 use patchbay_skill::Skill;
 
 use crate::{Editor, Tools, record::CallRecord};
+use allowed_changes::AllowedChanges;
 use files::ReadInEditor;
 use nested_order::NestedOrder;
-use permit::AllowedChange;
 
 /// The services of one call.
 pub(crate) struct CallServices {
@@ -34,8 +35,7 @@ pub(crate) struct CallServices {
     /// The user's editor, for a skill that may change files.
     editor: Option<Arc<dyn Editor>>,
     read_in_editor: Mutex<Option<ReadInEditor>>,
-    /// The changes of files that a person has allowed one by one, in order.
-    allowed_changes: Mutex<Vec<AllowedChange>>,
+    allowed_changes: AllowedChanges,
 }
 
 /// The message for an effect that did not happen because the store failed to record the call first.
@@ -61,7 +61,7 @@ impl CallServices {
             files,
             editor,
             read_in_editor: Mutex::default(),
-            allowed_changes: Mutex::default(),
+            allowed_changes: AllowedChanges::default(),
         });
         let inference = context.inference.is_some().then(|| Arc::clone(&services) as Arc<dyn Inference>);
         let permit_source = context.approvals.is_some().then(|| Arc::clone(&services) as Arc<dyn PermitSource>);

@@ -8,33 +8,8 @@ use patchbay_skill::Skill;
 use patchbay_store::{GrantRow, RecordedApproval, Store, StoreError};
 use patchbay_workspace::FileError;
 
-use super::CallServices;
+use super::{CallServices, allowed_changes::FileChange};
 use crate::{Act, Approval, OfferedGrant, Question, QuestionSubject, SkillCapability, approval::StoredGrant};
-
-/// A change of a file that a person allowed by itself.
-pub(super) struct AllowedChange {
-    path: String,
-    before: Option<ExistingFile>,
-    after: Option<ExistingFile>,
-}
-
-impl AllowedChange {
-    /// Returns the change that `effect` makes to a file that is `before`; `None` for other effects.
-    fn of(effect: GuestEffect<'_>, before: Option<ExistingFile>) -> Option<Self> {
-        let (path, after) = match effect {
-            GuestEffect::Write { path, contents } => (path, Some(contents)),
-            GuestEffect::Delete { path } => (path, None),
-            _ => return None,
-        };
-        let after = after.map(|new| ExistingFile { size: new.len() as u64, digest: Digest::of(new) });
-        Some(Self { path: path.to_owned(), before, after })
-    }
-
-    /// Returns whether this change takes `other` back.
-    fn reverts(&self, other: &Self) -> bool {
-        (&self.path, self.before, self.after) == (&other.path, other.after, other.before)
-    }
-}
 
 impl PermitSource for CallServices {
     fn request<'a>(
@@ -78,8 +53,9 @@ impl CallServices {
                 Ok(before) => before,
                 Err(error) => return Ok(Err(error.into_fault(&permits))),
             };
-            let change = AllowedChange::of(effect, before);
-            if change.as_ref().is_some_and(|change| self.reverts_allowed(change)) {
+            let change = FileChange::of(effect, before);
+            // The file gets its earlier contents back, which needs no question.
+            if change.as_ref().is_some_and(|change| self.allowed_changes.revert(change)) {
                 return Ok(Ok(Permission::ThisEffect));
             }
             let act = Act::new(effect, before);
@@ -108,7 +84,7 @@ impl CallServices {
                     // The file changed since the question was shown, so the yes does not apply. Ask again.
                     Ok(now) if now != before => {}
                     Ok(_) => {
-                        self.allowed_changes.lock().extend(change);
+                        self.allowed_changes.extend(change);
                         return Ok(Ok(Permission::ThisEffect));
                     }
                     Err(error) => return Ok(Err(error.into_fault(&permits))),
@@ -127,12 +103,6 @@ impl CallServices {
             },
             _ => Ok(None),
         }
-    }
-
-    /// Returns whether `change` reverts a change that the user allowed once in this call. This needs no question, because the file
-    /// gets its earlier contents back.
-    fn reverts_allowed(&self, change: &AllowedChange) -> bool {
-        self.allowed_changes.lock().iter().any(|allowed| change.reverts(allowed))
     }
 
     /// Returns the question to the person.
