@@ -1,6 +1,7 @@
 //! Types that all crates of Patchbay share. This crate does no I/O, reads no clock and has no state.
 //!
 //! - [`Name`]: a valid name of a skill, tool, command or persona.
+//! - [`caseless`]: a file name without its case and normal form.
 //! - [`Digest`]: the SHA-256 of bytes, and the canonical way to hash a structure.
 //! - [`SessionId`], [`AgentId`], [`LineId`], [`CallId`]: UUIDs as distinct types.
 //! - [`PrincipalId`]: the user that a session belongs to.
@@ -38,6 +39,7 @@ compile_error!(
 
 mod asker;
 mod attachment;
+mod caseless;
 mod code;
 pub mod completion;
 mod component;
@@ -58,6 +60,7 @@ mod turn;
 
 pub use asker::{Asker, AskerError};
 pub use attachment::{Attachment, TEXT_MEDIA};
+pub use caseless::caseless;
 pub use code::Code;
 pub use component::COMPONENT_BYTES;
 pub use digest::{Digest, DigestError, Hasher};

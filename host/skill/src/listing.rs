@@ -186,7 +186,7 @@ impl Listing {
                 continue;
             };
             let file = format!("{path}{name}");
-            let caseless = names::caseless(name).into_owned();
+            let caseless = patchbay_core::caseless(name).into_owned();
             if let Some(first) = seen.get(&caseless) {
                 let (file, first) = (text::excerpt(&file, 80), text::excerpt(first, 80));
                 self.skip(format!("'{file}' and '{first}' are one name where case or normal form does not count."));

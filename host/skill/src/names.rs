@@ -6,19 +6,6 @@ use std::borrow::Cow;
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// Returns a name without its case and normal form. Two names in one folder are the same file on macOS if these are equal.
-pub(crate) fn caseless(name: &str) -> Cow<'_, str> {
-    if name.is_ascii() {
-        return match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            true => name.to_ascii_lowercase().into(),
-            false => name.into(),
-        };
-    }
-    // By way of upper case, because some letters have several lower-case forms.
-    let upper = name.nfc().collect::<String>().to_uppercase();
-    upper.to_lowercase().nfc().collect::<String>().into()
-}
-
 /// Returns a path as a skill's digest has it: composed (NFC), as editors and git write it. `None` for a path that mixes both
 /// normal forms: [`alternative`] would not find it again.
 pub(crate) fn composed(path: &str) -> Option<Cow<'_, str>> {
@@ -47,16 +34,6 @@ mod tests {
 
     const COMPOSED: &str = "\u{e4}.md";
     const DECOMPOSED: &str = "a\u{308}.md";
-
-    #[test]
-    fn case_and_normal_form_are_ignored() {
-        for (one, other) in
-            [("SKILL.md", "skill.MD"), ("\u{c4}.md", DECOMPOSED), (COMPOSED, DECOMPOSED), ("\u{3a3}", "\u{3c2}")]
-        {
-            assert_eq!(caseless(one), caseless(other), "{one} and {other}");
-        }
-        assert_ne!(caseless("a.md"), caseless(COMPOSED));
-    }
 
     #[test]
     fn paths_are_composed_and_found_again() {

@@ -11,7 +11,7 @@
 use std::borrow::Cow;
 
 use cap_std::fs::Dir;
-use patchbay_core::text::clean;
+use patchbay_core::{caseless, text::clean};
 use uuid::Uuid;
 
 use crate::{error::FileError, path::RelPath};
@@ -238,19 +238,13 @@ fn comparable(name: &str) -> Cow<'_, str> {
     let end = clean.find(':').unwrap_or(clean.len());
     let length = clean[..end].trim_end_matches(['.', ' ']).len();
     match clean {
-        clean if !clean[..length].is_ascii() => fold(&clean[..length]).into(),
+        clean if !clean[..length].is_ascii() => caseless(&clean[..length]).into_owned().into(),
         Cow::Borrowed(clean) => clean[..length].into(),
         Cow::Owned(mut clean) => {
             clean.truncate(length);
             clean.into()
         }
     }
-}
-
-/// Folds the case of `name`. One mapping is not enough: the upper case of `ß` is `SS`, and the long s has no lower case of its own.
-/// The letters of the names in this file have no normal forms but the Kelvin sign, which is lower-cased to `k`.
-fn fold(name: &str) -> String {
-    name.to_lowercase().to_uppercase().to_lowercase()
 }
 
 /// Returns a new unique name for a temporary file.
