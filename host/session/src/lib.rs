@@ -89,6 +89,7 @@ pub use patchbay_skill::Snapshot;
 pub use patchbay_tools::{
     Act, Approval, Approver, CalledTool, Editor, OfferedGrant, OutsideCall, OutsideDeclaration, OutsideError,
     OutsideOrigin, OutsideSpec, OutsideTool, PatternBudget, ProviderMove, Question, QuestionSubject, SkillCapability,
+    command_line, input_json,
 };
 
 pub use attach::{LineInput, NewAttachment};

@@ -4,7 +4,7 @@ use patchbay_core::{Digest, Hasher, kv::Scope, text};
 use patchbay_sandbox::{Auth, EffectBody, ExistingFile, GuestEffect};
 use serde_json::{Value, json};
 
-use crate::question::{command_line, input_json, without_middle};
+use crate::shown_input::{command_line, input_json, without_middle};
 
 /// What a skill is about to do, as a question shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@
 //! - [`CallContext`] and [`ToolInvocation`]: the input of a call, shared with nested calls and its own.
 //! - [`Tools::run`]: runs a tool; [`Tools::only_reads`]: whether others may run beside it.
 //! - [`Approver`]: asks a person for what a call may not do by itself. [`Question`]: what is asked; [`Approval`]: the answer.
+//! - [`command_line`], [`input_json`]: a command or an input as a line that shows every character.
 //! - [`OutsideTool`]: a tool outside of the sandbox, such as one of an MCP server. [`OutsideSpec`] checks its declaration.
 //! - [`Editor`]: reads and writes files as the user's editor has them.
 //! - [`Internal`]: a tool implemented by the host; [`ResultRow`]: how it commits a change with its result.
@@ -44,6 +45,7 @@ mod ready_cache;
 mod record;
 mod run;
 mod services;
+mod shown_input;
 mod skill_files;
 mod tool_index;
 mod workspaces;
@@ -73,6 +75,7 @@ pub use outside::{
     OutsideCall, OutsideDeclaration, OutsideError, OutsideOrigin, OutsideSpec, OutsideTool, OutsideTools,
 };
 pub use question::{Approval, CalledTool, OfferedGrant, ProviderMove, Question, QuestionSubject, SkillCapability};
+pub use shown_input::{command_line, input_json};
 pub use skill_files::SkillFilesError;
 
 use approval::QuestionSlots;

@@ -13,7 +13,7 @@ use patchbay_schema::{PatternBudget, Schema};
 use patchbay_store::GrantRow;
 use serde_json::Value;
 
-use crate::{CalledTool, record::JournalName};
+use crate::{input_json, record::JournalName};
 
 /// The tools outside of the sandbox that a turn or a command can call: the same from its begin to its end.
 pub type OutsideTools = Arc<[Arc<dyn OutsideTool>]>;
@@ -28,7 +28,7 @@ pub trait OutsideTool: Send + Sync {
 
     /// Returns the text of an input for the question to a person. What matters most stands first.
     fn input_for_question(&self, input: &Value) -> String {
-        CalledTool::json(input)
+        input_json(input)
     }
 
     /// Returns whether a call is refused if a question cannot show all of its input, so that a person never allows what is not

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use patchbay_core::{CallId, Digest};
 use patchbay_session::{
-    BoxFuture, CalledTool, Content, OutsideCall, OutsideDeclaration, OutsideError, OutsideOrigin, OutsideSpec,
-    OutsideTool, PatternBudget, ToolDecision,
+    BoxFuture, Content, OutsideCall, OutsideDeclaration, OutsideError, OutsideOrigin, OutsideSpec, OutsideTool,
+    PatternBudget, ToolDecision, command_line, input_json,
 };
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
@@ -246,12 +246,12 @@ impl Drop for OpenTerminal {
 
 /// Returns an input as a question shows it: the command line, then the other fields as JSON.
 fn in_question(input: &Value) -> String {
-    let Ok(RunCommand { command, args, .. }) = RunCommand::deserialize(input) else { return CalledTool::json(input) };
-    let mut shown = CalledTool::command_line(std::iter::once(&command).chain(&args).map(String::as_str));
+    let Ok(RunCommand { command, args, .. }) = RunCommand::deserialize(input) else { return input_json(input) };
+    let mut shown = command_line(std::iter::once(&command).chain(&args).map(String::as_str));
     let mut others = input.as_object().cloned().unwrap_or_default();
     others.retain(|field, _| field != "command" && field != "args");
     if !others.is_empty() {
-        shown = format!("{shown} {}", CalledTool::json(&Value::Object(others)));
+        shown = format!("{shown} {}", input_json(&Value::Object(others)));
     }
     shown
 }

@@ -151,7 +151,9 @@ fn kind(approval: Approval) -> &'static str {
 #[cfg(test)]
 mod tests {
     use patchbay_core::{AgentId, Asker, Digest, PrincipalId};
-    use patchbay_session::{Act, CalledTool, Identity, OfferedGrant, QuestionSubject, Root, SkillCapability};
+    use patchbay_session::{
+        Act, CalledTool, Identity, OfferedGrant, QuestionSubject, Root, SkillCapability, command_line,
+    };
     use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
     use super::*;
@@ -215,7 +217,7 @@ mod tests {
             &["`````````"],
         ];
         for words in words {
-            let line = CalledTool::command_line(words.iter().copied());
+            let line = command_line(words.iter().copied());
             let asked = question(running(line), Some("<b>[good](x) ``` ![](y)"));
             let (blocks, rest) = rendered(&question_text(&asked.subject.title(), &asked));
             let grant = asked.grant.as_ref().unwrap();

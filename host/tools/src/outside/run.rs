@@ -13,7 +13,7 @@ use patchbay_store::RecordedApproval;
 use super::{OutsideCall, OutsideDeclaration, OutsideError, OutsideTool};
 use crate::{
     CalledTool, OfferedGrant, Question, QuestionSubject, ToolError, ToolInvocation, Tools, approval::StoredGrant,
-    question::without_middle, record::CallRecord,
+    record::CallRecord, shown_input::without_middle,
 };
 
 impl Tools {
