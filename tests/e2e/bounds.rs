@@ -113,12 +113,13 @@ fn listing_skills_of_an_untrusted_workspace_stores_no_files() {
     assert_eq!(stored(), before, "the bundled skills alone");
     // A turn may use them, so they are kept with the session.
     let read = "call skill_file {\"skill\":\"big\",\"path\":\"a.md\"}";
-    assert!(patchbay.line(read).contains("round 3"));
+    let contents = patchbay.line(read);
+    assert!(contents.contains("round 3"), "{contents}");
     let session = patchbay.last_session();
-    assert!(stored() > before + (28 << 20));
+    assert!(stored() > before + (28 << 20), "{} of {before}", stored());
     workspace_files(9);
     let again = patchbay.run(&["exec", "--session", &session, read]);
-    assert!(again.out.contains("round 3"), "{}", again.out);
+    assert!(again.out.contains("round 3"), "{again:?}");
     // Files that changed before the first turn are not those that the session listed.
     patchbay.line("/skills");
     let session = patchbay.last_session();
@@ -126,9 +127,9 @@ fn listing_skills_of_an_untrusted_workspace_stores_no_files() {
     let changed = patchbay.run(&["exec", "--session", &session, read]);
     let notice = "Files of skills have changed since they were listed: 'big'. Run /reload_skills to use them.";
     assert!(changed.err.contains(notice) || changed.out.contains(notice), "{changed:?}");
-    assert!(changed.out.contains("skill_files_missing"), "{}", changed.out);
+    assert!(changed.out.contains("skill_files_missing"), "{changed:?}");
     let reloaded = patchbay.run(&["exec", "--session", &session, "/reload_skills", read]);
-    assert!(reloaded.out.contains("round 10"), "{}", reloaded.out);
+    assert!(reloaded.out.contains("round 10"), "{reloaded:?}");
     let collected = patchbay.run(&["sessions", "gc"]);
     assert_eq!(collected.code, Some(0), "{}", collected.err);
 }
