@@ -4,10 +4,19 @@ CARGO ?= cargo
 TARGET = wasm32-unknown-unknown
 PATCHBAY = target/debug/patchbay
 
-.PHONY: run test crash check-targets test-interop test-acp test-mcp test-terminal screens build plugins guests format lint deny advisories fuzz reproduce bench docs release install target
+.PHONY: help run check test crash check-targets test-interop test-acp test-mcp test-terminal screens build plugins guests format lint deny advisories fuzz reproduce bench docs release install target
+
+help: ## List the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 run: build ## Build everything, and open a terminal
 	@$(PATCHBAY)
+
+check: format plugins ## While you work: formatting, clippy, and the unit tests of the crates that changed and of those that depend on them
+	@echo "== clippy"
+	@$(CARGO) clippy --quiet --workspace --all-targets -- -D warnings
+	@echo "== unit tests of what was built again"
+	@$(CARGO) --config 'target."cfg(all())".runner = "$(CURDIR)/tests/run-if-new"' test --quiet --workspace --lib --bins
 
 test: build guests ## Run every test
 	@echo "== testing the bundled plugins"
@@ -29,7 +38,7 @@ test-acp: build ## Drive `patchbay acp` with clients of others: acpx, and the of
 
 build: plugins ## Build the host, with the bundled plugins in it
 	@echo "== building the host"
-	@$(CARGO) build --workspace
+	@$(CARGO) build --workspace --bin patchbay
 
 # Always with --workspace: a crate that is built for one package would be built again, with other features, for the workspace.
 plugins: target ## Build the bundled plugins into plugins/dist
@@ -112,10 +121,11 @@ $(FUZZ):
 
 # The dependencies are shared with all other builds; only our own crates are built again, with full optimisation.
 FAST = CARGO_PROFILE_DEV_OPT_LEVEL=3 CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false
+FAST_TESTS = --config profile.dev.package.patchbay-tests.opt-level=3
 
 bench: plugins guests ## Measure, and write docs/benchmarks.md
 	@echo "== measuring"
-	@$(FAST) $(CARGO) build --workspace
+	@$(FAST) $(CARGO) build --workspace $(FAST_TESTS)
 	@target/debug/patchbay-bench
 
 test-terminal: build ## Check what the terminal shows at all its moments, in windows of 40, 80 and 120 columns
@@ -153,7 +163,7 @@ check-targets: ## Compile for macOS as far as that needs no Mac, and check that 
 
 release: plugins ## One binary that needs nothing beside it: target/patchbay
 	@echo "== building the release binary"
-	@$(FAST) $(CARGO) build --workspace
+	@$(FAST) $(CARGO) build --workspace --bin patchbay
 	@strip -o target/patchbay target/debug/patchbay
 	@ls -l target/patchbay
 
