@@ -12,10 +12,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::binary::Patchbay;
-
-/// The time limit of each wait.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::{PATIENCE, binary::Patchbay};
 
 /// A client with its process. The process is killed when this value is dropped.
 pub struct Peer {

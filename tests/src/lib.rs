@@ -9,7 +9,6 @@
 //! | [`home`] | `add_command`, `grant`, `database`, `stored_messages`, `log`, `assert_in_no_file` | to prepare a home or look into it |
 //! | [`host`] | `host`: a host with the bundled adapters in the process of the test | to use the Rust interface of a session |
 //! | [`play`] | `Play`: such a session with several agents; their rows, mail and turns | to test agents |
-//! | [`agents`] | `Agents`: a session with several agents, in the process of the test | to test the tree, mail and capture |
 //! | [`tree_check`] | `check`: are the stored agents, mail, turns and calls of a session whole? | after races and crashes |
 //! | [`session_events`] | `wait_for_event`, `wait_for_end`, `stored_texts` | to follow a session of that host |
 //! | [`guest`] | `Guest`: a skill's component from a builder or from WAT | to run a skill without a compiler |
@@ -22,12 +21,16 @@
 //! | [`terminal`] | `Terminal`: the binary in a pseudo-terminal | to type keys and to look at the screen |
 //! | [`paths`] | `local_paths_in`: paths of this machine in a file | to test that builds are reproducible |
 //!
-//! Names say what a helper does: `assert_…` fails the test, `wait_for_…` polls for up to a minute and then fails it.
+//! Names say what a helper does: `assert_…` fails the test, `wait_for_…` polls for up to [`PATIENCE`] and then fails it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::time::Duration;
+
+/// The time limit of all waiting helpers. Long, because the machine may be busy.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub mod acp;
 pub mod adapter;
-pub mod agents;
 pub mod answers;
 pub mod binary;
 pub mod calls;

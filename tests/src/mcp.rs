@@ -10,10 +10,10 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::server::{Server, Step};
-
-/// The time limit of each wait.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::{
+    PATIENCE,
+    server::{Server, Step},
+};
 
 /// Returns the path of the program, for `python3`. Its argument says how it misbehaves.
 pub fn program() -> PathBuf {

@@ -1,13 +1,10 @@
 //! Waits for events and outcomes of a session in the test's own process, and reads its rows.
 
-use std::time::Duration;
-
 use patchbay_core::{EventKind, MessageKind, Outcome};
 use patchbay_session::{Received, Session, Submitted, Subscription};
 use tokio::time::timeout;
 
-/// The time limit of all `wait_for_…` functions.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::PATIENCE;
 
 /// Waits for the outcome of a line.
 ///

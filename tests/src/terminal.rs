@@ -15,15 +15,16 @@ use std::{
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
-use crate::binary::{self, Patchbay};
+use crate::{
+    PATIENCE,
+    binary::{self, Patchbay},
+};
 
 /// The size of [`Terminal::open`].
 pub const COLUMNS: u16 = 120;
 const ROWS: u16 = 40;
 /// Rows above the screen that are kept.
 const SCROLLBACK: usize = 20_000;
-/// The time limit of all `wait_for_…` functions.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a program that has ended is waited for, until all it wrote is read.
 const LAST_BYTES: Duration = Duration::from_secs(10);
 /// How long the screen must stay as it is until it counts as settled. The seconds of the busy row do not count.

@@ -5,10 +5,11 @@ use std::{
     io::Write as _,
     net::TcpStream,
     sync::mpsc::{Receiver, channel},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use patchbay_tests::{
+    PATIENCE,
     binary::Patchbay,
     format::{CHAT, KEY, event_stream},
 };
@@ -50,7 +51,7 @@ impl Model {
 
     /// Waits for the next request and begins its answer.
     pub fn answer(&self) -> Answer {
-        let mut stream = self.requests.recv_timeout(Duration::from_secs(60)).expect("a request");
+        let mut stream = self.requests.recv_timeout(PATIENCE).expect("a request");
         stream.write_all(&event_stream(b"")).unwrap();
         Answer(stream)
     }

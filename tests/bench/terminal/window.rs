@@ -7,14 +7,14 @@ use std::{
     process::Command,
     sync::mpsc::{Receiver, channel},
     thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
+use patchbay_tests::PATIENCE;
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
 const COLUMNS: u16 = 100;
 const ROWS: u16 = 32;
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Variables of the user's environment that change what is written.
 const REMOVED: [&str; 3] = ["NO_COLOR", "XTERM_VERSION", "PATCHBAY_LOG"];
 
