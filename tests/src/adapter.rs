@@ -88,9 +88,6 @@ impl Adapter {
     }
 
     /// Returns the default adapter with some keys of its manifest replaced.
-    ///
-    /// # Panics
-    /// If `changed` is not an object.
     pub fn manifest(changed: &Value) -> Self {
         let mut adapter = Self::default();
         for (key, value) in changed.as_object().expect("an object") {
@@ -108,9 +105,6 @@ impl Adapter {
 
     /// Encodes the component: for the first version of the contract, or for the present one if it exports an optional
     /// interface.
-    ///
-    /// # Panics
-    /// If a value does not match its type, or the WAT is not a valid module.
     pub fn component(&self) -> Vec<u8> {
         let optional = [
             ("catalogue", !self.listing.is_empty()),
@@ -133,17 +127,11 @@ impl Adapter {
     }
 
     /// Encodes the component for another version of the contract.
-    ///
-    /// # Panics
-    /// As [`Adapter::component`].
     pub fn component_of(&self, contract: &Resolve) -> Vec<u8> {
         component_of(contract, &self.wat_of(contract), WORLD)
     }
 
     /// Returns the core module with the metadata of its world, as a compiler writes it: the input of `plugin build`.
-    ///
-    /// # Panics
-    /// As [`Adapter::component`].
     pub fn module(&self) -> Vec<u8> {
         module_of(&contract(), &self.wat_of(&contract()), WORLD)
     }

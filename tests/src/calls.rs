@@ -60,9 +60,6 @@ pub type Credential<'a> = (&'a str, &'a str, &'a str);
 
 /// A guest that requests `url` with GET and returns the body of the response. It traps if its memory then contains `sentinel`.
 /// The guest itself holds the sentinel in an encoded form only.
-///
-/// # Panics
-/// If a text is over 4 GiB.
 pub fn fetching(url: &str, credential: Option<Credential<'_>>, sentinel: &str) -> Guest {
     let mut texts = Texts::default();
     let method = texts.put(b"GET");
@@ -124,9 +121,6 @@ pub fn fetching(url: &str, credential: Option<Credential<'_>>, sentinel: &str) -
 }
 
 /// A guest that calls the tool `tool` with `input` and returns its result.
-///
-/// # Panics
-/// If a text is over 4 GiB.
 pub fn relaying(tool: &str, input: &str) -> Guest {
     let mut texts = Texts::default();
     let (tool, input) = (texts.put(tool.as_bytes()), texts.put(input.as_bytes()));
@@ -140,9 +134,6 @@ pub fn relaying(tool: &str, input: &str) -> Guest {
 }
 
 /// A guest that sends `system` and `prompt` to the model of its agent and returns the answer.
-///
-/// # Panics
-/// If a text is over 4 GiB.
 pub fn completing(system: &str, prompt: &str) -> Guest {
     let mut texts = Texts::default();
     let (system, prompt) = (texts.put(system.as_bytes()), texts.put(prompt.as_bytes()));

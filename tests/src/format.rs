@@ -108,9 +108,6 @@ impl Format {
     }
 
     /// The body of a recorded response. Tool calls in it name `weather__now`.
-    ///
-    /// # Panics
-    /// If the recording does not exist.
     pub fn body(&self, recording: &str) -> Vec<u8> {
         let bytes = self.file(&format!("{recording}.sse"));
         let Ok(text) = String::from_utf8(bytes.clone()) else { return bytes };
@@ -118,33 +115,21 @@ impl Format {
     }
 
     /// The expected result of a recorded response: `text`, `tool_calls` and more.
-    ///
-    /// # Panics
-    /// If the recording does not exist.
     pub fn expected(&self, recording: &str) -> Value {
         serde_json::from_slice(&self.file(&format!("{recording}.expected.json"))).expect("JSON")
     }
 
     /// The text of the recording `text`.
-    ///
-    /// # Panics
-    /// If the recording does not exist.
     pub fn recorded_text(&self) -> String {
         self.expected("text")["text"].as_str().expect("a text").to_owned()
     }
 
     /// A recorded response with its head.
-    ///
-    /// # Panics
-    /// If the recording does not exist.
     pub fn answer(&self, recording: &str) -> Vec<u8> {
         event_stream(&self.body(recording))
     }
 
     /// A response whose text comes in the pieces `texts`, one event each. The pieces are already escaped for JSON.
-    ///
-    /// # Panics
-    /// If the recording `text` has no text event.
     pub fn answer_with(&self, texts: &[&str]) -> Vec<u8> {
         let recorded = String::from_utf8(self.body("text")).expect("UTF-8");
         let line = |value: Value| format!("data: {value}\n\n");
@@ -257,9 +242,6 @@ impl Format {
 }
 
 /// A response of [`CHAT`] that calls tools: `calls` is an array of pairs of name and input.
-///
-/// # Panics
-/// If `calls` is not an array.
 pub fn chat_calls(calls: &Value) -> Vec<u8> {
     let calls = calls.as_array().expect("an array").iter().enumerate().map(|(index, call)| {
         let function = json!({"name": call[0], "arguments": call[1].to_string()});

@@ -128,9 +128,6 @@ impl Guest {
     }
 
     /// Returns a component of the present contract that also imports an interface of the host that no world imports.
-    ///
-    /// # Panics
-    /// If the guest does not fit.
     pub fn importing(&self, interface: &str) -> Vec<u8> {
         let mut contract = present_contract();
         let world = format!(
@@ -195,9 +192,6 @@ impl Guest {
     }
 
     /// The component.
-    ///
-    /// # Panics
-    /// If the text is no module, or the module no skill's.
     pub fn component(&self) -> Vec<u8> {
         component(&self.wat(), "patchbay:skill/skill-plugin")
     }
@@ -209,26 +203,17 @@ impl Guest {
 }
 
 /// Encodes a core module as a component of `world`, such as `patchbay:skill/skill-plugin`.
-///
-/// # Panics
-/// If `wat` is not a valid module of that world.
 pub fn component(wat: &str, world: &str) -> Vec<u8> {
     component_of(&contract(), wat, world)
 }
 
 /// As [`component`], for another version of the contract.
-///
-/// # Panics
-/// If `wat` is not a valid module of that world.
 pub fn component_of(resolve: &Resolve, wat: &str, world: &str) -> Vec<u8> {
     let module = module_of(resolve, wat, world);
     ComponentEncoder::default().module(&module).expect("a module").validate(true).encode().expect("a component")
 }
 
 /// Returns a core module with the metadata of its world, as a compiler writes it: the input of `plugin build`.
-///
-/// # Panics
-/// If `wat` is not a valid module of that world.
 pub fn module_of(resolve: &Resolve, wat: &str, world: &str) -> Vec<u8> {
     let (package, world) = world.split_once('/').expect("PACKAGE/WORLD");
     let package =
@@ -249,17 +234,11 @@ pub fn package(mut component: Vec<u8>, skill_md: &str) -> Vec<u8> {
 
 /// Parses the first released version of the contract, which guests in WAT are built against: their exports have the version
 /// in their names, and in this way they are tests of old plugins, too.
-///
-/// # Panics
-/// If a package is invalid.
 pub fn contract() -> Resolve {
     packages("wit/frozen/0.1.0")
 }
 
 /// Parses the present version of the contract.
-///
-/// # Panics
-/// If a package is invalid.
 pub fn present_contract() -> Resolve {
     packages("wit")
 }

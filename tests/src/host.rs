@@ -10,17 +10,11 @@ use patchbay_session::{Config, Host, Paths};
 use crate::binary::{self, Patchbay};
 
 /// Opens a host in the home of `patchbay`, with default limits.
-///
-/// # Panics
-/// If it cannot be opened.
 pub fn host(patchbay: &Patchbay, settings: Settings) -> Arc<Host> {
     host_with(patchbay, settings, Limits::default())
 }
 
 /// Opens a host in the home of `patchbay`, with these limits of calls. A step of an adapter may take as long as a call.
-///
-/// # Panics
-/// If it cannot be opened.
 pub fn host_with(patchbay: &Patchbay, settings: Settings, limits: Limits) -> Arc<Host> {
     let folder = |name: &str| patchbay.home().join(name);
     let paths =

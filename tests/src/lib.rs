@@ -21,7 +21,8 @@
 //! | [`terminal`] | `Terminal`: the binary in a pseudo-terminal | to type keys and to look at the screen |
 //! | [`paths`] | `local_paths_in`: paths of this machine in a file | to test that builds are reproducible |
 //!
-//! Names say what a helper does: `assert_…` fails the test, `wait_for_…` polls for up to [`PATIENCE`] and then fails it.
+//! Names say what a helper does: `assert_…` fails the test, `wait_for_…` polls for up to [`PATIENCE`] and then fails it. Every
+//! helper panics, and so fails the test, when it cannot do what it says; their documentation does not repeat that.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::time::Duration;

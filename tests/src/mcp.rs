@@ -35,9 +35,6 @@ pub fn program() -> PathBuf {
 /// | `refuses` | an error of JSON-RPC |
 ///
 /// With `old`, the server chooses an unknown revision of the protocol. With any other mode, `break` works.
-///
-/// # Panics
-/// If no port is free.
 pub fn over_http(mode: &'static str) -> Server {
     Server::scripted(move |request| {
         let (_, body) = request.split_once("\r\n\r\n").unwrap_or((request, ""));
@@ -119,9 +116,6 @@ fn text(text: &str) -> Value {
 
 /// Waits for the file `children` in `folder`, to which the program writes its process group once its tool `break` hangs, or at its
 /// start if its argument is `stuck`. Returns the group.
-///
-/// # Panics
-/// If the file is not there in time.
 pub fn wait_for_group(folder: &Path) -> String {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -134,10 +128,7 @@ pub fn wait_for_group(folder: &Path) -> String {
     }
 }
 
-/// Asserts that all processes of a process group end.
-///
-/// # Panics
-/// If one is still alive after a minute. By themselves they live for ten.
+/// Asserts that all processes of a process group end in time. By themselves they live for ten minutes.
 pub fn assert_group_ends(group: &str) {
     let end = Instant::now() + PATIENCE;
     while Instant::now() < end {

@@ -28,9 +28,6 @@ pub struct Server {
 
 impl Server {
     /// Starts a server. `answer` maps a complete request to a complete response.
-    ///
-    /// # Panics
-    /// If no port is free.
     pub fn new(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> Self {
         Self::serve(move |stream, request| {
             let answer = answer(&request);
@@ -40,9 +37,6 @@ impl Server {
     }
 
     /// Starts a server that performs the steps that `script` returns for a request. It serves connections concurrently.
-    ///
-    /// # Panics
-    /// If no port is free.
     pub fn scripted(script: impl Fn(&str) -> Vec<Step> + Send + 'static) -> Self {
         Self::serve(move |stream, request| {
             let steps = script(&request);
@@ -69,9 +63,6 @@ impl Server {
     }
 
     /// Starts a server that returns each request as its response, with the headers.
-    ///
-    /// # Panics
-    /// If no port is free.
     pub fn echo() -> Self {
         Self::new(page)
     }
@@ -82,9 +73,6 @@ impl Server {
     }
 
     /// Returns the complete requests so far.
-    ///
-    /// # Panics
-    /// If the thread of the server panicked.
     pub fn requests(&self) -> Vec<String> {
         self.requests.lock().expect("no panic").clone()
     }

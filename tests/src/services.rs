@@ -14,9 +14,6 @@ use patchbay_store::{Hold, NewSnapshot, SessionRow, Store};
 use patchbay_tools::{CallContext, EffectFlag, OutsideTools};
 
 /// Creates a session without skills in `store` and returns the permission to write it.
-///
-/// # Panics
-/// If the store fails.
 pub async fn session(store: &Store) -> Hold {
     let components = store.retain_components().expect("the folder of components");
     let snapshot = NewSnapshot::empty(Digest::of(b""), String::new(), components);

@@ -88,7 +88,7 @@ async fn agent_whose_tool_runs_occupies_no_place_for_requests() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn answer_for_the_session_holds_for_all_agents() {
-    let play = Play::limited(|limits| limits.concurrent_requests = 1).await;
+    let mut play = Play::limited(|limits| limits.concurrent_requests = 1).await;
     let root = play.session.view();
     let approver = with_keeper(&play).await;
     let child = play.fork("").await;
@@ -110,7 +110,8 @@ async fn answer_for_the_session_holds_for_all_agents() {
     }
     assert_eq!(approver.asked.load(Ordering::SeqCst), 1);
     // It is this process's hold of the session that has the answer: a resumed session asks again, here of no approver.
-    let play = play.restarted().await;
+    play.session.close().await;
+    play.session = play.host.resume(play.session.id()).await.unwrap();
     play.finish("call keeper__run {}").await;
     assert_eq!(play.results(grandchild).await[1]["tool_success"], false);
 }
