@@ -11,6 +11,8 @@ use patchbay_sandbox::{
     BoxFuture, Call, Content, Failure, Finished, Inference, Kv, KvEntry, KvError, Limits, Loaded, LogLevel, LogSink,
     ProgressSink, Sandbox, Scope, Services, Usage,
 };
+use patchbay_skill::Snapshot;
+use patchbay_store::{JournalFilter, JournalRow, Store};
 use patchbay_tests::{guest::Guest, services};
 
 /// Limits that a hostile guest reaches quickly. Only the time limit is generous, because the machine may be busy; tests of the
@@ -135,6 +137,19 @@ impl Harness {
     pub async fn assert_still_works(&self) {
         assert_eq!(self.text(&Guest::default()).await, "{}");
     }
+}
+
+/// Returns a snapshot without skills.
+pub fn empty_snapshot() -> Arc<Snapshot> {
+    services::snapshot(&[], 1, |_| unreachable!())
+}
+
+/// Returns the rows of the journal, oldest first.
+pub async fn journal(store: &Store) -> Vec<JournalRow> {
+    // A later write follows all earlier rows, so they are stored then.
+    within_30_seconds(store.keep_described(Digest::of(b"x"), "x", String::new())).await.unwrap();
+    let rows = store.journal_rows(&JournalFilter::default(), 0, 100).await.unwrap();
+    rows.into_iter().map(|entry| entry.row).collect()
 }
 
 /// Awaits `future`; fails the test after 30 seconds. No operation of this ring takes longer, even on a busy machine.
