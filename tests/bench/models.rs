@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{
     nanoseconds,
-    report::{Report, Samples, ms},
+    report::{Report, Samples, ms_row},
 };
 
 const MODELS: usize = 2_000;
@@ -51,7 +51,7 @@ pub fn measure(report: &mut Report) {
             times.push(nanoseconds(start));
         }
         let times = Samples::new(times);
-        rows.push(vec![name.to_owned(), ms(times.percentile(50)), ms(times.percentile(99))]);
+        rows.push(ms_row(name, &times));
     }
     runtime.block_on(session.close());
     report.section(

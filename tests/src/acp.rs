@@ -2,7 +2,6 @@
 
 use std::{
     collections::VecDeque,
-    fs,
     io::{BufRead as _, BufReader, Write as _},
     process::{Child, ChildStdin, ChildStdout, Stdio},
     sync::mpsc::{Receiver, channel},
@@ -12,7 +11,10 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::{PATIENCE, binary::Patchbay};
+use crate::{
+    PATIENCE,
+    binary::{Patchbay, peak_kib},
+};
 
 /// A client with its process. The process is killed when this value is dropped.
 pub struct Peer {
@@ -170,9 +172,7 @@ impl Peer {
 
     /// Returns the peak of resident memory in bytes.
     pub fn peak_memory(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("a process");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
-        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
+        peak_kib(self.child.id()) << 10
     }
 
     /// Ends the input and waits for the process. Returns its exit code.

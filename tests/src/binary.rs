@@ -201,9 +201,18 @@ pub fn run_out_of_time(
 
 /// Returns the peak memory of a process in KiB.
 pub fn peak_kib(process: u32) -> u64 {
+    memory_kib(process, "VmHWM:")
+}
+
+/// Returns the resident memory of a process in KiB.
+pub fn resident_kib(process: u32) -> u64 {
+    memory_kib(process, "VmRSS:")
+}
+
+fn memory_kib(process: u32, line: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).expect("a process");
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
-    peak.trim_end_matches("kB").trim().parse().expect("a number")
+    let memory = status.lines().find_map(|status| status.strip_prefix(line)).expect("a value");
+    memory.trim_end_matches("kB").trim().parse().expect("a number")
 }
 
 /// Converts the output of a finished process.

@@ -2,9 +2,8 @@
 //! the sandbox.
 
 use std::{
-    fs,
     io::Write as _,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Stdio},
     sync::Arc,
     time::Instant,
@@ -21,7 +20,7 @@ use patchbay_sandbox::{
     Limits, Sandbox,
     adapter::{Action, Budgets, Input, LoadedAdapter},
 };
-use patchbay_tests::services;
+use patchbay_tests::{host::bundled_adapters, services};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -29,11 +28,6 @@ use tokio::{
 
 use super::{KEY, MODEL, recording::Recording};
 use crate::nanoseconds;
-
-/// The folder of the bundled adapters.
-pub fn adapters() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/dist/providers")
-}
 
 /// Reads an answer from a bare connection. Calls `seen` for each chunk.
 pub async fn socket(origin: String, recording: Arc<Recording>, seen: impl Fn() + Send) {
@@ -88,7 +82,7 @@ pub struct Sandboxed {
 
 impl Sandboxed {
     pub async fn new() -> Self {
-        let bytes = fs::read(adapters().join("anthropic.wasm")).expect("run: make plugins");
+        let bytes = bundled_adapters(&["anthropic"])[0].bytes.to_vec();
         let limits = ExchangeLimits::default();
         let sandbox = Arc::new(Sandbox::new(limits.sandbox(&Limits::default())));
         let adapter = sandbox.load_adapter(Digest::of(&bytes), bytes).await.unwrap();

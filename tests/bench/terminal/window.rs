@@ -10,7 +10,7 @@ use std::{
     time::Instant,
 };
 
-use patchbay_tests::PATIENCE;
+use patchbay_tests::{PATIENCE, binary::peak_kib};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
 const COLUMNS: u16 = 100;
@@ -105,9 +105,7 @@ impl Window {
 
     /// Returns the peak memory of the program (VmHWM) in KiB.
     pub fn peak_memory(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        peak.trim().trim_end_matches(" kB").parse().unwrap()
+        peak_kib(self.pid())
     }
 
     /// Returns the CPU time of all threads of the program in nanoseconds. Threads that have ended do not count.
