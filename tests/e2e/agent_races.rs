@@ -95,12 +95,9 @@ async fn mail_to_a_dying_agent_is_stored_or_refused() {
         });
         let codes = codes(lines.collect()).await;
         assert_eq!((number(&codes, "killed"), number(&codes, "mail_sent") + number(&codes, "agent_dead")), (1, 19));
-        let mails: i64 = play
-            .patchbay
-            .database("patchbay.db")
-            .query_row("SELECT count(*) FROM mail WHERE recipient = ?", [child.to_string()], |row| row.get(0))
-            .unwrap();
-        assert_eq!(usize::try_from(mails), Ok(number(&codes, "mail_sent")), "{codes:?}");
+        let mails: usize =
+            play.patchbay.query_one("SELECT count(*) FROM mail WHERE recipient = ?", [child.to_string()]);
+        assert_eq!(mails, number(&codes, "mail_sent"), "{codes:?}");
     }
     play.idle().await;
     play.check();
@@ -154,16 +151,10 @@ async fn last_committed_model_wins() {
         assert_eq!(play.code("/model demo-small").await, "model_set");
         assert!(wait_for_end(turn).await.is_ok());
         let model = play.agent(child).await.model;
-        let (name, overridden): (String, bool) = play
-            .patchbay
-            .database("patchbay.db")
-            .query_row(
-                "SELECT model, model_override IS NOT NULL FROM agents WHERE uuid = ?",
-                [child.to_string()],
-                |row| Ok((row.get(0)?, row.get(1)?)),
-            )
-            .unwrap();
+        let stored = |what| format!("SELECT {what} FROM agents WHERE uuid = ?");
+        let name: String = play.patchbay.query_one(&stored("model"), [child.to_string()]);
         assert_eq!(name, "demo-small");
+        let overridden: bool = play.patchbay.query_one(&stored("model_override IS NOT NULL"), [child.to_string()]);
         let expected = if overridden { "demo/demo-big/default" } else { "demo/demo-small/default" };
         assert_eq!(model, expected, "memory and database have the same");
         seen.push(overridden);

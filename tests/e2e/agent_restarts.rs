@@ -28,10 +28,7 @@ async fn nothing_runs_after_a_restart_until_a_message() {
     let queued = play.session.submit("later");
     let texts = || play.session.queue().lines.into_iter().map(|line| line.text).collect::<Vec<_>>();
     let (store, id) = (play.host.store(), play.session.id());
-    let running_turns = || -> i64 {
-        let query = "SELECT count(*) FROM turns WHERE state = 'running'";
-        play.patchbay.database("patchbay.db").query_row(query, [], |row| row.get(0)).unwrap()
-    };
+    let running_turns = || play.patchbay.query_one::<i64>("SELECT count(*) FROM turns WHERE state = 'running'", []);
     // After that, nothing is written.
     play.wait_until("three turns, a line and half of an answer are stored", async || {
         let queued = store.queued_lines(id).await.unwrap();

@@ -3,7 +3,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Params, types::FromSql};
 
 use crate::{binary::Patchbay, calls::relaying, guest::Guest};
 
@@ -35,6 +35,11 @@ impl Patchbay {
         let database = Connection::open(self.home().join("data").join(file)).expect("a database");
         database.busy_timeout(Duration::from_secs(10)).expect("a busy timeout");
         database
+    }
+
+    /// Returns the first value of the one row that a query of `patchbay.db` finds.
+    pub fn query_one<T: FromSql>(&self, query: &str, parameters: impl Params) -> T {
+        self.database("patchbay.db").query_row(query, parameters, |row| row.get(0)).expect("a row")
     }
 
     /// Returns the stored messages of a session in order: number, kind and text.

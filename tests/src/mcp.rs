@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     PATIENCE,
-    server::{Server, Step},
+    server::{Server, Step, body, response},
 };
 
 /// Returns the path of the program, for `python3`. Its argument says how it misbehaves.
@@ -37,8 +37,7 @@ pub fn program() -> PathBuf {
 /// With `old`, the server chooses an unknown revision of the protocol. With any other mode, `break` works.
 pub fn over_http(mode: &'static str) -> Server {
     Server::scripted(move |request| {
-        let (_, body) = request.split_once("\r\n\r\n").unwrap_or((request, ""));
-        let message: Value = serde_json::from_str(body).unwrap_or_default();
+        let message: Value = serde_json::from_str(body(request)).unwrap_or_default();
         let Some(id) = message.get("id") else { return vec![answer("202 Accepted", "text/plain", "")] };
         let result = |result: Value| {
             answer("200 OK", "application/json", &json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string())
@@ -87,8 +86,7 @@ pub fn over_http(mode: &'static str) -> Server {
 }
 
 fn answer(status: &str, media: &str, body: &str) -> Step {
-    let head = format!("HTTP/1.1 {status}\r\ncontent-type: {media}\r\ncontent-length: {}\r\n", body.len());
-    Step::Bytes(format!("{head}connection: close\r\n\r\n{body}").into_bytes())
+    Step::Bytes(response(status, media, body))
 }
 
 /// Returns a stream of events that begins with `data: ` and repeats `text`.

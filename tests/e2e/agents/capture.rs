@@ -12,8 +12,7 @@ use patchbay_tests::{
 
 /// A server in place of a model, which records every request and answers `Yes.`
 fn recording() -> Server {
-    let answer = CHAT.answer_with(&["Yes."]);
-    Server::new(move |_| answer.clone())
+    Server::always(CHAT.answer_with(&["Yes."]))
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use patchbay_core::AgentId;
+use patchbay_provider::Settings;
 use patchbay_sandbox::Limits;
 use patchbay_session::Approval;
 use patchbay_tests::{
     format::{CHAT, OPENAI},
     play::{Answering, Play, with_local_model},
-    server::Server,
+    server::{Server, body},
 };
 use serde_json::{Value, json};
 
@@ -18,6 +19,11 @@ async fn set(play: &Play, target: &str, model: &str) -> Value {
     let input = json!({"agentId": target, "model": model});
     play.finish(&format!("call set_agent_model {input}")).await;
     play.results(agent).await.pop().unwrap()
+}
+
+/// Returns settings with the provider `local` at `server`, which is not the default.
+fn beside_demo(server: &Server) -> Settings {
+    Settings { default_model: None, ..with_local_model(server, 100_000) }
 }
 
 fn succeeded(message: &str) -> Value {
@@ -40,9 +46,8 @@ async fn selectors_choose_a_size_of_the_targets_provider() {
         let text = format!("Model set to \"{selector}\" selector for agent {agent}.");
         assert_eq!(set(&play, "$self", selector).await, succeeded(&text));
         assert_eq!(model(&play, agent).await, format!("demo/{chosen}/default"));
-        let database = play.patchbay.database("patchbay.db");
         let query = "SELECT model_override FROM agents WHERE uuid = ?";
-        let stored: String = database.query_row(query, [agent.to_string()], |row| row.get(0)).unwrap();
+        let stored: String = play.patchbay.query_one(query, [agent.to_string()]);
         assert_eq!(serde_json::from_str::<Value>(&stored).unwrap(), json!({"type": "selector", "value": selector}));
     }
 }
@@ -123,11 +128,8 @@ async fn background_agents_do_not_run_the_tool() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn name_of_a_model_is_tried_with_one_request() {
-    let answer = CHAT.answer_with(&["ok"]);
-    let server = Server::new(move |_| answer.clone());
-    let mut settings = with_local_model(&server, 100_000);
-    settings.default_model = None;
-    let play = Play::with(settings, Limits::default()).await;
+    let server = Server::always(CHAT.answer_with(&["ok"]));
+    let play = Play::with(beside_demo(&server), Limits::default()).await;
     let person = Answering::new(Approval::Once);
     play.session.set_approver(Arc::clone(&person) as _);
     let agent = play.session.view();
@@ -135,13 +137,13 @@ async fn name_of_a_model_is_tried_with_one_request() {
     assert_eq!(set(&play, "$self", "local:gemma3").await, set_text("local:gemma3"));
     let requests = server.requests();
     // The test is the first request; the second one is the rest of the turn.
-    let body: Value = serde_json::from_str(requests[0].split_once("\r\n\r\n").unwrap().1).unwrap();
-    assert_eq!((&body["model"], body.get("tools")), (&"gemma3".into(), None), "{body}");
+    let tried: Value = serde_json::from_str(body(&requests[0])).unwrap();
+    assert_eq!((&tried["model"], tried.get("tools")), (&"gemma3".into(), None), "{tried}");
     assert_eq!(
-        body["messages"],
+        tried["messages"],
         json!([{"role": "system", "content": "Reply with 'ok'."}, {"role": "user", "content": "hi"}])
     );
-    let next: Value = serde_json::from_str(requests[1].split_once("\r\n\r\n").unwrap().1).unwrap();
+    let next: Value = serde_json::from_str(body(&requests[1])).unwrap();
     assert_eq!((requests.len(), &next["model"]), (2, &"gemma3".into()));
     assert_eq!(model(&play, agent).await, "local/gemma3/default");
     let title = format!("May agent {} move to provider 'local'?", agent.short());
@@ -157,11 +159,8 @@ async fn name_of_a_model_is_tried_with_one_request() {
 /// The other provider would receive the whole conversation, so it gets no request before a person has said yes.
 #[tokio::test(flavor = "multi_thread")]
 async fn model_cannot_move_an_agent_to_another_provider_alone() {
-    let answer = CHAT.answer_with(&["ok"]);
-    let server = Server::new(move |_| answer.clone());
-    let mut settings = with_local_model(&server, 100_000);
-    settings.default_model = None;
-    let play = Play::with(settings, Limits::default()).await;
+    let server = Server::always(CHAT.answer_with(&["ok"]));
+    let play = Play::with(beside_demo(&server), Limits::default()).await;
     let agent = play.session.view();
     let refused = |why: &str| {
         let error = format!(
@@ -189,11 +188,8 @@ async fn model_cannot_move_an_agent_to_another_provider_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failed_test_of_a_model_stores_nothing() {
-    let refusal = CHAT.refusal(500, "The model is broken.", None);
-    let server = Server::new(move |_| refusal.clone());
-    let mut settings = with_local_model(&server, 100_000);
-    settings.default_model = None;
-    let play = Play::with(settings, Limits::default()).await;
+    let server = Server::always(CHAT.refusal(500, "The model is broken.", None));
+    let play = Play::with(beside_demo(&server), Limits::default()).await;
     play.session.set_approver(Answering::new(Approval::Session));
     let agent = play.session.view();
     let result = set(&play, "$self", "local-1").await;
@@ -225,8 +221,7 @@ async fn failed_test_of_a_model_stores_nothing() {
 async fn model_that_was_shut_down_is_a_caution() {
     let (answer, refusal) = (OPENAI.answer_with(&["Solved."]), OPENAI.refusal(404, "No such model.", None));
     let server = Server::new(move |request| if request.contains("\"o1\"") { refusal.clone() } else { answer.clone() });
-    let mut settings = with_local_model(&server, 100_000);
-    settings.default_model = None;
+    let mut settings = beside_demo(&server);
     let table = format!("origin = \"http://{}/v1\"\nenv = \"\"", server.host());
     settings.providers.insert("openai".parse().unwrap(), toml::from_str(&table).unwrap());
     let play = Play::with(settings, Limits::default()).await;
@@ -247,8 +242,7 @@ async fn model_that_was_shut_down_is_a_caution() {
     assert_eq!(set(&play, "$self", "o3-mini").await, succeeded(&text));
     // The override stays with the provider that was tried.
     let query = "SELECT model_override FROM agents WHERE uuid = ?";
-    let stored: String =
-        play.patchbay.database("patchbay.db").query_row(query, [root.to_string()], |row| row.get(0)).unwrap();
+    let stored: String = play.patchbay.query_one(query, [root.to_string()]);
     assert_eq!(stored, r#"{"type":"model","value":"openai:o3-mini"}"#);
     play.run("/model demo-1").await;
 
@@ -265,10 +259,8 @@ async fn model_that_was_shut_down_is_a_caution() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn selector_of_a_provider_without_sizes_says_that_the_model_stays() {
-    let answer = CHAT.answer_with(&["Yes."]);
-    let server = Server::new(move |_| answer.clone());
-    let mut settings = with_local_model(&server, 100_000);
-    settings.default_model = None;
+    let server = Server::always(CHAT.answer_with(&["Yes."]));
+    let mut settings = beside_demo(&server);
     settings.providers.values_mut().for_each(|provider| provider.models.clear());
     let play = Play::with(settings, Limits::default()).await;
     let root = play.session.view();

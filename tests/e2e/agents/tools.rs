@@ -89,10 +89,9 @@ async fn fork_tool_makes_a_child_without_moving_the_view() {
     let texts: Vec<_> = conversation.iter().map(|row| row.content.as_str()).collect();
     assert_eq!(texts[..3], ["say Earlier.", "Earlier.", "say $parent has $self."]);
     // The child's first row and the tool's result are one commit.
-    let database = play.patchbay.database("patchbay.db");
     let seq = |agent: AgentId, kind: &str| -> i64 {
         let query = "SELECT seq FROM messages WHERE agent = ? AND kind = ? ORDER BY seq LIMIT 1";
-        database.query_row(query, [&agent.to_string(), kind], |row| row.get(0)).unwrap()
+        play.patchbay.query_one(query, [&agent.to_string(), kind])
     };
     assert_eq!(seq(root, "tool"), seq(child, "user") + 1);
 }
