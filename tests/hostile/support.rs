@@ -13,7 +13,10 @@ use patchbay_sandbox::{
 };
 use patchbay_skill::Snapshot;
 use patchbay_store::{JournalFilter, JournalRow, Store};
-use patchbay_tests::{guest::Guest, services};
+use patchbay_tests::{
+    guest::{self, Guest},
+    services,
+};
 
 /// Limits that a hostile guest reaches quickly. Only the time limit is generous, because the machine may be busy; tests of the
 /// time limit use [`time_limit_only`].
@@ -58,7 +61,7 @@ impl Harness {
     pub fn new(limits: Limits) -> Self {
         let recorder = Arc::new(Recorder::default());
         let services = Services {
-            kv: Arc::new(FakeKv),
+            kv: Arc::<FakeKv>::default(),
             progress: recorder.clone(),
             log: recorder.clone(),
             ..services::unavailable()
@@ -76,6 +79,16 @@ impl Harness {
 
     pub fn with_model(self, model: Arc<dyn Inference>) -> Self {
         Self { services: Services { inference: Some(model), ..self.services }, ..self }
+    }
+
+    /// Waits until guests have written `lines` of log.
+    pub async fn wait_for_log(&self, lines: usize) {
+        within_30_seconds(async {
+            while self.recorder.log.lock().unwrap().len() < lines {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
     }
 
     pub async fn load(&self, bytes: &[u8]) -> Result<Arc<Loaded>, Failure> {
@@ -198,11 +211,20 @@ impl ProgressSink for Recorder {
 }
 
 /// A store that contains every key and rejects every change. Each function returns another error.
-pub struct FakeKv;
+#[derive(Default)]
+pub struct FakeKv {
+    /// Reads never return.
+    pub is_stuck: bool,
+}
 
 impl Kv for FakeKv {
     fn get<'a>(&'a self, _: Scope, key: &'a str) -> BoxFuture<'a, Result<Option<KvEntry>, KvError>> {
-        Box::pin(async move { Ok(Some(KvEntry { value: key.as_bytes().to_vec(), version: 1 })) })
+        Box::pin(async move {
+            match self.is_stuck {
+                true => std::future::pending().await,
+                false => Ok(Some(KvEntry { value: key.as_bytes().to_vec(), version: 1 })),
+            }
+        })
     }
 
     fn put<'a>(&'a self, _: Scope, key: &'a str, _: Vec<u8>, _: Option<u64>) -> BoxFuture<'a, Result<u64, KvError>> {
@@ -257,8 +279,7 @@ pub fn failure(kind: (u32, usize), message: (u32, usize)) -> String {
 
 /// Returns a data segment for [`Guest::with`].
 pub fn data(at: u32, bytes: impl AsRef<[u8]>) -> String {
-    let bytes: String = bytes.as_ref().iter().map(|byte| format!("\\{byte:02x}")).collect();
-    format!("\n(data (i32.const {at}) \"{bytes}\")\n")
+    guest::data(at, bytes.as_ref())
 }
 
 /// Returns WAT that repeats `body` endlessly.

@@ -1,9 +1,7 @@
 //! Guests that make one host call with fixed arguments and return its result. Use them to test a capability without writing
 //! WAT; each builder names its host call.
 
-use std::fmt::Write as _;
-
-use crate::guest::Guest;
+use crate::guest::{Guest, data};
 
 /// WAT function `$say ADDRESS LENGTH`: the result `ok([text])` of a tool.
 pub const SAY: &str = "
@@ -33,24 +31,18 @@ const TEXTS: u32 = 8192;
 
 /// A data segment of texts, one after the other.
 #[derive(Default)]
-struct Texts {
-    data: String,
-    len: u32,
-}
+struct Texts(Vec<u8>);
 
 impl Texts {
     /// Adds a text and returns its address and length as two WAT constants.
     fn put(&mut self, bytes: &[u8]) -> String {
-        let (at, len) = (TEXTS + self.len, u32::try_from(bytes.len()).expect("a short text"));
-        for byte in bytes {
-            write!(self.data, "\\{byte:02x}").expect("a String accepts all writes");
-        }
-        self.len += len;
-        format!("(i32.const {at}) (i32.const {len})")
+        let at = TEXTS + u32::try_from(self.0.len()).expect("short texts");
+        self.0.extend(bytes);
+        format!("(i32.const {at}) (i32.const {})", bytes.len())
     }
 
     fn data(&self) -> String {
-        format!("\n(data (i32.const {TEXTS}) \"{}\")\n", self.data)
+        data(TEXTS, &self.0)
     }
 }
 

@@ -3,7 +3,10 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
-use patchbay_core::{AgentId, Asker, CallId, Digest, PrincipalId, RootAllowance, RootLimits, SessionId};
+use patchbay_core::{
+    AgentId, Asker, CallId, Digest, PrincipalId, RootAllowance, RootLimits, SessionId,
+    completion::{CompletionRequest, Message, Part, RequestHints, Role, ToolChoice},
+};
 use patchbay_egress::{Credentials, Egress, EgressLimits};
 use patchbay_policy::{Capability, Permits, Root};
 use patchbay_sandbox::{
@@ -77,6 +80,20 @@ pub fn unavailable() -> Services {
         permit_source: None,
         progress: Arc::new(Unavailable),
         log: Arc::new(Unavailable),
+    }
+}
+
+/// Returns a request to a model with one message of the user.
+pub fn completion(model: &str, parts: Vec<Part>) -> CompletionRequest {
+    CompletionRequest {
+        model: model.to_owned(),
+        system: Vec::new(),
+        messages: vec![Message { role: Role::User, parts }],
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Auto,
+        thinking: None,
+        max_output_tokens: None,
+        hints: RequestHints::default(),
     }
 }
 

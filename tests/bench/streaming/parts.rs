@@ -11,7 +11,7 @@ use std::{
 
 use patchbay_core::{
     Digest,
-    completion::{Block, CompletionRequest, Message, RequestHints, Role, StreamEvent, ToolChoice},
+    completion::{Block, CompletionRequest, StreamEvent},
 };
 use patchbay_egress::{Answer, Egress, EgressLimits, Placed, Placement, Request, Secret, Target};
 use patchbay_policy::HostPattern as Pattern;
@@ -112,17 +112,7 @@ impl Sandboxed {
 
 /// Returns the request to the model.
 pub fn request() -> CompletionRequest {
-    let part = Block::Text("hello".to_owned()).into();
-    CompletionRequest {
-        model: MODEL.to_owned(),
-        system: Vec::new(),
-        messages: vec![Message { role: Role::User, parts: vec![part] }],
-        tools: Vec::new(),
-        tool_choice: ToolChoice::Auto,
-        thinking: None,
-        max_output_tokens: None,
-        hints: RequestHints::default(),
-    }
+    services::completion(MODEL, vec![Block::Text("hello".to_owned()).into()])
 }
 
 /// Returns the duration of the same codec without a sandbox, in nanoseconds, for each piece of `size` bytes; with 0,
