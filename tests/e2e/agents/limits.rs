@@ -1,4 +1,4 @@
-//! The limits of agents: how many, how deep, how often mail wakes them, how many requests they make, at once too, and tokens.
+//! The limits of agents: how many and how deep, how often mail wakes them, their requests and tokens.
 
 use patchbay_core::{AgentId, Code, EventKind, MessageKind};
 use patchbay_session::{AgentState, Received};
