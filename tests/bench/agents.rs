@@ -12,7 +12,10 @@ use patchbay_core::Outcome;
 use patchbay_provider::Settings;
 use patchbay_sandbox::Limits;
 use patchbay_session::{Host, Session};
-use patchbay_tests::{binary::Patchbay, host::host_with};
+use patchbay_tests::{
+    binary::{Patchbay, resident_kib},
+    host::host_with,
+};
 use rusqlite::Connection;
 use tokio::runtime::Runtime;
 
@@ -223,18 +226,11 @@ pub fn process() {
         };
         ok(&session, "hello").await;
         fork_idle(AGENTS).await;
-        let before = resident();
+        let before = resident_kib(std::process::id());
         fork_idle(10 * AGENTS).await;
-        println!("{}", resident().saturating_sub(before));
+        println!("{}", resident_kib(std::process::id()).saturating_sub(before));
         session.close().await;
     });
-}
-
-/// Returns the resident memory of this process in KiB.
-fn resident() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
 fn kills(report: &mut Report, runtime: &Runtime) {

@@ -5,7 +5,7 @@ use std::{sync::Mutex, time::Instant};
 use patchbay_tests::{
     binary::Patchbay,
     format::{CHAT, chat_calls},
-    server::Server,
+    server::{Server, body},
 };
 use serde_json::{Value, json};
 
@@ -93,6 +93,6 @@ fn conversation(answers: Vec<Value>) -> (usize, u64, usize) {
     assert_eq!(requests.len(), expected);
     let failed = requests.last().unwrap().matches("\\\"tool_success\\\":false").count();
     assert_eq!(failed, 0, "a call failed");
-    let sent: usize = requests.iter().map(|request| request.split_once("\r\n\r\n").unwrap().1.len()).sum();
+    let sent: usize = requests.iter().map(|request| body(request).len()).sum();
     (requests.len(), time, sent + answered)
 }

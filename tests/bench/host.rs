@@ -1,15 +1,13 @@
 //! A host with one skill, for benchmarks of the path of tool calls. `path` and `languages` use it.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
-use patchbay_core::{AgentId, Asker, CallId, Digest, PrincipalId, RootAllowance, RootLimits, SessionId};
-use patchbay_egress::{Credentials, Egress, EgressLimits};
-use patchbay_policy::Root;
-use patchbay_sandbox::{Artefacts, Compiler, Content, Limits, Sandbox};
-use patchbay_skill::{NoCache, Platform, Snapshot, SnapshotRules, build, discover};
-use patchbay_store::{Hold, JournalRow, KvStore, NewSnapshot, SessionRow, Store};
-use patchbay_tests::{binary, services};
-use patchbay_tools::{ResolvedTool, StoreLedger, ToolInvocation, Tools};
+use patchbay_core::{Asker, CallId, Digest, PrincipalId};
+use patchbay_sandbox::{Artefacts, Content, Limits, Sandbox};
+use patchbay_skill::Snapshot;
+use patchbay_store::{Hold, JournalRow, NewSnapshot, Store};
+use patchbay_tests::{host, services};
+use patchbay_tools::{StoreLedger, Tools};
 use serde_json::Value;
 
 pub struct Host {
@@ -18,20 +16,6 @@ pub struct Host {
     pub snapshot: Arc<Snapshot>,
     hold: Hold,
     component: Digest,
-}
-
-struct Here;
-
-impl Platform for Here {
-    fn os(&self) -> &str {
-        "linux"
-    }
-    fn has_env(&self, _: &str) -> bool {
-        true
-    }
-    fn has_binary(&self, _: &str) -> bool {
-        true
-    }
 }
 
 impl Host {
@@ -43,39 +27,17 @@ impl Host {
         std::fs::write(skills.join("probe.wasm"), patchbay_tests::guest::package(component.to_vec(), "---\n---\n"))
             .unwrap();
         let store = Store::open(home).unwrap();
-        let kv = KvStore::open(home, store.clone()).unwrap();
-        let compiler = Compiler { program: binary::path(), arguments: vec!["compile".into()] };
-        let artefacts = Artefacts::open(&home.join("aot"), Arc::new(StoreLedger(store.clone())), compiler);
-        let sandbox = Arc::new(Sandbox::new(Limits::default()).with_artefacts(artefacts));
-        let egress = Egress::new(EgressLimits::default()).unwrap();
-        let credentials = Credentials::open(home, BTreeMap::new());
-        let tools = Arc::new(Tools::new(sandbox, store.clone(), kv, egress, credentials, &[]));
-        let found = discover(Root::User, &skills, &NoCache, &RootAllowance::default()).unwrap().found;
+        let artefacts = Artefacts::open(&home.join("aot"), Arc::new(StoreLedger(store.clone())), host::compiler());
+        let sandbox = Sandbox::new(Limits::default()).with_artefacts(artefacts);
+        let tools = Arc::new(services::tools(home, &store, sandbox));
+        let found = services::found(&skills);
         let component = found[0].candidate.as_ref().unwrap().component.clone().unwrap();
         let answers = tools.describe([&component], &|_, _| {}).await.unwrap().answers;
-        let tools_of = |digest: &Digest| answers[digest].clone();
-        let rules = SnapshotRules {
-            trusted: true,
-            reserved: &[],
-            internal_tools: &[],
-            limits: &RootLimits::default(),
-            platform: &Here,
-            tools: &tools_of,
-        };
-        let snapshot = Arc::new(build(&found, 1, &rules));
-        let row = SessionRow {
-            id: SessionId::random(),
-            workspace: "/".to_owned(),
-            agent: AgentId::random(),
-            persona: "{}".to_owned(),
-            snapshot: snapshot.digest(),
-            snapshot_version: 1,
-            owner: PrincipalId::LOCAL,
-        };
+        let snapshot = services::snapshot(&found, 1, |digest| answers[digest].clone());
         let mut components = store.retain_components().unwrap();
         let digest = components.add(&component.bytes().unwrap()).unwrap();
         let kept = NewSnapshot::empty(snapshot.digest(), snapshot.to_json().to_owned(), components);
-        let hold = store.create_session(row, kept).await.unwrap();
+        let hold = services::session_with(&store, kept).await;
         Self { tools, store, snapshot, hold, component: digest }
     }
 
@@ -83,12 +45,7 @@ impl Host {
     pub async fn call(&self, tool: &str, input: &Value) -> String {
         let asker = Asker::Person(PrincipalId::LOCAL);
         let context = services::context(asker, self.hold.clone(), "/", &self.snapshot);
-        let call = ToolInvocation::new(
-            CallId::random(),
-            ResolvedTool::find(&context.asker, &self.snapshot, &[], &[], tool).unwrap(),
-            input,
-        );
-        match &self.tools.run(&context, call).await.result.unwrap()[..] {
+        match &services::call(&self.tools, &context, &[], tool, input).await.unwrap()[..] {
             [Content::Text(text)] => text.clone(),
             [Content::Json(value)] => value.to_string(),
             other => panic!("{other:?}"),

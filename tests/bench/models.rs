@@ -3,12 +3,16 @@
 use std::{collections::BTreeMap, time::Instant};
 
 use patchbay_provider::{ProviderConfig, Settings};
-use patchbay_tests::{binary::Patchbay, host::host, server::Server};
+use patchbay_tests::{
+    binary::Patchbay,
+    host::host,
+    server::{Server, response},
+};
 use serde_json::json;
 
 use crate::{
     nanoseconds,
-    report::{Report, Samples, ms},
+    report::{Report, Samples, ms_row},
 };
 
 const MODELS: usize = 2_000;
@@ -18,10 +22,7 @@ pub fn measure(report: &mut Report) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let ids = (0..MODELS).map(|model| json!({"id": format!("vendor-{}/model-{model}", model % 40), "object": "model"}));
     let list = json!({"object": "list", "data": ids.collect::<Vec<_>>()}).to_string();
-    let server = Server::new(move |_| {
-        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n";
-        format!("{head}content-length: {}\r\n\r\n{list}", list.len()).into_bytes()
-    });
+    let server = Server::always(response("200 OK", "application/json", &list));
     let patchbay = Patchbay::new();
     let many = ProviderConfig {
         adapter: Some("openai-compatible".parse().unwrap()),
@@ -51,7 +52,7 @@ pub fn measure(report: &mut Report) {
             times.push(nanoseconds(start));
         }
         let times = Samples::new(times);
-        rows.push(vec![name.to_owned(), ms(times.percentile(50)), ms(times.percentile(99))]);
+        rows.push(ms_row(name, &times));
     }
     runtime.block_on(session.close());
     report.section(

@@ -4,7 +4,10 @@ use std::{process::Command, time::Instant};
 
 use patchbay_tests::binary::Patchbay;
 
-use crate::report::{Report, Samples, ms};
+use crate::{
+    nanoseconds,
+    report::{Report, Samples, ms, ms_row},
+};
 
 const RUNS: usize = 60;
 
@@ -17,7 +20,7 @@ pub fn measure(report: &mut Report) {
     let patchbay = Patchbay::new();
     let first = Instant::now();
     assert_eq!(patchbay.exec(&["/skills"]).code, Some(0));
-    let first = u64::try_from(first.elapsed().as_nanos()).unwrap();
+    let first = nanoseconds(first);
     let calc = time(&mut patchbay.command(&["exec", "/calc 1"]));
     let (mut nothing, mut skills) = (Vec::new(), Vec::new());
     for _ in 0..RUNS {
@@ -25,13 +28,11 @@ pub fn measure(report: &mut Report) {
         skills.push(time(&mut patchbay.command(&["exec", "/skills"])));
     }
     let (nothing, skills) = (Samples::new(nothing), Samples::new(skills));
-    let row =
-        |name: &str, samples: &Samples| vec![name.to_owned(), ms(samples.percentile(50)), ms(samples.percentile(99))];
     report.table(
         &["", "p50", "p99"],
         &[
-            row("`/bin/true`", &nothing),
-            row("`patchbay exec /skills`", &skills),
+            ms_row("`/bin/true`", &nothing),
+            ms_row("`patchbay exec /skills`", &skills),
             vec!["the first `patchbay exec /skills` in a new home".to_owned(), ms(first), String::new()],
             vec!["the first `patchbay exec '/calc 1'` there, which compiles it".to_owned(), ms(calc), String::new()],
         ],
@@ -41,5 +42,5 @@ pub fn measure(report: &mut Report) {
 fn time(command: &mut Command) -> u64 {
     let start = Instant::now();
     assert!(command.output().unwrap().status.success());
-    u64::try_from(start.elapsed().as_nanos()).unwrap()
+    nanoseconds(start)
 }

@@ -3,7 +3,6 @@
 use std::{
     fmt::Write as _,
     fs,
-    path::Path,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -12,18 +11,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use patchbay_sandbox::{Compiler, Limits};
-use patchbay_session::{Config, Host, Paths, Session};
+use patchbay_sandbox::Limits;
+use patchbay_session::{Host, Session};
 use patchbay_tests::{
-    binary::{self, Patchbay},
+    binary::{Patchbay, peak_kib},
     guest::{Guest, package},
+    host::config,
 };
 use tokio::runtime::Runtime;
 use wasmtime::Engine;
 
 use crate::{
     nanoseconds,
-    report::{Report, Samples, ms},
+    report::{Report, Samples, ms, ms_row},
 };
 
 const SKILLS: usize = 1_000;
@@ -59,38 +59,16 @@ pub fn measure(report: &mut Report) {
     runtime.block_on(async { session.submit("/reload_skills").await });
     drop((session, runtime));
 
-    let fresh = Samples::new(
-        (0..RELOADS)
-            .map(|_| {
-                let start = Instant::now();
-                let opened = self::session(&patchbay);
-                let time = nanoseconds(start);
-                drop(opened);
-                time
-            })
-            .collect(),
-    );
+    let fresh = Samples::new((0..RELOADS).map(|_| opened(&patchbay)).collect());
     let (runtime, session) = self::session(&patchbay);
-    let reload = Samples::new(
-        (0..RELOADS)
-            .map(|_| {
-                let start = Instant::now();
-                let outcome = runtime.block_on(async { session.submit("/reload_skills").await });
-                let time = nanoseconds(start);
-                assert!(outcome.is_ok() && !outcome.message.contains('\n'), "{}", outcome.message);
-                time
-            })
-            .collect(),
-    );
-    let row =
-        |name: &str, samples: &Samples| vec![name.to_owned(), ms(samples.percentile(50)), ms(samples.percentile(99))];
+    let reload = Samples::new((0..RELOADS).map(|_| reloaded(&runtime, &session)).collect());
     report.table(
         &["", "p50", "p99"],
         &[
             vec!["a thousand new ones".to_owned(), ms(new), String::new()],
             vec!["Cranelift alone, the same".to_owned(), ms(alone), String::new()],
-            row("`/reload_skills`, unchanged", &reload),
-            row("a new session in a new host, unchanged", &fresh),
+            ms_row("`/reload_skills`, unchanged", &reload),
+            ms_row("a new session in a new host, unchanged", &fresh),
         ],
     );
     drop((session, runtime));
@@ -175,13 +153,27 @@ fn cranelift(components: &[(String, Vec<u8>)]) -> u64 {
 /// Creates a session in a host that was just opened as the binary does.
 pub(crate) fn session(patchbay: &Patchbay) -> (Runtime, Arc<Session>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let folder = |name: &str| patchbay.home().join(name);
-    let paths =
-        Paths { config: folder("config"), data: folder("data"), cache: folder("cache"), state: folder("state") };
-    let compiler = Compiler { program: binary::path(), arguments: vec!["compile".into()] };
-    let config = Config::new(paths, compiler);
-    let session = runtime.block_on(async { Host::open(config).unwrap().new_session(&patchbay.workspace()).await });
+    let open = async || Host::open(config(&patchbay.home())).unwrap().new_session(&patchbay.workspace()).await;
+    let session = runtime.block_on(open());
     (runtime, session.unwrap())
+}
+
+/// Returns how long a new session of a host that was just opened takes.
+pub(crate) fn opened(patchbay: &Patchbay) -> u64 {
+    let start = Instant::now();
+    let opened = session(patchbay);
+    let time = nanoseconds(start);
+    drop(opened);
+    time
+}
+
+/// Returns how long `/reload_skills` takes, which must find nothing new.
+pub(crate) fn reloaded(runtime: &Runtime, session: &Arc<Session>) -> u64 {
+    let start = Instant::now();
+    let outcome = runtime.block_on(async { session.submit("/reload_skills").await });
+    let time = nanoseconds(start);
+    assert!(outcome.is_ok() && !outcome.message.contains('\n'), "{}", outcome.message);
+    time
 }
 
 /// Returns the peak memory of a process that runs this line, in MiB.
@@ -189,9 +181,7 @@ fn peak(patchbay: &Patchbay, line: &str) -> String {
     let mut live = patchbay.live(&[]);
     assert_eq!(live.answer("/reload_skills").code(), "skills_reloaded");
     assert_eq!(live.answer(line).code(), "tool_result");
-    let status = fs::read_to_string(Path::new("/proc").join(live.pid().to_string()).join("status")).unwrap();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    let kilobytes: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    let kilobytes = peak_kib(live.pid());
     live.wait_for_exit();
     (kilobytes >> 10).to_string()
 }

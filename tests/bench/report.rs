@@ -17,6 +17,11 @@ impl Samples {
     }
 }
 
+/// Returns a row of a table: the name, and the percentiles 50 and 99 in milliseconds.
+pub fn ms_row(name: &str, samples: &Samples) -> Vec<String> {
+    vec![name.to_owned(), ms(samples.percentile(50)), ms(samples.percentile(99))]
+}
+
 /// The page that is being written.
 pub struct Report(String);
 

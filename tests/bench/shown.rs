@@ -4,7 +4,11 @@ use std::{sync::Arc, time::Instant};
 
 use patchbay_core::Digest;
 use patchbay_skill::Snapshot;
-use patchbay_tests::{format::CHAT, guest::Guest, server::Server};
+use patchbay_tests::{
+    format::CHAT,
+    guest::Guest,
+    server::{Server, body},
+};
 use serde_json::Value;
 
 use crate::{
@@ -51,7 +55,7 @@ pub fn measure(report: &mut Report) {
 
 /// Returns the body of the first request with `count` skills and as many tools.
 fn first_request(count: usize) -> String {
-    let server = Server::new(|_| CHAT.answer_with(&["Done."]));
+    let server = Server::always(CHAT.answer_with(&["Done."]));
     let patchbay = CHAT.home(&server, "models = [{ id = \"local-1\", context_window = 200000 }]\n");
     for n in 0..count {
         let about = format!("Number {n}: {}", "what it is for and when to use it, ".repeat(6));
@@ -65,7 +69,7 @@ fn first_request(count: usize) -> String {
     }
     let ran = patchbay.exec(&[&format!("/model {}", CHAT.model), "Hello."]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    server.requests()[0].split_once("\r\n\r\n").unwrap().1.to_owned()
+    body(&server.requests()[0]).to_owned()
 }
 
 /// Words of which the tools' descriptions are made.

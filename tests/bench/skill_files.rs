@@ -9,8 +9,8 @@ use patchbay_tests::binary::Patchbay;
 
 use crate::{
     nanoseconds,
-    reload::session,
-    report::{Report, Samples, ms},
+    reload::{opened, reloaded, session},
+    report::{Report, Samples, ms, ms_row},
 };
 
 const SKILLS: usize = 1_000;
@@ -40,32 +40,16 @@ pub fn measure(report: &mut Report) {
     assert_eq!(session.snapshot().skills().len(), SKILLS);
     // Files that changed within the last two seconds are read again each time, so that no change is missed.
     thread::sleep(Duration::from_secs(3));
-    let reload = || {
-        let start = Instant::now();
-        let outcome = runtime.block_on(async { session.submit("/reload_skills").await });
-        let time = nanoseconds(start);
-        assert!(outcome.is_ok() && !outcome.message.contains('\n'), "{}", outcome.message);
-        time
-    };
-    reload();
-    let unchanged = Samples::new((0..RELOADS).map(|_| reload()).collect());
+    reloaded(&runtime, &session);
+    let unchanged = Samples::new((0..RELOADS).map(|_| reloaded(&runtime, &session)).collect());
     drop((session, runtime));
-    let open = || {
-        let start = Instant::now();
-        let opened = self::session(&patchbay);
-        let time = nanoseconds(start);
-        drop(opened);
-        time
-    };
-    let fresh = Samples::new((0..RELOADS).map(|_| open()).collect());
-    let row =
-        |name: &str, samples: &Samples| vec![name.to_owned(), ms(samples.percentile(50)), ms(samples.percentile(99))];
+    let fresh = Samples::new((0..RELOADS).map(|_| opened(&patchbay)).collect());
     report.table(
         &["", "p50", "p99"],
         &[
             vec!["a thousand new ones".to_owned(), ms(new), String::new()],
-            row("`/reload_skills`, unchanged", &unchanged),
-            row("a new session in a new host, unchanged", &fresh),
+            ms_row("`/reload_skills`, unchanged", &unchanged),
+            ms_row("a new session in a new host, unchanged", &fresh),
         ],
     );
 }

@@ -11,7 +11,7 @@ use std::{
 
 use patchbay_tests::{
     format::{ANTHROPIC, CHAT, Format, OPENAI},
-    server::Server,
+    server::{Server, body},
 };
 use serde_json::Value;
 
@@ -111,7 +111,7 @@ fn conversation(format: &Format) -> Vec<Vec<Block>> {
 }
 
 fn blocks(request: &str) -> Vec<Block> {
-    let body: Value = serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let body: Value = serde_json::from_str(body(request)).unwrap();
     let list = |key: &str| body[key].as_array().cloned().unwrap_or_default();
     let mut blocks: Vec<Block> = list("tools").into_iter().map(block).collect();
     blocks.extend(body["instructions"].as_str().map(|text| block(text.into())));

@@ -5,7 +5,10 @@
 
 use patchbay_core::{AgentId, Outcome};
 use patchbay_sandbox::Limits;
-use patchbay_tests::{agents::Agents, session_events::wait_for_end};
+use patchbay_tests::{
+    play::{Play, quick_demo},
+    session_events::wait_for_end,
+};
 use proptest::{prelude::*, sample::Index, test_runner::TestRunner};
 
 /// A step. An index chooses an agent among all, dead ones too, or a mail.
@@ -247,11 +250,11 @@ impl Model {
 }
 
 /// Compares the session with the model.
-async fn compare(agents: &Agents, model: &Model) -> Result<(), TestCaseError> {
-    let tree = agents.session.agent_tree().await.unwrap();
+async fn compare(play: &Play, model: &Model) -> Result<(), TestCaseError> {
+    let tree = play.session.agent_tree().await.unwrap();
     let view = model.id(model.view);
-    prop_assert_eq!(agents.session.view(), view);
-    prop_assert_eq!(agents.session.is_capturing(), model.agents[model.view].captured.is_some());
+    prop_assert_eq!(play.session.view(), view);
+    prop_assert_eq!(play.session.is_capturing(), model.agents[model.view].captured.is_some());
     let living: Vec<usize> = (0..model.agents.len()).filter(|agent| model.agents[*agent].alive).collect();
     prop_assert_eq!(tree.living.len(), living.len());
     for agent in living {
@@ -262,55 +265,55 @@ async fn compare(agents: &Agents, model: &Model) -> Result<(), TestCaseError> {
         prop_assert_eq!(found.unread, mails.iter().filter(|mail| !mail.read).count() as u64);
     }
     for agent in &model.agents {
-        let stored = agents.host.store().inbox(agent.id, None).await.unwrap();
+        let stored = play.host.store().inbox(agent.id, None).await.unwrap();
         let mut stored: Vec<_> =
             stored.into_iter().map(|mail| (mail.number, mail.from, mail.body, mail.read)).collect();
         stored.sort_by_key(|mail| mail.0);
         let expected = agent.mails.iter().map(|mail| (mail.number, model.id(mail.from), mail.body.clone(), mail.read));
         prop_assert_eq!(stored, expected.collect::<Vec<_>>());
-        let captured = agents.host.store().captured(agent.id).await.unwrap();
+        let captured = play.host.store().captured(agent.id).await.unwrap();
         prop_assert_eq!(captured, agent.captured.clone().unwrap_or_default());
     }
     Ok(())
 }
 
 /// Runs the steps in a new session of the host.
-async fn run(agents: &mut Agents, steps: &[Step]) -> Result<(), TestCaseError> {
-    agents.session = agents.host.new_session(&agents.patchbay.workspace()).await.unwrap();
+async fn run(play: &mut Play, steps: &[Step]) -> Result<(), TestCaseError> {
+    play.session = play.host.new_session(&play.patchbay.workspace()).await.unwrap();
     let mut model = Model { agents: Vec::new(), view: 0 };
-    model.add(agents.session.view(), None);
+    model.add(play.session.view(), None);
     // The tokens of the session are used.
-    agents.ok("hello").await;
+    play.ok("hello").await;
     for step in steps {
         if matches!(step, Step::Restart) {
-            agents.session.close().await;
-            agents.session = agents.host.resume(agents.session.id()).await.unwrap();
+            play.session.close().await;
+            play.session = play.host.resume(play.session.id()).await.unwrap();
         } else {
             let captured = model.agents[model.view].captured.clone();
-            let outcome = agents.run(&model.line(step)).await;
+            let outcome = play.run(&model.line(step)).await;
             let code = model.apply(step, &outcome);
             prop_assert_eq!(outcome.code.as_str(), code, "{:?}: {}", step, outcome.line());
-            agents.idle().await;
+            play.idle().await;
             if let (Step::Fork, "forked", Some(captured)) = (step, code, captured) {
                 let prompt = (!captured.is_empty()).then(|| captured.join("\n"));
-                prop_assert_eq!(agents.texts(model.id(model.view), "user"), prompt.into_iter().collect::<Vec<_>>());
+                prop_assert_eq!(play.said(model.id(model.view)), prompt.into_iter().collect::<Vec<_>>());
             }
         }
-        compare(agents, &model).await?;
+        compare(play, &model).await?;
     }
-    agents.session.close().await;
-    agents.check();
+    play.session.close().await;
+    play.check();
     Ok(())
 }
 
 #[test]
 fn lines_do_to_tree_mail_and_captures_what_a_model_says() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let agents = std::cell::RefCell::new(runtime.block_on(Agents::new(limits())));
+    let play = std::cell::RefCell::new(runtime.block_on(Play::with(quick_demo(), limits())));
     let config =
         ProptestConfig { cases: 24, failure_persistence: None, max_shrink_iters: 200, ..ProptestConfig::default() };
     let steps = proptest::collection::vec(step(), 1..40);
-    let tested = TestRunner::new(config).run(&steps, |steps| runtime.block_on(run(&mut agents.borrow_mut(), &steps)));
+    let tested = TestRunner::new(config).run(&steps, |steps| runtime.block_on(run(&mut play.borrow_mut(), &steps)));
     tested.unwrap_or_else(|error| panic!("{error}"));
 }
 
@@ -325,19 +328,19 @@ impl Seeded {
 }
 
 /// Stops all turns, then runs the lines that wait.
-async fn release(agents: &Agents) {
-    agents.session.stop_all();
-    for agent in agents.living().await {
-        agents.ok(&format!("/switch {}", agent.id)).await;
-        agents.session.release_queue();
+async fn release(play: &Play) {
+    play.session.stop_all();
+    for agent in play.living().await {
+        play.switch(agent.id).await;
+        play.session.release_queue();
     }
 }
 
 /// Submits lines without waiting for each; the seed decides which, in which order, and how often other tasks run between two.
-async fn schedule(agents: &mut Agents, seed: u64) {
-    agents.session = agents.host.new_session(&agents.patchbay.workspace()).await.unwrap();
+async fn schedule(play: &mut Play, seed: u64) {
+    play.session = play.host.new_session(&play.patchbay.workspace()).await.unwrap();
     let (mut seeded, mut lines, mut texts) = (Seeded(seed), Vec::new(), 0);
-    let mut ids = vec![agents.session.view()];
+    let mut ids = vec![play.session.view()];
     for _ in 0..60 {
         let any = ids[seeded.below(ids.len())];
         let line = match seeded.below(15) {
@@ -355,7 +358,7 @@ async fn schedule(agents: &mut Agents, seed: u64) {
                     .to_owned()
             }
             13 => {
-                agents.session.stop_all();
+                play.session.stop_all();
                 "/agents".to_owned()
             }
             _ => {
@@ -363,12 +366,12 @@ async fn schedule(agents: &mut Agents, seed: u64) {
                 format!("text {texts}")
             }
         };
-        lines.push((line.clone(), agents.session.submit(&line)));
+        lines.push((line.clone(), play.session.submit(&line)));
         for _ in 0..seeded.below(40) {
             tokio::task::yield_now().await;
         }
         if seeded.below(4) == 0 {
-            ids = agents.living().await.into_iter().map(|agent| agent.id).collect();
+            ids = play.ids().await;
         }
     }
     // Whatever hangs is stopped, and lines that are held are released; then all lines end.
@@ -379,7 +382,7 @@ async fn schedule(agents: &mut Agents, seed: u64) {
             loop {
                 match tokio::time::timeout(std::time::Duration::from_millis(200), &mut submitted).await {
                     Ok(outcome) => return outcome,
-                    Err(_) => release(agents).await,
+                    Err(_) => release(play).await,
                 }
             }
         };
@@ -387,14 +390,14 @@ async fn schedule(agents: &mut Agents, seed: u64) {
         assert_ne!(outcome.code.as_str(), "internal", "seed {seed}, {line}: {}", outcome.line());
         sent += usize::from(outcome.code.as_str() == "mail_sent");
     }
-    agents.session.stop_all();
-    agents.idle().await;
-    assert_eq!(agents.session.working_agents(), 0, "seed {seed}");
-    agents.session.close().await;
+    play.session.stop_all();
+    play.idle().await;
+    assert_eq!(play.session.working_agents(), 0, "seed {seed}");
+    play.session.close().await;
     eprintln!("seed {seed}");
-    agents.check();
-    let database = agents.patchbay.database("patchbay.db");
-    let session = agents.session.id().to_string();
+    play.check();
+    let database = play.patchbay.database("patchbay.db");
+    let session = play.session.id().to_string();
     let number = |sql: &str| -> i64 { database.query_row(sql, [&session], |row| row.get(0)).unwrap() };
     let by_tools = "SELECT count(*) FROM messages WHERE session = ? AND kind = 'tool' \
                     AND json_extract(data, '$.name') = 'mail_send' AND json_extract(data, '$.error') IS NULL";
@@ -412,9 +415,9 @@ fn lines_at_the_same_time_leave_a_whole_tree() {
     let seeds = std::env::var("PATCHBAY_SEEDS").map_or(12, |seeds| seeds.parse().unwrap());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut agents = Agents::new(Limits { wakes: 2, ..Limits::default() }).await;
+        let mut play = Play::limited(|limits| limits.wakes = 2).await;
         for seed in 0..seeds {
-            schedule(&mut agents, seed).await;
+            schedule(&mut play, seed).await;
         }
     });
 }

@@ -8,17 +8,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use patchbay_core::{EventKind, MessageKind};
+use patchbay_core::{AgentId, EventKind, MessageKind};
 use patchbay_sandbox::{BoxFuture, Limits};
 use patchbay_session::{AgentState, Approval, Approver, Question, Submitted};
 use patchbay_tests::{
     adapter::Adapter,
-    agents::Agents,
     binary::Patchbay,
     calls::fetching,
     guest::{ECHO, Guest},
     host::host,
-    play::{AllowsForSession, quick_demo},
+    play::{AllowsForSession, Play, quick_demo},
     server::{Server, Step},
     session_events::{stored_texts, wait_for_end, wait_for_event},
 };
@@ -50,31 +49,25 @@ fn number(codes: &[String], code: &str) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kill_while_forking_leaves_no_child() {
-    let agents = Agents::new(roomy()).await;
-    let root = agents.session.view();
+    let play = Play::with(quick_demo(), roomy()).await;
+    let root = play.session.view();
     for round in 0..12 {
         // Its turn forks children that never end.
         let fork = "call fork {\"prompt\":\"hang\"}";
-        agents
-            .ok(&format!(
-                "call fork {{\"prompt\":\"{0}\\nthen {0}\\nthen {0}\\nthen hang\"}}",
-                fork.replace('"', "\\\"")
-            ))
-            .await;
-        let child = agents.children().await[0];
-        agents.ok(&format!("/switch {child}")).await;
+        let child = play.call_fork(&format!("{fork}\nthen {fork}\nthen {fork}\nthen hang")).await;
+        play.switch(child).await;
         let mut lines: Vec<Submitted> = Vec::new();
         for at in 0..6 {
             let kill = format!("/kill {child}");
-            lines.push(agents.session.submit(if at == round % 6 { &kill } else { "/fork \"hang\"" }));
+            lines.push(play.session.submit(if at == round % 6 { &kill } else { "/fork \"hang\"" }));
         }
         // A line that is submitted after the kill belongs to the root.
         let is_late = lines.iter().any(|line| line.agent() == root);
         let codes = codes(lines).await;
         assert_eq!(number(&codes, "killed"), 1, "{codes:?}");
         if is_late {
-            for stray in agents.children().await {
-                agents.code(&format!("/kill {stray}")).await;
+            for stray in play.children().await {
+                play.code(&format!("/kill {stray}")).await;
             }
         }
         // A line of an agent that is killed meanwhile is cancelled.
@@ -82,48 +75,42 @@ async fn kill_while_forking_leaves_no_child() {
             codes.iter().all(|code| ["killed", "forked", "agent_dead", "turn_cancelled"].contains(&&**code)),
             "{codes:?}"
         );
-        let living = agents.living().await;
-        assert_eq!(living.iter().map(|agent| agent.id).collect::<Vec<_>>(), [root], "round {round}");
-        assert_eq!(agents.session.view(), root);
-        agents.idle().await;
+        assert_eq!(play.ids().await, [root], "round {round}");
+        assert_eq!(play.session.view(), root);
+        play.idle().await;
     }
-    assert_eq!(agents.session.working_agents(), 0);
-    agents.check();
+    assert_eq!(play.session.working_agents(), 0);
+    play.check();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mail_to_a_dying_agent_is_stored_or_refused() {
-    let agents = Agents::new(Limits::default()).await;
+    let play = Play::new().await;
     for round in 0..10 {
-        let child = agents.fork("\"hang\"").await;
-        agents.ok("/switch root").await;
+        let child = play.fork("\"hang\"").await;
+        play.ok("/switch root").await;
         let lines = (0..20).map(|at| match at == 2 * round {
-            true => agents.session.submit(&format!("/kill {child}")),
-            false => agents.session.submit(&format!("/mail-send {child} \"mail {at}\"")),
+            true => play.session.submit(&format!("/kill {child}")),
+            false => play.session.submit(&format!("/mail-send {child} \"mail {at}\"")),
         });
         let codes = codes(lines.collect()).await;
         assert_eq!((number(&codes, "killed"), number(&codes, "mail_sent") + number(&codes, "agent_dead")), (1, 19));
-        let mails: i64 = agents
-            .patchbay
-            .database("patchbay.db")
-            .query_row("SELECT count(*) FROM mail WHERE recipient = ?", [child.to_string()], |row| row.get(0))
-            .unwrap();
+        let mails: i64 = play.patchbay.query_one("SELECT count(*) FROM mail WHERE recipient = ?", [child.to_string()]);
         assert_eq!(usize::try_from(mails), Ok(number(&codes, "mail_sent")), "{codes:?}");
     }
-    agents.idle().await;
-    agents.check();
+    play.idle().await;
+    play.check();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn forks_at_once_keep_to_the_limit() {
-    let limits = Limits { agents: 4, ..Limits::default() };
-    let agents = Agents::new(limits).await;
-    let lines = (0..6).map(|_| agents.session.submit("/fork")).collect();
+    let play = Play::limited(|limits| limits.agents = 4).await;
+    let lines = (0..6).map(|_| play.session.submit("/fork")).collect();
     let codes = codes(lines).await;
     assert_eq!((number(&codes, "forked"), number(&codes, "limit_agents")), (3, 3), "{codes:?}");
-    assert_eq!(agents.children().await.len(), 3);
-    assert!(agents.children().await.contains(&agents.session.view()), "the view is at one of them");
-    agents.check();
+    assert_eq!(play.children().await.len(), 3);
+    assert!(play.children().await.contains(&play.session.view()), "the view is at one of them");
+    play.check();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -131,135 +118,117 @@ async fn turn_of_a_child_keeps_the_skills_that_it_began_with() {
     let patchbay = Patchbay::new();
     patchbay.add_command("old", &Guest::answering("as before"), "");
     keeper(&patchbay, ECHO);
-    let agents = Agents::in_home(patchbay, Limits::default()).await;
+    let play = Play::at(patchbay, quick_demo(), Limits::default()).await;
     let person = Arc::new(AllowsForSession::default());
-    agents.session.set_approver(Arc::clone(&person) as Arc<dyn Approver>);
-    let turn = "call keeper__run {}\\nthen call old__run {}";
-    agents.ok(&format!("call fork {{\"prompt\":\"{turn}\"}}")).await;
-    let child = agents.children().await[0];
+    play.session.set_approver(Arc::clone(&person) as Arc<dyn Approver>);
+    let child = play.call_fork("call keeper__run {}\nthen call old__run {}").await;
     // The turn waits for the answer.
-    agents.wait_until("a question", async || agents.agent(child).await.state == AgentState::Asking).await;
-    std::fs::remove_file(agents.patchbay.home().join("config/skills/old.wasm")).unwrap();
-    agents.ok("/reload_skills").await;
-    assert_eq!(agents.agent(child).await.state, AgentState::Asking);
+    play.wait_for_state(child, AgentState::Asking).await;
+    std::fs::remove_file(play.patchbay.home().join("config/skills/old.wasm")).unwrap();
+    play.ok("/reload_skills").await;
+    assert_eq!(play.agent(child).await.state, AgentState::Asking);
     person.released.notify_one();
-    agents.idle().await;
-    assert_eq!(agents.texts(child, "tool")[1..], ["as before"]);
-    agents.ok(&format!("/switch {child}")).await;
-    agents.ok("call old__run {}").await;
-    let results = agents.texts(child, "tool");
+    play.idle().await;
+    assert_eq!(play.texts(child, MessageKind::Tool)[1..], ["as before"]);
+    play.switch(child).await;
+    play.ok("call old__run {}").await;
+    let results = play.texts(child, MessageKind::Tool);
     assert!(results.len() == 3 && results[2] != "as before", "{results:?}");
-    agents.check();
+    play.check();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn last_committed_model_wins() {
-    let agents = Agents::new(Limits::default()).await;
-    let child = agents.fork("").await;
+    let play = Play::new().await;
+    let child = play.fork("").await;
     let mut seen = Vec::new();
     for round in 0..8 {
-        agents.ok("/switch root").await;
+        play.ok("/switch root").await;
         let call = format!("pause {}\ncall set_agent_model {{\"agentId\":\"{child}\",\"model\":\"big\"}}", round * 3);
-        let turn = agents.session.submit(&call);
-        agents.ok(&format!("/switch {child}")).await;
-        assert_eq!(agents.code("/model demo-small").await, "model_set");
+        let turn = play.session.submit(&call);
+        play.switch(child).await;
+        assert_eq!(play.code("/model demo-small").await, "model_set");
         assert!(wait_for_end(turn).await.is_ok());
-        let model = agents.agent(child).await.model;
-        let (name, overridden): (String, bool) = agents
-            .patchbay
-            .database("patchbay.db")
-            .query_row(
-                "SELECT model, model_override IS NOT NULL FROM agents WHERE uuid = ?",
-                [child.to_string()],
-                |row| Ok((row.get(0)?, row.get(1)?)),
-            )
-            .unwrap();
+        let model = play.agent(child).await.model;
+        let stored = |what| format!("SELECT {what} FROM agents WHERE uuid = ?");
+        let name: String = play.patchbay.query_one(&stored("model"), [child.to_string()]);
         assert_eq!(name, "demo-small");
+        let overridden: bool = play.patchbay.query_one(&stored("model_override IS NOT NULL"), [child.to_string()]);
         let expected = if overridden { "demo/demo-big/default" } else { "demo/demo-small/default" };
         assert_eq!(model, expected, "memory and database have the same");
         seen.push(overridden);
     }
-    let agents = agents.restarted(Limits::default()).await;
+    let play = play.restarted().await;
     let expected = if seen.last() == Some(&true) { "demo/demo-big/default" } else { "demo/demo-small/default" };
-    assert_eq!(agents.agent(child).await.model, expected);
-    agents.check();
+    assert_eq!(play.agent(child).await.model, expected);
+    play.check();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn captured_lines_never_reach_a_model() {
-    let agents = Agents::new(Limits::default()).await;
-    let root = agents.session.view();
+    let play = Play::new().await;
+    let root = play.session.view();
     // Submitted at once, as by pasting.
-    let lines = ["/capture", "secret one", "secret two", "/fork"].map(|line| agents.session.submit(line));
+    let lines = ["/capture", "secret one", "secret two", "/fork"].map(|line| play.session.submit(line));
     assert_eq!(codes(lines.into()).await, ["capture_started", "captured", "captured", "forked"]);
-    let child = agents.session.view();
-    agents.idle().await;
-    assert_eq!(agents.texts(child, "user"), ["secret one\nsecret two"]);
-    assert_eq!(agents.texts(root, "user"), [""; 0]);
-    assert_eq!(agents.texts(root, "assistant"), [""; 0]);
+    let child = play.session.view();
+    play.idle().await;
+    assert_eq!(play.said(child), ["secret one\nsecret two"]);
+    assert_eq!(play.said(root), [""; 0]);
+    assert_eq!(play.texts(root, MessageKind::Assistant), [""; 0]);
     // Cancelled and begun again at once: only the line between is a message.
-    agents.ok("/switch root").await;
+    play.ok("/switch root").await;
     let lines = ["/capture", "secret three", "/cancel", "open", "/capture", "secret four"];
-    let codes = codes(lines.map(|line| agents.session.submit(line)).into()).await;
+    let codes = codes(lines.map(|line| play.session.submit(line)).into()).await;
     let expected = ["capture_started", "captured", "capture_cancelled", "answered", "capture_started", "captured"];
     assert_eq!(codes, expected);
-    assert_eq!(agents.texts(root, "user"), ["open"]);
-    // Other agents do not capture; the view and a restart change nothing.
-    agents.ok(&format!("/switch {child}")).await;
-    assert!(!agents.session.is_capturing());
-    assert_eq!(agents.ok("said").await.message, "You said: said");
-    let agents = agents.restarted(Limits::default()).await;
-    assert_eq!(agents.session.view(), child);
-    agents.ok("/switch root").await;
-    assert!(agents.session.is_capturing());
-    assert_eq!(agents.ok("secret five").await.message, "Captured (2 lines).");
-    assert_eq!(agents.code("/capture").await, "capture_active");
-    let child = agents.fork("").await;
-    agents.idle().await;
-    assert_eq!(agents.texts(child, "user"), ["secret four\nsecret five"]);
-    assert_eq!(agents.texts(root, "user"), ["open"]);
-    assert_eq!(agents.texts(root, "assistant"), ["You said: open"]);
-    assert!(!agents.texts(child, "assistant")[0].contains("secret one"));
-    agents.check();
+    assert_eq!(play.said(root), ["open"]);
+    let child = play.fork("").await;
+    play.idle().await;
+    assert_eq!(play.said(child), ["secret four"]);
+    assert_eq!(play.said(root), ["open"]);
+    assert_eq!(play.texts(root, MessageKind::Assistant), ["You said: open"]);
+    assert!(!play.texts(child, MessageKind::Assistant)[0].contains("secret one"));
+    play.check();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stop_during_a_gathering_wakes_no_agent() {
-    let agents = Agents::new(Limits::default()).await;
-    let root = agents.session.view();
+    let play = Play::new().await;
+    let root = play.session.view();
     let forks = "call fork {\"prompt\":\"hang\"}\n".repeat(3);
-    agents.ok(&format!("{forks}on mail call mail_check {{}}")).await;
-    agents.wait_until("three children work", async || agents.session.working_agents() == 3).await;
+    play.ok(&format!("{forks}on mail call mail_check {{}}")).await;
+    play.wait_until("three children work", async || play.session.working_agents() == 3).await;
     // Turns that are just beginning are stopped too.
-    agents.session.stop_all();
-    agents.idle().await;
-    assert_eq!((agents.session.working_agents(), agents.agent(root).await.unread), (0, 3));
-    assert!(agents.living().await.iter().all(|agent| agent.state == AgentState::Held));
-    assert_eq!(agents.texts(root, "user").len(), 1);
+    play.session.stop_all();
+    play.idle().await;
+    assert_eq!((play.session.working_agents(), play.agent(root).await.unread), (0, 3));
+    assert!(play.living().await.iter().all(|agent| agent.state == AgentState::Held));
+    assert_eq!(play.said(root).len(), 1);
     // The reports are there; they wake the root not even when it may go on.
-    agents.ok("go on").await;
-    agents.idle().await;
-    assert_eq!(agents.texts(root, "user").len(), 2);
-    assert_eq!(agents.agent(root).await.unread, 3);
-    agents.check();
+    play.ok("go on").await;
+    play.idle().await;
+    assert_eq!(play.said(root).len(), 2);
+    assert_eq!(play.agent(root).await.unread, 3);
+    play.check();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stop_of_a_session_also_stops_children_that_are_being_made() {
-    let agents = Agents::new(Limits::default()).await;
+    let play = Play::new().await;
     for round in 0..15 {
         let forks = "call fork {\"prompt\":\"hang\"}\n".repeat(3);
-        let turn = agents.session.submit(&format!("{forks}then {forks}"));
+        let turn = play.session.submit(&format!("{forks}then {forks}"));
         tokio::time::sleep(Duration::from_millis(2 * round)).await;
-        agents.session.stop_all();
+        play.session.stop_all();
         // A child that is not stopped would hang forever.
-        agents.idle().await;
+        play.idle().await;
         wait_for_end(turn).await;
-        for child in agents.children().await {
-            agents.code(&format!("/kill {child}")).await;
+        for child in play.children().await {
+            play.code(&format!("/kill {child}")).await;
         }
     }
-    agents.check();
+    play.check();
 }
 
 /// Installs a skill whose tool stores a value and then runs `after`.
@@ -305,18 +274,17 @@ impl Approver for SilentPerson {
 async fn kill_withdraws_the_question_of_a_background_agent() {
     let patchbay = Patchbay::new();
     keeper(&patchbay, ECHO);
-    let agents = Agents::in_home(patchbay, Limits::default()).await;
+    let play = Play::at(patchbay, quick_demo(), Limits::default()).await;
     let person = SilentPerson::default();
     let open = Arc::clone(&person.0);
-    agents.session.set_approver(Arc::new(person));
-    agents.ok("call fork {\"prompt\":\"call keeper__run {}\"}").await;
-    let child = agents.children().await[0];
-    agents.wait_until("a question", async || open.load(Ordering::SeqCst) == 1).await;
-    agents.wait_until("it asks", async || agents.agent(child).await.state == AgentState::Asking).await;
-    agents.ok(&format!("/kill {child}")).await;
-    agents.wait_until("the question is withdrawn", async || open.load(Ordering::SeqCst) == 0).await;
-    agents.idle().await;
-    agents.check();
+    play.session.set_approver(Arc::new(person));
+    let child = play.call_fork("call keeper__run {}").await;
+    play.wait_until("a question", async || open.load(Ordering::SeqCst) == 1).await;
+    play.wait_for_state(child, AgentState::Asking).await;
+    play.ok(&format!("/kill {child}")).await;
+    play.wait_until("the question is withdrawn", async || open.load(Ordering::SeqCst) == 0).await;
+    play.idle().await;
+    play.check();
 }
 
 /// A home with everything that can hang: a tool that spins, a tool that waits for the network, and an adapter that spins.
@@ -340,38 +308,37 @@ fn hanging_home(server: &Server) -> Patchbay {
 #[tokio::test(flavor = "multi_thread")]
 async fn agents_that_hang_anywhere_are_gone_at_once() {
     let server = Server::scripted(|_| vec![Step::Pause(600_000)]);
-    let agents = Agents::in_home(hanging_home(&server), endless()).await;
-    let root = agents.session.view();
+    let play = Play::at(hanging_home(&server), quick_demo(), endless()).await;
+    let root = play.session.view();
     let mut slowest = Duration::ZERO;
-    for hangs in ["hang", "call spin__run {\\\"a\\\":1}", "call fetch__run {}"] {
-        let mut events = agents.session.subscribe(agents.session.last_seq() + 1);
-        agents.ok(&format!("call fork {{\"prompt\":\"{hangs}\"}}")).await;
-        let child = agents.children().await[0];
+    for hangs in ["hang", "call spin__run {\"a\":1}", "call fetch__run {}"] {
+        let mut events = play.session.subscribe(play.session.last_seq() + 1);
+        let child = play.call_fork(hangs).await;
         match hangs {
             "hang" => tokio::time::sleep(Duration::from_millis(100)).await,
-            "call fetch__run {}" => agents.wait_until("a request", async || !server.requests().is_empty()).await,
+            "call fetch__run {}" => play.wait_until("a request", async || !server.requests().is_empty()).await,
             _ => drop(wait_for_event(&mut events, |kind| matches!(kind, EventKind::Progress { .. })).await),
         }
         // The parent does not wait for it.
-        assert_eq!(agents.ok("hello").await.message, "You said: hello");
-        slowest = slowest.max(killed(&agents, &child.to_string()).await);
+        assert_eq!(play.ok("hello").await.message, "You said: hello");
+        slowest = slowest.max(killed(&play, child).await);
     }
-    let child = agents.fork("--model scripted-1 \"hello\"").await;
+    let child = play.fork("--model scripted-1 \"hello\"").await;
     tokio::time::sleep(Duration::from_millis(200)).await;
-    assert_eq!(agents.session.working_agents(), 1, "the adapter hangs");
-    slowest = slowest.max(killed(&agents, &child.to_string()).await);
-    assert_eq!(agents.session.view(), root);
-    assert_eq!(agents.children().await, []);
+    assert_eq!(play.session.working_agents(), 1, "the adapter hangs");
+    slowest = slowest.max(killed(&play, child).await);
+    assert_eq!(play.session.view(), root);
+    assert_eq!(play.children().await, []);
     eprintln!("the slowest kill took {slowest:?}");
-    agents.check();
+    play.check();
 }
 
 /// Kills an agent and waits until nothing of it runs.
-async fn killed(agents: &Agents, agent: &str) -> Duration {
+async fn killed(play: &Play, agent: AgentId) -> Duration {
     let start = Instant::now();
-    agents.ok(&format!("/kill {agent}")).await;
-    agents.wait_until("nothing of it runs", async || agents.session.working_agents() == 0).await;
-    agents.idle().await;
+    play.ok(&format!("/kill {agent}")).await;
+    play.wait_until("nothing of it runs", async || play.session.working_agents() == 0).await;
+    play.idle().await;
     let took = start.elapsed();
     assert!(took < SOON, "{took:?}");
     took
@@ -381,20 +348,20 @@ async fn killed(agents: &Agents, agent: &str) -> Duration {
 async fn kill_ends_a_hanging_tool_of_a_persons_line() {
     let patchbay = Patchbay::new();
     patchbay.add_command("spin", &Guest::reporting_and_spinning(), "");
-    let agents = Agents::in_home(patchbay, endless()).await;
-    let root = agents.session.view();
-    agents.fork("").await;
-    let mut events = agents.session.subscribe(1);
-    let hanging = agents.session.submit("/spin {\"round\": 1}");
+    let play = Play::at(patchbay, quick_demo(), endless()).await;
+    let root = play.session.view();
+    play.fork("").await;
+    let mut events = play.session.subscribe(1);
+    let hanging = play.session.submit("/spin {\"round\": 1}");
     wait_for_event(&mut events, |kind| matches!(kind, EventKind::Progress { .. })).await;
     let start = Instant::now();
-    agents.ok("/kill").await;
+    play.ok("/kill").await;
     let outcome = wait_for_end(hanging).await;
     assert!(!outcome.is_ok() && start.elapsed() < SOON, "{outcome:?}");
-    assert_eq!(agents.session.view(), root);
-    agents.idle().await;
-    assert_eq!(stored_texts(&agents.session, MessageKind::Command).await, ["/fork", "/kill"]);
-    agents.check();
+    assert_eq!(play.session.view(), root);
+    play.idle().await;
+    assert_eq!(stored_texts(&play.session, MessageKind::Command).await, ["/fork", "/kill"]);
+    play.check();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -405,64 +372,64 @@ async fn killed_line_with_an_effect_has_one_row_and_an_unknown_outcome() {
         "(call $report (local.get $input) (local.get $input_len)) (loop $forever (br $forever)) (unreachable)",
     );
     patchbay.grant("keeper", &["kv"]);
-    let agents = Agents::in_home(patchbay, endless()).await;
-    agents.fork("").await;
-    let mut events = agents.session.subscribe(1);
-    let hanging = agents.session.submit("/keeper {\"a\":1}");
+    let play = Play::at(patchbay, quick_demo(), endless()).await;
+    play.fork("").await;
+    let mut events = play.session.subscribe(1);
+    let hanging = play.session.submit("/keeper {\"a\":1}");
     wait_for_event(&mut events, |kind| matches!(kind, EventKind::Progress { .. })).await;
-    agents.ok("/kill").await;
+    play.ok("/kill").await;
     assert_eq!(wait_for_end(hanging).await.code.as_str(), "outcome_unknown");
-    agents.idle().await;
-    let commands = stored_texts(&agents.session, MessageKind::Command).await;
+    play.idle().await;
+    let commands = stored_texts(&play.session, MessageKind::Command).await;
     assert_eq!(commands, ["/fork", "/keeper {\"a\":1}", "/kill"]);
-    agents.check();
+    play.check();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn message_right_after_a_stop_ends_it() {
-    let agents = Agents::new(roomy()).await;
-    let child = agents.fork("").await;
+    let play = Play::with(quick_demo(), roomy()).await;
+    let child = play.fork("").await;
     for _ in 0..10 {
-        let hanging = agents.session.submit("hang");
-        agents.wait_until("it works", async || agents.agent(child).await.state == AgentState::Working).await;
-        agents.session.stop_all();
+        let hanging = play.session.submit("hang");
+        play.wait_for_state(child, AgentState::Working).await;
+        play.session.stop_all();
         // The cancelled turn has not ended yet.
-        let message = agents.session.submit("hello");
+        let message = play.session.submit("hello");
         assert_eq!(wait_for_end(hanging).await.code.as_str(), "turn_cancelled");
         assert!(wait_for_end(message).await.is_ok());
     }
-    let hanging = agents.session.submit("hang");
-    agents.wait_until("it works", async || agents.agent(child).await.state == AgentState::Working).await;
-    agents.ok("/switch root").await;
-    agents.session.stop_all();
-    agents.ok("hello").await;
+    let hanging = play.session.submit("hang");
+    play.wait_for_state(child, AgentState::Working).await;
+    play.ok("/switch root").await;
+    play.session.stop_all();
+    play.ok("hello").await;
     wait_for_end(hanging).await;
-    agents.ok(&format!("/mail-send {child} \"work\"")).await;
-    agents.idle().await;
-    assert_eq!(agents.agent(child).await.state, AgentState::Idle);
-    assert!(agents.texts(child, "user").last().unwrap().starts_with("[Notification: "));
-    agents.check();
+    play.ok(&format!("/mail-send {child} \"work\"")).await;
+    play.idle().await;
+    assert_eq!(play.agent(child).await.state, AgentState::Idle);
+    assert!(play.said(child).last().unwrap().starts_with("[Notification: "));
+    play.check();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mails_of_64_agents_at_once_are_neither_lost_nor_doubled() {
-    let agents = Agents::new(Limits { wakes: 2, ..Limits::default() }).await;
+    let play = Play::limited(|limits| limits.wakes = 2).await;
     for _ in 0..63 {
-        agents.fork("").await;
-        agents.ok("/switch root").await;
+        play.fork("").await;
+        play.ok("/switch root").await;
     }
-    let living: Vec<_> = agents.living().await.into_iter().map(|agent| agent.id).collect();
+    let living = play.ids().await;
     assert_eq!(living.len(), 64);
     let mut lines = Vec::new();
     for from in &living {
-        agents.ok(&format!("/switch {from}")).await;
+        play.switch(*from).await;
         for to in living.iter().filter(|to| *to != from) {
-            lines.push(agents.session.submit(&format!("/mail-send {to} \"from {from}\"")));
+            lines.push(play.session.submit(&format!("/mail-send {to} \"from {from}\"")));
         }
     }
     assert!(codes(lines).await.iter().all(|code| code == "mail_sent"));
-    agents.idle().await;
-    let database = agents.patchbay.database("patchbay.db");
+    play.idle().await;
+    let database = play.patchbay.database("patchbay.db");
     let mut query = database
         .prepare("SELECT sender, number FROM mail WHERE recipient = ? AND body LIKE 'from %' ORDER BY number")
         .unwrap();
@@ -474,21 +441,21 @@ async fn mails_of_64_agents_at_once_are_neither_lost_nor_doubled() {
         expected.sort();
         assert_eq!(senders, expected, "the inbox of {to}");
     }
-    agents.check();
+    play.check();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn session_that_was_taken_over_does_not_try_again_and_again() {
-    let agents = Agents::new(Limits::default()).await;
-    let child = agents.fork("").await;
-    agents.ok("/switch root").await;
-    agents.session.stop_all();
-    agents.ok(&format!("/mail-send {child} \"waits\"")).await;
+    let play = Play::new().await;
+    let child = play.fork("").await;
+    play.ok("/switch root").await;
+    play.session.stop_all();
+    play.ok(&format!("/mail-send {child} \"waits\"")).await;
     // Another process takes the session over.
-    let other = host(&agents.patchbay, quick_demo());
-    other.store().hold(agents.session.id()).await.unwrap();
-    assert_eq!(agents.code("go on").await, "session_fenced");
+    let other = host(&play.patchbay, quick_demo());
+    other.store().hold(play.session.id()).await.unwrap();
+    assert_eq!(play.code("go on").await, "session_fenced");
     // The child has mail, but its notification cannot be stored.
-    agents.idle().await;
-    assert_eq!(agents.texts(child, "user"), [""; 0]);
+    play.idle().await;
+    assert_eq!(play.said(child), [""; 0]);
 }

@@ -2,19 +2,15 @@
 
 use std::fs;
 
-use patchbay_tests::{answers::Live, binary::Patchbay};
+use patchbay_tests::{
+    answers::Live,
+    binary::{Patchbay, resident_kib},
+};
 
 const FORKS: usize = 1_000;
 const PART: usize = 200;
 /// Five seconds of processor time in ticks, of which Linux counts a hundred in a second.
 const SLACK: u64 = 500;
-
-/// Memory of the process in KiB.
-fn resident(live: &Live) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", live.pid())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse().unwrap()
-}
 
 /// Processor time of the process in ticks. Unlike the time on the clock, it does not depend on what else the machine does.
 fn processor_time(live: &Live) -> u64 {
@@ -40,10 +36,10 @@ fn thousand_forks_and_kills_leave_nothing_behind() {
     let patchbay = Patchbay::quick();
     let mut live = patchbay.live(&[]);
     let first = forks(&mut live, PART);
-    let before = resident(&live);
+    let before = resident_kib(live.pid());
     forks(&mut live, FORKS - 2 * PART);
     let last = forks(&mut live, PART);
-    let after = resident(&live);
+    let after = resident_kib(live.pid());
     eprintln!("the first {PART}: {first} ticks, the last {PART}: {last} ticks; {before} KiB, then {after} KiB");
     assert!(after < before + 30_000, "{before} KiB, then {after} KiB");
     assert!(last < 4 * first + SLACK, "{first} ticks, then {last} ticks");

@@ -289,15 +289,15 @@ async fn forks_inherit_files_and_recaps_name_them() {
     let session = &play.session;
     let input = with_image("say Nice.", image(session).await);
     assert!(wait_for_end(session.submit_input(input)).await.is_ok());
-    assert!(play.line("/fork \"show context\"").await.is_ok());
+    assert!(play.run("/fork \"show context\"").await.is_ok());
     session.wait_idle().await;
-    let answers = play.answers(session.view()).await;
+    let answers = play.answers(session.view());
     assert!(answers.last().unwrap().contains("1 user: text("), "{answers:?}");
     assert!(answers.last().unwrap().contains("image/png(16, a.png)"), "{answers:?}");
-    assert!(play.line("/switch root").await.is_ok());
+    assert!(play.run("/switch root").await.is_ok());
     let shown = session.agent_in_view_now().await.unwrap().exchange;
     assert_eq!(shown, ["> say Nice.", "[image: a.png]", "Nice."]);
-    let shown = play.line("/history").await.message;
+    let shown = play.run("/history").await.message;
     assert_eq!(shown, "> say Nice.\n[image: a.png]\nNice.");
     let collected = play.host.collect().await.unwrap();
     assert_eq!(collected.attachments, 0);
@@ -332,6 +332,6 @@ async fn rows_hold_references_only() {
     // A file that is gone is named; the conversation goes on.
     let path = format!("data/attachments/{}.bin", attached.digest.to_hex());
     std::fs::remove_file(play.patchbay.home().join(path)).unwrap();
-    let context = play.line("show context").await.message;
+    let context = play.run("show context").await.message;
     assert!(parts(&context).starts_with("text(22), text(5)"), "[image missing: a.png]: {context}");
 }

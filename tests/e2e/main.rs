@@ -13,7 +13,6 @@ mod acp_sessions;
 mod acp_terminal;
 mod adapters;
 mod agent_crashes;
-mod agent_limits;
 mod agent_model;
 mod agent_races;
 mod agent_restarts;

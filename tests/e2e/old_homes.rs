@@ -38,7 +38,7 @@ fn copy(folder: &Path, path: &str, patchbay: &Patchbay) {
 /// Returns the session that has a message with this text.
 fn session_with(patchbay: &Patchbay, text: &str) -> String {
     let query = "SELECT session FROM messages WHERE content LIKE ? || '%' LIMIT 1";
-    patchbay.database("patchbay.db").query_row(query, [text], |row| row.get(0)).unwrap()
+    patchbay.query_one(query, [text])
 }
 
 fn messages(answers: &[Answer]) -> Vec<&str> {
@@ -48,8 +48,7 @@ fn messages(answers: &[Answer]) -> Vec<&str> {
 /// `llama-4` was a model of the provider that listed it. Now its prefix belongs to `meta`.
 #[test]
 fn agents_of_an_old_home_keep_their_provider() {
-    let answer = CHAT.answer_with(&["Still here."]);
-    let server = Server::new(move |_| answer.clone());
+    let server = Server::always(CHAT.answer_with(&["Still here."]));
     let patchbay = home_of("8737703", &server);
     let notice = "default_model 'llama-4' now belongs to provider 'meta', no longer to 'ollama'. Agents of earlier sessions keep \
                   'ollama'. To keep it for new ones, too: default_model = \"ollama:llama-4\" in config.toml.";
@@ -91,8 +90,7 @@ fn agents_of_an_old_home_keep_their_provider() {
 
 #[test]
 fn agents_of_an_old_home_keep_their_provider_when_their_session_is_the_first() {
-    let answer = CHAT.answer_with(&["Still here."]);
-    let server = Server::new(move |_| answer.clone());
+    let server = Server::always(CHAT.answer_with(&["Still here."]));
     let patchbay = home_of("8737703", &server);
     let session = session_with(&patchbay, "Hello");
     let ran = patchbay.run(&["exec", "--session", &session, "And now?"]);
@@ -102,8 +100,7 @@ fn agents_of_an_old_home_keep_their_provider_when_their_session_is_the_first() {
 
 #[test]
 fn everything_of_an_old_home_is_there() {
-    let answer = CHAT.answer_with(&["Still here."]);
-    let server = Server::new(move |_| answer.clone());
+    let server = Server::always(CHAT.answer_with(&["Still here."]));
     let patchbay = home_of("8737703", &server);
     // The tree: a root that captures, two children that live, one that is dead, and mail.
     let tree = session_with(&patchbay, "captured");
@@ -116,7 +113,7 @@ fn everything_of_an_old_home_is_there() {
     assert!(shown[2].starts_with("1. Old note"), "{}", shown[2]);
     assert!(shown[3].contains("\"summary\":\"done\""), "{}", shown[3]);
     let query = "SELECT count(*) FROM agents WHERE parent_uuid IS NOT NULL AND fork_message_id IN (3, 7, 10)";
-    let forks: u32 = patchbay.database("patchbay.db").query_row(query, [], |row| row.get(0)).unwrap();
+    let forks: u32 = patchbay.query_one(query, []);
     assert_eq!(forks, 3);
 
     // The lines that waited still wait behind the turn that was interrupted.
@@ -127,7 +124,7 @@ fn everything_of_an_old_home_is_there() {
     let said: Vec<_> = stored.iter().filter(|(_, kind, _)| kind == "user").map(|(.., text)| text.as_str()).collect();
     assert_eq!(said, ["hang on", "Go on."]);
     let query = "SELECT group_concat(content) FROM (SELECT content FROM queued_lines ORDER BY position)";
-    let waits: String = patchbay.database("patchbay.db").query_row(query, [], |row| row.get(0)).unwrap();
+    let waits: String = patchbay.query_one(query, []);
     assert_eq!(waits, "waiting one,waiting two");
 
     // The call that was cut off is never run again.

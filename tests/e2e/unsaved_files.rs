@@ -82,7 +82,7 @@ impl FakeEditor {
 
 /// Calls a tool by the model, and returns the envelope of its result.
 async fn call(play: &Play, tool: &str, input: Value) -> Value {
-    play.line(&format!("call {tool} {input}")).await;
+    play.run(&format!("call {tool} {input}")).await;
     play.results(play.session.view()).await.pop().unwrap()
 }
 

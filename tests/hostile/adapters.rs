@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use patchbay_core::{
     Code, Digest,
-    completion::{Blob, Block, CompletionRequest, Finish, Message, RequestHints, Role, Stop, StreamEvent, ToolChoice},
+    completion::{Blob, Block, CompletionRequest, Finish, Stop, StreamEvent},
 };
 use patchbay_sandbox::{
     Failure, Limits, LogSink, Sandbox,
     adapter::{Action, AdapterManifest, Budgets, Exceeded, Input, LoadedAdapter, Running},
 };
-use patchbay_tests::{adapter::Adapter, guest::Guest};
+use patchbay_tests::{adapter::Adapter, guest::Guest, services};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -110,16 +110,7 @@ fn chunk() -> Input {
 fn request() -> CompletionRequest {
     let blob = |bytes: &[u8]| Block::Blob(Blob { media_type: "image/png".into(), name: None, data: bytes.into() });
     let parts = vec![Block::Text("hi".into()).into(), blob(b"one").into(), blob(b"two").into()];
-    CompletionRequest {
-        model: "scripted-1".into(),
-        system: vec!["Be good.".into()],
-        messages: vec![Message { role: Role::User, parts }],
-        tools: Vec::new(),
-        tool_choice: ToolChoice::Auto,
-        thinking: None,
-        max_output_tokens: None,
-        hints: RequestHints::default(),
-    }
+    CompletionRequest { system: vec!["Be good.".into()], ..services::completion("scripted-1", parts) }
 }
 
 fn emit(count: usize) -> Value {

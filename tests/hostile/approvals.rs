@@ -1,40 +1,32 @@
 //! With an approver, a person is asked for missing grants. Without one, the call is denied.
 
 use std::{
-    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
     time::Duration,
 };
 
-use patchbay_core::{AgentId, Asker, CallId, Code, Digest, PrincipalId, RootAllowance, RootLimits};
-use patchbay_egress::{Credentials, Egress, EgressLimits};
-use patchbay_policy::Root;
+use patchbay_core::{AgentId, Asker, Code, Digest, PrincipalId};
 use patchbay_sandbox::{BoxFuture, Content, Limits, Sandbox};
-use patchbay_skill::{NoCache, Snapshot, SnapshotRules, build, discover};
-use patchbay_store::{GrantRow, Hold, KvStore, Store};
+use patchbay_skill::Snapshot;
+use patchbay_store::{GrantRow, Hold, Store};
 use patchbay_tests::{
     calls::{SAY, relaying},
     guest::Guest,
     services,
 };
-use patchbay_tools::{
-    Approval, Approvals, Approver, CallContext, Question, ResolvedTool, ToolError, ToolInvocation, Tools,
-};
+use patchbay_tools::{Approval, Approvals, Approver, CallContext, Question, ToolError, Tools};
 use patchbay_workspace::{HomeFolder, ProtectedPaths};
 use serde_json::{Value, json};
 use tokio::{sync::Semaphore, task::JoinSet};
 
-use crate::{
-    internal::Nowhere,
-    support::{failure, small_limits, within_30_seconds},
-};
+use crate::support::{failure, small_limits, within_30_seconds};
 
 /// An approver that gives the same answer to all questions, to the first one after a delay, and records them.
-struct FakePerson {
+pub(crate) struct FakePerson {
     answer: Approval,
     delay: Duration,
-    asked: Mutex<Vec<Question>>,
+    pub(crate) asked: Mutex<Vec<Question>>,
 }
 
 impl Approver for FakePerson {
@@ -112,12 +104,9 @@ impl Host {
     async fn with(skills: impl IntoIterator<Item = (&str, Vec<u8>)>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
-        let kv = KvStore::open(folder.path(), store.clone()).unwrap();
-        let egress = Egress::new(EgressLimits::default()).unwrap();
-        let credentials = Credentials::open(folder.path(), BTreeMap::new());
         // Less time than a slow person takes to answer, and enough for the call on a busy machine.
         let sandbox = Sandbox::new(Limits { time_ms: 10_000, ..small_limits() });
-        let tools = Tools::new(Arc::new(sandbox), store.clone(), kv, egress, credentials, &[]);
+        let tools = services::tools(folder.path(), &store, sandbox);
         let home = HomeFolder::new(folder.path());
         let tools = Arc::new(tools.with_protection(ProtectedPaths::default(), home));
         let snapshot = snapshot(folder.path(), &store, &tools, skills, 1).await;
@@ -153,10 +142,7 @@ impl Host {
         let workspace = self.workspace.to_str().unwrap();
         let context = services::context(asker, self.hold.clone(), workspace, &self.snapshot);
         let context = CallContext { approvals: approvals.cloned(), ..Arc::into_inner(context).unwrap() };
-        let context = Arc::new(context);
-        let tool = ResolvedTool::find(&context.asker, &self.snapshot, &[], &[], tool)?;
-        let call = ToolInvocation::new(CallId::random(), tool, input);
-        within_30_seconds(self.tools.run(&context, call)).await.result
+        within_30_seconds(services::call(&self.tools, &Arc::new(context), &[], tool, input)).await
     }
 }
 
@@ -173,38 +159,29 @@ async fn snapshot(
     for (name, component) in skills {
         std::fs::write(skills_folder.join(name).with_extension("wasm"), component).unwrap();
     }
-    let found = discover(Root::User, &skills_folder, &NoCache, &RootAllowance::default()).unwrap().found;
+    let found = services::found(&skills_folder);
     let mut components = Vec::new();
     for skill in &found {
         let candidate = skill.candidate.as_ref().unwrap();
         let component = candidate.component.clone().unwrap();
         // A session stores the list of a skill's files with its snapshot; here another grant does.
-        let clock = GrantRow {
-            root: "user".to_owned(),
-            workspace: String::new(),
-            skill: candidate.name.to_string(),
-            capability: "clock".to_owned(),
-            skill_digest: candidate.digest().to_string(),
-        };
+        let clock = grant(candidate.name.to_string(), "clock", candidate.digest());
         store.add_grant(clock, candidate.files.as_text().to_owned()).await.unwrap();
         store.retain_components().unwrap().add(&component.bytes().unwrap()).unwrap();
         components.push(component);
     }
     let answers = tools.describe(&components, &|_, _| {}).await.unwrap().answers;
-    let tools_of = |digest: &Digest| answers[digest].clone();
-    let rules = SnapshotRules {
-        trusted: true,
-        reserved: &[],
-        internal_tools: &[],
-        limits: &RootLimits::default(),
-        platform: &Nowhere,
-        tools: &tools_of,
-    };
-    Arc::new(build(&found, version, &rules))
+    services::snapshot(&found, version, |digest| answers[digest].clone())
 }
 
-fn approvals(answer: Approval) -> (Arc<FakePerson>, Arc<Approvals>) {
+pub(crate) fn approvals(answer: Approval) -> (Arc<FakePerson>, Arc<Approvals>) {
     approvals_after(answer, Duration::ZERO)
+}
+
+/// Returns a grant to a skill of the user.
+fn grant(skill: String, capability: &str, digest: Digest) -> GrantRow {
+    let [root, workspace, capability] = ["user", "", capability].map(str::to_owned);
+    GrantRow { root, workspace, skill, capability, skill_digest: digest.to_string() }
 }
 
 fn approvals_after(answer: Approval, delay: Duration) -> (Arc<FakePerson>, Arc<Approvals>) {
@@ -382,8 +359,7 @@ async fn answers_reach_as_far_as_they_say() {
             let nops = 1 + index * 20 + expected[0] * 4 + expected[1] * 2;
             host.reload(skills(nops, 0)).await;
             grant_tools(&host).await;
-            let person = Arc::new(FakePerson { answer: scope, delay: Duration::ZERO, asked: Mutex::default() });
-            let mut approvals = Approvals::new(Arc::clone(&person) as _);
+            let (person, mut approvals) = approvals(scope);
             let mut asked = Vec::new();
             for (step, input) in [&one, &one, &other, &one, &one, &one].into_iter().enumerate() {
                 match step {
@@ -414,13 +390,7 @@ async fn answers_reach_as_far_as_they_say() {
 /// Grants `tools` to all skills but the keeper, with their present files.
 async fn grant_tools(host: &Host) {
     for skill in host.snapshot.skills().filter(|skill| skill.name.as_str() != "keeper") {
-        let grant = GrantRow {
-            root: "user".to_owned(),
-            workspace: String::new(),
-            skill: skill.name.to_string(),
-            capability: "tools".to_owned(),
-            skill_digest: skill.digest.to_string(),
-        };
+        let grant = grant(skill.name.to_string(), "tools", skill.digest);
         let files = host.store.skill_files(&skill.digest).await.unwrap().unwrap();
         host.store.add_grant(grant, files).await.unwrap();
     }

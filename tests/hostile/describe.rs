@@ -1,15 +1,12 @@
 //! Components that attack the host while it asks for their tools.
 
-use std::{collections::BTreeMap, sync::Arc};
-
-use patchbay_core::{Code, Digest, RootAllowance};
-use patchbay_egress::{Credentials, Egress, EgressLimits};
+use patchbay_core::{Code, Digest};
 use patchbay_policy::Root;
 use patchbay_sandbox::{Failure, Limits, Sandbox, WORLD};
-use patchbay_skill::{Changed, Component, NoCache, Problem, discover};
-use patchbay_store::{KvStore, Store};
-use patchbay_tests::guest::Guest;
-use patchbay_tools::{Group, Tools};
+use patchbay_skill::{Changed, Component, Problem};
+use patchbay_store::Store;
+use patchbay_tests::{guest::Guest, services};
+use patchbay_tools::Group;
 
 use crate::support::{
     Harness, KV_GET, LOG, PROGRESS, data, endless_loop, failure, imports, permits, small_limits, time_limit_only,
@@ -157,10 +154,7 @@ impl Describer {
 
     /// Describes a component in a new process with `limits`.
     async fn describe(&self, limits: Limits, component: Component) -> Result<usize, Problem> {
-        let kv = KvStore::open(self.folder.path(), self.store.clone()).unwrap();
-        let egress = Egress::new(EgressLimits::default()).unwrap();
-        let credentials = Credentials::open(self.folder.path(), BTreeMap::new());
-        let tools = Tools::new(Arc::new(Sandbox::new(limits)), self.store.clone(), kv, egress, credentials, &[]);
+        let tools = services::tools(self.folder.path(), &self.store, Sandbox::new(limits));
         let mut described = within_30_seconds(tools.describe([&component], &|_, _| {})).await.unwrap();
         described.answers.remove(&component.digest()).unwrap().map(|tools| tools.len())
     }
@@ -208,7 +202,7 @@ async fn deterministic_descriptions_are_cached() {
     ] {
         let skills = tempfile::tempdir().unwrap();
         std::fs::write(skills.path().join("skill.wasm"), guest.packaged("---\n---\n")).unwrap();
-        let found = discover(Root::User, skills.path(), &NoCache, &RootAllowance::default()).unwrap().found.remove(0);
+        let found = services::found(skills.path()).remove(0);
         let component = found.candidate.unwrap().component.unwrap();
         assert_eq!(describer.describe(small_limits(), component.clone()).await, expected);
         assert!(describer.is_cached(component.digest()).await, "{expected:?}");
@@ -262,7 +256,7 @@ async fn timeout_is_cached_until_a_retry_is_requested() {
     std::fs::create_dir(skills.path().join("skill")).unwrap();
     std::fs::write(skills.path().join("skill/SKILL.md"), "---\n---\n").unwrap();
     std::fs::write(skills.path().join("skill/skill.wasm"), component.bytes().unwrap()).unwrap();
-    let found = discover(Root::User, skills.path(), &NoCache, &RootAllowance::default()).unwrap().found.remove(0);
+    let found = services::found(skills.path()).remove(0);
     let gone = found.candidate.unwrap().component.unwrap();
     assert_eq!(gone.digest(), digest);
     drop(skills);
@@ -281,11 +275,7 @@ async fn root_compilation_stops_at_its_total_limit() {
     let digest = component.digest();
     let over = Problem::new(Code::RootLimit, "The workspace skills are over the limit of 0 s (limits.root.compile_s).");
     let described = async |compile_s, again| {
-        let kv = KvStore::open(describer.folder.path(), describer.store.clone()).unwrap();
-        let egress = Egress::new(EgressLimits::default()).unwrap();
-        let credentials = Credentials::open(describer.folder.path(), BTreeMap::new());
-        let sandbox = Arc::new(Sandbox::new(small_limits()));
-        let tools = Tools::new(sandbox, describer.store.clone(), kv, egress, credentials, &[]);
+        let tools = services::tools(describer.folder.path(), &describer.store, Sandbox::new(small_limits()));
         let group = Group { root: Root::Workspace, components: vec![&component], compile_s, at_once: 1 };
         let mut described = within_30_seconds(tools.describe_roots(&[group], again, &|_, _| {})).await.unwrap();
         described.answers.remove(&digest).unwrap().map(|tools| tools.len())

@@ -1,20 +1,17 @@
 //! Internal tools of the host use the path of all tools: their input is checked, and their calls are recorded in the journal.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
-use patchbay_core::{AgentId, Asker, CallId, Code, Digest, RootLimits, ToolSpec};
-use patchbay_egress::{Credentials, Egress, EgressLimits};
+use patchbay_core::{AgentId, Asker, Code, Digest, ToolSpec};
 use patchbay_sandbox::{BoxFuture, Content, Sandbox};
-use patchbay_skill::{Platform, Snapshot, SnapshotRules, build};
-use patchbay_store::{JournalFilter, JournalRow, KvStore, Store};
+use patchbay_skill::Snapshot;
+use patchbay_store::{JournalRow, Store};
 use patchbay_tests::services;
-use patchbay_tools::{
-    Internal, InternalAnswer, InternalCall, InternalError, ResolvedTool, ToolError, ToolInvocation, Tools,
-};
+use patchbay_tools::{Internal, InternalAnswer, InternalCall, InternalError, ToolError, Tools};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::support::{small_limits, within_30_seconds};
+use crate::support::{empty_snapshot, journal, small_limits, within_30_seconds};
 
 /// An internal tool that returns its `text`, or fails with it.
 struct Echo {
@@ -54,34 +51,6 @@ impl Internal for Echo {
     }
 }
 
-pub(crate) struct Nowhere;
-
-impl Platform for Nowhere {
-    fn os(&self) -> &str {
-        "linux"
-    }
-    fn has_env(&self, _: &str) -> bool {
-        false
-    }
-    fn has_binary(&self, _: &str) -> bool {
-        false
-    }
-}
-
-/// Returns a snapshot without skills.
-pub(crate) fn empty_snapshot() -> Arc<Snapshot> {
-    let nothing = |_: &Digest| unreachable!();
-    let rules = SnapshotRules {
-        trusted: true,
-        reserved: &[],
-        internal_tools: &[],
-        limits: &RootLimits::default(),
-        platform: &Nowhere,
-        tools: &nothing,
-    };
-    Arc::new(build(&[], 1, &rules))
-}
-
 /// A caller with the rights of a model, in a session without skills.
 struct Model {
     _folder: tempfile::TempDir,
@@ -98,11 +67,7 @@ impl Model {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
-        let kv = KvStore::open(folder.path(), store.clone()).unwrap();
-        let egress = Egress::new(EgressLimits::default()).unwrap();
-        let credentials = Credentials::open(folder.path(), BTreeMap::new());
-        let tools =
-            Arc::new(Tools::new(Arc::new(Sandbox::new(small_limits())), store.clone(), kv, egress, credentials, &[]));
+        let tools = Arc::new(services::tools(folder.path(), &store, Sandbox::new(small_limits())));
         let snapshot = empty_snapshot();
         let hangs = Arc::new(Notify::new());
         let internal = vec![Echo::tool(Arc::clone(&hangs))];
@@ -112,14 +77,7 @@ impl Model {
     async fn call(&self, tool: &str, input: &Value) -> Result<Vec<Content>, ToolError> {
         let asker = Asker::Agent(self.agent);
         let context = services::context(asker, services::session(&self.store).await, "/w", &self.snapshot);
-        let tool = ResolvedTool::find(&context.asker, &self.snapshot, &self.internal, &[], tool)?;
-        self.tools.run(&context, ToolInvocation::new(CallId::random(), tool, input)).await.result
-    }
-
-    /// The rows of the journal, oldest first.
-    async fn journal(&self) -> Vec<JournalRow> {
-        let rows = self.store.journal_rows(&JournalFilter::default(), 0, 100).await.unwrap();
-        rows.into_iter().map(|entry| entry.row).collect()
+        services::call(&self.tools, &context, &self.internal, tool, input).await
     }
 }
 
@@ -163,9 +121,7 @@ async fn journal_records_internal_calls_with_every_outcome() {
         ended = model.call("echo", &input) => panic!("{ended:?}"),
         () = within_30_seconds(model.hangs.notified()) => {}
     }
-    // A later write follows all earlier rows, so they are stored then.
-    within_30_seconds(model.store.keep_described(Digest::of(b"x"), "x", String::new())).await.unwrap();
-    let rows = model.journal().await;
+    let rows = journal(&model.store).await;
     let outcomes: Vec<_> = rows.iter().map(JournalRow::outcome).collect();
     assert_eq!(outcomes, ["ok", "skill_not_found", "invalid_input", "cancelled"]);
     let row = &rows[0];

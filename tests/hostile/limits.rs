@@ -3,12 +3,10 @@
 use std::sync::Arc;
 
 use patchbay_core::Code;
-use patchbay_sandbox::{BoxFuture, Failure, Kv, KvEntry, KvError, Limits, Scope};
+use patchbay_sandbox::{Failure, Limits};
 use patchbay_tests::guest::{ECHO, Guest};
 
-use crate::support::{
-    Harness, KV_GET, LOG, endless_loop, imports, permits, small_limits, time_limit_only, within_30_seconds,
-};
+use crate::support::{FakeKv, Harness, KV_GET, LOG, endless_loop, imports, permits, small_limits, time_limit_only};
 
 /// Guests with an endless loop, each in another function of the guest.
 fn loopers() -> Vec<(&'static str, Guest)> {
@@ -98,12 +96,7 @@ async fn endless_loop_does_not_starve_other_calls() {
         let harness = Arc::clone(&harness);
         async move { harness.call(&guest).await }
     });
-    within_30_seconds(async {
-        while harness.recorder.log.lock().unwrap().is_empty() {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    harness.wait_for_log(1).await;
     for _ in 0..3 {
         harness.assert_still_works().await;
     }
@@ -112,38 +105,11 @@ async fn endless_loop_does_not_starve_other_calls() {
     assert!(looping.await.unwrap_err().is_cancelled());
 }
 
-/// A store whose reads never return.
-struct Stuck;
-
-impl Kv for Stuck {
-    fn get<'a>(&'a self, _: Scope, _: &'a str) -> BoxFuture<'a, Result<Option<KvEntry>, KvError>> {
-        Box::pin(std::future::pending())
-    }
-
-    fn put<'a>(&'a self, _: Scope, _: &'a str, _: Vec<u8>, _: Option<u64>) -> BoxFuture<'a, Result<u64, KvError>> {
-        Box::pin(std::future::pending())
-    }
-
-    fn delete<'a>(&'a self, _: Scope, _: &'a str) -> BoxFuture<'a, Result<bool, KvError>> {
-        Box::pin(std::future::pending())
-    }
-
-    fn keys<'a>(
-        &'a self,
-        _: Scope,
-        _: &'a str,
-        _: Option<&'a str>,
-        _: u32,
-    ) -> BoxFuture<'a, Result<Vec<String>, KvError>> {
-        Box::pin(std::future::pending())
-    }
-}
-
 /// No guest code runs during the host call, so the epoch cannot interrupt it.
 #[tokio::test]
 async fn hanging_host_call_times_out() {
     let harness = Harness::new(Limits { time_ms: 10_000, ..small_limits() }).with_permits(permits(&["kv"], &["kv"]));
-    let harness = harness.with_kv(Arc::new(Stuck));
+    let harness = harness.with_kv(Arc::new(FakeKv { is_stuck: true }));
     let guest =
         Guest::calling("(call $get (i32.const 0) (i32.const 1024) (i32.const 1) (i32.const 512)) (unreachable)");
     assert_eq!(harness.assert_call_fails(&guest.with(&imports(KV_GET))).await, Failure::Time { limit_ms: 10_000 });

@@ -7,9 +7,7 @@ use patchbay_sandbox::Limits;
 use patchbay_tests::guest::{ECHO, Guest};
 use tokio::task::JoinSet;
 
-use crate::support::{
-    Harness, LOG, data, endless_loop, imports, small_limits, text, text_of, time_limit_only, within_30_seconds,
-};
+use crate::support::{Harness, LOG, data, endless_loop, imports, small_limits, text, text_of, time_limit_only};
 
 #[tokio::test]
 async fn guest_memory_is_fresh_in_every_call() {
@@ -138,27 +136,20 @@ async fn dropped_call_releases_its_slot() {
             let (harness, looping) = (Arc::clone(&harness), looping.clone());
             async move { harness.call(&looping).await.map(drop) }
         });
-        within_30_seconds(async {
-            while harness.recorder.log.lock().unwrap().len() < turn {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
+        harness.wait_for_log(turn).await;
         call.abort();
         assert!(call.await.unwrap_err().is_cancelled());
         harness.assert_still_works().await;
     }
     // Dropped while it waits for a slot.
     let loaded = harness.load(&looping.component()).await.unwrap();
-    let running = tokio::spawn({
+    let spawn = || {
         let (harness, loaded) = (Arc::clone(&harness), Arc::clone(&loaded));
-        async move { harness.run(&loaded, harness.call_of("{}")).await.map(drop) }
-    });
+        tokio::spawn(async move { harness.run(&loaded, harness.call_of("{}")).await.map(drop) })
+    };
+    let running = spawn();
     tokio::task::yield_now().await;
-    let waiting = tokio::spawn({
-        let (harness, loaded) = (Arc::clone(&harness), Arc::clone(&loaded));
-        async move { harness.run(&loaded, harness.call_of("{}")).await.map(drop) }
-    });
+    let waiting = spawn();
     tokio::task::yield_now().await;
     waiting.abort();
     running.abort();

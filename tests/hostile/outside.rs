@@ -2,7 +2,6 @@
 //! and their calls are recorded before they begin.
 
 use std::{
-    collections::BTreeMap,
     sync::{
         Arc, Mutex,
         atomic::{AtomicU32, Ordering},
@@ -10,24 +9,21 @@ use std::{
     time::Duration,
 };
 
-use patchbay_core::{Asker, CallId, Code, Digest, PrincipalId};
-use patchbay_egress::{Credentials, Egress, EgressLimits};
+use patchbay_core::{Asker, Code, Digest, PrincipalId};
 use patchbay_policy::ToolDecision;
 use patchbay_sandbox::{BoxFuture, Content, Limits, ProgressSink, Sandbox};
-use patchbay_store::{Hold, JournalFilter, JournalRow, KvStore, Store};
+use patchbay_store::{Hold, JournalRow, Store};
 use patchbay_tests::services;
 use patchbay_tools::{
-    Approval, Approvals, Approver, CallContext, CalledTool, OutsideCall, OutsideDeclaration, OutsideError,
-    OutsideOrigin, OutsideSpec, OutsideTool, PatternBudget, Question, QuestionSubject, ResolvedTool, ToolError,
-    ToolInvocation, Tools,
+    Approval, Approvals, CallContext, CalledTool, OutsideCall, OutsideDeclaration, OutsideError, OutsideOrigin,
+    OutsideSpec, OutsideTool, PatternBudget, QuestionSubject, ToolError, Tools,
 };
 use serde_json::{Value, json};
 use tokio::{sync::Semaphore, task::JoinSet};
 
 use crate::{
-    approvals::{NO_ROOM, WaitingPerson},
-    internal::empty_snapshot,
-    support::{small_limits, within_30_seconds},
+    approvals::{FakePerson, NO_ROOM, WaitingPerson, approvals},
+    support::{empty_snapshot, journal, small_limits, within_30_seconds},
 };
 
 const NAME: &str = "mcp__files__write";
@@ -124,61 +120,36 @@ impl ProgressSink for Heard {
     }
 }
 
-/// Gives one answer and keeps the questions.
-struct Person {
-    answer: Approval,
-    asked: Mutex<Vec<Question>>,
-}
-
-impl Approver for Person {
-    fn approve(&self, question: Question) -> BoxFuture<'_, Approval> {
-        self.asked.lock().unwrap().push(question);
-        Box::pin(async { self.answer })
-    }
-}
-
 impl Caller {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
-        let kv = KvStore::open(folder.path(), store.clone()).unwrap();
-        let egress = Egress::new(EgressLimits::default()).unwrap();
-        let credentials = Credentials::open(folder.path(), BTreeMap::new());
         let sandbox = Sandbox::new(Limits { input_bytes: 1_000, ..small_limits() });
-        let tools = Arc::new(Tools::new(Arc::new(sandbox), store.clone(), kv, egress, credentials, &[]));
+        let tools = Arc::new(services::tools(folder.path(), &store, sandbox));
         let hold = services::session(&store).await;
         Self { _folder: folder, store, tools, hold, approvals: None, progress: Arc::default() }
     }
 
-    fn asks(&mut self, answer: Approval) -> Arc<Person> {
-        let person = Arc::new(Person { answer, asked: Mutex::default() });
-        self.approvals = Some(Approvals::new(Arc::clone(&person) as _));
+    fn asks(&mut self, answer: Approval) -> Arc<FakePerson> {
+        let (person, approvals) = approvals(answer);
+        self.approvals = Some(approvals);
         person
     }
 
     async fn call(&self, tool: &Arc<FakeTool>, input: &Value) -> Result<Vec<Content>, ToolError> {
         let snapshot = empty_snapshot();
-        let outside: Arc<[Arc<dyn OutsideTool>]> = Arc::new([Arc::clone(tool) as _]);
         let context = services::context(Asker::Person(PrincipalId::LOCAL), self.hold.clone(), "/w", &snapshot);
         let context = Arc::new(CallContext {
-            outside: Arc::clone(&outside),
+            outside: Arc::new([Arc::clone(tool) as _]),
             approvals: self.approvals.clone(),
             progress: Arc::clone(&self.progress) as _,
             ..Arc::into_inner(context).unwrap()
         });
-        let found = ResolvedTool::find(&context.asker, &snapshot, &[], &outside, NAME)?;
-        self.tools.run(&context, ToolInvocation::new(CallId::random(), found, input)).await.result
+        services::call(&self.tools, &context, &[], NAME, input).await
     }
 
     async fn says(&self, tool: &Arc<FakeTool>, word: &str) -> Result<Vec<Content>, ToolError> {
         within_30_seconds(self.call(tool, &json!({"do": word}))).await
-    }
-
-    async fn journal(&self) -> Vec<JournalRow> {
-        // A later write follows all earlier rows, so they are stored then.
-        within_30_seconds(self.store.keep_described(Digest::of(b"x"), "x", String::new())).await.unwrap();
-        let rows = self.store.journal_rows(&JournalFilter::default(), 0, 100).await.unwrap();
-        rows.into_iter().map(|entry| entry.row).collect()
     }
 }
 
@@ -229,7 +200,7 @@ async fn outside_call_that_may_not_run_says_how_to_allow_it() {
     assert_eq!(caller.says(&deny, "go").await.unwrap_err().to_string(), denied);
     assert_eq!(person.asked.lock().unwrap().len(), 1);
     assert_eq!((ask.calls.load(Ordering::Relaxed), deny.calls.load(Ordering::Relaxed)), (0, 0));
-    assert!(caller.journal().await.iter().all(|row| row.outcome() == "denied"));
+    assert!(journal(&caller.store).await.iter().all(|row| row.outcome() == "denied"));
 }
 
 /// The middle of such an input could never be seen, whatever a person answers.
@@ -298,7 +269,7 @@ async fn journal_has_outside_calls_from_their_begin() {
         ended = caller.call(&tool, &input) => panic!("{ended:?}"),
         () = within_30_seconds(begun) => {}
     }
-    let rows = caller.journal().await;
+    let rows = journal(&caller.store).await;
     assert_eq!(rows.iter().map(JournalRow::outcome).collect::<Vec<_>>(), ["ok", "outcome_unknown"]);
     let row = &rows[0];
     assert_eq!((&*row.root, &*row.skill, &*row.tool), ("mcp", "mcp__files", "write"));

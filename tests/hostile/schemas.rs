@@ -1,21 +1,16 @@
 //! Components whose schemas would exhaust the time, the memory or the stack of a validator without limits.
 
-use std::{collections::BTreeMap, sync::Arc, time::Instant};
+use std::{sync::Arc, time::Instant};
 
-use patchbay_core::{Asker, CallId, Code, PrincipalId, RootAllowance, RootLimits, ToolSpec};
-use patchbay_egress::{Credentials, Egress, EgressLimits};
-use patchbay_policy::Root;
-use patchbay_sandbox::{Content, Failure, Sandbox, WORLD};
-use patchbay_skill::{Component, FoundSkill, NoCache, Problem, Snapshot, SnapshotRules, build, discover};
-use patchbay_store::{KvStore, Store};
+use patchbay_core::{Asker, Code, PrincipalId, ToolSpec};
+use patchbay_sandbox::{Content, Failure, Limits, Sandbox, WORLD};
+use patchbay_skill::{Component, Problem, Snapshot};
+use patchbay_store::Store;
 use patchbay_tests::{guest::Guest, schemas::hostile, services};
-use patchbay_tools::{ResolvedTool, ToolError, ToolInvocation, Tools};
+use patchbay_tools::{ToolError, Tools};
 use serde_json::{Value, json};
 
-use crate::{
-    internal::Nowhere,
-    support::{Harness, small_limits, within_30_seconds},
-};
+use crate::support::{Harness, small_limits, within_30_seconds};
 
 /// Returns a guest with one tool per schema.
 fn guest(schemas: &[(&str, Value)]) -> Guest {
@@ -34,12 +29,9 @@ impl Host {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
-        let kv = KvStore::open(folder.path(), store.clone()).unwrap();
-        let egress = Egress::new(EgressLimits::default()).unwrap();
-        let credentials = Credentials::open(folder.path(), BTreeMap::new());
         // Memory for a list with several schemas.
-        let limits = patchbay_sandbox::Limits { output_bytes: 8 << 20, memory_bytes: 8 << 20, ..small_limits() };
-        let tools = Arc::new(Tools::new(Arc::new(Sandbox::new(limits)), store.clone(), kv, egress, credentials, &[]));
+        let limits = Limits { output_bytes: 8 << 20, memory_bytes: 8 << 20, ..small_limits() };
+        let tools = Arc::new(services::tools(folder.path(), &store, Sandbox::new(limits)));
         Self { folder, store, tools }
     }
 
@@ -53,7 +45,7 @@ impl Host {
         let skills = self.folder.path().join("skills");
         std::fs::create_dir(&skills).unwrap();
         std::fs::write(skills.join("old.wasm"), guest.packaged("---\n---\n")).unwrap();
-        let found: Vec<FoundSkill> = discover(Root::User, &skills, &NoCache, &RootAllowance::default()).unwrap().found;
+        let found = services::found(&skills);
         let bytes = found[0].candidate.as_ref().unwrap().component.as_ref().unwrap().bytes().unwrap();
         self.store.retain_components().unwrap().add(&bytes).unwrap();
         let spec = |(name, schema): &(&str, Value)| ToolSpec {
@@ -63,24 +55,13 @@ impl Host {
             extra: Vec::new(),
         };
         let specs: Arc<[ToolSpec]> = tools.iter().map(spec).collect();
-        let answer = |_: &_| Ok(Arc::clone(&specs));
-        let rules = SnapshotRules {
-            trusted: true,
-            reserved: &[],
-            internal_tools: &[],
-            limits: &RootLimits::default(),
-            platform: &Nowhere,
-            tools: &answer,
-        };
-        Arc::new(build(&found, 1, &rules))
+        services::snapshot(&found, 1, |_| Ok(Arc::clone(&specs)))
     }
 
     async fn call(&self, snapshot: &Arc<Snapshot>, tool: &str, input: &Value) -> Result<Vec<Content>, ToolError> {
         let asker = Asker::Person(PrincipalId::LOCAL);
         let context = services::context(asker, services::session(&self.store).await, "/w", snapshot);
-        let call =
-            ToolInvocation::new(CallId::random(), ResolvedTool::find(&context.asker, snapshot, &[], &[], tool)?, input);
-        within_30_seconds(self.tools.run(&context, call)).await.result
+        within_30_seconds(services::call(&self.tools, &context, &[], tool, input)).await
     }
 }
 

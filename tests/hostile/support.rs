@@ -11,7 +11,12 @@ use patchbay_sandbox::{
     BoxFuture, Call, Content, Failure, Finished, Inference, Kv, KvEntry, KvError, Limits, Loaded, LogLevel, LogSink,
     ProgressSink, Sandbox, Scope, Services, Usage,
 };
-use patchbay_tests::{guest::Guest, services};
+use patchbay_skill::Snapshot;
+use patchbay_store::{JournalFilter, JournalRow, Store};
+use patchbay_tests::{
+    guest::{self, Guest},
+    services,
+};
 
 /// Limits that a hostile guest reaches quickly. Only the time limit is generous, because the machine may be busy; tests of the
 /// time limit use [`time_limit_only`].
@@ -56,7 +61,7 @@ impl Harness {
     pub fn new(limits: Limits) -> Self {
         let recorder = Arc::new(Recorder::default());
         let services = Services {
-            kv: Arc::new(FakeKv),
+            kv: Arc::<FakeKv>::default(),
             progress: recorder.clone(),
             log: recorder.clone(),
             ..services::unavailable()
@@ -74,6 +79,16 @@ impl Harness {
 
     pub fn with_model(self, model: Arc<dyn Inference>) -> Self {
         Self { services: Services { inference: Some(model), ..self.services }, ..self }
+    }
+
+    /// Waits until guests have written `lines` of log.
+    pub async fn wait_for_log(&self, lines: usize) {
+        within_30_seconds(async {
+            while self.recorder.log.lock().unwrap().len() < lines {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
     }
 
     pub async fn load(&self, bytes: &[u8]) -> Result<Arc<Loaded>, Failure> {
@@ -137,6 +152,19 @@ impl Harness {
     }
 }
 
+/// Returns a snapshot without skills.
+pub fn empty_snapshot() -> Arc<Snapshot> {
+    services::snapshot(&[], 1, |_| unreachable!())
+}
+
+/// Returns the rows of the journal, oldest first.
+pub async fn journal(store: &Store) -> Vec<JournalRow> {
+    // A later write follows all earlier rows, so they are stored then.
+    within_30_seconds(store.keep_described(Digest::of(b"x"), "x", String::new())).await.unwrap();
+    let rows = store.journal_rows(&JournalFilter::default(), 0, 100).await.unwrap();
+    rows.into_iter().map(|entry| entry.row).collect()
+}
+
 /// Awaits `future`; fails the test after 30 seconds. No operation of this ring takes longer, even on a busy machine.
 pub async fn within_30_seconds<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(30), future).await.expect("not within its bounds")
@@ -183,11 +211,20 @@ impl ProgressSink for Recorder {
 }
 
 /// A store that contains every key and rejects every change. Each function returns another error.
-pub struct FakeKv;
+#[derive(Default)]
+pub struct FakeKv {
+    /// Reads never return.
+    pub is_stuck: bool,
+}
 
 impl Kv for FakeKv {
     fn get<'a>(&'a self, _: Scope, key: &'a str) -> BoxFuture<'a, Result<Option<KvEntry>, KvError>> {
-        Box::pin(async move { Ok(Some(KvEntry { value: key.as_bytes().to_vec(), version: 1 })) })
+        Box::pin(async move {
+            match self.is_stuck {
+                true => std::future::pending().await,
+                false => Ok(Some(KvEntry { value: key.as_bytes().to_vec(), version: 1 })),
+            }
+        })
     }
 
     fn put<'a>(&'a self, _: Scope, key: &'a str, _: Vec<u8>, _: Option<u64>) -> BoxFuture<'a, Result<u64, KvError>> {
@@ -242,8 +279,7 @@ pub fn failure(kind: (u32, usize), message: (u32, usize)) -> String {
 
 /// Returns a data segment for [`Guest::with`].
 pub fn data(at: u32, bytes: impl AsRef<[u8]>) -> String {
-    let bytes: String = bytes.as_ref().iter().map(|byte| format!("\\{byte:02x}")).collect();
-    format!("\n(data (i32.const {at}) \"{bytes}\")\n")
+    guest::data(at, bytes.as_ref())
 }
 
 /// Returns WAT that repeats `body` endlessly.

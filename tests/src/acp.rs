@@ -2,7 +2,6 @@
 
 use std::{
     collections::VecDeque,
-    fs,
     io::{BufRead as _, BufReader, Write as _},
     process::{Child, ChildStdin, ChildStdout, Stdio},
     sync::mpsc::{Receiver, channel},
@@ -12,10 +11,10 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::binary::Patchbay;
-
-/// The time limit of each wait.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::{
+    PATIENCE,
+    binary::{Patchbay, peak_kib},
+};
 
 /// A client with its process. The process is killed when this value is dropped.
 pub struct Peer {
@@ -32,9 +31,6 @@ pub struct Peer {
 
 impl Peer {
     /// Starts a client that reads.
-    ///
-    /// # Panics
-    /// If the binary cannot be started.
     pub fn start(patchbay: &Patchbay) -> Self {
         let mut peer = Self::deaf(patchbay);
         let (sender, lines) = channel();
@@ -49,9 +45,6 @@ impl Peer {
     }
 
     /// Starts a client that never reads.
-    ///
-    /// # Panics
-    /// If the binary cannot be started.
     pub fn deaf(patchbay: &Patchbay) -> Self {
         let mut command = patchbay.command(&["acp"]);
         let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the binary starts");
@@ -60,17 +53,11 @@ impl Peer {
     }
 
     /// As [`Peer::start`], initialized without capabilities.
-    ///
-    /// # Panics
-    /// If the binary does not answer.
     pub fn initialized(patchbay: &Patchbay) -> Self {
         Self::with_capabilities(patchbay, &json!({}))
     }
 
     /// As [`Peer::start`], initialized with the capabilities of a client.
-    ///
-    /// # Panics
-    /// If the binary does not answer.
     pub fn with_capabilities(patchbay: &Patchbay, capabilities: &Value) -> Self {
         let mut peer = Self::start(patchbay);
         let answer = peer.call(0, "initialize", json!({"protocolVersion": 1, "clientCapabilities": capabilities}));
@@ -79,17 +66,11 @@ impl Peer {
     }
 
     /// Sends bytes.
-    ///
-    /// # Panics
-    /// If the process does not read.
     pub fn send(&mut self, bytes: &[u8]) {
         self.input.as_mut().expect("an open input").write_all(bytes).expect("the process reads");
     }
 
     /// Sends a message.
-    ///
-    /// # Panics
-    /// If the process does not read.
     pub fn message(&mut self, message: &Value) {
         self.send(format!("{message}\n").as_bytes());
     }
@@ -110,9 +91,6 @@ impl Peer {
     }
 
     /// Returns the next message.
-    ///
-    /// # Panics
-    /// If none comes in time.
     pub fn next_message(&mut self) -> Value {
         let message = self.lines.as_ref().expect("a client that reads").recv_timeout(PATIENCE).expect("a message");
         if message.get("method").is_some() {
@@ -122,9 +100,6 @@ impl Peer {
     }
 
     /// Returns the next message that `wanted` accepts.
-    ///
-    /// # Panics
-    /// If it does not come in time.
     pub fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -142,9 +117,6 @@ impl Peer {
     }
 
     /// Returns the next request of the agent.
-    ///
-    /// # Panics
-    /// If it does not come in time, or is another method.
     pub fn asked(&mut self, method: &str) -> Value {
         let asked = self.until(|message| message.get("id").is_some() && message.get("method").is_some());
         assert_eq!(asked["method"], method, "{asked}");
@@ -152,9 +124,6 @@ impl Peer {
     }
 
     /// Sends a request and returns its answer.
-    ///
-    /// # Panics
-    /// If another answer comes first.
     pub fn call(&mut self, id: i64, method: &str, params: Value) -> Value {
         self.request(id, method, params);
         let answer = self.answer();
@@ -163,9 +132,6 @@ impl Peer {
     }
 
     /// Makes a session in the workspace and returns its id, after its commands have come.
-    ///
-    /// # Panics
-    /// If it is not made.
     pub fn session(&mut self, patchbay: &Patchbay, id: i64) -> String {
         let answer = self.call(id, "session/new", in_workspace(patchbay));
         let session = answer["result"]["sessionId"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
@@ -179,9 +145,6 @@ impl Peer {
     }
 
     /// Sends a prompt with blocks that ends as it should, and returns the text of the answer.
-    ///
-    /// # Panics
-    /// If it ends in another way.
     pub fn say(&mut self, id: i64, session: &str, blocks: impl Into<Value>) -> String {
         self.take();
         let answer = self.call(id, "session/prompt", json!({"sessionId": session, "prompt": blocks.into()}));
@@ -195,9 +158,6 @@ impl Peer {
     }
 
     /// Asserts that the next answer is this error.
-    ///
-    /// # Panics
-    /// If it is another answer.
     pub fn assert_error(&mut self, id: impl Into<Value>, code: i64) {
         let answer = self.answer();
         assert_eq!((&answer["id"], &answer["error"]["code"]), (&id.into(), &json!(code)), "{answer}");
@@ -205,22 +165,14 @@ impl Peer {
     }
 
     /// Asserts that the connection still works.
-    ///
-    /// # Panics
-    /// If it does not.
     pub fn assert_still_works(&mut self) {
         let answer = self.call(999, "session/list", json!({}));
         assert!(answer["result"]["sessions"].is_array(), "{answer}");
     }
 
     /// Returns the peak of resident memory in bytes.
-    ///
-    /// # Panics
-    /// Where the system does not tell it.
     pub fn peak_memory(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("a process");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
-        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
+        peak_kib(self.child.id()) << 10
     }
 
     /// Ends the input and waits for the process. Returns its exit code.
@@ -230,9 +182,6 @@ impl Peer {
     }
 
     /// Waits for the end of the process. Returns its exit code.
-    ///
-    /// # Panics
-    /// If it does not end in time.
     pub fn wait(&mut self) -> Option<i32> {
         let end = Instant::now() + PATIENCE;
         while Instant::now() < end {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use wit_parser::{Resolve, SizeAlign, Type, TypeDefKind, TypeOwner};
 
-use crate::guest::{component_of, contract, module_of, present_contract};
+use crate::guest::{component_of, contract, data, imports_first, module_of, present_contract, realloc};
 
 const WORLD: &str = "patchbay:provider/provider-plugin";
 /// The world of an adapter with optional interfaces, of which each adapter exports some.
@@ -88,9 +88,6 @@ impl Adapter {
     }
 
     /// Returns the default adapter with some keys of its manifest replaced.
-    ///
-    /// # Panics
-    /// If `changed` is not an object.
     pub fn manifest(changed: &Value) -> Self {
         let mut adapter = Self::default();
         for (key, value) in changed.as_object().expect("an object") {
@@ -108,9 +105,6 @@ impl Adapter {
 
     /// Encodes the component: for the first version of the contract, or for the present one if it exports an optional
     /// interface.
-    ///
-    /// # Panics
-    /// If a value does not match its type, or the WAT is not a valid module.
     pub fn component(&self) -> Vec<u8> {
         let optional = [
             ("catalogue", !self.listing.is_empty()),
@@ -133,17 +127,11 @@ impl Adapter {
     }
 
     /// Encodes the component for another version of the contract.
-    ///
-    /// # Panics
-    /// As [`Adapter::component`].
     pub fn component_of(&self, contract: &Resolve) -> Vec<u8> {
         component_of(contract, &self.wat_of(contract), WORLD)
     }
 
     /// Returns the core module with the metadata of its world, as a compiler writes it: the input of `plugin build`.
-    ///
-    /// # Panics
-    /// As [`Adapter::component`].
     pub fn module(&self) -> Vec<u8> {
         module_of(&contract(), &self.wat_of(&contract()), WORLD)
     }
@@ -199,14 +187,9 @@ impl Adapter {
     }
 
     fn wat(&self, bytes: &[u8], manifest: u32, plan: u32, steps: &[u32], optional: &str, version: &str) -> String {
-        let mut data = String::new();
-        for byte in bytes {
-            write!(data, "\\{byte:02x}").expect("a String accepts all writes");
-        }
         let (last, others) = steps.split_last().expect("a step");
         let answer: String = others.iter().enumerate().map(|(step, at)| case_of_step(step, *at)).collect();
-        let imports_first = |line: &&str| line.trim_start().starts_with("(import");
-        let (imports, rest): (Vec<&str>, Vec<&str>) = self.more.lines().partition(imports_first);
+        let (imports, rest) = imports_first(&self.more);
         let heap = (BASE as usize + bytes.len()).next_multiple_of(64 << 10);
         format!(
             r#"(module
@@ -215,14 +198,7 @@ impl Adapter {
   (global $heap (mut i32) (i32.const {heap}))
   (global $step (mut i32) (i32.const 0))
   {rest}
-  (func (export "cabi_realloc") (param $old i32) (param $old_len i32) (param $align i32) (param $len i32) (result i32)
-    (local $at i32)
-    {before_realloc}
-    (local.set $at (i32.and (i32.add (global.get $heap) (i32.const 7)) (i32.const -8)))
-    (global.set $heap (i32.add (local.get $at) (local.get $len)))
-    (if (i32.gt_u (global.get $heap) (i32.mul (memory.size) (i32.const 65536)))
-      (then (drop (memory.grow (i32.add (i32.shr_u (local.get $len) (i32.const 16)) (i32.const 1))))))
-    (local.get $at))
+  {realloc}
   (func $answer (result i32)
     ;; The arguments are ignored, so their memory is free.
     (global.set $heap (i32.const {heap}))
@@ -240,16 +216,14 @@ impl Adapter {
   (func (export "patchbay:provider/adapter@{version}#resume") (param i32 i32 i32 i32 i32) (result i32)
     (global.set $step (i32.add (global.get $step) (i32.const 1)))
     {before_resume}
-    (call $answer)){optional}
-  (data (i32.const {BASE}) "{data}"))"#,
-            imports = imports.join("\n  "),
-            rest = rest.join("\n  "),
+    (call $answer)){optional}{data})"#,
             pages = u32::try_from(heap >> 16).expect("32 bits") + self.pages,
             before_describe = self.before_describe,
             before_explain = self.before_explain,
             before_begin = self.before_begin,
             before_resume = self.before_resume,
-            before_realloc = self.before_realloc,
+            realloc = realloc(&self.before_realloc),
+            data = data(BASE, bytes),
         )
     }
 }

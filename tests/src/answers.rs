@@ -46,9 +46,6 @@ impl Answer {
 }
 
 /// Parses every line as a JSON object.
-///
-/// # Panics
-/// If a line is not a JSON object.
 pub fn json_lines(text: &str) -> Vec<Value> {
     text.lines()
         .map(|line| match serde_json::from_str(line) {
@@ -60,17 +57,11 @@ pub fn json_lines(text: &str) -> Vec<Value> {
 
 impl Patchbay {
     /// Runs `lines` in a new session, all of them even if one fails, and returns their results.
-    ///
-    /// # Panics
-    /// If the output does not have the documented form.
     pub fn answers(&self, lines: &[&str]) -> Vec<Answer> {
         self.answers_in(&[], lines)
     }
 
     /// As [`Patchbay::answers`], with further options, such as `--session ID`.
-    ///
-    /// # Panics
-    /// If the output does not have the documented form.
     pub fn answers_in(&self, options: &[&str], lines: &[&str]) -> Vec<Answer> {
         let ran = self.run(&[&["exec", "--json", "--keep-going"], options, lines].concat());
         let mut objects = json_lines(&ran.out).into_iter();
@@ -93,10 +84,8 @@ impl Patchbay {
         answers
     }
 
-    /// Starts a process that takes lines one by one, so that a test can change files between them.
-    ///
-    /// # Panics
-    /// If it cannot be started. Its errors are then on the standard error of the test.
+    /// Starts a process that takes lines one by one, so that a test can change files between them. Its errors go to the standard
+    /// error of the test.
     pub fn live(&self, options: &[&str]) -> Live {
         let mut command = self.command(&[&["exec", "--json", "--keep-going"], options].concat());
         command.stdin(Stdio::piped()).stderr(Stdio::inherit());
@@ -129,9 +118,6 @@ impl Live {
     }
 
     /// Sends one line and waits for its result.
-    ///
-    /// # Panics
-    /// If the process ends first.
     pub fn answer(&mut self, line: &str) -> Answer {
         writeln!(self.input.as_mut().expect("standard input"), "{line}").expect("it takes lines");
         let mut events = Vec::new();
@@ -145,34 +131,22 @@ impl Live {
     }
 
     /// Gives it one line and waits for nothing.
-    ///
-    /// # Panics
-    /// If it takes no lines.
     pub fn start(&mut self, line: &str) {
         writeln!(self.input.as_mut().expect("standard input"), "{line}").expect("it takes lines");
     }
 
     /// Kills it with SIGKILL.
-    ///
-    /// # Panics
-    /// If it cannot be waited for.
     pub fn kill(mut self) {
         self.child.kill().expect("a process to kill");
         self.child.wait().expect("it ends");
     }
 
     /// Sends one line and returns the message of its result.
-    ///
-    /// # Panics
-    /// If the process ends first.
     pub fn message(&mut self, line: &str) -> String {
         self.answer(line).message().to_owned()
     }
 
     /// Closes the input of the process, waits for its end and returns the exit code; `None` if a signal ended it.
-    ///
-    /// # Panics
-    /// If it prints anything but the end of all work, or cannot be awaited.
     pub fn wait_for_exit(mut self) -> Option<i32> {
         self.input = None;
         assert!(next(&mut self.output).is_none_or(|last| is_idle(&last)), "a line after the last one");

@@ -41,9 +41,6 @@ impl Ran {
 }
 
 /// The path of the binary that `make build` built.
-///
-/// # Panics
-/// If it is not built.
 pub fn path() -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
     let built = test.ancestors().map(|folder| folder.join("patchbay")).find(|file| file.is_file());
@@ -52,9 +49,6 @@ pub fn path() -> PathBuf {
 
 impl Patchbay {
     /// Creates an empty home and an empty workspace.
-    ///
-    /// # Panics
-    /// If no temporary folder can be created.
     pub fn new() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::create_dir(folder.path().join("workspace")).expect("a workspace");
@@ -62,9 +56,6 @@ impl Patchbay {
     }
 
     /// As [`Patchbay::new`]; the provider `demo` does not wait between its words.
-    ///
-    /// # Panics
-    /// If no temporary folder can be created.
     pub fn quick() -> Self {
         let patchbay = Self::new();
         patchbay.write("home/config/config.toml", "[providers.demo]\noptions = { delay-ms = \"0\" }\n");
@@ -92,9 +83,6 @@ impl Patchbay {
     }
 
     /// Writes a file and creates its folders. `path` is relative to the temporary folder: `home/…` or `workspace/…`.
-    ///
-    /// # Panics
-    /// If it cannot be written.
     pub fn write(&self, path: &str, contents: impl AsRef<[u8]>) {
         let path = self.folder.path().join(path);
         fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
@@ -125,17 +113,11 @@ impl Patchbay {
     }
 
     /// Runs the binary and waits for its end.
-    ///
-    /// # Panics
-    /// If it cannot be started, or prints invalid UTF-8.
     pub fn run(&self, arguments: &[&str]) -> Ran {
         ran(self.command(arguments).output().expect("the binary starts"))
     }
 
     /// Runs `command` in the shell `shell`, in a folder that is not the workspace, with the binary in the PATH: a pasted command.
-    ///
-    /// # Panics
-    /// If the shell cannot be started.
     pub fn shell(&self, shell: &str, command: &str) -> Ran {
         let folder = self.folder.path().join("elsewhere");
         fs::create_dir_all(&folder).expect("a folder");
@@ -167,9 +149,6 @@ impl Patchbay {
 
     /// The id of the session that was used last. Times are stored in seconds: of several sessions of one second, it is one that
     /// this function has not returned before.
-    ///
-    /// # Panics
-    /// If there is no session.
     pub fn last_session(&self) -> String {
         if !self.home().join("data/patchbay.db").exists() {
             // The variables name other folders.
@@ -204,9 +183,6 @@ impl Default for Patchbay {
 
 /// Runs `exec --timeout` with `arguments` in the home that `home` makes. If the time is over before `happened`, because the
 /// machine is busy, it runs again in another home with more time. Returns the home, the result, and the seconds.
-///
-/// # Panics
-/// If `happened` is true for no time.
 pub fn run_out_of_time(
     home: impl Fn() -> Patchbay,
     arguments: &[&str],
@@ -224,19 +200,22 @@ pub fn run_out_of_time(
 }
 
 /// Returns the peak memory of a process in KiB.
-///
-/// # Panics
-/// Where the system does not tell it.
 pub fn peak_kib(process: u32) -> u64 {
+    memory_kib(process, "VmHWM:")
+}
+
+/// Returns the resident memory of a process in KiB.
+pub fn resident_kib(process: u32) -> u64 {
+    memory_kib(process, "VmRSS:")
+}
+
+fn memory_kib(process: u32, line: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).expect("a process");
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
-    peak.trim_end_matches("kB").trim().parse().expect("a number")
+    let memory = status.lines().find_map(|status| status.strip_prefix(line)).expect("a value");
+    memory.trim_end_matches("kB").trim().parse().expect("a number")
 }
 
 /// Converts the output of a finished process.
-///
-/// # Panics
-/// If it printed invalid UTF-8.
 pub fn ran(output: Output) -> Ran {
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
     Ran { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }

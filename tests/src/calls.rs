@@ -1,9 +1,7 @@
 //! Guests that make one host call with fixed arguments and return its result. Use them to test a capability without writing
 //! WAT; each builder names its host call.
 
-use std::fmt::Write as _;
-
-use crate::guest::Guest;
+use crate::guest::{Guest, data};
 
 /// WAT function `$say ADDRESS LENGTH`: the result `ok([text])` of a tool.
 pub const SAY: &str = "
@@ -33,24 +31,18 @@ const TEXTS: u32 = 8192;
 
 /// A data segment of texts, one after the other.
 #[derive(Default)]
-struct Texts {
-    data: String,
-    len: u32,
-}
+struct Texts(Vec<u8>);
 
 impl Texts {
     /// Adds a text and returns its address and length as two WAT constants.
     fn put(&mut self, bytes: &[u8]) -> String {
-        let (at, len) = (TEXTS + self.len, u32::try_from(bytes.len()).expect("a short text"));
-        for byte in bytes {
-            write!(self.data, "\\{byte:02x}").expect("a String accepts all writes");
-        }
-        self.len += len;
-        format!("(i32.const {at}) (i32.const {len})")
+        let at = TEXTS + u32::try_from(self.0.len()).expect("short texts");
+        self.0.extend(bytes);
+        format!("(i32.const {at}) (i32.const {})", bytes.len())
     }
 
     fn data(&self) -> String {
-        format!("\n(data (i32.const {TEXTS}) \"{}\")\n", self.data)
+        data(TEXTS, &self.0)
     }
 }
 
@@ -60,9 +52,6 @@ pub type Credential<'a> = (&'a str, &'a str, &'a str);
 
 /// A guest that requests `url` with GET and returns the body of the response. It traps if its memory then contains `sentinel`.
 /// The guest itself holds the sentinel in an encoded form only.
-///
-/// # Panics
-/// If a text is over 4 GiB.
 pub fn fetching(url: &str, credential: Option<Credential<'_>>, sentinel: &str) -> Guest {
     let mut texts = Texts::default();
     let method = texts.put(b"GET");
@@ -124,9 +113,6 @@ pub fn fetching(url: &str, credential: Option<Credential<'_>>, sentinel: &str) -
 }
 
 /// A guest that calls the tool `tool` with `input` and returns its result.
-///
-/// # Panics
-/// If a text is over 4 GiB.
 pub fn relaying(tool: &str, input: &str) -> Guest {
     let mut texts = Texts::default();
     let (tool, input) = (texts.put(tool.as_bytes()), texts.put(input.as_bytes()));
@@ -140,9 +126,6 @@ pub fn relaying(tool: &str, input: &str) -> Guest {
 }
 
 /// A guest that sends `system` and `prompt` to the model of its agent and returns the answer.
-///
-/// # Panics
-/// If a text is over 4 GiB.
 pub fn completing(system: &str, prompt: &str) -> Guest {
     let mut texts = Texts::default();
     let (system, prompt) = (texts.put(system.as_bytes()), texts.put(prompt.as_bytes()));

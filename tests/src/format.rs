@@ -108,9 +108,6 @@ impl Format {
     }
 
     /// The body of a recorded response. Tool calls in it name `weather__now`.
-    ///
-    /// # Panics
-    /// If the recording does not exist.
     pub fn body(&self, recording: &str) -> Vec<u8> {
         let bytes = self.file(&format!("{recording}.sse"));
         let Ok(text) = String::from_utf8(bytes.clone()) else { return bytes };
@@ -118,67 +115,49 @@ impl Format {
     }
 
     /// The expected result of a recorded response: `text`, `tool_calls` and more.
-    ///
-    /// # Panics
-    /// If the recording does not exist.
     pub fn expected(&self, recording: &str) -> Value {
         serde_json::from_slice(&self.file(&format!("{recording}.expected.json"))).expect("JSON")
     }
 
     /// The text of the recording `text`.
-    ///
-    /// # Panics
-    /// If the recording does not exist.
     pub fn recorded_text(&self) -> String {
         self.expected("text")["text"].as_str().expect("a text").to_owned()
     }
 
     /// A recorded response with its head.
-    ///
-    /// # Panics
-    /// If the recording does not exist.
     pub fn answer(&self, recording: &str) -> Vec<u8> {
         event_stream(&self.body(recording))
     }
 
     /// A response whose text comes in the pieces `texts`, one event each. The pieces are already escaped for JSON.
-    ///
-    /// # Panics
-    /// If the recording `text` has no text event.
     pub fn answer_with(&self, texts: &[&str]) -> Vec<u8> {
         let recorded = String::from_utf8(self.body("text")).expect("UTF-8");
-        let line = |value: Value| format!("data: {value}\n\n");
-        let piece = |value: String, text: &str| value.replace("\"PIECE\"", &format!("\"{text}\""));
+        let line = |value: &Value| format!("data: {value}\n\n");
+        let all = |event: String| -> String {
+            texts.iter().map(|text| event.replace("\"PIECE\"", &format!("\"{text}\""))).collect()
+        };
+        let within_recorded = |first: &str, next: &str, delta: Value| {
+            let start = recorded.find(&format!("event: {first}")).expect("a delta");
+            let stop = recorded.find(&format!("event: {next}")).expect("a stop");
+            format!("{}{}{}", &recorded[..start], all(line(&delta)), &recorded[stop..])
+        };
         let body = match self.folder {
             "messages" => {
-                let start = recorded.find("event: content_block_delta").expect("a delta");
-                let stop = recorded.find("event: content_block_stop").expect("a stop");
                 let delta = json!({"type": "content_block_delta", "index": 0,
                     "delta": {"type": "text_delta", "text": "PIECE"}});
-                let deltas = texts.iter().map(|text| piece(line(delta.clone()), text));
-                format!("{}{}{}", &recorded[..start], deltas.collect::<String>(), &recorded[stop..])
+                within_recorded("content_block_delta", "content_block_stop", delta)
             }
             "responses" => {
-                let start = recorded.find("event: response.output_text.delta").expect("a delta");
-                let stop = recorded.find("event: response.output_text.done").expect("a stop");
                 let delta = json!({"type": "response.output_text.delta", "output_index": 0, "content_index": 0,
                     "delta": "PIECE"});
-                let deltas = texts.iter().map(|text| piece(line(delta.clone()), text));
-                format!("{}{}{}", &recorded[..start], deltas.collect::<String>(), &recorded[stop..])
+                within_recorded("response.output_text.delta", "response.output_text.done", delta)
             }
             "gemini" => {
                 let part = json!({"candidates": [{"content": {"parts": [{"text": "PIECE"}], "role": "model"}}]});
                 let end = json!({"candidates": [{"content": {"parts": [], "role": "model"}, "finishReason": "STOP"}]});
-                let parts = texts.iter().map(|text| piece(line(part.clone()), text));
-                format!("{}{}", parts.collect::<String>(), line(end))
+                all(line(&part)) + &line(&end)
             }
-            _ => {
-                let part = json!({"id": "c", "model": "local-1",
-                    "choices": [{"index": 0, "delta": {"content": "PIECE"}, "finish_reason": null}]});
-                let end = json!({"id": "c", "model": "local-1", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
-                let parts = texts.iter().map(|text| piece(line(part.clone()), text));
-                format!("{}{}data: [DONE]\n\n", parts.collect::<String>(), line(end))
-            }
+            _ => all(chat_event(&json!({"content": "PIECE"}), &Value::Null)) + &chat_end("stop"),
         };
         event_stream(body.as_bytes())
     }
@@ -257,21 +236,24 @@ impl Format {
 }
 
 /// A response of [`CHAT`] that calls tools: `calls` is an array of pairs of name and input.
-///
-/// # Panics
-/// If `calls` is not an array.
 pub fn chat_calls(calls: &Value) -> Vec<u8> {
     let calls = calls.as_array().expect("an array").iter().enumerate().map(|(index, call)| {
         let function = json!({"name": call[0], "arguments": call[1].to_string()});
         json!({"index": index, "id": format!("call_{index}"), "type": "function", "function": function})
     });
-    let chunk = |delta: Value, end: Value| {
-        let choice = json!({"index": 0, "delta": delta, "finish_reason": end});
-        format!("data: {}\n\n", json!({"id": "c", "model": "local-1", "choices": [choice]}))
-    };
-    let body =
-        chunk(json!({"tool_calls": calls.collect::<Vec<_>>()}), Value::Null) + &chunk(json!({}), json!("tool_calls"));
-    event_stream(format!("{body}data: [DONE]\n\n").as_bytes())
+    let body = chat_event(&json!({"tool_calls": calls.collect::<Vec<_>>()}), &Value::Null);
+    event_stream((body + &chat_end("tool_calls")).as_bytes())
+}
+
+/// An event of a response of [`CHAT`]. `end` is the reason of the end, or null.
+pub fn chat_event(delta: &Value, end: &Value) -> String {
+    let choice = json!({"index": 0, "delta": delta, "finish_reason": end});
+    format!("data: {}\n\n", json!({"id": "c", "model": "local-1", "choices": [choice]}))
+}
+
+/// The last events of a response of [`CHAT`]. `reason` is the reason of the end, such as `stop`.
+pub fn chat_end(reason: &str) -> String {
+    chat_event(&json!({}), &json!(reason)) + "data: [DONE]\n\n"
 }
 
 /// A response with server-sent events; its body ends with the connection.

@@ -1,10 +1,12 @@
 //! Skill components built from WebAssembly text. They need no toolchain, and can do what no compiler emits. Begin with
 //! [`Guest::default`], which echoes, or one of the builders below; write WAT only where the bytes matter.
 
-use std::{fmt::Write as _, path::Path};
+use std::path::Path;
 
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
+
+use crate::calls::SAY;
 
 /// Builder of a skill's component.
 ///
@@ -62,18 +64,8 @@ impl Guest {
 
     /// A guest whose tool always returns `text`.
     pub fn answering(text: &str) -> Self {
-        let call = format!(
-            "(i32.store8 (i32.const 0) (i32.const 0))
-             (i32.store (i32.const 4) (i32.const 64))
-             (i32.store (i32.const 8) (i32.const 1))
-             (i32.store8 (i32.const 64) (i32.const 0))
-             (i32.store (i32.const 68) (i32.const {ANSWER}))
-             (i32.store (i32.const 72) (i32.const {}))
-             (i32.const 0)",
-            text.len()
-        );
-        let data: String = text.bytes().map(|byte| format!("\\{byte:02x}")).collect();
-        Self::calling(&call).with(&format!("\n(data (i32.const {ANSWER}) \"{data}\")\n"))
+        let call = format!("(call $say (i32.const {ANSWER}) (i32.const {}))", text.len());
+        Self::calling(&call).with(SAY).with(&data(ANSWER, text.as_bytes()))
     }
 
     /// A guest whose tool returns two texts for each attachment: its media type and its content.
@@ -128,9 +120,6 @@ impl Guest {
     }
 
     /// Returns a component of the present contract that also imports an interface of the host that no world imports.
-    ///
-    /// # Panics
-    /// If the guest does not fit.
     pub fn importing(&self, interface: &str) -> Vec<u8> {
         let mut contract = present_contract();
         let world = format!(
@@ -154,26 +143,14 @@ impl Guest {
             }
             records.extend([0; 8]);
         }
-        let mut data = String::new();
-        for byte in records.iter().chain(&strings) {
-            write!(data, "\\{byte:02x}").expect("a String accepts all writes");
-        }
-        let imports_first = |line: &&str| line.trim_start().starts_with("(import");
-        let (imports, rest): (Vec<&str>, Vec<&str>) = self.more.lines().partition(imports_first);
+        let (imports, rest) = imports_first(&self.more);
         format!(
             r#"(module
   {imports}
   (memory (export "memory") {pages})
   (global $heap (mut i32) (i32.const 65536))
   {rest}
-  (func (export "cabi_realloc") (param $old i32) (param $old_len i32) (param $align i32) (param $len i32) (result i32)
-    (local $at i32)
-    {before_realloc}
-    (local.set $at (i32.and (i32.add (global.get $heap) (i32.const 7)) (i32.const -8)))
-    (global.set $heap (i32.add (local.get $at) (local.get $len)))
-    (if (i32.gt_u (global.get $heap) (i32.mul (memory.size) (i32.const 65536)))
-      (then (drop (memory.grow (i32.add (i32.shr_u (local.get $len) (i32.const 16)) (i32.const 1))))))
-    (local.get $at))
+  {realloc}
   (func (export "patchbay:skill/skill@0.1.0#tools") (result i32)
     {before_tools}
     (i32.store (i32.const 512) (i32.const 1024))
@@ -182,22 +159,17 @@ impl Guest {
   (func (export "patchbay:skill/skill@0.1.0#call")
     (param $tool i32) (param $tool_len i32) (param $input i32) (param $input_len i32) (param $blobs i32) (param $blobs_len i32)
     (result i32)
-    {call})
-  (data (i32.const 1024) "{data}"))"#,
-            imports = imports.join("\n  "),
-            rest = rest.join("\n  "),
+    {call}){data})"#,
             pages = self.pages,
             before_tools = self.before_tools,
-            before_realloc = self.before_realloc,
+            realloc = realloc(&self.before_realloc),
+            data = data(1024, records.iter().chain(&strings)),
             count = self.tools.len(),
             call = self.call,
         )
     }
 
     /// The component.
-    ///
-    /// # Panics
-    /// If the text is no module, or the module no skill's.
     pub fn component(&self) -> Vec<u8> {
         component(&self.wat(), "patchbay:skill/skill-plugin")
     }
@@ -208,27 +180,45 @@ impl Guest {
     }
 }
 
+/// Returns a data segment for [`Guest::with`].
+pub fn data<'a>(at: u32, bytes: impl IntoIterator<Item = &'a u8>) -> String {
+    let bytes: String = bytes.into_iter().map(|byte| format!("\\{byte:02x}")).collect();
+    format!("\n(data (i32.const {at}) \"{bytes}\")\n")
+}
+
+/// Separates the imports, which a module must begin with, from the other lines.
+pub(crate) fn imports_first(more: &str) -> (String, String) {
+    let (imports, rest): (Vec<&str>, Vec<&str>) =
+        more.lines().partition(|line| line.trim_start().starts_with("(import"));
+    (imports.join("\n  "), rest.join("\n  "))
+}
+
+/// Returns the function by which the host allocates memory of a guest. It only moves the global `$heap`.
+pub(crate) fn realloc(before: &str) -> String {
+    format!(
+        r#"(func (export "cabi_realloc") (param $old i32) (param $old_len i32) (param $align i32) (param $len i32) (result i32)
+    (local $at i32)
+    {before}
+    (local.set $at (i32.and (i32.add (global.get $heap) (i32.const 7)) (i32.const -8)))
+    (global.set $heap (i32.add (local.get $at) (local.get $len)))
+    (if (i32.gt_u (global.get $heap) (i32.mul (memory.size) (i32.const 65536)))
+      (then (drop (memory.grow (i32.add (i32.shr_u (local.get $len) (i32.const 16)) (i32.const 1))))))
+    (local.get $at))"#
+    )
+}
+
 /// Encodes a core module as a component of `world`, such as `patchbay:skill/skill-plugin`.
-///
-/// # Panics
-/// If `wat` is not a valid module of that world.
 pub fn component(wat: &str, world: &str) -> Vec<u8> {
     component_of(&contract(), wat, world)
 }
 
 /// As [`component`], for another version of the contract.
-///
-/// # Panics
-/// If `wat` is not a valid module of that world.
 pub fn component_of(resolve: &Resolve, wat: &str, world: &str) -> Vec<u8> {
     let module = module_of(resolve, wat, world);
     ComponentEncoder::default().module(&module).expect("a module").validate(true).encode().expect("a component")
 }
 
 /// Returns a core module with the metadata of its world, as a compiler writes it: the input of `plugin build`.
-///
-/// # Panics
-/// If `wat` is not a valid module of that world.
 pub fn module_of(resolve: &Resolve, wat: &str, world: &str) -> Vec<u8> {
     let (package, world) = world.split_once('/').expect("PACKAGE/WORLD");
     let package =
@@ -249,17 +239,11 @@ pub fn package(mut component: Vec<u8>, skill_md: &str) -> Vec<u8> {
 
 /// Parses the first released version of the contract, which guests in WAT are built against: their exports have the version
 /// in their names, and in this way they are tests of old plugins, too.
-///
-/// # Panics
-/// If a package is invalid.
 pub fn contract() -> Resolve {
     packages("wit/frozen/0.1.0")
 }
 
 /// Parses the present version of the contract.
-///
-/// # Panics
-/// If a package is invalid.
 pub fn present_contract() -> Resolve {
     packages("wit")
 }

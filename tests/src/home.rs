@@ -3,16 +3,13 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Params, types::FromSql};
 
 use crate::{binary::Patchbay, calls::relaying, guest::Guest};
 
 impl Patchbay {
     /// Installs `guest` as the user's skill `name`, which the command `/NAME` calls. `frontmatter` holds further lines of its
     /// SKILL.md, each with a line feed.
-    ///
-    /// # Panics
-    /// If the guest is not a valid component.
     pub fn add_command(&self, name: &str, guest: &Guest, frontmatter: &str) {
         let skill_md =
             format!("---\ninvocation_mode: tool_dispatch\ncommand: {name}\ncommand_tool: run\n{frontmatter}---\n");
@@ -20,18 +17,12 @@ impl Patchbay {
     }
 
     /// Installs a skill whose command `/NAME` calls `tool` with `input` and returns its answer. The skill has the grant `tools`.
-    ///
-    /// # Panics
-    /// If the grant fails.
     pub fn add_relay(&self, name: &str, tool: &str, input: &str) {
         self.add_command(name, &relaying(tool, input), "capabilities: [{name: tools}]\n");
         self.grant(name, &["tools"]);
     }
 
     /// Grants `capabilities` to the skill `skill`, as `patchbay grant add` does.
-    ///
-    /// # Panics
-    /// If a grant fails or prints an error.
     pub fn grant(&self, skill: &str, capabilities: &[&str]) {
         for capability in capabilities {
             let ran = self.run(&["grant", "add", skill, capability]);
@@ -40,19 +31,18 @@ impl Patchbay {
     }
 
     /// Opens a database of the home: `patchbay.db` or `kv.db`. Waits up to 10 seconds for a lock.
-    ///
-    /// # Panics
-    /// If it cannot be opened.
     pub fn database(&self, file: &str) -> Connection {
         let database = Connection::open(self.home().join("data").join(file)).expect("a database");
         database.busy_timeout(Duration::from_secs(10)).expect("a busy timeout");
         database
     }
 
+    /// Returns the first value of the one row that a query of `patchbay.db` finds.
+    pub fn query_one<T: FromSql>(&self, query: &str, parameters: impl Params) -> T {
+        self.database("patchbay.db").query_row(query, parameters, |row| row.get(0)).expect("a row")
+    }
+
     /// Returns the stored messages of a session in order: number, kind and text.
-    ///
-    /// # Panics
-    /// If the database cannot be read.
     pub fn stored_messages(&self, session: &str) -> Vec<(i64, String, String)> {
         let database = self.database("patchbay.db");
         let query = "SELECT seq, kind, content FROM messages WHERE session = ? ORDER BY seq";
@@ -62,18 +52,12 @@ impl Patchbay {
     }
 
     /// Returns the log of the host.
-    ///
-    /// # Panics
-    /// If there is no log.
     pub fn log(&self) -> String {
         fs::read_to_string(self.home().join("state/patchbay.log")).expect("a log")
     }
 }
 
 /// Asserts that no file below `folder` contains one of `needles`: databases and their write-ahead logs, logs, caches.
-///
-/// # Panics
-/// If a file contains one, or cannot be read.
 pub fn assert_in_no_file(folder: &Path, needles: &[impl AsRef<str>]) {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();

@@ -10,22 +10,12 @@ use patchbay_session::{Config, Host, Paths};
 use crate::binary::{self, Patchbay};
 
 /// Opens a host in the home of `patchbay`, with default limits.
-///
-/// # Panics
-/// If it cannot be opened.
 pub fn host(patchbay: &Patchbay, settings: Settings) -> Arc<Host> {
     host_with(patchbay, settings, Limits::default())
 }
 
 /// Opens a host in the home of `patchbay`, with these limits of calls. A step of an adapter may take as long as a call.
-///
-/// # Panics
-/// If it cannot be opened.
 pub fn host_with(patchbay: &Patchbay, settings: Settings, limits: Limits) -> Arc<Host> {
-    let folder = |name: &str| patchbay.home().join(name);
-    let paths =
-        Paths { config: folder("config"), data: folder("data"), cache: folder("cache"), state: folder("state") };
-    let compiler = Compiler { program: binary::path(), arguments: vec!["compile".into()] };
     let exchange = ExchangeLimits::default();
     let config = Config {
         exchange: ExchangeLimits {
@@ -35,20 +25,33 @@ pub fn host_with(patchbay: &Patchbay, settings: Settings, limits: Limits) -> Arc
             ..exchange
         },
         limits,
-        bundled_adapters: bundled_adapters(),
+        bundled_adapters: bundled_adapters(&ADAPTERS),
         providers: Box::new(move || Ok(settings.clone())),
-        ..Config::new(paths, compiler)
+        ..config(&patchbay.home())
     };
     Host::open(config).expect("a host")
 }
 
-/// The adapters of the binary. Their bytes are leaked, because a host borrows them for the life of the process.
-fn bundled_adapters() -> &'static [BundledAdapter] {
+/// Returns the configuration of a host with its home in `home`, with the defaults of the binary and no bundled adapters.
+pub fn config(home: &Path) -> Config {
+    let [config, data, cache, state] = ["config", "data", "cache", "state"].map(|name| home.join(name));
+    Config::new(Paths { config, data, cache, state }, compiler())
+}
+
+/// Returns the binary as a compiler of components.
+pub fn compiler() -> Compiler {
+    Compiler { program: binary::path(), arguments: vec!["compile".into()] }
+}
+
+const ADAPTERS: [&str; 7] = ["anthropic", "demo", "google", "meta", "openai", "openai-compatible", "xai"];
+
+/// Returns adapters of the binary. Their bytes are leaked, because a host borrows them for the life of the process.
+pub fn bundled_adapters(names: &[&'static str]) -> &'static [BundledAdapter] {
     let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/dist/providers");
-    let read = |name: &'static str| BundledAdapter {
+    let read = |name: &&'static str| BundledAdapter {
         name,
         bytes: fs::read(dist.join(format!("{name}.wasm"))).expect("an adapter").leak(),
         description: fs::read_to_string(dist.join(format!("{name}.json"))).expect("a description").leak(),
     };
-    ["anthropic", "demo", "google", "meta", "openai", "openai-compatible", "xai"].map(read).to_vec().leak()
+    names.iter().map(read).collect::<Vec<_>>().leak()
 }

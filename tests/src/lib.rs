@@ -9,7 +9,6 @@
 //! | [`home`] | `add_command`, `grant`, `database`, `stored_messages`, `log`, `assert_in_no_file` | to prepare a home or look into it |
 //! | [`host`] | `host`: a host with the bundled adapters in the process of the test | to use the Rust interface of a session |
 //! | [`play`] | `Play`: such a session with several agents; their rows, mail and turns | to test agents |
-//! | [`agents`] | `Agents`: a session with several agents, in the process of the test | to test the tree, mail and capture |
 //! | [`tree_check`] | `check`: are the stored agents, mail, turns and calls of a session whole? | after races and crashes |
 //! | [`session_events`] | `wait_for_event`, `wait_for_end`, `stored_texts` | to follow a session of that host |
 //! | [`guest`] | `Guest`: a skill's component from a builder or from WAT | to run a skill without a compiler |
@@ -17,17 +16,22 @@
 //! | [`adapter`] | `Adapter`: a provider's component that follows a script in JSON | to test the host with any adapter |
 //! | [`mod@format`] | `Format`: the recorded responses and errors of the four provider formats | to test the bundled adapters |
 //! | [`server`] | `Server`: an HTTP server on the loopback address that records its requests | where a test sends requests |
-//! | [`services`] | `unavailable`, `context`, `session`: what a call of the sandbox needs | to call the sandbox or the tools directly |
+//! | [`services`] | `unavailable`, `tools`, `snapshot`, `session`, `context`, `call`: what a call of the sandbox needs | to call the sandbox or the tools directly |
 //! | [`schemas`] | `hostile`: JSON schemas that would exhaust time, memory or stack | to test validators |
 //! | [`terminal`] | `Terminal`: the binary in a pseudo-terminal | to type keys and to look at the screen |
 //! | [`paths`] | `local_paths_in`: paths of this machine in a file | to test that builds are reproducible |
 //!
-//! Names say what a helper does: `assert_…` fails the test, `wait_for_…` polls for up to a minute and then fails it.
+//! Names say what a helper does: `assert_…` fails the test, `wait_for_…` polls for up to [`PATIENCE`] and then fails it. Every
+//! helper panics, and so fails the test, when it cannot do what it says; their documentation does not repeat that.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::time::Duration;
+
+/// The time limit of all waiting helpers. Long, because the machine may be busy.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub mod acp;
 pub mod adapter;
-pub mod agents;
 pub mod answers;
 pub mod binary;
 pub mod calls;

@@ -10,10 +10,10 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::server::{Server, Step};
-
-/// The time limit of each wait.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::{
+    PATIENCE,
+    server::{Server, Step, body, response},
+};
 
 /// Returns the path of the program, for `python3`. Its argument says how it misbehaves.
 pub fn program() -> PathBuf {
@@ -35,13 +35,9 @@ pub fn program() -> PathBuf {
 /// | `refuses` | an error of JSON-RPC |
 ///
 /// With `old`, the server chooses an unknown revision of the protocol. With any other mode, `break` works.
-///
-/// # Panics
-/// If no port is free.
 pub fn over_http(mode: &'static str) -> Server {
     Server::scripted(move |request| {
-        let (_, body) = request.split_once("\r\n\r\n").unwrap_or((request, ""));
-        let message: Value = serde_json::from_str(body).unwrap_or_default();
+        let message: Value = serde_json::from_str(body(request)).unwrap_or_default();
         let Some(id) = message.get("id") else { return vec![answer("202 Accepted", "text/plain", "")] };
         let result = |result: Value| {
             answer("200 OK", "application/json", &json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string())
@@ -90,8 +86,7 @@ pub fn over_http(mode: &'static str) -> Server {
 }
 
 fn answer(status: &str, media: &str, body: &str) -> Step {
-    let head = format!("HTTP/1.1 {status}\r\ncontent-type: {media}\r\ncontent-length: {}\r\n", body.len());
-    Step::Bytes(format!("{head}connection: close\r\n\r\n{body}").into_bytes())
+    Step::Bytes(response(status, media, body))
 }
 
 /// Returns a stream of events that begins with `data: ` and repeats `text`.
@@ -119,9 +114,6 @@ fn text(text: &str) -> Value {
 
 /// Waits for the file `children` in `folder`, to which the program writes its process group once its tool `break` hangs, or at its
 /// start if its argument is `stuck`. Returns the group.
-///
-/// # Panics
-/// If the file is not there in time.
 pub fn wait_for_group(folder: &Path) -> String {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -134,10 +126,7 @@ pub fn wait_for_group(folder: &Path) -> String {
     }
 }
 
-/// Asserts that all processes of a process group end.
-///
-/// # Panics
-/// If one is still alive after a minute. By themselves they live for ten.
+/// Asserts that all processes of a process group end in time. By themselves they live for ten minutes.
 pub fn assert_group_ends(group: &str) {
     let end = Instant::now() + PATIENCE;
     while Instant::now() < end {

@@ -2,6 +2,8 @@
 //! stored for each agent. For tests and plays of agents, with the demo provider or any other.
 
 use std::{
+    fs,
+    path::Path,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -9,28 +11,27 @@ use std::{
     time::Duration,
 };
 
-use patchbay_core::{AgentId, EventKind, MessageKind, Outcome, ToolRecordPart};
+use patchbay_core::{AgentId, EventKind, MessageKind, Outcome, SessionId, ToolRecordPart};
 use patchbay_provider::{ProviderConfig, Settings};
 use patchbay_sandbox::{BoxFuture, Limits};
-use patchbay_session::{AgentInfo, AgentState, Approval, Approver, Host, Question, Received, Session};
+use patchbay_session::{AgentInfo, AgentState, Approval, Approver, Host, Question, Received, Session, Submitted};
 use patchbay_store::MailRow;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::{
     sync::Notify,
     time::{sleep, timeout},
 };
 
 use crate::{
+    PATIENCE,
     binary::Patchbay,
     host::host_with,
     server::Server,
     session_events::{wait_for_end, wait_for_event},
+    tree_check,
 };
 
-/// The time limit of all waiting functions.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A session and its home.
+/// An open session and its home.
 pub struct Play {
     /// The home of the session.
     pub patchbay: Patchbay,
@@ -38,12 +39,11 @@ pub struct Play {
     pub host: Arc<Host>,
     /// The session.
     pub session: Arc<Session>,
+    settings: Settings,
+    limits: Limits,
 }
 
 /// Returns settings with which the provider `demo` does not wait between its words.
-///
-/// # Panics
-/// Never.
 pub fn quick_demo() -> Settings {
     let mut demo = ProviderConfig::default();
     demo.options.insert("delay-ms".to_owned(), "0".to_owned());
@@ -54,9 +54,6 @@ pub fn quick_demo() -> Settings {
 
 /// As [`quick_demo`], with a further provider `local` at `server`, which has the model `local-1` with a context window of
 /// `window` tokens. `local-1` is the default model.
-///
-/// # Panics
-/// Never.
 pub fn with_local_model(server: &Server, window: u64) -> Settings {
     let mut settings = quick_demo();
     let table = format!(
@@ -70,17 +67,11 @@ pub fn with_local_model(server: &Server, window: u64) -> Settings {
 
 impl Play {
     /// Starts a session with default limits and a demo provider without delays.
-    ///
-    /// # Panics
-    /// If it cannot be started.
     pub async fn new() -> Self {
         Self::with(quick_demo(), Limits::default()).await
     }
 
     /// As [`Play::new`], with other limits.
-    ///
-    /// # Panics
-    /// If it cannot be started.
     pub async fn limited(change: impl FnOnce(&mut Limits)) -> Self {
         let mut limits = Limits::default();
         change(&mut limits);
@@ -88,147 +79,151 @@ impl Play {
     }
 
     /// Starts a session with these providers and limits.
-    ///
-    /// # Panics
-    /// If it cannot be started.
     pub async fn with(settings: Settings, limits: Limits) -> Self {
         Self::at(Patchbay::new(), settings, limits).await
     }
 
     /// Starts a session in the home of `patchbay`.
-    ///
-    /// # Panics
-    /// If it cannot be started.
     pub async fn at(patchbay: Patchbay, settings: Settings, limits: Limits) -> Self {
-        let host = host_with(&patchbay, settings, limits);
+        let host = host_with(&patchbay, settings.clone(), limits.clone());
         let session = host.new_session(&patchbay.workspace()).await.expect("a session");
-        Self { patchbay, host, session }
+        Self { patchbay, host, session, settings, limits }
     }
 
-    /// Closes the session and resumes it, as a new process does.
-    ///
-    /// # Panics
-    /// If it cannot be resumed.
+    /// Resumes a stored session of the home of `patchbay` in a new host.
+    pub async fn resume(patchbay: Patchbay, id: SessionId, settings: Settings, limits: Limits) -> Self {
+        let host = host_with(&patchbay, settings.clone(), limits.clone());
+        let session = host.resume(id).await.expect("a stored session");
+        Self { patchbay, host, session, settings, limits }
+    }
+
+    /// Closes the session and resumes it in a new host, as a new process does.
     #[must_use]
-    pub async fn resumed(self) -> Self {
-        let Self { patchbay, host, session } = self;
+    pub async fn restarted(self) -> Self {
+        let Self { patchbay, host, session, settings, limits } = self;
         session.close().await;
-        let session = host.resume(session.id()).await.expect("the session");
-        Self { patchbay, host, session }
+        let id = session.id();
+        drop((host, session));
+        Self::resume(patchbay, id, settings, limits).await
+    }
+
+    /// Returns the home as `kill -9` leaves it at this moment: a copy in which nothing runs. No row may be written meanwhile.
+    pub fn killed_home(&self) -> Patchbay {
+        let copy = Patchbay::new();
+        for folder in ["config", "data", "cache"] {
+            copy_folder(&self.patchbay.home().join(folder), &copy.home().join(folder));
+        }
+        copy
     }
 
     /// Runs a line for the agent in view and returns its outcome. Other agents may still run.
-    ///
-    /// # Panics
-    /// If it does not end in time.
-    pub async fn line(&self, line: &str) -> Outcome {
+    pub async fn run(&self, line: &str) -> Outcome {
         wait_for_end(self.session.submit(line)).await
     }
 
-    /// Runs a line and returns its text, as a front prints it.
-    ///
-    /// # Panics
-    /// The same as [`Play::line`].
-    pub async fn text(&self, line: &str) -> String {
-        self.line(line).await.line().into_owned()
+    /// Runs a line that must succeed.
+    pub async fn ok(&self, line: &str) -> Outcome {
+        let outcome = self.run(line).await;
+        assert!(outcome.is_ok(), "{line}: {}", outcome.line());
+        outcome
     }
 
     /// Runs a line and waits until all agents are idle.
-    ///
-    /// # Panics
-    /// If they are not idle in time.
-    pub async fn play(&self, line: &str) -> Outcome {
-        let outcome = self.line(line).await;
+    pub async fn finish(&self, line: &str) -> Outcome {
+        let outcome = self.run(line).await;
         self.idle().await;
         outcome
     }
 
+    /// Runs a line and returns its code.
+    pub async fn code(&self, line: &str) -> String {
+        self.run(line).await.code.to_string()
+    }
+
+    /// Runs a line and returns its text, as a front prints it.
+    pub async fn text(&self, line: &str) -> String {
+        self.run(line).await.line().into_owned()
+    }
+
+    /// Asserts the outcome of a line: code and text.
+    pub async fn assert_line(&self, line: &str, code: &str, text: &str) {
+        let outcome = self.run(line).await;
+        assert_eq!((outcome.code.as_str(), &*outcome.line()), (code, text), "{line}");
+    }
+
     /// Waits until no agent runs or is about to.
-    ///
-    /// # Panics
-    /// If they are not idle in time.
     pub async fn idle(&self) {
         timeout(PATIENCE, self.session.wait_idle()).await.expect("all agents are idle");
     }
 
-    /// Asserts the outcome of a line: code and text.
-    ///
-    /// # Panics
-    /// If the outcome is another one.
-    pub async fn assert_line(&self, line: &str, code: &str, text: &str) {
-        let outcome = self.line(line).await;
-        assert_eq!((outcome.code.as_str(), &*outcome.line()), (code, text), "{line}");
+    /// Runs `/fork` with `argument` and returns the child, which is then in view.
+    pub async fn fork(&self, argument: &str) -> AgentId {
+        let outcome = self.run(format!("/fork {argument}").trim_end()).await;
+        assert_eq!(outcome.code.as_str(), "forked", "{argument}: {}", outcome.message);
+        let data = outcome.data.expect("a child");
+        data["child_uuid"].as_str().and_then(|id| id.parse().ok()).expect("a UUID")
     }
 
-    /// Runs a `/fork` command and returns the child, which is then in view.
-    ///
-    /// # Panics
-    /// If it fails.
-    pub async fn fork(&self, command: &str) -> AgentId {
-        let outcome = self.line(command).await;
-        assert_eq!(outcome.code.as_str(), "forked", "{command}: {}", outcome.message);
-        self.session.view()
+    /// Has the model of the agent in view fork a child and returns the child, whose turn may still run.
+    pub async fn call_fork(&self, prompt: &str) -> AgentId {
+        let before = self.ids().await;
+        let outcome = self.run(&format!("call fork {}", json!({"prompt": prompt}))).await;
+        assert_eq!(outcome.code.as_str(), "answered", "{}", outcome.message);
+        self.ids().await.into_iter().find(|id| !before.contains(id)).expect("a child")
     }
 
     /// Moves the view.
-    ///
-    /// # Panics
-    /// If it fails.
     pub async fn switch(&self, agent: AgentId) {
         self.assert_line(&format!("/switch {agent}"), "switched", &format!("Switched to {agent}.")).await;
     }
 
     /// Returns the living agents, children after their parents; the root is first.
-    ///
-    /// # Panics
-    /// If the store cannot be read.
-    pub async fn agents(&self) -> Vec<AgentInfo> {
+    pub async fn living(&self) -> Vec<AgentInfo> {
         self.session.agent_tree().await.expect("the agents").living
     }
 
     /// Returns the ids of the living agents.
-    ///
-    /// # Panics
-    /// If the store cannot be read.
     pub async fn ids(&self) -> Vec<AgentId> {
-        self.agents().await.iter().map(|agent| agent.id).collect()
+        self.living().await.iter().map(|agent| agent.id).collect()
+    }
+
+    /// Returns the ids of the living agents besides the root.
+    pub async fn children(&self) -> Vec<AgentId> {
+        self.ids().await.split_off(1)
     }
 
     /// Returns a living agent.
-    ///
-    /// # Panics
-    /// If it is dead.
     pub async fn agent(&self, id: AgentId) -> AgentInfo {
-        self.agents().await.into_iter().find(|agent| agent.id == id).expect("a living agent")
+        self.living().await.into_iter().find(|agent| agent.id == id).expect("a living agent")
     }
 
     /// Waits until an agent has this state.
-    ///
-    /// # Panics
-    /// If it does not have it in time.
     pub async fn wait_for_state(&self, id: AgentId, state: AgentState) {
-        self.wait_until(async || self.agent(id).await.state == state).await;
+        self.wait_until(&format!("{id} is {state:?}"), async || self.agent(id).await.state == state).await;
     }
 
-    /// Waits until `condition` holds.
-    ///
-    /// # Panics
-    /// If it does not hold in time.
-    pub async fn wait_until(&self, condition: impl AsyncFn() -> bool) {
+    /// Waits until `condition` holds. `what` says in words what is waited for.
+    pub async fn wait_until(&self, what: &str, mut condition: impl AsyncFnMut() -> bool) {
         let holds = async {
             while !condition().await {
                 sleep(Duration::from_millis(5)).await;
             }
         };
-        timeout(PATIENCE, holds).await.expect("the condition holds");
+        timeout(PATIENCE, holds).await.unwrap_or_else(|_| panic!("this never happened: {what}"));
+    }
+
+    /// Waits until an answer that hangs is stored with exactly this text, which is a moment after the text came.
+    pub async fn wait_for_partial(&self, text: &str) {
+        let stored = async || {
+            let partial = self.host.store().partial_answers(self.session.id(), patchbay_agent::join_pieces).await;
+            partial.expect("the answers").iter().any(|row| row.content == text)
+        };
+        self.wait_until(&format!("{text:?} is stored"), stored).await;
     }
 
     /// Submits a message `say TEXT` to the agent in view, whose answer then hangs, and waits for the whole text. No other agent
     /// may answer meanwhile.
-    ///
-    /// # Panics
-    /// If the text does not come in time.
-    pub async fn hang(&self, message: &str) -> patchbay_session::Submitted {
+    pub async fn hang(&self, message: &str) -> Submitted {
         let said: Vec<&str> = message.lines().filter_map(|line| line.strip_prefix("say ")).collect();
         let said = said.join("\n");
         let mut events = self.session.subscribe(self.session.last_seq() + 1);
@@ -244,9 +239,6 @@ impl Play {
     }
 
     /// Returns the rows of an agent, without those that it inherits.
-    ///
-    /// # Panics
-    /// If the store cannot be read.
     pub async fn rows(&self, agent: AgentId) -> Vec<EventKind> {
         let mut events = self.session.subscribe(1);
         let mut rows = Vec::new();
@@ -262,31 +254,35 @@ impl Play {
     }
 
     /// Returns the texts of an agent's own rows of one kind.
-    ///
-    /// # Panics
-    /// If the store cannot be read.
-    pub async fn texts(&self, agent: AgentId, wanted: MessageKind) -> Vec<String> {
-        let text = |row| match row {
-            EventKind::Message { kind, content, .. } if kind == wanted => Some(content),
-            _ => None,
-        };
-        self.rows(agent).await.into_iter().filter_map(text).collect()
+    pub fn texts(&self, agent: AgentId, kind: MessageKind) -> Vec<String> {
+        let database = self.patchbay.database("patchbay.db");
+        let sql = "SELECT content FROM messages WHERE agent = ? AND kind = ? ORDER BY seq";
+        let mut query = database.prepare(sql).expect("a query");
+        let kind = json!(kind);
+        let rows = query.query_map((agent.to_string(), kind.as_str()), |row| row.get(0)).expect("rows");
+        rows.collect::<Result<_, _>>().expect("rows")
+    }
+
+    /// Returns the messages to an agent, with the notifications of mail.
+    pub fn said(&self, agent: AgentId) -> Vec<String> {
+        self.texts(agent, MessageKind::User)
+    }
+
+    /// Returns the notifications of mail to an agent.
+    pub fn notifications(&self, agent: AgentId) -> Vec<String> {
+        let mut texts = self.said(agent);
+        texts.retain(|text| text.starts_with("[Notification: "));
+        texts
     }
 
     /// Returns the texts of all answers of an agent that have text.
-    ///
-    /// # Panics
-    /// If the store cannot be read.
-    pub async fn answers(&self, agent: AgentId) -> Vec<String> {
-        let mut texts = self.texts(agent, MessageKind::Assistant).await;
+    pub fn answers(&self, agent: AgentId) -> Vec<String> {
+        let mut texts = self.texts(agent, MessageKind::Assistant);
         texts.retain(|text| !text.is_empty());
         texts
     }
 
     /// Returns what the model of an agent received as the results of its tools.
-    ///
-    /// # Panics
-    /// If the store cannot be read, or a result is not JSON.
     pub async fn results(&self, agent: AgentId) -> Vec<Value> {
         let rows = self.rows(agent).await;
         let records = rows.iter().filter_map(EventKind::tool_result);
@@ -299,17 +295,11 @@ impl Play {
     }
 
     /// Returns the inbox of an agent, in the order of `/mail-check`.
-    ///
-    /// # Panics
-    /// If the store cannot be read.
     pub async fn inbox(&self, agent: AgentId) -> Vec<MailRow> {
         self.host.store().inbox(agent, None).await.expect("the inbox")
     }
 
     /// Returns the bodies of an agent's mail in the order of their numbers.
-    ///
-    /// # Panics
-    /// If the store cannot be read.
     pub async fn mails(&self, agent: AgentId) -> Vec<String> {
         let mut inbox = self.inbox(agent).await;
         inbox.sort_by_key(|mail| mail.number);
@@ -317,15 +307,31 @@ impl Play {
     }
 
     /// Returns the stored turns of an agent: cause, state and code.
-    ///
-    /// # Panics
-    /// If the database cannot be read.
     pub fn turns(&self, agent: AgentId) -> Vec<(String, String, String)> {
         let database = self.patchbay.database("patchbay.db");
         let query = "SELECT cause, state, coalesce(code, '') FROM turns WHERE agent = ? ORDER BY began";
         let mut query = database.prepare(query).expect("a query");
         let rows = query.query_map([agent.to_string()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
         rows.expect("rows").collect::<Result<_, _>>().expect("rows")
+    }
+
+    /// Checks the stored tree, when nothing runs.
+    pub fn check(&self) {
+        tree_check::check(&self.patchbay.database("patchbay.db"), &self.session.id().to_string());
+    }
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    let Ok(entries) = fs::read_dir(from) else { return };
+    for entry in entries {
+        let path = entry.expect("an entry").path();
+        let to = to.join(path.file_name().expect("a name"));
+        if path.is_dir() {
+            copy_folder(&path, &to);
+        } else {
+            fs::copy(&path, &to).expect("a copy");
+        }
     }
 }
 

@@ -28,9 +28,6 @@ pub struct Server {
 
 impl Server {
     /// Starts a server. `answer` maps a complete request to a complete response.
-    ///
-    /// # Panics
-    /// If no port is free.
     pub fn new(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> Self {
         Self::serve(move |stream, request| {
             let answer = answer(&request);
@@ -39,10 +36,12 @@ impl Server {
         })
     }
 
+    /// Starts a server that returns the same complete response to every request.
+    pub fn always(response: Vec<u8>) -> Self {
+        Self::new(move |_| response.clone())
+    }
+
     /// Starts a server that performs the steps that `script` returns for a request. It serves connections concurrently.
-    ///
-    /// # Panics
-    /// If no port is free.
     pub fn scripted(script: impl Fn(&str) -> Vec<Step> + Send + 'static) -> Self {
         Self::serve(move |stream, request| {
             let steps = script(&request);
@@ -52,26 +51,17 @@ impl Server {
 
     /// Starts a server. `answer` returns the response action, which runs after the request is recorded.
     fn serve<A: FnOnce()>(answer: impl Fn(TcpStream, String) -> A + Send + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = listener.local_addr().expect("an address").port();
         let requests = Arc::new(Mutex::new(Vec::new()));
         let keep = Arc::clone(&requests);
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                if let Some(request) = read(&stream) {
-                    let answer = answer(stream, request.clone());
-                    keep.lock().expect("no panic").push(request);
-                    answer();
-                }
-            }
+        let port = listen(move |stream, request| {
+            let answer = answer(stream, request.clone());
+            keep.lock().expect("no panic").push(request);
+            answer();
         });
         Self { port, requests }
     }
 
     /// Starts a server that returns each request as its response, with the headers.
-    ///
-    /// # Panics
-    /// If no port is free.
     pub fn echo() -> Self {
         Self::new(page)
     }
@@ -82,18 +72,40 @@ impl Server {
     }
 
     /// Returns the complete requests so far.
-    ///
-    /// # Panics
-    /// If the thread of the server panicked.
     pub fn requests(&self) -> Vec<String> {
         self.requests.lock().expect("no panic").clone()
     }
 }
 
+/// Passes each complete request on a free port of the loopback address to `answer`, with its connection, until the process ends.
+/// Returns the port.
+pub fn listen(answer: impl Fn(TcpStream, String) + Send + 'static) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            if let Some(request) = read(&stream) {
+                answer(stream, request);
+            }
+        }
+    });
+    port
+}
+
 /// Returns a complete response with a page of text.
 pub fn page(text: &str) -> Vec<u8> {
-    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n", text.len());
-    format!("{head}connection: close\r\n\r\n{text}").into_bytes()
+    response("200 OK", "text/plain", text)
+}
+
+/// Returns a complete response with this status and media type.
+pub fn response(status: &str, media: &str, body: &str) -> Vec<u8> {
+    let head = format!("HTTP/1.1 {status}\r\ncontent-type: {media}\r\ncontent-length: {}\r\n", body.len());
+    format!("{head}connection: close\r\n\r\n{body}").into_bytes()
+}
+
+/// Returns the body of a complete request.
+pub fn body(request: &str) -> &str {
+    request.split_once("\r\n\r\n").expect("a complete request").1
 }
 
 /// Performs the steps in order, until the client disconnects.

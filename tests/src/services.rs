@@ -1,25 +1,58 @@
 //! The services and the context that a call of the sandbox or of the tools needs, where a test does not use them. Replace single
 //! fields of [`unavailable`] with the fakes of the test.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
-use patchbay_core::{AgentId, Asker, Digest, PrincipalId, SessionId};
-use patchbay_policy::{Capability, Permits};
+use patchbay_core::{
+    AgentId, Asker, CallId, Digest, PrincipalId, RootAllowance, RootLimits, SessionId,
+    completion::{CompletionRequest, Message, Part, RequestHints, Role, ToolChoice},
+};
+use patchbay_egress::{Credentials, Egress, EgressLimits};
+use patchbay_policy::{Capability, Permits, Root};
 use patchbay_sandbox::{
     Auth, BoxFuture, Budget, CallIdentity, CallableTool, Content, Fault, Finished, Http, HttpRequest, HttpResponse, Kv,
-    KvEntry, KvError, LocalFiles, LogLevel, LogSink, ProgressSink, Scope, Services, ToolCaller, WorkspaceAccess,
+    KvEntry, KvError, LocalFiles, LogLevel, LogSink, ProgressSink, Sandbox, Scope, Services, ToolCaller,
+    WorkspaceAccess,
 };
-use patchbay_skill::Snapshot;
-use patchbay_store::{Hold, NewSnapshot, SessionRow, Store};
-use patchbay_tools::{CallContext, EffectFlag, OutsideTools};
+use patchbay_skill::{DescribedTools, FoundSkill, NoCache, Platform, Snapshot, SnapshotRules, build, discover};
+use patchbay_store::{Hold, KvStore, NewSnapshot, SessionRow, Store};
+use patchbay_tools::{CallContext, EffectFlag, Internal, OutsideTools, ResolvedTool, ToolError, ToolInvocation, Tools};
+use serde_json::Value;
+
+/// Returns the tools of a host with its data in `folder`. Their calls run in `sandbox`.
+pub fn tools(folder: &Path, store: &Store, sandbox: Sandbox) -> Tools {
+    let kv = KvStore::open(folder, store.clone()).expect("a key-value store");
+    let egress = Egress::new(EgressLimits::default()).expect("egress");
+    let credentials = Credentials::open(folder, BTreeMap::new());
+    Tools::new(Arc::new(sandbox), store.clone(), kv, egress, credentials, &[])
+}
+
+/// Returns the skills of the user in `folder`.
+pub fn found(folder: &Path) -> Vec<FoundSkill> {
+    discover(Root::User, folder, &NoCache, &RootAllowance::default()).expect("a folder").found
+}
+
+/// Returns a snapshot of these skills. `tools` returns the tools of a component.
+pub fn snapshot(found: &[FoundSkill], version: u64, tools: impl Fn(&Digest) -> DescribedTools) -> Arc<Snapshot> {
+    let rules = SnapshotRules {
+        trusted: true,
+        reserved: &[],
+        internal_tools: &[],
+        limits: &RootLimits::default(),
+        platform: &Unavailable,
+        tools: &tools,
+    };
+    Arc::new(build(found, version, &rules))
+}
 
 /// Creates a session without skills in `store` and returns the permission to write it.
-///
-/// # Panics
-/// If the store fails.
 pub async fn session(store: &Store) -> Hold {
     let components = store.retain_components().expect("the folder of components");
-    let snapshot = NewSnapshot::empty(Digest::of(b""), String::new(), components);
+    session_with(store, NewSnapshot::empty(Digest::of(b""), String::new(), components)).await
+}
+
+/// As [`session`], with the skills of `snapshot`.
+pub async fn session_with(store: &Store, snapshot: NewSnapshot) -> Hold {
     let row = SessionRow {
         id: SessionId::random(),
         workspace: "/w".to_owned(),
@@ -50,6 +83,20 @@ pub fn unavailable() -> Services {
     }
 }
 
+/// Returns a request to a model with one message of the user.
+pub fn completion(model: &str, parts: Vec<Part>) -> CompletionRequest {
+    CompletionRequest {
+        model: model.to_owned(),
+        system: Vec::new(),
+        messages: vec![Message { role: Role::User, parts }],
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Auto,
+        thinking: None,
+        max_output_tokens: None,
+        hints: RequestHints::default(),
+    }
+}
+
 /// Returns the context of a call of a tool of `snapshot` by `asker`, outside of a running [`Session`].
 ///
 /// [`Session`]: patchbay_session::Session
@@ -71,7 +118,33 @@ pub fn context(asker: Asker, hold: Hold, workspace: &str, snapshot: &Arc<Snapsho
     })
 }
 
+/// Calls a tool by its name, as the asker of `context`.
+pub async fn call(
+    tools: &Arc<Tools>,
+    context: &Arc<CallContext>,
+    internal: &[Arc<dyn Internal>],
+    tool: &str,
+    input: &Value,
+) -> Result<Vec<Content>, ToolError> {
+    let tool = ResolvedTool::find(&context.asker, &context.snapshot, internal, &context.outside, tool)?;
+    tools.run(context, ToolInvocation::new(CallId::random(), tool, input)).await.result
+}
+
 struct Unavailable;
+
+impl Platform for Unavailable {
+    fn os(&self) -> &str {
+        "linux"
+    }
+
+    fn has_env(&self, _: &str) -> bool {
+        false
+    }
+
+    fn has_binary(&self, _: &str) -> bool {
+        false
+    }
+}
 
 fn failed<'a, T: Send + 'a>() -> BoxFuture<'a, Result<T, KvError>> {
     Box::pin(async { Err(KvError::Failed) })

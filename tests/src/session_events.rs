@@ -1,26 +1,17 @@
 //! Waits for events and outcomes of a session in the test's own process, and reads its rows.
 
-use std::time::Duration;
-
 use patchbay_core::{EventKind, MessageKind, Outcome};
 use patchbay_session::{Received, Session, Submitted, Subscription};
 use tokio::time::timeout;
 
-/// The time limit of all `wait_for_…` functions.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::PATIENCE;
 
 /// Waits for the outcome of a line.
-///
-/// # Panics
-/// If the line does not end in time.
 pub async fn wait_for_end(line: Submitted) -> Outcome {
     timeout(PATIENCE, line).await.expect("the line ends")
 }
 
 /// Waits for the next event that `wanted` accepts.
-///
-/// # Panics
-/// If it does not come in time, or the session ends before.
 pub async fn wait_for_event(events: &mut Subscription, wanted: impl Fn(&EventKind) -> bool) -> EventKind {
     let waiting = async {
         loop {
@@ -35,17 +26,11 @@ pub async fn wait_for_event(events: &mut Subscription, wanted: impl Fn(&EventKin
 }
 
 /// Waits for the first piece of an answer.
-///
-/// # Panics
-/// The same as [`wait_for_event`].
 pub async fn wait_for_answer_start(events: &mut Subscription) {
     wait_for_event(events, |kind| matches!(kind, EventKind::Delta { .. })).await;
 }
 
 /// Returns the texts of all stored messages of `kind`.
-///
-/// # Panics
-/// If the store cannot be read.
 pub async fn stored_texts(session: &Session, kind: MessageKind) -> Vec<String> {
     let mut events = session.subscribe(1);
     let mut rows = Vec::new();

@@ -15,15 +15,16 @@ use std::{
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
-use crate::binary::{self, Patchbay};
+use crate::{
+    PATIENCE,
+    binary::{self, Patchbay},
+};
 
 /// The size of [`Terminal::open`].
 pub const COLUMNS: u16 = 120;
 const ROWS: u16 = 40;
 /// Rows above the screen that are kept.
 const SCROLLBACK: usize = 20_000;
-/// The time limit of all `wait_for_…` functions.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a program that has ended is waited for, until all it wrote is read.
 const LAST_BYTES: Duration = Duration::from_secs(10);
 /// How long the screen must stay as it is until it counts as settled. The seconds of the busy row do not count.
@@ -147,17 +148,11 @@ impl Terminal {
     }
 
     /// Types keys, without waiting for their effect.
-    ///
-    /// # Panics
-    /// If the program is gone.
     pub fn press(&self, keys: &str) {
         locked(&self.keys).write_all(keys.as_bytes()).expect("the terminal takes keys");
     }
 
     /// Changes the size of the window.
-    ///
-    /// # Panics
-    /// If the program is gone.
     pub fn resize(&self, columns: u16, rows: u16) {
         locked(&self.screen).screen_mut().set_size(nonzero(rows), nonzero(columns));
         self.master.resize(size(columns, rows)).expect("a new size");
@@ -196,9 +191,6 @@ impl Terminal {
     }
 
     /// Returns the cell at the beginning of `text`, which must be on the screen.
-    ///
-    /// # Panics
-    /// If the screen has no such text.
     pub fn cell(&self, text: &str) -> vt100::Cell {
         let rows = self.rows();
         let (row, column) = (0u16..)
@@ -210,9 +202,6 @@ impl Terminal {
     }
 
     /// Waits until the screen does not change for a moment, and returns its rows. `mask` removes what may change all the time.
-    ///
-    /// # Panics
-    /// If the screen does not settle within a minute.
     pub fn wait_for_stillness(&self, mask: impl Fn(&str) -> String) -> Vec<String> {
         let start = Instant::now();
         let look = || (self.rows().iter().map(|row| mask(row)).collect::<Vec<_>>(), self.cursor());
@@ -248,9 +237,6 @@ impl Terminal {
     }
 
     /// Waits until `is_so` returns true; `what` describes it.
-    ///
-    /// # Panics
-    /// If that takes longer than a minute.
     pub fn wait_until(&self, what: &str, is_so: impl Fn() -> bool) {
         let start = Instant::now();
         while !is_so() {
@@ -278,9 +264,6 @@ impl Terminal {
     }
 
     /// Sends a signal to the program, such as `TERM`.
-    ///
-    /// # Panics
-    /// If the program is gone.
     pub fn signal(&self, signal: &str) {
         let id = self.child.process_id().expect("the program runs").to_string();
         let status = Command::new("kill").args(["-s", signal, &id]).status().expect("kill starts");
@@ -289,9 +272,6 @@ impl Terminal {
 
     /// Whether the terminal is in the mode in which a shell expects it: it echoes keys, joins them to lines, and Ctrl+C is a
     /// signal.
-    ///
-    /// # Panics
-    /// If `stty` cannot be run.
     pub fn is_cooked(&self) -> bool {
         let device = File::open(self.device.as_ref().expect("a terminal has a device")).expect("the device opens");
         let output = Command::new("stty").arg("-a").stdin(Stdio::from(device)).output().expect("stty starts");
@@ -302,17 +282,11 @@ impl Terminal {
     }
 
     /// Waits until the program has ended and returns its exit code.
-    ///
-    /// # Panics
-    /// If it does not end within a minute.
     pub fn wait_for_exit(mut self) -> u32 {
         self.wait_for_end()
     }
 
     /// Waits until the program has ended and what it wrote is read, and returns its exit code. The screen can still be read.
-    ///
-    /// # Panics
-    /// If it does not end within a minute.
     pub fn wait_for_end(&mut self) -> u32 {
         let start = Instant::now();
         loop {

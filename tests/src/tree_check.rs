@@ -6,9 +6,6 @@ use rusqlite::{Connection, Row};
 use serde_json::Value;
 
 /// Asserts that the tree of a session, its mail, its turns and its conversations are whole.
-///
-/// # Panics
-/// If they are not, or the database cannot be read.
 pub fn check(database: &Connection, session: &str) {
     let ok: String = database.query_row("PRAGMA quick_check", [], |row| row.get(0)).expect("a check");
     assert_eq!(ok, "ok");
@@ -160,9 +157,6 @@ fn check_calls(database: &Connection, session: &str) {
 }
 
 /// Asserts that every call of a model has a result: in a session in which no turn was stopped.
-///
-/// # Panics
-/// If one has none, or the database cannot be read.
 pub fn check_all_calls_answered(database: &Connection, session: &str) {
     let results = count(database, "SELECT count(*) FROM messages WHERE session = ? AND kind = 'tool'", session);
     let sql = "SELECT count(*) FROM messages, json_each(data, '$.parts') AS part WHERE session = ? AND messages.kind = 'assistant' \

@@ -3,26 +3,16 @@
 use std::{io::Write as _, process::Stdio};
 
 use patchbay_tests::{
-    binary::{Patchbay, ran},
+    binary::ran,
     calls::relaying,
     terminal::{CTRL_D, ENTER, ESC, Terminal, paste},
 };
 
-use crate::{
-    model::Script,
-    stage::{Stage, Window},
-};
-
-/// A home in which each answer begins and never ends.
-fn stalling(stage: &Stage) -> Patchbay {
-    stage.model(|| Script::new().text("The database moves ").stall())
-}
+use crate::stage::{Stage, Window};
 
 /// Has the root and a child of it work; the child is in view.
 fn two_that_work(stage: &Stage) -> Window {
-    let terminal = stage.open(stalling(stage));
-    terminal.press("How do I move the shop?\r");
-    terminal.wait_for_prefix("The database moves");
+    let terminal = stage.stalled("The database moves ");
     terminal.press("/fork \"What does it cost?\"\r");
     terminal.wait_for_text("> What does it cost?");
     terminal.wait_for_prefix("The database moves");

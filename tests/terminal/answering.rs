@@ -7,7 +7,10 @@ use patchbay_tests::{
     terminal::{ALT_ENTER, CTRL_C, CTRL_ENTER, ENTER, ESC, Terminal, UP, paste},
 };
 
-use crate::{model::Script, stage::Stage};
+use crate::{
+    model::Script,
+    stage::{Stage, Window},
+};
 
 /// An answer with the constructs of Markdown.
 const MARKDOWN: &str = "# Moving the shop\n\nThe database moves in **three steps**, and the shop stays *open*. \
@@ -69,9 +72,7 @@ pub(crate) fn thinking(stage: &Stage) {
 
 /// Typed text stays in the composer and never enters the answer.
 pub(crate) fn draft(stage: &Stage) {
-    let terminal = stage.open(stage.model(|| Script::new().text("The database moves ").stall()));
-    terminal.press("How do I move the shop?\r");
-    terminal.wait_for_prefix("The database moves");
+    let terminal = stage.stalled("The database moves ");
     terminal.press("and what does it cost");
     terminal.wait_for_text("> and what does it cost");
     terminal.wait_for_prefix("* openai-compatible:local-1 · a");
@@ -80,9 +81,7 @@ pub(crate) fn draft(stage: &Stage) {
 
 /// Lines that are entered wait in sight; a command that needs no model runs at once.
 pub(crate) fn queue(stage: &Stage) {
-    let terminal = stage.open(stage.model(|| Script::new().text("The database moves ").stall()));
-    terminal.press("How do I move the shop?\r");
-    terminal.wait_for_prefix("The database moves");
+    let terminal = stage.stalled("The database moves ");
     for message in ["What does it cost?", "When?", "Who must know?", "And then?"] {
         terminal.press(message);
         terminal.press(ENTER);
@@ -99,9 +98,7 @@ pub(crate) fn queue(stage: &Stage) {
 
 /// Up takes the last waiting line back.
 pub(crate) fn taken_back(stage: &Stage) {
-    let terminal = stage.open(stage.model(|| Script::new().text("The database moves ").stall()));
-    terminal.press("How do I move the shop?\r");
-    terminal.wait_for_prefix("The database moves");
+    let terminal = stage.stalled("The database moves ");
     for message in ["What does it cost?", "When?"] {
         terminal.press(message);
         terminal.press(ENTER);
@@ -174,12 +171,18 @@ pub(crate) fn dropped(stage: &Stage) {
     stage.screen(&terminal);
 }
 
-/// An answer and its code are copied by OSC 52; `/history` prints the last exchanges.
-pub(crate) fn copied(stage: &Stage) {
+/// Opens a terminal that shows [`CODE`].
+fn with_code(stage: &Stage) -> Window {
     let terminal = stage.open(stage.model(|| Script::new().text(CODE).end()));
     terminal.press("Show me code.\r");
     terminal.wait_for_prefix("    println!");
     terminal.wait_until_idle();
+    terminal
+}
+
+/// An answer and its code are copied by OSC 52; `/history` prints the last exchanges.
+pub(crate) fn copied(stage: &Stage) {
+    let terminal = with_code(stage);
     for line in ["/copy", "/copy code", "/copy 7", "/history"] {
         terminal.press(line);
         terminal.press(ENTER);
@@ -253,9 +256,7 @@ pub(crate) fn held(stage: &Stage) {
     terminal.wait_for_prompt();
     assert_eq!(["> one", "> two"].map(|row| count(&terminal, row)), [1, 1], "{:?}", terminal.all_rows());
     // The same, without an answer of a length that depends on time.
-    let terminal = stage.open(stage.model(|| Script::new().text("The database moves ").stall()));
-    terminal.press("How do I move the shop?\r");
-    terminal.wait_for_prefix("The database moves");
+    let terminal = stage.stalled("The database moves ");
     terminal.press("What does it cost?\r");
     terminal.wait_for_text("queued: What does it cost?");
     terminal.press(ESC);
@@ -276,10 +277,7 @@ pub(crate) fn markdown(stage: &Stage) {
 
 /// Code is at column 0 and never broken by the program, so that it can be copied.
 pub(crate) fn code(stage: &Stage) {
-    let terminal = stage.open(stage.model(|| Script::new().text(CODE).end()));
-    terminal.press("Show me code.\r");
-    terminal.wait_for_prefix("    println!");
-    terminal.wait_until_idle();
+    let terminal = with_code(stage);
     stage.screen(&terminal);
     let line = "\n    let greeting = \"a line of code that is longer than a narrow window\";\r\n";
     let written = without_styles(&terminal.written());
@@ -295,9 +293,7 @@ pub(crate) fn table(stage: &Stage) {
 }
 
 pub(crate) fn stopped(stage: &Stage) {
-    let terminal = stage.open(stage.model(|| Script::new().text("The database moves in ").stall()));
-    terminal.press("How do I move the shop?\r");
-    terminal.wait_for_prefix("The database moves in");
+    let terminal = stage.stalled("The database moves in ");
     terminal.press("a draft");
     terminal.wait_for_text("> a draft");
     terminal.press(ESC);
@@ -308,9 +304,7 @@ pub(crate) fn stopped(stage: &Stage) {
 
 /// Ctrl+C clears a draft, then stops, then says how to leave, then leaves.
 pub(crate) fn ctrl_c(stage: &Stage) {
-    let mut terminal = stage.open(stage.model(|| Script::new().text("The database moves in ").stall()));
-    terminal.press("How do I move the shop?\r");
-    terminal.wait_for_prefix("The database moves in");
+    let mut terminal = stage.stalled("The database moves in ");
     terminal.press("a draft");
     terminal.wait_for_text("> a draft");
     terminal.press(CTRL_C);

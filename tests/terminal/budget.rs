@@ -39,13 +39,19 @@ const ANSWER: &str = "## Moving the shop\n\nThe database moves in **three steps*
     more.\n\n- [x] copy\n- [ ] compare\n- [ ] switch\n\nThat is **all**: the move is boring, and that \
     is how it should be.\n";
 
+/// Returns a home whose default model is at `server`.
+fn home(server: &Server) -> Patchbay {
+    let mut patchbay = Patchbay::new();
+    patchbay.set(CHAT.variable, KEY);
+    patchbay.write("home/config/config.toml", format!("default_model = \"{}\"\n{}", CHAT.model, CHAT.table(server)));
+    patchbay
+}
+
 /// 30 pieces a second, in a window of 100 columns and 32 rows.
 #[test]
 fn answer_of_1400_bytes_writes_at_most_20_kilobytes() {
     let server = Server::scripted(|_| Script::slow(33).thinking(THINKING).text(ANSWER).end());
-    let mut patchbay = Patchbay::new();
-    patchbay.set(CHAT.variable, KEY);
-    patchbay.write("home/config/config.toml", format!("default_model = \"{}\"\n{}", CHAT.model, CHAT.table(&server)));
+    let patchbay = home(&server);
     let terminal = Terminal::sized(&patchbay, 100, 32, &[]);
     terminal.wait_for_prompt();
     terminal.press("How do I move the shop?\r");
@@ -74,9 +80,7 @@ fn keys_are_shown_at_once_in_a_long_session() {
     }
     let lines: String = (0..100).map(|_| "line\n\n".repeat(100) + " ").collect();
     let server = Server::scripted(move |_| Script::new().text(&lines).text("\n\nThe end.\n").end());
-    let mut patchbay = Patchbay::new();
-    patchbay.set(CHAT.variable, KEY);
-    patchbay.write("home/config/config.toml", format!("default_model = \"{}\"\n{}", CHAT.model, CHAT.table(&server)));
+    let patchbay = home(&server);
     (0..1_000).for_each(|number| patchbay.skill(&format!("skill_{number}"), "summary: A skill", "Do it."));
     let terminal = Terminal::sized(&patchbay, 100, 32, &[]);
     terminal.wait_for_prompt();

@@ -7,7 +7,7 @@ use patchbay_tests::{
     terminal::{CTRL_D, CTRL_Z, ENTER},
 };
 
-use crate::{model::Script, stage::Stage};
+use crate::stage::Stage;
 
 /// What turns unambiguous keys, bracketed paste, reports of the focus and attributes off, and restores the title.
 const RESTORED: [&str; 6] = ["\x1b[<1u", "\x1b[?2004l", "\x1b[?1004l", "\x1b[0m", "\x1b[?25h", "\x1b[23;2t"];
@@ -67,9 +67,7 @@ pub(crate) fn suspend(stage: &Stage) {
 /// Signals that end the program restore the terminal, also while an answer streams.
 pub(crate) fn signals(stage: &Stage) {
     for (signal, code) in [("TERM", 143), ("HUP", 129)] {
-        let mut terminal = stage.open(stage.model(|| Script::new().text("The database moves ").stall()));
-        terminal.press("How do I move the shop?\r");
-        terminal.wait_for_prefix("The database moves");
+        let mut terminal = stage.stalled("The database moves ");
         assert!(!terminal.is_cooked(), "the front does not run in raw mode");
         terminal.signal(signal);
         assert_eq!(terminal.wait_for_end(), code, "SIG{signal}");

@@ -2,12 +2,12 @@
 
 use patchbay_tests::{
     binary::Patchbay,
-    format::{CHAT, KEY, event_stream},
+    format::{CHAT, KEY, chat_end, chat_event, event_stream},
     server::{Server, Step},
 };
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use crate::stage::{Stage, Window};
 
 /// Long enough to look at the screen.
 const LONG_MS: u64 = 300_000;
@@ -40,9 +40,7 @@ impl Script {
     }
 
     fn piece(mut self, delta: &Value) -> Self {
-        let event =
-            json!({"id": "c", "model": "local-1", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]});
-        self.steps.push(Step::Bytes(format!("data: {event}\n\n").into_bytes()));
+        self.steps.push(Step::Bytes(chat_event(delta, &Value::Null).into_bytes()));
         if self.pause > 0 {
             self.steps.push(Step::Pause(self.pause));
         }
@@ -57,9 +55,7 @@ impl Script {
 
     /// Ends the answer.
     pub(crate) fn end(mut self) -> Vec<Step> {
-        let end =
-            json!({"id": "c", "model": "local-1", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
-        self.steps.push(Step::Bytes(format!("data: {end}\n\ndata: [DONE]\n\n").into_bytes()));
+        self.steps.push(Step::Bytes(chat_end("stop").into_bytes()));
         self.steps
     }
 }
@@ -72,5 +68,13 @@ impl Stage {
         let mut patchbay = self.home(&format!("default_model = \"{}\"\n{table}", CHAT.model));
         patchbay.set(CHAT.variable, KEY);
         patchbay
+    }
+
+    /// Opens a terminal in which an answer has begun with `text` and never ends.
+    pub(crate) fn stalled(&self, text: &'static str) -> Window {
+        let terminal = self.open(self.model(move || Script::new().text(text).stall()));
+        terminal.press("How do I move the shop?\r");
+        terminal.wait_for_prefix(text.trim_end());
+        terminal
     }
 }

@@ -4,15 +4,13 @@ use std::{
     env, fs,
     ops::{Deref, DerefMut},
     path::{Path, PathBuf},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
-use patchbay_tests::{binary::Patchbay, terminal::Terminal};
+use patchbay_tests::{PATIENCE, binary::Patchbay, terminal::Terminal};
 
 /// The height of each window.
 const ROWS: u16 = 24;
-/// How long a screen may take until it is as expected. A program that is held up by others looks settled for a moment.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What a moment runs in.
 pub(crate) struct Stage {
@@ -93,6 +91,7 @@ impl Stage {
             fs::write(&file, self.shown(terminal)).unwrap();
         }
         let expected = fs::read_to_string(&file).unwrap_or_default();
+        // A program that is held up by others looks settled for a moment.
         let start = Instant::now();
         let mut shown = self.shown(terminal);
         while shown != expected && start.elapsed() < PATIENCE {

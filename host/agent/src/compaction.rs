@@ -195,8 +195,6 @@ fn begins_well(message: &Message) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use patchbay_core::completion::{RequestHints, ToolChoice};
-
     use super::*;
 
     fn message(role: Role, bytes: usize) -> Message {
@@ -206,17 +204,8 @@ mod tests {
     /// Returns the request for a summary of exchanges with a user's text and an answer of these lengths.
     fn summary_of(exchanges: &[(usize, usize)], room: u64) -> SummaryMessages {
         let exchange = |(said, answered)| [message(Role::User, said), message(Role::Assistant, answered)];
-        let like = CompletionRequest {
-            model: "m".to_owned(),
-            system: Vec::new(),
-            messages: Vec::new(),
-            tools: Vec::new(),
-            tool_choice: ToolChoice::Auto,
-            thinking: None,
-            max_output_tokens: None,
-            hints: RequestHints::default(),
-        };
-        request(exchanges.iter().copied().flat_map(exchange).collect(), room, &like, "Summarise.")
+        let messages = exchanges.iter().copied().flat_map(exchange).collect();
+        request(messages, room, &CompletionRequest::default(), "Summarise.")
     }
 
     #[test]

@@ -177,66 +177,23 @@ mod tests {
         task::{Context, Waker},
     };
 
-    use patchbay_core::{
-        Code, Outcome,
-        completion::{BlockKind, Finish, StreamEvent, TokenUsage},
-    };
-    use patchbay_provider::{Completed, ModelInfo, Selector, Sink};
+    use patchbay_core::completion::TokenUsage;
+    use patchbay_provider::ModelInfo;
 
     use super::*;
-
-    /// A model that reports its usage, and then answers or never ends.
-    struct TestModel {
-        used: Option<TokenUsage>,
-        answer: Option<(&'static str, Stop)>,
-    }
-
-    impl Model for TestModel {
-        fn default_choice(&self) -> BoxFuture<'_, Result<Choice, Outcome>> {
-            let choice = Choice { provider: "demo".parse().unwrap(), model: "demo-1".to_owned(), level: None };
-            Box::pin(async { Ok(choice) })
-        }
-
-        fn select<'a>(&'a self, _: &'a Choice, _: Selector) -> BoxFuture<'a, Option<String>> {
-            Box::pin(async { None })
-        }
-
-        fn resolve<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Choice, Outcome>> {
-            Box::pin(async { Err(Outcome::error(Code::Internal, "unused")) })
-        }
-
-        fn about<'a>(&'a self, _: &'a Choice) -> BoxFuture<'a, ModelInfo> {
-            Box::pin(async { ModelInfo::default() })
-        }
-
-        fn complete<'a>(
-            &'a self,
-            _: &'a Choice,
-            request: CompletionRequest,
-            sink: &'a mut dyn Sink,
-        ) -> BoxFuture<'a, Result<Completed, Outcome>> {
-            assert_eq!(request.max_output_tokens, Some(70));
-            Box::pin(async move {
-                if let Some(used) = self.used {
-                    sink.event(StreamEvent::Usage(used));
-                }
-                let Some((text, stop)) = self.answer else { return std::future::pending().await };
-                sink.event(StreamEvent::BlockStart { index: 0, kind: BlockKind::Text });
-                sink.event(StreamEvent::BlockDelta { index: 0, text: text.to_owned() });
-                sink.event(StreamEvent::BlockEnd { index: 0, opaque: None });
-                let finish = Finish { stop, raw: "raw".to_owned() };
-                Ok(Completed { finish, usage: self.used.unwrap_or_default() })
-            })
-        }
-    }
+    use crate::turn::tests::{Reply, ScriptedModel};
 
     fn asking(used: Option<TokenUsage>, ceiling: u64) -> AgentInference {
-        of_model(TestModel { used, answer: None }, ceiling)
+        of_model(&replying(used, None), ceiling)
     }
 
-    fn of_model(model: TestModel, ceiling: u64) -> AgentInference {
+    fn replying(used: Option<TokenUsage>, answer: Option<(&'static str, Stop)>) -> Arc<ScriptedModel> {
+        ScriptedModel::new([Reply::Ends(used, answer)], ModelInfo::default())
+    }
+
+    fn of_model(model: &Arc<ScriptedModel>, ceiling: u64) -> AgentInference {
         AgentInference {
-            model: Arc::new(model),
+            model: Arc::clone(model) as _,
             chosen: Chosen::default(),
             budget: TokenBudget::new(0, ceiling),
             requests: Requests::new(4, 10),
@@ -293,8 +250,10 @@ mod tests {
             ("Half", Stop::Refusal, Some(cut)),
             ("Half", Stop::ContentFilter, Some(cut)),
         ] {
-            let inference = of_model(TestModel { used: Some(SO_FAR), answer: Some((text, stop)) }, 1_000);
+            let model = replying(Some(SO_FAR), Some((text, stop)));
+            let inference = of_model(&model, 1_000);
             let (answer, used) = inference.ask("", &"p".repeat(90), 100).await;
+            assert_eq!(model.requests()[0].max_output_tokens, Some(70));
             // The tokens were used in any case.
             assert_eq!((used, inference.budget.take_unsaved()), (42, 42), "{text:?} {stop:?}");
             let expected = match problem {
@@ -311,7 +270,7 @@ mod tests {
     #[tokio::test]
     async fn cached_tokens_are_recorded_but_do_not_count() {
         let usage = TokenUsage { input: 40, output: 2, cache_read: 30, ..TokenUsage::default() };
-        let inference = of_model(TestModel { used: Some(usage), answer: Some(("Yes.", Stop::EndTurn)) }, 1_000);
+        let inference = of_model(&replying(Some(usage), Some(("Yes.", Stop::EndTurn))), 1_000);
         let (answer, used) = inference.ask("", &"p".repeat(90), 100).await;
         assert_eq!((answer, used, inference.budget.take_unsaved()), (Ok("Yes.".to_owned()), 42, 12));
         let recorded = inference.budget.take_unsaved_usage();

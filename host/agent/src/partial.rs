@@ -126,7 +126,6 @@ fn append(part: &mut AssistantPart, added: AssistantPart) {
 
 #[cfg(test)]
 mod tests {
-    use patchbay_core::{FailedAttempts, completion::TokenUsage};
     use proptest::prelude::*;
 
     use super::*;
@@ -170,21 +169,7 @@ mod tests {
     }
 
     fn record(parts: Vec<AssistantPart>) -> AssistantRecord {
-        AssistantRecord {
-            provider: "demo".to_owned(),
-            adapter: "demo".to_owned(),
-            model: "demo-1".to_owned(),
-            effective_model: None,
-            level: None,
-            selector: None,
-            usage: TokenUsage::default(),
-            stop: None,
-            raw: None,
-            interrupted: true,
-            prefix: None,
-            failed_attempts: FailedAttempts::default(),
-            parts,
-        }
+        AssistantRecord { interrupted: true, parts, ..AssistantRecord::default() }
     }
 
     fn assert_joined(pieces: &[String], parts: &[AssistantPart]) -> Result<(), TestCaseError> {

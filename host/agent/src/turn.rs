@@ -370,4 +370,4 @@ pub(crate) fn store_failed(error: patchbay_store::StoreError) -> Outcome {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

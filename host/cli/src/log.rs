@@ -147,7 +147,7 @@ fn is_at(_: &File, path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeSet, sync::Arc};
+    use std::collections::BTreeSet;
 
     use super::*;
 
@@ -155,31 +155,19 @@ mod tests {
         fs::read_to_string(folder.join(name)).unwrap_or_default()
     }
 
-    #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Lines {
-        fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().write(line)
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
     #[test]
     fn messages_of_mcp_are_never_logged() {
         for filter in ["trace", "trace,rmcp=trace", "off,rmcp::service=trace"] {
-            let lines = Lines::default();
-            tracing::subscriber::with_default(subscriber(EnvFilter::new(filter), Mutex::new(lines.clone())), || {
+            let lines = tempfile::NamedTempFile::new().unwrap();
+            let log = Mutex::new(lines.reopen().unwrap());
+            tracing::subscriber::with_default(subscriber(EnvFilter::new(filter), log), || {
                 tracing::trace!(target: "rmcp::service", "an argument");
                 tracing::error!(target: "rmcp", "an argument");
                 let _span = tracing::error_span!(target: "rmcp::transport", "an argument").entered();
                 tracing::error!(target: "rmcpx", "another crate");
                 tracing::trace!("our own");
             });
-            let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+            let text = fs::read_to_string(lines.path()).unwrap();
             assert!(!text.contains("an argument"), "{filter}: {text}");
             let is_all = filter.starts_with("trace");
             assert_eq!(text.contains("our own") && text.contains("another crate"), is_all, "{filter}: {text}");

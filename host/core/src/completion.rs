@@ -235,7 +235,7 @@ pub struct RequestHints {
 }
 
 /// A request to a model.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompletionRequest {
     /// The model's id, as its API knows it.
     pub model: String,

@@ -345,7 +345,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Code, completion::TokenUsage};
+    use crate::Code;
 
     fn event(kind: EventKind) -> Event {
         Event { session: SessionId::from_bytes([1; 16]), agent: AgentId::from_bytes([2; 16]), seq: 7, kind }
@@ -431,11 +431,10 @@ mod tests {
         let compaction = CompactionRecord {
             keep_from: Some(4),
             requests_only: true,
-            request: None,
             skills: vec!["guide".to_owned()],
             provider: "p".to_owned(),
             model: "m".to_owned(),
-            usage: TokenUsage::default(),
+            ..CompactionRecord::default()
         };
         let data = serde_json::to_value(&compaction).ok();
         let row = EventKind::Message { kind: MessageKind::Compaction, content: String::new(), data };

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// A model's answer: the data of a row of kind `assistant`. The row's text is the text of the answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AssistantRecord {
     /// The provider that gave the answer.
     pub provider: String,
@@ -151,7 +151,7 @@ pub enum ToolRecordPart {
 }
 
 /// A summary: the data of a row of kind `compaction`, whose text is the summary.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompactionRecord {
     /// The number of the first earlier row that is still sent to the model; `None` if the summary replaces all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]

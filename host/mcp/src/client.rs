@@ -27,3 +27,7 @@ pub use listing::{ListedTool, ToolList};
 pub use names::{full_name, group};
 pub use process::{Launch, LaunchError};
 pub use server::{McpServer, ServerAbout, ServerAddress, ServerError, ServerLimits};
+
+/// How long a test waits for what is expected to end.
+#[cfg(test)]
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);

@@ -181,6 +181,7 @@ fn claim(connection: &Connection, provider: &str, prefixes: &[String]) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::new_store;
 
     fn prefix(own: &str, theirs: &str, owner: &str) -> Option<Conflict> {
         Some(Conflict::Prefix { own: own.to_owned(), theirs: theirs.to_owned(), owner: owner.to_owned() })
@@ -206,8 +207,7 @@ mod tests {
 
     #[tokio::test]
     async fn secret_is_allowed_to_one_provider() {
-        let home = tempfile::tempdir().unwrap();
-        let store = Store::open(home.path()).unwrap();
+        let (_home, store) = new_store();
         let wanted = |url: &str, variable: &str| Allowance { base_url: url.to_owned(), variable: variable.to_owned() };
         let allow =
             |name: &str, variable: &str| store.allow(name.to_owned(), wanted("https://a.org", variable), vec![]);

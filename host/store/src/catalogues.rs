@@ -318,6 +318,7 @@ pub(crate) fn forget(connection: &Connection, provider: &str) -> Result<usize, S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::new_store;
 
     const URL: &str = "https://api.example.org";
 
@@ -355,8 +356,7 @@ mod tests {
 
     #[tokio::test]
     async fn listings_are_combined() {
-        let home = tempfile::tempdir().unwrap();
-        let store = Store::open(home.path()).unwrap();
+        let (_home, store) = new_store();
         let keep = async |ids: &[&str], coverage| keep_of(&store, "a", URL, listing(ids, coverage)).await;
         let change = |models, new, gone| ListingChange { models, new, gone };
         assert_eq!(keep(&["x", "y"], ListingCoverage::Complete).await, change(2, 2, 0));
@@ -378,8 +378,7 @@ mod tests {
 
     #[tokio::test]
     async fn models_that_are_gone_stay_with_their_facts() {
-        let home = tempfile::tempdir().unwrap();
-        let store = Store::open(home.path()).unwrap();
+        let (_home, store) = new_store();
         let keep = async |url: &str, ids: &[&str], coverage| keep_of(&store, "a", url, listing(ids, coverage)).await;
         keep(URL, &["x", "y"], ListingCoverage::Partial).await;
         assert_eq!(first(&store).await.complete_for, None);
@@ -415,8 +414,7 @@ mod tests {
 
     #[tokio::test]
     async fn empty_complete_list_removes_nothing() {
-        let home = tempfile::tempdir().unwrap();
-        let store = Store::open(home.path()).unwrap();
+        let (_home, store) = new_store();
         keep_of(&store, "a", URL, listing(&["x"], ListingCoverage::Complete)).await;
         let empty = NewListing { validator: Some("empty".to_owned()), ..listing(&[], ListingCoverage::Complete) };
         let change = keep_of(&store, "a", URL, empty.clone()).await;
@@ -433,8 +431,7 @@ mod tests {
 
     #[tokio::test]
     async fn list_is_complete_for_one_adapter_until_a_part() {
-        let home = tempfile::tempdir().unwrap();
-        let store = Store::open(home.path()).unwrap();
+        let (_home, store) = new_store();
         let newer = Digest::of(b"newer");
         let validator =
             async |adapter| store.claim_listing("a".to_owned(), URL.to_owned(), adapter, true).await.unwrap().unwrap();
@@ -453,8 +450,7 @@ mod tests {
 
     #[tokio::test]
     async fn listing_that_ends_after_a_removal_is_dropped() {
-        let home = tempfile::tempdir().unwrap();
-        let store = Store::open(home.path()).unwrap();
+        let (_home, store) = new_store();
         let claim = async |url: &str| {
             assert!(store.claim_listing("a".to_owned(), url.to_owned(), adapter(), true).await.unwrap().is_some());
         };
@@ -476,8 +472,7 @@ mod tests {
 
     #[tokio::test]
     async fn invalid_models_of_the_last_listing_are_counted() {
-        let home = tempfile::tempdir().unwrap();
-        let store = Store::open(home.path()).unwrap();
+        let (_home, store) = new_store();
         let keep = async |left_out, coverage, problem: Option<&str>| {
             let listing = NewListing { left_out, problem: problem.map(str::to_owned), ..listing(&[], coverage) };
             keep_of(&store, "a", URL, listing).await;
@@ -492,8 +487,7 @@ mod tests {
 
     #[tokio::test]
     async fn models_listed_longest_ago_make_room() {
-        let home = tempfile::tempdir().unwrap();
-        let store = Store::open(home.path()).unwrap();
+        let (_home, store) = new_store();
         let keep = async |ids: &[&str], coverage| keep_of(&store, "a", URL, listing(ids, coverage)).await;
         let part = ListingCoverage::Partial;
         let many: Vec<_> = (1..MAX_CATALOGUE_MODELS).map(|n| format!("m{n:04}")).collect();
@@ -522,8 +516,7 @@ mod tests {
 
     #[tokio::test]
     async fn listing_is_due_when_its_time_has_come() {
-        let home = tempfile::tempdir().unwrap();
-        let store = Store::open(home.path()).unwrap();
+        let (_home, store) = new_store();
         store.note_used_catalogue("a".to_owned(), URL.to_owned()).await.unwrap();
         let failed = Some("503".to_owned());
         for (again_in_s, problem, is_due) in [(3_600, None, false), (0, failed.clone(), true), (3_600, failed, false)] {

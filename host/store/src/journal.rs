@@ -93,6 +93,34 @@ impl JournalRow {
     pub fn outcome(&self) -> &'static str {
         self.failure.map_or("ok", Code::as_str)
     }
+
+    /// Returns the row of a call without grants, contents and failure. The numbers differ.
+    #[cfg(test)]
+    pub(crate) fn for_test(session: SessionId) -> Self {
+        Self {
+            at: 1_795_291_440_123,
+            call: CallId::random(),
+            parent: None,
+            session,
+            workspace: "/w".to_owned(),
+            asker: Asker::Person(patchbay_core::PrincipalId::LOCAL),
+            root: "user".to_owned(),
+            skill: "notes".to_owned(),
+            tool: "add".to_owned(),
+            component: Digest::of(b"x"),
+            input_hash: Digest::of(b"{}"),
+            grants: Vec::new(),
+            approvals: Vec::new(),
+            fuel: 1,
+            time_us: 2,
+            peak_memory: 3,
+            host_calls: 4,
+            output_bytes: 5,
+            failure: None,
+            input: None,
+            output: None,
+        }
+    }
 }
 
 /// A person's yes to a capability that a skill was not granted.

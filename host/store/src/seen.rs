@@ -68,6 +68,7 @@ mod tests {
     use std::slice;
 
     use super::*;
+    use crate::testing::new_store;
 
     fn file(file: &str, stat: &str, skill_md: Option<&str>) -> SeenFile {
         let (digest, skill_md) = (Digest::of(stat.as_bytes()), skill_md.map(str::to_owned));
@@ -76,8 +77,7 @@ mod tests {
 
     #[tokio::test]
     async fn file_records_are_kept_by_root_and_program() {
-        let home = tempfile::tempdir().unwrap();
-        let store = Store::open(home.path()).unwrap();
+        let (_home, store) = new_store();
         let seen = async |folder: &str, program: &str| {
             let mut files = store.seen(folder, program).await.unwrap();
             files.sort_by(|a, b| a.file.cmp(&b.file));
@@ -109,8 +109,7 @@ mod tests {
 
     #[tokio::test]
     async fn unreadable_file_record_is_ignored() {
-        let home = tempfile::tempdir().unwrap();
-        let store = Store::open(home.path()).unwrap();
+        let (home, store) = new_store();
         let good = file("good", "1", None);
         store.remember_seen("/".to_owned(), "p".to_owned(), vec![good.clone()], vec![]).await;
         store.settle().await.unwrap();

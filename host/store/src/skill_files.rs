@@ -44,7 +44,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::{NewSnapshot, SessionChange, testing::TestTree};
+    use crate::{
+        NewSnapshot, SessionChange,
+        testing::{TestTree, new_store},
+    };
 
     /// Returns a snapshot of one skill whose pack is stored.
     fn snapshot(store: &Store, skill: &str) -> NewSnapshot {
@@ -79,8 +82,7 @@ mod tests {
 
     #[test]
     fn damaged_pack_is_stored_again() {
-        let home = tempfile::tempdir().unwrap();
-        let store = Store::open(home.path()).unwrap();
+        let (home, store) = new_store();
         drop(snapshot(&store, "one"));
         let digest = Digest::of(b"one");
         store.remove_skill_pack(&digest);

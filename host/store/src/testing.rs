@@ -10,7 +10,14 @@ use crate::{
 /// Creates a session with an empty snapshot and returns its hold and its only agent.
 pub(crate) async fn new_session(store: &Store) -> (Hold, AgentId) {
     let snapshot = NewSnapshot::empty(Digest::of(b""), String::new(), store.retain_components().unwrap());
-    let row = SessionRow {
+    let row = session_row(&snapshot);
+    let agent = row.agent;
+    (store.create_session(row, snapshot).await.unwrap(), agent)
+}
+
+/// Returns a session with this snapshot.
+pub(crate) fn session_row(snapshot: &NewSnapshot) -> SessionRow {
+    SessionRow {
         id: SessionId::random(),
         workspace: "/w".to_owned(),
         agent: AgentId::random(),
@@ -18,9 +25,19 @@ pub(crate) async fn new_session(store: &Store) -> (Hold, AgentId) {
         snapshot: snapshot.digest,
         snapshot_version: 1,
         owner: PrincipalId::LOCAL,
-    };
-    let agent = row.agent;
-    (store.create_session(row, snapshot).await.unwrap(), agent)
+    }
+}
+
+/// Returns an empty store and its folder.
+pub(crate) fn new_store() -> (tempfile::TempDir, Store) {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    (home, store)
+}
+
+/// Returns a runtime for property tests, whose bodies are not async.
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().build().unwrap()
 }
 
 /// Undoes migration 23, for tests that need the database of an older build.
@@ -38,8 +55,7 @@ pub(crate) struct TestTree {
 
 impl TestTree {
     pub(crate) async fn new() -> Self {
-        let home = tempfile::tempdir().unwrap();
-        let store = Store::open(home.path()).unwrap();
+        let (home, store) = new_store();
         let (hold, root) = new_session(&store).await;
         Self { home, store, hold, root }
     }
@@ -66,7 +82,12 @@ impl TestTree {
 
     /// Appends a row and returns its number.
     pub(crate) async fn add(&self, agent: AgentId, kind: MessageKind, content: &str) -> u64 {
-        let change = SessionChange { messages: vec![message(agent, kind, content)], ..SessionChange::default() };
+        self.add_row(message(agent, kind, content)).await
+    }
+
+    /// Like [`TestTree::add`], for a row with data.
+    pub(crate) async fn add_row(&self, row: NewMessage) -> u64 {
+        let change = SessionChange { messages: vec![row], ..SessionChange::default() };
         self.commit(change).await.unwrap()[0].seq
     }
 
@@ -74,6 +95,14 @@ impl TestTree {
     pub(crate) async fn sent(&self, agent: AgentId) -> Vec<String> {
         let rows = self.store.conversation(agent).await.unwrap();
         rows.into_iter().map(|row| row.content).collect()
+    }
+
+    /// Returns the steps by which SQLite runs a statement.
+    pub(crate) fn plan(&self, sql: &str) -> Vec<String> {
+        let database = self.database();
+        let mut query = database.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let steps = query.query_map(rusqlite::params_from_iter(vec![0; query.parameter_count()]), |row| row.get(3));
+        steps.unwrap().collect::<Result<_, _>>().unwrap()
     }
 
     /// Opens a connection of its own to the database.

@@ -339,16 +339,32 @@ mod tests {
 
     struct TestApprover {
         answer: Approval,
+        /// Answers one question for each permit; `None` answers all after a while.
+        gate: Option<Semaphore>,
         asked: AtomicU32,
+        open: AtomicU32,
+        most: AtomicU32,
         /// What was reported of each grant.
         stored: Mutex<Vec<Result<(), String>>>,
+    }
+
+    impl TestApprover {
+        fn answer(&self, questions: usize) {
+            self.gate.as_ref().unwrap().add_permits(questions);
+        }
     }
 
     impl Approver for TestApprover {
         fn approve(&self, _: Question) -> BoxFuture<'_, Approval> {
             Box::pin(async {
                 self.asked.fetch_add(1, Ordering::Relaxed);
-                tokio::time::sleep(Duration::from_millis(20)).await;
+                let open = self.open.fetch_add(1, Ordering::Relaxed) + 1;
+                self.most.fetch_max(open, Ordering::Relaxed);
+                match &self.gate {
+                    Some(gate) => gate.acquire().await.unwrap().forget(),
+                    None => tokio::time::sleep(Duration::from_millis(20)).await,
+                }
+                self.open.fetch_sub(1, Ordering::Relaxed);
                 self.answer
             })
         }
@@ -362,9 +378,18 @@ mod tests {
         StoredGrant { exists: Box::pin(async { Ok(false) }), add: Box::pin(async { result }) }
     }
 
-    fn approvals(answer: Approval) -> (Arc<TestApprover>, Arc<Approvals>) {
-        let person = Arc::new(TestApprover { answer, asked: AtomicU32::new(0), stored: Mutex::default() });
+    fn approvals_by(answer: Approval, gate: Option<Semaphore>) -> (Arc<TestApprover>, Arc<Approvals>) {
+        let [asked, open, most] = [(); 3].map(|()| AtomicU32::new(0));
+        let person = Arc::new(TestApprover { answer, gate, asked, open, most, stored: Mutex::default() });
         (person.clone(), Approvals::new(person))
+    }
+
+    fn approvals(answer: Approval) -> (Arc<TestApprover>, Arc<Approvals>) {
+        approvals_by(answer, None)
+    }
+
+    fn gated(answer: Approval) -> (Arc<TestApprover>, Arc<Approvals>) {
+        approvals_by(answer, Some(Semaphore::new(0)))
     }
 
     fn grant() -> OfferedGrant {
@@ -416,7 +441,7 @@ mod tests {
             let mut other = Box::pin(ask(b"two"));
             assert!(same.as_mut().now_or_never().is_none() && other.as_mut().now_or_never().is_none());
             assert_eq!(person.open.load(Ordering::Relaxed), 4);
-            person.gate.add_permits(1);
+            person.answer(1);
             assert_eq!(same.await, (Ok(answer), Ok(answer), Ok(answer)), "{answer:?}");
             assert!(other.as_mut().now_or_never().is_none(), "other files are another question");
         }
@@ -495,34 +520,6 @@ mod tests {
         assert_eq!(ask(2, 0).await, Ok(Approval::Once));
     }
 
-    /// An approver that answers one question for each permit, and counts those that are open.
-    struct GatedApprover {
-        answer: Approval,
-        gate: Semaphore,
-        asked: AtomicU32,
-        open: AtomicU32,
-        most: AtomicU32,
-    }
-
-    impl Approver for GatedApprover {
-        fn approve(&self, _: Question) -> BoxFuture<'_, Approval> {
-            Box::pin(async {
-                self.asked.fetch_add(1, Ordering::Relaxed);
-                let open = self.open.fetch_add(1, Ordering::Relaxed) + 1;
-                self.most.fetch_max(open, Ordering::Relaxed);
-                self.gate.acquire().await.unwrap().forget();
-                self.open.fetch_sub(1, Ordering::Relaxed);
-                self.answer
-            })
-        }
-    }
-
-    fn gated(answer: Approval) -> (Arc<GatedApprover>, Arc<Approvals>) {
-        let [asked, open, most] = [(); 3].map(|()| AtomicU32::new(0));
-        let approver = Arc::new(GatedApprover { answer, gate: Semaphore::new(0), asked, open, most });
-        (Arc::clone(&approver), Approvals::new(approver))
-    }
-
     fn nested(number: usize) -> Question {
         let chain = vec!["code__run".to_owned(), "notes__add".to_owned()];
         Question { chain, ..question(&[number as u8], Capability::Kv) }
@@ -540,7 +537,7 @@ mod tests {
         // No further one waits, and a call that is not nested fails as before.
         assert_eq!(ask(nested(8)).await, Err(NoQuestionRoom::Session));
         assert_eq!(ask(question(&[8], Capability::Kv)).await, Err(NoQuestionRoom::Session));
-        person.gate.add_permits(8);
+        person.answer(8);
         assert_eq!(asked.await, [Ok(Approval::Once); 8]);
         assert_eq!(person.most.load(Ordering::Relaxed), 4);
     }
@@ -563,7 +560,7 @@ mod tests {
         assert_eq!(ask(1, nested(5)).await, Err(NoQuestionRoom::Session));
         assert_eq!(ask(2, nested(1)).await, Err(NoQuestionRoom::Process));
         // The next answer makes room for the session that has none.
-        sessions[0].0.gate.add_permits(1);
+        sessions[0].0.answer(1);
         assert!(first.as_mut().now_or_never().is_none() && third.as_mut().now_or_never().is_none());
         assert_eq!((open(0), open(2)), (3, 1));
         // A stop of the first program gives its room back at once.
@@ -604,7 +601,7 @@ mod tests {
             };
             let mut all = Box::pin(futures_util::future::join_all((0..8).map(ask)));
             assert!(all.as_mut().now_or_never().is_none());
-            person.gate.add_permits(1);
+            person.answer(1);
             assert_eq!(all.await, [Ok(answer); 8]);
             // Four were open; the answer to the first one withdraws the others and keeps the rest closed.
             assert_eq!(person.asked.load(Ordering::Relaxed), 4, "{answer:?}");

@@ -4,23 +4,18 @@ use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
 
 use patchbay_core::{EventKind, MessageKind};
 use patchbay_egress::Variables;
-use patchbay_provider::{BundledAdapter, ProviderConfig, Settings};
-use patchbay_sandbox::Compiler;
-use patchbay_session::{Config, Host, Paths, Received, Session};
-use patchbay_tests::binary;
+use patchbay_provider::{ProviderConfig, Settings};
+use patchbay_session::{Config, Host, Received, Session};
+use patchbay_tests::host::{bundled_adapters, config};
 use serde_json::json;
 
-use super::{KEY, MODEL, parts::adapters};
+use super::{KEY, MODEL};
 
 /// Returns a host with its home in `home`, whose model is served at `origin`.
 pub fn host(home: &Path, origin: &str) -> Arc<Host> {
-    let folder = |name: &str| home.join(name);
-    let paths =
-        Paths { config: folder("config"), data: folder("data"), cache: folder("cache"), state: folder("state") };
-    fs::create_dir_all(&paths.config).unwrap();
-    fs::create_dir_all(folder("workspace")).unwrap();
-    fs::write(paths.config.join("credentials.json"), json!({"anthropic": {"token": KEY}}).to_string()).unwrap();
-    let compiler = Compiler { program: binary::path(), arguments: vec!["compile".into()] };
+    fs::create_dir_all(home.join("config")).unwrap();
+    fs::create_dir_all(home.join("workspace")).unwrap();
+    fs::write(home.join("config/credentials.json"), json!({"anthropic": {"token": KEY}}).to_string()).unwrap();
     let origin = Some(origin.to_owned());
     let settings = move || {
         // A variable that is not set: the user may have a real key in the usual one.
@@ -29,14 +24,8 @@ pub fn host(home: &Path, origin: &str) -> Arc<Host> {
         let providers = BTreeMap::from([("anthropic".parse().unwrap(), anthropic)]);
         Ok(Settings { providers, default_model: Some(MODEL.to_owned()), ..Settings::default() })
     };
-    let bundled_adapters = vec![BundledAdapter {
-        name: "anthropic",
-        bytes: fs::read(adapters().join("anthropic.wasm")).expect("run: make plugins").leak(),
-        description: fs::read_to_string(adapters().join("anthropic.json")).unwrap().leak(),
-    }];
-    let bundled_adapters = bundled_adapters.leak();
-    let config = Config { bundled_adapters, providers: Box::new(settings), ..Config::new(paths, compiler) };
-    Host::open(config).unwrap()
+    let bundled_adapters = bundled_adapters(&["anthropic"]);
+    Host::open(Config { bundled_adapters, providers: Box::new(settings), ..config(home) }).unwrap()
 }
 
 /// Creates a session.

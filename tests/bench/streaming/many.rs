@@ -1,10 +1,17 @@
 //! Many concurrent answers in a separate process, so that its memory can be measured.
 
-use std::{env, fs, path::Path, process::Command, sync::Arc, time::Instant};
+use std::{
+    env,
+    path::Path,
+    process::{self, Command},
+    sync::Arc,
+    time::Instant,
+};
 
 use patchbay_core::{Retrying, completion::StreamEvent};
 use patchbay_provider::Sink;
 use patchbay_session::Host;
+use patchbay_tests::binary::{peak_kib, resident_kib};
 
 use super::{
     MODEL,
@@ -57,7 +64,7 @@ pub fn process(arguments: &[String]) {
         for _ in 0..count.parse().unwrap() {
             sessions.push(session(&host, home).await);
         }
-        let before = memory("VmRSS:");
+        let before = resident_kib(process::id());
         let start = Instant::now();
         if sessions.is_empty() {
             assert_eq!(tokio::spawn(exchange(Arc::clone(&host))).await.unwrap(), bytes);
@@ -66,7 +73,7 @@ pub fn process(arguments: &[String]) {
         for turn in turns.collect::<Vec<_>>() {
             assert_eq!(turn.await.unwrap(), bytes);
         }
-        println!("{} {before} {}", nanoseconds(start), memory("VmHWM:"));
+        println!("{} {before} {}", nanoseconds(start), peak_kib(process::id()));
     });
 }
 
@@ -88,11 +95,4 @@ async fn exchange(host: Arc<Host>) -> usize {
     let choice = host.providers().resolve(MODEL).await.unwrap();
     host.providers().complete(&choice, request(), &mut count).await.unwrap();
     count.0
-}
-
-/// Returns a value of this process's status, in KiB.
-fn memory(line: &str) -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let value = status.lines().find_map(|status| status.strip_prefix(line)).unwrap();
-    value.trim().trim_end_matches(" kB").parse().unwrap()
 }

@@ -2,9 +2,8 @@
 //! the sandbox.
 
 use std::{
-    fs,
     io::Write as _,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Stdio},
     sync::Arc,
     time::Instant,
@@ -12,7 +11,7 @@ use std::{
 
 use patchbay_core::{
     Digest,
-    completion::{Block, CompletionRequest, Message, RequestHints, Role, StreamEvent, ToolChoice},
+    completion::{Block, CompletionRequest, StreamEvent},
 };
 use patchbay_egress::{Answer, Egress, EgressLimits, Placed, Placement, Request, Secret, Target};
 use patchbay_policy::HostPattern as Pattern;
@@ -21,7 +20,7 @@ use patchbay_sandbox::{
     Limits, Sandbox,
     adapter::{Action, Budgets, Input, LoadedAdapter},
 };
-use patchbay_tests::services;
+use patchbay_tests::{host::bundled_adapters, services};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -29,11 +28,6 @@ use tokio::{
 
 use super::{KEY, MODEL, recording::Recording};
 use crate::nanoseconds;
-
-/// The folder of the bundled adapters.
-pub fn adapters() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/dist/providers")
-}
 
 /// Reads an answer from a bare connection. Calls `seen` for each chunk.
 pub async fn socket(origin: String, recording: Arc<Recording>, seen: impl Fn() + Send) {
@@ -88,7 +82,7 @@ pub struct Sandboxed {
 
 impl Sandboxed {
     pub async fn new() -> Self {
-        let bytes = fs::read(adapters().join("anthropic.wasm")).expect("run: make plugins");
+        let bytes = bundled_adapters(&["anthropic"])[0].bytes.to_vec();
         let limits = ExchangeLimits::default();
         let sandbox = Arc::new(Sandbox::new(limits.sandbox(&Limits::default())));
         let adapter = sandbox.load_adapter(Digest::of(&bytes), bytes).await.unwrap();
@@ -118,17 +112,7 @@ impl Sandboxed {
 
 /// Returns the request to the model.
 pub fn request() -> CompletionRequest {
-    let part = Block::Text("hello".to_owned()).into();
-    CompletionRequest {
-        model: MODEL.to_owned(),
-        system: Vec::new(),
-        messages: vec![Message { role: Role::User, parts: vec![part] }],
-        tools: Vec::new(),
-        tool_choice: ToolChoice::Auto,
-        thinking: None,
-        max_output_tokens: None,
-        hints: RequestHints::default(),
-    }
+    services::completion(MODEL, vec![Block::Text("hello".to_owned()).into()])
 }
 
 /// Returns the duration of the same codec without a sandbox, in nanoseconds, for each piece of `size` bytes; with 0,

@@ -1,8 +1,8 @@
 //! A server on this machine that sends a recorded answer, with one write for each chunk.
 
 use std::{
-    io::{Read as _, Write as _},
-    net::{TcpListener, TcpStream},
+    io::Write as _,
+    net::TcpStream,
     sync::{
         Arc, Barrier, Mutex,
         mpsc::{Receiver, Sender, channel},
@@ -10,6 +10,8 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
+
+use patchbay_tests::server;
 
 use super::recording::Recording;
 
@@ -76,37 +78,15 @@ fn chunk(text: &str) -> Vec<u8> {
     format!("{:x}\r\n{text}\r\n", text.len()).into_bytes()
 }
 
-/// Listens until the process ends. Each request has its own thread and its own connection.
+/// Listens until the process ends. Each answer has its own thread and its own connection.
 pub fn listen(answer: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let origin = format!("http://{}", listener.local_addr().unwrap());
     let answer = Arc::new(answer);
-    thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let answer = Arc::clone(&answer);
-            thread::spawn(move || {
-                stream.set_nodelay(true).unwrap();
-                read(&mut stream);
-                answer(&mut stream);
-            });
-        }
+    let port = server::listen(move |mut stream, _| {
+        let answer = Arc::clone(&answer);
+        thread::spawn(move || {
+            stream.set_nodelay(true).unwrap();
+            answer(&mut stream);
+        });
     });
-    origin
-}
-
-/// Reads one request: its head, and a body of the declared length.
-fn read(stream: &mut TcpStream) {
-    let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
-    loop {
-        let read = stream.read(&mut piece).unwrap();
-        assert!(read > 0, "a request that breaks off");
-        bytes.extend_from_slice(&piece[..read]);
-        let text = String::from_utf8_lossy(&bytes);
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let head = head.to_ascii_lowercase();
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
-        if body.len() >= length.unwrap_or(0) {
-            return;
-        }
-    }
+    format!("http://127.0.0.1:{port}")
 }

@@ -5,14 +5,15 @@ use std::{
     io::Write as _,
     net::TcpStream,
     sync::mpsc::{Receiver, channel},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use patchbay_tests::{
+    PATIENCE,
     binary::Patchbay,
-    format::{CHAT, KEY, event_stream},
+    format::{CHAT, KEY, chat_end, chat_event, event_stream},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::streaming::server::listen;
 
@@ -50,7 +51,7 @@ impl Model {
 
     /// Waits for the next request and begins its answer.
     pub fn answer(&self) -> Answer {
-        let mut stream = self.requests.recv_timeout(Duration::from_secs(60)).expect("a request");
+        let mut stream = self.requests.recv_timeout(PATIENCE).expect("a request");
         stream.write_all(&event_stream(b"")).unwrap();
         Answer(stream)
     }
@@ -83,17 +84,12 @@ impl Answer {
 
     /// Ends the answer.
     pub fn end(mut self) {
-        let end =
-            json!({"id": "c", "model": "local-1", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
-        self.0.write_all(format!("data: {end}\n\ndata: [DONE]\n\n").as_bytes()).unwrap();
+        self.0.write_all(chat_end("stop").as_bytes()).unwrap();
     }
 }
 
 fn event(text: &str) -> String {
-    let delta = json!({ "content": text });
-    let event =
-        json!({"id": "c", "model": "local-1", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]});
-    format!("data: {event}\n\n")
+    chat_event(&json!({ "content": text }), &Value::Null)
 }
 
 /// Cuts an ASCII text into pieces.

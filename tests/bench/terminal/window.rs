@@ -7,14 +7,14 @@ use std::{
     process::Command,
     sync::mpsc::{Receiver, channel},
     thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
+use patchbay_tests::{PATIENCE, binary::peak_kib};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
 const COLUMNS: u16 = 100;
 const ROWS: u16 = 32;
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Variables of the user's environment that change what is written.
 const REMOVED: [&str; 3] = ["NO_COLOR", "XTERM_VERSION", "PATCHBAY_LOG"];
 
@@ -105,9 +105,7 @@ impl Window {
 
     /// Returns the peak memory of the program (VmHWM) in KiB.
     pub fn peak_memory(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        peak.trim().trim_end_matches(" kB").parse().unwrap()
+        peak_kib(self.pid())
     }
 
     /// Returns the CPU time of all threads of the program in nanoseconds. Threads that have ended do not count.

@@ -2,7 +2,7 @@
 
 use patchbay_core::{AgentId, MessageKind};
 use patchbay_session::AgentState;
-use patchbay_tests::{binary::Patchbay, play::Play};
+use patchbay_tests::{binary::Patchbay, play::Play, session_events::wait_for_end};
 
 #[test]
 fn arguments_of_fork_are_checked_in_order() {
@@ -48,7 +48,7 @@ fn unknown_model_of_fork_is_that_of_model() {
 async fn forms_of_fork_work() {
     let play = Play::new().await;
     let root = play.session.view();
-    play.line("/model demo-big/high").await;
+    play.run("/model demo-big/high").await;
     for (command, model, prompt) in [
         ("/fork", "demo/demo-big/high", None),
         ("/fork \"Investigate the bug\"", "demo/demo-big/high", Some("Investigate the bug")),
@@ -61,7 +61,7 @@ async fn forms_of_fork_work() {
         ("/fork --model\tdemo-1  \"Solve this\"  ", "demo/demo-1/default", Some("Solve this")),
     ] {
         play.switch(root).await;
-        let outcome = play.play(command).await;
+        let outcome = play.finish(command).await;
         let child = play.session.view();
         assert_ne!(child, root, "{command}");
         // A model that ends has a warning on a further line.
@@ -72,9 +72,9 @@ async fn forms_of_fork_work() {
         assert_eq!((&data["child_uuid"], &data["model"]), (&child.to_string().into(), &model.into()));
         let agent = play.agent(child).await;
         assert_eq!((agent.parent, &*agent.model, agent.in_view), (Some(root), model, true), "{command}");
-        let said = play.texts(child, MessageKind::User).await;
+        let said = play.said(child);
         assert_eq!(said, prompt.iter().map(ToString::to_string).collect::<Vec<_>>(), "{command}");
-        let answers = play.answers(child).await.len();
+        let answers = play.answers(child).len();
         assert_eq!((answers, agent.state), (prompt.iter().count(), AgentState::Idle), "{command}");
     }
     assert_eq!(play.agent(root).await.model, "demo/demo-big/high");
@@ -82,10 +82,10 @@ async fn forms_of_fork_work() {
 
 /// Returns what is stored of an agent: provider, model, level, override, parent, status.
 fn stored(play: &Play, agent: AgentId) -> [Option<String>; 6] {
-    let database = play.patchbay.database("patchbay.db");
     let query =
         "SELECT provider, model, thinking_level, model_override, parent_uuid, status FROM agents WHERE uuid = ?";
-    database
+    play.patchbay
+        .database("patchbay.db")
         .query_row(query, [agent.to_string()], |row| {
             Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?])
         })
@@ -96,24 +96,24 @@ fn stored(play: &Play, agent: AgentId) -> [Option<String>; 6] {
 async fn child_inherits_the_effective_model_and_level() {
     let play = Play::new().await;
     let root = play.session.view();
-    play.line("/model demo-1/low").await;
+    play.run("/model demo-1/low").await;
     let text = |text: &str| Some(text.to_owned());
     let parent = Some(root.to_string());
-    let child = play.fork("/fork").await;
+    let child = play.fork("").await;
     let expected = [text("demo"), text("demo-1"), text("low"), None, parent.clone(), text("running")];
     assert_eq!(stored(&play, child), expected);
     // An override of the parent becomes the child's own model; the override itself is not inherited.
     play.switch(root).await;
-    play.play("call set_agent_model {\"agentId\": \"$self\", \"model\": \"big\"}").await;
-    let child = play.fork("/fork").await;
+    play.finish("call set_agent_model {\"agentId\": \"$self\", \"model\": \"big\"}").await;
+    let child = play.fork("").await;
     let expected = [text("demo"), text("demo-big"), text("low"), None, parent.clone(), text("running")];
     assert_eq!(stored(&play, child), expected);
     // A model of the parent that is chosen later changes nothing for the child.
     play.switch(root).await;
-    play.line("/model demo-small").await;
+    play.run("/model demo-small").await;
     assert_eq!(play.agent(child).await.model, "demo/demo-big/low");
     // The level of the parent does not go with another model.
-    let child = play.fork("/fork --model demo-big").await;
+    let child = play.fork("--model demo-big").await;
     let expected = [text("demo"), text("demo-big"), None, None, parent, text("running")];
     assert_eq!(stored(&play, child), expected);
 }
@@ -128,24 +128,24 @@ async fn conversation(play: &Play, agent: AgentId) -> Vec<(MessageKind, String)>
 async fn child_inherits_conversation_but_not_commands_and_notices() {
     let play = Play::new().await;
     play.patchbay.skill("guide", "summary: Shows the way", "Go left.");
-    play.line("/reload_skills").await;
+    play.run("/reload_skills").await;
     let root = play.session.view();
     for line in ["hello", "/skills", "/skill guide", "call mail_check {}", "fail server never"] {
-        play.play(line).await;
+        play.finish(line).await;
     }
-    play.play(&format!("/mail-send {root} \"To myself\"")).await;
+    play.finish(&format!("/mail-send {root} \"To myself\"")).await;
     let kinds: Vec<_> = conversation(&play, root).await.into_iter().map(|(kind, _)| kind).collect();
     use MessageKind::{Assistant, Skill, Tool, User};
     assert_eq!(kinds, [User, Assistant, Skill, User, Assistant, Tool, Assistant, User, User, Assistant]);
     let expected = conversation(&play, root).await;
     assert_eq!(expected[8].1, "[Notification: You have 1 unread message in your inbox]");
-    let child = play.fork("/fork").await;
+    let child = play.fork("").await;
     assert_eq!(conversation(&play, child).await, expected);
     assert_eq!(play.rows(child).await, [], "rows are not copied");
     // Later rows of the parent are not the child's, and the other way round.
-    play.play("say mine").await;
+    play.finish("say mine").await;
     play.switch(root).await;
-    play.play("say yours").await;
+    play.finish("say yours").await;
     let ends = |rows: Vec<(MessageKind, String)>| rows.last().unwrap().1.clone();
     assert_eq!(ends(conversation(&play, child).await), "mine");
     assert_eq!(ends(conversation(&play, root).await), "yours");
@@ -157,11 +157,11 @@ async fn child_does_not_inherit_mail_queue_capture_and_hold() {
     let play = Play::new().await;
     let root = play.session.view();
     let running = play.hang("say I wait.\nhang").await;
-    play.line(&format!("/mail-send {root} \"Later\"")).await;
+    play.run(&format!("/mail-send {root} \"Later\"")).await;
     let waiting = play.session.submit("and then?");
-    play.wait_until(async || play.session.queue().lines.len() == 1).await;
-    play.line("/capture").await;
-    let child = play.fork("/fork").await;
+    play.wait_until("a line waits", async || play.session.queue().lines.len() == 1).await;
+    play.run("/capture").await;
+    let child = play.fork("").await;
     assert_eq!(play.inbox(child).await, []);
     assert_eq!(play.session.queue().lines, []);
     assert!(!play.session.is_capturing());
@@ -171,9 +171,9 @@ async fn child_does_not_inherit_mail_queue_capture_and_hold() {
     play.switch(root).await;
     assert_eq!(play.session.queue().lines[0].text, "and then?");
     assert!(play.session.stop_turn());
-    assert_eq!(patchbay_tests::session_events::wait_for_end(running).await.code.as_str(), "turn_cancelled");
+    assert_eq!(wait_for_end(running).await.code.as_str(), "turn_cancelled");
     assert_eq!(play.agent(root).await.state, AgentState::Held);
-    let held = play.fork("/fork").await;
+    let held = play.fork("").await;
     assert_eq!(play.agent(held).await.state, AgentState::Idle);
     drop(waiting);
 }
@@ -182,16 +182,16 @@ async fn child_does_not_inherit_mail_queue_capture_and_hold() {
 async fn fork_point_is_before_the_running_turn() {
     let play = Play::new().await;
     let root = play.session.view();
-    play.play("say One.").await;
+    play.finish("say One.").await;
     let complete = conversation(&play, root).await;
     let running = play.hang("say Two\nhang").await;
-    let during = play.fork("/fork").await;
+    let during = play.fork("").await;
     assert_eq!(conversation(&play, during).await, complete);
     // A stopped turn is over.
     play.switch(root).await;
     play.session.stop_turn();
-    patchbay_tests::session_events::wait_for_end(running).await;
-    let after = play.fork("/fork").await;
+    wait_for_end(running).await;
+    let after = play.fork("").await;
     let texts: Vec<_> = conversation(&play, after).await.into_iter().map(|(_, text)| text).collect();
     assert_eq!(texts, ["say One.", "One.", "say Two\nhang", "Two"]);
 }
@@ -200,12 +200,12 @@ async fn fork_point_is_before_the_running_turn() {
 async fn prompt_of_fork_is_a_persons_turn() {
     let play = Play::new().await;
     let root = play.session.view();
-    let child = play.fork("/fork \"say $parent\"").await;
+    let child = play.fork("\"say $parent\"").await;
     play.idle().await;
-    assert_eq!(play.answers(child).await, [root.to_string()]);
+    assert_eq!(play.answers(child), [root.to_string()]);
     assert_eq!(play.turns(child), [("person".to_owned(), "done".to_owned(), "answered".to_owned())]);
     // So the parent is told nothing.
-    assert_eq!((play.inbox(root).await, play.answers(root).await), (vec![], vec![]));
+    assert_eq!((play.inbox(root).await, play.answers(root)), (vec![], vec![]));
     assert_eq!(play.turns(root), []);
 }
 
@@ -213,13 +213,13 @@ async fn prompt_of_fork_is_a_persons_turn() {
 async fn fork_of_a_fork_reads_all_ancestors() {
     let play = Play::new().await;
     let root = play.session.view();
-    play.play("say one").await;
-    let child = play.fork("/fork").await;
-    play.play("say two").await;
-    let grandchild = play.fork("/fork").await;
-    play.play("say three").await;
+    play.finish("say one").await;
+    let child = play.fork("").await;
+    play.finish("say two").await;
+    let grandchild = play.fork("").await;
+    play.finish("say three").await;
     play.switch(root).await;
-    play.play("say four").await;
+    play.finish("say four").await;
     let texts = |rows: Vec<(MessageKind, String)>| rows.into_iter().map(|(_, text)| text).collect::<Vec<_>>();
     assert_eq!(
         texts(conversation(&play, grandchild).await),
@@ -233,26 +233,26 @@ async fn fork_of_a_fork_reads_all_ancestors() {
 async fn message_without_credentials_fails_in_the_child_alone() {
     let play = Play::new().await;
     let root = play.session.view();
-    let child = play.fork("/fork --model claude-sonnet-4-5/med").await;
-    let refused = play.play("Hello!").await;
+    let child = play.fork("--model claude-sonnet-4-5/med").await;
+    let refused = play.finish("Hello!").await;
     assert_eq!(refused.code.as_str(), "missing_credentials");
     assert_eq!(
         &*refused.line(),
         "No credentials for anthropic. Set ANTHROPIC_API_KEY or add to credentials.json\n\n\
          Get your API key at: https://console.anthropic.com/settings/keys"
     );
-    assert_eq!(play.texts(child, MessageKind::User).await, ["Hello!"]);
+    assert_eq!(play.said(child), ["Hello!"]);
     play.switch(root).await;
-    assert_eq!(play.play("Hello!").await.message, "You said: Hello!");
+    assert_eq!(play.finish("Hello!").await.message, "You said: Hello!");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_of_a_child_are_not_rows_of_its_parent() {
     let play = Play::new().await;
     let root = play.session.view();
-    let child = play.fork("/fork").await;
+    let child = play.fork("").await;
     let before = play.session.last_seq();
-    play.line("say Hello.").await;
+    play.run("say Hello.").await;
     assert!(!play.session.has_row_after(root, before).await.unwrap());
     assert!(play.session.has_row_after(child, before).await.unwrap());
     assert!(!play.session.has_row_after(child, play.session.last_seq()).await.unwrap());

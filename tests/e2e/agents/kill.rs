@@ -12,14 +12,14 @@ use patchbay_tests::{
 async fn kill_ends_the_descendants_in_the_order_of_their_making() {
     let play = Play::new().await;
     let root = play.session.view();
-    let child = play.fork("/fork").await;
-    let first = play.fork("/fork").await;
-    let deep = play.fork("/fork").await;
+    let child = play.fork("").await;
+    let first = play.fork("").await;
+    let deep = play.fork("").await;
     play.switch(child).await;
-    let second = play.fork("/fork").await;
+    let second = play.fork("").await;
     play.switch(root).await;
-    let other = play.fork("/fork").await;
-    let killed = play.line(&format!("/kill {}", child.short())).await;
+    let other = play.fork("").await;
+    let killed = play.run(&format!("/kill {}", child.short())).await;
     assert_eq!(killed.code.as_str(), "killed");
     assert_eq!(named(&killed.line(), &[child, first, deep, second]), "Killed 4 agents: <1>, <2>, <3>, <4>");
     assert_eq!(killed.data.unwrap()["killed"][3], second.to_string());
@@ -39,14 +39,14 @@ async fn kill_ends_the_descendants_in_the_order_of_their_making() {
 async fn view_moves_to_the_nearest_living_ancestor() {
     let play = Play::new().await;
     let root = play.session.view();
-    let child = play.fork("/fork").await;
-    let below = play.fork("/fork").await;
-    let deepest = play.fork("/fork").await;
+    let child = play.fork("").await;
+    let below = play.fork("").await;
+    let deepest = play.fork("").await;
     let killed = play.text(&format!("/kill {below}")).await;
     assert_eq!(named(&killed, &[below, deepest]), "Killed 2 agents: <1>, <2>");
     assert_eq!(play.session.view(), child);
-    assert_eq!(play.play("say I am there.").await.message, "I am there.");
-    let play = play.resumed().await;
+    assert_eq!(play.finish("say I am there.").await.message, "I am there.");
+    let play = play.restarted().await;
     assert_eq!((play.session.view(), play.ids().await), (child, vec![root, child]));
 }
 
@@ -54,22 +54,21 @@ async fn view_moves_to_the_nearest_living_ancestor() {
 async fn agent_that_hangs_is_killed_at_once() {
     let play = Play::new().await;
     let root = play.session.view();
-    let child = play.fork("/fork").await;
+    let child = play.fork("").await;
     let running = play.hang("say What came is kept.\nhang").await;
     let waiting = play.session.submit("And then?");
     // The line is stored a moment after it has entered the queue, and the text so far a moment after it came.
     let queued = async || play.host.store().queued_lines(play.session.id()).await.unwrap().len();
-    play.wait_until(async || queued().await == 1).await;
-    let partial = async || play.host.store().partial_answers(play.session.id(), patchbay_agent::join_pieces).await;
-    play.wait_until(async || partial().await.unwrap().iter().any(|row| row.content == "What came is kept.")).await;
+    play.wait_until("the line is stored", async || queued().await == 1).await;
+    play.wait_for_partial("What came is kept.").await;
     let began = Instant::now();
-    let killed = play.line("/kill").await;
+    let killed = play.run("/kill").await;
     let outcome = wait_for_end(running).await;
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     assert_eq!(&*killed.line(), format!("Killed 1 agent: {child}"));
     assert_eq!(outcome.code.as_str(), "agent_dead");
     // The text that came is a row, the turn is interrupted, and the waiting line is given back.
-    assert_eq!(play.texts(child, MessageKind::Assistant).await, ["What came is kept."]);
+    assert_eq!(play.texts(child, MessageKind::Assistant), ["What came is kept."]);
     assert_eq!(play.turns(child), [("person".to_owned(), "interrupted".to_owned(), "agent_dead".to_owned())]);
     assert_eq!(killed.data.unwrap()["lines"], serde_json::json!(["And then?"]));
     assert_eq!(wait_for_end(waiting).await.code.as_str(), "line_taken_back");

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc;
 
-use patchbay_core::{AgentId, MessageKind};
+use patchbay_core::AgentId;
 use patchbay_sandbox::Limits;
 use patchbay_session::AgentState;
 use patchbay_tests::{
@@ -54,7 +54,7 @@ fn mail_commands_check_their_arguments() {
 async fn held() -> (Play, AgentId, AgentId) {
     let play = Play::new().await;
     let root = play.session.view();
-    let child = play.fork("/fork").await;
+    let child = play.fork("").await;
     play.switch(root).await;
     play.session.stop_all();
     (play, root, child)
@@ -86,9 +86,9 @@ async fn inbox_lists_unread_first_then_newest_first() {
     }
     play.assert_line("/mail-check", "mail_empty", "No messages.").await;
     play.switch(child).await;
-    let one = play.line("/mail-read 2").await;
+    let one = play.run("/mail-read 2").await;
     assert_eq!((one.code.as_str(), &*shown(&one.line(), &agents)), ("mail_read", "From: <1> (TIME)\n\nSecond"));
-    let listed = play.line("/mail-check").await;
+    let listed = play.run("/mail-check").await;
     assert_eq!(listed.code.as_str(), "mail_listed");
     assert_eq!(
         shown(&listed.line(), &agents),
@@ -97,21 +97,21 @@ async fn inbox_lists_unread_first_then_newest_first() {
     );
     let data = listed.data.unwrap();
     assert_eq!((&data["unread"], &data["messages"][0]["number"]), (&2.into(), &3.into()));
-    play.line("/mail-read 1").await;
-    play.line("/mail-read 3").await;
+    play.run("/mail-read 1").await;
+    play.run("/mail-read 3").await;
     let read = shown(&play.text("/mail-check").await, &agents);
     assert!(read.starts_with("Inbox (3 messages, 0 unread):\n  3. from <1> (TIME): Third"), "{read}");
     // A number is never used again.
     play.assert_line("/mail-delete 3", "mail_deleted", "Message deleted.").await;
     play.assert_line("/mail-read 3", "mail_not_found", "Error: message 3 not found.").await;
-    play.line(&format!("/mail-send {child} \"From myself\"")).await;
+    play.run(&format!("/mail-send {child} \"From myself\"")).await;
     let listed = shown(&play.text("/mail-check").await, &agents);
     assert!(
         listed.starts_with("Inbox (3 messages, 1 unread):\n  4. [unread] from <2> (TIME): From myself\n"),
         "{listed}"
     );
     for number in [1, 2, 4] {
-        play.line(&format!("/mail-delete {number}")).await;
+        play.run(&format!("/mail-delete {number}")).await;
     }
     play.assert_line("/mail-check", "mail_empty", "No messages.").await;
 }
@@ -120,11 +120,11 @@ async fn inbox_lists_unread_first_then_newest_first() {
 async fn inbox_is_filtered_by_sender() {
     let (play, root, child) = held().await;
     let agents = [root, child];
-    play.line(&format!("/mail-send {child} \"One\"")).await;
-    play.line(&format!("/mail-send {child} \"Two\"")).await;
+    play.run(&format!("/mail-send {child} \"One\"")).await;
+    play.run(&format!("/mail-send {child} \"Two\"")).await;
     play.switch(child).await;
-    play.line("/mail-read 1").await;
-    play.line(&format!("/mail-send {child} \"Note\"")).await;
+    play.run("/mail-read 1").await;
+    play.run(&format!("/mail-send {child} \"Note\"")).await;
     let filtered = shown(&play.text(&format!("/mail-filter --from {root}")).await, &agents);
     assert_eq!(
         filtered,
@@ -133,14 +133,14 @@ async fn inbox_is_filtered_by_sender() {
     let filtered = shown(&play.text(&format!("/mail-filter --from {}", child.short())).await, &agents);
     assert_eq!(filtered, "Inbox (1 message from <2>, 1 unread):\n  3. [unread] from <2> (TIME): Note");
     play.switch(root).await;
-    let none = play.line(&format!("/mail-filter --from {child}")).await;
+    let none = play.run(&format!("/mail-filter --from {child}")).await;
     assert_eq!((none.code.as_str(), &*shown(&none.line(), &agents)), ("mail_empty", "No messages from <2>."));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mail_to_a_dead_agent_is_refused() {
     let (play, root, child) = held().await;
-    play.line(&format!("/kill {child}")).await;
+    play.run(&format!("/kill {child}")).await;
     let dead = format!("Error: recipient agent '{child}' is dead.");
     play.assert_line(&format!("/mail-send {child} \"Hello\""), "agent_dead", &dead).await;
     assert_eq!((play.session.view(), play.inbox(child).await), (root, vec![]));
@@ -150,16 +150,16 @@ async fn mail_to_a_dead_agent_is_refused() {
 async fn mail_wakes_an_idle_agent_with_a_notification() {
     let play = Play::new().await;
     let root = play.session.view();
-    let child = play.fork("/fork").await;
-    play.play(
+    let child = play.fork("").await;
+    play.finish(
         "on mail call mail_check {}\non mail then call mail_read {\"number\": $mail1}\non mail then say $message1",
     )
     .await;
     play.switch(root).await;
-    play.play(&format!("/mail-send {child} \"Good day\"")).await;
-    let said = play.texts(child, MessageKind::User).await;
+    play.finish(&format!("/mail-send {child} \"Good day\"")).await;
+    let said = play.said(child);
     assert_eq!(said[1..], ["[Notification: You have 1 unread message in your inbox]"]);
-    assert_eq!(play.answers(child).await, ["Waiting for mail.", "Good day"]);
+    assert_eq!(play.answers(child), ["Waiting for mail.", "Good day"]);
     let mut results = play.results(child).await;
     let sent_at = results[0]["result"]["messages"][0]["sent_at"].clone();
     assert_eq!(sent_at.as_str().unwrap().len(), "2026-11-21 20:04".len());
@@ -177,7 +177,7 @@ async fn mail_wakes_an_idle_agent_with_a_notification() {
     assert_eq!(play.turns(child)[1], ("mail".to_owned(), "done".to_owned(), "answered".to_owned()));
     assert_eq!(play.mails(root).await, [r#"{"status":"idle","success":true,"summary":"Good day"}"#]);
     // The parent was woken by the report; the root reports to no agent.
-    assert_eq!(play.texts(root, MessageKind::User).await, ["[Notification: You have 1 unread message in your inbox]"]);
+    assert_eq!(play.said(root), ["[Notification: You have 1 unread message in your inbox]"]);
     assert_eq!(play.mails(child).await.len(), 1);
 }
 
@@ -185,32 +185,27 @@ async fn mail_wakes_an_idle_agent_with_a_notification() {
 async fn notification_counts_all_unread_mail_once_for_each_batch() {
     let play = Play::new().await;
     let root = play.session.view();
-    let child = play.fork("/fork").await;
+    let child = play.fork("").await;
     let running = play.hang("say Busy.\nhang").await;
     play.switch(root).await;
     for text in ["One", "Two", "Three"] {
-        play.line(&format!("/mail-send {child} \"{text}\"")).await;
+        play.run(&format!("/mail-send {child} \"{text}\"")).await;
     }
     play.switch(child).await;
     play.session.stop_turn();
     wait_for_end(running).await;
     play.idle().await;
-    assert_eq!(play.texts(child, MessageKind::User).await.len(), 1, "a stopped agent is not woken");
+    assert_eq!(play.said(child).len(), 1, "a stopped agent is not woken");
     // A message to it ends the stop; the mail comes after its turn.
-    play.play("say I am back.").await;
-    let notified = async || {
-        let mut texts = play.texts(child, MessageKind::User).await;
-        texts.retain(|text| text.starts_with("[Notification"));
-        texts
-    };
+    play.finish("say I am back.").await;
     let three = "[Notification: You have 3 unread messages in your inbox]";
-    assert_eq!(notified().await, [three]);
+    assert_eq!(play.notifications(child), [three]);
     // Mail that is left unread is counted again only together with new mail.
-    play.play("say Nothing new.").await;
-    assert_eq!(notified().await, [three]);
-    play.line("/mail-read 1").await;
-    play.play(&format!("/mail-send {child} \"Four\"")).await;
-    assert_eq!(notified().await, [three, three]);
+    play.finish("say Nothing new.").await;
+    assert_eq!(play.notifications(child), [three]);
+    play.run("/mail-read 1").await;
+    play.finish(&format!("/mail-send {child} \"Four\"")).await;
+    assert_eq!(play.notifications(child), [three, three]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -226,13 +221,13 @@ async fn queue_runs_before_mail() {
     let agent = play.session.view();
     let running = play.session.submit("First.");
     play.wait_for_state(agent, AgentState::Working).await;
-    play.line(&format!("/mail-send {agent} \"To myself\"")).await;
+    play.run(&format!("/mail-send {agent} \"To myself\"")).await;
     let queued = play.session.submit("Second.");
     drop(release);
     wait_for_end(running).await;
     wait_for_end(queued).await;
     play.idle().await;
-    let said = play.texts(agent, MessageKind::User).await;
+    let said = play.said(agent);
     assert_eq!(said[1..], ["Second.", "[Notification: You have 1 unread message in your inbox]"]);
 }
 
@@ -242,11 +237,11 @@ async fn full_inbox_refuses_mail() {
     let agent = play.session.view();
     play.session.stop_all();
     for _ in 0..2 {
-        play.line(&format!("/mail-send {agent} \"Hello\"")).await;
+        play.run(&format!("/mail-send {agent} \"Hello\"")).await;
     }
     let full = format!("Error: the inbox of agent '{agent}' is full (2 messages).");
     play.assert_line(&format!("/mail-send {agent} \"Hello\""), "limit_mail", &full).await;
-    play.line("/mail-delete 1").await;
+    play.run("/mail-delete 1").await;
     play.assert_line(&format!("/mail-send {agent} \"Hello\""), "mail_sent", &format!("Mail sent to {agent}.")).await;
     assert_eq!(play.inbox(agent).await[0].number, 3);
 }
@@ -256,12 +251,12 @@ async fn mail_of_exactly_the_limit_is_kept_over_a_restart() {
     let (play, root, child) = held().await;
     let body = "\u{e4}".repeat(32_768);
     play.assert_line(&format!("/mail-send {child} \"{body}\""), "mail_sent", &format!("Mail sent to {child}.")).await;
-    let play = play.resumed().await;
+    let play = play.restarted().await;
     play.idle().await;
     assert!(play.mails(child).await == [body] && play.turns(child).is_empty());
     assert_eq!(play.agent(child).await.unread, 1);
     // A person's message to any agent ends the hold of a resumed session.
-    play.play("hello").await;
-    assert_eq!(play.texts(child, MessageKind::User).await, ["[Notification: You have 1 unread message in your inbox]"]);
+    play.finish("hello").await;
+    assert_eq!(play.said(child), ["[Notification: You have 1 unread message in your inbox]"]);
     assert_eq!(play.session.view(), root);
 }

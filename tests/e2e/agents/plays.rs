@@ -133,12 +133,10 @@ async fn run(play: &Play, actors: &mut Actors, steps: &[Step]) {
         let line = actors.line(line);
         if hangs && line.starts_with("/kill") {
             // The text so far is stored a moment after it came.
-            let partial =
-                async || play.host.store().partial_answers(play.session.id(), patchbay_agent::join_pieces).await;
-            play.wait_until(async || partial().await.unwrap().iter().any(|row| row.content == "Half of it.")).await;
+            play.wait_for_partial("Half of it.").await;
         }
         let from = play.session.last_seq();
-        let outcome = play.line(&line).await;
+        let outcome = play.run(&line).await;
         let output = async || {
             let mut texts = Vec::new();
             if line.starts_with('/') || outcome.code.as_str() == "captured" {
@@ -215,7 +213,7 @@ async fn eight_children_report_and_are_gathered() {
     let play = Play::new().await;
     let root = play.session.view();
     let [message, answer] = &section("Fan-out and gathering")[..] else { panic!("a message and an answer") };
-    let outcome = play.play(&message.text).await;
+    let outcome = play.finish(&message.text).await;
     assert_eq!((outcome.code.as_str(), &*outcome.message), ("answered", "Eight children are at work."));
     let agents = play.ids().await;
     assert_eq!(agents.len(), 9);
@@ -234,9 +232,9 @@ async fn eight_children_report_and_are_gathered() {
     children.sort();
     assert_eq!(senders, children);
     // One to eight notifications counted all of them; the last answer has all.
-    let said = play.texts(root, MessageKind::User).await;
+    let said = play.said(root);
     assert!((1..=8).contains(&(said.len() - 1)), "{said:?}");
-    let answers = play.answers(root).await;
+    let answers = play.answers(root);
     assert_eq!(sorted(answers.last().unwrap().split_inclusive('}').map(str::trim).collect()), expected);
     for child in &agents[1..] {
         assert_eq!(play.turns(*child), [("fork".to_owned(), "done".to_owned(), "answered".to_owned())]);
@@ -252,7 +250,7 @@ async fn pipeline_passes_its_result_by_mail() {
     assert_eq!(play.inbox(last).await[0].from, first);
     let report = r#"{"status":"idle","success":true,"summary":"Polished: a draft"}"#;
     assert_eq!(play.mails(root).await, [report]);
-    assert_eq!(play.answers(root).await[1..], [format!("Result: {report}")]);
+    assert_eq!(play.answers(root)[1..], [format!("Result: {report}")]);
     let causes = |agent| play.turns(agent).into_iter().map(|(cause, ..)| cause).collect::<Vec<_>>();
     assert_eq!(
         (causes(root), causes(last)),
@@ -281,7 +279,7 @@ async fn person_steps_into_a_child() {
     let [root, child] = play.ids().await[..] else { panic!("two agents") };
     let causes: Vec<_> = play.turns(child).into_iter().map(|(cause, ..)| cause).collect();
     assert_eq!(causes, ["fork", "person", "person"]);
-    assert_eq!(play.answers(root).await.last().unwrap(), "Mail: The folder is docs.");
+    assert_eq!(play.answers(root).last().unwrap(), "Mail: The folder is docs.");
 }
 
 /// Returns what a play left, without ids and times: for each agent its rows, its turns and its inbox, in the order of their making.

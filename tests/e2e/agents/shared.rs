@@ -18,7 +18,7 @@ const TWO_REQUESTS: &str = "call keeper__run {}\nthen show context";
 /// Installs the skill `keeper`, whose tool asks once. Returns what answers.
 async fn with_keeper(play: &Play) -> Arc<AllowsForSession> {
     play.patchbay.add_command("keeper", &keeper(), "capabilities: [{name: kv, reason: keeps your notes}]\n");
-    play.line("/reload_skills").await;
+    play.run("/reload_skills").await;
     let approver = Arc::new(AllowsForSession::default());
     play.session.set_approver(Arc::clone(&approver) as Arc<dyn Approver>);
     approver
@@ -30,13 +30,13 @@ async fn running_turn_keeps_its_persona_and_snapshot() {
     let root = play.session.view();
     play.patchbay.write("home/config/agents/pirate/SOUL.md", "You are a pirate.\n");
     let approver = with_keeper(&play).await;
-    let child = play.fork("/fork").await;
+    let child = play.fork("").await;
     let running = play.session.submit(TWO_REQUESTS);
     play.wait_for_state(child, AgentState::Asking).await;
     play.switch(root).await;
     play.patchbay.add_command("echo", &Guest::default(), "");
-    assert_eq!(play.line("/reload_skills").await.code.as_str(), "skills_reloaded");
-    assert_eq!(play.line("/agent pirate").await.code.as_str(), "agent_set");
+    assert_eq!(play.run("/reload_skills").await.code.as_str(), "skills_reloaded");
+    assert_eq!(play.run("/agent pirate").await.code.as_str(), "agent_set");
     approver.released.notify_one();
     let shown = wait_for_end(running).await.message;
     assert!(shown.contains("tools: fork, ") && !shown.contains("echo__run"), "{shown}");
@@ -44,7 +44,7 @@ async fn running_turn_keeps_its_persona_and_snapshot() {
     // They are the session's: every agent's next turn has the new ones.
     for agent in [root, child] {
         play.switch(agent).await;
-        let shown = play.play("show context").await.message;
+        let shown = play.finish("show context").await.message;
         assert!(shown.contains("echo__run") && shown.contains("You are a pirate."), "{shown}");
     }
 }
@@ -54,11 +54,11 @@ async fn override_holds_from_the_next_request_of_a_running_turn() {
     let play = Play::new().await;
     let root = play.session.view();
     let approver = with_keeper(&play).await;
-    let child = play.fork("/fork").await;
+    let child = play.fork("").await;
     let running = play.session.submit(TWO_REQUESTS);
     play.wait_for_state(child, AgentState::Asking).await;
     play.switch(root).await;
-    play.line(&format!("call set_agent_model {{\"agentId\": \"{child}\", \"model\": \"big\"}}")).await;
+    play.run(&format!("call set_agent_model {{\"agentId\": \"{child}\", \"model\": \"big\"}}")).await;
     approver.released.notify_one();
     let shown = wait_for_end(running).await.message;
     assert!(shown.contains("model: demo-big\n"), "{shown}");
@@ -74,13 +74,13 @@ async fn agent_whose_tool_runs_occupies_no_place_for_requests() {
     .await;
     let root = play.session.view();
     play.patchbay.add_command("spin", &Guest::reporting_and_spinning(), "");
-    play.line("/reload_skills").await;
+    play.run("/reload_skills").await;
     let mut events = play.session.subscribe(play.session.last_seq() + 1);
-    let child = play.fork("/fork").await;
+    let child = play.fork("").await;
     let running = play.session.submit("call spin__run {}");
     wait_for_event(&mut events, |kind| matches!(kind, EventKind::Progress { .. })).await;
     play.switch(root).await;
-    assert_eq!(play.line("say I answer.").await.message, "I answer.");
+    assert_eq!(play.run("say I answer.").await.message, "I answer.");
     play.switch(child).await;
     assert!(play.session.stop_turn());
     assert_eq!(wait_for_end(running).await.code.as_str(), "turn_cancelled");
@@ -88,29 +88,30 @@ async fn agent_whose_tool_runs_occupies_no_place_for_requests() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn answer_for_the_session_holds_for_all_agents() {
-    let play = Play::limited(|limits| limits.concurrent_requests = 1).await;
+    let mut play = Play::limited(|limits| limits.concurrent_requests = 1).await;
     let root = play.session.view();
     let approver = with_keeper(&play).await;
-    let child = play.fork("/fork").await;
+    let child = play.fork("").await;
     let running = play.session.submit("call keeper__run {}");
     play.wait_for_state(child, AgentState::Asking).await;
     assert!(play.text("/agents").await.contains(" running asking "));
     // No place is taken while a question is open.
     play.switch(root).await;
-    assert_eq!(play.line("say I answer.").await.message, "I answer.");
+    assert_eq!(play.run("say I answer.").await.message, "I answer.");
     approver.released.notify_one();
     assert_eq!(wait_for_end(running).await.code.as_str(), "answered");
     let stored = |result: &serde_json::Value| (result["tool_success"].clone(), result["result"].clone());
     assert_eq!(stored(&play.results(child).await[0]), (true.into(), "stored".into()));
-    play.play("call keeper__run {}").await;
-    let grandchild = play.fork("/fork").await;
-    play.play("call keeper__run {}").await;
+    play.finish("call keeper__run {}").await;
+    let grandchild = play.fork("").await;
+    play.finish("call keeper__run {}").await;
     for agent in [root, grandchild] {
         assert_eq!(stored(&play.results(agent).await[0]), (true.into(), "stored".into()));
     }
     assert_eq!(approver.asked.load(Ordering::SeqCst), 1);
     // It is this process's hold of the session that has the answer: a resumed session asks again, here of no approver.
-    let play = play.resumed().await;
-    play.play("call keeper__run {}").await;
+    play.session.close().await;
+    play.session = play.host.resume(play.session.id()).await.unwrap();
+    play.finish("call keeper__run {}").await;
     assert_eq!(play.results(grandchild).await[1]["tool_success"], false);
 }

@@ -1,6 +1,5 @@
 //! Stopping: which turns are stopped, which agents are then held, and what ends that.
 
-use patchbay_core::MessageKind;
 use patchbay_session::AgentState;
 use patchbay_tests::{play::Play, session_events::wait_for_end};
 
@@ -9,7 +8,7 @@ async fn stop_of_the_view_holds_that_agent_alone() {
     let play = Play::new().await;
     let root = play.session.view();
     let one = play.hang("say One.\nhang").await;
-    let child = play.fork("/fork").await;
+    let child = play.fork("").await;
     let two = play.hang("say Two.\nhang").await;
     assert_eq!(play.session.working_agents(), 2);
     assert!(play.session.stop_turn());
@@ -18,21 +17,21 @@ async fn stop_of_the_view_holds_that_agent_alone() {
     assert_eq!(play.agent(child).await.state, AgentState::Held);
     assert_eq!(play.agent(root).await.state, AgentState::Working);
     // A message to another agent does not end the hold; nor does a command.
-    play.line(&format!("/mail-send {child} \"Hello\"")).await;
-    let third = play.fork("/fork").await;
-    play.line("hello").await;
+    play.run(&format!("/mail-send {child} \"Hello\"")).await;
+    let third = play.fork("").await;
+    play.run("hello").await;
     play.switch(child).await;
     for command in ["/skills", "/agents", "/model demo-1", "/mail-check"] {
-        play.line(command).await;
+        play.run(command).await;
     }
     assert_eq!(play.agent(child).await.state, AgentState::Held);
-    assert_eq!(play.texts(child, MessageKind::User).await, ["say Two.\nhang"]);
+    assert_eq!(play.said(child), ["say Two.\nhang"]);
     // A message to it does.
-    assert_eq!(play.line("hello").await.code.as_str(), "answered");
+    assert_eq!(play.run("hello").await.code.as_str(), "answered");
     // The agent is idle for a moment before its mail wakes it.
-    play.wait_until(async || play.texts(child, MessageKind::User).await.len() == 3).await;
+    play.wait_until("its mail wakes it", async || play.said(child).len() == 3).await;
     play.wait_for_state(child, AgentState::Idle).await;
-    let said = play.texts(child, MessageKind::User).await;
+    let said = play.said(child);
     assert_eq!(said[1..], ["hello", "[Notification: You have 1 unread message in your inbox]"]);
     play.switch(root).await;
     play.session.stop_turn();
@@ -44,30 +43,27 @@ async fn stop_of_the_view_holds_that_agent_alone() {
 async fn stop_of_the_session_holds_all_until_any_message() {
     let play = Play::new().await;
     let root = play.session.view();
-    let child = play.fork("/fork").await;
+    let child = play.fork("").await;
     let two = play.hang("say Two.\nhang").await;
     let queued = play.session.submit("say Later.");
-    play.wait_until(async || play.session.queue().lines.len() == 1).await;
-    let idle = play.fork("/fork").await;
+    play.wait_until("a line waits", async || play.session.queue().lines.len() == 1).await;
+    let idle = play.fork("").await;
     play.switch(root).await;
     let one = play.hang("say One.\nhang").await;
     assert_eq!(play.session.stop_all(), 2);
     for line in [one, two] {
         assert_eq!(wait_for_end(line).await.code.as_str(), "turn_cancelled");
     }
-    play.line(&format!("/mail-send {idle} \"Hello\"")).await;
+    play.run(&format!("/mail-send {idle} \"Hello\"")).await;
     play.idle().await;
     for agent in [root, child, idle] {
         assert_eq!(play.agent(agent).await.state, AgentState::Held);
     }
     assert_eq!(play.turns(idle), []);
     play.switch(idle).await;
-    play.play("hello").await;
+    play.finish("hello").await;
     assert_eq!(wait_for_end(queued).await.message, "Later.");
-    assert_eq!(
-        play.texts(idle, MessageKind::User).await,
-        ["hello", "[Notification: You have 1 unread message in your inbox]"]
-    );
+    assert_eq!(play.said(idle), ["hello", "[Notification: You have 1 unread message in your inbox]"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -78,11 +74,11 @@ async fn model_command_is_refused_during_a_turn_and_works_with_a_held_queue() {
         "Error: cannot switch model while a response is streaming. Wait for it to finish or press Ctrl+C to cancel it.";
     play.assert_line("/model demo-big", "turn_running", words).await;
     let queued = play.session.submit("show context");
-    play.wait_until(async || play.session.queue().lines.len() == 1).await;
+    play.wait_until("a line waits", async || play.session.queue().lines.len() == 1).await;
     play.session.stop_turn();
     wait_for_end(running).await;
     assert!(play.session.queue().held);
-    assert_eq!(play.line("/model demo-big").await.code.as_str(), "model_set");
+    assert_eq!(play.run("/model demo-big").await.code.as_str(), "model_set");
     play.session.release_queue();
     assert!(wait_for_end(queued).await.message.contains("model: demo-big\n"));
 }
@@ -91,17 +87,17 @@ async fn model_command_is_refused_during_a_turn_and_works_with_a_held_queue() {
 async fn resumed_session_runs_nothing_before_the_first_message() {
     let play = Play::new().await;
     let root = play.session.view();
-    let child = play.fork("/fork").await;
+    let child = play.fork("").await;
     let running = play.hang("say So far.\nhang").await;
     let queued = play.session.submit("say Later.");
     // It is stored a moment after it has entered the queue.
     let stored = async || play.host.store().queued_lines(play.session.id()).await.unwrap().len();
-    play.wait_until(async || stored().await == 1).await;
+    play.wait_until("the line is stored", async || stored().await == 1).await;
     play.switch(root).await;
-    play.line("/capture").await;
-    play.line("A task").await;
-    play.line(&format!("/mail-send {child} \"Hello\"")).await;
-    let play = play.resumed().await;
+    play.run("/capture").await;
+    play.run("A task").await;
+    play.run(&format!("/mail-send {child} \"Hello\"")).await;
+    let play = play.restarted().await;
     drop((running, queued));
     play.idle().await;
     for agent in [root, child] {
@@ -109,17 +105,17 @@ async fn resumed_session_runs_nothing_before_the_first_message() {
     }
     assert!(play.session.is_capturing());
     assert_eq!(play.agent(child).await.unread, 1);
-    assert_eq!(play.answers(child).await, ["So far."]);
+    assert_eq!(play.answers(child), ["So far."]);
     // Commands and captured lines are no messages.
-    play.line("More of the task").await;
-    play.line("/cancel").await;
+    play.run("More of the task").await;
+    play.run("/cancel").await;
     play.switch(child).await;
     assert_eq!(play.session.queue().lines[0].text, "say Later.");
     assert!(play.session.queue().held);
-    assert_eq!(play.texts(child, MessageKind::User).await, ["say So far.\nhang"]);
-    play.play("hello").await;
+    assert_eq!(play.said(child), ["say So far.\nhang"]);
+    play.finish("hello").await;
     assert_eq!(
-        play.texts(child, MessageKind::User).await,
+        play.said(child),
         ["say So far.\nhang", "say Later.", "hello", "[Notification: You have 1 unread message in your inbox]"]
     );
 }
@@ -129,11 +125,11 @@ async fn closing_the_session_stops_all_and_keeps_what_came() {
     let play = Play::new().await;
     let root = play.session.view();
     let one = play.hang("say One.\nhang").await;
-    let child = play.fork("/fork").await;
+    let child = play.fork("").await;
     let two = play.hang("say Two.\nhang").await;
-    let play = play.resumed().await;
+    let play = play.restarted().await;
     drop((one, two));
-    assert_eq!((play.answers(root).await, play.answers(child).await), (vec!["One.".into()], vec!["Two.".into()]));
+    assert_eq!((play.answers(root), play.answers(child)), (vec!["One.".into()], vec!["Two.".into()]));
     assert_eq!(play.turns(root)[0].1, "done");
     assert_eq!(play.session.working_agents(), 0);
 }

@@ -1,16 +1,17 @@
 //! The tools with which a model works with agents: their list, their results, and how they differ from the commands.
 
-use patchbay_core::{AgentId, MessageKind};
+use patchbay_core::AgentId;
 use patchbay_tests::{
     binary::Patchbay,
     guest::Guest,
     play::{Play, named},
+    session_events::wait_for_end,
 };
 use serde_json::{Value, json};
 
 /// Returns the tools that the model of the agent in view is shown.
 async fn tools(play: &Play) -> Vec<String> {
-    let shown = play.play("show context").await.message;
+    let shown = play.finish("show context").await.message;
     let list = shown.lines().find_map(|line| line.strip_prefix("tools: ")).unwrap().to_owned();
     list.split(", ").map(str::to_owned).collect()
 }
@@ -20,7 +21,7 @@ async fn tools_are_one_alphabetical_list() {
     let play = Play::new().await;
     play.patchbay.skill("guide", "summary: Shows the way", "Go left.");
     play.patchbay.add_command("echo", &Guest::default(), "");
-    play.line("/reload_skills").await;
+    play.run("/reload_skills").await;
     let root = tools(&play).await;
     assert!(root.is_sorted(), "{root:?}");
     let internal: Vec<&str> = root.iter().map(String::as_str).filter(|name| !name.contains("__")).collect();
@@ -44,11 +45,11 @@ async fn tools_are_one_alphabetical_list() {
         assert!(!root.iter().any(|name| name == command), "{command}");
     }
     // A child of a person's fork has the same list, one of the tool has it without `set_agent_model`.
-    play.fork("/fork").await;
+    play.fork("").await;
     assert_eq!(tools(&play).await, root);
-    play.play("call fork {\"prompt\": \"show context\"}").await;
+    play.finish("call fork {\"prompt\": \"show context\"}").await;
     let background = *play.ids().await.last().unwrap();
-    let shown = play.answers(background).await.remove(0);
+    let shown = play.answers(background).remove(0);
     let list = shown.lines().find_map(|line| line.strip_prefix("tools: ")).unwrap().to_owned();
     let without: Vec<&String> = root.iter().filter(|name| *name != "set_agent_model").collect();
     assert_eq!(list.split(", ").collect::<Vec<_>>(), without);
@@ -58,7 +59,7 @@ async fn tools_are_one_alphabetical_list() {
 async fn results(play: &Play, message: &str) -> Vec<Value> {
     let agent = play.session.view();
     let before = play.results(agent).await.len();
-    play.line(message).await;
+    play.run(message).await;
     play.results(agent).await.split_off(before)
 }
 
@@ -74,24 +75,23 @@ fn succeeded(result: Value) -> Value {
 async fn fork_tool_makes_a_child_without_moving_the_view() {
     let play = Play::new().await;
     let root = play.session.view();
-    play.play("say Earlier.").await;
+    play.finish("say Earlier.").await;
     let forked = results(&play, "call fork {\"prompt\": \"say $$parent has $$self.\"}\nthen say Forked $child1.").await;
     play.idle().await;
     let [_, child] = play.ids().await[..] else { panic!("two agents") };
     assert_eq!(forked, [succeeded(json!({"child_uuid": child}))]);
     assert_eq!(play.session.view(), root);
-    assert_eq!(play.answers(root).await[1], format!("Forked {child}."));
-    assert_eq!(play.answers(child).await, [format!("{root} has {child}.")]);
+    assert_eq!(play.answers(root)[1], format!("Forked {child}."));
+    assert_eq!(play.answers(child), [format!("{root} has {child}.")]);
     assert_eq!(play.turns(child), [("fork".to_owned(), "done".to_owned(), "answered".to_owned())]);
     // The child has the conversation before the turn that forked it.
     let conversation = play.host.store().conversation(child).await.unwrap();
     let texts: Vec<_> = conversation.iter().map(|row| row.content.as_str()).collect();
     assert_eq!(texts[..3], ["say Earlier.", "Earlier.", "say $parent has $self."]);
     // The child's first row and the tool's result are one commit.
-    let database = play.patchbay.database("patchbay.db");
     let seq = |agent: AgentId, kind: &str| -> i64 {
         let query = "SELECT seq FROM messages WHERE agent = ? AND kind = ? ORDER BY seq LIMIT 1";
-        database.query_row(query, [&agent.to_string(), kind], |row| row.get(0)).unwrap()
+        play.patchbay.query_one(query, [&agent.to_string(), kind])
     };
     assert_eq!(seq(root, "tool"), seq(child, "user") + 1);
 }
@@ -116,7 +116,7 @@ async fn fork_tool_requires_a_prompt() {
 async fn kill_tool_ends_other_agents_only() {
     let play = Play::new().await;
     let root = play.session.view();
-    let child = play.fork("/fork").await;
+    let child = play.fork("").await;
     let ancestor = failed("an agent cannot kill itself or its ancestors.", "kill_ancestor");
     for target in [child, root] {
         assert_eq!(
@@ -130,13 +130,13 @@ async fn kill_tool_ends_other_agents_only() {
     );
     // A sibling with its child; the view of the person, which is inside, stays.
     play.switch(root).await;
-    let sibling = play.fork("/fork").await;
-    let below = play.fork("/fork").await;
+    let sibling = play.fork("").await;
+    let below = play.fork("").await;
     play.switch(child).await;
     // The line belongs to `child`; the pause lets the view move before the kill.
     let running = play.session.submit(&format!("pause 300\ncall kill {{\"uuid\": \"{}\"}}", sibling.short()));
     play.switch(below).await;
-    patchbay_tests::session_events::wait_for_end(running).await;
+    wait_for_end(running).await;
     assert_eq!(play.results(child).await.pop(), Some(succeeded(json!({"killed": [sibling, below]}))));
     assert_eq!(play.session.view(), below);
     play.assert_line("hello", "agent_dead", &format!("Error: agent '{below}' is dead.")).await;
@@ -152,7 +152,7 @@ async fn kill_tool_ends_other_agents_only() {
 async fn mail_tools_return_what_the_commands_show() {
     let play = Play::new().await;
     let root = play.session.view();
-    let child = play.fork("/fork").await;
+    let child = play.fork("").await;
     play.session.stop_all();
     let empty = succeeded(json!({"messages": [], "unread": 0}));
     // A message releases the agents of a stopped session; the child stays without mail until its own turn is over.
@@ -174,9 +174,9 @@ async fn mail_tools_return_what_the_commands_show() {
     assert_eq!(sent[4], failed("message 1 not found.", "mail_not_found"));
     play.idle().await;
     // Read mail wakes no agent.
-    assert!(play.texts(child, MessageKind::User).await.iter().all(|text| !text.starts_with("[Notification")));
+    assert_eq!(play.notifications(child), [""; 0]);
     play.switch(root).await;
-    play.line(&format!("/kill {child}")).await;
+    play.run(&format!("/kill {child}")).await;
     for (call, error, code) in [
         ("mail_send {\"to\": \"CHILD\", \"message\": \"Hi\"}", "recipient agent 'CHILD' is dead.", "agent_dead"),
         ("mail_send {\"to\": \"$self\", \"message\": \"\"}", "message body cannot be empty.", "invalid_args"),
@@ -223,8 +223,8 @@ async fn tools_of_agents_refuse_unknown_keys() {
 #[tokio::test(flavor = "multi_thread")]
 async fn tools_of_agents_are_in_the_journal() {
     let play = Play::new().await;
-    play.play("call fork {\"prompt\": \"say Done.\"}\ncall mail_check {}").await;
-    play.play("call kill {\"uuid\": \"$child1\"}").await;
+    play.finish("call fork {\"prompt\": \"say Done.\"}\ncall mail_check {}").await;
+    play.finish("call kill {\"uuid\": \"$child1\"}").await;
     play.session.close().await;
     let journal = play.patchbay.run(&["journal"]).out;
     for tool in ["fork", "mail_check", "kill"] {
@@ -252,11 +252,11 @@ fn skills_do_not_reach_tools_of_agents() {
 async fn commands_and_tools_number_agents_alike() {
     let play = Play::new().await;
     let root = play.session.view();
-    play.play("call fork {\"prompt\": \"say A.\"}\nthen call fork {\"prompt\": \"say B.\"}").await;
+    play.finish("call fork {\"prompt\": \"say A.\"}\nthen call fork {\"prompt\": \"say B.\"}").await;
     let agents = play.ids().await;
     assert_eq!((agents.len(), agents[0]), (3, root));
     let listed = named(&play.text("/agents").await, &agents);
     let marks: Vec<&str> = listed.lines().map(|line| line.split(" running").next().unwrap()).collect();
     assert_eq!(marks, ["* <1>", "    <2>", "    <3>"]);
-    assert_eq!((play.answers(agents[1]).await, play.answers(agents[2]).await), (vec!["A.".into()], vec!["B.".into()]));
+    assert_eq!((play.answers(agents[1]), play.answers(agents[2])), (vec!["A.".into()], vec!["B.".into()]));
 }

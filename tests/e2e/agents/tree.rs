@@ -1,6 +1,6 @@
 //! `/agents` and `/switch`: the list of agents, the agent in view, UUIDs and their beginnings, and agents that are dead.
 
-use patchbay_core::{AgentId, MessageKind};
+use patchbay_core::AgentId;
 use patchbay_session::AgentState;
 use patchbay_tests::{
     binary::Patchbay,
@@ -32,17 +32,17 @@ fn commands_of_the_tree_check_their_arguments() {
 async fn agents_are_listed_as_a_tree() {
     let play = Play::new().await;
     let root = play.session.view();
-    let first = play.fork("/fork").await;
-    let below = play.fork("/fork --model demo-big/high").await;
+    let first = play.fork("").await;
+    let below = play.fork("--model demo-big/high").await;
     play.switch(root).await;
-    let second = play.fork("/fork").await;
-    play.play("repeat 1300 word").await;
+    let second = play.fork("").await;
+    play.finish("repeat 1300 word").await;
     play.session.stop_all();
-    play.line(&format!("/mail-send {first} \"Hello\"")).await;
+    play.run(&format!("/mail-send {first} \"Hello\"")).await;
     let tokens = play.agent(second).await.tokens;
     assert!((1_300..10_000).contains(&tokens));
     let tokens = format!("{},{:03}", tokens / 1_000, tokens % 1_000);
-    let listed = play.line("/agents").await;
+    let listed = play.run("/agents").await;
     assert_eq!(listed.code.as_str(), "agents_listed");
     assert_eq!(
         named(&listed.line(), &[root, first, below, second]),
@@ -53,13 +53,13 @@ async fn agents_are_listed_as_a_tree() {
              \x20 * <4> running held demo/demo-1/default, 0 unread, {tokens} tokens"
         )
     );
-    play.play("say Go on.").await;
+    play.finish("say Go on.").await;
     // The last ten of the dead are listed, and the number of the others.
-    play.line(&format!("/kill {first}")).await;
+    play.run(&format!("/kill {first}")).await;
     for _ in 0..10 {
         play.switch(root).await;
-        play.fork("/fork").await;
-        play.line("/kill").await;
+        play.fork("").await;
+        play.run("/kill").await;
     }
     let listed = play.text("/agents").await;
     let lines: Vec<&str> = listed.lines().collect();
@@ -73,9 +73,9 @@ async fn states_of_agents_are_shown() {
     let play = Play::limited(|limits| limits.concurrent_requests = 1).await;
     let root = play.session.view();
     let working = play.hang("say I work.\nhang").await;
-    let child = play.fork("/fork \"say I wait.\"").await;
+    let child = play.fork("\"say I wait.\"").await;
     play.wait_for_state(child, AgentState::Waiting).await;
-    let idle = play.fork("/fork").await;
+    let idle = play.fork("").await;
     let listed = named(&play.text("/agents").await, &[root, child, idle]);
     let words: Vec<_> = listed.lines().map(|line| line.split(" demo/").next().unwrap()).collect();
     assert_eq!(words, ["  <1> running working", "    <2> running waiting", "    * <3> running idle"], "{listed}");
@@ -84,15 +84,15 @@ async fn states_of_agents_are_shown() {
     wait_for_end(working).await;
     play.idle().await;
     assert_eq!(play.agent(root).await.state, AgentState::Held);
-    assert_eq!(play.answers(child).await, ["I wait."]);
+    assert_eq!(play.answers(child), ["I wait."]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn view_moves_by_uuid_prefix_parent_and_root() {
     let play = Play::new().await;
     let root = play.session.view();
-    let child = play.fork("/fork").await;
-    let below = play.fork("/fork").await;
+    let child = play.fork("").await;
+    let below = play.fork("").await;
     for (argument, target) in [
         (root.to_string(), root),
         (child.to_string(), child),
@@ -107,7 +107,7 @@ async fn view_moves_by_uuid_prefix_parent_and_root() {
     }
     // The view survives a restart.
     play.switch(below).await;
-    let play = play.resumed().await;
+    let play = play.restarted().await;
     assert_eq!(play.session.view(), below);
 }
 
@@ -117,13 +117,13 @@ async fn ambiguous_prefix_lists_the_agents() {
     let mut agents: Vec<AgentId> = vec![play.session.view()];
     // Among 17 agents two begin with the same character.
     while agents.len() < 17 {
-        play.line("/switch root").await;
-        agents.push(play.fork("/fork").await);
+        play.run("/switch root").await;
+        agents.push(play.fork("").await);
     }
     let first = |agent: &AgentId| agent.to_string()[..1].to_owned();
     let prefix =
         agents.iter().map(first).find(|prefix| agents.iter().filter(|a| first(a) == *prefix).count() > 1).unwrap();
-    let refused = play.line(&format!("/switch {prefix}")).await;
+    let refused = play.run(&format!("/switch {prefix}")).await;
     assert_eq!(refused.code.as_str(), "ambiguous_uuid");
     let (words, listed) = refused.message.split_once(": ").unwrap();
     assert_eq!(words, format!("'{prefix}' matches several agents"));
@@ -134,8 +134,8 @@ async fn ambiguous_prefix_lists_the_agents() {
     assert_eq!(listed, expected);
     // Dead agents count, too.
     let victim = agents.iter().skip(1).find(|a| first(a) == prefix).unwrap();
-    play.line(&format!("/kill {victim}")).await;
-    assert_eq!(play.line(&format!("/mail-filter --from {prefix}")).await.code.as_str(), "ambiguous_uuid");
+    play.run(&format!("/kill {victim}")).await;
+    assert_eq!(play.run(&format!("/mail-filter --from {prefix}")).await.code.as_str(), "ambiguous_uuid");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -155,34 +155,34 @@ async fn agents_of_other_sessions_are_not_found() {
 async fn line_belongs_to_the_agent_in_view_when_it_was_submitted() {
     let play = Play::new().await;
     let root = play.session.view();
-    let child = play.fork("/fork").await;
+    let child = play.fork("").await;
     let running = play.hang("say Working.\nhang").await;
     let waiting = play.session.submit("say For the child.");
-    play.wait_until(async || play.session.queue().lines.len() == 1).await;
+    play.wait_until("a line waits", async || play.session.queue().lines.len() == 1).await;
     play.switch(root).await;
     // The view disturbs no agent.
     assert_eq!(play.agent(child).await.state, AgentState::Working);
-    assert_eq!(play.line("say For the root.").await.message, "For the root.");
+    assert_eq!(play.run("say For the root.").await.message, "For the root.");
     play.switch(child).await;
     assert!(play.session.stop_turn());
     wait_for_end(running).await;
     assert!(play.session.release_queue());
     wait_for_end(waiting).await;
-    assert_eq!(play.texts(child, MessageKind::User).await, ["say Working.\nhang", "say For the child."]);
-    assert_eq!(play.texts(root, MessageKind::User).await, ["say For the root."]);
+    assert_eq!(play.said(child), ["say Working.\nhang", "say For the child."]);
+    assert_eq!(play.said(root), ["say For the root."]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn dead_agent_may_be_looked_at_but_not_talked_to() {
     let play = Play::new().await;
     play.patchbay.add_command("echo", &Guest::default(), "");
-    play.line("/reload_skills").await;
+    play.run("/reload_skills").await;
     let root = play.session.view();
-    let child = play.fork("/fork").await;
-    play.play("say Remember me.").await;
-    play.line(&format!("/mail-send {child} \"Read me\"")).await;
+    let child = play.fork("").await;
+    play.finish("say Remember me.").await;
+    play.run(&format!("/mail-send {child} \"Read me\"")).await;
     play.idle().await;
-    play.line("/kill").await;
+    play.run("/kill").await;
     assert_eq!(play.session.view(), root);
     play.switch(child).await;
     let dead = format!("Error: agent '{child}' is dead.");
@@ -211,7 +211,7 @@ async fn dead_agent_may_be_looked_at_but_not_talked_to() {
         (&format!("/mail-filter --from {child}"), "mail_listed"),
         ("/mail-delete 1", "mail_deleted"),
     ] {
-        let outcome = play.line(line).await;
+        let outcome = play.run(line).await;
         assert_eq!(outcome.code.as_str(), code, "{line}: {}", outcome.message);
     }
     let already = format!("Error: agent '{child}' is already dead.");
@@ -219,9 +219,9 @@ async fn dead_agent_may_be_looked_at_but_not_talked_to() {
     play.assert_line("/switch parent", "switched", &format!("Switched to {root}.")).await;
     // A dead agent may be in view after a restart.
     play.switch(child).await;
-    let play = play.resumed().await;
+    let play = play.restarted().await;
     assert_eq!(play.session.view(), child);
     play.assert_line("hello", "agent_dead", &dead).await;
     play.assert_line("/switch root", "switched", &format!("Switched to {root}.")).await;
-    assert_eq!(play.play("hello").await.message, "You said: hello");
+    assert_eq!(play.finish("hello").await.message, "You said: hello");
 }

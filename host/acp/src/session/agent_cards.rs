@@ -134,17 +134,10 @@ pub(super) fn shortened(words: &str) -> String {
 mod tests {
     use patchbay_core::Code;
 
-    use super::*;
+    use super::{super::tool_calls::tests::states, *};
 
     const PARENT: AgentId = AgentId::from_bytes([1; 16]);
     const CHILD: AgentId = AgentId::from_bytes([0xab; 16]);
-
-    fn states(out: &mut Vec<Value>) -> Vec<String> {
-        let state = |update: Value| {
-            format!("{} {}", update["toolCallId"].as_str().unwrap(), update["status"].as_str().unwrap_or("-"))
-        };
-        out.drain(..).map(state).collect()
-    }
 
     #[test]
     fn turn_of_another_agent_is_a_card_while_it_runs() {

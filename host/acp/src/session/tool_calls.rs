@@ -273,8 +273,8 @@ fn content(text: &str, record: &ToolRecord, stored: &BTreeMap<Digest, Vec<u8>>, 
 }
 
 #[cfg(test)]
-mod tests {
-    use patchbay_core::{AssistantPart, Code, FailedAttempts, completion::TokenUsage};
+pub(super) mod tests {
+    use patchbay_core::{AssistantPart, Code};
 
     use super::{super::changes::FileBefore, *};
 
@@ -286,21 +286,7 @@ mod tests {
             opaque: None,
             call_tool: None,
         };
-        AssistantRecord {
-            provider: "demo".to_owned(),
-            adapter: "demo".to_owned(),
-            model: "demo-1".to_owned(),
-            effective_model: None,
-            level: None,
-            selector: None,
-            usage: TokenUsage::default(),
-            stop: None,
-            raw: None,
-            interrupted: false,
-            prefix: None,
-            failed_attempts: FailedAttempts::default(),
-            parts: calls.iter().map(part).collect(),
-        }
+        AssistantRecord { parts: calls.iter().map(part).collect(), ..AssistantRecord::default() }
     }
 
     fn result(call_id: &str, name: &str, text: &str, error: Option<Code>) -> ToolRecord {
@@ -312,7 +298,8 @@ mod tests {
         calls.question(&chain.iter().map(|tool| (*tool).to_owned()).collect::<Vec<_>>())
     }
 
-    fn states(out: &mut Vec<Value>) -> Vec<String> {
+    /// Returns the id and the status of each update, and removes them.
+    pub(in crate::session) fn states(out: &mut Vec<Value>) -> Vec<String> {
         let state = |update: Value| {
             format!("{} {}", update["toolCallId"].as_str().unwrap(), update["status"].as_str().unwrap_or("-"))
         };

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use patchbay_core::{
-    AgentId, AssistantPart, AssistantRecord, CompactionRecord, FailedAttempts, MessageKind, ToolRecord, ToolRecordPart,
-    completion::{RequestHints, TokenUsage, ToolChoice, ToolDeclaration},
+    AgentId, AssistantPart, AssistantRecord, CompactionRecord, MessageKind, ToolRecord, ToolRecordPart,
+    completion::ToolDeclaration,
 };
 use patchbay_store::MessageRow as Row;
 use proptest::prelude::*;
@@ -102,10 +102,7 @@ impl Stage {
             system: vec!["You help.".to_owned(), format!("persona {}", self.persona)],
             messages,
             tools: (0..=self.tools).map(|number| tool(format!("a__b{number}"))).collect(),
-            tool_choice: ToolChoice::Auto,
-            thinking: None,
-            max_output_tokens: None,
-            hints: RequestHints::default(),
+            ..CompletionRequest::default()
         };
         let found = binding(&request, &answers);
         self.check(&request, &answers, found.bound_from);
@@ -140,16 +137,10 @@ impl Stage {
             provider: "demo".to_owned(),
             adapter: "demo".to_owned(),
             model: request.model.clone(),
-            effective_model: None,
-            level: None,
-            selector: None,
-            usage: TokenUsage::default(),
-            stop: None,
-            raw: None,
             interrupted,
             prefix: Some(found.prefix).filter(|_| !is_old),
-            failed_attempts: FailedAttempts::default(),
             parts,
+            ..AssistantRecord::default()
         };
         let seq = self.add(MessageKind::Assistant, "", Some(json!(record)));
         self.made_with.insert(seq, request);
@@ -202,11 +193,7 @@ impl Stage {
                 let record = CompactionRecord {
                     keep_from: keep_from.filter(|_| *keeps != Keeps::Nothing),
                     requests_only: *keeps == Keeps::Request,
-                    request: None,
-                    skills: Vec::new(),
-                    provider: "demo".to_owned(),
-                    model: "demo-0".to_owned(),
-                    usage: TokenUsage::default(),
+                    ..CompactionRecord::default()
                 };
                 self.add(MessageKind::Compaction, "in short", Some(json!(record)));
             }

@@ -1,7 +1,7 @@
 //! Tests of the conversation that a model receives.
 
 use patchbay_core::{
-    AgentId, AssistantPart, FailedAttempts, ToolRecordPart,
+    AgentId, AssistantPart, ToolRecordPart,
     completion::{TokenUsage, ToolCall},
 };
 use proptest::prelude::*;
@@ -36,21 +36,8 @@ fn text(text: &str) -> AssistantPart {
 }
 
 fn answer(parts: Vec<AssistantPart>) -> AssistantRecord {
-    AssistantRecord {
-        provider: "demo".to_owned(),
-        adapter: "demo".to_owned(),
-        model: "demo-1".to_owned(),
-        effective_model: None,
-        level: None,
-        selector: None,
-        usage: TokenUsage::default(),
-        stop: None,
-        raw: None,
-        interrupted: false,
-        prefix: None,
-        failed_attempts: FailedAttempts::default(),
-        parts,
-    }
+    let [provider, adapter, model] = ["demo", "demo", "demo-1"].map(str::to_owned);
+    AssistantRecord { provider, adapter, model, parts, ..AssistantRecord::default() }
 }
 
 fn assistant(seq: u64, answer: &AssistantRecord) -> Row {
@@ -178,10 +165,7 @@ fn summary_replaces_earlier_rows() {
             keep_from,
             requests_only: keep_from.is_some() && request.is_some(),
             request: request.map(str::to_owned).filter(|_| keep_from.is_none()),
-            skills: Vec::new(),
-            provider: "demo".to_owned(),
-            model: "demo-1".to_owned(),
-            usage: TokenUsage::default(),
+            ..CompactionRecord::default()
         };
         row(4, MessageKind::Compaction, "much was said", Some(json!(data)))
     };

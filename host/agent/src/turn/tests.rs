@@ -9,25 +9,25 @@ use std::{
 };
 
 use patchbay_core::{
-    AgentId, Attachment, DeltaKind, Digest, Event, FailedAttempts, PrincipalId, Retrying, RootLimits, SessionId,
-    TEXT_MEDIA, ToolRecord, ToolSpec,
+    AgentId, Attachment, DeltaKind, Digest, FailedAttempts, PrincipalId, Retrying, SessionId, TEXT_MEDIA, ToolRecord,
+    ToolSpec,
     completion::{Block, BlockKind, Finish, Message, Part, Role, Stop, StreamEvent, TokenUsage, ToolChoice},
 };
 use patchbay_egress::{Credentials, Egress, EgressLimits};
 use patchbay_events::{Broadcast, EventLog, Received, Subscription, TokenBudget};
 use patchbay_provider::{ModelInfo, Selector, Sink};
 use patchbay_sandbox::{BoxFuture, Limits, Sandbox};
-use patchbay_skill::{Platform, SnapshotRules, build};
 use patchbay_store::{KvStore, ModelUsage, NewSnapshot, SessionRow, Store};
 use patchbay_tools::{ApprovalSlot, EditorSlot, Internal, InternalAnswer, InternalCall, InternalError, Tools};
 
+use self::Reply::{Breaks, BreaksOff, Calls, CutOff, Ends, Fails, Hangs, Refuses, Says, SaysAndCalls, TooLong};
 use super::*;
 use crate::{AgentPlace, AgentSettings, Chosen, Model, ModelOverride, Requests, ResultRoom};
 
 /// A scripted answer.
-enum Reply {
-    /// Streams these words as one text block and ends.
-    Says(&'static [&'static str]),
+pub(crate) enum Reply {
+    /// Streams this text as one block, a word at a time, and ends.
+    Says(&'static str),
     /// Calls tools, each with an input, and waits for the results.
     Calls(&'static [(&'static str, &'static str)]),
     /// Streams a text, and calls a tool beside it.
@@ -46,10 +46,12 @@ enum Reply {
     Hangs(&'static str),
     /// Streams some text, which is stored; the answer breaks off and is given up. Then streams these words, or nothing more.
     BreaksOff(&'static str, Option<&'static str>),
+    /// Reports its usage, and then streams a text and ends for this reason, or never ends.
+    Ends(Option<TokenUsage>, Option<(&'static str, Stop)>),
 }
 
 /// A model that follows a script and records its requests.
-struct ScriptedModel {
+pub(crate) struct ScriptedModel {
     does: Mutex<VecDeque<Reply>>,
     asked: Mutex<Vec<(Choice, CompletionRequest)>>,
     about: ModelInfo,
@@ -71,11 +73,25 @@ fn finished(stop: Stop) -> Completed {
     Completed { finish: Finish { stop, raw: "raw".to_owned() }, usage: USAGE }
 }
 
-fn say(sink: &mut dyn Sink, words: &[&str]) {
+fn say<'a>(sink: &mut dyn Sink, words: impl IntoIterator<Item = &'a str>) {
     sink.event(StreamEvent::Started("demo-1-exactly".to_owned()));
     sink.event(StreamEvent::BlockStart { index: 0, kind: BlockKind::Text });
     for word in words {
-        sink.event(StreamEvent::BlockDelta { index: 0, text: (*word).to_owned() });
+        sink.event(StreamEvent::BlockDelta { index: 0, text: word.to_owned() });
+    }
+}
+
+/// A call of a tool that does not exist.
+const NO_TOOL: Reply = Calls(&[("no__tool", "{}")]);
+
+impl ScriptedModel {
+    pub(crate) fn new(does: impl IntoIterator<Item = Reply>, about: ModelInfo) -> Arc<Self> {
+        let does = Mutex::new(does.into_iter().collect());
+        Arc::new(Self { does, asked: Mutex::default(), about, big: Mutex::new("demo-big") })
+    }
+
+    pub(crate) fn requests(&self) -> Vec<CompletionRequest> {
+        self.asked.lock().unwrap().iter().map(|(_, request)| request.clone()).collect()
     }
 }
 
@@ -107,13 +123,13 @@ impl Model for ScriptedModel {
             let does = self.does.lock().unwrap().pop_front();
             let failed = || Outcome::error(Code::Internal, "it broke.");
             match does.expect("the script has no further reply") {
-                Reply::Says(words) => {
-                    say(sink, words);
+                Says(text) => {
+                    say(sink, text.split_inclusive(' '));
                     sink.event(StreamEvent::BlockEnd { index: 0, opaque: Some("signed".to_owned()) });
                     sink.event(StreamEvent::Usage(USAGE));
                     Ok(finished(Stop::EndTurn))
                 }
-                Reply::Calls(calls) => {
+                Calls(calls) => {
                     for (index, (name, input)) in (0..).zip(calls) {
                         let (id, name) = (format!("call_{index}"), (*name).to_owned());
                         sink.event(StreamEvent::BlockStart { index, kind: BlockKind::ToolCall { id, name } });
@@ -123,8 +139,8 @@ impl Model for ScriptedModel {
                     sink.event(StreamEvent::Usage(USAGE));
                     Ok(finished(Stop::ToolUse))
                 }
-                Reply::SaysAndCalls(text, name) => {
-                    say(sink, &[text]);
+                SaysAndCalls(text, name) => {
+                    say(sink, [text]);
                     sink.event(StreamEvent::BlockEnd { index: 0, opaque: None });
                     let kind = BlockKind::ToolCall { id: "call_0".to_owned(), name: name.to_owned() };
                     sink.event(StreamEvent::BlockStart { index: 1, kind });
@@ -132,59 +148,50 @@ impl Model for ScriptedModel {
                     sink.event(StreamEvent::Usage(USAGE));
                     Ok(finished(Stop::ToolUse))
                 }
-                Reply::CutOff(stop, name) => {
+                CutOff(stop, name) => {
                     let name = name.to_owned();
                     let kind = BlockKind::ToolCall { id: "call_0".to_owned(), name };
                     sink.event(StreamEvent::BlockStart { index: 0, kind });
                     sink.event(StreamEvent::BlockEnd { index: 0, opaque: None });
                     Ok(finished(stop))
                 }
-                Reply::Refuses(why) => {
-                    say(sink, &["Sorry."]);
+                Refuses(why) => {
+                    say(sink, ["Sorry."]);
                     sink.event(StreamEvent::BlockEnd { index: 0, opaque: None });
                     sink.event(StreamEvent::Extra { name: "refusal".to_owned(), value: why.to_owned() });
                     Ok(finished(Stop::Refusal))
                 }
-                Reply::Breaks(word) => {
-                    say(sink, &[word]);
+                Breaks(word) => {
+                    say(sink, [word]);
                     Err(failed())
                 }
-                Reply::Fails => Err(failed()),
-                Reply::TooLong => Err(Outcome::error(Code::ProviderContextWindow, "demo: prompt is too long")),
-                Reply::Hangs(word) => {
-                    say(sink, &[word]);
+                Fails => Err(failed()),
+                TooLong => Err(Outcome::error(Code::ProviderContextWindow, "demo: prompt is too long")),
+                Hangs(word) => {
+                    say(sink, [word]);
                     std::future::pending().await
                 }
-                Reply::BreaksOff(word, again) => {
-                    say(sink, &[word]);
+                Ends(used, answer) => {
+                    used.into_iter().for_each(|used| sink.event(StreamEvent::Usage(used)));
+                    let Some((text, stop)) = answer else { return std::future::pending().await };
+                    say(sink, [text]);
+                    sink.event(StreamEvent::BlockEnd { index: 0, opaque: None });
+                    Ok(Completed { usage: used.unwrap_or_default(), ..finished(stop) })
+                }
+                BreaksOff(word, again) => {
+                    say(sink, [word]);
                     sink.event(StreamEvent::Usage(USAGE));
                     tokio::time::sleep(CHECKPOINT * 2).await;
                     let [provider, what, cause] = ["demo", "Server error", "overloaded"].map(str::to_owned);
                     sink.given_up(&Retrying { provider, what, cause, wait_ms: 1_000, attempt: 1, of: 4 });
                     tokio::time::sleep(CHECKPOINT * 2).await;
                     let Some(again) = again else { return std::future::pending().await };
-                    say(sink, &[again]);
+                    say(sink, [again]);
                     sink.event(StreamEvent::Usage(USAGE));
                     Ok(finished(Stop::EndTurn))
                 }
             }
         })
-    }
-}
-
-struct NoPlatform;
-
-impl Platform for NoPlatform {
-    fn os(&self) -> &str {
-        "linux"
-    }
-
-    fn has_env(&self, _: &str) -> bool {
-        false
-    }
-
-    fn has_binary(&self, _: &str) -> bool {
-        false
     }
 }
 
@@ -202,12 +209,18 @@ struct TestAgent {
 }
 
 impl TestAgent {
-    async fn new(does: impl IntoIterator<Item = Reply>, ceiling: u64) -> Self {
-        Self::with_window(does, ceiling, 1_000).await
+    /// Returns an agent whose model has a window of 1,000 tokens.
+    async fn new(does: impl IntoIterator<Item = Reply>) -> Self {
+        Self::with_window(does, 1_000).await
     }
 
-    async fn with_window(does: impl IntoIterator<Item = Reply>, ceiling: u64, window: u64) -> Self {
-        Self::with_limits(does, ceiling, window, Limits::default()).await
+    /// Returns an agent whose conversation is never too long for the window.
+    async fn wide(does: impl IntoIterator<Item = Reply>) -> Self {
+        Self::with_window(does, 1_000_000).await
+    }
+
+    async fn with_window(does: impl IntoIterator<Item = Reply>, window: u64) -> Self {
+        Self::with_limits(does, 0, window, Limits::default()).await
     }
 
     async fn with_limits(does: impl IntoIterator<Item = Reply>, ceiling: u64, window: u64, limits: Limits) -> Self {
@@ -227,15 +240,8 @@ impl TestAgent {
             owner: PrincipalId::LOCAL,
         };
         let hold = store.create_session(row, kept).await.unwrap();
-        let rules = SnapshotRules {
-            trusted: false,
-            reserved: &[],
-            internal_tools: &[],
-            limits: &RootLimits::default(),
-            platform: &NoPlatform,
-            tools: &|_| Ok(Arc::default()),
-        };
-        let snapshot = Arc::new(build(&[], 1, &rules));
+        let empty = r#"{"skills":{},"diagnostics":[]}"#;
+        let snapshot = Snapshot::from_json(empty.to_owned(), Digest::of(empty.as_bytes()), 1).unwrap();
         let results = ResultRoom::new(limits.result_bytes);
         let sandbox = Arc::new(Sandbox::new(limits));
         let egress = Egress::new(EgressLimits::default()).unwrap();
@@ -247,12 +253,7 @@ impl TestAgent {
             input_media: vec!["image/webp".to_owned()],
             ..ModelInfo::default()
         };
-        let script = Arc::new(ScriptedModel {
-            does: Mutex::new(does.into_iter().collect()),
-            asked: Mutex::default(),
-            about,
-            big: Mutex::new("demo-big"),
-        });
+        let script = ScriptedModel::new(does, about);
         let budget = TokenBudget::new(0, ceiling);
         let log = EventLog::new(hold.clone(), store.clone(), 0, budget, Broadcast::default());
         let place = AgentPlace {
@@ -267,33 +268,29 @@ impl TestAgent {
             approvals: ApprovalSlot::default(),
             editor: EditorSlot::default(),
         };
-        let agent = Agent::new(
-            place,
-            Arc::clone(&log),
-            Arc::clone(&script) as _,
-            tools,
-            AgentSettings::default(),
-            Chosen::default(),
-            0,
-        );
-        Self {
-            internal: Vec::new(),
-            _home: home,
-            store,
-            script,
-            agent,
-            log,
-            snapshot,
-            cancel: CancellationToken::new(),
-        }
+        let model = Arc::clone(&script) as _;
+        let agent = Agent::new(place, Arc::clone(&log), model, tools, AgentSettings::default(), Chosen::default(), 0);
+        let (internal, snapshot, cancel) = (Vec::new(), Arc::new(snapshot), CancellationToken::new());
+        Self { internal, _home: home, store, script, agent, log, snapshot, cancel }
     }
 
     async fn say(&self, text: &str) -> Outcome {
-        let message =
-            NewMessage { agent: self.agent.id(), kind: MessageKind::User, content: text.to_owned(), data: None };
-        let change = SessionChange { messages: vec![message], ..SessionChange::default() };
-        let rows = self.log.commit(change, || {}).await.unwrap();
-        self.run(rows[0].seq, 0).await
+        let began = self.add(self.row(MessageKind::User, text, None)).await;
+        self.run(began, 0).await
+    }
+
+    fn row(&self, kind: MessageKind, content: &str, data: Option<serde_json::Value>) -> NewMessage {
+        NewMessage { agent: self.agent.id(), kind, content: content.to_owned(), data }
+    }
+
+    /// Appends a row and returns its number.
+    async fn add(&self, row: NewMessage) -> u64 {
+        let change = SessionChange { messages: vec![row], ..SessionChange::default() };
+        self.log.commit(change, || {}).await.unwrap()[0].seq
+    }
+
+    async fn compact(&self) -> Result<crate::Compacted, Outcome> {
+        self.agent.compact_now(&self.turn(0, 0), "").await.map(Option::unwrap)
     }
 
     async fn run(&self, began: u64, answers: u32) -> Outcome {
@@ -343,20 +340,46 @@ impl TestAgent {
         serde_json::from_value(self.last().await.data.unwrap()).unwrap()
     }
 
+    fn requests(&self) -> Vec<CompletionRequest> {
+        self.script.requests()
+    }
+
+    /// Returns all requests, which must be `N`.
+    fn all_requests<const N: usize>(&self) -> [CompletionRequest; N] {
+        self.requests().try_into().unwrap()
+    }
+
+    /// Returns the messages of the last request.
     fn asked(&self) -> Vec<Message> {
-        self.script.asked.lock().unwrap().last().unwrap().1.messages.clone()
+        self.requests().pop().unwrap().messages
     }
 }
 
-/// Returns the notices that were published.
-async fn notices(events: &mut Subscription) -> Vec<String> {
-    let mut notices = Vec::new();
+/// Returns what was published.
+async fn published(events: &mut Subscription) -> Vec<EventKind> {
+    let mut kinds = Vec::new();
     while let Some(received) = events.try_next().await.unwrap() {
-        if let Received::Event(Event { kind: EventKind::Notice { text }, .. }) = received {
-            notices.push(text);
+        if let Received::Event(event) = received {
+            kinds.push(event.kind);
         }
     }
-    notices
+    kinds
+}
+
+async fn notices(events: &mut Subscription) -> Vec<String> {
+    let text = |kind| if let EventKind::Notice { text } = kind { Some(text) } else { None };
+    published(events).await.into_iter().filter_map(text).collect()
+}
+
+/// Waits for an event.
+async fn wait_for(events: &mut Subscription, is_it: impl Fn(&EventKind) -> bool) {
+    while let Some(received) = events.next().await.unwrap() {
+        if let Received::Event(event) = received
+            && is_it(&event.kind)
+        {
+            return;
+        }
+    }
 }
 
 /// Returns the texts of a message without the one that says who the agent is.
@@ -370,18 +393,16 @@ fn texts(message: &Message) -> Vec<&str> {
 
 #[tokio::test]
 async fn answer_is_streamed_and_then_stored() {
-    let stage = TestAgent::new([Reply::Says(&["Good ", "day."])], 0).await;
+    let stage = TestAgent::new([Says("Good day.")]).await;
     let mut events = stage.log.subscribe(1);
     let outcome = stage.say("hello").await;
     assert_eq!((outcome.code, outcome.message.as_str()), (Code::Answered, "Good day."));
-    let mut told = Vec::new();
-    while let Some(Received::Event(Event { kind, .. })) = events.try_next().await.unwrap() {
-        told.push(match kind {
-            EventKind::Delta { text, .. } => text,
-            EventKind::Message { kind, content, .. } => format!("{}={content}", kind.as_str()),
-            other => format!("{other:?}"),
-        });
-    }
+    let told = published(&mut events).await.into_iter().map(|kind| match kind {
+        EventKind::Delta { text, .. } => text,
+        EventKind::Message { kind, content, .. } => format!("{}={content}", kind.as_str()),
+        other => format!("{other:?}"),
+    });
+    let mut told: Vec<_> = told.collect();
     // Rows are read from the store before pending live events.
     told.sort();
     assert_eq!(told, ["Good ", "assistant=Good day.", "day.", "user=hello"]);
@@ -396,8 +417,8 @@ async fn answer_is_streamed_and_then_stored() {
 
 #[tokio::test]
 async fn tool_results_are_sent_back_to_the_model() {
-    let calls = Reply::Calls(&[("no__tool", r#"{"x": 1}"#), ("calc__eval", "not JSON")]);
-    let stage = TestAgent::new([calls, Reply::Says(&["I see."])], 0).await;
+    let calls = Calls(&[("no__tool", r#"{"x": 1}"#), ("calc__eval", "not JSON")]);
+    let stage = TestAgent::new([calls, Says("I see.")]).await;
     let outcome = stage.say("try").await;
     assert_eq!(outcome.message, "I see.");
     assert_eq!(stage.kinds().await, ["user", "assistant", "tool", "tool", "assistant"]);
@@ -418,15 +439,12 @@ async fn tool_results_are_sent_back_to_the_model() {
 
 #[tokio::test]
 async fn cancelled_turn_keeps_the_partial_answer() {
-    let stage = TestAgent::new([Reply::Hangs("Half a"), Reply::Says(&["Whole."])], 0).await;
+    let stage = TestAgent::new([Hangs("Half a"), Says("Whole.")]).await;
     let cancel = stage.cancel.clone();
     let mut events = stage.log.subscribe(1);
     let cancelling = async {
-        while let Ok(Some(received)) = events.next().await {
-            if let Received::Event(Event { kind: EventKind::Delta { .. }, .. }) = received {
-                return cancel.cancel();
-            }
-        }
+        wait_for(&mut events, |kind| matches!(kind, EventKind::Delta { .. })).await;
+        cancel.cancel();
     };
     let (outcome, ()) = tokio::join!(stage.say("hello"), cancelling);
     assert_eq!(outcome.code, Code::TurnCancelled);
@@ -441,46 +459,32 @@ async fn cancelled_turn_keeps_the_partial_answer() {
 
 #[tokio::test]
 async fn turn_that_runs_again_continues_after_its_message() {
-    let stage = TestAgent::new([Reply::Fails, Reply::Says(&["Yes."])], 0).await;
+    let stage = TestAgent::new([Fails, Says("Yes.")]).await;
     assert_eq!(stage.say("one").await.code, Code::Internal);
     // An answer that was interrupted in its thinking.
     let thinking = AssistantRecord {
         provider: "demo".to_owned(),
         adapter: "demo".to_owned(),
         model: "demo-1".to_owned(),
-        effective_model: None,
-        level: None,
-        selector: None,
         usage: USAGE,
-        stop: None,
-        raw: None,
         interrupted: true,
-        prefix: None,
-        failed_attempts: FailedAttempts::default(),
         parts: vec![AssistantPart::Thinking { text: "Hm".to_owned(), opaque: Some("signed".to_owned()) }],
+        ..AssistantRecord::default()
     };
-    let message = NewMessage {
-        agent: stage.agent.id(),
-        kind: MessageKind::Assistant,
-        content: String::new(),
-        data: Some(json!(thinking)),
-    };
-    stage.log.commit(SessionChange { messages: vec![message], ..SessionChange::default() }, || {}).await.unwrap();
+    stage.add(stage.row(MessageKind::Assistant, "", Some(json!(thinking)))).await;
     let mut events = stage.log.subscribe(3);
     assert_eq!(stage.run(1, 1).await.message, "Yes.");
     assert_eq!(stage.asked().iter().map(texts).collect::<Vec<_>>(), [["one"]]);
-    let mut answers = Vec::new();
-    while let Some(Received::Event(event)) = events.try_next().await.unwrap() {
-        if let EventKind::Delta { at, .. } = event.kind {
-            answers.push((at.turn, at.answer));
-        }
-    }
-    assert_eq!(answers, [(1, 1)]);
+    let deltas = published(&mut events).await.into_iter().filter_map(|kind| match kind {
+        EventKind::Delta { at, .. } => Some((at.turn, at.answer)),
+        _ => None,
+    });
+    assert_eq!(deltas.collect::<Vec<_>>(), [(1, 1)]);
 }
 
 #[tokio::test]
 async fn failed_answer_keeps_its_text_only() {
-    let stage = TestAgent::new([Reply::Breaks("Half a"), Reply::Fails, Reply::Says(&["Yes."])], 0).await;
+    let stage = TestAgent::new([Breaks("Half a"), Fails, Says("Yes.")]).await;
     assert_eq!(stage.say("one").await.line(), "Error: it broke.");
     assert!(stage.answer().await.interrupted);
     assert_eq!(stage.say("two").await.code, Code::Internal);
@@ -502,17 +506,13 @@ async fn wait_for_stored_part(stage: &TestAgent, is_so: impl Fn(&[NewMessage]) -
 
 #[tokio::test]
 async fn partial_answer_survives_the_process() {
-    let stage = TestAgent::new([Reply::Hangs("Half a")], 0).await;
+    let stage = TestAgent::new([Hangs("Half a")]).await;
     let mut events = stage.log.subscribe(1);
     tokio::select! {
         _ = stage.say("hello") => panic!("it hangs"),
         () = async {
             // Dropping the turn simulates the death of the process.
-            while let Ok(Some(received)) = events.next().await {
-                if matches!(received, Received::Event(Event { kind: EventKind::Delta { .. }, .. })) {
-                    break;
-                }
-            }
+            wait_for(&mut events, |kind| matches!(kind, EventKind::Delta { .. })).await;
             let is_stored = |answers: &[NewMessage]| answers.iter().any(|answer| answer.content == "Half a");
             wait_for_stored_part(&stage, is_stored).await;
         } => {}
@@ -527,24 +527,21 @@ async fn partial_answer_survives_the_process() {
 
 #[tokio::test]
 async fn answer_that_broke_off_is_replaced_and_its_tokens_count() {
-    let stage = TestAgent::new([Reply::BreaksOff("Half a", Some("Whole."))], 0).await;
+    let stage = TestAgent::new([BreaksOff("Half a", Some("Whole."))]).await;
     let mut events = stage.log.subscribe(2);
     assert_eq!(stage.say("hello").await.message, "Whole.");
     let answer = stage.answer().await;
     assert_eq!((stage.last().await.content.as_str(), answer.parts.len(), answer.usage), ("Whole.", 1, USAGE));
     assert_eq!(answer.failed_attempts, FailedAttempts { given_up: 1, usage: USAGE });
-    let mut shown = Vec::new();
-    while let Some(Received::Event(event)) = events.try_next().await.unwrap() {
-        shown.push(match event.kind {
-            EventKind::Delta { text, at, .. } => format!("{text} {} {}", at.given_up, at.offset),
-            EventKind::GivenUp { turn, answer, given_up, retry } => {
-                format!("{turn} {answer} {given_up}: {}", retry.broke_off(true))
-            }
-            _ => continue,
-        });
-    }
+    let shown = published(&mut events).await.into_iter().filter_map(|kind| match kind {
+        EventKind::Delta { text, at, .. } => Some(format!("{text} {} {}", at.given_up, at.offset)),
+        EventKind::GivenUp { turn, answer, given_up, retry } => {
+            Some(format!("{turn} {answer} {given_up}: {}", retry.broke_off(true)))
+        }
+        _ => None,
+    });
     let line = "1 0 1: The answer broke off; asking again (attempt 2 of 5). What was printed of it is given up.";
-    assert_eq!(shown, ["Half a 0 0", line, "Whole. 1 0"]);
+    assert_eq!(shown.collect::<Vec<_>>(), ["Half a 0 0", line, "Whole. 1 0"]);
     // The session, the agent and the model have used the tokens of both attempts.
     let session = stage.log.session();
     assert_eq!((stage.store.tokens(session).await.unwrap(), stage.agent.tokens()), (220, 220));
@@ -558,14 +555,10 @@ async fn answer_that_broke_off_is_replaced_and_its_tokens_count() {
 #[tokio::test]
 async fn part_that_was_given_up_never_becomes_an_answer() {
     for dies in [true, false] {
-        let stage = TestAgent::new([Reply::BreaksOff("Half a", None)], 0).await;
+        let stage = TestAgent::new([BreaksOff("Half a", None)]).await;
         let mut events = stage.log.subscribe(1);
         let given_up = async {
-            while let Ok(Some(received)) = events.next().await {
-                if matches!(received, Received::Event(Event { kind: EventKind::GivenUp { .. }, .. })) {
-                    break;
-                }
-            }
+            wait_for(&mut events, |kind| matches!(kind, EventKind::GivenUp { .. })).await;
             if dies {
                 wait_for_stored_part(&stage, <[NewMessage]>::is_empty).await;
             } else {
@@ -591,46 +584,40 @@ async fn part_that_was_given_up_never_becomes_an_answer() {
 #[tokio::test]
 async fn turn_ends_at_its_request_limit() {
     let limits = Limits { turn_requests: 3, ..Limits::default() };
-    let calls = (0..4).map(|_| Reply::Calls(&[("no__tool", "{}")]));
+    let calls = (0..4).map(|_| NO_TOOL);
     let stage = TestAgent::with_limits(calls, 0, 1_000_000, limits).await;
     let outcome = stage.say("go").await;
     assert_eq!(outcome.code, Code::TurnRounds);
     let words = "this turn made 3 requests to the model, as many as a turn may (limits.turn_requests)";
     assert!(outcome.message.starts_with(words), "{}", outcome.message);
-    assert_eq!(stage.script.asked.lock().unwrap().len(), 3);
+    assert_eq!(stage.requests().len(), 3);
     // The last calls were made as well.
     assert_eq!(stage.kinds().await, ["user", "assistant", "tool", "assistant", "tool", "assistant", "tool"]);
 }
 
 #[tokio::test]
 async fn long_turn_continues_and_repeats_are_reported_once() {
-    let calls = (0..120).map(|_| Reply::Calls(&[("no__tool", "{}")])).chain([Reply::Says(&["Done."])]);
-    let stage = TestAgent::with_window(calls, 0, 1_000_000).await;
+    let calls = (0..120).map(|_| NO_TOOL).chain([Says("Done.")]);
+    let stage = TestAgent::wide(calls).await;
     let mut events = stage.log.subscribe(1);
     assert_eq!(stage.say("go").await.message, "Done.");
-    let mut notices = Vec::new();
-    while let Some(received) = events.try_next().await.unwrap() {
-        if let Received::Event(Event { kind: EventKind::Notice { text }, .. }) = received {
-            notices.push(text);
-        }
-    }
-    assert_eq!(notices, ["no__tool was called 5 times with the same input and result."]);
+    assert_eq!(notices(&mut events).await, ["no__tool was called 5 times with the same input and result."]);
 }
 
 #[tokio::test]
 async fn session_stops_at_its_token_ceiling() {
-    let stage =
-        TestAgent::new([Reply::Calls(&[("no__tool", "{}")]), Reply::Says(&["."]), Reply::Says(&["."])], 200).await;
+    let does = [NO_TOOL, Says("."), Says(".")];
+    let stage = TestAgent::with_limits(does, 200, 1_000, Limits::default()).await;
     assert_eq!(stage.say("one").await.code, Code::Answered);
     let outcome = stage.say("two").await;
     assert_eq!(outcome.code, Code::LimitTokens);
     assert!(outcome.message.starts_with("this session has used 220 tokens; it may use 200"), "{outcome:?}");
-    assert_eq!(stage.script.asked.lock().unwrap().len(), 2);
+    assert_eq!(stage.requests().len(), 2);
 }
 
 #[tokio::test]
 async fn tokens_read_from_a_cache_do_not_count() {
-    let stage = TestAgent::new([Reply::Says(&["."]), Reply::Says(&["."])], 129).await;
+    let stage = TestAgent::with_limits([Says("."), Says(".")], 129, 1_000, Limits::default()).await;
     stage.agent.spend(TokenUsage { input: 5_000, output: 8, cache_read: 4_990, ..TokenUsage::default() });
     assert_eq!((stage.agent.tokens(), stage.log.budget().used()), (18, 18));
     assert_eq!(stage.say("one").await.code, Code::Answered);
@@ -640,52 +627,50 @@ async fn tokens_read_from_a_cache_do_not_count() {
 
 #[tokio::test]
 async fn long_conversation_is_summarised_and_continues() {
-    let stage =
-        TestAgent::new([Reply::Says(&["Yes."]), Reply::Says(&["In short."]), Reply::Says(&["Right."])], 0).await;
+    let stage = TestAgent::new([Says("Yes."), Says("In short."), Says("Right.")]).await;
     // The window has 1,000 tokens and the threshold is 800; the model reports 110 for the first exchange.
     stage.say("one").await;
     let long = "word ".repeat(500);
     assert_eq!(stage.say(&long).await.message, "Right.");
     assert_eq!(stage.kinds().await, ["user", "assistant", "user", "compaction", "assistant"]);
     assert_eq!(stage.store.tokens(stage.log.session()).await.unwrap(), 330);
-    let asked = stage.script.asked.lock().unwrap();
-    let [_, summary, next] = &asked[..] else { panic!("{} requests", asked.len()) };
-    assert!(texts(summary.1.messages.last().unwrap())[0].starts_with("Summarise the conversation so far."));
-    let messages = &next.1.messages;
-    assert_eq!(messages.len(), 1);
-    let said = texts(&messages[0]);
+    let [_, summary, next] = stage.all_requests();
+    assert!(texts(summary.messages.last().unwrap())[0].starts_with("Summarise the conversation so far."));
+    assert_eq!(next.messages.len(), 1);
+    let said = texts(&next.messages[0]);
     assert!(said[0].ends_with("In short.") && said[1] == long, "{said:?}");
 }
 
+/// Because its first round is longer than the threshold of the window, or because the model refuses it.
 #[tokio::test]
 async fn long_turn_is_summarised_in_the_middle() {
-    let does = [Reply::Calls(&[("no__tool", "{}")]), Reply::Says(&["In short."]), Reply::Says(&["Done."])];
-    // The first round is reported as 110 tokens, over the threshold of this window.
-    let stage = TestAgent::with_window(does, 0, 100).await;
-    assert_eq!(stage.say("find it").await.message, "Done.");
-    assert_eq!(stage.kinds().await, ["user", "assistant", "tool", "compaction", "assistant"]);
-    let asked = stage.asked();
-    assert_eq!(asked.len(), 1);
-    let said = texts(&asked[0]);
-    assert!(said[0].ends_with("In short.") && said[1..] == ["What is being worked on:", "find it"], "{said:?}");
+    for (refusal, window) in [(None, 100), (Some(TooLong), 1_000_000)] {
+        let does = [NO_TOOL].into_iter().chain(refusal).chain([Says("In short."), Says("Done.")]);
+        let stage = TestAgent::with_window(does, window).await;
+        assert_eq!(stage.say("find it").await.message, "Done.");
+        assert_eq!(stage.kinds().await, ["user", "assistant", "tool", "compaction", "assistant"]);
+        let asked = stage.asked();
+        assert_eq!(asked.len(), 1);
+        let said = texts(&asked[0]);
+        assert!(said[0].ends_with("In short.") && said[1..] == ["What is being worked on:", "find it"], "{said:?}");
+    }
 }
 
 /// The provider's cache has what the turn's requests begin with.
 #[tokio::test]
 async fn summary_is_requested_as_the_turn_is() {
-    let does = [Reply::Says(&["Yes."]), Reply::Says(&["In short."])];
-    let mut stage = TestAgent::with_window(does, 0, 1_000_000).await;
+    let does = [Says("Yes."), Says("In short.")];
+    let mut stage = TestAgent::wide(does).await;
     stage.internal = vec![MeetingTool::new("read", true, 1)];
     let level = Some(patchbay_core::completion::ThinkingLevel::High);
     stage.agent.choose(Chosen { model: Some(Choice { level, ..choice("demo-1") }), model_override: None });
     stage.say("one").await;
-    stage.agent.compact_now(&stage.turn(0, 0), "").await.unwrap().unwrap();
-    let asked = stage.script.asked.lock().unwrap();
-    let [(_, turn), (_, summary)] = &asked[..] else { panic!("{asked:?}") };
+    stage.compact().await.unwrap();
+    let [turn, summary] = stage.all_requests();
     assert_eq!((&summary.system, &summary.tools, &summary.tool_choice), (&turn.system, &turn.tools, &turn.tool_choice));
     assert_eq!((summary.thinking, turn.tools.len()), (level, 1));
     assert_eq!(summary.messages[0], turn.messages[0]);
-    let purposes = [turn, summary].map(|request| request.hints.purpose);
+    let purposes = [&turn, &summary].map(|request| request.hints.purpose);
     assert_eq!(purposes, [RequestPurpose::Turn, RequestPurpose::Summary]);
     assert_eq!(summary.hints.cache_key, turn.hints.cache_key);
     // The answer in it was made with what stands before it.
@@ -694,46 +679,29 @@ async fn summary_is_requested_as_the_turn_is() {
 
 #[tokio::test]
 async fn refused_conversation_is_summarised_and_sent_again() {
-    let does = [Reply::Says(&["Yes."]), Reply::TooLong, Reply::Says(&["In short."]), Reply::Says(&["Right."])];
+    let does = [Says("Yes."), TooLong, Says("In short."), Says("Right.")];
     // The window is far larger than the conversation.
-    let stage = TestAgent::with_window(does, 0, 1_000_000).await;
+    let stage = TestAgent::wide(does).await;
     stage.say("one").await;
     let mut events = stage.log.subscribe(3);
     assert_eq!(stage.say("two").await.message, "Right.");
     assert_eq!(stage.kinds().await, ["user", "assistant", "user", "compaction", "assistant"]);
     let said = stage.asked();
     assert!(texts(&said[0])[0].ends_with("In short.") && texts(&said[0])[1] == "two", "{said:?}");
-    let mut notices = Vec::new();
-    while let Some(Received::Event(event)) = events.try_next().await.unwrap() {
-        if let EventKind::Notice { text } = event.kind {
-            notices.push(text);
-        }
-    }
-    assert_eq!(notices, ["The conversation is longer than demo-1 can read: it is summarised."]);
-}
-
-#[tokio::test]
-async fn refused_conversation_is_summarised_in_the_middle_of_a_turn() {
-    let does =
-        [Reply::Calls(&[("no__tool", "{}")]), Reply::TooLong, Reply::Says(&["In short."]), Reply::Says(&["Done."])];
-    let stage = TestAgent::with_window(does, 0, 1_000_000).await;
-    assert_eq!(stage.say("find it").await.message, "Done.");
-    assert_eq!(stage.kinds().await, ["user", "assistant", "tool", "compaction", "assistant"]);
-    let said = stage.asked();
-    assert_eq!(texts(&said[0])[1..], ["What is being worked on:", "find it"]);
+    assert_eq!(notices(&mut events).await, ["The conversation is longer than demo-1 can read: it is summarised."]);
 }
 
 #[tokio::test]
 async fn conversation_that_stays_too_long_is_an_error_with_advice() {
-    let does = [Reply::Says(&["Yes."]), Reply::TooLong, Reply::Says(&["In short."]), Reply::TooLong, Reply::TooLong];
-    let stage = TestAgent::with_window(does, 0, 1_000_000).await;
+    let does = [Says("Yes."), TooLong, Says("In short."), TooLong, TooLong];
+    let stage = TestAgent::wide(does).await;
     stage.say("one").await;
     let outcome = stage.say("two").await;
     let expected = "the conversation is too long for demo-1, also after a summary: demo: prompt is too long. /compact FOCUS \
         summarises it once more, /model chooses a model that reads more.";
     assert_eq!((outcome.code, outcome.message.as_str()), (Code::ProviderContextWindow, expected));
     // A first message has nothing before it.
-    let stage = TestAgent::with_window([Reply::TooLong], 0, 1_000_000).await;
+    let stage = TestAgent::wide([TooLong]).await;
     let outcome = stage.say("one").await;
     assert_eq!(outcome.code, Code::ProviderContextWindow);
     assert!(
@@ -745,92 +713,111 @@ async fn conversation_that_stays_too_long_is_an_error_with_advice() {
 /// The request for the summary is too long as well: it is made of a shorter end of the conversation.
 #[tokio::test]
 async fn refused_summary_is_asked_for_with_less() {
-    let exchanges = (0..6).map(|_| Reply::Says(&["Yes."]));
-    let does = exchanges.chain([Reply::TooLong, Reply::TooLong, Reply::Says(&["In short."]), Reply::Says(&["Right."])]);
-    let stage = TestAgent::with_window(does, 0, 1_000_000).await;
+    let exchanges = (0..6).map(|_| Says("Yes."));
+    let does = exchanges.chain([TooLong, TooLong, Says("In short."), Says("Right.")]);
+    let stage = TestAgent::wide(does).await;
     for number in 0..6 {
         stage.say(&format!("{number} {}", "word ".repeat(50))).await;
     }
     assert_eq!(stage.say("last").await.message, "Right.");
-    let asked = stage.script.asked.lock().unwrap();
-    let lengths: Vec<_> = asked[6..].iter().map(|(_, request)| request.messages.len()).collect();
+    let asked = stage.requests();
+    let lengths: Vec<_> = asked[6..].iter().map(|request| request.messages.len()).collect();
     let [refused, half, quarter, last] = lengths[..] else { panic!("{lengths:?}") };
     assert!(refused == 13 && half < refused && quarter < half && last == 1, "{lengths:?}");
     // It begins behind a cut, so that no answer in it is bound to what stands before it.
-    assert!(asked[8].1.hints.bound_from.unwrap() > quarter - 3, "{:?}", asked[8].1.hints);
+    assert!(asked[8].hints.bound_from.unwrap() > quarter - 3, "{:?}", asked[8].hints);
 }
 
 /// Models in the middle of their work often call a tool beside the summary.
 #[tokio::test]
 async fn text_beside_a_call_is_no_summary() {
-    let announces = || Reply::SaysAndCalls("Let me read the file.", "no__tool");
-    let does = [Reply::Says(&["Yes."]), announces(), Reply::Says(&["In short."]), Reply::Says(&["Right."])];
-    let stage = TestAgent::with_window(does, 0, 1_000_000).await;
+    let announces = || SaysAndCalls("Let me read the file.", "no__tool");
+    let does = [Says("Yes."), announces(), Says("In short."), Says("Right.")];
+    let stage = TestAgent::wide(does).await;
     stage.say("one").await;
-    stage.agent.compact_now(&stage.turn(0, 0), "").await.unwrap().unwrap();
+    stage.compact().await.unwrap();
     assert_eq!(
         (stage.kinds().await, &*stage.last().await.content),
         (vec!["user", "assistant", "compaction"], "In short.")
     );
     assert_eq!(stage.say("two").await.message, "Right.");
     // A model that calls tools although it may not has said what it has to say.
-    let does = [Reply::Says(&["Yes."]), announces(), Reply::SaysAndCalls("In short.", "no__tool")];
-    let stage = TestAgent::with_window(does, 0, 1_000_000).await;
+    let does = [Says("Yes."), announces(), SaysAndCalls("In short.", "no__tool")];
+    let stage = TestAgent::wide(does).await;
     stage.say("one").await;
-    stage.agent.compact_now(&stage.turn(0, 0), "").await.unwrap().unwrap();
+    stage.compact().await.unwrap();
     assert_eq!(stage.last().await.content, "In short.");
 }
 
 #[tokio::test]
 async fn summary_without_text_is_asked_for_once_more_without_tools() {
-    let calls = || Reply::Calls(&[("no__tool", "{}")]);
-    let does = [Reply::Says(&["Yes."]), calls(), Reply::Says(&["In short."])];
-    let mut stage = TestAgent::with_window(does, 0, 1_000_000).await;
+    let does = [Says("Yes."), NO_TOOL, Says("In short.")];
+    let mut stage = TestAgent::wide(does).await;
     stage.internal = vec![MeetingTool::new("read", true, 1)];
     stage.say("one").await;
-    stage.agent.compact_now(&stage.turn(0, 0), "").await.unwrap().unwrap();
+    stage.compact().await.unwrap();
     assert_eq!(stage.last().await.content, "In short.");
-    let asked = stage.script.asked.lock().unwrap().clone();
-    let [_, (_, first), (_, second)] = &asked[..] else { panic!("{} requests", asked.len()) };
+    let [_, first, second] = stage.all_requests();
     assert_eq!((&first.tool_choice, &second.tool_choice), (&ToolChoice::Auto, &ToolChoice::None));
     // The tools stay, so that thinking is bound to the same ones.
     assert_eq!((first.tools.len(), &second.tools, &second.messages), (1, &first.tools, &first.messages));
     assert_eq!(stage.log.usage().await.unwrap(), [of_demo(USAGE.plus(USAGE).plus(USAGE))]);
 
-    let stage = TestAgent::with_window([Reply::Says(&["Yes."]), calls(), calls()], 0, 1_000_000).await;
+    let stage = TestAgent::wide([Says("Yes."), NO_TOOL, NO_TOOL]).await;
     stage.say("one").await;
-    let outcome = stage.agent.compact_now(&stage.turn(0, 0), "").await.unwrap_err();
+    let outcome = stage.compact().await.unwrap_err();
     assert!(outcome.message.contains("could not be summarised: its answer was empty."), "{outcome:?}");
     // The tokens of requests without a row have their model.
     assert_eq!(stage.log.usage().await.unwrap(), [of_demo(USAGE.plus(USAGE).plus(USAGE))]);
     assert_eq!(stage.log.budget().used(), 330);
 }
 
-/// A tool whose result has an image.
-struct ImageTool(ToolSpec);
+/// A tool whose answer does not depend on its input.
+struct FixedTool {
+    spec: ToolSpec,
+    hidden: bool,
+    answer: InternalAnswer,
+}
 
-impl Internal for ImageTool {
+impl FixedTool {
+    fn new(name: &str, answer: InternalAnswer) -> Self {
+        Self { spec: spec(name), hidden: false, answer }
+    }
+}
+
+impl Internal for FixedTool {
     fn spec(&self) -> &ToolSpec {
-        &self.0
+        &self.spec
     }
 
     fn only_reads(&self) -> bool {
         true
     }
 
+    fn is_hidden(&self) -> bool {
+        self.hidden
+    }
+
     fn run<'a>(&'a self, _: InternalCall<'a>) -> BoxFuture<'a, Result<InternalAnswer, InternalError>> {
-        let blobs = vec![("image/webp".to_owned(), vec![7; 1_000])];
-        Box::pin(async { Ok(InternalAnswer { value: json!("shot"), blobs }) })
+        assert!(!self.hidden);
+        Box::pin(async { Ok(self.answer.clone()) })
     }
 }
 
+fn spec(name: &str) -> ToolSpec {
+    let input_schema = json!({"type": "object"});
+    ToolSpec { name: name.parse().unwrap(), description: String::new(), input_schema, extra: vec![] }
+}
+
+/// Returns an agent with the tool `shoot`, whose result has an image.
 async fn with_image_tool(does: impl IntoIterator<Item = Reply>) -> TestAgent {
-    let mut stage = TestAgent::with_window(does, 0, 1_000_000).await;
-    let (name, input_schema) = ("shoot".parse().unwrap(), json!({"type": "object"}));
-    stage.internal =
-        vec![Arc::new(ImageTool(ToolSpec { name, description: String::new(), input_schema, extra: vec![] }))];
+    let mut stage = TestAgent::wide(does).await;
+    let answer = InternalAnswer { value: json!("shot"), blobs: vec![("image/webp".to_owned(), vec![7; 1_000])] };
+    stage.internal = vec![Arc::new(FixedTool::new("shoot", answer))];
     stage
 }
+
+const SHOOT: Reply = Calls(&[("shoot", "{}")]);
 
 /// Returns the number of images in a request, and whether it says that one is left out.
 fn images(request: &CompletionRequest) -> (usize, bool) {
@@ -841,8 +828,7 @@ fn images(request: &CompletionRequest) -> (usize, bool) {
 /// A row names the image by its digest. Rows of earlier builds have it in base64.
 #[tokio::test]
 async fn images_of_results_are_stored_by_their_digests() {
-    let shoot = || Reply::Calls(&[("shoot", "{}"); 2]);
-    let stage = with_image_tool([shoot(), Reply::Says(&["Seen."]), Reply::Says(&["Again."])]).await;
+    let stage = with_image_tool([Calls(&[("shoot", "{}"); 2]), Says("Seen."), Says("Again.")]).await;
     stage.say("look").await;
     let rows = stage.agent.rows().await.unwrap();
     let data = rows[2].data.clone().unwrap();
@@ -851,96 +837,59 @@ async fn images_of_results_are_stored_by_their_digests() {
     assert_eq!(data["content"][1], named);
     assert_eq!(stage.store.attachment(&digest).unwrap(), Some(vec![7; 1_000]));
     assert_eq!(stage.store.collect().await.unwrap().attachments, 0, "the rows name it");
-    {
-        let asked = stage.script.asked.lock().unwrap();
-        assert_eq!(images(&asked[1].1), (2, false));
-    }
+    assert_eq!(images(&stage.requests()[1]), (2, false));
     let mut old = data;
     old["content"][1] = json!({"type": "blob", "media_type": "image/webp", "data": "BwcH"});
-    let row = |kind, data| NewMessage { agent: stage.agent.id(), kind, content: String::new(), data };
-    let messages = vec![row(MessageKind::Assistant, rows[1].data.clone()), row(MessageKind::Tool, Some(old))];
-    stage.log.commit(SessionChange { messages, ..SessionChange::default() }, || {}).await.unwrap();
+    stage.add(stage.row(MessageKind::Assistant, "", rows[1].data.clone())).await;
+    stage.add(stage.row(MessageKind::Tool, "", Some(old))).await;
     stage.say("again").await;
-    {
-        let asked = stage.script.asked.lock().unwrap();
-        let shown = format!("{:?}", asked[2].1.messages);
-        assert!(
-            shown.contains("Blob(image/webp, 3 bytes)") && shown.contains("Blob(image/webp, 1000 bytes)"),
-            "{shown}"
-        );
-    }
+    let shown = format!("{:?}", stage.asked());
+    assert!(shown.contains("Blob(image/webp, 3 bytes)") && shown.contains("Blob(image/webp, 1000 bytes)"), "{shown}");
     stage.store.remove_session(stage.log.session()).await.unwrap();
     assert_eq!(stage.store.collect().await.unwrap().attachments, 1);
 }
 
 #[tokio::test]
 async fn refused_request_with_images_is_summarised_without_them() {
-    let shoot = || Reply::Calls(&[("shoot", "{}")]);
-    let does = [Reply::Says(&["Yes."]), shoot(), Reply::TooLong, Reply::Says(&["In short."]), Reply::Says(&["Done."])];
+    let does = [Says("Yes."), SHOOT, TooLong, Says("In short."), Says("Done.")];
     let stage = with_image_tool(does).await;
     stage.say("one").await;
     assert_eq!(stage.say("look").await.message, "Done.");
-    let asked = stage.script.asked.lock().unwrap();
-    let [_, _, (_, refused), (_, summary), _] = &asked[..] else { panic!("{} requests", asked.len()) };
-    assert_eq!((images(refused), images(summary)), ((1, false), (0, true)));
+    let [_, _, refused, summary, _] = stage.all_requests();
+    assert_eq!((images(&refused), images(&summary)), ((1, false), (0, true)));
     // Nothing else is left out.
     assert_eq!((summary.messages.len(), texts(&summary.messages[0])), (refused.messages.len(), vec!["one"]));
 }
 
 #[tokio::test]
 async fn refused_summary_is_asked_for_without_images() {
-    let shoot = || Reply::Calls(&[("shoot", "{}")]);
-    let says = [Reply::Says(&["Yes."]), shoot(), Reply::Says(&["Seen."])];
-    let stage = with_image_tool(says.into_iter().chain([Reply::TooLong, Reply::Says(&["In short."])])).await;
+    let says = [Says("Yes."), SHOOT, Says("Seen.")];
+    let stage = with_image_tool(says.into_iter().chain([TooLong, Says("In short.")])).await;
     stage.say("one").await;
     stage.say("look").await;
-    stage.agent.compact_now(&stage.turn(0, 0), "").await.unwrap().unwrap();
-    let asked = stage.script.asked.lock().unwrap();
-    let [(_, first), (_, second)] = &asked[3..] else { panic!("{} requests", asked.len()) };
-    assert_eq!((images(first), images(second)), ((1, false), (0, true)));
+    stage.compact().await.unwrap();
+    let [_, _, _, first, second] = stage.all_requests();
+    assert_eq!((images(&first), images(&second)), ((1, false), (0, true)));
     assert_eq!((second.messages.len(), texts(&second.messages[0])), (first.messages.len(), vec!["one"]));
 }
 
-/// A tool whose result has 100,000 bytes.
-struct LongTool(ToolSpec);
-
-impl Internal for LongTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
-    fn only_reads(&self) -> bool {
-        true
-    }
-
-    fn run<'a>(&'a self, _: InternalCall<'a>) -> BoxFuture<'a, Result<InternalAnswer, InternalError>> {
-        Box::pin(async { Ok(json!("word ".repeat(20_000)).into()) })
-    }
-}
-
 /// An answer whose results have more than 600,000 estimated tokens.
-const LONG_CALLS: Reply = Reply::Calls(&[("long", "{}"); 20]);
+const LONG_CALLS: Reply = Calls(&[("long", "{}"); 20]);
 
-async fn with_long_tool(does: impl IntoIterator<Item = Reply>, window: u64) -> TestAgent {
-    with_long_tool_and_limits(does, window, Limits::default()).await
-}
-
-async fn with_long_tool_and_limits(does: impl IntoIterator<Item = Reply>, window: u64, limits: Limits) -> TestAgent {
+/// Returns an agent with the tool `long`, whose result has 100,000 bytes.
+async fn with_long_tool(does: impl IntoIterator<Item = Reply>, window: u64, limits: Limits) -> TestAgent {
     let mut stage = TestAgent::with_limits(does, 0, window, limits).await;
-    let input_schema = json!({"type": "object"});
-    let name = "long".parse().unwrap();
-    stage.internal =
-        vec![Arc::new(LongTool(ToolSpec { name, description: String::new(), input_schema, extra: vec![] }))];
+    stage.internal = vec![Arc::new(FixedTool::new("long", json!("word ".repeat(20_000)).into()))];
     stage
 }
 
 /// Each result has 200,000 bytes: as the user sees it, and as the model does.
 #[tokio::test]
 async fn turn_ends_when_results_reach_their_limit() {
-    let calls = || Reply::Calls(&[("long", "{}"); 12]);
-    let does = [calls(), Reply::Says(&["Go on."]), calls()];
+    let calls = || Calls(&[("long", "{}"); 12]);
+    let does = [calls(), Says("Go on."), calls()];
     let limits = Limits { result_bytes: 500_000, ..Limits::default() };
-    let stage = with_long_tool_and_limits(does, 10_000_000, limits).await;
+    let stage = with_long_tool(does, 10_000_000, limits).await;
     let outcome = stage.say("one").await;
     assert_eq!(outcome.code, Code::LimitResults, "{outcome:?}");
     assert!(outcome.message.ends_with("Say anything to go on."), "{outcome:?}");
@@ -963,11 +912,10 @@ async fn turn_ends_when_results_reach_their_limit() {
 
 #[tokio::test]
 async fn results_longer_than_the_window_are_summarised() {
-    let does = [LONG_CALLS, Reply::Says(&["In short."]), Reply::Says(&["Done."])];
-    let stage = with_long_tool(does, 128_000).await;
+    let does = [LONG_CALLS, Says("In short."), Says("Done.")];
+    let stage = with_long_tool(does, 128_000, Limits::default()).await;
     assert_eq!(stage.say("read all").await.message, "Done.");
-    let asked = stage.script.asked.lock().unwrap();
-    let [_, (_, summary), (_, next)] = &asked[..] else { panic!("{} requests", asked.len()) };
+    let [_, summary, next] = stage.all_requests();
     let size = compaction::tokens(&summary.messages);
     assert!((90_000..110_000).contains(&size), "{size}");
     let results = summary.messages[2].parts.iter().filter_map(|part| match &part.block {
@@ -985,26 +933,26 @@ async fn results_longer_than_the_window_are_summarised() {
 
 #[tokio::test]
 async fn refused_results_are_shortened_until_they_fit() {
-    let does = [LONG_CALLS, Reply::TooLong, Reply::TooLong, Reply::Says(&["In short."]), Reply::Says(&["Done."])];
-    let stage = with_long_tool(does, 1_000_000).await;
+    let does = [LONG_CALLS, TooLong, TooLong, Says("In short."), Says("Done.")];
+    let stage = with_long_tool(does, 1_000_000, Limits::default()).await;
     assert_eq!(stage.say("read all").await.message, "Done.");
-    let asked = stage.script.asked.lock().unwrap();
-    let sizes: Vec<_> = asked[1..].iter().map(|(_, request)| compaction::tokens(&request.messages)).collect();
-    let [turn, first, second, next] = sizes[..] else { panic!("{sizes:?}") };
+    let sizes = stage.all_requests().map(|request| compaction::tokens(&request.messages));
+    let [_, turn, first, second, next] = sizes;
     assert!(turn > 600_000 && first < turn / 2 + 1_000 && second < first / 2 + 1_000 && next < 1_000, "{sizes:?}");
 }
 
 /// The conversation is not lost: the command and the next message work.
 #[tokio::test]
 async fn summary_is_requested_six_times_at_most() {
-    let refusals = (0..7).map(|_| Reply::TooLong);
-    let later = [Reply::Says(&["In short."]), Reply::Says(&["Right."])];
-    let stage = with_long_tool([LONG_CALLS].into_iter().chain(refusals).chain(later), 1_000_000).await;
+    let refusals = (0..7).map(|_| TooLong);
+    let later = [Says("In short."), Says("Right.")];
+    let stage =
+        with_long_tool([LONG_CALLS].into_iter().chain(refusals).chain(later), 1_000_000, Limits::default()).await;
     let outcome = stage.say("read all").await;
     assert_eq!(outcome.code, Code::CompactionFailed);
     assert!(outcome.message.contains("could not be summarised: demo: prompt is too long."), "{outcome:?}");
-    assert_eq!(stage.script.asked.lock().unwrap().len(), 8);
-    let compacted = stage.agent.compact_now(&stage.turn(0, 0), "").await.unwrap().unwrap();
+    assert_eq!(stage.requests().len(), 8);
+    let compacted = stage.compact().await.unwrap();
     assert!(compacted.before > 600_000 && compacted.after < 100, "{compacted:?}");
     assert_eq!(stage.say("and now?").await.message, "Right.");
     assert_eq!(texts(&stage.asked()[0])[1..], ["and now?"]);
@@ -1013,12 +961,11 @@ async fn summary_is_requested_six_times_at_most() {
 #[tokio::test]
 async fn runaway_answer_is_summarised_before_the_next_request() {
     let endless = "word ".repeat(800_000).leak();
-    let does = [Reply::Breaks(endless), Reply::Says(&["In short."]), Reply::Says(&["Right."])];
-    let stage = TestAgent::with_window(does, 0, 128_000).await;
+    let does = [Breaks(endless), Says("In short."), Says("Right.")];
+    let stage = TestAgent::with_window(does, 128_000).await;
     assert_eq!(stage.say("one").await.code, Code::Internal);
     assert_eq!(stage.say("two").await.message, "Right.");
-    let asked = stage.script.asked.lock().unwrap();
-    let [_, (_, summary), (_, next)] = &asked[..] else { panic!("{} requests", asked.len()) };
+    let [_, summary, next] = stage.all_requests();
     let said = texts(&summary.messages[1])[0];
     assert!(said.starts_with("word word") && said.contains(" bytes were left out]\n"), "{}", said.len());
     assert!(compaction::tokens(&summary.messages) < 110_000);
@@ -1028,8 +975,7 @@ async fn runaway_answer_is_summarised_before_the_next_request() {
 #[tokio::test]
 async fn middle_of_a_summary_that_is_too_long_is_left_out() {
     let text: &'static str = format!("The beginning. {}The end.", "word ".repeat(400)).leak();
-    let long: &'static [&'static str] = vec![text].leak();
-    let stage = TestAgent::new([Reply::Says(&["Yes."]), Reply::Says(long), Reply::Says(&["Right."])], 0).await;
+    let stage = TestAgent::new([Says("Yes."), Says(text), Says("Right.")]).await;
     stage.say("one").await;
     assert_eq!(stage.say(&"word ".repeat(500)).await.message, "Right.");
     let rows = stage.rows().await;
@@ -1038,16 +984,16 @@ async fn middle_of_a_summary_that_is_too_long_is_left_out() {
     assert!((1_400..1_500).contains(&summary.len()), "{}", summary.len());
     assert!(summary.starts_with("The beginning. word") && summary.ends_with("word The end."), "{summary}");
     assert!(summary.contains(" bytes were left out]\n"), "{summary}");
-    let asked = stage.script.asked.lock().unwrap();
-    let instruction = texts(asked[1].1.messages.last().unwrap())[0].to_owned();
+    let [_, request, _] = stage.all_requests();
+    let instruction = texts(request.messages.last().unwrap())[0];
     assert!(instruction.contains("at most 125 words"), "{instruction}");
 }
 
 #[tokio::test]
 async fn failed_command_advises_the_command() {
-    let stage = TestAgent::with_window([Reply::Says(&["Yes."]), Reply::Fails], 0, 1_000_000).await;
+    let stage = TestAgent::wide([Says("Yes."), Fails]).await;
     stage.say("one").await;
-    let outcome = stage.agent.compact_now(&stage.turn(0, 0), "").await.unwrap_err();
+    let outcome = stage.compact().await.unwrap_err();
     let expected = "the conversation could not be summarised: it broke. It is kept as it was; try /compact again, or choose a \
         model that reads more with /model.";
     assert_eq!((outcome.code, outcome.message.as_str()), (Code::CompactionFailed, expected));
@@ -1055,8 +1001,8 @@ async fn failed_command_advises_the_command() {
 
 #[tokio::test]
 async fn repeated_request_keeps_its_attachments() {
-    let does = [Reply::Calls(&[("no__tool", "{}")]), Reply::Says(&["In short."]), Reply::Says(&["Done."])];
-    let stage = TestAgent::with_window(does, 0, 100).await;
+    let does = [NO_TOOL, Says("In short."), Says("Done.")];
+    let stage = TestAgent::with_window(does, 100).await;
     let file = |name: &str, media_type: &str, digest| {
         let (name, media_type) = (name.to_owned(), media_type.to_owned());
         Attachment { name, media_type, digest, size: 4 }
@@ -1066,16 +1012,15 @@ async fn repeated_request_keeps_its_attachments() {
         file("b.txt", TEXT_MEDIA, Digest::of(b"gone")),
         file("c.png", "image/png", Digest::of(b"text")),
     ];
-    let (agent, kind, content) = (stage.agent.id(), MessageKind::User, "find it".to_owned());
-    let message = NewMessage { agent, kind, content, data: Attachment::to_data(&files) };
+    let message = stage.row(MessageKind::User, "find it", Attachment::to_data(&files));
     let attachments = Some(stage.store.store_attachments([&b"text"[..]]).unwrap());
     let change = SessionChange { messages: vec![message], attachments, ..SessionChange::default() };
     let rows = stage.log.commit(change, || {}).await.unwrap();
     assert_eq!(stage.run(rows[0].seq, 0).await.message, "Done.");
     let sent =
         ["a.txt:\n\ntext", "[file missing: b.txt]", "[image, not readable by this model: c.png]"].map(str::to_owned);
-    let first = stage.script.asked.lock().unwrap()[0].1.messages[0].clone();
-    assert_eq!(texts(&first), [&*sent[0], &*sent[1], &*sent[2], "find it"]);
+    let first = &stage.requests()[0].messages[0];
+    assert_eq!(texts(first), [&*sent[0], &*sent[1], &*sent[2], "find it"]);
     let asked = stage.asked();
     let said = texts(&asked[0]);
     assert!(said[0].ends_with("In short."), "{said:?}");
@@ -1084,9 +1029,7 @@ async fn repeated_request_keeps_its_attachments() {
 
 #[tokio::test]
 async fn failed_summary_ends_the_turn_without_loss() {
-    let stage =
-        TestAgent::new([Reply::Says(&["Yes."]), Reply::Fails, Reply::Says(&["In short."]), Reply::Says(&["."])], 0)
-            .await;
+    let stage = TestAgent::new([Says("Yes."), Fails, Says("In short."), Says(".")]).await;
     stage.say("one").await;
     let outcome = stage.say(&"word ".repeat(500)).await;
     assert_eq!(outcome.code, Code::CompactionFailed);
@@ -1097,7 +1040,7 @@ async fn failed_summary_ends_the_turn_without_loss() {
 
 #[tokio::test]
 async fn override_replaces_the_model() {
-    let stage = TestAgent::new((0..4).map(|_| Reply::Says(&["."])), 0).await;
+    let stage = TestAgent::new((0..4).map(|_| Says("."))).await;
     let level = Some(patchbay_core::completion::ThinkingLevel::High);
     let own = Choice { level, ..choice("demo-1") };
     let chosen = |model_override| Chosen { model: Some(own.clone()), model_override };
@@ -1120,7 +1063,7 @@ async fn override_replaces_the_model() {
 
 #[tokio::test]
 async fn selector_that_selects_another_model_is_reported() {
-    let stage = TestAgent::new((0..4).map(|_| Reply::Says(&["."])), 0).await;
+    let stage = TestAgent::new((0..4).map(|_| Says("."))).await;
     let mut events = stage.log.subscribe(1);
     let model_override = Some(ModelOverride::Selector(Selector::Big));
     stage.agent.choose(Chosen { model: Some(choice("demo-1")), model_override });
@@ -1135,7 +1078,7 @@ async fn selector_that_selects_another_model_is_reported() {
 #[tokio::test]
 async fn selector_is_compared_with_the_last_answer_after_a_restart() {
     let big = Chosen { model: Some(choice("demo-1")), model_override: Some(ModelOverride::Selector(Selector::Big)) };
-    let stage = TestAgent::new((0..7).map(|_| Reply::Says(&["."])), 0).await;
+    let stage = TestAgent::new((0..7).map(|_| Says("."))).await;
     let mut events = stage.log.subscribe(1);
     stage.agent.choose(big.clone());
     stage.say("one").await;
@@ -1162,25 +1105,10 @@ async fn selector_is_compared_with_the_last_answer_after_a_restart() {
 
 #[tokio::test]
 async fn deltas_have_their_positions() {
-    let stage = TestAgent::new([], 0).await;
+    let stage = TestAgent::new([]).await;
     let mut events = stage.log.subscribe(1);
     let at = DeltaPosition { turn: 5, answer: 1, ..DeltaPosition::default() };
-    let about = AssistantRecord {
-        provider: "demo".to_owned(),
-        adapter: "demo".to_owned(),
-        model: "demo-1".to_owned(),
-        effective_model: None,
-        level: None,
-        selector: None,
-        usage: TokenUsage::default(),
-        stop: None,
-        raw: None,
-        interrupted: true,
-        prefix: None,
-        failed_attempts: FailedAttempts::default(),
-        parts: Vec::new(),
-    };
-    let buffer = AnswerBuffer::new(about);
+    let buffer = AnswerBuffer::new(AssistantRecord::default());
     let (log, agent) = (Arc::clone(&stage.log), stage.agent.id());
     let mut receiver = AnswerSink { log, agent, at, buffer: Arc::clone(&buffer) };
     let blocks = [(BlockKind::Thinking, "hmm"), (BlockKind::Text, "One two"), (BlockKind::Text, "three ä")];
@@ -1192,8 +1120,8 @@ async fn deltas_have_their_positions() {
         receiver.event(StreamEvent::BlockEnd { index, opaque: None });
     }
     let (mut text, mut thinking) = (String::new(), String::new());
-    while let Some(Received::Event(event)) = events.try_next().await.unwrap() {
-        let EventKind::Delta { block, text: piece, at } = event.kind else { panic!("{event:?}") };
+    for kind in published(&mut events).await {
+        let EventKind::Delta { block, text: piece, at } = kind else { panic!("{kind:?}") };
         let whole = if block == DeltaKind::Text { &mut text } else { &mut thinking };
         assert_eq!((at.turn, at.answer, at.offset), (5, 1, whole.len() as u64), "{piece:?}");
         whole.push_str(&piece);
@@ -1204,7 +1132,7 @@ async fn deltas_have_their_positions() {
 
 #[tokio::test]
 async fn call_of_an_answer_that_was_cut_off_is_not_run() {
-    let stage = TestAgent::new([Reply::CutOff(Stop::MaxTokens, "no__tool"), Reply::Says(&["Again."])], 0).await;
+    let stage = TestAgent::new([CutOff(Stop::MaxTokens, "no__tool"), Says("Again.")]).await;
     assert_eq!(stage.say("go").await.message, "Again.");
     assert_eq!(stage.kinds().await, ["user", "assistant", "tool", "assistant"]);
     let rows = stage.rows().await;
@@ -1216,40 +1144,30 @@ async fn call_of_an_answer_that_was_cut_off_is_not_run() {
         (Stop::Refusal, "The model refuses to answer this."),
         (Stop::ContentFilter, "The provider's filter cut the answer off."),
     ] {
-        let stage = TestAgent::new([Reply::CutOff(stop, "no__tool")], 0).await;
+        let stage = TestAgent::new([CutOff(stop, "no__tool")]).await;
         let mut events = stage.log.subscribe(1);
         assert_eq!(stage.say("go").await.code, Code::Answered);
-        loop {
-            let received = events.next().await.unwrap().unwrap();
-            if let Received::Event(Event { kind: EventKind::Notice { text }, .. }) = received {
-                assert_eq!(text, words);
-                break;
-            }
-        }
+        assert_eq!(notices(&mut events).await, [words]);
+        assert_eq!(stage.kinds().await, ["user", "assistant", "tool"]);
     }
-    let stage = TestAgent::new([Reply::CutOff(Stop::Refusal, "no__tool")], 0).await;
-    assert_eq!(stage.say("go").await.code, Code::Answered);
-    assert_eq!(stage.kinds().await, ["user", "assistant", "tool"]);
 }
 
 /// A call that is too long for the model is not asked for again and again. The parent is told that the turn has no result.
 #[tokio::test]
 async fn third_answer_that_is_cut_off_ends_the_turn() {
-    let cut_off = || Reply::CutOff(Stop::MaxTokens, "no__tool");
+    let cut_off = || CutOff(Stop::MaxTokens, "no__tool");
     // An answer that is whole begins a new count.
-    let does = [cut_off(), cut_off(), Reply::Calls(&[("no__tool", "{}")]), cut_off(), cut_off(), cut_off()];
-    let stage = TestAgent::with_window(does, 0, 1_000_000).await;
+    let does = [cut_off(), cut_off(), NO_TOOL, cut_off(), cut_off(), cut_off()];
+    let stage = TestAgent::wide(does).await;
     let mut events = stage.log.subscribe(1);
-    let message = NewMessage { agent: stage.agent.id(), kind: MessageKind::User, content: "go".to_owned(), data: None };
-    let change = SessionChange { messages: vec![message], ..SessionChange::default() };
-    let began = stage.log.commit(change, || {}).await.unwrap()[0].seq;
+    let began = stage.add(stage.row(MessageKind::User, "go", None)).await;
     let mut turn = stage.turn(began, 0);
     turn.ending.report_to = Some(stage.agent.id());
     let outcome = stage.agent.run(&turn).await;
     let words = "The answer is cut off: it is as long as the model's answers may be.";
     let data = outcome.data.as_ref().unwrap();
     assert_eq!((outcome.code, &data["stop"], &data["failure"]), (Code::Answered, &json!("max-tokens"), &json!(words)));
-    assert_eq!(stage.script.asked.lock().unwrap().len(), 6);
+    assert_eq!(stage.requests().len(), 6);
     assert_eq!(stage.kinds().await[1..], ["assistant", "tool"].repeat(6));
     assert_eq!(notices(&mut events).await, [words]);
     let mail = stage.store.mail(stage.agent.id(), 1).await.unwrap().unwrap();
@@ -1268,10 +1186,8 @@ struct MeetingTool {
 
 impl MeetingTool {
     fn new(name: &str, reads: bool, calls: usize) -> Arc<Self> {
-        let input_schema = json!({"type": "object"});
-        let spec = ToolSpec { name: name.parse().unwrap(), description: String::new(), input_schema, extra: vec![] };
         let [running, most, ended] = [0; 3].map(AtomicU32::new);
-        Arc::new(Self { spec, reads, barrier: tokio::sync::Barrier::new(calls), running, most, ended })
+        Arc::new(Self { spec: spec(name), reads, barrier: tokio::sync::Barrier::new(calls), running, most, ended })
     }
 }
 
@@ -1296,19 +1212,16 @@ impl Internal for MeetingTool {
     }
 }
 
+/// Returns a call for each name, with its position as the input.
+fn numbered(names: &'static str) -> &'static [(&'static str, &'static str)] {
+    let call = |(n, name)| (name, &*format!(r#"{{"n":{n}}}"#).leak());
+    names.split(' ').enumerate().map(call).collect::<Vec<_>>().leak()
+}
+
 #[tokio::test]
 async fn reading_calls_run_side_by_side_and_others_alone() {
-    let calls = Reply::Calls(&[
-        ("read", r#"{"n":0}"#),
-        ("read", r#"{"n":1}"#),
-        ("read", r#"{"n":2}"#),
-        ("write", r#"{"n":3}"#),
-        ("write", r#"{"n":4}"#),
-        ("read", r#"{"n":5}"#),
-        ("read", r#"{"n":6}"#),
-        ("read", r#"{"n":7}"#),
-    ]);
-    let mut stage = TestAgent::new([calls, Reply::Says(&["Done."])], 0).await;
+    let calls = Calls(numbered("read read read write write read read read"));
+    let mut stage = TestAgent::new([calls, Says("Done.")]).await;
     let (read, write) = (MeetingTool::new("read", true, 3), MeetingTool::new("write", false, 1));
     stage.internal = vec![read.clone(), write.clone()];
     // Three calls at a time of `read` must meet, or this hangs.
@@ -1324,20 +1237,8 @@ async fn reading_calls_run_side_by_side_and_others_alone() {
 /// of those that have ended are kept.
 #[tokio::test]
 async fn cancelled_calls_keep_the_results_of_the_others() {
-    const CALLS: &[(&str, &str)] = &[
-        ("hang", "{}"),
-        ("read", r#"{"n":1}"#),
-        ("read", r#"{"n":2}"#),
-        ("read", r#"{"n":3}"#),
-        ("read", r#"{"n":4}"#),
-        ("read", r#"{"n":5}"#),
-        ("read", r#"{"n":6}"#),
-        ("read", r#"{"n":7}"#),
-        ("read", r#"{"n":8}"#),
-        ("hang", "{}"),
-        ("read", r#"{"n":10}"#),
-    ];
-    let mut stage = TestAgent::new([Reply::Calls(CALLS), Reply::Says(&["Done."])], 0).await;
+    let calls = numbered("hang read read read read read read read read hang read");
+    let mut stage = TestAgent::new([Calls(calls), Says("Done.")]).await;
     let (hang, read) = (MeetingTool::new("hang", true, 3), MeetingTool::new("read", true, 1));
     stage.internal = vec![hang.clone(), read.clone()];
     let cancelling = async {
@@ -1351,7 +1252,7 @@ async fn cancelled_calls_keep_the_results_of_the_others() {
     assert_eq!(outcome.code, Code::TurnCancelled);
     let results: Vec<String> =
         stage.rows().await.into_iter().filter(|row| row.kind == MessageKind::Tool).map(|row| row.content).collect();
-    let read: Vec<_> = CALLS.iter().filter(|(name, _)| *name == "read").map(|(_, input)| input).collect();
+    let read: Vec<_> = calls.iter().filter(|(name, _)| *name == "read").map(|(_, input)| input).collect();
     assert_eq!(results.len(), 9);
     for (result, input) in results.iter().zip(read) {
         assert_eq!(result.split_whitespace().collect::<String>(), *input);
@@ -1359,48 +1260,27 @@ async fn cancelled_calls_keep_the_results_of_the_others() {
     // The next request has a result for each call.
     let again = TestAgent { cancel: CancellationToken::new(), ..stage };
     assert_eq!(again.say("again").await.message, "Done.");
-    let asked = again.script.asked.lock().unwrap();
-    let results = asked[1].1.messages.iter().flat_map(|message| &message.parts);
-    let results = results.filter(|part| matches!(part.block, Block::ToolResult(_))).count();
-    assert_eq!(results, 11);
-}
-
-/// A tool that the agent does not have.
-struct HiddenTool(ToolSpec);
-
-impl Internal for HiddenTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
-    fn is_hidden(&self) -> bool {
-        true
-    }
-
-    fn run<'a>(&'a self, _: InternalCall<'a>) -> BoxFuture<'a, Result<InternalAnswer, InternalError>> {
-        panic!("it is hidden")
-    }
+    let messages = again.asked();
+    let parts = messages.iter().flat_map(|message| &message.parts);
+    assert_eq!(parts.filter(|part| matches!(part.block, Block::ToolResult(_))).count(), 11);
 }
 
 #[tokio::test]
 async fn hidden_tool_is_neither_declared_nor_run() {
-    let mut stage = TestAgent::new([Reply::Calls(&[("secret", "{}")]), Reply::Says(&["Done."])], 0).await;
-    let input_schema = json!({"type": "object"});
-    let name = "secret".parse().unwrap();
-    let spec = ToolSpec { name, description: String::new(), input_schema, extra: vec![] };
-    stage.internal = vec![Arc::new(HiddenTool(spec)), MeetingTool::new("read", true, 1)];
+    let mut stage = TestAgent::new([Calls(&[("secret", "{}")]), Says("Done.")]).await;
+    let secret = FixedTool { hidden: true, ..FixedTool::new("secret", json!({}).into()) };
+    stage.internal = vec![Arc::new(secret), MeetingTool::new("read", true, 1)];
     assert_eq!(stage.say("go").await.message, "Done.");
     let result = stage.rows().await[2].content.clone();
     assert_eq!(result, "tool 'secret' not found in snapshot.");
-    let asked = stage.script.asked.lock().unwrap();
-    let declared: Vec<&str> = asked[0].1.tools.iter().map(|tool| tool.name.as_str()).collect();
+    let declared: Vec<_> = stage.requests()[0].tools.iter().map(|tool| tool.name.as_str().to_owned()).collect();
     assert_eq!(declared, ["read"]);
 }
 
 /// The process may die while an earlier call of the same answer runs.
 #[tokio::test]
 async fn result_behind_a_running_call_is_stored() {
-    let mut stage = TestAgent::new([Reply::Calls(&[("hang", "{}"), ("read", r#"{"n":1}"#), ("hang", "{}")])], 0).await;
+    let mut stage = TestAgent::new([Calls(&[("hang", "{}"), ("read", r#"{"n":1}"#), ("hang", "{}")])]).await;
     stage.internal = vec![MeetingTool::new("hang", true, 3), MeetingTool::new("read", true, 1)];
     let id = |index| CallId::of_answer(stage.log.session(), 2, index);
     let stored = async {
@@ -1425,14 +1305,9 @@ async fn result_behind_a_running_call_is_stored() {
 
 #[tokio::test]
 async fn refusal_says_what_the_provider_says() {
-    let stage = TestAgent::new([Reply::Refuses("It is about\u{1b} weather.")], 0).await;
+    let stage = TestAgent::new([Refuses("It is about\u{1b} weather.")]).await;
     let mut events = stage.log.subscribe(1);
     assert_eq!(stage.say("go").await.code, Code::Answered);
-    loop {
-        let received = events.next().await.unwrap().unwrap();
-        if let Received::Event(Event { kind: EventKind::Notice { text }, .. }) = received {
-            assert_eq!(text, "The model refuses to answer this. The provider says: It is about weather.");
-            return;
-        }
-    }
+    let expected = "The model refuses to answer this. The provider says: It is about weather.";
+    assert_eq!(notices(&mut events).await, [expected]);
 }

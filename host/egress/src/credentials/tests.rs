@@ -98,41 +98,21 @@ async fn credential_is_bound_to_its_origin() {
 fn secret_placement_is_a_header_or_configured() {
     let header = |name: &str| Placement::Header { name: name.to_owned(), prefix: "Bearer ".to_owned() };
     let query = |name: &str| Placement::Query(name.to_owned());
-    let refused = "credential 'x' may not go into";
+    let refused = |what: &str, how: &str| Err(format!("credential 'x' may not go into {what}; {how}"));
+    let only =
+        |what: &str, allowed: &str| refused(what, &format!("[credentials.x] of config.toml allows {allowed} only"));
+    let unset = refused("the query", "to allow it, write query = \"key\" in [credentials.x] of config.toml");
+    let (key, token) = ("query = \"key\"", "header = \"private-token\"");
     for (place, placement, expected) in [
         ("", header("Authorization"), Ok(())),
         ("", header("x-anything"), Ok(())),
-        (
-            "",
-            query("key"),
-            Err(format!("{refused} the query; to allow it, write query = \"key\" in [credentials.x] of config.toml")),
-        ),
-        ("query = \"key\"", query("key"), Ok(())),
-        (
-            "query = \"key\"",
-            query("Key"),
-            Err(format!("{refused} the query's 'Key'; [credentials.x] of config.toml allows the query's 'key' only")),
-        ),
-        (
-            "query = \"key\"",
-            header("a"),
-            Err(format!("{refused} the header 'a'; [credentials.x] of config.toml allows the query's 'key' only")),
-        ),
-        ("header = \"private-token\"", header("Private-Token"), Ok(())),
-        (
-            "header = \"private-token\"",
-            header("authorization"),
-            Err(format!(
-                "{refused} the header 'authorization'; [credentials.x] of config.toml allows the header 'private-token' only"
-            )),
-        ),
-        (
-            "header = \"private-token\"",
-            query("key"),
-            Err(format!(
-                "{refused} the query's 'key'; [credentials.x] of config.toml allows the header 'private-token' only"
-            )),
-        ),
+        ("", query("key"), unset),
+        (key, query("key"), Ok(())),
+        (key, query("Key"), only("the query's 'Key'", "the query's 'key'")),
+        (key, header("a"), only("the header 'a'", "the query's 'key'")),
+        (token, header("Private-Token"), Ok(())),
+        (token, header("authorization"), only("the header 'authorization'", "the header 'private-token'")),
+        (token, query("key"), only("the query's 'key'", "the header 'private-token'")),
     ] {
         let table = table(&format!("[x]\norigin = \"https://a.org\"\n{place}")).unwrap();
         let found = table["x"].check(&name("x"), &placement).map_err(|error| error.to_string());

@@ -8,7 +8,7 @@ use crate::{
     EgressError, Request,
     tests::{
         egress, get, limits, send,
-        server::{Server, gzip, hang, ok},
+        server::{Server, gzip, ok},
     },
 };
 
@@ -25,10 +25,8 @@ async fn response_is_complete_without_connection_headers() {
     let response = send(&Server::answering(chunked).await.url("/")).await.unwrap();
     assert_eq!((response.status, response.body.as_slice(), response.headers.len()), (404, &b"abcde"[..], 0));
     // Without a length, the body ends with the connection.
-    let closing = Server::then(|mut stream| async move {
-        stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nto the end").await.unwrap();
-    });
-    assert_eq!(send(&closing.await.url("/")).await.unwrap().body, b"to the end");
+    let closing = Server::closing("HTTP/1.1 200 OK\r\n\r\nto the end").await;
+    assert_eq!(send(&closing.url("/")).await.unwrap().body, b"to the end");
 }
 
 #[tokio::test]
@@ -96,11 +94,7 @@ async fn truncated_body_is_an_error() {
         b"".to_vec(),
     ] {
         let text = String::from_utf8_lossy(&answer).into_owned();
-        let server = Server::then(move |mut stream| {
-            let answer = answer.clone();
-            async move { stream.write_all(&answer).await.unwrap() }
-        });
-        let error = send(&server.await.url("/")).await.unwrap_err();
+        let error = send(&Server::closing(answer).await.url("/")).await.unwrap_err();
         assert!(matches!(error, EgressError::Truncated { .. }), "{text}: {error}");
     }
 }
@@ -193,18 +187,13 @@ async fn body_is_streamed_as_it_is_sent() {
 
 #[tokio::test]
 async fn stream_error_is_repeated_on_every_read() {
-    let server = Server::then(|mut stream| async move {
-        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello").await.unwrap();
-    });
-    let mut answer = egress(limits()).open(get(&server.await.url("/"))).await.unwrap();
+    let server = Server::closing("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello").await;
+    let mut answer = egress(limits()).open(get(&server.url("/"))).await.unwrap();
     assert_eq!(answer.chunk().await.unwrap().unwrap(), b"hello");
     for _ in 0..3 {
         assert!(matches!(answer.chunk().await, Err(EgressError::Truncated { .. })));
     }
     // An answer that is not read to its end affects no other request.
-    let endless = Server::then(|mut stream| async move {
-        stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nhello").await.unwrap();
-        hang(stream).await;
-    });
-    drop(egress(limits()).open(get(&endless.await.url("/"))).await.unwrap());
+    let endless = Server::silent("HTTP/1.1 200 OK\r\n\r\nhello").await;
+    drop(egress(limits()).open(get(&endless.url("/"))).await.unwrap());
 }

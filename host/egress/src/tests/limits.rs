@@ -8,7 +8,7 @@ use crate::{
     Egress, EgressError, EgressLimits, LimitKey, Request, Resolver, Resolving,
     tests::{
         egress, get, limits,
-        server::{Server, gzip, hang, ok},
+        server::{OPEN, Server, gzip, ok, piece},
     },
     tls::Trust,
 };
@@ -42,23 +42,14 @@ async fn gzip_bomb_stops_at_the_body_limit() {
 #[tokio::test]
 async fn endless_body_stops_at_its_limit() {
     let limits = EgressLimits { wire_bytes: 100_000, body_bytes: 1 << 20, ..limits() };
-    for head in ["HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"] {
-        let chunked = head.contains("chunked");
-        let server = Server::then(move |mut stream| async move {
-            stream.write_all(head.as_bytes()).await.unwrap();
-            let piece = if chunked { format!("400\r\n{}\r\n", "x".repeat(1024)) } else { "x".repeat(1024) };
-            // Until the other side closes.
-            while stream.write_all(piece.as_bytes()).await.is_ok() {}
-        });
-        let error = over(limits.clone(), server.await, "wire_bytes").await;
+    let more = "x".repeat(1024);
+    for (head, more) in [("HTTP/1.1 200 OK\r\n\r\n", more.clone()), (OPEN, piece(&more))] {
+        let error = over(limits.clone(), Server::repeating(head, more, 0).await, "wire_bytes").await;
         assert_eq!(error.kind(), "too-large");
     }
     // Told in advance, it is not read at all.
-    let server = Server::then(|mut stream| async move {
-        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100001\r\n\r\n").await.unwrap();
-        hang(stream).await;
-    });
-    over(limits.clone(), server.await, "wire_bytes").await;
+    let server = Server::silent("HTTP/1.1 200 OK\r\nContent-Length: 100001\r\n\r\n").await;
+    over(limits.clone(), server, "wire_bytes").await;
     let fits = Server::answering(ok("", vec![b'x'; 100_000])).await;
     assert_eq!(egress(limits).send(get(&fits.url("/"))).await.unwrap().body.len(), 100_000);
 }
@@ -86,40 +77,25 @@ async fn silent_server_times_out() {
         "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello",
         "HTTP/1.1 100 Continue\r\n\r\n",
     ] {
-        let server = Server::then(move |mut stream| async move {
-            stream.write_all(head.as_bytes()).await.unwrap();
-            hang(stream).await;
-        });
-        let error = over(limits.clone(), server.await, "idle_ms").await;
+        let error = over(limits.clone(), Server::silent(head).await, "idle_ms").await;
         assert_eq!(error.kind(), "timeout");
     }
-}
-
-/// A server that is never quite silent.
-async fn dripping(head: &'static str, drop: &'static str) -> Server {
-    Server::then(move |mut stream| async move {
-        stream.write_all(head.as_bytes()).await.unwrap();
-        while stream.write_all(drop.as_bytes()).await.is_ok() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await
 }
 
 #[tokio::test]
 async fn slow_head_counts_as_silence() {
     let limits = EgressLimits { idle_ms: 100, ..limits() };
-    over(limits.clone(), dripping("HTTP/1.1 200 OK\r\n", "X: y\r\n").await, "idle_ms").await;
-    over(limits, dripping("", "HTTP/1.1 103 Early Hints\r\n\r\n").await, "idle_ms").await;
+    over(limits.clone(), Server::repeating("HTTP/1.1 200 OK\r\n", "X: y\r\n", 5).await, "idle_ms").await;
+    over(limits, Server::repeating("", "HTTP/1.1 103 Early Hints\r\n\r\n", 5).await, "idle_ms").await;
 }
 
 #[tokio::test]
 async fn slow_body_ends_at_the_total_time() {
     let limits = EgressLimits { time_ms: 200, ..limits() };
-    let error = over(limits.clone(), dripping("HTTP/1.1 200 OK\r\n\r\n", "x").await, "time_ms").await;
+    let error = over(limits.clone(), Server::repeating("HTTP/1.1 200 OK\r\n\r\n", "x", 5).await, "time_ms").await;
     assert!(matches!(error, EgressError::Timeout { key: LimitKey::TimeMs, ms: 200, .. }));
     // A request may ask for less, and not for more.
-    let server = dripping("HTTP/1.1 200 OK\r\n\r\n", "x").await;
+    let server = Server::repeating("HTTP/1.1 200 OK\r\n\r\n", "x", 5).await;
     for (timeout, own) in [(Duration::from_millis(50), true), (Duration::ZERO, true), (Duration::MAX, false)] {
         let request = Request { timeout: Some(timeout), ..get(&server.url("/")) };
         let error = egress(limits.clone()).send(request).await.unwrap_err();
@@ -132,11 +108,7 @@ async fn slow_body_ends_at_the_total_time() {
 async fn total_time_ends_a_silent_request() {
     let limits = EgressLimits { time_ms: 50, ..limits() };
     for head in ["", "HTTP/1.1 200 OK\r\n\r\nhello"] {
-        let server = Server::then(move |mut stream| async move {
-            stream.write_all(head.as_bytes()).await.unwrap();
-            hang(stream).await;
-        });
-        over(limits.clone(), server.await, "time_ms").await;
+        over(limits.clone(), Server::silent(head).await, "time_ms").await;
     }
 }
 
@@ -166,14 +138,7 @@ async fn response_head_is_limited() {
     // It is not read for ever: neither one header without end, nor headers without end.
     for (head, more) in [("HTTP/1.1 200 OK\r\nX: ", "y".repeat(1000)), ("HTTP/1.1 200 OK\r\n", "X: y\r\n".repeat(100))]
     {
-        let server = Server::then(move |mut stream| {
-            let more = more.clone();
-            async move {
-                stream.write_all(head.as_bytes()).await.unwrap();
-                while stream.write_all(more.as_bytes()).await.is_ok() {}
-            }
-        });
-        let error = over(limits.clone(), server.await, "response_header_bytes").await;
+        let error = over(limits.clone(), Server::repeating(head, more, 0).await, "response_header_bytes").await;
         assert_eq!(error.kind(), "too-large");
     }
 }

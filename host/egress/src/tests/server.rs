@@ -1,4 +1,6 @@
-//! A server on this machine that sends exact bytes. Tests of the crate use it.
+//! A server on this machine that sends exact bytes. The tests of this crate use it, and the tests of exchanges in `provider`.
+
+#![allow(dead_code, reason = "each of the two crates needs only a part of it")]
 
 use std::{
     future::Future,
@@ -49,7 +51,7 @@ impl Server {
         .await
     }
 
-    /// Reads one request, runs `after`, and closes the connection.
+    /// Reads one request of each connection, runs `after`, and closes the connection.
     pub(super) async fn then<F>(after: impl Fn(TcpStream) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -61,6 +63,42 @@ impl Server {
                 if let Some(request) = read_request(&mut stream).await {
                     log(request);
                     after(stream).await;
+                }
+            }
+        })
+        .await
+    }
+
+    /// Reads one request of each connection, sends these bytes, and closes the connection.
+    pub(super) async fn closing(answer: impl Into<Vec<u8>>) -> Self {
+        let answer = answer.into();
+        Self::then(move |mut stream| {
+            let answer = answer.clone();
+            async move { drop(stream.write_all(&answer).await) }
+        })
+        .await
+    }
+
+    /// Reads one request of each connection, sends these bytes, and then nothing.
+    pub(super) async fn silent(first: &'static str) -> Self {
+        Self::then(move |mut stream| async move {
+            let _ = stream.write_all(first.as_bytes()).await;
+            hang(stream).await;
+        })
+        .await
+    }
+
+    /// Reads one request of each connection, sends `head`, and repeats `more` with pauses until the client closes it.
+    pub(super) async fn repeating(head: &'static str, more: impl Into<Vec<u8>>, pause_ms: u64) -> Self {
+        let more = more.into();
+        Self::then(move |mut stream| {
+            let more = more.clone();
+            async move {
+                let _ = stream.write_all(head.as_bytes()).await;
+                while stream.write_all(&more).await.is_ok() {
+                    if pause_ms > 0 {
+                        tokio::time::sleep(std::time::Duration::from_millis(pause_ms)).await;
+                    }
                 }
             }
         })
@@ -81,6 +119,7 @@ impl Server {
         let shared = seen.clone();
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
+                drop(stream.set_nodelay(true));
                 shared.lock().unwrap().connections += 1;
                 let shared = shared.clone();
                 let log = Box::new(move |request| shared.lock().unwrap().requests.push(request));
@@ -93,6 +132,11 @@ impl Server {
     /// Returns `http://localhost:PORT` followed by `path`.
     pub(super) fn url(&self, path: &str) -> String {
         format!("http://localhost:{}{path}", self.address.port())
+    }
+
+    /// Returns `http://127.0.0.1:PORT`.
+    pub(super) fn origin(&self) -> String {
+        format!("http://{}", self.address)
     }
 
     pub(super) fn connections(&self) -> usize {
@@ -140,6 +184,14 @@ pub(super) fn ok(headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
     let mut answer = format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: {}\r\n\r\n", body.len()).into_bytes();
     answer.extend_from_slice(body);
     answer
+}
+
+/// The head of a chunked response.
+pub(super) const OPEN: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+/// Returns a chunk of a chunked response.
+pub(super) fn piece(text: &str) -> String {
+    format!("{:x}\r\n{text}\r\n", text.len())
 }
 
 pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {

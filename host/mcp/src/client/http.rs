@@ -54,6 +54,22 @@ pub struct HttpEndpoint {
     pub owner: String,
 }
 
+#[cfg(test)]
+impl HttpEndpoint {
+    /// Returns the endpoint of a server that listens on this machine, without credentials.
+    pub(super) fn for_test(listener: &tokio::net::TcpListener) -> Self {
+        let without_secrets = Credentials::open(std::path::Path::new("without-secrets"), Default::default());
+        Self {
+            url: format!("http://{}/mcp", listener.local_addr().unwrap()),
+            credential: None,
+            headers: Vec::new(),
+            credentials: Arc::new(without_secrets),
+            egress: Egress::new(patchbay_egress::EgressLimits::default()).unwrap(),
+            owner: "mcp:test".to_owned(),
+        }
+    }
+}
+
 impl std::fmt::Debug for HttpEndpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HttpEndpoint").field("owner", &self.owner).finish_non_exhaustive()
@@ -371,19 +387,13 @@ impl Drop for HttpTransport {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeMap, path::Path};
-
-    use patchbay_egress::EgressLimits;
     use serde_json::{Value, json};
     use tokio::{
         io::{AsyncReadExt as _, AsyncWriteExt as _},
         net::{TcpListener, TcpStream},
     };
 
-    use super::*;
-
-    /// The time limit of each wait.
-    const PATIENCE: Duration = Duration::from_secs(60);
+    use super::{super::PATIENCE, *};
 
     /// A server that has read the request of a transport.
     struct Requested {
@@ -395,15 +405,7 @@ mod tests {
         /// Sends the request 7 through a new transport.
         async fn new() -> Self {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let endpoint = HttpEndpoint {
-                url: format!("http://{}/mcp", listener.local_addr().unwrap()),
-                credential: None,
-                headers: Vec::new(),
-                credentials: Arc::new(Credentials::open(Path::new("without-secrets"), BTreeMap::new())),
-                egress: Egress::new(EgressLimits::default()).unwrap(),
-                owner: "mcp:test".to_owned(),
-            };
-            let mut transport = HttpTransport::new(endpoint, Arc::default(), 1 << 20);
+            let mut transport = HttpTransport::new(HttpEndpoint::for_test(&listener), Arc::default(), 1 << 20);
             let ping = json!({"jsonrpc": "2.0", "id": 7, "method": "ping"});
             transport.send(serde_json::from_value(ping).unwrap()).await.unwrap();
             let (mut server, _) = timeout(PATIENCE, listener.accept()).await.unwrap().unwrap();

@@ -371,19 +371,15 @@ impl fmt::Debug for McpServer {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeMap, path::Path, sync::atomic::AtomicUsize};
+    use std::sync::atomic::AtomicUsize;
 
-    use patchbay_egress::{Credentials, Egress, EgressLimits};
     use serde_json::json;
     use tokio::{
         io::{AsyncReadExt as _, AsyncWriteExt as _},
         net::{TcpListener, TcpStream},
     };
 
-    use super::*;
-
-    /// The time limit of what is expected to end.
-    const PATIENCE: Duration = Duration::from_secs(60);
+    use super::{super::PATIENCE, *};
 
     /// How a server answers `tools/list`.
     #[derive(Clone, Copy, PartialEq, Eq)]
@@ -402,14 +398,7 @@ mod tests {
     impl Changing {
         async fn start(list: Duration) -> (Arc<Self>, McpServer) {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let endpoint = HttpEndpoint {
-                url: format!("http://{}/mcp", listener.local_addr().unwrap()),
-                credential: None,
-                headers: Vec::new(),
-                credentials: Arc::new(Credentials::open(Path::new("without-secrets"), BTreeMap::new())),
-                egress: Egress::new(EgressLimits::default()).unwrap(),
-                owner: "mcp:test".to_owned(),
-            };
+            let endpoint = HttpEndpoint::for_test(&listener);
             let server = Arc::new(Self { listing: Mutex::new(Listing::Answers), listings: AtomicUsize::new(0) });
             let serving = Arc::clone(&server);
             tokio::spawn(async move {

@@ -517,33 +517,27 @@ mod tests {
         };
         let all = lifecycle(Deprecated, Some("2026-11-30"), Some("new-1"));
         let gone = "Zed no longer lists this model";
-        for (lifecycle, absent, expected) in [
-            (all.clone(), None, Some("This model ends on 2026-11-30. Its successor is new-1".to_owned())),
-            (lifecycle(Deprecated, None, None), None, Some("This model is deprecated".to_owned())),
-            (all, Some(gone), Some(format!("{gone}. It was announced to end on 2026-11-30. Its successor is new-1"))),
-            (
-                lifecycle(Active, Some("2026-11-30"), None),
-                Some(gone),
-                Some(format!("{gone}. It was announced to end on 2026-11-30")),
-            ),
-            (lifecycle(Deprecated, None, None), Some(gone), Some(format!("{gone}. It was announced to end"))),
-            (lifecycle(Active, None, Some("new-1")), Some(gone), Some(format!("{gone}. Its successor is new-1"))),
-            (lifecycle(Active, None, None), Some(gone), Some(gone.to_owned())),
+        for (lifecycle, is_gone, expected) in [
+            (all.clone(), false, "This model ends on 2026-11-30. Its successor is new-1"),
+            (lifecycle(Deprecated, None, None), false, "This model is deprecated"),
+            (all, true, ". It was announced to end on 2026-11-30. Its successor is new-1"),
+            (lifecycle(Active, Some("2026-11-30"), None), true, ". It was announced to end on 2026-11-30"),
+            (lifecycle(Deprecated, None, None), true, ". It was announced to end"),
+            (lifecycle(Active, None, Some("new-1")), true, ". Its successor is new-1"),
+            (lifecycle(Active, None, None), true, ""),
             (
                 lifecycle(Retired, Some("2026-10-23"), Some("new-1")),
-                None,
-                Some("This model was shut down on 2026-10-23. Its successor is new-1".to_owned()),
+                false,
+                "This model was shut down on 2026-10-23. Its successor is new-1",
             ),
-            (lifecycle(Retired, None, None), None, Some("This model was shut down".to_owned())),
-            (
-                lifecycle(Retired, Some("2026-10-23"), None),
-                Some(gone),
-                Some(format!("{gone}. It was shut down on 2026-10-23")),
-            ),
+            (lifecycle(Retired, None, None), false, "This model was shut down"),
+            (lifecycle(Retired, Some("2026-10-23"), None), true, ". It was shut down on 2026-10-23"),
             // What was announced of a model that is listed and active is not said before it is deprecated.
-            (lifecycle(Active, Some("2026-11-30"), None), None, None),
+            (lifecycle(Active, Some("2026-11-30"), None), false, ""),
         ] {
-            assert_eq!(describe_end(&lifecycle, absent.map(str::to_owned), "ends"), expected, "{lifecycle:?}");
+            let absent = is_gone.then(|| gone.to_owned());
+            let expected = Some(absent.clone().unwrap_or_default() + expected).filter(|words| !words.is_empty());
+            assert_eq!(describe_end(&lifecycle, absent, "ends"), expected, "{lifecycle:?}");
         }
     }
 }

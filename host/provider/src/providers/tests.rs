@@ -63,6 +63,14 @@ impl Home {
         Providers::new(store, sandbox, Arc::new(Secrets::open(&config)), sources).unwrap()
     }
 
+    /// Adds a key of the provider `zed` to `credentials.json`.
+    fn add_key_of_zed(&self) {
+        let keys = self.folder.path().join("config/credentials.json");
+        fs::write(&keys, r#"{"zed": {"api_key": "sk-12345678"}}"#).unwrap();
+        #[cfg(unix)]
+        fs::set_permissions(&keys, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    }
+
     fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join("config/providers").join(format!("{name}.wasm"))
     }
@@ -206,10 +214,7 @@ async fn invalid_route_and_default_model_are_reported() {
 async fn key_is_searched_only_for_allowed_providers() {
     let home = Home::new();
     home.drop_in(&manifest("zed", &[], &[])).await;
-    let keys = home.folder.path().join("config/credentials.json");
-    fs::write(&keys, r#"{"zed": {"api_key": "sk-12345678"}}"#).unwrap();
-    #[cfg(unix)]
-    fs::set_permissions(&keys, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    home.add_key_of_zed();
     let process = home.process();
     let shown = status(&process, "zed").await;
     assert!(!shown.credential && shown.credential_problem.is_none());
@@ -223,10 +228,7 @@ async fn suggested_models_say_whether_their_provider_needs_a_key() {
     let home = Home::new();
     home.drop_in(&manifest("aaa", &[], &["a-1", "a-2"])).await;
     home.drop_in(&manifest("zed", &[], &["z-1"])).await;
-    let keys = home.folder.path().join("config/credentials.json");
-    fs::write(&keys, r#"{"zed": {"api_key": "sk-12345678"}}"#).unwrap();
-    #[cfg(unix)]
-    fs::set_permissions(&keys, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    home.add_key_of_zed();
     let process = home.process();
     allow(&process, "aaa").await;
     assert_eq!(process.suggestions().await.len(), 2, "a provider that is not allowed is not suggested");

@@ -296,7 +296,7 @@ fn pending_file_takes_no_name_from_another_provider() {
         }
         // It takes nothing from another pending file, either: the first file that is allowed owns the prefix.
         let registry = build(found([newcomer, zed()]), "");
-        assert_eq!((refused_of(&registry, "zed"), refused_of(&registry, "aaa")), (None, None));
+        assert_eq!((self::refused(&registry, "zed"), self::refused(&registry, "aaa")), Default::default());
     }
     // The owner's file does not exist; the store has its prefix.
     let registry = build_known(found([manifest("aaa", &[], &["zed-7"])]), "", &allowed);
@@ -305,10 +305,6 @@ fn pending_file_takes_no_name_from_another_provider() {
         why.contains("the prefix 'zed-' belongs to provider 'zed'") && why.ends_with("patchbay provider forget zed"),
         "{why}"
     );
-}
-
-fn refused_of(registry: &Registry, name: &str) -> Option<String> {
-    registry.get(name).unwrap().refused.clone()
 }
 
 #[test]
@@ -474,81 +470,35 @@ fn bundled_with_meta() -> BTreeMap<Name, Arc<Adapter>> {
 /// What happens to a prefix that `meta` yields: the provider that owns a model, and the prefixes that `meta` still has.
 #[test]
 fn yielding_prefix_belongs_to_any_other_holder() {
-    let zed = |prefixes: &[&str], models: &[&str]| manifest("zed", prefixes, models);
-    let local = "[providers.local]\nadapter = \"openai-compatible\"\n";
-    let origin = "origin = \"http://localhost:1/v1\"\n";
-    let table = |rest: &str| format!("{local}{rest}");
-    let stored = |prefix: &str, owner: &str| StoredClaims {
-        prefixes: vec![(prefix.to_owned(), owner.to_owned())],
-        ..StoredClaims::default()
+    let zed = |prefix: &str, models: &[&str]| vec![manifest("zed", &[prefix], models)];
+    let none = || (vec![], StoredClaims::default());
+    let allowed = |files: Vec<AdapterManifest>| (files.clone(), known(&files));
+    let claimed = |owner: &str| {
+        let prefixes = vec![("llama-".to_owned(), owner.to_owned())];
+        (vec![], StoredClaims { prefixes, ..StoredClaims::default() })
     };
-    let nothing = StoredClaims::default;
+    let local = |rest: &str| format!("[providers.local]\nadapter = \"openai-compatible\"\n{rest}");
+    let gone = "[providers.gone]\nadapter = \"nowhere\"\nprefixes = [\"llama-\"]";
+    let prefix = "prefixes = [\"llama-\"]";
+    let (table, refused_table) = (local(&format!("origin = \"http://localhost:1/v1\"\n{prefix}")), local(prefix));
     let both = "llama- muse-";
-    for (what, files, text, stored, model, owner, prefixes) in [
-        ("no other holder", vec![], String::new(), nothing(), "llama-4", Some("meta"), both),
-        (
-            "a table",
-            vec![],
-            table(&format!("{origin}prefixes = [\"llama-\"]")),
-            nothing(),
-            "llama-4",
-            Some("local"),
-            "muse-",
-        ),
-        ("a refused table", vec![], table("prefixes = [\"llama-\"]"), nothing(), "llama-4", Some("local"), "muse-"),
-        (
-            "a table without its adapter",
-            vec![],
-            "[providers.gone]\nadapter = \"nowhere\"\nprefixes = [\"llama-\"]".to_owned(),
-            nothing(),
-            "llama-4",
-            Some("gone"),
-            "muse-",
-        ),
-        ("a refused table's model", vec![], table("models = [\"llama-4\"]"), nothing(), "llama-4", Some("local"), both),
-        ("a route", vec![], "[routes]\n\"llama-\" = \"openai\"".to_owned(), nothing(), "llama-4", Some("openai"), both),
-        (
-            "an allowed file",
-            vec![zed(&["llama-"], &[])],
-            String::new(),
-            known(&[zed(&["llama-"], &[])]),
-            "llama-4",
-            Some("zed"),
-            "muse-",
-        ),
-        (
-            "an allowed file with a longer prefix",
-            vec![zed(&["llama-3"], &[])],
-            String::new(),
-            known(&[zed(&["llama-3"], &[])]),
-            "llama-4",
-            None,
-            "muse-",
-        ),
-        (
-            "an allowed file's model",
-            vec![zed(&["zed-"], &["llama-4"])],
-            String::new(),
-            known(&[zed(&["zed-"], &["llama-4"])]),
-            "llama-4",
-            Some("zed"),
-            both,
-        ),
-        (
-            "a file that is not allowed",
-            vec![zed(&["llama-"], &[])],
-            String::new(),
-            nothing(),
-            "llama-4",
-            Some("meta"),
-            both,
-        ),
-        ("a provider that is gone", vec![], String::new(), stored("llama-", "old"), "llama-4", None, "muse-"),
-        ("its own claim", vec![], String::new(), stored("llama-", "meta"), "llama-4", Some("meta"), both),
+    for (what, (files, stored), text, owner, prefixes) in [
+        ("no other holder", none(), "", Some("meta"), both),
+        ("a table", none(), &*table, Some("local"), "muse-"),
+        ("a refused table", none(), &*refused_table, Some("local"), "muse-"),
+        ("a table without its adapter", none(), gone, Some("gone"), "muse-"),
+        ("a refused table's model", none(), &*local("models = [\"llama-4\"]"), Some("local"), both),
+        ("a route", none(), "[routes]\n\"llama-\" = \"openai\"", Some("openai"), both),
+        ("an allowed file", allowed(zed("llama-", &[])), "", Some("zed"), "muse-"),
+        ("an allowed file with a longer prefix", allowed(zed("llama-3", &[])), "", None, "muse-"),
+        ("an allowed file's model", allowed(zed("zed-", &["llama-4"])), "", Some("zed"), both),
+        ("a file that is not allowed", (zed("llama-", &[]), none().1), "", Some("meta"), both),
+        ("a provider that is gone", claimed("old"), "", None, "muse-"),
+        ("its own claim", claimed("meta"), "", Some("meta"), both),
     ] {
-        let registry = Registry::build(&bundled_with_meta(), found(files), &settings(&text), &stored, None);
+        let registry = Registry::build(&bundled_with_meta(), found(files), &settings(text), &stored, None);
         let owners = registry.owners(|entry| entry.refused.is_none() && entry.rank(&stored) < Rank::Pending);
-        assert_eq!(owners.of(model).unwrap().map(Name::as_str), owner, "{what}");
+        assert_eq!(owners.of("llama-4").unwrap().map(Name::as_str), owner, "{what}");
         let meta = registry.get("meta").unwrap();
         assert_eq!((meta.prefixes.join(" ").as_str(), refused(&registry, "meta")), (prefixes, String::new()), "{what}");
         assert!(meta.firm_prefixes().eq(["muse-"]), "{what}");

@@ -3,8 +3,7 @@
 
 use std::time::Instant;
 
-use patchbay_core::{AgentId, DeltaKind, DeltaPosition, Event as SessionEvent, EventKind, MessageKind, SessionId};
-use patchbay_session::Received;
+use patchbay_core::{DeltaKind, DeltaPosition, EventKind, MessageKind};
 use proptest::prelude::*;
 
 use super::{
@@ -12,7 +11,7 @@ use super::{
     fake_terminal::FakeTerminal,
     live::{LiveArea, LiveView, Row},
     style::Look,
-    transcript::Transcript,
+    transcript::{Transcript, tests::at as received},
     wrap,
 };
 
@@ -59,11 +58,6 @@ fn answer() -> impl Strategy<Value = String> {
     prop::collection::vec(block(), 1..8).prop_map(|blocks| blocks.join("\n\n"))
 }
 
-fn event(kind: EventKind) -> Received {
-    let (session, agent) = (SessionId::from_bytes([1; 16]), AgentId::from_bytes([2; 16]));
-    Received::Event(SessionEvent { session, agent, seq: 1, kind })
-}
-
 /// Feeds `answer` to `transcript` from byte `offset`, at most `characters` of it, and returns the next offset.
 fn receive(transcript: &mut Transcript, answer: &str, offset: usize, characters: usize) -> usize {
     let rest = &answer[offset..];
@@ -71,7 +65,7 @@ fn receive(transcript: &mut Transcript, answer: &str, offset: usize, characters:
     if end > 0 {
         let at = DeltaPosition { offset: offset as u64, ..DeltaPosition::default() };
         let delta = EventKind::Delta { block: DeltaKind::Text, text: rest[..end].to_owned(), at };
-        transcript.event(event(delta), Instant::now());
+        transcript.event(received(1, delta), Instant::now());
     }
     offset + end
 }
@@ -79,7 +73,7 @@ fn receive(transcript: &mut Transcript, answer: &str, offset: usize, characters:
 /// Feeds the stored row of `answer`, which ends it.
 fn end(transcript: &mut Transcript, answer: &str) {
     let row = EventKind::Message { kind: MessageKind::Assistant, content: answer.to_owned(), data: None };
-    transcript.event(event(row), Instant::now());
+    transcript.event(received(1, row), Instant::now());
 }
 
 /// The letters of lines with sequences, in order.

@@ -623,4 +623,4 @@ pub(crate) fn seconds(duration: Duration) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

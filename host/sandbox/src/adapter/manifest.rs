@@ -348,96 +348,83 @@ mod tests {
 
     #[test]
     fn manifest_errors_name_the_value() {
-        type Break = Box<dyn Fn(&mut wit::Manifest)>;
-        let prefix = |text: &str| -> Break {
-            let text = text.to_owned();
-            Box::new(move |m| m.model_prefixes = vec![text.clone()])
+        let with = |change: &dyn Fn(&mut wit::Manifest)| {
+            let mut changed = manifest();
+            change(&mut changed);
+            changed
         };
-        let id = |text: &str| -> Break {
-            let text = text.to_owned();
-            Box::new(move |m| m.models[0].id.clone_from(&text))
-        };
-        let env = |text: &str| -> Break {
-            let text = text.to_owned();
-            Box::new(move |m| m.credentials[0].env = Some(text.clone()))
-        };
-        let url = |text: &str| -> Break {
-            let text = text.to_owned();
-            Box::new(move |m| m.credentials[0].obtain_url = Some(text.clone()))
-        };
-        let media = |text: &str| -> Break {
-            let text = text.to_owned();
-            Box::new(move |m| m.models[0].input_media = vec![text.clone()])
-        };
+        let prefix = |text: &str| with(&|m| m.model_prefixes = vec![text.into()]);
+        let id = |text: &str| with(&|m| m.models[0].id = text.into());
+        let env = |text: &str| with(&|m| m.credentials[0].env = Some(text.into()));
+        let url = |text: &str| with(&|m| m.credentials[0].obtain_url = Some(text.into()));
+        let media = |text: &str| with(&|m| m.models[0].input_media = vec![text.into()]);
         let words = "1 to 64 printable ASCII characters without white space, '/' and ':'";
         let ids = "1 to 128 printable ASCII characters without white space";
-        let cases: Vec<(Break, String)> = vec![
-            (Box::new(|m| m.name = "A".into()), "the name: 'A' is not a valid name: use 1 to 64 of a-z".into()),
-            (Box::new(|m| m.display_name = "\u{200b}".into()), "the display-name '' is not 1 to 80 characters".into()),
-            (Box::new(|m| m.version = "9".repeat(81)), format!("the version '{}…' is not 1 to 80", "9".repeat(80))),
+        let cases: Vec<(wit::Manifest, String)> = vec![
+            (with(&|m| m.name = "A".into()), "the name: 'A' is not a valid name: use 1 to 64 of a-z".into()),
+            (with(&|m| m.display_name = "\u{200b}".into()), "the display-name '' is not 1 to 80 characters".into()),
+            (with(&|m| m.version = "9".repeat(81)), format!("the version '{}…' is not 1 to 80", "9".repeat(80))),
             (prefix(""), format!("the model prefix '' is not {words}")),
             (prefix("a b"), format!("the model prefix 'a b' is not {words}")),
             (prefix("a/"), format!("the model prefix 'a/' is not {words}")),
             (prefix("a:"), format!("the model prefix 'a:' is not {words}")),
             (prefix("ä"), format!("the model prefix 'ä' is not {words}")),
             (prefix(&"a".repeat(65)), format!("the model prefix '{}' is not {words}", "a".repeat(65))),
-            (Box::new(|m| m.model_prefixes = vec!["a".into(); 33]), "33 model prefixes, at most 32 are allowed".into()),
+            (with(&|m| m.model_prefixes = vec!["a".into(); 33]), "33 model prefixes, at most 32 are allowed".into()),
             (id(""), format!("the model id '' is not {ids}")),
             (id("a\tb"), format!("the model id 'a b' is not {ids}")),
             (id(&"a".repeat(129)), format!("the model id '{}…' is not {ids}", "a".repeat(80))),
             (id("org/acme-2:free"), "model 'org/acme-2:free' is declared twice".into()),
-            (Box::new(|m| m.models = vec![model("a"); 1_001]), "1001 models, at most 1000 are allowed".into()),
+            (with(&|m| m.models = vec![model("a"); 1_001]), "1001 models, at most 1000 are allowed".into()),
             (
-                Box::new(|m| m.models[0].size = "big".into()),
+                with(&|m| m.models[0].size = "big".into()),
                 "the size of model 'acme-1' 'big' is not 'small', 'normal', 'large' or 'unknown'".into(),
             ),
             (
-                Box::new(|m| m.models[0].suggested_levels = vec!["medium".into()]),
+                with(&|m| m.models[0].suggested_levels = vec!["medium".into()]),
                 "the level of model 'acme-1' 'medium' is not 'none', 'low', 'med' or 'high'".into(),
             ),
             (
-                Box::new(|m| m.models[0].suggested_levels = vec!["low".into(); 5]),
+                with(&|m| m.models[0].suggested_levels = vec!["low".into(); 5]),
                 "5 suggested levels of model 'acme-1', at most 4 are allowed".into(),
             ),
             (media("png"), "the media type of model 'acme-1' 'png' is not TYPE/SUBTYPE".into()),
             (media("a/b c"), "the media type of model 'acme-1' 'a/b c' is not TYPE/SUBTYPE".into()),
             (
-                Box::new(|m| m.models[0].input_media = vec!["a/b".into(); 33]),
+                with(&|m| m.models[0].input_media = vec!["a/b".into(); 33]),
                 "33 media types of model 'acme-1', at most 32 are allowed".into(),
             ),
-            (Box::new(|m| m.credentials = vec![credential(); 2]), "2 credentials, at most 1 are allowed".into()),
-            (Box::new(|m| m.credentials[0].id = "a b".into()), "the credential's id: 'a b' is not a valid name".into()),
+            (with(&|m| m.credentials = vec![credential(); 2]), "2 credentials, at most 1 are allowed".into()),
+            (with(&|m| m.credentials[0].id = "a b".into()), "the credential's id: 'a b' is not a valid name".into()),
             (
-                Box::new(|m| m.credentials[0].scheme = "s".repeat(81)),
+                with(&|m| m.credentials[0].scheme = "s".repeat(81)),
                 format!("the credential's scheme '{}…' is not 1 to 80", "s".repeat(80)),
             ),
             (env("acme"), "the credential's env 'acme' is not 1 to 64 of A-Z, 0-9 and '_', a letter first".into()),
             (
-                Box::new(|m| m.credentials[0].extra = vec![pair("env-also", "a key")]),
+                with(&|m| m.credentials[0].extra = vec![pair("env-also", "a key")]),
                 "the credential's env 'a key' is not 1 to 64 of A-Z".into(),
             ),
             (
-                Box::new(|m| m.credentials[0].extra = vec![pair("env-also", "A"); 4]),
+                with(&|m| m.credentials[0].extra = vec![pair("env-also", "A"); 4]),
                 "4 variables in env-also, at most 3 are allowed".into(),
             ),
-            (Box::new(|m| m.credentials[0].env = None), "the credential has env-also, but no env".into()),
+            (with(&|m| m.credentials[0].env = None), "the credential has env-also, but no env".into()),
             (env("_A"), "the credential's env '_A' is not".into()),
             (env("A=B"), "the credential's env 'A=B' is not".into()),
             (env(&"A".repeat(65)), format!("the credential's env '{}' is not", "A".repeat(65))),
             (url("http://a.example"), "the credential's obtain-url 'http://a.example' is not an https URL".into()),
             (url("https://a b"), "the credential's obtain-url 'https://a b' is not an https URL".into()),
             (
-                Box::new(|m| m.default_base_url = Some("u".repeat(501))),
+                with(&|m| m.default_base_url = Some("u".repeat(501))),
                 format!("the default-base-url '{}…' is not 1 to 500", "u".repeat(80)),
             ),
             (
-                Box::new(|m| m.extra = vec![pair("a", &"x".repeat(8 << 10))]),
+                with(&|m| m.extra = vec![pair("a", &"x".repeat(8 << 10))]),
                 "8193 bytes of extra, at most 8192 are allowed".into(),
             ),
         ];
-        for (breach, words) in cases {
-            let mut broken = manifest();
-            breach(&mut broken);
+        for (broken, words) in cases {
             let failure = AdapterManifest::read(broken).unwrap_err();
             let Failure::InvalidOutput(message) = &failure else { panic!("{failure:?}") };
             assert!(message.starts_with(&words), "{message}\n{words}");

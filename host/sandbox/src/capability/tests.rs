@@ -115,7 +115,7 @@ impl Http for Fake {
     }
 }
 
-/// Echoes the prompt; uses a token for each of its bytes.
+/// Echoes the prompt, unless it begins with `never ends`; uses a token for each of its bytes.
 impl Inference for Fake {
     fn complete<'a>(
         &'a self,
@@ -124,6 +124,9 @@ impl Inference for Fake {
         tokens: u64,
     ) -> BoxFuture<'a, (Result<String, Fault>, u64)> {
         Box::pin(async move {
+            if prompt.starts_with("never ends") {
+                std::future::pending::<()>().await;
+            }
             self.heard.lock().unwrap().push(format!("{system} {prompt} {tokens}"));
             let answer = match prompt {
                 "fail" => Err(Fault::Failed { kind: "timeout".to_owned(), message: "too slow".to_owned() }),
@@ -746,16 +749,9 @@ async fn inference_is_bounded_in_tokens_and_bytes() {
 /// The clock drops the future. The tokens used by then are unknown, so the estimate counts.
 #[tokio::test]
 async fn cancelled_inference_counts_its_estimate() {
-    struct HangingInference;
-    impl Inference for HangingInference {
-        fn complete<'a>(&'a self, _: &'a str, _: &'a str, _: u64) -> BoxFuture<'a, (Result<String, Fault>, u64)> {
-            Box::pin(std::future::pending())
-        }
-    }
     let asked = [Capability::Inference];
     let (mut state, _) = state(Limits { inference_tokens: 10, ..Limits::default() }, &asked, &asked);
-    access(&mut state).services.inference = Some(Arc::new(HangingInference));
-    let asking = inference::Host::complete(&mut state, "s".into(), "p".repeat(20));
+    let asking = inference::Host::complete(&mut state, "s".into(), "never ends, 20 bytes".into());
     assert!(tokio::time::timeout(std::time::Duration::from_millis(10), asking).await.is_err());
     assert_eq!(state.inference_tokens_left(), 3);
 }

@@ -1,37 +1,15 @@
 //! Tests of calls with effects: open, interrupted and settled.
 
-use patchbay_core::{Code, Digest, PrincipalId};
+use patchbay_core::Code;
 
 use super::*;
 use crate::{
     JournalFilter, JournalSettings, SessionChange,
-    testing::{TestTree, assert_dead, message, new_session},
+    testing::{TestTree, assert_dead, message},
 };
 
 fn row(session: SessionId, parent: Option<CallId>) -> Box<JournalRow> {
-    Box::new(JournalRow {
-        at: 1,
-        call: CallId::random(),
-        parent,
-        session,
-        workspace: "/w".to_owned(),
-        asker: Asker::Person(PrincipalId::LOCAL),
-        root: "user".to_owned(),
-        skill: "notes".to_owned(),
-        tool: "add".to_owned(),
-        component: Digest::of(b"x"),
-        input_hash: Digest::of(b"{}"),
-        grants: Vec::new(),
-        approvals: Vec::new(),
-        fuel: 0,
-        time_us: 0,
-        peak_memory: 0,
-        host_calls: 0,
-        output_bytes: 0,
-        failure: None,
-        input: None,
-        output: None,
-    })
+    Box::new(JournalRow { parent, ..JournalRow::for_test(session) })
 }
 
 fn open(row: &JournalRow, line: Option<&str>) -> OpenCall {
@@ -53,9 +31,7 @@ async fn settle_all(store: &Store, calls: Vec<CallId>) {
 
 #[tokio::test]
 async fn open_call_is_not_in_the_journal_until_it_ends() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path()).unwrap();
-    let (hold, _) = new_session(&store).await;
+    let TestTree { home, store, hold, .. } = TestTree::new().await;
     let session = hold.session();
     let outer = row(session, None);
     let inner = row(session, Some(outer.call));
@@ -79,16 +55,14 @@ async fn open_call_is_not_in_the_journal_until_it_ends() {
     settle_all(&store, vec![outer.call]).await;
     assert_eq!(store.unsettled_calls(session).await.unwrap(), []);
     assert_eq!(finished(&store).await, [(inner.call, None), (outer.call, None)]);
-    let database = rusqlite::Connection::open(folder.path().join("patchbay.db")).unwrap();
+    let database = rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap();
     let lines: i64 = database.query_row("SELECT count(line) + count(agent) FROM calls", [], |row| row.get(0)).unwrap();
     assert_eq!(lines, 0, "a line was not deleted");
 }
 
 #[tokio::test]
 async fn interrupted_call_ends_as_unknown_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path()).unwrap();
-    let (hold, _) = new_session(&store).await;
+    let TestTree { home: _home, store, hold, .. } = TestTree::new().await;
     let row = row(hold.session(), None);
     store.begin_calls(&hold, vec![open(&row, None)]).await.unwrap();
     settle_all(&store, vec![row.call, row.call]).await;
@@ -100,9 +74,7 @@ async fn interrupted_call_ends_as_unknown_once() {
 
 #[tokio::test]
 async fn call_with_dropped_begin_has_one_row() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path()).unwrap();
-    let (hold, _) = new_session(&store).await;
+    let TestTree { home: _home, store, hold, .. } = TestTree::new().await;
     let session = hold.session();
     for committed in [true, false] {
         let row = row(session, Some(CallId::random()));
@@ -118,9 +90,8 @@ async fn call_with_dropped_begin_has_one_row() {
 
 #[tokio::test]
 async fn unsettled_calls_are_never_trimmed() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path()).unwrap().with_journal(JournalSettings { content: false, keep: 1 });
-    let (hold, _) = new_session(&store).await;
+    let TestTree { home: _home, store, hold, .. } = TestTree::new().await;
+    let store = store.with_journal(JournalSettings { content: false, keep: 1 });
     let session = hold.session();
     let call = row(session, None);
     store.begin_calls(&hold, vec![open(&call, None)]).await.unwrap();
@@ -134,9 +105,7 @@ async fn unsettled_calls_are_never_trimmed() {
 
 #[tokio::test]
 async fn call_of_a_fenced_session_does_not_begin() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path()).unwrap();
-    let (old, _) = new_session(&store).await;
+    let TestTree { home: _home, store, hold: old, .. } = TestTree::new().await;
     let new = store.hold(old.session()).await.unwrap();
     let row = row(old.session(), None);
     assert!(matches!(store.begin_calls(&old, vec![open(&row, None)]).await, Err(StoreError::Fenced(_))));
@@ -163,15 +132,9 @@ async fn call_of_a_killed_agent_does_not_begin() {
 #[tokio::test]
 async fn kills_do_not_read_the_journal_and_other_rows() {
     let tree = TestTree::new().await;
-    let database = tree.database();
-    let plan = |sql: &str| {
-        let mut query = database.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-        let steps = query.query_map(rusqlite::params_from_iter(vec![0; query.parameter_count()]), |row| row.get(3));
-        steps.unwrap().collect::<Result<Vec<String>, _>>().unwrap()
-    };
-    let unsettled = plan(UNSETTLED);
+    let unsettled = tree.plan(UNSETTLED);
     assert!(unsettled[0].ends_with("USING INDEX calls_unsettled"), "{unsettled:?}");
-    let since = plan(&format!("SELECT {} {SINCE_ANSWER}", columns()));
+    let since = tree.plan(&format!("SELECT {} {SINCE_ANSWER}", columns()));
     assert_eq!(since[0], "SEARCH messages USING INDEX messages_by_agent (agent=? AND session=? AND seq>?)");
     assert!(!since.iter().any(|step| step.contains("SCAN messages") || step.contains("B-TREE")), "{since:?}");
 }

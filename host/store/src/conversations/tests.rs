@@ -14,8 +14,7 @@ use crate::{
 async fn compact(tree: &TestTree, agent: AgentId, content: &str, keep_from: Option<u64>) -> u64 {
     let mut summary = message(agent, MessageKind::Compaction, content);
     summary.data = Some(json!({"keep_from": keep_from}));
-    let change = SessionChange { messages: vec![summary], ..SessionChange::default() };
-    tree.commit(change).await.unwrap()[0].seq
+    tree.add_row(summary).await
 }
 
 async fn drop_message(tree: &TestTree, agent: AgentId, row: u64) {
@@ -74,7 +73,7 @@ async fn notifications_belong_to_the_conversation() {
     let tree = TestTree::new().await;
     let mut notification = message(tree.root, MessageKind::User, "[Notification]");
     notification.data = Some(json!({"notification": true}));
-    tree.commit(SessionChange { messages: vec![notification], ..SessionChange::default() }).await.unwrap();
+    tree.add_row(notification).await;
     tree.add(tree.root, MessageKind::User, "a message").await;
     assert_eq!(tree.sent(tree.fork(tree.root).await).await, ["[Notification]", "a message"]);
     // They are not what a session is recognised by.
@@ -85,12 +84,7 @@ async fn notifications_belong_to_the_conversation() {
 #[tokio::test]
 async fn conversation_is_read_by_ranges_of_its_agents() {
     let tree = TestTree::new().await;
-    let database = tree.database();
-    let plan = |sql: &str| {
-        let mut query = database.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-        let steps = query.query_map(rusqlite::params_from_iter(vec![0; query.parameter_count()]), |row| row.get(3));
-        steps.unwrap().collect::<Result<Vec<String>, _>>().unwrap().join("\n")
-    };
+    let plan = |sql: &str| tree.plan(sql).join("\n");
     assert_eq!(
         plan(&format!("SELECT {} {ROWS}", columns())),
         "SEARCH messages USING INDEX messages_by_agent (agent=? AND session=? AND seq>? AND seq<?)"
@@ -125,7 +119,7 @@ async fn summary_may_keep_the_requests_alone() {
     }
     let mut summary = message(root, Compaction, "summary");
     summary.data = Some(json!({"keep_from": three, "requests_only": true}));
-    tree.commit(SessionChange { messages: vec![summary], ..SessionChange::default() }).await.unwrap();
+    tree.add_row(summary).await;
     tree.add(root, Assistant, "eight").await;
     assert_eq!(tree.sent(root).await, ["three", "six", "summary", "eight"]);
     let child = tree.fork(root).await;

@@ -3,11 +3,14 @@
 use patchbay_core::{AgentId, MessageKind, PrincipalId, SessionId};
 
 use super::*;
-use crate::{KvPlace, KvScope, KvStore, KvStoreError, NewMessage, PartialPiece, SessionChange, testing::new_session};
+use crate::{
+    KvPlace, KvScope, KvStore, KvStoreError, PartialPiece, SessionChange,
+    testing::{TestTree, message, new_session, new_store},
+};
 
 fn says(agent: AgentId, texts: &[&str]) -> SessionChange {
-    let message = |text: &&str| NewMessage { agent, kind: MessageKind::User, content: (*text).to_owned(), data: None };
-    SessionChange { messages: texts.iter().map(message).collect(), tokens: 1, ..SessionChange::default() }
+    let messages = texts.iter().map(|text| message(agent, MessageKind::User, text)).collect();
+    SessionChange { messages, tokens: 1, ..SessionChange::default() }
 }
 
 fn piece(agent: AgentId, ordinal: u32, piece: &str) -> PartialPiece {
@@ -47,9 +50,7 @@ async fn writes_of_an_earlier_hold_are_rejected() {
 
 #[tokio::test]
 async fn token_counts_stop_at_the_largest_integer() {
-    let home = tempfile::tempdir().unwrap();
-    let store = Store::open(home.path()).unwrap();
-    let (hold, agent) = new_session(&store).await;
+    let TestTree { home: _home, store, hold, root: agent } = TestTree::new().await;
     for _ in 0..2 {
         let change = SessionChange { tokens: u64::MAX, agent_tokens: vec![(agent, u64::MAX)], ..says(agent, &["a"]) };
         store.commit(&hold, change).await.unwrap();
@@ -61,10 +62,8 @@ async fn token_counts_stop_at_the_largest_integer() {
 
 #[tokio::test]
 async fn session_state_needs_the_current_hold() {
-    let home = tempfile::tempdir().unwrap();
-    let store = Store::open(home.path()).unwrap();
+    let TestTree { home, store, hold: old, .. } = TestTree::new().await;
     let kv = KvStore::open(home.path(), store.clone()).unwrap();
-    let (old, _) = new_session(&store).await;
     let scope = |place| KvScope { root: "user", workspace: String::new(), skill: "notes".to_owned(), place };
     let of = |hold: &Hold| scope(KvPlace::Session(hold.clone()));
     kv.put(of(&old), "k".to_owned(), b"1".to_vec(), None).await.unwrap();
@@ -83,9 +82,7 @@ async fn session_state_needs_the_current_hold() {
 
 #[tokio::test]
 async fn hold_counts_rows_of_older_builds() {
-    let home = tempfile::tempdir().unwrap();
-    let store = Store::open(home.path()).unwrap();
-    let (hold, agent) = new_session(&store).await;
+    let TestTree { home, store, hold, root: agent } = TestTree::new().await;
     store.commit(&hold, says(agent, &["a"])).await.unwrap();
     let other = rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap();
     let sql = "INSERT INTO messages (session, seq, agent, kind, content, created_at) VALUES (?, 2, ?, 'user', 'b', 0)";
@@ -97,9 +94,7 @@ async fn hold_counts_rows_of_older_builds() {
 
 #[tokio::test]
 async fn partial_answers_are_recovered_once_in_order() {
-    let home = tempfile::tempdir().unwrap();
-    let store = Store::open(home.path()).unwrap();
-    let (hold, agent) = new_session(&store).await;
+    let TestTree { home: _home, store, hold, root: agent } = TestTree::new().await;
     let (other, _) = new_session(&store).await;
     // A cancelled attempt, and eleven pieces of the final answer.
     store.checkpoint(&hold, vec![piece(agent, 0, "given up"), piece(agent, 1, ".")]).await.unwrap();
@@ -123,8 +118,7 @@ async fn partial_answers_are_recovered_once_in_order() {
 
 #[tokio::test]
 async fn removed_session_cannot_be_held() {
-    let home = tempfile::tempdir().unwrap();
-    let store = Store::open(home.path()).unwrap();
+    let (_home, store) = new_store();
     let nothing = store.hold(SessionId::random()).await;
     assert!(matches!(nothing, Err(StoreError::SessionNotFound(_))), "{nothing:?}");
 }

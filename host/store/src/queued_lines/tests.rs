@@ -3,7 +3,10 @@
 use patchbay_core::MessageKind;
 
 use super::*;
-use crate::{NewMessage, SessionChange, testing::new_session};
+use crate::{
+    SessionChange,
+    testing::{TestTree, message},
+};
 
 fn row(agent: AgentId, position: i64, text: &str) -> QueueRow {
     QueueRow { line: LineId::random(), agent, position, text: text.to_owned(), attachments: Vec::new() }
@@ -15,9 +18,7 @@ async fn texts(store: &Store, session: SessionId) -> Vec<String> {
 
 #[tokio::test]
 async fn waiting_lines_survive_a_restart_in_their_order() {
-    let home = tempfile::tempdir().unwrap();
-    let store = Store::open(home.path()).unwrap();
-    let (hold, agent) = new_session(&store).await;
+    let TestTree { home, store, hold, root: agent } = TestTree::new().await;
     let (second, first) = (row(agent, 1, " second\n"), row(agent, -1, "first"));
     for line in [&second, &first] {
         store.queue_line(&hold, line.clone(), None).await.unwrap();
@@ -34,9 +35,7 @@ async fn waiting_lines_survive_a_restart_in_their_order() {
 
 #[tokio::test]
 async fn waiting_line_keeps_its_attachments() {
-    let home = tempfile::tempdir().unwrap();
-    let store = Store::open(home.path()).unwrap();
-    let (hold, agent) = new_session(&store).await;
+    let TestTree { home: _home, store, hold, root: agent } = TestTree::new().await;
     let digest = patchbay_core::Digest::of(b"image");
     let attachment = Attachment { name: "a.png".to_owned(), media_type: "image/png".to_owned(), digest, size: 5 };
     let line = QueueRow { attachments: vec![attachment], ..row(agent, 0, "look") };
@@ -49,13 +48,11 @@ async fn waiting_line_keeps_its_attachments() {
 
 #[tokio::test]
 async fn line_leaves_the_queue_in_the_commit_of_its_rows() {
-    let home = tempfile::tempdir().unwrap();
-    let store = Store::open(home.path()).unwrap();
-    let (hold, agent) = new_session(&store).await;
+    let TestTree { home: _home, store, hold, root: agent } = TestTree::new().await;
     let line = row(agent, 0, "hello");
     store.queue_line(&hold, line.clone(), None).await.unwrap();
     let change = |agent| SessionChange {
-        messages: vec![NewMessage { agent, kind: MessageKind::User, content: "hello".to_owned(), data: None }],
+        messages: vec![message(agent, MessageKind::User, "hello")],
         begins: Some(line.line),
         ..SessionChange::default()
     };
@@ -70,9 +67,7 @@ async fn line_leaves_the_queue_in_the_commit_of_its_rows() {
 
 #[tokio::test]
 async fn earlier_holds_cannot_change_the_queue() {
-    let home = tempfile::tempdir().unwrap();
-    let store = Store::open(home.path()).unwrap();
-    let (old, agent) = new_session(&store).await;
+    let TestTree { home: _home, store, hold: old, root: agent } = TestTree::new().await;
     let line = row(agent, 0, "kept");
     store.queue_line(&old, line.clone(), None).await.unwrap();
     store.hold(old.session()).await.unwrap();

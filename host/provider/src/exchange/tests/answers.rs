@@ -1,7 +1,6 @@
 //! Answers of servers: deadlines, sizes, encodings, and connections that break.
 
 use std::{
-    io::Write as _,
     sync::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering},
@@ -18,7 +17,7 @@ use tokio::{io::AsyncWriteExt as _, net::TcpStream, sync::oneshot};
 
 use super::{
     Bench, Script, delta, fail, finish, get,
-    server::{OPEN, Server, hang, ok, piece},
+    server::{OPEN, Server, gzip, hang, ok, piece},
     start,
 };
 use crate::ExchangeLimits;
@@ -31,15 +30,6 @@ fn failing() -> Script {
         Some(Input::End) => vec![finish()],
         Some(_) => vec![],
     })
-}
-
-/// Starts a server that sends only `first`.
-async fn silent(first: &'static str) -> Server {
-    Server::then(move |mut stream| async move {
-        stream.write_all(first.as_bytes()).await.unwrap();
-        hang(stream).await;
-    })
-    .await
 }
 
 #[tokio::test]
@@ -73,7 +63,7 @@ async fn each_deadline_has_its_own_message() {
             "the next piece of the answer took longer than 200 ms, the limit 'exchange.idle_ms'",
         ),
     ] {
-        let server = silent(first).await;
+        let server = Server::silent(first).await;
         let mut bench = Bench::at(&server.origin());
         bench.limits = limits.clone();
         let script = failing();
@@ -99,13 +89,7 @@ async fn each_deadline_has_its_own_message() {
 #[tokio::test]
 async fn total_deadline_ends_without_the_adapter() {
     // The server sends single bytes, so that it is never silent for long.
-    let server = Server::then(|mut stream| async move {
-        let _ = stream.write_all(OPEN.as_bytes()).await;
-        while stream.write_all(piece("x").as_bytes()).await.is_ok() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await;
+    let server = Server::repeating(OPEN, piece("x"), 10).await;
     let mut bench = Bench::at(&server.origin());
     bench.limits = ExchangeLimits { idle_ms: 30_000, total_ms: 10_000, ..ExchangeLimits::default() };
     let script = Script::relaying(get("/"));
@@ -115,7 +99,7 @@ async fn total_deadline_ends_without_the_adapter() {
     assert!(!script.heard().iter().any(|input| matches!(input, Input::TransportFailed { .. })));
     assert!(bench.heard.text().contains('x') && bench.heard.retries.is_empty(), "what came is kept");
     // The adapter gets no input if no data arrived, either.
-    let server = silent("").await;
+    let server = Server::silent("").await;
     let mut bench = Bench::at(&server.origin());
     bench.limits.total_ms = 100;
     let error = bench.run(&failing()).await.unwrap_err();
@@ -131,14 +115,7 @@ async fn endless_response_stops_at_its_limit() {
         (OPEN, piece("data: x\n\n")),
         ("HTTP/1.1 200 OK\r\nContent-Length: 999999999\r\n\r\n", "x".repeat(1000)),
     ] {
-        let server = Server::then(move |mut stream| {
-            let more = more.clone();
-            async move {
-                let _ = stream.write_all(head.as_bytes()).await;
-                while stream.write_all(more.as_bytes()).await.is_ok() {}
-            }
-        })
-        .await;
+        let server = Server::repeating(head, more, 0).await;
         let mut bench = Bench::at(&server.origin());
         bench.limits = limits.clone();
         // The adapter requests a retry and gets none: the next response would be as long.
@@ -158,11 +135,7 @@ async fn endless_response_stops_at_its_limit() {
         assert!(script.body().len() <= 100_000 && bench.heard.retries.is_empty());
     }
     // An endless header.
-    let server = Server::then(|mut stream| async move {
-        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nX: ").await;
-        while stream.write_all(&[b'y'; 1000]).await.is_ok() {}
-    })
-    .await;
+    let server = Server::repeating("HTTP/1.1 200 OK\r\nX: ", "y".repeat(1000), 0).await;
     let script = failing();
     Bench::at(&server.origin()).run(&script).await.unwrap_err();
     assert_eq!(script.lost().0, "too-large");
@@ -186,9 +159,7 @@ async fn responses_of_a_completion_share_one_limit() {
 
 #[tokio::test]
 async fn gzip_bomb_stops_at_the_answer_limit() {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-    encoder.write_all(&vec![0; 32 << 20]).unwrap();
-    let server = Server::answering(ok("Content-Encoding: gzip\r\n", encoder.finish().unwrap())).await;
+    let server = Server::answering(ok("Content-Encoding: gzip\r\n", gzip(&vec![0; 32 << 20]))).await;
     let mut bench = Bench::at(&server.origin());
     bench.limits.answer_bytes = 1 << 20;
     let script = failing();
@@ -202,15 +173,12 @@ async fn gzip_bomb_stops_at_the_answer_limit() {
 
 #[tokio::test]
 async fn broken_connection_is_reported_to_the_adapter() {
-    let cut = Server::then(|mut stream| async move {
-        stream.write_all(format!("{OPEN}{}", piece("data: half")).as_bytes()).await.unwrap();
-    })
-    .await;
+    let cut = Server::closing(format!("{OPEN}{}", piece("data: half"))).await;
     let script = failing();
     let error = Bench::at(&cut.origin()).run(&script).await.unwrap_err();
     assert_eq!((script.lost().0, error.code()), ("reset", Code::ProviderNetwork));
     assert_eq!(script.body(), b"data: half", "what came before it counts");
-    let closed = silent("").await.origin();
+    let closed = Server::silent("").await.origin();
     tokio::task::yield_now().await;
     let script = failing();
     Bench::at(&closed).run(&script).await.unwrap_err();

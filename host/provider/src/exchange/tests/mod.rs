@@ -6,6 +6,7 @@ mod key_command;
 mod requests;
 mod retries;
 mod secrets;
+#[path = "../../../../egress/src/tests/server.rs"]
 mod server;
 mod stream_check;
 
@@ -17,9 +18,7 @@ use std::{
 
 use patchbay_core::{
     Name, Retrying,
-    completion::{
-        Blob, BlockKind, CompletionRequest, FailureKind, Finish, RequestHints, Stop, StreamEvent, ToolChoice,
-    },
+    completion::{Blob, BlockKind, CompletionRequest, FailureKind, Finish, Stop, StreamEvent},
 };
 use patchbay_egress::{Binding, Egress, SecretLookup, SecretRef, Secrets, Variables};
 use patchbay_sandbox::{
@@ -44,7 +43,7 @@ pub(super) type Steps = Arc<dyn Fn(Option<&Input>) -> Vec<Action> + Send + Sync>
 pub(super) struct Script {
     steps: Steps,
     pub(super) heard: Arc<Mutex<Vec<Input>>>,
-    pub(super) begun: Mutex<u32>,
+    begun: Mutex<u32>,
     blobs: Vec<Blob>,
 }
 
@@ -83,6 +82,11 @@ impl Script {
         let blob = |data: &&[u8]| Blob { media_type: "image/png".to_owned(), name: None, data: (*data).into() };
         self.blobs = blobs.iter().map(blob).collect();
         self
+    }
+
+    /// Returns the number of attempts.
+    pub(super) fn begun(&self) -> u32 {
+        *self.begun.lock().unwrap()
     }
 
     pub(super) fn heard(&self) -> Vec<Input> {
@@ -177,7 +181,7 @@ pub(super) struct Bench {
     home: tempfile::TempDir,
     pub(super) heard: Heard,
     /// The delays between attempts; tests do not wait for them.
-    pub(super) waits: Mutex<Vec<Duration>>,
+    waits: Mutex<Vec<Duration>>,
 }
 
 /// A key with characters that encoders change.
@@ -244,6 +248,11 @@ impl Bench {
         std::fs::read_to_string(self.home.path().join("runs")).unwrap_or_default().lines().count()
     }
 
+    /// Returns the delays between attempts in seconds.
+    pub(super) fn waits(&self) -> Vec<u64> {
+        self.waits.lock().unwrap().iter().map(Duration::as_secs).collect()
+    }
+
     pub(super) fn write_credentials(&self, text: &str) {
         std::fs::write(self.home.path().join("credentials.json"), text).unwrap();
     }
@@ -276,16 +285,7 @@ pub(super) fn stored(provider: &Name, variable: &str) -> SecretRef {
 }
 
 pub(super) fn question() -> CompletionRequest {
-    CompletionRequest {
-        model: "m".to_owned(),
-        system: vec![],
-        messages: vec![],
-        tools: vec![],
-        tool_choice: ToolChoice::Auto,
-        thinking: None,
-        max_output_tokens: None,
-        hints: RequestHints::default(),
-    }
+    CompletionRequest { model: "m".to_owned(), ..CompletionRequest::default() }
 }
 
 pub(super) fn get(path: &str) -> AdapterRequest {

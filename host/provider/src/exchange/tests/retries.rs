@@ -1,7 +1,6 @@
 //! Which failures are retried, when, and how often.
 
 use std::{
-    io,
     sync::{
         Arc, Mutex,
         atomic::{AtomicU32, Ordering},
@@ -51,19 +50,15 @@ async fn retry_delay_is_the_providers_or_grows() {
         let mut bench = Bench::nowhere();
         let script = failing(kind, RetryHint::After(MINUTE));
         bench.run(&script).await.unwrap_err();
-        let attempts = u32::try_from(providers).unwrap() + 1;
-        let waits = bench.waits.lock().unwrap().clone();
-        assert_eq!((*script.begun.lock().unwrap(), waits), (attempts, vec![MINUTE; providers]), "{kind:?}");
+        assert_eq!((script.begun() as usize, bench.waits()), (providers + 1, vec![60; providers]), "{kind:?}");
         let mut bench = Bench::nowhere();
         let script = failing(kind, RetryHint::Backoff);
         bench.run(&script).await.unwrap_err();
-        let waits = bench.waits.lock().unwrap().clone();
-        let seconds: Vec<u64> = waits.iter().map(Duration::as_secs).collect();
-        assert_eq!((*script.begun.lock().unwrap() as usize, &*seconds), (own.len() + 1, own), "{kind:?}");
+        assert_eq!((script.begun() as usize, &*bench.waits()), (own.len() + 1, own), "{kind:?}");
         let mut bench = Bench::nowhere();
         let script = failing(kind, RetryHint::Never);
         bench.run(&script).await.unwrap_err();
-        assert_eq!(*script.begun.lock().unwrap(), 1);
+        assert_eq!(script.begun(), 1);
     }
 }
 
@@ -143,7 +138,7 @@ async fn permanent_failures_are_not_retried() {
         let mut bench = Bench::nowhere();
         let script = failing(kind, RetryHint::Backoff);
         let error = bench.run(&script).await.unwrap_err();
-        assert_eq!((*script.begun.lock().unwrap(), error.kind()), (1, kind));
+        assert_eq!((script.begun(), error.kind()), (1, kind));
         assert!(bench.heard.retries.is_empty());
     }
 }
@@ -153,7 +148,7 @@ async fn delay_over_ten_minutes_is_not_waited_for() {
     let mut bench = Bench::nowhere();
     let long = Duration::from_secs(7500);
     let error = bench.run(&failing(FailureKind::RateLimit, RetryHint::After(long))).await.unwrap_err();
-    assert!(bench.waits.lock().unwrap().is_empty() && bench.heard.retries.is_empty());
+    assert!(bench.waits().is_empty() && bench.heard.retries.is_empty());
     assert_eq!(error.again_in(), Some(long));
     assert_eq!(error.to_string(), "test: no. Try again in 2 h 5 min");
 }
@@ -163,8 +158,7 @@ async fn delay_over_ten_minutes_is_not_waited_for() {
 async fn delay_of_zero_is_the_hosts() {
     let mut bench = Bench::nowhere();
     let error = bench.run(&failing(FailureKind::Server, RetryHint::After(Duration::ZERO))).await.unwrap_err();
-    let waits: Vec<u64> = bench.waits.lock().unwrap().iter().map(Duration::as_secs).collect();
-    assert_eq!(waits, [1, 2, 4, 8]);
+    assert_eq!(bench.waits(), [1, 2, 4, 8]);
     assert_eq!((error.to_string().as_str(), error.again_in()), ("test: no", None));
 }
 
@@ -199,8 +193,7 @@ async fn answer_that_broke_off_is_requested_again() {
             };
             assert_eq!(lines, [line(2), line(3)], "{kind:?} {block:?}");
             assert!(bench.heard.retries.is_empty());
-            let waits: Vec<_> = bench.waits.lock().unwrap().iter().map(Duration::as_secs).collect();
-            assert_eq!(waits, [1, 2]);
+            assert_eq!(bench.waits(), [1, 2]);
         }
     }
 }
@@ -212,7 +205,7 @@ async fn fifth_broken_answer_is_kept() {
         let script = Script::new(move |_| breaking(block.clone(), FailureKind::Network));
         let mut bench = Bench::nowhere();
         let error = bench.run(&script).await.unwrap_err();
-        assert_eq!((*script.begun.lock().unwrap(), error.code()), (5, Code::ProviderNetwork));
+        assert_eq!((script.begun(), error.code()), (5, Code::ProviderNetwork));
         assert_eq!(bench.heard.given_up.len(), 4, "the last one is not given up");
         assert_eq!(bench.heard.text(), "half", "what came of the last attempt is kept");
         let ended = bench.heard.events.iter().any(|event| matches!(event, StreamEvent::BlockEnd { .. }));
@@ -231,7 +224,7 @@ async fn broken_answer_is_not_requested_again_if_that_cannot_help() {
         let script = Script::new(move |_| vec![start(0), delta(0, "half"), fail(kind, "cut", hint)]);
         let mut bench = Bench::nowhere();
         bench.run(&script).await.unwrap_err();
-        assert_eq!((*script.begun.lock().unwrap(), bench.heard.given_up.len()), (1, 0), "{kind:?}");
+        assert_eq!((script.begun(), bench.heard.given_up.len()), (1, 0), "{kind:?}");
     }
     // A response over the limit would be as long again.
     let server = Server::with(|_| ok("", "x".repeat(5_000))).await;
@@ -259,10 +252,7 @@ async fn answer_that_broke_off_survives_overload() {
 #[tokio::test]
 async fn broken_connection_is_opened_again() {
     for first in ["", OPEN, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"] {
-        let server = Server::then(move |mut stream| async move {
-            stream.write_all(first.as_bytes()).await.unwrap();
-        })
-        .await;
+        let server = Server::closing(first).await;
         let script = Script::new(|input| match input {
             None => vec![Action::Send(get("/"))],
             Some(Input::TransportFailed { kind, message }) => {
@@ -273,7 +263,7 @@ async fn broken_connection_is_opened_again() {
         });
         let mut bench = Bench::at(&server.origin());
         bench.run(&script).await.unwrap_err();
-        assert_eq!((*script.begun.lock().unwrap(), server.requests().len()), (5, 5), "{first}");
+        assert_eq!((script.begun(), server.requests().len()), (5, 5), "{first}");
     }
 }
 
@@ -292,10 +282,7 @@ async fn date_of_a_retry_reaches_the_adapter_as_seconds() {
     .await;
     let mut bench = Bench::at(&server.origin());
     bench.run(&limited()).await.unwrap();
-    assert_eq!(
-        (bench.heard.text().as_str(), bench.waits.lock().unwrap().clone()),
-        ("hello", vec![Duration::from_secs(7)])
-    );
+    assert_eq!((bench.heard.text().as_str(), bench.waits()), ("hello", vec![7]));
 }
 
 /// Returns an adapter that waits as long as the header `retry-after` says.
@@ -324,8 +311,8 @@ async fn recovering_server_is_retried() {
     let mut bench = Bench::at(&server.origin());
     bench.run(&script).await.unwrap();
     assert_eq!(bench.heard.text(), "hello");
-    assert_eq!(bench.waits.lock().unwrap().clone(), [Duration::from_secs(2); 2]);
-    assert_eq!((*script.begun.lock().unwrap(), server.requests().len()), (3, 3));
+    assert_eq!(bench.waits(), [2, 2]);
+    assert_eq!((script.begun(), server.requests().len()), (3, 3));
 }
 
 /// A time-out is retried, and each attempt has the full time.
@@ -376,33 +363,18 @@ async fn failure_message_names_the_remedy() {
     assert_eq!(told(Bench::nowhere(), FailureKind::Server).await, "test: no");
 }
 
-/// A log in memory.
-#[derive(Clone, Default)]
-struct MemoryLog(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for MemoryLog {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test]
 async fn attempt_span_names_provider_and_model() {
-    let log = MemoryLog::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let writer = Mutex::new(log.reopen().unwrap());
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(writer).finish();
     let _subscriber = tracing::subscriber::set_default(subscriber);
     let script = Script::new(|_| {
         tracing::info!("a step");
         vec![fail(FailureKind::Server, "no", RetryHint::Backoff)]
     });
     Bench::nowhere().run(&script).await.unwrap_err();
-    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let log = std::fs::read_to_string(log.path()).unwrap();
     let lines: Vec<_> = log.lines().filter(|line| line.ends_with(": a step")).collect();
     assert_eq!(lines.len(), 5, "{log}");
     for (attempt, line) in (1..).zip(lines) {

@@ -10,7 +10,7 @@ use patchbay_sandbox::adapter::{Action, Input, RetryHint};
 
 use super::{
     Bench, Script, delta, emit, end, fail, finish, get,
-    server::{OPEN, Server, hang, ok},
+    server::{Server, hang, ok},
     start,
 };
 use crate::{ExchangeError, ExchangeLimits};
@@ -47,7 +47,7 @@ async fn stream_violations_are_named() {
         let error = bench.run(&script).await.unwrap_err();
         assert_eq!(error.code(), Code::AdapterViolation, "{actions:?}: {error}");
         assert!(error.to_string().starts_with(&format!("provider 'test': its adapter {what}")), "{actions:?}: {error}");
-        assert_eq!((bench.heard.retries.len(), *script.begun.lock().unwrap()), (0, 1));
+        assert_eq!((bench.heard.retries.len(), script.begun()), (0, 1));
     }
 }
 
@@ -171,12 +171,7 @@ async fn request_and_timer_are_pending_together() {
 /// A server that never pauses does not delay the timer.
 #[tokio::test]
 async fn timer_precedes_an_endless_response() {
-    let server = Server::then(|mut stream| async move {
-        use tokio::io::AsyncWriteExt as _;
-        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
-        while stream.write_all(&[b'x'; 1 << 14]).await.is_ok() {}
-    })
-    .await;
+    let server = Server::repeating("HTTP/1.1 200 OK\r\n\r\n", "x".repeat(1 << 14), 0).await;
     let script = Script::new(|input| match input {
         None => vec![Action::Send(get("/")), Action::Wait(Duration::from_millis(1))],
         Some(Input::Timer) => vec![finish()],
@@ -187,12 +182,7 @@ async fn timer_precedes_an_endless_response() {
 
 #[tokio::test]
 async fn new_request_drops_the_old_body() {
-    let server = Server::then(|mut stream| async move {
-        use tokio::io::AsyncWriteExt as _;
-        stream.write_all(format!("{OPEN}3\r\nold\r\n").as_bytes()).await.unwrap();
-        hang(stream).await;
-    })
-    .await;
+    let server = Server::silent("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nold\r\n").await;
     let script = Script::new(|input| match input {
         None => vec![Action::Send(get("/dropped-unsent")), Action::Send(get("/one"))],
         Some(Input::Head { .. }) => vec![Action::Send(get("/two")), start(0), end(0), finish()],

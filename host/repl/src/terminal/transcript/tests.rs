@@ -6,22 +6,26 @@ use serde_json::json;
 
 use super::*;
 
-fn received(kind: EventKind) -> Received {
+pub(in crate::terminal) fn at(seq: u64, kind: EventKind) -> Received {
     let (session, agent) = (SessionId::from_bytes([1; 16]), AgentId::from_bytes([2; 16]));
-    Received::Event(Event { session, agent, seq: 1, kind })
+    Received::Event(Event { session, agent, seq, kind })
 }
 
 fn delta_at(block: DeltaKind, offset: u64, text: &str) -> Received {
-    let at = DeltaPosition { offset, ..DeltaPosition::default() };
-    received(EventKind::Delta { block, text: text.to_owned(), at })
+    let position = DeltaPosition { offset, ..DeltaPosition::default() };
+    at(1, EventKind::Delta { block, text: text.to_owned(), at: position })
 }
 
 fn delta(block: DeltaKind, text: &str) -> Received {
     delta_at(block, 0, text)
 }
 
+fn assistant(seq: u64, content: &str) -> Received {
+    at(seq, EventKind::Message { kind: MessageKind::Assistant, content: content.to_owned(), data: None })
+}
+
 fn row(content: &str) -> Received {
-    received(EventKind::Message { kind: MessageKind::Assistant, content: content.to_owned(), data: None })
+    assistant(1, content)
 }
 
 /// The finished lines without styles.
@@ -110,7 +114,7 @@ fn thinking_is_shown_or_hidden_as_configured() {
 
 fn called(content: &str, error: Option<Code>) -> Received {
     let data = serde_json::json!({"call_id": "1", "name": "a__b", "content": [], "error": error});
-    received(EventKind::Message { kind: MessageKind::Tool, content: content.to_owned(), data: Some(data) })
+    at(1, EventKind::Message { kind: MessageKind::Tool, content: content.to_owned(), data: Some(data) })
 }
 
 #[test]
@@ -276,18 +280,9 @@ fn in_view(seq: u64, answer: Option<&str>) -> AgentInView {
     }
 }
 
-fn at(seq: u64, kind: EventKind) -> Received {
-    let (session, agent) = (SessionId::from_bytes([1; 16]), AgentId::from_bytes([2; 16]));
-    Received::Event(Event { session, agent, seq, kind })
-}
-
 fn piece(seq: u64, answer: u32, offset: u64, text: &str) -> Received {
     let position = DeltaPosition { turn: 5, answer, offset, ..DeltaPosition::default() };
     at(seq, EventKind::Delta { block: DeltaKind::Text, text: text.to_owned(), at: position })
-}
-
-fn assistant(seq: u64, content: &str) -> Received {
-    at(seq, EventKind::Message { kind: MessageKind::Assistant, content: content.to_owned(), data: None })
 }
 
 #[test]
@@ -378,19 +373,16 @@ fn answer_that_broke_off_is_marked_and_shown_again() {
 
 #[test]
 fn lost_events_never_mix_two_attempts() {
-    let now = Instant::now();
     let lost = "The answer broke off and was asked for again.";
-    // The event is lost, and pieces of the next attempt.
-    let mut transcript = Transcript::new(80, Look::default());
-    transcript.event(piece_after(9, 0, 0, "Half of"), now);
-    transcript.event(piece_after(9, 1, 4, "of it."), now);
-    transcript.event(assistant_after(10, "All of it."), now);
-    assert_eq!(printed(&mut transcript), ["Half of", lost, "All of it."]);
-    // Everything is lost but the row.
-    let mut transcript = Transcript::new(80, Look::default());
-    transcript.event(piece_after(9, 0, 0, "Half of"), now);
-    transcript.event(assistant_after(10, "All of it."), now);
-    assert_eq!(printed(&mut transcript), ["Half of", lost, "All of it."]);
+    // The event is lost, and pieces of the next attempt, or everything but the row.
+    for next in [Some(piece_after(9, 1, 4, "of it.")), None] {
+        let mut transcript = Transcript::new(80, Look::default());
+        let received = [piece_after(9, 0, 0, "Half of")].into_iter().chain(next);
+        for event in received.chain([assistant_after(10, "All of it.")]) {
+            transcript.event(event, Instant::now());
+        }
+        assert_eq!(printed(&mut transcript), ["Half of", lost, "All of it."]);
+    }
 }
 
 #[test]
