@@ -93,10 +93,7 @@ fn rejected_key_is_replaced_by_a_second_run() {
 
 #[test]
 fn key_is_used_until_it_expires() {
-    for (end, expected) in [
-        ("\\\"expires_in\\\": 3600", 1),
-        ("\\\"expires_at\\\": \\\"2020-01-01T00:00:00Z\\\"", 2),
-    ] {
+    for (end, expected) in [("\\\"expires_in\\\": 3600", 1), ("\\\"expires_at\\\": \\\"2020-01-01T00:00:00Z\\\"", 2)] {
         let server = Server::new(|_| CHAT.answer_with(&["done"]));
         let script = format!("echo \"{{\\\"token\\\": \\\"s3ntinel-key-$n\\\", {end}}}\"");
         let patchbay = home_with_command(&server, &script, "");

@@ -1,6 +1,7 @@
 //! Answers that break off, and waits: the real binary with a loopback server that plays scripted responses.
 
 use std::{
+    cell::RefCell,
     sync::Mutex,
     thread,
     time::{Duration, Instant},
@@ -10,7 +11,7 @@ use patchbay_core::{Code, EventKind, MessageKind};
 use patchbay_provider::Settings;
 use patchbay_tests::{
     answers::Answer,
-    binary::Patchbay,
+    binary::{Patchbay, Ran, run_out_of_time},
     format::{ANTHROPIC, CHAT, Format, event_stream},
     host::host,
     server::{Server, Step},
@@ -152,18 +153,23 @@ async fn stop_ends_a_wait_at_once() {
 
 #[test]
 fn time_out_ends_a_wait_and_keeps_nothing_that_was_given_up() {
-    let server = server(|request| match request {
-        0 => cut_behind(CHAT, "text", "Grüße"),
-        _ => vec![Step::Bytes(CHAT.refusal(429, "Slow down", Some(60)))],
-    });
-    let patchbay = CHAT.home(&server, "");
     let model = format!("/model {}", CHAT.model);
-    // Compiles the components.
-    patchbay.line(&model);
-    let ran = patchbay.run(&["exec", "--timeout", "20", &model, "hello"]);
+    let servers = RefCell::new(Vec::new());
+    let home = || {
+        let server = server(|request| match request {
+            0 => cut_behind(CHAT, "text", "Grüße"),
+            _ => vec![Step::Bytes(CHAT.refusal(429, "Slow down", Some(60)))],
+        });
+        let patchbay = CHAT.home(&server, "");
+        // Compiles the components.
+        patchbay.line(&model);
+        servers.borrow_mut().push(server);
+        patchbay
+    };
+    let waits = |_: &Patchbay, ran: &Ran| ran.err.contains("Retrying in 60 s (attempt 1 of at most 15).");
+    let (patchbay, ran, _) = run_out_of_time(home, &[&model, "hello"], waits);
     assert_eq!(ran.code, Some(3), "{ran:?}");
-    assert!(ran.err.contains("The answer broke off; asking again (attempt 2 of 5)."), "{ran:?}");
-    assert!(ran.err.contains("Retrying in 60 s (attempt 1 of at most 15)."), "{ran:?}");
+    assert!(ran.err.contains(AGAIN), "{ran:?}");
     let store = patchbay.database("patchbay.db");
     let answers: i64 =
         store.query_row("SELECT count(*) FROM messages WHERE kind = 'assistant'", [], |row| row.get(0)).unwrap();
