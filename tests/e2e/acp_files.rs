@@ -55,22 +55,6 @@ fn unsaved_text_is_read_from_the_client_and_written_to_it() {
 }
 
 #[test]
-fn error_of_the_client_is_the_error_of_the_tool() {
-    let patchbay = with_file();
-    let (mut peer, session) = offering(&patchbay, true, true);
-    peer.request(2, "session/prompt", prompt(&session, EDIT));
-    let read = peer.asked("fs/read_text_file");
-    let error = json!({"code": -32603, "message": "the buffer is locked"});
-    peer.message(&json!({"jsonrpc": "2.0", "id": read["id"], "error": error}));
-    assert_eq!(peer.answer()["result"]["stopReason"], "end_turn");
-    let seen = peer.take();
-    let last = updates(&seen, "tool_call_update").last().unwrap().to_string();
-    assert!(last.contains("failed") && last.contains("the buffer is locked"), "{last}");
-    assert_eq!(on_disk(&patchbay), "saved on disk\n");
-    assert_eq!(peer.leave(), Some(0));
-}
-
-#[test]
 fn what_the_client_does_not_offer_uses_the_disk() {
     let patchbay = with_file();
     let (mut peer, session) = offering(&patchbay, true, false);
@@ -151,10 +135,19 @@ fn replaced_file_is_shown_as_the_editor_has_it() {
 }
 
 #[test]
-fn request_for_a_file_is_withdrawn_when_the_turn_is_cancelled() {
+fn failed_request_for_a_file_fails_the_tool_and_a_cancelled_turn_withdraws_it() {
     let patchbay = with_file();
     let (mut peer, session) = offering(&patchbay, true, true);
     peer.request(2, "session/prompt", prompt(&session, EDIT));
+    let read = peer.asked("fs/read_text_file");
+    let error = json!({"code": -32603, "message": "the buffer is locked"});
+    peer.message(&json!({"jsonrpc": "2.0", "id": read["id"], "error": error}));
+    assert_eq!(peer.answer()["result"]["stopReason"], "end_turn");
+    let seen = peer.take();
+    let last = updates(&seen, "tool_call_update").last().unwrap().to_string();
+    assert!(last.contains("failed") && last.contains("the buffer is locked"), "{last}");
+    assert_eq!(on_disk(&patchbay), "saved on disk\n");
+    peer.request(3, "session/prompt", prompt(&session, EDIT));
     let read = peer.asked("fs/read_text_file");
     peer.notify("session/cancel", json!({"sessionId": session}));
     // In any order.
@@ -167,6 +160,6 @@ fn request_for_a_file_is_withdrawn_when_the_turn_is_cancelled() {
     };
     assert_eq!(withdrawn["params"]["requestId"], read["id"]);
     assert_eq!(answer["result"]["stopReason"], "cancelled");
-    assert_eq!(peer.prompt(3, &session, "say Again."), "end_turn");
+    assert_eq!(peer.prompt(4, &session, "say Again."), "end_turn");
     assert_eq!(peer.leave(), Some(0));
 }

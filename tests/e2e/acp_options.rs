@@ -61,6 +61,10 @@ fn options_that_the_client_sets_are_stored() {
     let mut peer = Peer::initialized(&patchbay);
     let session = peer.session(&patchbay, 1);
     peer.take();
+    let refused = peer.call(6, "session/set_mode", json!({"sessionId": session, "modeId": "pirate"}));
+    let words = "this agent has no modes. Its personas are the option 'mode': call session/set_config_option with the configId \
+                 'mode'.";
+    assert_eq!(refused["error"], json!({"code": -32601, "message": words}));
     let mut wanted = expected("demo:demo-small", "default", "default");
     assert_eq!(current(&set(&mut peer, 2, &session, "model", "demo:demo-small")["result"]["configOptions"]), wanted);
     wanted[1].1 = "low".to_owned();
@@ -145,19 +149,5 @@ fn values_that_are_no_choices_are_refused_with_the_choices() {
     assert_eq!(error["message"], "a value is over 1024 bytes; use one of the choices.");
     let flag = json!({"sessionId": session, "configId": "model", "type": "boolean", "value": true});
     assert_eq!(peer.call(11, "session/set_config_option", flag)["error"]["code"], -32602);
-    assert_eq!(peer.leave(), Some(0));
-}
-
-#[test]
-fn modes_are_an_option() {
-    let patchbay = with_persona();
-    let mut peer = Peer::initialized(&patchbay);
-    let session = peer.session(&patchbay, 1);
-    let refused = peer.call(2, "session/set_mode", json!({"sessionId": session, "modeId": "pirate"}));
-    let words = "this agent has no modes. Its personas are the option 'mode': call session/set_config_option with the configId \
-                 'mode'.";
-    assert_eq!(refused["error"], json!({"code": -32601, "message": words}));
-    let set = set(&mut peer, 3, &session, "mode", "pirate");
-    assert_eq!(current(&set["result"]["configOptions"]), expected("demo:demo-1", "default", "pirate"));
     assert_eq!(peer.leave(), Some(0));
 }

@@ -137,20 +137,12 @@ fn built_in_command_runs_and_says_what_was_not_used() {
 }
 
 #[test]
-fn all_texts_of_a_message_reach_the_model() {
+fn texts_and_embedded_files_with_their_paths_reach_the_model() {
     let patchbay = Patchbay::quick();
     let mut peer = Peer::initialized(&patchbay);
     let session = peer.session(&patchbay, 1);
-    let said = peer.say(2, &session, json!([text("First"), image(PNG), text("/second"), text("third")]));
+    let said = peer.say(3, &session, json!([text("First"), image(PNG), text("/second"), text("third")]));
     assert_eq!(said, "You said: First\n\n/second\n\nthird");
-    assert_eq!(peer.leave(), Some(0));
-}
-
-#[test]
-fn embedded_files_are_headed_by_their_paths() {
-    let patchbay = Patchbay::quick();
-    let mut peer = Peer::initialized(&patchbay);
-    let session = peer.session(&patchbay, 1);
     let workspace = patchbay.workspace().canonicalize().unwrap().display().to_string();
     let resource = |uri: &str| json!({"type": "resource", "resource": {"uri": uri, "text": "text"}});
     let said = peer.say(

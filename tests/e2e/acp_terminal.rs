@@ -120,10 +120,19 @@ fn cancelled_command_is_killed_and_its_terminal_released() {
 }
 
 #[test]
-fn terminal_that_is_made_too_late_is_released() {
+fn error_of_the_client_is_that_of_the_call_and_a_late_terminal_is_released() {
     let patchbay = Patchbay::quick();
     let (mut peer, session) = with_terminals(&patchbay);
     peer.request(2, "session/prompt", prompt(&session, RUN));
+    choose(&mut peer, "once");
+    let asked = peer.asked("terminal/create");
+    let error = json!({"code": -32603, "message": "no such program"});
+    peer.message(&json!({"jsonrpc": "2.0", "id": asked["id"], "error": error}));
+    assert_eq!(peer.answer()["result"]["stopReason"], "end_turn");
+    let call = last_call(&mut peer);
+    assert!(call.contains("failed") && call.contains("no such program"), "{call}");
+    // The turn has ended when the terminal of this call is made.
+    peer.request(3, "session/prompt", prompt(&session, RUN));
     choose(&mut peer, "once");
     let asked = peer.asked("terminal/create");
     peer.notify("session/cancel", json!({"sessionId": session}));
@@ -153,21 +162,6 @@ fn time_and_output_of_a_command_are_bounded() {
     assert!(stored < 1 << 18, "{stored} bytes");
     let call = last_call(&mut peer);
     assert!(call.contains("it ran for more than 1 s and was killed") || call.contains("more bytes"), "{}", call.len());
-    assert_eq!(peer.leave(), Some(0));
-}
-
-#[test]
-fn error_of_the_client_is_the_error_of_the_call() {
-    let patchbay = Patchbay::quick();
-    let (mut peer, session) = with_terminals(&patchbay);
-    peer.request(2, "session/prompt", prompt(&session, RUN));
-    choose(&mut peer, "once");
-    let asked = peer.asked("terminal/create");
-    let error = json!({"code": -32603, "message": "no such program"});
-    peer.message(&json!({"jsonrpc": "2.0", "id": asked["id"], "error": error}));
-    assert_eq!(peer.answer()["result"]["stopReason"], "end_turn");
-    let call = last_call(&mut peer);
-    assert!(call.contains("failed") && call.contains("no such program"), "{call}");
     assert_eq!(peer.leave(), Some(0));
 }
 

@@ -15,15 +15,18 @@ fn journal(patchbay: &Patchbay) -> Vec<Value> {
 
 #[test]
 fn a_person_runs_a_program() {
-    let patchbay = Patchbay::new();
-    assert_eq!(patchbay.line("/code 6 * 7"), "42");
-    assert_eq!(patchbay.line("/code `${'calc' in tools} ${Object.keys(tools.calc)}`"), "true eval");
-    assert_eq!(patchbay.line("/code console.log('a', [1]); typeof input"), "a [1]\nundefined");
+    let answers = Patchbay::new().answers(&[
+        "/code 6 * 7",
+        "/code `${'calc' in tools} ${Object.keys(tools.calc)}`",
+        "/code console.log('a', [1]); typeof input",
+        "/code console.log('a'); output",
+        r#"/code {"code": "input.n * 2", "input": {"n": 4}}"#,
+        "/code await nothing",
+    ]);
     let failed = "Error: ReferenceError: output is not defined\n    at code.js:1:19\nLogged before:\na";
-    assert_eq!(patchbay.line("/code console.log('a'); output"), failed);
-    let answers = patchbay.answers(&[r#"/code {"code": "input.n * 2", "input": {"n": 4}}"#, "/code await nothing"]);
-    assert_eq!(answers[0].message(), "8");
-    assert_eq!(answers[1].data()["kind"], "exception");
+    let expected = ["42", "true eval", "a [1]\nundefined", failed, "8"];
+    assert_eq!(answers[..5].iter().map(|answer| answer.message()).collect::<Vec<_>>(), expected);
+    assert_eq!(answers[5].data()["kind"], "exception");
 }
 
 #[test]
@@ -147,19 +150,21 @@ fn tools_have_their_own_grants() {
 
 #[test]
 fn declarations_are_found_inside() {
-    let patchbay = Patchbay::new();
-    let found = patchbay.line("/code await tools.find('calculate a unit of an expression')");
-    assert!(found.starts_with("declare const tools: {\n") && found.contains("  calc: {\n"), "{found}");
-    assert!(found.contains("expression: string;"), "{found}");
-    let names = patchbay.line("/code await tools.find()");
-    assert!(names.contains("tools.files: delete, edit, list, "), "{names}");
-    let wrong = patchbay.line("/code await tools.calc.eval({})");
-    assert!(
-        wrong.contains("is invalid: \"expression\" is a required property") && wrong.contains("eval(input: {"),
-        "{wrong}"
-    );
-    let unknown = patchbay.line("/code await tools.calc.evaluate({})");
-    assert!(unknown.contains("'calc__evaluate' not found") && unknown.contains("calc__eval"), "{unknown}");
+    let answers = Patchbay::new().answers(&[
+        "/code await tools.find('calculate a unit of an expression')",
+        "/code await tools.find()",
+        "/code await tools.calc.eval({})",
+        "/code await tools.calc.evaluate({})",
+    ]);
+    for (answer, words) in answers.iter().zip([
+        ["declare const tools: {\n", "  calc: {\n", "expression: string;"],
+        ["tools.files: delete, edit, list, ", "", ""],
+        ["is invalid: \"expression\" is a required property", "eval(input: {", ""],
+        ["'calc__evaluate' not found", "calc__eval", ""],
+    ]) {
+        assert!(words.iter().all(|words| answer.message().contains(words)), "{}", answer.message());
+    }
+    assert!(answers[0].message().starts_with("declare const tools: {\n"), "{}", answers[0].message());
 }
 
 #[test]
@@ -176,7 +181,7 @@ fn programs_are_deterministic() {
 fn hostile_programs_end_in_typed_errors() {
     let patchbay = Patchbay::new();
     patchbay.add_command("spin", &Guest::spinning(), "");
-    for (program, code, kind) in [
+    let table = [
         ("for (;;);", "limit_fuel", None),
         ("for (;;) await 1", "limit_fuel", None),
         ("/^(a+)+$/.test('a'.repeat(40) + 'b')", "limit_fuel", None),
@@ -189,8 +194,12 @@ fn hostile_programs_end_in_typed_errors() {
         ("await tools.use_skill.x({})", "tool_failed", Some("not-found")),
         ("await tools.spin.run({})", "tool_failed", Some("failed")),
         ("await Promise.all(Array.from({length: 30}, () => tools.spin.run({})))", "tool_failed", Some("failed")),
-    ] {
-        let answers = patchbay.answers(&[&format!("/code {program}"), "/calc 1 + 1"]);
+    ];
+    let lines: Vec<_> =
+        table.iter().flat_map(|(program, ..)| [format!("/code {program}"), "/calc 1 + 1".to_owned()]).collect();
+    let answers = patchbay.answers(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(answers.len(), lines.len());
+    for ((program, code, kind), answers) in table.into_iter().zip(answers.chunks(2)) {
         let kind_found = answers[0].data()["kind"].as_str();
         assert_eq!((answers[0].code(), kind_found), (code, kind), "{program}: {}", answers[0].message());
         assert_eq!(answers[1].message(), "2", "{program}");

@@ -1,6 +1,6 @@
 //! The exact texts of the built-in commands.
 
-use patchbay_tests::{answers::Answer, binary::Patchbay};
+use patchbay_tests::binary::Patchbay;
 
 /// Asserts the code and the message of each line.
 fn assert_answers(patchbay: &Patchbay, expected: &[(&str, &str, &str)]) {
@@ -11,19 +11,12 @@ fn assert_answers(patchbay: &Patchbay, expected: &[(&str, &str, &str)]) {
     assert_eq!(found, expected);
 }
 
-fn statuses(answers: &[Answer]) -> Vec<&str> {
-    answers.iter().map(|answer| answer.outcome["status"].as_str().unwrap_or_default()).collect()
-}
-
+/// Only the command itself is stored: the line is not sent as a message.
 #[test]
-fn white_space_behind_a_slash_is_not_a_name() {
-    let words = "Error: command name is required after '/'.";
-    assert_answers(&Patchbay::new(), &[("/ skills", "parse_error", words), ("/\t", "parse_error", words)]);
-}
-
-/// Asserts that `/NAME` is unknown and that only the command itself is stored: the line is not sent as a message.
-fn assert_unknown(names: &[&str]) {
-    let lines: Vec<String> = names.iter().map(|name| format!("/{name}")).collect();
+fn command_names_match_exactly_without_suggestions() {
+    let names = ["nope", "Skills", "SKILLS", "skill_", "skil", "skills/", "/", "reload-skills"];
+    let aliases = ["Calc", "cal", "calc1", "notes", "plan_compiler", "test"];
+    let lines: Vec<String> = names.iter().chain(&aliases).map(|name| format!("/{name}")).collect();
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     for (line, answer) in lines.iter().zip(Patchbay::new().answers(&lines)) {
         assert_eq!(answer.code(), "unknown_command");
@@ -33,67 +26,37 @@ fn assert_unknown(names: &[&str]) {
 }
 
 #[test]
-fn command_names_match_exactly_without_suggestions() {
-    assert_unknown(&["nope", "Skills", "SKILLS", "skill_", "skil", "skills/", "/", "reload-skills"]);
-    assert_unknown(&["Calc", "cal", "calc1", "notes", "plan_compiler", "test"]);
-}
-
-#[test]
-fn skill_may_define_a_command_name_without_a_built_in() {
-    let patchbay = Patchbay::new();
-    patchbay.skill("recall", "command: memory", "Look it up.");
-    assert_answers(
-        &patchbay,
-        &[("/memory", "skill_added", "Skill 'recall' is in the conversation. Your next message is its input.")],
-    );
-}
-
-#[test]
-fn control_characters_in_command_names_are_escaped() {
-    assert_answers(&Patchbay::new(), &[("/a\u{1b}[31mb", "unknown_command", "Error: unknown command '/a[31mb'.")]);
-}
-
-#[test]
-fn command_without_parameters_rejects_arguments() {
-    let patchbay = Patchbay::new();
-    for name in ["skills", "reload_skills", "commands", "quit"] {
-        let words = format!("Error: /{name} does not accept arguments.");
-        let lines = [format!("/{name} now"), format!("/{name}\tx")];
-        assert_answers(&patchbay, &[(&lines[0], "invalid_args", &words), (&lines[1], "invalid_args", &words)]);
+fn lines_that_cannot_run_say_why() {
+    let no_name = "Error: command name is required after '/'.";
+    let mut expected = vec![
+        ("/ skills", "parse_error", no_name),
+        ("/\t", "parse_error", no_name),
+        ("/a\u{1b}[31mb", "unknown_command", "Error: unknown command '/a[31mb'."),
+        ("/skill  ", "invalid_args", "Error: /skill requires a skill name."),
+        ("/agent", "invalid_args", "Error: /agent requires an agent name."),
+        ("/help", "invalid_args", "Error: /help requires a skill name."),
+        ("/skill Calc 1", "skill_not_found", "Error: skill 'Calc' not found in snapshot."),
+        // An alias is not the name of a skill.
+        ("/skill plan", "skill_not_found", "Error: skill 'plan' not found in snapshot."),
+        ("/help nope", "skill_not_found", "Error: skill 'nope' not found in snapshot."),
+        ("/help calc json", "skill_not_found", "Error: skill 'calc json' not found in snapshot."),
+        ("/agent ../default", "persona_not_found", "Error: agent '../default' was not found."),
+    ];
+    for (lines, words) in [
+        (["/skills now", "/skills\tx"], "Error: /skills does not accept arguments."),
+        (["/reload_skills now", "/reload_skills\tx"], "Error: /reload_skills does not accept arguments."),
+        (["/commands now", "/commands\tx"], "Error: /commands does not accept arguments."),
+        (["/quit now", "/quit\tx"], "Error: /quit does not accept arguments."),
+    ] {
+        expected.extend(lines.map(|line| (line, "invalid_args", words)));
     }
+    assert_answers(&Patchbay::new(), &expected);
 }
 
 #[test]
 fn white_space_is_not_an_argument() {
     let answers = Patchbay::new().answers(&["/skills  ", "/commands\t", "/reload_skills "]);
-    assert_eq!(statuses(&answers), ["ok"; 3]);
-}
-
-#[test]
-fn missing_argument_is_named() {
-    assert_answers(
-        &Patchbay::new(),
-        &[
-            ("/skill  ", "invalid_args", "Error: /skill requires a skill name."),
-            ("/agent", "invalid_args", "Error: /agent requires an agent name."),
-            ("/help", "invalid_args", "Error: /help requires a skill name."),
-        ],
-    );
-}
-
-#[test]
-fn unknown_objects_are_named_in_the_error() {
-    assert_answers(
-        &Patchbay::new(),
-        &[
-            ("/skill Calc 1", "skill_not_found", "Error: skill 'Calc' not found in snapshot."),
-            // An alias is not the name of a skill.
-            ("/skill plan", "skill_not_found", "Error: skill 'plan' not found in snapshot."),
-            ("/help nope", "skill_not_found", "Error: skill 'nope' not found in snapshot."),
-            ("/help calc json", "skill_not_found", "Error: skill 'calc json' not found in snapshot."),
-            ("/agent ../default", "persona_not_found", "Error: agent '../default' was not found."),
-        ],
-    );
+    assert!(answers.len() == 3 && answers.iter().all(|answer| answer.outcome["status"] == "ok"), "{answers:?}");
 }
 
 #[test]
@@ -148,27 +111,27 @@ fn quit_prints_how_to_resume() {
 }
 
 #[test]
-fn alias_runs_its_skill() {
-    let answers = Patchbay::new().answers(&["/calc 2^100", "/skill calc 2^100"]);
+fn alias_runs_its_skill_unless_it_is_ambiguous() {
+    let patchbay = Patchbay::new();
+    patchbay.skill("recall", "command: memory", "Look it up.");
+    patchbay.skill("b", "command: go", "Of b.");
+    patchbay.skill("a", "command: go", "Of a.");
+    let answers =
+        patchbay.answers(&["/calc 2^100", "/skill calc 2^100", "/go", "/go there", "/skill a", "/commands", "/memory"]);
     assert_eq!(answers[0].message(), "1267650600228229401496703205376");
     assert_eq!(
         (answers[0].code(), answers[0].message(), answers[0].data()),
         (answers[1].code(), answers[1].message(), answers[1].data())
     );
-}
-
-#[test]
-fn ambiguous_alias_is_disabled() {
-    let patchbay = Patchbay::new();
-    patchbay.skill("b", "command: go", "Of b.");
-    patchbay.skill("a", "command: go", "Of a.");
-    let answers = patchbay.answers(&["/go", "/go there", "/skill a", "/commands"]);
-    for answer in &answers[..2] {
+    for answer in &answers[2..4] {
         assert_eq!(answer.code(), "alias_ambiguous");
         assert_eq!(answer.message(), "Error: command alias '/go' is ambiguous in snapshot: a, b.");
     }
-    assert_eq!(answers[2].rows()[0], ("skill", "Of a."));
-    assert!(!answers[3].message().contains("/go"), "{}", answers[3].message());
+    assert_eq!(answers[4].rows()[0], ("skill", "Of a."));
+    assert!(!answers[5].message().contains("/go"), "{}", answers[5].message());
+    // No built-in command has this name.
+    let added = "Skill 'recall' is in the conversation. Your next message is its input.";
+    assert_eq!((answers[6].code(), answers[6].message()), ("skill_added", added));
 }
 
 #[test]

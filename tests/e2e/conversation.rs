@@ -9,12 +9,6 @@ fn messages_of_kind(events: &[Value], kind: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_message_is_answered() {
-    let ran = Patchbay::quick().run(&["exec", "Good day"]);
-    assert_eq!((ran.code, &*ran.out, ran.errors()), (Some(0), "You said: Good day\n", ""));
-}
-
-#[test]
 fn answer_is_streamed_and_stored_with_usage() {
     let patchbay = Patchbay::quick();
     let answer = &patchbay.answers(&["Good day"])[0];
@@ -64,20 +58,6 @@ fn turn_continues_until_the_model_stops_calling_tools() {
 }
 
 #[test]
-fn thinking_signatures_are_replayed_over_three_turns() {
-    let patchbay = Patchbay::quick();
-    let answers = patchbay.answers(&["/model demo-1/high", "one", "two", "three"]);
-    for (answer, word) in answers[1..].iter().zip(["one", "two", "three"]) {
-        assert_eq!(answer.message(), format!("You said: {word}"));
-        let parts = &messages_of_kind(&answer.events, "assistant")[0]["data"]["parts"];
-        assert!(parts[0]["type"] == "thinking" && parts[0]["opaque"].is_string(), "{parts}");
-    }
-    // Another model receives no thinking.
-    let more = patchbay.answers(&["/model demo-1/high", "one", "/model demo-big", "show context"]);
-    assert!(!more[3].message().contains("thinking"), "{}", more[3].message());
-}
-
-#[test]
 fn provider_error_is_reported_and_session_continues() {
     let patchbay = Patchbay::quick();
     let answers = patchbay.answers(&["fail authentication", "fail invalid-request", "say Here I am."]);
@@ -88,29 +68,11 @@ fn provider_error_is_reported_and_session_continues() {
 
 #[test]
 fn interrupted_answer_keeps_its_received_part() {
-    let answers = Patchbay::quick().answers(&["say one two three\nfail server 0 after 2", "show context"]);
+    let answers = Patchbay::quick().answers(&["say one two three\nfail server never after 2", "show context"]);
     assert_eq!((answers[0].code(), &answers[0].data()["unanswered"]), ("provider_server", &json!(null)));
     let row = &messages_of_kind(&answers[0].events, "assistant")[0];
     assert_eq!((&row["content"], &row["data"]["interrupted"]), (&json!("one two"), &json!(true)));
     assert_eq!(answers[1].code(), "answered");
-}
-
-#[test]
-fn retry_is_performed_and_shown() {
-    let answer = &Patchbay::quick().answers(&["fail rate-limit 0"])[0];
-    assert_eq!(answer.code(), "provider_rate_limit");
-    let notices: Vec<_> = answer
-        .events
-        .iter()
-        .filter(|event| event["event"] == "notice")
-        .map(|event| event["text"].as_str().unwrap())
-        .collect();
-    assert_eq!(
-        notices,
-        (1..=15)
-            .map(|n| format!("Rate limit exceeded: demo. Retrying in 1 s (attempt {n} of at most 15)."))
-            .collect::<Vec<_>>()
-    );
 }
 
 #[test]
@@ -155,17 +117,6 @@ fn system_prompt_contains_the_persona() {
     // The agent is told who it is in the conversation, so that the system prompt is the same for all agents.
     let agent = answers[0].events[0]["agent"].as_str().unwrap();
     assert_eq!(answers[1].message(), format!("{agent}, child of none"));
-}
-
-#[test]
-fn conversation_resumes_in_another_process() {
-    let patchbay = Patchbay::quick();
-    patchbay.run(&["exec", "/model demo-big/low", "the first word"]);
-    let session = patchbay.last_session();
-    let answers = patchbay.answers_in(&["--session", &session], &["show context"]);
-    let message = answers[0].message();
-    assert!(message.contains("demo-big") && message.contains("low"), "{message}");
-    assert_eq!(messages_of_kind(&answers[0].events, "assistant")[0]["data"]["model"], "demo-big");
 }
 
 #[test]

@@ -52,11 +52,6 @@ fn error_stops_exec_without_keep_going() {
 }
 
 #[test]
-fn message_is_answered_before_a_model_is_chosen() {
-    assert_ran(&Patchbay::new().run(&["exec", "hello"]), 0, "You said: hello\n", "");
-}
-
-#[test]
 fn quit_ignores_later_lines() {
     let patchbay = Patchbay::new();
     let quit = patchbay.run(&["exec", "/quit", "/nope"]);

@@ -31,44 +31,16 @@ fn text_input_is_parsed_as_object_or_single_string() {
         assert_eq!(answer.code(), "tool_result", "{line}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(answer.message()).unwrap(), *input, "{line}");
     }
-}
-
-#[test]
-fn invalid_input_is_answered_with_the_schema() {
-    let patchbay = Patchbay::new();
-    add_probe(&patchbay, ONE_STRING);
+    // An object that violates the schema is not used as text.
     let schema = r#"{"additionalProperties":false,"properties":{"n":{"type":"integer"},"text":{"type":"string"}},"required":["text"],"type":"object"}"#;
-    let answers = patchbay.answers(&["/probe", "/skill probe"]);
-    for (answer, command) in answers.iter().zip(["/probe", "/skill probe"]) {
-        assert_eq!(answer.code(), "invalid_input");
-        assert_eq!(answer.message(), format!("Error: {command} expects {schema}."));
-    }
-}
-
-#[test]
-fn missing_input_shows_the_skill_hint() {
-    let patchbay = Patchbay::new();
-    let answers = patchbay.answers(&["/web", "/skill web", "/json"]);
-    for (answer, message) in answers.iter().zip([
-        "Error: /web requires URL.",
-        "Error: /skill web requires URL.",
-        "Error: /json requires EXPRESSION DOCUMENT.",
-    ]) {
-        assert_eq!((answer.code(), answer.message()), ("invalid_input", message));
-        assert_eq!(answer.data()["schema"]["type"], "object");
-    }
-}
-
-#[test]
-fn object_that_violates_the_schema_is_not_used_as_text() {
-    let patchbay = Patchbay::new();
-    add_probe(&patchbay, ONE_STRING);
-    let answers = patchbay.answers(&["/probe {\"n\": 1}", "/probe {\"text\": 5}"]);
-    for (answer, problem) in
-        answers.iter().zip([r#""text" is a required property"#, r#"at /text: 5 is not of type "string""#])
-    {
-        assert_eq!(answer.code(), "invalid_input");
-        assert_eq!(answer.message(), format!("Error: input for /probe is invalid: {problem}."));
+    let refused = [
+        ("/probe", format!("/probe expects {schema}.")),
+        ("/skill probe", format!("/skill probe expects {schema}.")),
+        ("/probe {\"n\": 1}", r#"input for /probe is invalid: "text" is a required property."#.to_owned()),
+        ("/probe {\"text\": 5}", r#"input for /probe is invalid: at /text: 5 is not of type "string"."#.to_owned()),
+    ];
+    for ((line, words), answer) in refused.iter().zip(patchbay.answers(&refused.each_ref().map(|(line, _)| *line))) {
+        assert_eq!((answer.code(), answer.message()), ("invalid_input", &*format!("Error: {words}")), "{line}");
     }
 }
 
@@ -87,12 +59,20 @@ fn missing_input_is_an_empty_object_if_valid() {
 }
 
 #[test]
-fn tool_failure_message_is_shown() {
-    let answers = Patchbay::new().answers(&["/calc 1 MB + 1 s", "/json a"]);
-    assert_eq!(answers[0].code(), "tool_failed");
-    assert_eq!(answers[0].message(), "Error: column 6: cannot add time to data; give both the same kind of unit");
-    assert_eq!(answers[0].data(), &json!({"tool": "calc__eval", "kind": "unit-mismatch"}));
-    assert_eq!(answers[1].data()["kind"], "invalid-input");
+fn missing_input_shows_the_skill_hint_and_a_failure_its_message() {
+    let answers = Patchbay::new().answers(&["/web", "/skill web", "/json", "/calc 1 MB + 1 s", "/json a"]);
+    for (answer, message) in answers.iter().zip([
+        "Error: /web requires URL.",
+        "Error: /skill web requires URL.",
+        "Error: /json requires EXPRESSION DOCUMENT.",
+    ]) {
+        assert_eq!((answer.code(), answer.message()), ("invalid_input", message));
+        assert_eq!(answer.data()["schema"]["type"], "object");
+    }
+    assert_eq!(answers[3].code(), "tool_failed");
+    assert_eq!(answers[3].message(), "Error: column 6: cannot add time to data; give both the same kind of unit");
+    assert_eq!(answers[3].data(), &json!({"tool": "calc__eval", "kind": "unit-mismatch"}));
+    assert_eq!(answers[4].data()["kind"], "invalid-input");
 }
 
 #[test]

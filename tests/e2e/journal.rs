@@ -158,6 +158,7 @@ fn nested_call_records_its_caller_and_grants() {
     assert_eq!((&inner["parent"], &outer["parent"]), (&outer["call"], &Value::Null));
     assert_eq!((&inner["grants"], &outer["grants"]), (&serde_json::json!([]), &serde_json::json!(["tools"])));
     assert_eq!(outer["host_calls"], 1);
+    assert!(outer["fuel"].as_u64() > inner["fuel"].as_u64(), "the caller's fuel includes that of the tool it called");
 }
 
 #[test]

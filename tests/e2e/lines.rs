@@ -74,16 +74,22 @@ async fn stopping_a_line_by_id_leaves_others_running() {
     assert!(stored_texts(&session, MessageKind::Assistant).await[0].starts_with("word"));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn commands_wait_for_a_tool_that_runs() {
+/// Starts a session in which a tool runs until its line is stopped.
+async fn spinning() -> (Patchbay, Arc<Session>, Submitted) {
     let patchbay = Patchbay::new();
     patchbay.add_command("spin", &Guest::reporting_and_spinning(), "");
     let limits = Limits { fuel: 1_000_000_000_000_000, time_ms: 600_000, ..Limits::default() };
     let host = host_with(&patchbay, Settings::default(), limits);
     let session = host.new_session(&patchbay.workspace()).await.unwrap();
     let mut events = session.subscribe(1);
-    let spinning = session.submit("/spin {\"round\": 1}");
+    let line = session.submit("/spin {\"round\": 1}");
     wait_for_event(&mut events, |kind| matches!(kind, EventKind::Progress { .. })).await;
+    (patchbay, session, line)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_wait_for_a_tool_that_runs() {
+    let (_patchbay, session, spinning) = spinning().await;
     // Commands wait for it, messages do not, and what ends a hanging agent overtakes.
     let [unknown, reloaded] = ["/unknown", "/reload_skills"].map(|line| session.submit(line));
     let root = session.view();
@@ -103,14 +109,7 @@ async fn commands_wait_for_a_tool_that_runs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_are_answered_while_a_tool_runs() {
-    let patchbay = Patchbay::new();
-    patchbay.add_command("spin", &Guest::reporting_and_spinning(), "");
-    let limits = Limits { fuel: 1_000_000_000_000_000, time_ms: 600_000, ..Limits::default() };
-    let host = host_with(&patchbay, Settings::default(), limits);
-    let session = host.new_session(&patchbay.workspace()).await.unwrap();
-    let mut events = session.subscribe(1);
-    let spinning = session.submit("/spin {\"round\": 1}");
-    wait_for_event(&mut events, |kind| matches!(kind, EventKind::Progress { .. })).await;
+    let (_patchbay, session, spinning) = spinning().await;
     assert_eq!(wait_for_end(session.submit("hello")).await.code.as_str(), "answered");
     assert!(session.stop(spinning.id()));
     assert!(!wait_for_end(spinning).await.is_ok());

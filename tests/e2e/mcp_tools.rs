@@ -42,10 +42,13 @@ const BREAK: &str = "call mcp__test__break {}";
 #[test]
 fn model_calls_tools_of_a_server() {
     let patchbay = served("plain", "");
-    let said = lines(
-        &patchbay,
-        &[ECHO, "call mcp__test__fail {}", "call mcp__test__echo {}", "call mcp__test__image {}", "show context"],
-    );
+    let calls =
+        [ECHO, "call mcp__test__fail {}", "call mcp__test__echo {}", "call mcp__test__image {}", "show context"];
+    let answers = patchbay.answers(&calls);
+    let said: Vec<_> = answers.iter().map(Answer::message).collect();
+    let progress: Vec<_> = answers[0].events.iter().filter(|event| event["event"] == "progress").collect();
+    assert_eq!(progress.len(), 1, "{progress:?}");
+    assert_eq!((&progress[0]["tool"], &progress[0]["text"]), (&"mcp__test__echo".into(), &"half".into()));
     assert!(said[0].contains("mcp__test__echo said: ") && said[0].contains("echo: hi"), "{}", said[0]);
     assert!(!said[0].contains('\u{202e}'), "the texts of servers are cleaned");
     assert!(said[1].contains("mcp__test__fail failed: ") && said[1].contains("the disk is full."), "{}", said[1]);
@@ -180,14 +183,6 @@ fn secret_of_a_server_is_in_no_result_and_no_file() {
     let said = &lines(&patchbay, &["call mcp__test__environment {}"])[0];
     assert!(said.contains("[secret]") && !said.contains("sesame"), "{said}");
     patchbay_tests::home::assert_in_no_file(&patchbay.home(), &["sesame-0123456789".to_owned()]);
-}
-
-#[test]
-fn progress_of_a_call_is_reported() {
-    let events = &served("plain", "").answers(&[ECHO])[0].events;
-    let progress: Vec<_> = events.iter().filter(|event| event["event"] == "progress").collect();
-    assert_eq!(progress.len(), 1, "{events:?}");
-    assert_eq!((&progress[0]["tool"], &progress[0]["text"]), (&"mcp__test__echo".into(), &"half".into()));
 }
 
 #[test]

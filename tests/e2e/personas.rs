@@ -14,13 +14,21 @@ fn stored(patchbay: &Patchbay, session: &str) -> Value {
 }
 
 #[test]
-fn default_persona_exists_at_first_start() {
+fn personas_are_bundled_linked_and_of_the_workspace() {
     let patchbay = Patchbay::new();
+    patchbay.write("workspace/.patchbay/agents/local/IDENTITY.md", "Local.");
+    patchbay.write("elsewhere/SOUL.md", "Arr.");
+    fs::create_dir_all(patchbay.home().join("config/agents")).unwrap();
+    std::os::unix::fs::symlink(patchbay.folder().join("elsewhere"), patchbay.home().join("config/agents/pirate"))
+        .unwrap();
     let mut live = patchbay.live(&[]);
     assert_eq!(stored(&patchbay, live.session())["name"], "default");
     let answer = live.answer("/agent default");
     assert_eq!((answer.code(), answer.message()), ("agent_set", "Active agent set to 'default'."));
     assert_eq!(answer.data(), &json!({"name": "default", "files": ["SOUL.md"], "skipped": []}));
+    let local = live.answer("/agent local");
+    assert_eq!(local.data(), &json!({"name": "local", "files": ["IDENTITY.md"], "skipped": []}));
+    assert_eq!(live.message("/agent pirate"), "Active agent set to 'pirate'.");
 }
 
 #[test]
@@ -51,14 +59,6 @@ fn empty_folder_is_not_a_persona() {
     assert_eq!(answers[0].message(), words);
     // The bundled persona is used, because a session must have one.
     assert_eq!(answers[1].data()["files"], json!(["SOUL.md"]));
-}
-
-#[test]
-fn workspace_provides_its_own_personas() {
-    let patchbay = Patchbay::new();
-    patchbay.write("workspace/.patchbay/agents/local/IDENTITY.md", "Local.");
-    let answer = &patchbay.answers(&["/agent local"])[0];
-    assert_eq!(answer.data(), &json!({"name": "local", "files": ["IDENTITY.md"], "skipped": []}));
 }
 
 #[test]
@@ -129,17 +129,6 @@ fn persona_links_out_of_a_workspace_are_not_followed() {
         answers[1].message()
     );
     assert!(!stored(&patchbay, &patchbay.last_session()).to_string().contains("Secret"));
-}
-
-#[cfg(unix)]
-#[test]
-fn user_persona_folder_may_be_a_link() {
-    let patchbay = Patchbay::new();
-    patchbay.write("elsewhere/SOUL.md", "Arr.");
-    fs::create_dir_all(patchbay.home().join("config/agents")).unwrap();
-    std::os::unix::fs::symlink(patchbay.folder().join("elsewhere"), patchbay.home().join("config/agents/pirate"))
-        .unwrap();
-    assert_eq!(patchbay.line("/agent pirate"), "Active agent set to 'pirate'.");
 }
 
 #[test]

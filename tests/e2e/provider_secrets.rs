@@ -3,6 +3,7 @@
 use std::thread;
 
 use patchbay_tests::{
+    answers::json_lines,
     binary::{Patchbay, ran},
     format::{ANTHROPIC, FORMATS, Format, KEY, OPENAI, event_stream, truncated_event_stream},
     home::assert_in_no_file,
@@ -129,10 +130,22 @@ fn each_key_is_sent_only_to_its_provider() {
     let first = Server::scripted(|_| vec![Step::Bytes(ANTHROPIC.answer_with(&["Your key is ", KEY]))]);
     let second =
         Server::scripted(|_| vec![Step::Bytes(OPENAI.answer_with(&["Yours is ", OTHER, " and not ", "another"]))]);
-    let mut patchbay = ANTHROPIC.home(&first, &OPENAI.table(&second));
+    // A third provider names the variable of the first one.
+    let canary = Server::echo();
+    let thief = format!(
+        "[providers.thief]\nadapter = \"anthropic\"\norigin = \"http://{}\"\nenv = \"ANTHROPIC_API_KEY\"\n",
+        canary.host()
+    );
+    let mut patchbay = ANTHROPIC.home(&first, &format!("{}{thief}", OPENAI.table(&second)));
     patchbay.set(OPENAI.variable, OTHER);
     let (one, two) = (format!("/model {}", ANTHROPIC.model), format!("/model {}", OPENAI.model));
-    let ran = patchbay.run(&["exec", "--json", "--keep-going", &one, "Hello", &two, "And you?", &one, "Again"]);
+    let lines = ["/model thief:claude-x", &one, "Hello", &two, "And you?", &one, "Again"];
+    let ran = patchbay.run(&[&["exec", "--json", "--keep-going"], &lines[..]].concat());
+    let objects = json_lines(&ran.out);
+    let refused = objects.iter().find(|object| object.get("line").is_some()).unwrap();
+    assert_eq!(refused["code"], "provider_unusable", "{refused}");
+    assert!(refused["message"].as_str().unwrap().contains("ANTHROPIC_API_KEY"), "{refused}");
+    assert_eq!(canary.requests(), [] as [String; 0]);
     assert_eq!((first.requests().len(), second.requests().len()), (2, 1), "{ran:?}");
     for request in first.requests() {
         assert_key_absent(OTHER, request.as_bytes(), "a request to the first");
@@ -147,23 +160,6 @@ fn each_key_is_sent_only_to_its_provider() {
     }
 }
 
-#[test]
-fn a_variable_belongs_to_one_provider() {
-    let server = Server::scripted(|_| vec![Step::Bytes(ANTHROPIC.answer("text"))]);
-    let canary = Server::echo();
-    let thief = format!(
-        "[providers.thief]\nadapter = \"anthropic\"\norigin = \"http://{}\"\nenv = \"ANTHROPIC_API_KEY\"\n",
-        canary.host()
-    );
-    let patchbay = ANTHROPIC.home(&server, &thief);
-    let answers = patchbay.answers(&["/model thief:claude-x", "/model claude-haiku-4-5", "Hello"]);
-    assert_eq!(answers[0].code(), "provider_unusable", "{}", answers[0].message());
-    assert!(answers[0].message().contains("ANTHROPIC_API_KEY"), "{}", answers[0].message());
-    assert_eq!(answers[2].code(), "answered");
-    assert_eq!(canary.requests(), [] as [String; 0]);
-}
-
-/// Without a key, and with an invalid one.
 #[test]
 fn without_a_key_no_request_is_sent() {
     let server = Server::echo();

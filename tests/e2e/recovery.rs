@@ -1,6 +1,7 @@
 //! Answers that break off, and waits: the real binary with a loopback server that plays scripted responses.
 
 use std::{
+    cell::RefCell,
     sync::Mutex,
     thread,
     time::{Duration, Instant},
@@ -10,8 +11,8 @@ use patchbay_core::{Code, EventKind, MessageKind};
 use patchbay_provider::Settings;
 use patchbay_tests::{
     answers::Answer,
-    binary::Patchbay,
-    format::{ANTHROPIC, CHAT, FORMATS, Format, event_stream},
+    binary::{Patchbay, Ran, run_out_of_time},
+    format::{ANTHROPIC, CHAT, Format, event_stream},
     host::host,
     server::{Server, Step},
     session_events::{stored_texts, wait_for_end, wait_for_event},
@@ -129,26 +130,6 @@ fn given_up_answer_is_an_event_and_its_tokens_count() {
     assert!(answers[2].message().contains(" USD\nIn all: "), "{}", answers[2].message());
 }
 
-/// After five attempts the turn ends with the last error, and what came of the last attempt is kept.
-#[test]
-fn fifth_broken_answer_ends_the_turn() {
-    thread::scope(|scope| {
-        for format in &FORMATS {
-            scope.spawn(move || {
-                let server = server(move |_| whole(*format, "cut"));
-                let patchbay = format.home(&server, "");
-                let answers = patchbay.answers(&[&format!("/model {}", format.model), "hello"]);
-                assert_eq!((answers[1].code(), server.requests().len()), ("provider_network", 5), "{format:?}");
-                let given_up = answers[1].events.iter().filter(|event| event["event"] == "given_up").count();
-                assert_eq!(given_up, 4);
-                let rows = assistants(&answers[1]);
-                let [row] = rows[..] else { panic!("{rows:?}") };
-                assert_eq!((&row["data"]["interrupted"], row["content"] == ""), (&json!(true), false));
-            });
-        }
-    });
-}
-
 /// Esc and Ctrl+C end a wait at once, before a first answer and behind one that broke off.
 #[tokio::test(flavor = "multi_thread")]
 async fn stop_ends_a_wait_at_once() {
@@ -172,43 +153,27 @@ async fn stop_ends_a_wait_at_once() {
 
 #[test]
 fn time_out_ends_a_wait_and_keeps_nothing_that_was_given_up() {
-    let server = server(|request| match request {
-        0 => cut_behind(CHAT, "text", "Grüße"),
-        _ => vec![Step::Bytes(CHAT.refusal(429, "Slow down", Some(60)))],
-    });
-    let patchbay = CHAT.home(&server, "");
     let model = format!("/model {}", CHAT.model);
-    // Compiles the components.
-    patchbay.line(&model);
-    let ran = patchbay.run(&["exec", "--timeout", "20", &model, "hello"]);
+    let servers = RefCell::new(Vec::new());
+    let home = || {
+        let server = server(|request| match request {
+            0 => cut_behind(CHAT, "text", "Grüße"),
+            _ => vec![Step::Bytes(CHAT.refusal(429, "Slow down", Some(60)))],
+        });
+        let patchbay = CHAT.home(&server, "");
+        // Compiles the components.
+        patchbay.line(&model);
+        servers.borrow_mut().push(server);
+        patchbay
+    };
+    let waits = |_: &Patchbay, ran: &Ran| ran.err.contains("Retrying in 60 s (attempt 1 of at most 15).");
+    let (patchbay, ran, _) = run_out_of_time(home, &[&model, "hello"], waits);
     assert_eq!(ran.code, Some(3), "{ran:?}");
-    assert!(ran.err.contains("The answer broke off; asking again (attempt 2 of 5)."), "{ran:?}");
-    assert!(ran.err.contains("Retrying in 60 s (attempt 1 of at most 15)."), "{ran:?}");
+    assert!(ran.err.contains(AGAIN), "{ran:?}");
     let store = patchbay.database("patchbay.db");
     let answers: i64 =
         store.query_row("SELECT count(*) FROM messages WHERE kind = 'assistant'", [], |row| row.get(0)).unwrap();
     assert_eq!(answers, 0);
-}
-
-/// `Retry-After` may be a date.
-#[test]
-fn date_of_a_retry_is_read() {
-    let refused = || {
-        let body = json!({"error": {"message": "Slow down", "type": "rate_limit_error"}}).to_string();
-        format!(
-            "HTTP/1.1 429 No\r\ndate: Mon, 23 Nov 2026 10:00:00 GMT\r\nretry-after: Mon, 23 Nov 2026 10:00:02 GMT\r\n\
-             content-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
-        )
-    };
-    let server = server(move |request| match request {
-        0 => vec![Step::Bytes(refused().into_bytes())],
-        _ => whole(CHAT, "text"),
-    });
-    let patchbay = CHAT.home(&server, "");
-    let ran = patchbay.run(&["exec", &format!("/model {}", CHAT.model), "hello"]);
-    let line = "Rate limit exceeded: openai-compatible. Retrying in 2 s (attempt 1 of at most 15).\n";
-    assert_eq!((ran.code, ran.errors()), (Some(0), line), "{ran:?}");
 }
 
 /// A failure of the demo's that may pass has five attempts, with waits of the demo's choice.

@@ -27,7 +27,7 @@ fn all_subcommands(patchbay: &Patchbay) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn completions_have_every_subcommand() {
+fn completions_and_manual_page_have_every_subcommand() {
     let patchbay = Patchbay::new();
     let commands = all_subcommands(&patchbay);
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
@@ -41,6 +41,16 @@ fn completions_have_every_subcommand() {
         assert!(!ran.out.contains("compile"), "{shell}");
     }
     assert_eq!(patchbay.run(&["completions", "tcsh"]).code, Some(2));
+    let ran = patchbay.run(&["man"]);
+    assert_eq!((ran.code, &*ran.err), (Some(0), ""));
+    assert!(ran.out.contains("\n.TH PATCHBAY 1 "), "{}", ran.out);
+    for words in commands {
+        assert!(ran.out.contains(&format!("\n.SS patchbay {}\n", words.join(" "))), "{words:?}");
+    }
+    for heading in ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "COMMANDS", "VERSION"] {
+        assert_eq!(ran.out.matches(&format!("\n.SH {heading}\n")).count(), 1, "{heading}");
+    }
+    assert!(!ran.out.contains("compile a component") && !ran.out.contains("patchbay compile"));
     assert!(!patchbay.home().exists(), "nothing is created");
 }
 
@@ -54,20 +64,4 @@ fn bash_completes_subcommands() {
     bash.stdin.take().unwrap().write_all(format!("{script}\n{ask}").as_bytes()).unwrap();
     let answer = bash.wait_with_output().unwrap();
     assert_eq!(String::from_utf8(answer.stdout).unwrap(), "gc\n");
-}
-
-#[test]
-fn manual_page_has_every_subcommand() {
-    let patchbay = Patchbay::new();
-    let ran = patchbay.run(&["man"]);
-    assert_eq!((ran.code, &*ran.err), (Some(0), ""));
-    assert!(ran.out.contains("\n.TH PATCHBAY 1 "), "{}", ran.out);
-    for words in all_subcommands(&patchbay) {
-        assert!(ran.out.contains(&format!("\n.SS patchbay {}\n", words.join(" "))), "{words:?}");
-    }
-    for heading in ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "COMMANDS", "VERSION"] {
-        assert_eq!(ran.out.matches(&format!("\n.SH {heading}\n")).count(), 1, "{heading}");
-    }
-    assert!(!ran.out.contains("compile a component") && !ran.out.contains("patchbay compile"));
-    assert!(!patchbay.home().exists(), "nothing is created");
 }

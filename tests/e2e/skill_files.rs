@@ -34,13 +34,6 @@ fn help_lists_files_after_the_folder_is_gone() {
 }
 
 #[test]
-fn help_shows_no_files_of_a_skill_without_any() {
-    let patchbay = Patchbay::new();
-    patchbay.skill("bare", "", "");
-    assert_eq!(files_in(&patchbay.line("/help bare")), [""; 0]);
-}
-
-#[test]
 fn reload_reports_changed_files() {
     let patchbay = Patchbay::new();
     with_files(&patchbay);

@@ -100,8 +100,13 @@ fn nothing_in_a_skill_md_grants_or_runs() {
         ("workspace/.claude/skills", "claude"),
     ] {
         patchbay.write(&format!("{folder}/{name}/SKILL.md"), skill_md.replace("NAME", name));
-        let answers =
-            patchbay.answers(&[&format!("/{name} now"), "call files__write {\"path\": \"x.txt\", \"text\": \"x\"}"]);
+    }
+    let write = "call files__write {\"path\": \"x.txt\", \"text\": \"x\"}";
+    let lines =
+        ["/mine now", write, "/theirs now", write, "/ours now", write, "/agency now", write, "/claude now", write];
+    let answers = patchbay.answers(&lines);
+    assert_eq!(answers.len(), lines.len());
+    for (name, answers) in lines.chunks(2).map(|lines| lines[0]).zip(answers.chunks(2)) {
         assert!(answers[0].message().contains("!`touch "), "{name}: {}", answers[0].message());
         assert!(!answers[1].message().contains("tool_success\":true"), "{name}: {}", answers[1].message());
     }
@@ -109,10 +114,9 @@ fn nothing_in_a_skill_md_grants_or_runs() {
     assert!(!patchbay.workspace().join("x.txt").exists());
 }
 
-/// Returns the source that `/help NAME` shows.
-fn source(patchbay: &Patchbay, name: &str) -> String {
-    let help = patchbay.line(&format!("/help {name}"));
-    help.lines().find_map(|line| line.strip_prefix("- `source`: ")).unwrap_or(&help).to_owned()
+/// Returns the source that a `/help` shows.
+fn source(help: &str) -> &str {
+    help.lines().find_map(|line| line.strip_prefix("- `source`: ")).unwrap_or(help)
 }
 
 #[test]
@@ -129,9 +133,10 @@ fn extra_roots_rank_below_bundled_in_their_order() {
     assert_eq!(patchbay.answers(&["/help a"])[0].code(), "skill_not_found", "none unless set");
     let roots = ["one", "two", "missing"].map(|root| format!("\"{}\"", patchbay.folder().join(root).display()));
     patchbay.write("home/config/config.toml", format!("skill_roots = [{}]\n", roots.join(", ")));
-    let listed = patchbay.line("/skills");
+    let answers = patchbay.answers(&["/skills", "/help a", "/help calc"]);
+    let listed = answers[0].message();
     assert!(listed.contains("a - two") && listed.contains("b - mine"), "{listed}");
-    assert_eq!((source(&patchbay, "a"), source(&patchbay, "calc")), ("extra".to_owned(), "bundled".to_owned()));
+    assert_eq!((source(answers[1].message()), source(answers[2].message())), ("extra", "bundled"));
     for line in [
         "- a [name_shadowed] The extra skill 'a' has this name.",
         "- b [name_shadowed] The user skill 'b' has this name.",
@@ -165,13 +170,14 @@ fn workspace_roots_are_untrusted_alike() {
     }
     write(".claude/skills", "two");
     write(".agents/skills", "two");
-    let listed = patchbay.line("/skills");
+    let answers = patchbay.answers(&["/skills", "/help two"]);
+    let listed = answers[0].message();
     assert!(listed.contains("all - .patchbay/skills") && listed.contains("two - .agents/skills"), "{listed}");
     assert!(listed.contains("- calc [untrusted_shadow]"), "{listed}");
-    assert_eq!(source(&patchbay, "two"), "workspace-agents");
+    assert_eq!(source(answers[1].message()), "workspace-agents");
     let workspace = patchbay.workspace();
     patchbay.run(&["trust", "add", workspace.to_str().unwrap()]);
-    assert_eq!(source(&patchbay, "calc"), "workspace");
+    assert_eq!(source(&patchbay.line("/help calc")), "workspace");
 }
 
 #[test]

@@ -91,17 +91,22 @@ fn full() -> Vec<u8> {
     )
 }
 
+/// Also for a skill whose tool traps: `/help` does not call it.
 #[test]
-fn help_shows_all_fields_in_order() {
+fn help_shows_all_fields_in_order_and_runs_nothing() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/skills/full.wasm", full());
-    let answer = &patchbay.answers(&["/help full"])[0];
-    let digest = answer.data()["digest"].as_str().unwrap();
-    let component = answer.data()["component"].as_str().unwrap();
+    patchbay.skill("bare", "", "");
+    let skill_md = "---\ninvocation_mode: tool_dispatch\ncommand_tool: run\n---\n";
+    patchbay.write("home/config/skills/bomb.wasm", Guest::trapping().packaged(skill_md));
+    let answers = patchbay.answers(&["/help full", "/help bare", "/help notes", "/help bomb", "/skill bomb"]);
+    let (data, bare) = (answers[0].data(), answers[1].data()["digest"].as_str().unwrap());
+    let digest = data["digest"].as_str().unwrap();
+    let component = data["component"].as_str().unwrap();
     assert_eq!(digest.len(), "sha256:".len() + 64);
-    assert_eq!(answer.code(), "skill_help");
+    assert_eq!(answers[0].code(), "skill_help");
     assert_eq!(
-        answer.message(),
+        answers[0].message(),
         format!(
             "\
 # /help full
@@ -123,16 +128,8 @@ fn help_shows_all_fields_in_order() {
 - `component`: {component}"
         )
     );
-}
-
-#[test]
-fn help_shows_none_for_empty_fields() {
-    let patchbay = Patchbay::new();
-    patchbay.skill("bare", "", "");
-    let answer = &patchbay.answers(&["/help bare"])[0];
-    let digest = answer.data()["digest"].as_str().unwrap();
     assert_eq!(
-        answer.message(),
+        answers[1].message(),
         format!(
             "\
 # /help bare
@@ -150,27 +147,13 @@ fn help_shows_none_for_empty_fields() {
 - `eligibility.env`: (none)
 - `eligibility.binaries`: (none)
 - `capabilities`: (none)
-- `digest`: {digest}"
+- `digest`: {bare}"
         )
     );
-}
-
-#[test]
-fn help_of_a_bundled_skill_names_source_and_grants() {
-    let help = Patchbay::new().line("/help notes");
-    assert!(help.contains("\n- `source`: bundled\n"), "{help}");
-    assert!(help.contains("\n- `capabilities`: kv (granted)\n"), "{help}");
-}
-
-#[test]
-fn help_runs_nothing() {
-    // The tool of this component traps, but `/help` does not call it.
-    let patchbay = Patchbay::new();
-    let skill_md = "---\ninvocation_mode: tool_dispatch\ncommand_tool: run\n---\n";
-    patchbay.write("home/config/skills/bomb.wasm", Guest::trapping().packaged(skill_md));
-    let answers = patchbay.answers(&["/help bomb", "/skill bomb"]);
-    assert_eq!(answers[0].code(), "skill_help");
-    assert_eq!(answers[1].code(), "trap");
+    let bundled = answers[2].message();
+    assert!(bundled.contains("\n- `source`: bundled\n"), "{bundled}");
+    assert!(bundled.contains("\n- `capabilities`: kv (granted)\n"), "{bundled}");
+    assert_eq!((answers[3].code(), answers[4].code()), ("skill_help", "trap"));
 }
 
 #[test]
