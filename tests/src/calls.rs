@@ -1,6 +1,8 @@
 //! Guests that make one host call with fixed arguments and return its result. Use them to test a capability without writing
 //! WAT; each builder names its host call.
 
+use std::fmt::Write as _;
+
 use crate::guest::{Guest, data};
 
 /// WAT function `$say ADDRESS LENGTH`: the result `ok([text])` of a tool.
