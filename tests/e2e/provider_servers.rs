@@ -18,7 +18,7 @@ use patchbay_tests::{
 use serde_json::{Value, json};
 
 /// Parses the body of a request.
-fn body(request: &str) -> Value {
+pub(crate) fn body(request: &str) -> Value {
     serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap()
 }
 

@@ -19,6 +19,8 @@ use patchbay_tests::{
 };
 use serde_json::{Value, json};
 
+use crate::provider_servers::body;
+
 /// Starts a server whose responses are those of `answer` for the number of the request, from 0.
 fn server(answer: impl Fn(usize) -> Vec<Step> + Send + 'static) -> Server {
     let requests = Mutex::new(0);
@@ -78,10 +80,7 @@ fn answer_that_breaks_off_is_asked_for_again() {
                 assert!(answers.starts_with(shown), "{answers}");
                 assert!(answers.contains(&whole), "{answers}");
                 // What was sent is the same, and nothing that was given up is in the conversation.
-                let body = |index: usize| -> Value {
-                    serde_json::from_str(server.requests()[index].split_once("\r\n\r\n").unwrap().1).unwrap()
-                };
-                assert_eq!(body(0), body(1));
+                assert_eq!(body(&server.requests()[0]), body(&server.requests()[1]));
                 let store = patchbay.database("patchbay.db");
                 let count = |sql: &str| -> i64 { store.query_row(sql, [], |row| row.get(0)).unwrap() };
                 let answers = "SELECT count(*) FROM messages WHERE kind = 'assistant'";
