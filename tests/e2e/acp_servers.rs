@@ -37,7 +37,7 @@ fn tools_of_the_clients_servers_are_asked_about() {
     let answer = peer.call(0, "initialize", json!({"protocolVersion": 1}));
     assert_eq!(answer["result"]["agentCapabilities"]["mcpCapabilities"], json!({"http": true, "sse": false}));
     let session = session_with(&mut peer, &patchbay, 1, &[server("test", "plain")]);
-    // A question here would never be answered.
+    // If this asked a question, the prompt would not end.
     assert_eq!(peer.prompt(2, &session, "call mcp__test__echo {\"text\": \"hi\"}"), "end_turn");
     peer.request(3, "session/prompt", prompt(&session, "call mcp__test__write_it {\"text\": \"hi\"}"));
     let question = peer.asked("session/request_permission");

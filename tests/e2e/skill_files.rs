@@ -154,7 +154,7 @@ fn model_reads_files_of_the_snapshot() {
     for ((line, words), answer) in lines.iter().zip(expected).zip(&answers) {
         assert!(words.iter().all(|words| answer.message().contains(words)), "{line}: {}", answer.message());
     }
-    // The result of the call before is the image itself.
+    // The previous call returned the image itself.
     let context = answers[6].message();
     let results = context.lines().rfind(|line| line.contains("result(call_6, skill_file, ")).unwrap();
     assert!(results.contains("image/png(8)"), "{context}");
