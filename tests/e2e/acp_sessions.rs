@@ -8,10 +8,10 @@ use patchbay_tests::{
 };
 use serde_json::{Value, json};
 
-/// A call that needs an answer of the user.
+/// A tool call that asks the user for permission.
 const WRITE: &str = r#"call files__write {"path": "made.txt", "text": "x"}"#;
 
-/// Returns the parameters that open an existing session in the workspace.
+/// Returns the parameters of `session/load` and `session/resume`.
 fn existing(patchbay: &Patchbay, session: &str) -> Value {
     let mut params = in_workspace(patchbay);
     params["sessionId"] = json!(session);

@@ -19,6 +19,8 @@ use patchbay_tests::{
 };
 use serde_json::{Value, json};
 
+use crate::provider_servers::body;
+
 const KEY: &str = "s3ntinel-of-the-listing";
 
 /// Returns an adapter that asks once, and then reports these models, whatever the response is.
@@ -203,7 +205,7 @@ fn shown_levels_are_those_that_are_sent() {
         assert!(first.starts_with("✓ Switched to "), "{first}");
         assert_eq!((rest, answers[1].code()), (shown, "answered"), "{level}");
         let requests = server.requests();
-        let body: Value = serde_json::from_str(requests.last().unwrap().split_once("\r\n\r\n").unwrap().1).unwrap();
+        let body = body(requests.last().unwrap());
         assert_eq!(body.get("reasoning_effort").and_then(Value::as_str), sent, "{level}");
     }
     // `extra-body` comes last and may say otherwise.

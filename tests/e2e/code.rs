@@ -8,10 +8,7 @@ use patchbay_tests::{
 };
 use serde_json::{Value, json};
 
-/// The rows of the journal, the newest first.
-fn journal(patchbay: &Patchbay) -> Vec<Value> {
-    patchbay.run(&["journal", "--json"]).out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
+use crate::journal::journal_rows;
 
 #[test]
 fn a_person_runs_a_program() {
@@ -35,7 +32,7 @@ fn a_program_calls_tools_under_one_parent() {
     let program =
         "(await Promise.all(['1+1', '2+2', '3+3'].map((expression) => tools.calc.eval({expression})))).join()";
     assert_eq!(patchbay.line(&format!("/code {program}")), "2,4,6");
-    let rows = journal(&patchbay);
+    let rows = journal_rows(&patchbay, &[]);
     assert_eq!(rows.len(), 4);
     let (nested, own): (Vec<&Value>, Vec<&Value>) = rows.iter().partition(|row| row["parent"].is_string());
     assert_eq!((own.len(), &own[0]["asker"], &own[0]["grants"]), (1, &json!("person"), &json!(["tools"])));
@@ -63,7 +60,7 @@ fn calls_with_effects_run_side_by_side() {
     let program = "await Promise.all(Array.from({length: 20}, (_, n) => tools.notes.add({text: `note ${n}`}))); \
                    (await tools.notes.list()).match(/note \\d+/g).length";
     assert_eq!(patchbay.line(&format!("/code {program}")), "20");
-    let rows = journal(&patchbay);
+    let rows = journal_rows(&patchbay, &[]);
     assert_eq!((rows.len(), rows.iter().filter(|row| row["outcome"] == "ok").count()), (22, 22));
 }
 
@@ -98,7 +95,7 @@ fn failed_call_does_not_stop_the_others() {
     // Some of the others may have ended before it failed.
     assert!(patchbay.line(&format!("/code {program}")).contains("there is no 'missing' in the workspace"));
     assert_eq!(patchbay.line("/code (await tools.notes.list()).match(/note /g).length"), "7");
-    assert!(journal(&patchbay).iter().all(|row| row["tool"] != "add" || row["outcome"] == "ok"));
+    assert!(journal_rows(&patchbay, &[]).iter().all(|row| row["tool"] != "add" || row["outcome"] == "ok"));
 }
 
 #[test]
@@ -226,7 +223,7 @@ fn nested_time_is_that_of_the_program() {
     assert_eq!(answers[0].code(), "limit_time");
     assert!(answers[0].message().contains("6000 ms (limits.time_ms with limits.code_ms)"), "{}", answers[0].message());
     assert_eq!(answers[1].message(), "2");
-    let rows = journal(&patchbay);
+    let rows = journal_rows(&patchbay, &[]);
     let cancelled = rows.iter().find(|row| row["tool"] == "run" && row["skill"] == "spin");
     let cancelled = cancelled.unwrap_or_else(|| panic!("{rows:?}"));
     assert!(["cancelled", "limit_time"].contains(&cancelled["outcome"].as_str().unwrap()), "{cancelled}");

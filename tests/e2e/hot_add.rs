@@ -44,7 +44,8 @@ fn replace_adapter(patchbay: &Patchbay, name: &str, bytes: &[u8]) {
     fs::rename(patchbay.home().join("config/providers/.growing"), adapter_path(patchbay, name)).unwrap();
 }
 
-fn notices(answer: &Answer) -> impl Iterator<Item = &str> {
+/// Returns the texts of the notices among the events.
+pub(crate) fn notices(answer: &Answer) -> impl Iterator<Item = &str> {
     answer.events.iter().filter(|event| event["event"] == "notice").filter_map(|event| event["text"].as_str())
 }
 

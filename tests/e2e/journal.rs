@@ -15,7 +15,7 @@ fn journal(patchbay: &Patchbay, arguments: &[&str]) -> Ran {
 }
 
 /// Returns the rows of `journal --json`.
-fn journal_rows(patchbay: &Patchbay, arguments: &[&str]) -> Vec<Value> {
+pub(crate) fn journal_rows(patchbay: &Patchbay, arguments: &[&str]) -> Vec<Value> {
     let ran = journal(patchbay, &[arguments, &["--json"]].concat());
     assert_eq!((ran.code, &*ran.err), (Some(0), ""));
     json_lines(&ran.out)

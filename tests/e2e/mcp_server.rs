@@ -9,12 +9,13 @@ use std::{
 };
 
 use patchbay_tests::{
-    answers::json_lines,
     binary::{Patchbay, Ran},
     calls::{completing, relaying},
     guest::Guest,
 };
 use serde_json::{Value, json};
+
+use crate::journal::journal_rows;
 
 /// A running server and its client.
 struct Connected {
@@ -96,12 +97,6 @@ fn call(id: u32, tool: &str, input: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": input}})
 }
 
-fn journal(patchbay: &Patchbay) -> Vec<Value> {
-    let ran = patchbay.run(&["journal", "--json"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    json_lines(&ran.out)
-}
-
 #[test]
 fn client_lists_and_calls_tools_by_the_one_path() {
     let patchbay = Patchbay::new();
@@ -134,7 +129,7 @@ fn client_lists_and_calls_tools_by_the_one_path() {
 
     let ran = client.end();
     assert_eq!((ran.code, &*ran.err), (Some(0), ""));
-    let rows = journal(&patchbay);
+    let rows = journal_rows(&patchbay, &[]);
     assert_eq!(rows.len(), 2, "{rows:?}");
     assert!(rows.iter().all(|row| row["asker"] == "mcp:test [31mclient"), "{rows:?}");
     assert_eq!(rows[0]["session"], json!(patchbay.last_session()));
@@ -213,7 +208,7 @@ fn denial_names_the_command_and_the_grant_works_at_once() {
     let allowed = client.call("relay__run", json!({}));
     assert!(allowed["result"]["isError"] == false && allowed.to_string().contains("42"), "{allowed}");
     client.end();
-    let nested = journal(&patchbay);
+    let nested = journal_rows(&patchbay, &[]);
     assert!(nested.iter().any(|row| row["asker"] == "tool:relay__run" && row["outcome"] == "ok"), "{nested:?}");
 }
 
@@ -294,7 +289,7 @@ fn cancel_stops_a_call_and_progress_is_reported() {
     // The connection goes on, and the cancelled request has no answer.
     assert_eq!(client.call("calc__eval", json!({"expression": "1"}))["id"], 1);
     client.end();
-    let rows = journal(&patchbay);
+    let rows = journal_rows(&patchbay, &[]);
     let stopped = rows.iter().find(|row| row["skill"] == "spin").unwrap();
     assert_eq!(stopped["outcome"], "cancelled", "{rows:?}");
 }
@@ -319,7 +314,7 @@ fn connection_without_a_handshake_is_served() {
         client.ask(&request(2, "tools/call", json!({"name": "calc__eval", "arguments": {"expression": "2+3"}})));
     assert_eq!((&answer["result"]["resultType"], &answer["result"]["isError"]), (&json!("complete"), &json!(false)));
     client.end();
-    assert_eq!(journal(&patchbay)[0]["asker"], "mcp:modern");
+    assert_eq!(journal_rows(&patchbay, &[])[0]["asker"], "mcp:modern");
 }
 
 #[test]

@@ -11,6 +11,8 @@ use patchbay_tests::{
 };
 use serde_json::{Value, json};
 
+use crate::hot_add::notices;
+
 /// Returns a home whose server `test` behaves like `mode`. `keys` are further lines of its table.
 fn served(mode: &str, keys: &str) -> Patchbay {
     let patchbay = Patchbay::new();
@@ -110,15 +112,11 @@ fn server_in_the_workspace_runs_only_where_it_is_trusted() {
     let command = format!("patchbay trust add {}", patchbay.workspace().canonicalize().unwrap().display());
     let has_run = || patchbay.workspace().join("ran").exists();
     let mut live = patchbay.live(&[]);
-    let notices = |answer: &Answer| {
-        let texts = answer.events.iter().filter(|event| event["event"] == "notice");
-        texts.map(|event| event["text"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
-    };
     let untrusted = live.answer(ECHO);
     assert!(untrusted.message().contains("tool 'mcp__test__echo' not found"), "{}", untrusted.message());
-    let told = notices(&untrusted);
+    let told: Vec<_> = notices(&untrusted).collect();
     assert!(told.len() == 1 && told[0].ends_with(&format!("is not trusted. To trust it: {command}")), "{told:?}");
-    assert_eq!(notices(&live.answer(ECHO)), [""; 0], "it is reported once");
+    assert_eq!(notices(&live.answer(ECHO)).count(), 0, "it is reported once");
     let checked = check(&patchbay, &["test"]);
     assert_eq!(checked.code, Some(1));
     assert!(checked.err.contains(&format!("To trust it: {command} [unavailable]\n")), "{}", checked.err);
@@ -129,7 +127,7 @@ fn server_in_the_workspace_runs_only_where_it_is_trusted() {
     // The program still runs.
     assert_eq!(patchbay.run(&["trust", "remove", "."]).code, Some(0));
     let removed = live.answer(ECHO);
-    assert!(removed.message().contains("not found") && notices(&removed).len() == 1, "{}", removed.message());
+    assert!(removed.message().contains("not found") && notices(&removed).count() == 1, "{}", removed.message());
 }
 
 #[test]

@@ -101,22 +101,16 @@ fn diagnostics(patchbay: &Patchbay) -> Vec<String> {
 
 #[test]
 fn build_and_inspect_apply_the_checks_of_loading() {
-    let schema = |schema: &str| {
-        let mut guest = Guest::default();
-        guest.tools[0].2 = schema.into();
-        guest.component()
-    };
+    let mut schema = Guest::default();
+    schema.tools[0].2 = "{\"type\":\"string\"}".into();
     let good = Guest::default().component();
     let trap = Guest { before_tools: "(unreachable)".into(), ..Guest::default() }.component();
     let mut long = Guest::default();
     long.tools[0].0 = "x".repeat(60);
     for (skill_md, component, code) in [
         (SKILL_MD.replace("command: greet", "command: skills"), &good, "command_alias_collision"),
-        (SKILL_MD.replace("command_tool: run\n", ""), &good, "command_tool_missing"),
-        (SKILL_MD.replace("command_tool: run", "command_tool: greeter__walk"), &good, "command_tool_missing"),
         (SKILL_MD.to_owned(), &trap, "invalid_component"),
-        (SKILL_MD.to_owned(), &schema("[]"), "invalid_component"),
-        (SKILL_MD.to_owned(), &schema("{\"type\":\"string\"}"), "invalid_component"),
+        (SKILL_MD.to_owned(), &schema.component(), "invalid_component"),
         ("---\n---\n".to_owned(), &long.component(), "invalid_name"),
     ] {
         let (patchbay, folder) = with_folder();

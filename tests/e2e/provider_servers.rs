@@ -17,8 +17,10 @@ use patchbay_tests::{
 };
 use serde_json::{Value, json};
 
+use crate::hot_add::notices;
+
 /// Parses the body of a request.
-fn body(request: &str) -> Value {
+pub(crate) fn body(request: &str) -> Value {
     serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap()
 }
 
@@ -39,13 +41,8 @@ fn whole(bytes: Vec<u8>) -> Vec<Step> {
     vec![Step::Bytes(bytes)]
 }
 
-fn notices(answer: &Answer) -> Vec<&str> {
-    let notices = answer.events.iter().filter(|event| event["event"] == "notice");
-    notices.map(|event| event["text"].as_str().unwrap()).collect()
-}
-
 /// Returns the last assistant message of a result.
-fn assistant(answer: &Answer) -> Option<&Value> {
+pub(crate) fn assistant(answer: &Answer) -> Option<&Value> {
     answer.events.iter().rev().find(|event| event["event"] == "message" && event["kind"] == "assistant")
 }
 
@@ -340,7 +337,7 @@ fn assert_case(format: &Format, case: Case, answer: &Answer, next: &[Answer]) {
     );
     assert_eq!(next[1].message(), format.recorded_text(), "{provider}, after {name}");
 
-    let told = notices(answer);
+    let told: Vec<_> = notices(answer).collect();
     let retried = |what: &str, wait: &str, times: u32, of: u32| -> Vec<String> {
         let line = |n| format!("{what}: {provider}. Retrying in {wait} s (attempt {n} of at most {of}).");
         (1..=times).map(line).collect()

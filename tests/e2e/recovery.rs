@@ -10,7 +10,6 @@ use std::{
 use patchbay_core::{Code, EventKind, MessageKind};
 use patchbay_provider::Settings;
 use patchbay_tests::{
-    answers::Answer,
     binary::{Patchbay, Ran, run_out_of_time},
     format::{ANTHROPIC, CHAT, Format, event_stream},
     host::host,
@@ -18,6 +17,8 @@ use patchbay_tests::{
     session_events::{stored_texts, wait_for_end, wait_for_event},
 };
 use serde_json::{Value, json};
+
+use crate::provider_servers::{assistant, body};
 
 /// Starts a server whose responses are those of `answer` for the number of the request, from 0.
 fn server(answer: impl Fn(usize) -> Vec<Step> + Send + 'static) -> Server {
@@ -27,12 +28,6 @@ fn server(answer: impl Fn(usize) -> Vec<Step> + Send + 'static) -> Server {
         *requests += 1;
         answer(*requests - 1)
     })
-}
-
-/// Returns the stored answers among the events of a line.
-fn assistants(answer: &Answer) -> Vec<&Value> {
-    let is_answer = |event: &&Value| event["event"] == "message" && event["kind"] == "assistant";
-    answer.events.iter().filter(is_answer).collect()
 }
 
 fn whole(format: Format, recording: &str) -> Vec<Step> {
@@ -78,10 +73,7 @@ fn answer_that_breaks_off_is_asked_for_again() {
                 assert!(answers.starts_with(shown), "{answers}");
                 assert!(answers.contains(&whole), "{answers}");
                 // What was sent is the same, and nothing that was given up is in the conversation.
-                let body = |index: usize| -> Value {
-                    serde_json::from_str(server.requests()[index].split_once("\r\n\r\n").unwrap().1).unwrap()
-                };
-                assert_eq!(body(0), body(1));
+                assert_eq!(body(&server.requests()[0]), body(&server.requests()[1]));
                 let store = patchbay.database("patchbay.db");
                 let count = |sql: &str| -> i64 { store.query_row(sql, [], |row| row.get(0)).unwrap() };
                 let answers = "SELECT count(*) FROM messages WHERE kind = 'assistant'";
@@ -115,7 +107,7 @@ fn given_up_answer_is_an_event_and_its_tokens_count() {
         .map(|event| event["text"].as_str().unwrap())
         .collect();
     assert_eq!(pieces, ANTHROPIC.recorded_text());
-    let row = &assistants(&answers[1])[0]["data"];
+    let row = &assistant(&answers[1]).unwrap()["data"];
     let input = row["usage"]["input"].as_u64().unwrap();
     assert_eq!(row["failed_attempts"]["given_up"], 1);
     assert_eq!(row["failed_attempts"]["usage"]["input"], input);

@@ -11,6 +11,8 @@ use patchbay_tests::{
 };
 use serde_json::{Value, json};
 
+use crate::provider_servers::body;
+
 /// A home whose model answers from a script: each answer is a list of calls, or null for the text `Done.`
 struct Stage {
     server: Server,
@@ -57,11 +59,7 @@ impl Stage {
 
     /// Returns the bodies of the requests.
     fn requests(&self) -> Vec<Value> {
-        let requests = self.server.requests();
-        requests
-            .iter()
-            .map(|request| serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap())
-            .collect()
+        self.server.requests().iter().map(|request| body(request)).collect()
     }
 }
 

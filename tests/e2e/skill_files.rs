@@ -125,31 +125,39 @@ fn model_reads_files_of_the_snapshot() {
     patchbay.line("/skills");
     let session = patchbay.last_session();
     fs::remove_dir_all(patchbay.home().join("config/skills/guide")).unwrap();
-    let call = |call: &str| {
-        let answers = patchbay.answers_in(&["--session", &session], &[&format!("call {call}")]);
-        answers[0].message().to_owned()
-    };
-    let shown = call("use_skill {\"name\": \"guide\", \"input\": \"\"}");
-    assert!(shown.contains("Read references/a.md.") && shown.contains("- references/a.md (4 bytes)"), "{shown}");
-    let shown = call("skill_file {\"skill\": \"guide\", \"path\": \"references/a.md\", \"limit\": 2}");
-    assert!(shown.contains("\"text\":\"on\"") && shown.contains("\"next_offset\":2"), "{shown}");
-    let shown = call("skill_file {\"skill\": \"guide\", \"path\": \"./references/a.md\"}");
-    assert!(shown.contains("\"path\":\"references/a.md\""), "{shown}");
-    let shown = call("skill_file {\"skill\": \"guide\", \"path\": \".\"}");
-    assert!(shown.contains("assets/b.bin (2 KB)"), "{shown}");
-    let shown = call("skill_file {\"skill\": \"guide\", \"path\": \"SKILL.md\"}");
-    assert!(shown.contains("summary: Guides"), "{shown}");
-    let shown = call("skill_file {\"skill\": \"guide\", \"path\": \"assets/dot.png\"}");
-    assert!(shown.contains("\"media_type\":\"image/png\""), "{shown}");
-    // The result of the last call is the image itself.
-    let context = patchbay.answers_in(&["--session", &session], &["show context"])[0].message().to_owned();
+    let file = |path: &str| format!("call skill_file {{\"skill\": \"guide\", {path}}}");
+    let lines = [
+        "call use_skill {\"name\": \"guide\", \"input\": \"\"}".to_owned(),
+        file("\"path\": \"references/a.md\", \"limit\": 2"),
+        file("\"path\": \"./references/a.md\""),
+        file("\"path\": \".\""),
+        file("\"path\": \"SKILL.md\""),
+        file("\"path\": \"assets/dot.png\""),
+        "show context".to_owned(),
+        file("\"path\": \"assets/b.bin\""),
+        file("\"path\": \"../SKILL.md\""),
+        "call skill_file {\"skill\": \"nowhere\", \"path\": \".\"}".to_owned(),
+    ];
+    let answers = patchbay.answers_in(&["--session", &session], &lines.each_ref().map(String::as_str));
+    let expected: [&[&str]; 10] = [
+        &["Read references/a.md.", "- references/a.md (4 bytes)"],
+        &["\"text\":\"on\"", "\"next_offset\":2"],
+        &["\"path\":\"references/a.md\""],
+        &["assets/b.bin (2 KB)"],
+        &["summary: Guides"],
+        &["\"media_type\":\"image/png\""],
+        &[],
+        &["skill_file_binary"],
+        &["skill_file_not_found"],
+        &["skill_not_found"],
+    ];
+    for ((line, words), answer) in lines.iter().zip(expected).zip(&answers) {
+        assert!(words.iter().all(|words| answer.message().contains(words)), "{line}: {}", answer.message());
+    }
+    // The previous call returned the image itself.
+    let context = answers[6].message();
     let results = context.lines().rfind(|line| line.contains("result(call_6, skill_file, ")).unwrap();
     assert!(results.contains("image/png(8)"), "{context}");
-    for (path, code) in [("assets/b.bin", "skill_file_binary"), ("../SKILL.md", "skill_file_not_found")] {
-        let shown = call(&format!("skill_file {{\"skill\": \"guide\", \"path\": \"{path}\"}}"));
-        assert!(shown.contains(code), "{shown}");
-    }
-    assert!(call("skill_file {\"skill\": \"nowhere\", \"path\": \".\"}").contains("skill_not_found"));
 }
 
 const LIST: &str = "Files of this skill, for the tool skill_file:\n- assets/b.bin (2 KB)\n- references/a.md (4 bytes)";

@@ -91,7 +91,7 @@ fn full() -> Vec<u8> {
     )
 }
 
-/// Also for a skill whose tool traps: `/help` does not call it.
+/// The tool of `bomb` traps, but `/help` does not call it.
 #[test]
 fn help_shows_all_fields_in_order_and_runs_nothing() {
     let patchbay = Patchbay::new();
