@@ -8,13 +8,12 @@ use std::{
 };
 
 use patchbay_tests::{
+    PATIENCE,
     acp::{Peer, in_workspace, prompt},
     binary::Patchbay,
 };
 use serde_json::{Value, json};
 
-/// The time limit of each wait.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// The memory that a process may use beyond what it needs to start, in bytes: the longest line that is accepted, twice.
 const MEMORY: u64 = 160 << 20;
 

@@ -11,6 +11,7 @@ use std::{
 };
 
 use patchbay_tests::{
+    PATIENCE,
     answers::json_lines,
     binary::{Patchbay, Ran, run_out_of_time},
     calls::SAY,
@@ -19,9 +20,6 @@ use patchbay_tests::{
 };
 use rusqlite::Connection;
 use serde_json::Value;
-
-/// The time limit of each wait.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The effect of a call that is visible from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

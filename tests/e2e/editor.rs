@@ -6,13 +6,11 @@ use std::{
 };
 
 use patchbay_tests::{
+    PATIENCE,
     binary::Patchbay,
     guest::Guest,
     terminal::{CTRL_C, CTRL_D, CTRL_G, ENTER, ESC, TAB, Terminal, UP},
 };
-
-/// How long a test waits for what must happen.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn commands_are_completed_hinted_and_run() {

@@ -9,15 +9,13 @@ use std::{
 };
 
 use patchbay_tests::{
+    PATIENCE,
     binary::{self, Patchbay},
     mcp::{assert_group_ends, program, wait_for_group},
     server::Server,
     terminal::{ENTER, Terminal},
 };
 use portable_pty::{Child, CommandBuilder, PtyPair, PtySize, native_pty_system};
-
-/// The time limit of each wait.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A message whose tool call hangs, with a server that is started as `hangs`.
 const HANG: &str = "call mcp__test__break {}";

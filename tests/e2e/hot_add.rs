@@ -9,14 +9,12 @@ use std::{
 };
 
 use patchbay_tests::{
+    PATIENCE,
     adapter::Adapter,
     answers::{Answer, Live},
     binary::Patchbay,
 };
 use serde_json::{Value, json};
-
-/// How long a change may take to be detected on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Returns the actions of an adapter that answers `word`.
 pub(crate) fn saying(word: &str) -> Value {

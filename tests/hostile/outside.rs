@@ -16,7 +16,7 @@ use patchbay_store::{Hold, JournalRow, Store};
 use patchbay_tests::services;
 use patchbay_tools::{
     Approval, Approvals, CallContext, CalledTool, OutsideCall, OutsideDeclaration, OutsideError, OutsideOrigin,
-    OutsideSpec, OutsideTool, PatternBudget, QuestionSubject, ToolError, Tools,
+    OutsideSpec, OutsideTool, PatternBudget, QuestionSubject, ToolError, Tools, input_json,
 };
 use serde_json::{Value, json};
 use tokio::{sync::Semaphore, task::JoinSet};
@@ -74,7 +74,7 @@ impl OutsideTool for FakeTool {
     fn input_for_question(&self, input: &Value) -> String {
         match input["do"].as_str() {
             Some("long") => "x".repeat(CalledTool::INPUT + 1),
-            _ => CalledTool::json(input),
+            _ => input_json(input),
         }
     }
 
