@@ -137,6 +137,10 @@ impl Patchbay {
 
     /// `patchbay exec --keep-going LINE…` in a new session.
     pub fn exec(&self, lines: &[&str]) -> Ran {
+        if self.home().join("data/patchbay.db").exists() {
+            let sessions = self.ids("SELECT id FROM sessions");
+            self.known.lock().expect("no panic").extend(sessions);
+        }
         self.run(&[&["exec", "--keep-going"], lines].concat())
     }
 
@@ -148,7 +152,7 @@ impl Patchbay {
     }
 
     /// The id of the session that was used last. Times are stored in seconds: of several sessions of one second, it is one that
-    /// this function has not returned before.
+    /// did not exist before the last [`Patchbay::exec`], and that this function has not returned before.
     pub fn last_session(&self) -> String {
         if !self.home().join("data/patchbay.db").exists() {
             // The variables name other folders.
@@ -157,16 +161,20 @@ impl Patchbay {
                 serde_json::from_str(list.lines().next().expect("a session")).expect("JSON");
             return session["id"].as_str().expect("an id").to_owned();
         }
-        let database = self.database("patchbay.db");
-        let newest =
-            "SELECT id FROM sessions WHERE used_at = (SELECT max(used_at) FROM sessions) ORDER BY created_at DESC, id";
-        let mut query = database.prepare(newest).expect("a query");
-        let ids = query.query_map((), |row| row.get::<_, String>(0)).expect("rows");
-        let ids: Vec<String> = ids.map(|id| id.expect("an id")).collect();
+        let ids = self.ids(
+            "SELECT id FROM sessions WHERE used_at = (SELECT max(used_at) FROM sessions) ORDER BY created_at DESC, id",
+        );
         let mut known = self.known.lock().expect("no panic");
         let id = ids.iter().find(|id| !known.contains(*id)).or(ids.first()).expect("a session");
         known.insert(id.clone());
         id.clone()
+    }
+
+    fn ids(&self, query: &str) -> Vec<String> {
+        let database = self.database("patchbay.db");
+        let mut query = database.prepare(query).expect("a query");
+        let ids = query.query_map((), |row| row.get(0)).expect("rows");
+        ids.map(|id| id.expect("an id")).collect()
     }
 
     /// The temporary folder, which holds `home` and `workspace`.
