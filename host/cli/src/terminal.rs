@@ -47,7 +47,9 @@ pub(crate) fn run(
         FrontEnd::LineFailed => ExitCode::from(FAILED),
         // `EndSignal` receives the signal as well, but perhaps later. A terminal can be closed without a signal.
         FrontEnd::Signalled => {
-            runtime.block_on(timeout(SETTLING, signal.received())).map_or(ExitCode::SUCCESS, ExitCode::from)
+            // The timer needs the runtime from the start.
+            let received = runtime.block_on(async { timeout(SETTLING, signal.received()).await });
+            received.map_or(ExitCode::SUCCESS, ExitCode::from)
         }
     })
 }
