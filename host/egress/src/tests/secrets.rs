@@ -2,7 +2,10 @@
 
 use std::cell::RefCell;
 
-use base64::{Engine, engine::general_purpose::STANDARD};
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD, URL_SAFE},
+};
 
 use crate::{
     EgressError, Origin, Placed, Placement, Request, RequestError, Scrub, Secret,
@@ -82,11 +85,32 @@ async fn secret_placement_must_be_unused() {
     assert_eq!(server.connections(), 0);
 }
 
-/// Returns the secret in some of the forms in which a server might echo it; the tests of [`Scrub`] have all of them.
-fn echoes() -> [String; 4] {
-    let base64 = STANDARD.encode(format!("user{SENTINEL}:x"));
-    let percent = SENTINEL.bytes().map(|byte| format!("%{byte:02x}")).collect();
-    [SENTINEL.to_owned(), percent, base64, hex::encode(SENTINEL)]
+/// Returns the secret in every form in which a server might echo it by accident.
+fn echoes() -> Vec<String> {
+    let percent = |upper: bool| -> String {
+        SENTINEL.bytes().map(|b| if upper { format!("%{b:02X}") } else { format!("%{b:02x}") }).collect()
+    };
+    vec![
+        SENTINEL.to_owned(),
+        SENTINEL.to_uppercase(),
+        percent(true),
+        percent(false),
+        "sk-Sentinel%2F42%2B%22%3C%26%3E%27%3D%25".to_owned(),
+        SENTINEL.replace('"', "\\\""),
+        SENTINEL.replace('"', "\\u0022").replace('<', "\\u003C").replace('&', "\\u0026").replace('/', "\\/"),
+        SENTINEL
+            .replace('&', "&amp;")
+            .replace('<', "&lt;")
+            .replace('>', "&gt;")
+            .replace('"', "&quot;")
+            .replace('\'', "&#39;"),
+        hex::encode(SENTINEL),
+        hex::encode_upper(SENTINEL),
+        STANDARD.encode(SENTINEL),
+        URL_SAFE.encode(SENTINEL),
+        STANDARD.encode(format!("u:{SENTINEL}")),
+        STANDARD.encode(format!("user{SENTINEL}:x")),
+    ]
 }
 
 /// Whether `text` contains any form of the secret, or a recognisable part of one.
@@ -122,7 +146,11 @@ async fn echoed_secret_is_removed() {
 /// The request does not contain the secret, but the secret is bound to the server.
 #[tokio::test]
 async fn secret_is_scrubbed_although_the_request_lacks_it() {
-    for echo in echoes() {
+    let wrapped: Vec<_> =
+        hex::encode(SENTINEL).as_bytes().chunks(2).map(String::from_utf8_lossy).map(String::from).collect();
+    let mut forms = echoes();
+    forms.push(wrapped.join(":"));
+    for echo in forms {
         let server = Server::answering(ok(&format!("X-Echo: {echo}\r\n"), format!("stored: {echo}"))).await;
         let secret = Secret::new(SENTINEL).unwrap();
         let request = Request { scrub: Scrub::new([&secret]), ..get(&server.url("/")) };

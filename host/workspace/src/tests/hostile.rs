@@ -12,7 +12,18 @@ fn malformed_paths_are_refused() {
     let fixture = Fixture::new();
     fixture.file("a/b", "");
     let absolute = fixture.outside.join("secret");
-    for path in ["../outside/secret", "a/../../outside/secret", "..\\outside\\secret", absolute.to_str().unwrap()] {
+    for path in [
+        "../outside/secret",
+        "a/../../outside/secret",
+        "./../outside/secret",
+        "..",
+        "/etc/passwd",
+        "//etc/passwd",
+        "a//../../outside/secret",
+        "..\\outside\\secret",
+        "a/..\u{0}/secret",
+        absolute.to_str().unwrap(),
+    ] {
         assert_eq!(kind(fixture.read(path)), "invalid", "{path}");
         assert_eq!(kind(fixture.workspace.write(path, b"x")), "invalid", "{path}");
         assert_eq!(kind(fixture.workspace.delete(path)), "invalid", "{path}");

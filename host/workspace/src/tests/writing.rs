@@ -114,7 +114,25 @@ fn plugins_cannot_write_code_or_rules_of_the_host() {
     fixture.file(".git/config", "old");
     fixture.file(".patchbay/skills/x/SKILL.md", "old");
     let before = fixture.names();
-    for path in [".git/config", ".GIT/config", ".patchbay/skills/x/SKILL.md", ".patchbay", "AGENTS.md"] {
+    for path in [
+        ".git/config",
+        ".git/hooks/pre-commit",
+        ".GIT/config",
+        "sub/.git",
+        ".g\u{200c}it/config",
+        "git~1/config",
+        ".git./config",
+        ".patchbay/skills/x/SKILL.md",
+        ".PATCHBAY/x",
+        "sub/.patchbay/skills/y/SKILL.md",
+        ".patchbay",
+        ".agents/skills/y/SKILL.md",
+        "sub/.Claude/settings.json",
+        "CLAUDE~1/x",
+        "AGENTS.md",
+        "sub/agents.MD",
+        "CLAUDE.md",
+    ] {
         assert_eq!(kind(fixture.workspace.write(path, b"new")), "denied", "{path}");
         assert_eq!(kind(fixture.workspace.delete(path)), "denied", "{path}");
     }
