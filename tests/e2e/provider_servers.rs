@@ -66,8 +66,8 @@ fn assert_valid_request(format: &Format, request: &str) {
     }
 }
 
-/// A provider caches what a request begins with: system, tools and the conversation. Children and later sessions with the same
-/// skills and persona begin alike. Marks of the cache move.
+/// A provider caches the beginning of a request: system, tools and the conversation. It must be the same in children and in later
+/// sessions with the same skills and persona. Only the marks of the cache move.
 #[test]
 fn children_and_sessions_begin_with_the_same_request() {
     /// Returns the body without what belongs to its session: the agent's UUID and the key of the cache.

@@ -84,8 +84,8 @@ impl Patchbay {
         answers
     }
 
-    /// Starts a process that takes lines one by one, so that a test can change files between them. Its errors go to the standard
-    /// error of the test.
+    /// Starts a process that takes lines one by one. A test can change files between them. Its errors go to the standard error of
+    /// the test.
     pub fn live(&self, options: &[&str]) -> Live {
         let mut command = self.command(&[&["exec", "--json", "--keep-going"], options].concat());
         command.stdin(Stdio::piped()).stderr(Stdio::inherit());

@@ -16,13 +16,13 @@
 //! | [`adapter`] | `Adapter`: a provider's component that follows a script in JSON | to test the host with any adapter |
 //! | [`mod@format`] | `Format`: the recorded responses and errors of the four provider formats | to test the bundled adapters |
 //! | [`server`] | `Server`: an HTTP server on the loopback address that records its requests | where a test sends requests |
-//! | [`services`] | `unavailable`, `tools`, `snapshot`, `session`, `context`, `call`: what a call of the sandbox needs | to call the sandbox or the tools directly |
+//! | [`services`] | `unavailable`, `tools`, `snapshot`, `session`, `context`, `call`: the services and the context of a call | to call the sandbox or the tools directly |
 //! | [`schemas`] | `hostile`: JSON schemas that would exhaust time, memory or stack | to test validators |
 //! | [`terminal`] | `Terminal`: the binary in a pseudo-terminal | to type keys and to look at the screen |
 //! | [`paths`] | `local_paths_in`: paths of this machine in a file | to test that builds are reproducible |
 //!
-//! Names say what a helper does: `assert_…` fails the test, `wait_for_…` polls for up to [`PATIENCE`] and then fails it. Every
-//! helper panics, and so fails the test, when it cannot do what it says; their documentation does not repeat that.
+//! `assert_…` fails the test; `wait_for_…` polls for up to [`PATIENCE`] and then fails it. Every helper panics if it does not
+//! succeed.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::time::Duration;

@@ -339,7 +339,7 @@ mod tests {
 
     struct TestApprover {
         answer: Approval,
-        /// Answers one question for each permit; `None` answers all after a while.
+        /// Each permit answers one question; without a gate, each question is answered after 20 ms.
         gate: Option<Semaphore>,
         asked: AtomicU32,
         open: AtomicU32,

@@ -146,7 +146,7 @@ async fn the_only_place_goes_to_the_turn_of_a_person_first() {
     play.ok("/switch root").await;
     let mut events = play.session.subscribe(play.session.last_seq() + 1);
     let hanging = play.fork("\"say I hang.\nhang\"").await;
-    // It answers, so that it has the place.
+    // It answers, and so has the only place.
     wait_for_answer_start(&mut events).await;
     play.ok("/switch root").await;
     play.ok(&format!("/mail-send {woken} \"work\"")).await;

@@ -57,7 +57,7 @@ async fn journal_contents_are_opt_in_and_bounded() {
     assert_eq!((&kept[0].input, &kept[0].output), (&None, &None));
 
     let store = store.with_journal(JournalSettings { content: true, ..JournalSettings::default() });
-    // Three bytes each, so that the bound is inside a character.
+    // Three bytes each: the bound is inside a character.
     let long = "€".repeat(JournalSettings::CONTENT_BYTES);
     store.journal(JournalRow { input: Some(long), ..row("a", session) }).await;
     store.settle().await.unwrap();

@@ -1,5 +1,5 @@
-//! The changes of files that a person allowed once in a call, so that the call may revert them without a question: a patch that
-//! fails in its third file restores the first two. `permit` calls it.
+//! The changes of files that a person allowed once in a call. The call may revert them without a question: a patch that fails in
+//! its third file restores the first two. `permit` calls it.
 
 use parking_lot::Mutex;
 use patchbay_core::Digest;
@@ -35,6 +35,7 @@ impl FileChange {
 pub(super) struct AllowedChanges(Mutex<Vec<FileChange>>);
 
 impl AllowedChanges {
+    /// Adds a change that was allowed, if there is one.
     pub(super) fn extend(&self, change: Option<FileChange>) {
         self.0.lock().extend(change);
     }
