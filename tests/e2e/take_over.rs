@@ -66,13 +66,13 @@ fn process_that_lost_its_session_stores_nothing() {
 #[test]
 fn running_answer_ends_when_its_session_is_taken_over() {
     let patchbay = Patchbay::new();
-    patchbay.write("home/config/config.toml", "[providers.demo]\noptions = { delay-ms = \"400\" }\n");
+    patchbay.write("home/config/config.toml", "[providers.demo]\noptions = { delay-ms = \"500\" }\n");
     let session = patchbay.live(&[]).session().to_owned();
     let mut command = patchbay.command(&["exec", "--keep-going", "--session", &session]);
     let mut lost = command.stdin(Stdio::piped()).spawn().unwrap();
     let mut input = lost.stdin.take().unwrap();
-    // A minute of words.
-    writeln!(input, "say {}\n/calc 3", ["word"; 150].join(" ")).unwrap();
+    // Twelve seconds of words: the answer goes on when the process continues, and is refused when it ends.
+    writeln!(input, "say {}\n/calc 3", ["word"; 24].join(" ")).unwrap();
     let until = Instant::now() + Duration::from_secs(60);
     let pieces = |patchbay: &Patchbay| {
         patchbay
