@@ -3,6 +3,10 @@
 
 use std::{
     io::Write as _,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -16,6 +20,8 @@ use serde_json::{Value, json};
 
 /// The memory that a process may use beyond what it needs to start, in bytes: the longest line that is accepted, twice.
 const MEMORY: u64 = 160 << 20;
+/// How long the process must neither read nor need more memory until it counts as blocked.
+const STILL: Duration = Duration::from_secs(3);
 
 /// Waits for the session that a client which does not read has made. An earlier one says `Compiled`.
 fn new_session(patchbay: &Patchbay) -> String {
@@ -185,18 +191,26 @@ fn assert_unread_answers_are_bounded(delay_ms: u32, request: fn(&str) -> (&'stat
     // The input may be full, too: then this waits until the process has ended.
     let mut input = peer.input.take().unwrap();
     let (method, params) = request(&session);
+    let sent = Arc::new(AtomicU32::new(0));
+    let progress = Arc::clone(&sent);
     let writer = thread::spawn(move || {
         for id in 3..20_000 {
             let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string() + "\n";
             if input.write_all(line.as_bytes()).is_err() {
                 return;
             }
+            progress.store(id, Ordering::Relaxed);
         }
     });
     let end = Instant::now() + Duration::from_secs(20);
-    while Instant::now() < end && peer.child.try_wait().unwrap().is_none() {
+    let (mut last, mut since) = ((0, 0), Instant::now());
+    while Instant::now() < end && since.elapsed() < STILL && peer.child.try_wait().unwrap().is_none() {
         let used = peer.peak_memory().saturating_sub(before);
         assert!(used < MEMORY, "{used} bytes");
+        let now = (sent.load(Ordering::Relaxed), used);
+        if now != last {
+            (last, since) = (now, Instant::now());
+        }
         thread::sleep(Duration::from_millis(200));
     }
     // It leaves; its input ends with the writer.
