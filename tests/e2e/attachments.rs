@@ -250,7 +250,8 @@ async fn waiting_retried_and_dropped_messages_keep_their_files() {
     let mut events = session.subscribe(1);
     let running = session.submit("repeat 6000 word");
     wait_for_answer_start(&mut events).await;
-    let waiting = session.submit_input(with_image("fail server after 1\nlook", image(&session).await));
+    // It breaks off five times, with a millisecond in between.
+    let waiting = session.submit_input(with_image("fail server 0 after 1\nlook", image(&session).await));
     let id = waiting.id();
     wait_for_event(&mut events, |kind| matches!(kind, EventKind::LineQueued { line, .. } if *line == id)).await;
     drop((running, waiting));
