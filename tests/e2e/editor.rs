@@ -283,11 +283,11 @@ fn resumed_session_announces_changed_skill_files() {
 #[test]
 fn lines_that_are_entered_during_an_answer_are_all_run() {
     let patchbay = Patchbay::new();
-    // Compiles the component in advance: the answer takes twelve seconds.
+    // Compiles the component in advance: the answer takes six seconds.
     assert_eq!(patchbay.line("/calc 1"), "1");
     let terminal = Terminal::open(&patchbay, &[]);
     terminal.wait_for_prompt();
-    terminal.press("repeat 600 r\r");
+    terminal.press("repeat 300 r\r");
     terminal.wait_for_prefix("* demo:demo-1 · answering");
     for message in ["one", "two", "three"] {
         terminal.press(message);
@@ -303,7 +303,7 @@ fn lines_that_are_entered_during_an_answer_are_all_run() {
     terminal.wait_for_text("> a draft");
     let lines = terminal.lines();
     let place = |text: &str| lines.iter().position(|line| line == text).unwrap_or_else(|| panic!("{text}: {lines:?}"));
-    let order = ["> repeat 600 r", "> one", "You said: one", "> two", "You said: two", "> three", "You said: three"];
+    let order = ["> repeat 300 r", "> one", "You said: one", "> two", "You said: two", "> three", "You said: three"];
     assert!(order.map(place).is_sorted(), "{lines:?}");
     // Nothing clears the screen or the scrollback, sets a scroll region or takes the mouse.
     let written = terminal.written();
