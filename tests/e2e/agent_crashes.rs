@@ -1,6 +1,6 @@
 //! The process is killed while several agents fork, mail and call tools. Whatever the moment, the resumed session is whole.
 //!
-//! Twenty kills by default. `make crash` makes two hundred.
+//! Ten kills by default. `make crash` makes two hundred.
 
 use std::{
     collections::BTreeSet,
@@ -144,7 +144,7 @@ fn assert_rows_tell_of_all(database: &Connection, session: &str) {
 
 #[test]
 fn killed_trees_are_whole_after_each_resume() {
-    let kills: usize = std::env::var("PATCHBAY_KILLS").map_or(20, |kills| kills.parse().unwrap());
+    let kills: usize = std::env::var("PATCHBAY_KILLS").map_or(ROUNDS, |kills| kills.parse().unwrap());
     let patchbay = home();
     let (mut session, mut acknowledged, mut turns, mut calls) = (String::new(), BTreeSet::new(), 0, 0);
     let mut round = 0;
@@ -190,5 +190,5 @@ fn killed_trees_are_whole_after_each_resume() {
         round += 1;
     }
     eprintln!("{kills} kills: {turns} turns and {calls} calls were interrupted");
-    assert!(turns > 0 || kills < 20, "no kill came during a turn");
+    assert!(turns > 0 || kills < ROUNDS, "no kill came during a turn");
 }

@@ -380,7 +380,7 @@ async fn schedule(play: &mut Play, seed: u64) {
         let ended = async {
             let mut submitted = std::pin::pin!(wait_for_end(submitted));
             loop {
-                match tokio::time::timeout(std::time::Duration::from_millis(200), &mut submitted).await {
+                match tokio::time::timeout(std::time::Duration::from_millis(100), &mut submitted).await {
                     Ok(outcome) => return outcome,
                     Err(_) => release(play).await,
                 }
