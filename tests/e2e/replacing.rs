@@ -28,13 +28,13 @@ use patchbay_tests::host::host;
 const WORDS: usize = 20;
 const WAIT_MS: u64 = 20;
 const AT_ONCE: usize = 100;
-const REPLACEMENTS: usize = 10;
+const REPLACEMENTS: usize = 5;
 /// The number of further replacements without completions, to see that memory is released.
-const MORE: usize = 15;
+const MORE: usize = 8;
 /// How many rounds may pass until memory no longer grows.
 const ROUNDS: usize = 6;
 /// The size of each version in bytes, so that an unreleased version is visible in the memory of the process.
-const BALLAST: usize = 4 << 20;
+const BALLAST: usize = 8 << 20;
 /// How long a version may take to become active on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
