@@ -15,17 +15,19 @@ use crate::hot_add::notices;
 
 /// Returns a home whose server `test` behaves like `mode`. `keys` are further lines of its table.
 fn served(mode: &str, keys: &str) -> Patchbay {
-    let patchbay = Patchbay::new();
-    let command = format!("command = [\"python3\", {:?}, \"{mode}\"]", program());
-    patchbay.write("home/config/config.toml", format!("[mcp.test]\n{command}\n{keys}\n"));
-    patchbay
+    configured(&format!("command = [\"python3\", {:?}, \"{mode}\"]\n{keys}", program()))
 }
 
 /// Returns a home whose server `test` is reached over HTTP.
 fn served_over_http(server: &Server, keys: &str) -> Patchbay {
-    let patchbay = Patchbay::new();
-    let table = format!("[mcp.test]\nurl = \"http://{}/mcp\"\n{keys}\n", server.host());
-    patchbay.write("home/config/config.toml", format!("[providers.demo]\noptions = {{ delay-ms = \"0\" }}\n{table}"));
+    configured(&format!("url = \"http://{}/mcp\"\n{keys}", server.host()))
+}
+
+/// Returns a home with the table of the server `test`.
+fn configured(table: &str) -> Patchbay {
+    let patchbay = Patchbay::compiled();
+    let demo = "[providers.demo]\noptions = { delay-ms = \"0\" }";
+    patchbay.write("home/config/config.toml", format!("{demo}\n[mcp.test]\n{table}\n"));
     patchbay
 }
 

@@ -5,7 +5,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
-    sync::Mutex,
+    sync::{LazyLock, Mutex},
 };
 
 use tempfile::TempDir;
@@ -62,6 +62,18 @@ impl Patchbay {
         patchbay
     }
 
+    /// As [`Patchbay::quick`]; the provider `demo` and the skills `calc` and `code` are already compiled, once for all tests of a
+    /// process. The home has a session in which each was called.
+    pub fn compiled() -> Self {
+        static COMPILED: LazyLock<Patchbay> = LazyLock::new(|| {
+            let patchbay = Patchbay::quick();
+            let ran = patchbay.exec(&["hello", "/calc 1", "/code 1"]);
+            assert_eq!(ran.code, Some(0), "{ran:?}");
+            patchbay
+        });
+        COMPILED.copied_home()
+    }
+
     /// The home folder, which `PATCHBAY_HOME` names.
     pub fn home(&self) -> PathBuf {
         self.folder.path().join("home")
@@ -70,6 +82,17 @@ impl Patchbay {
     /// The workspace: the current folder of every run.
     pub fn workspace(&self) -> PathBuf {
         self.folder.path().join("workspace")
+    }
+
+    /// Returns a new workspace with a copy of this home. The copy has the same sessions and grants, and nothing is compiled again
+    /// in it. No process may write to this home meanwhile.
+    #[must_use]
+    pub fn copied_home(&self) -> Self {
+        let copy = Self::new();
+        for folder in ["config", "data", "cache"] {
+            copy_folder(&self.home().join(folder), &copy.home().join(folder));
+        }
+        copy
     }
 
     /// Sets an environment variable of all later runs.
@@ -186,6 +209,23 @@ impl Patchbay {
 impl Default for Patchbay {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// Copies a folder with its files and their permissions. A folder that does not exist is empty in the copy.
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    let Ok(entries) = fs::read_dir(from) else { return };
+    // The host uses no compiled components from a folder that others can read.
+    fs::set_permissions(to, fs::metadata(from).expect("a folder").permissions()).expect("its permissions");
+    for entry in entries {
+        let path = entry.expect("an entry").path();
+        let to = to.join(path.file_name().expect("a name"));
+        if path.is_dir() {
+            copy_folder(&path, &to);
+        } else {
+            fs::copy(&path, &to).expect("a copy");
+        }
     }
 }
 

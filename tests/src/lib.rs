@@ -2,7 +2,7 @@
 //!
 //! | module | gives | use it |
 //! | --- | --- | --- |
-//! | [`binary`] | `Patchbay`: the built binary with its own home and workspace; `Ran`, the result of one run | to test the program as a user runs it |
+//! | [`binary`] | `Patchbay`: the built binary with its own home and workspace, `Patchbay::compiled` where many tests call the same skills; `Ran`, the result of one run | to test the program as a user runs it |
 //! | [`answers`] | `Patchbay::answers` and `Live`: parsed `exec --json` output, in one run or line by line | to check codes, data and events, or to change files between two lines |
 //! | [`acp`] | `Peer`: a client of `patchbay acp` in lines of JSON | to test what an editor sends and receives |
 //! | [`mcp`] | MCP servers that misbehave, over standard input and output and over HTTP | to test calls of MCP tools |

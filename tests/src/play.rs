@@ -2,8 +2,6 @@
 //! stored for each agent. For tests and plays of agents, with the demo provider or any other.
 
 use std::{
-    fs,
-    path::Path,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -109,11 +107,7 @@ impl Play {
 
     /// Returns the home as `kill -9` leaves it at this moment: a copy in which nothing runs. No row may be written meanwhile.
     pub fn killed_home(&self) -> Patchbay {
-        let copy = Patchbay::new();
-        for folder in ["config", "data", "cache"] {
-            copy_folder(&self.patchbay.home().join(folder), &copy.home().join(folder));
-        }
-        copy
+        self.patchbay.copied_home()
     }
 
     /// Runs a line for the agent in view and returns its outcome. Other agents may still run.
@@ -318,20 +312,6 @@ impl Play {
     /// Checks the stored tree, when nothing runs.
     pub fn check(&self) {
         tree_check::check(&self.patchbay.database("patchbay.db"), &self.session.id().to_string());
-    }
-}
-
-fn copy_folder(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("a folder");
-    let Ok(entries) = fs::read_dir(from) else { return };
-    for entry in entries {
-        let path = entry.expect("an entry").path();
-        let to = to.join(path.file_name().expect("a name"));
-        if path.is_dir() {
-            copy_folder(&path, &to);
-        } else {
-            fs::copy(&path, &to).expect("a copy");
-        }
     }
 }
 
