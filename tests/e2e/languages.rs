@@ -53,14 +53,17 @@ fn shared_home() -> &'static Patchbay {
         let patchbay = Patchbay::new();
         // Their runtimes are large, and the machine may be busy.
         patchbay.write("home/config/config.toml", "[limits]\ncompile_ms = 900000\n");
+        // Before the guests: each grant reads all the skills that are there, and some guests have 18 MB.
         for (guest, wasi) in GUESTS {
-            add_guest(&patchbay, guest, guest, &["kv"]);
             for (name, tool, input) in calls() {
                 patchbay.add_relay(&format!("{name}-{guest}"), &format!("{guest}__{tool}"), &input.to_string());
             }
             if *wasi {
                 patchbay.add_relay(&format!("look-{guest}"), &format!("{guest}__surroundings"), &json!({}).to_string());
             }
+        }
+        for (guest, _) in GUESTS {
+            add_guest(&patchbay, guest, guest, &["kv"]);
             if *guest != "c" {
                 patchbay.grant(guest, &["kv"]);
             }
@@ -71,26 +74,33 @@ fn shared_home() -> &'static Patchbay {
     })
 }
 
-/// Returns the result of one call in each guest.
-fn answers_of_guests(question: &str, guests: impl Fn(bool) -> bool) -> Vec<(&'static str, Answer)> {
+/// Returns the results of calls in each guest, all in one process: for each question, one of each guest.
+fn answers_of_guests<const N: usize>(
+    questions: [&str; N],
+    guests: impl Fn(bool) -> bool,
+) -> [Vec<(&'static str, Answer)>; N] {
     let asked: Vec<_> = GUESTS.iter().filter(|(_, wasi)| guests(*wasi)).map(|(guest, _)| *guest).collect();
-    let lines: Vec<String> = asked.iter().map(|guest| format!("/{question}-{guest}")).collect();
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    asked.into_iter().zip(shared_home().answers(&lines)).collect()
+    let lines = questions.iter().flat_map(|question| asked.iter().map(move |guest| format!("/{question}-{guest}")));
+    let lines: Vec<String> = lines.collect();
+    let answers = shared_home().answers(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(answers.len(), lines.len());
+    let mut answers = answers.into_iter();
+    questions.map(|_| asked.iter().copied().zip(answers.by_ref()).collect())
 }
 
 #[test]
 fn guests_in_all_languages_answer_alike() {
-    for (question, expected) in [("echo", TEXT), ("empty", "")] {
-        for (guest, answer) in answers_of_guests(question, |_| true) {
+    let [echo, empty, stats, fail] = answers_of_guests(["echo", "empty", "stats", "fail"], |_| true);
+    for (answers, expected) in [(echo, TEXT), (empty, "")] {
+        for (guest, answer) in answers {
             assert_eq!((answer.code(), answer.message()), ("tool_result", expected), "{guest}");
         }
     }
-    for (guest, answer) in answers_of_guests("stats", |_| true) {
+    for (guest, answer) in stats {
         let stats: Value = serde_json::from_str(answer.message()).unwrap_or_else(|_| panic!("{guest}: {answer:?}"));
         assert_eq!(stats, json!({"bytes": TEXT.len(), "lines": 4, "words": 6}), "{guest}");
     }
-    for (guest, answer) in answers_of_guests("fail", |_| true) {
+    for (guest, answer) in fail {
         let told = (answer.code(), answer.message(), answer.data()["kind"].as_str());
         assert_eq!(told, ("tool_failed", "Error: not today", Some("failed")), "{guest}");
     }
@@ -98,7 +108,8 @@ fn guests_in_all_languages_answer_alike() {
 
 #[test]
 fn guests_in_all_languages_receive_host_denials() {
-    for (guest, answer) in answers_of_guests("store", |_| true) {
+    let [store] = answers_of_guests(["store"], |_| true);
+    for (guest, answer) in store {
         if guest == "c" {
             let words = "Error: skill 'c' may not use 'kv': it is not granted. To grant it: patchbay grant add c kv";
             assert_eq!((answer.message(), answer.data()["kind"].as_str()), (words, Some("denied")));
@@ -115,7 +126,8 @@ fn is_denied(found: &Value) -> bool {
 
 #[test]
 fn wasi_grants_nothing_by_default() {
-    for (guest, answer) in answers_of_guests("look", |wasi| wasi) {
+    let [look] = answers_of_guests(["look"], |wasi| wasi);
+    for (guest, answer) in look {
         assert_eq!(answer.code(), "tool_result", "{guest}: {}", answer.message());
         let seen: Value = serde_json::from_str(answer.message()).unwrap();
         for empty in ["environment", "arguments"] {
@@ -136,7 +148,7 @@ fn wasi_grants_nothing_by_default() {
 
 #[test]
 fn clocks_and_randomness_are_deterministic() {
-    let (first, second) = (answers_of_guests("look", |wasi| wasi), answers_of_guests("look", |wasi| wasi));
+    let [[first], [second]] = [(), ()].map(|()| answers_of_guests(["look"], |wasi| wasi));
     for ((guest, first), (_, second)) in first.into_iter().zip(second) {
         assert_eq!((first.code(), first.message()), ("tool_result", second.message()), "{guest}");
         let seen: Value = serde_json::from_str(first.message()).unwrap();
