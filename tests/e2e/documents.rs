@@ -3,17 +3,18 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
 };
 
 use patchbay_core::Digest;
 use patchbay_tests::{
     adapter::Adapter,
-    binary::{self, Patchbay},
+    binary::Patchbay,
     guest::Guest,
     server::{self, Server},
 };
 use serde_json::{Value, json};
+
+use crate::plugin;
 
 /// Returns the fenced blocks of a document: language and text.
 fn blocks(document: &str) -> Vec<(String, String)> {
@@ -46,14 +47,9 @@ fn checkout() -> PathBuf {
 fn build(patchbay: &Patchbay, document: &str, name: &str) {
     let manifest = block(document, "toml", "[package]").replace("../patchbay", checkout().to_str().unwrap());
     patchbay.write(&format!("{name}/Cargo.toml"), manifest);
-    // Its dependencies are those of the bundled plugins, which are already fetched and built.
+    // Its dependencies are those of the bundled plugins, which are already fetched.
     fs::copy(checkout().join("plugins/Cargo.lock"), patchbay.folder().join(name).join("Cargo.lock")).unwrap();
-    let mut build = Command::new(binary::path());
-    build.args(["plugin", "build", name]).current_dir(patchbay.folder()).env("PATCHBAY_HOME", patchbay.home());
-    build
-        .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("plugins"))
-        .env("CARGO_NET_OFFLINE", "true");
-    let built = binary::ran(build.output().unwrap());
+    let built = plugin::build(patchbay, &patchbay.folder().join(name));
     assert_eq!(built.code, Some(0), "{}{}", built.out, built.err);
 }
 

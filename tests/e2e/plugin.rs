@@ -325,7 +325,7 @@ fn rust(name: &str, lib: &str, lib_keys: &str) -> PathBuf {
 }
 
 /// Builds the folder with cargo, offline.
-fn build(patchbay: &Patchbay, folder: &Path) -> Ran {
+pub(crate) fn build(patchbay: &Patchbay, folder: &Path) -> Ran {
     let mut command = patchbay.command(&["plugin", "build", folder.to_str().unwrap()]);
     // Not the target folder of the bundled plugins: the rustc flags differ, so cargo would rebuild their dependencies.
     let target = concat!(env!("CARGO_TARGET_TMPDIR"), "/plugins");
