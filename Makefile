@@ -40,10 +40,9 @@ build: plugins ## Build the host, with the bundled plugins in it
 	@echo "== building the host"
 	@$(CARGO) build --workspace --bin patchbay
 
-# Always with --workspace: a crate that is built for one package would be built again, with other features, for the workspace.
 plugins: target ## Build the bundled plugins into plugins/dist
 	@plugins/wasm-cc --setup
-	@echo "== building the bundled plugins (the first time takes some ten minutes: it compiles the engine)"
+	@echo "== building the bundled plugins (the first time takes some minutes: it compiles the engine)"
 	@$(CARGO) build --workspace --bin patchbay-bundle
 	@target/debug/patchbay-bundle plugins plugins/dist
 
@@ -119,14 +118,14 @@ $(FUZZ):
 	@CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
 	  $(CARGO) install --quiet --locked --root target/tools/cargo-fuzz-$(FUZZ_VERSION) cargo-fuzz --version =$(FUZZ_VERSION)
 
-# The dependencies are shared with all other builds; only our own crates are built again, with full optimisation.
-FAST = CARGO_PROFILE_DEV_OPT_LEVEL=3 CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false
-FAST_TESTS = --config profile.dev.package.patchbay-tests.opt-level=3
+# Panic messages contain source paths: those of this machine are replaced.
+CARGO_HOME ?= $(HOME)/.cargo
+RELEASE = RUSTFLAGS="--remap-path-prefix=$(CURDIR)=/patchbay --remap-path-prefix=$(CARGO_HOME)=/cargo" $(CARGO) build --release --workspace
 
 bench: plugins guests ## Measure, and write docs/benchmarks.md
 	@echo "== measuring"
-	@$(FAST) $(CARGO) build --workspace $(FAST_TESTS)
-	@target/debug/patchbay-bench
+	@$(RELEASE) --bin patchbay --bin patchbay-bench
+	@target/release/patchbay-bench
 
 test-terminal: build ## Check what the terminal shows at all its moments, in windows of 40, 80 and 120 columns
 	@echo "== checking the screens of the terminal"
@@ -163,8 +162,8 @@ check-targets: ## Compile for macOS as far as that needs no Mac, and check that 
 
 release: plugins ## One binary that needs nothing beside it: target/patchbay
 	@echo "== building the release binary"
-	@$(FAST) $(CARGO) build --workspace --bin patchbay
-	@strip -o target/patchbay target/debug/patchbay
+	@$(RELEASE) --bin patchbay
+	@strip -o target/patchbay target/release/patchbay
 	@ls -l target/patchbay
 
 PREFIX ?= $(HOME)/.local
