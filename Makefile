@@ -131,8 +131,8 @@ test-terminal: build ## Check what the terminal shows at all its moments, in win
 	@echo "== checking the screens of the terminal"
 	@TERMINAL_TESTS=all $(CARGO) test --workspace --test terminal -- --nocapture
 
-screens: build ## Write the screens of the terminal again, and docs/terminal.md with them
-	@TERMINAL_TESTS=all UPDATE_SCREENS=1 $(CARGO) test --workspace --test terminal -- moments --nocapture
+screens: build ## Record the screens of the terminal again, and write docs/terminal.md with them
+	@TERMINAL_TESTS=all INSTA_UPDATE=always $(CARGO) test --workspace --test terminal -- moments --nocapture
 	@UPDATE_DOCS=1 $(CARGO) test --workspace --test terminal -- document --quiet
 
 crash: build ## Kill the process two hundred times during calls of tools, and two hundred times while agents work

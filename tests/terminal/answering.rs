@@ -393,7 +393,7 @@ pub(crate) fn configured(stage: &Stage) {
 /// A long answer is whole in the scrollback, once and in order.
 pub(crate) fn long_answer(stage: &Stage) {
     let lines: String = (1..=2_000).map(|number| format!("line number {number}\n\n")).collect();
-    let terminal = stage.open(stage.model(move || Script::new().text(&lines).end()));
+    let terminal = stage.open(stage.model(move || Script::new().text(&lines).pause_and_end()));
     terminal.press("Count.\r");
     terminal.wait_for_text("line number 2000");
     terminal.wait_until_idle();

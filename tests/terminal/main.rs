@@ -3,7 +3,7 @@
 //!
 //! - `cargo test --workspace` runs the main moments in a window of 80 columns; `make test-terminal` runs all in all windows.
 //! - `TERMINAL_TESTS=NAME` runs one moment in all windows.
-//! - `UPDATE_SCREENS=1` writes the files again: `make screens`, which also writes docs/terminal.md ([`pictures`]).
+//! - `INSTA_UPDATE=always` records the screens again: `make screens`, which also writes docs/terminal.md ([`pictures`]).
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -160,9 +160,9 @@ fn moments_look_as_they_should() {
 /// A screen without a moment would never be compared.
 #[test]
 fn each_screen_belongs_to_a_moment() {
-    for entry in std::fs::read_dir(stage::screens()).unwrap() {
+    for entry in std::fs::read_dir(stage::folder()).unwrap() {
         let file = entry.unwrap().file_name().into_string().unwrap();
-        let name = file.strip_suffix(".txt").and_then(|name| name.rsplit_once('-')).map(|(name, _)| name);
+        let name = file.strip_suffix(".snap").and_then(|name| name.rsplit_once('-')).map(|(name, _)| name);
         let is_known = name.is_some_and(|name| MOMENTS.iter().any(|moment| moment.name == name));
         assert!(is_known, "tests/terminal/screens/{file} belongs to no moment");
     }

@@ -53,6 +53,12 @@ impl Script {
         self.steps
     }
 
+    /// Ends the answer after a pause of a second, in which everything before is shown.
+    pub(crate) fn pause_and_end(mut self) -> Vec<Step> {
+        self.steps.push(Step::Pause(1_000));
+        self.end()
+    }
+
     /// Ends the answer.
     pub(crate) fn end(mut self) -> Vec<Step> {
         self.steps.push(Step::Bytes(chat_end("stop").into_bytes()));

@@ -2,7 +2,7 @@
 
 use std::{env, fmt::Write as _, fs, path::Path};
 
-use crate::stage::screen_file;
+use crate::stage::recorded;
 
 /// The width of the pictures.
 const COLUMNS: u16 = 80;
@@ -83,10 +83,9 @@ fn document_has_the_screens() {
     for (title, about, screens) in SECTIONS {
         write!(text, "\n## {title}\n\n{about}\n").unwrap();
         for name in *screens {
-            let file = screen_file(name, COLUMNS);
-            let screen = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+            let screen = recorded(name, COLUMNS).unwrap_or_else(|| panic!("the screen {name} is not recorded"));
             let (rows, _) = screen.rsplit_once("\n[cursor: ").unwrap();
-            assert!(!rows.contains("````"), "{} would end the block of code", file.display());
+            assert!(!rows.contains("````"), "{name} would end the block of code");
             write!(text, "\n````text\n{rows}\n````\n").unwrap();
         }
     }
