@@ -18,11 +18,14 @@ check: format plugins ## While you work: formatting, clippy, and the unit tests 
 	@echo "== unit tests of what was built again"
 	@$(CARGO) --config 'target."cfg(all())".runner = "$(CURDIR)/tests/run-if-new"' test --quiet --workspace --lib --bins
 
+# Most tests of the binary wait for processes, so that a core has time for several.
+TEST_THREADS = $$((3 * $$(getconf _NPROCESSORS_ONLN)))
+
 test: build guests ## Run every test
 	@echo "== testing the bundled plugins"
 	@$(CARGO) test --quiet --manifest-path plugins/Cargo.toml
 	@echo "== testing the host"
-	@$(CARGO) test --workspace
+	@RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace
 
 test-interop: build ## Check against what others wrote: official SDKs, and a server that speaks as providers do
 	@echo "== checking against what others wrote (the first time takes half a minute: it installs them)"

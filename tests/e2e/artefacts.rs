@@ -21,7 +21,7 @@ const DAMAGED: &str = "the compiled component on disk is damaged; compiling it a
 
 /// Creates a home with three compiled bundled components.
 fn used() -> Patchbay {
-    let patchbay = Patchbay::new();
+    let patchbay = Patchbay::blank();
     let ran = patchbay.exec(&["/calc 1 + 1", "/json a {\"a\": 1}", "/note list"]);
     assert_eq!((&*ran.out, &*ran.err), ("2\n1\nNo notes.\n", ""));
     assert_eq!(artefacts(&patchbay).len(), 3);
@@ -30,7 +30,7 @@ fn used() -> Patchbay {
 
 #[test]
 fn bundled_component_is_compiled_on_first_call() {
-    let patchbay = Patchbay::new();
+    let patchbay = Patchbay::blank();
     assert!(patchbay.line("/skills").contains("calc"));
     assert_eq!(artefacts(&patchbay).len(), 0);
     assert_eq!(patchbay.line("/calc 1 + 1"), "2");
@@ -40,7 +40,7 @@ fn bundled_component_is_compiled_on_first_call() {
 /// The embedded description of a bundled component equals that of the component.
 #[test]
 fn embedded_metadata_matches_the_components() {
-    let patchbay = Patchbay::new();
+    let patchbay = Patchbay::blank();
     let dist = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../plugins/dist");
     let mut looked_at = 0;
     let folders = [&dist, &dist.join("providers")].map(|folder| fs::read_dir(folder).unwrap());
@@ -104,7 +104,7 @@ fn forged_artefact_is_not_run() {
 /// A file that exists before the first compilation has no digest in the database.
 #[test]
 fn planted_artefact_is_not_run() {
-    let (patchbay, other) = (Patchbay::new(), used());
+    let (patchbay, other) = (Patchbay::blank(), used());
     for (n, file) in artefacts(&other).iter().enumerate() {
         let wrong = &artefacts(&other)[(n + 1) % 3];
         let name = file.file_name().unwrap().to_str().unwrap();
@@ -140,7 +140,7 @@ fn artefact_folder_with_open_mode_is_not_used() {
 #[test]
 fn compiler_over_limits_is_killed_and_leaves_no_artefact() {
     for limit in ["compile_ms = 1", "compile_bytes = 50000000"] {
-        let patchbay = Patchbay::new();
+        let patchbay = Patchbay::blank();
         patchbay.write("home/config/config.toml", format!("[limits]\n{limit}\n"));
         patchbay.write("home/config/skills/echo.wasm", Guest::default().packaged("---\n---\n"));
         let listed = patchbay.line("/skills");
@@ -171,7 +171,7 @@ fn gc_removes_unreferenced_artefacts() {
 #[cfg(target_os = "linux")]
 #[test]
 fn out_of_memory_kills_the_compiler_first() {
-    let patchbay = Patchbay::new();
+    let patchbay = Patchbay::blank();
     let mut command = patchbay.command(&["compile", "1073741824", "60"]);
     command.env_clear().envs(patchbay_sandbox::COMPILER_ENVIRONMENT);
     let mut compiler = command.stdin(std::process::Stdio::piped()).spawn().unwrap();

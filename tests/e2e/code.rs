@@ -12,7 +12,7 @@ use crate::journal::journal_rows;
 
 #[test]
 fn a_person_runs_a_program() {
-    let answers = Patchbay::compiled().answers(&[
+    let answers = Patchbay::quick().answers(&[
         "/code 6 * 7",
         "/code `${'calc' in tools} ${Object.keys(tools.calc)}`",
         "/code console.log('a', [1]); typeof input",
@@ -45,7 +45,7 @@ fn a_program_calls_tools_under_one_parent() {
 
 #[test]
 fn a_model_runs_a_program() {
-    let patchbay = Patchbay::compiled();
+    let patchbay = Patchbay::quick();
     let line = r#"call code__run {"code": "await tools.calc.eval({expression: input})", "input": "6 * 7"}"#;
     let answer = &patchbay.answers(&[line])[0];
     assert!(
@@ -68,7 +68,7 @@ fn calls_with_effects_run_side_by_side() {
 
 #[test]
 fn edits_of_one_file_at_once_are_all_kept() {
-    let patchbay = Patchbay::compiled();
+    let patchbay = Patchbay::quick();
     assert_eq!(patchbay.run(&["grant", "add", "--root", "bundled", "files", "workspace-write"]).code, Some(0));
     let lines: String = (0..20).map(|n| format!("line {n}\n")).collect();
     patchbay.write("workspace/a.txt", &lines);
@@ -81,7 +81,7 @@ fn edits_of_one_file_at_once_are_all_kept() {
 /// Each call has an order of its own, so that a tool that calls tools does not wait for its siblings.
 #[test]
 fn nested_callers_side_by_side_end() {
-    let patchbay = Patchbay::compiled();
+    let patchbay = Patchbay::quick();
     patchbay.add_relay("first", "notes__add", r#"{"text": "by-first"}"#);
     patchbay.add_relay("second", "first__run", "{}");
     let program = "await Promise.all([tools.second.run({}), tools.notes.add({text: 'by-code'}), tools.first.run({}), \
@@ -91,7 +91,7 @@ fn nested_callers_side_by_side_end() {
 
 #[test]
 fn failed_call_does_not_stop_the_others() {
-    let patchbay = Patchbay::compiled();
+    let patchbay = Patchbay::quick();
     let program = "await Promise.all([tools.files.read({path: 'missing'}), ...Array.from({length: 7}, (_, n) => \
                    tools.notes.add({text: `note ${n}`}))])";
     // Some of the others may have ended before it failed.
@@ -102,7 +102,7 @@ fn failed_call_does_not_stop_the_others() {
 
 #[test]
 fn eight_calls_that_ask_are_all_answered() {
-    let patchbay = Patchbay::compiled();
+    let patchbay = Patchbay::quick();
     for number in 0..8 {
         patchbay.add_command(&format!("keeper{number}"), &crate::asking::keeper(), "capabilities: [kv]\n");
     }
@@ -121,7 +121,7 @@ fn eight_calls_that_ask_are_all_answered() {
 
 #[test]
 fn program_reads_more_than_one_call_may_return() {
-    let patchbay = Patchbay::compiled();
+    let patchbay = Patchbay::quick();
     patchbay.write("workspace/big.txt", "0123456789abcde\n".repeat(4_000));
     let program = "let bytes = 0; for (let n = 0; n < 15; n++) bytes += (await Promise.all(Array.from({length: 8}, () => \
                    tools.files.read({path: 'big.txt'})))).join().length; bytes > 2 * 1024 * 1024";
@@ -131,7 +131,7 @@ fn program_reads_more_than_one_call_may_return() {
 
 #[test]
 fn tools_have_their_own_grants() {
-    let patchbay = Patchbay::compiled();
+    let patchbay = Patchbay::quick();
     let write = r#"tools.files.write({path: "a.txt", text: "x"})"#;
     let words = "skill 'files' may not use 'workspace-write': it is not granted. To grant it: patchbay grant add --root bundled \
                  files workspace-write";
@@ -149,7 +149,7 @@ fn tools_have_their_own_grants() {
 
 #[test]
 fn declarations_are_found_inside() {
-    let answers = Patchbay::compiled().answers(&[
+    let answers = Patchbay::quick().answers(&[
         "/code await tools.find('calculate a unit of an expression')",
         "/code await tools.find()",
         "/code await tools.calc.eval({})",
@@ -168,7 +168,7 @@ fn declarations_are_found_inside() {
 
 #[test]
 fn programs_are_deterministic() {
-    let patchbay = Patchbay::compiled();
+    let patchbay = Patchbay::quick();
     let program =
         "/code [Date.now(), new Date().toString(), Math.random(), typeof performance, Object.keys(globalThis)]";
     let first = patchbay.line(program);
@@ -178,7 +178,7 @@ fn programs_are_deterministic() {
 
 #[test]
 fn hostile_programs_end_in_typed_errors() {
-    let patchbay = Patchbay::compiled();
+    let patchbay = Patchbay::quick();
     patchbay.add_command("spin", &Guest::spinning(), "");
     let table = [
         ("for (;;);", "limit_fuel", None),
@@ -208,7 +208,7 @@ fn hostile_programs_end_in_typed_errors() {
 /// A skill that calls `code`, which calls the skill again, and so on.
 #[test]
 fn circular_programs_end_at_the_depth_limit() {
-    let patchbay = Patchbay::compiled();
+    let patchbay = Patchbay::quick();
     patchbay.add_relay("ping", "code__run", r#"{"code": "await tools.ping.run({})"}"#);
     let answer = &patchbay.answers(&["/code await tools.ping.run({})"])[0];
     assert_eq!((answer.code(), answer.data()["kind"].as_str()), ("tool_failed", Some("too-deep")));
@@ -217,7 +217,7 @@ fn circular_programs_end_at_the_depth_limit() {
 
 #[test]
 fn nested_time_is_that_of_the_program() {
-    let patchbay = Patchbay::compiled();
+    let patchbay = Patchbay::quick();
     // Enough for the programs themselves on a busy machine.
     patchbay.write("home/config/config.toml", "[limits]\nfuel = 1000000000000\ntime_ms = 5000\ncode_ms = 1000\n");
     patchbay.add_command("spin", &Guest::spinning(), "");
@@ -234,7 +234,7 @@ fn nested_time_is_that_of_the_program() {
 /// A program that has failed waits for its other calls. If one of them hangs, the error must not be lost.
 #[test]
 fn failed_program_whose_call_hangs_tells_the_model_why() {
-    let patchbay = Patchbay::compiled();
+    let patchbay = Patchbay::quick();
     let config = "[limits]\nfuel = 1000000000000\ntime_ms = 5000\ncode_ms = 1000\n\
                   [providers.demo]\noptions = { delay-ms = \"0\" }\n";
     patchbay.write("home/config/config.toml", config);

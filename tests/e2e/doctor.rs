@@ -19,7 +19,7 @@ const SENTINEL: &str = "sk-doctor-sentinel-0123456789";
 
 /// Creates a Patchbay whose environment does not depend on the machine.
 fn patchbay() -> Patchbay {
-    let mut patchbay = Patchbay::new();
+    let mut patchbay = Patchbay::blank();
     for variable in KEYS.into_iter().chain(["NO_COLOR", "COLORTERM", "LC_ALL", "LC_CTYPE", "VISUAL"]) {
         patchbay.set(variable, "");
     }

@@ -17,12 +17,12 @@ fn assert_ten_concurrent_starts_work(patchbay: &Patchbay) {
 
 #[test]
 fn ten_concurrent_first_starts_work() {
-    assert_ten_concurrent_starts_work(&Patchbay::new());
+    assert_ten_concurrent_starts_work(&Patchbay::blank());
 }
 
 #[test]
 fn ten_concurrent_starts_after_an_update_work() {
-    let patchbay = Patchbay::new();
+    let patchbay = Patchbay::blank();
     let data = patchbay.home().join("data");
     std::fs::create_dir_all(&data).unwrap();
     let old = Connection::open(data.join("patchbay.db")).unwrap();

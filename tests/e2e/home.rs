@@ -26,7 +26,7 @@ fn add_aliases(patchbay: &Patchbay, config: &str) {
 
 /// Creates a Patchbay whose home is inside its workspace, in `ph`.
 fn with_home_inside() -> Patchbay {
-    let mut patchbay = Patchbay::new();
+    let mut patchbay = Patchbay::blank();
     let home = patchbay.workspace().join("ph");
     patchbay.set("PATCHBAY_HOME", home.to_str().unwrap());
     add_aliases(&patchbay, "workspace/ph/config");
@@ -37,7 +37,7 @@ fn with_home_inside() -> Patchbay {
 
 /// Creates a Patchbay with the XDG folders in the user's home folder, `me` in the parent of the workspace.
 fn with_xdg_home(home: &Path) -> Patchbay {
-    let mut patchbay = Patchbay::new();
+    let mut patchbay = Patchbay::blank();
     let home = patchbay.folder().join(home);
     for variable in ["PATCHBAY_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"] {
         patchbay.set(variable, "");
@@ -183,7 +183,7 @@ fn workspace_containing_the_home_is_recognised_by_file_identity() {
 
 #[test]
 fn agent_instructions_are_written_after_consent() {
-    let patchbay = Patchbay::new();
+    let patchbay = Patchbay::blank();
     add_aliases(&patchbay, "home/config");
     grant_writing(&patchbay);
     let mut live = patchbay.live(&[]);
@@ -208,7 +208,7 @@ fn agent_instructions_are_written_after_consent() {
 /// The developer's layouts: folders of skills, or skills, that are links into the workspace.
 #[test]
 fn skills_behind_links_are_not_written() {
-    let patchbay = Patchbay::new();
+    let patchbay = Patchbay::blank();
     add_aliases(&patchbay, "home/config");
     grant_writing(&patchbay);
     let skill = |name: &str, summary: &str| format!("---\nname: {name}\ndescription: {summary}\n---\nBe nice.\n");
@@ -239,7 +239,7 @@ fn skills_behind_links_are_not_written() {
 
 #[test]
 fn workspace_instructions_cannot_expose_its_secrets() {
-    let patchbay = Patchbay::new();
+    let patchbay = Patchbay::blank();
     patchbay.write("workspace/.git/config", SECRET);
     patchbay.write("workspace/.env", SECRET);
     patchbay.write("workspace/keys.md", SECRET);
@@ -269,7 +269,7 @@ fn workspace_instructions_cannot_expose_its_secrets() {
 
 #[test]
 fn first_start_creates_the_folders() {
-    let patchbay = Patchbay::new();
+    let patchbay = Patchbay::blank();
     assert_eq!(patchbay.line("/calc 1"), "1");
     for folder in ["config", "config/skills", "config/agents", "config/providers", "data", "cache", "state"] {
         let mode = fs::metadata(patchbay.home().join(folder)).unwrap().permissions().mode();
@@ -279,7 +279,7 @@ fn first_start_creates_the_folders() {
 
 #[test]
 fn file_in_place_of_a_folder_is_reported() {
-    let patchbay = Patchbay::new();
+    let patchbay = Patchbay::blank();
     for folder in ["skills", "agents", "providers"] {
         patchbay.write(&format!("home/config/{folder}"), "a slip of cp");
     }
@@ -296,7 +296,7 @@ fn file_in_place_of_a_folder_is_reported() {
 
 #[test]
 fn folders_writable_by_others_are_restricted_or_rejected() {
-    let patchbay = Patchbay::new();
+    let patchbay = Patchbay::blank();
     assert_eq!(patchbay.line("/calc 1"), "1");
     let config = patchbay.home().join("config");
     for folder in [config.clone(), config.join("skills"), patchbay.home().join("cache")] {
@@ -316,7 +316,7 @@ fn folders_writable_by_others_are_restricted_or_rejected() {
 
 #[test]
 fn displayed_paths_contain_no_control_characters() {
-    let patchbay = Patchbay::new();
+    let patchbay = Patchbay::blank();
     let odd = patchbay.folder().join("a\u{1b}[31mb\u{202e}c");
     fs::create_dir(&odd).unwrap();
     for arguments in [vec!["trust", "add", odd.to_str().unwrap()], vec!["trust", "list"]] {
@@ -331,7 +331,7 @@ fn displayed_paths_contain_no_control_characters() {
 
 #[test]
 fn writes_of_a_skill_are_limited_per_session() {
-    let patchbay = Patchbay::new();
+    let patchbay = Patchbay::blank();
     add_aliases(&patchbay, "home/config");
     patchbay.write("home/config/config.toml", "[limits]\nwrite_bytes = 10000\n");
     grant_writing(&patchbay);

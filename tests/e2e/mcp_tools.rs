@@ -25,7 +25,7 @@ fn served_over_http(server: &Server, keys: &str) -> Patchbay {
 
 /// Returns a home with the table of the server `test`.
 fn configured(table: &str) -> Patchbay {
-    let patchbay = Patchbay::compiled();
+    let patchbay = Patchbay::quick();
     let demo = "[providers.demo]\noptions = { delay-ms = \"0\" }";
     patchbay.write("home/config/config.toml", format!("{demo}\n[mcp.test]\n{table}\n"));
     patchbay

@@ -7,7 +7,7 @@ use patchbay_tests::{answers::Answer, binary::Patchbay, format::CHAT, server::Se
 /// Creates a home as a build of `commit` left it. Requests to its provider `ollama` go to `server`.
 fn home_of(commit: &str, server: &Server) -> Patchbay {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("e2e/fixtures/home-{commit}/home"));
-    let patchbay = Patchbay::new();
+    let patchbay = Patchbay::blank();
     copy(&folder, "home", &patchbay);
     let origin = format!("http://{}/v1", server.host());
     let config = fs::read_to_string(patchbay.home().join("config/config.toml")).unwrap();

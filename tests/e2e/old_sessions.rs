@@ -11,7 +11,7 @@ fn old_home() -> Patchbay {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("e2e/fixtures/first_format.db.gz");
     let mut database = Vec::new();
     flate2::read::GzDecoder::new(std::fs::File::open(file).unwrap()).read_to_end(&mut database).unwrap();
-    let patchbay = Patchbay::quick();
+    let patchbay = Patchbay::blank();
     patchbay.write("home/data/patchbay.db", database);
     patchbay
 }
@@ -126,7 +126,7 @@ fn old_grant_is_stale_and_list_names_the_command() {
 
 #[test]
 fn session_of_a_newer_format_is_rejected() {
-    let patchbay = Patchbay::new();
+    let patchbay = Patchbay::blank();
     patchbay.line("/calc 1");
     let body = r#"{"format":99}"#;
     let digest = patchbay_core::Digest::of(body.as_bytes()).to_string();

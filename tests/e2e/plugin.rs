@@ -192,7 +192,7 @@ fn log_lines_name_their_session_turn_and_call() {
 /// `inspect` has the same protection as loading.
 #[test]
 fn inspect_uses_the_limits_of_loading() {
-    let patchbay = Patchbay::new();
+    let patchbay = Patchbay::blank();
     let inspect = |file: &str| patchbay.run(&["plugin", "inspect", file]);
     for (file, words) in
         [("/dev/zero", "not a regular file"), ("pipe.wasm", "not a regular file"), ("large.wasm", "over ")]

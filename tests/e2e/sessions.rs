@@ -295,7 +295,7 @@ fn database_of_a_newer_version_is_not_modified() {
 
 #[test]
 fn file_that_is_not_a_database_is_named() {
-    let patchbay = Patchbay::new();
+    let patchbay = Patchbay::blank();
     patchbay.write("home/data/patchbay.db", "this is no database, and long enough to be looked at");
     let ran = patchbay.run(&["exec", "/skills"]);
     assert_eq!((ran.code, &*ran.out), (Some(1), ""));

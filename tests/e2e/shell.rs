@@ -28,7 +28,7 @@ fn all_subcommands(patchbay: &Patchbay) -> Vec<Vec<String>> {
 
 #[test]
 fn completions_and_manual_page_have_every_subcommand() {
-    let patchbay = Patchbay::new();
+    let patchbay = Patchbay::blank();
     let commands = all_subcommands(&patchbay);
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let ran = patchbay.run(&["completions", shell]);

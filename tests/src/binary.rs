@@ -5,10 +5,12 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
-    sync::{LazyLock, Mutex},
+    sync::Mutex,
 };
 
 use tempfile::TempDir;
+
+use crate::compiled;
 
 /// A temporary home and workspace for the binary; they are removed when this value is dropped.
 pub struct Patchbay {
@@ -48,8 +50,15 @@ pub fn path() -> PathBuf {
 }
 
 impl Patchbay {
-    /// Creates an empty home and an empty workspace.
+    /// Creates a home without sessions, in which the bundled components are compiled, and an empty workspace.
     pub fn new() -> Self {
+        let patchbay = Self::blank();
+        compiled::into(&patchbay.home());
+        patchbay
+    }
+
+    /// Creates a home in which the binary has never run, and an empty workspace.
+    pub fn blank() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::create_dir(folder.path().join("workspace")).expect("a workspace");
         Self { folder, variables: Vec::new(), known: Mutex::default() }
@@ -60,18 +69,6 @@ impl Patchbay {
         let patchbay = Self::new();
         patchbay.write("home/config/config.toml", "[providers.demo]\noptions = { delay-ms = \"0\" }\n");
         patchbay
-    }
-
-    /// As [`Patchbay::quick`]; the provider `demo` and the skills `calc` and `code` are already compiled, once for all tests of a
-    /// process. The home has a session in which each was called.
-    pub fn compiled() -> Self {
-        static COMPILED: LazyLock<Patchbay> = LazyLock::new(|| {
-            let patchbay = Patchbay::quick();
-            let ran = patchbay.exec(&["hello", "/calc 1", "/code 1"]);
-            assert_eq!(ran.code, Some(0), "{ran:?}");
-            patchbay
-        });
-        COMPILED.copied_home()
     }
 
     /// The home folder, which `PATCHBAY_HOME` names.
@@ -88,9 +85,9 @@ impl Patchbay {
     /// in it. No process may write to this home meanwhile.
     #[must_use]
     pub fn copied_home(&self) -> Self {
-        let copy = Self::new();
+        let copy = Self::blank();
         for folder in ["config", "data", "cache"] {
-            copy_folder(&self.home().join(folder), &copy.home().join(folder));
+            compiled::copy_folder(&self.home().join(folder), &copy.home().join(folder));
         }
         copy
     }
@@ -209,23 +206,6 @@ impl Patchbay {
 impl Default for Patchbay {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-/// Copies a folder with its files and their permissions. A folder that does not exist is empty in the copy.
-fn copy_folder(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("a folder");
-    let Ok(entries) = fs::read_dir(from) else { return };
-    // The host uses no compiled components from a folder that others can read.
-    fs::set_permissions(to, fs::metadata(from).expect("a folder").permissions()).expect("its permissions");
-    for entry in entries {
-        let path = entry.expect("an entry").path();
-        let to = to.join(path.file_name().expect("a name"));
-        if path.is_dir() {
-            copy_folder(&path, &to);
-        } else {
-            fs::copy(&path, &to).expect("a copy");
-        }
     }
 }
 

@@ -35,6 +35,7 @@ pub mod adapter;
 pub mod answers;
 pub mod binary;
 pub mod calls;
+mod compiled;
 pub mod format;
 pub mod guest;
 pub mod home;
