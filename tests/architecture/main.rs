@@ -1,9 +1,11 @@
-//! Rules of the sources: dependencies between crates, compatibility of the contract, bundled plugins, generated documents, plain words.
+//! Rules of the sources: dependencies between crates and their features, compatibility of the contract, bundled plugins, generated
+//! documents, plain words.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod arrows;
 mod contract;
 mod documents;
+mod features;
 mod plugins;
 mod words;
 

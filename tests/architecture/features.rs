@@ -1,0 +1,61 @@
+//! Checks that a crate that is built alone has the dependencies of the workspace, with the same features, so that
+//! `cargo test -p CRATE` compiles none of them again. `host/features` sees to it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    process::Command,
+};
+
+use crate::repository;
+
+/// The features of each dependency: by name and version.
+type Features = BTreeMap<String, BTreeSet<String>>;
+
+/// Follows the features of rustix, and exists on Linux alone.
+const FOLLOWS: &str = "linux-raw-sys ";
+
+fn features(selection: &[&str]) -> Features {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--offline", "--edges", "normal,build,dev", "--prefix", "none", "--format", "{p}\t{f}"])
+        .args(selection)
+        .current_dir(repository(""))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut all = Features::new();
+    for line in String::from_utf8(output.stdout).unwrap().lines() {
+        let Some((package, features)) = line.split_once('\t') else { continue };
+        let name = package.replace(" (proc-macro)", "");
+        // Our own crates have their path in the line.
+        if !name.contains('(') && !name.starts_with(FOLLOWS) {
+            let features = features.trim_end_matches(" (*)").split(',').filter(|feature| !feature.is_empty());
+            all.entry(name).or_default().extend(features.map(str::to_owned));
+        }
+    }
+    all
+}
+
+#[test]
+fn crate_built_alone_has_the_features_of_the_workspace() {
+    let workspace = features(&["--workspace"]);
+    assert!(workspace.len() > 100, "{workspace:?}");
+    let mut different = BTreeMap::new();
+    for folder in fs::read_dir(repository("host")).unwrap() {
+        let folder = folder.unwrap().file_name().into_string().unwrap();
+        if folder == "features" {
+            continue;
+        }
+        let name = if folder == "cli" { "patchbay".to_owned() } else { format!("patchbay-{folder}") };
+        for (package, own) in features(&["--package", &name]) {
+            if workspace.get(&package) != Some(&own) {
+                different.entry(package).or_insert(name.clone());
+            }
+        }
+    }
+    let lines: Vec<_> = different
+        .iter()
+        .map(|(package, built_alone)| format!("{package}: {:?} (alone in {built_alone})", workspace.get(package)))
+        .collect();
+    assert!(lines.is_empty(), "give these crates these features in host/features/Cargo.toml:\n{}", lines.join("\n"));
+}
