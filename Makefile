@@ -12,14 +12,15 @@ help: ## List the targets
 run: build ## Build everything, and open a terminal
 	@$(PATCHBAY)
 
-check: format plugins ## While you work: formatting, clippy, and the unit tests of the crates that changed and of those that depend on them
+# Most tests of the binary wait for processes, so that a core has time for several.
+TEST_THREADS = $$((3 * $$(getconf _NPROCESSORS_ONLN)))
+
+check: format | plugins/dist ## While you work: formatting, clippy, and the unit tests of the crates that changed and of those that depend on them
 	@echo "== clippy"
 	@$(CARGO) clippy --quiet --workspace --all-targets -- -D warnings
 	@echo "== unit tests of what was built again"
 	@$(CARGO) --config 'target."cfg(all())".runner = "$(CURDIR)/tests/run-if-new"' test --quiet --workspace --lib --bins
-
-# Most tests of the binary wait for processes, so that a core has time for several.
-TEST_THREADS = $$((3 * $$(getconf _NPROCESSORS_ONLN)))
+	@RUST_TEST_THREADS=$(TEST_THREADS) tests/run-if-new
 
 test: build guests ## Run every test
 	@echo "== testing the bundled plugins"
@@ -48,6 +49,9 @@ plugins: target ## Build the bundled plugins into plugins/dist
 	@echo "== building the bundled plugins (the first time takes some minutes: it compiles the engine)"
 	@$(CARGO) build --workspace --bin patchbay-bundle
 	@target/debug/patchbay-bundle plugins plugins/dist
+
+plugins/dist:
+	@$(MAKE) --no-print-directory plugins
 
 guests: ## Build guests in other languages, for tests and benchmarks, into tests/guests/dist
 	@echo "== building guests in other languages (the first time takes some minutes: it installs their compilers)"

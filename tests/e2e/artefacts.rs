@@ -53,7 +53,12 @@ fn embedded_metadata_matches_the_components() {
                 serde_json::from_slice(&fs::read(path.with_extension("json")).unwrap()).unwrap();
             let asked = if report["provider"].is_null() { "tools" } else { "manifest" };
             let answer = if report["provider"].is_null() { &report["tools"] } else { &report["provider"] };
-            assert_eq!(known, json!({ "digest": report["digest"], asked: answer }), "{}", path.display());
+            assert_eq!(
+                known,
+                json!({ "digest": report["digest"], asked: answer }),
+                "{}: rm -r plugins/dist",
+                path.display()
+            );
             looked_at += 1;
         }
     }

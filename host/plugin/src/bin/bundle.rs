@@ -7,7 +7,9 @@
 //! - for a skill without tools, `NAME.md`;
 //! - for a provider, `providers/NAME.wasm` and `providers/NAME.json` with the adapter's manifest.
 //!
-//! Unchanged files are not written again. Files of plugins that no longer exist are removed.
+//! Unchanged files are not written again, and a component whose digest is in its `NAME.json` is not inspected again: compiling it
+//! takes seconds. After a change of what the host makes of a description, remove TO first; a test of the binary compares them.
+//! Files of plugins that no longer exist are removed.
 
 use std::{
     collections::BTreeSet,
@@ -21,7 +23,7 @@ use patchbay_core::{Digest, ToolSpec};
 use patchbay_plugin::{BuildOptions, InspectionReport, Inspector, build};
 use patchbay_provider::ExchangeLimits;
 use patchbay_sandbox::{Limits, adapter::AdapterManifest};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
@@ -67,6 +69,10 @@ async fn bundle(folder: &Path, to: &Path, contents: ContentsOf) -> Result<Vec<Os
         println!("{:<18} no tools", built.name);
         return Ok(vec![text]);
     }
+    let description = file("json");
+    if described_digest(&to.join(&description)).is_some_and(|digest| Some(digest) == built.digest) {
+        return Ok(vec![component, description]);
+    }
     let limits = Limits::default();
     let inspector = Inspector::new(limits.clone(), ExchangeLimits::default().sandbox(&limits));
     let report = inspector.inspect(&to.join(&component)).await?;
@@ -78,9 +84,17 @@ async fn bundle(folder: &Path, to: &Path, contents: ContentsOf) -> Result<Vec<Os
         format!("{}: skills belong into the folder 'skills', providers into 'providers'", folder.display())
     })?;
     println!("{:<18} {:>9} bytes  {}", built.name, built.size, contents.summary());
-    let description = file("json");
     write_changed(&to.join(&description), &serde_json::to_vec(&BundledDescription { digest, contents })?)?;
     Ok(vec![component, description])
+}
+
+/// Returns the digest in a `NAME.json`, or `None` if there is no such file.
+fn described_digest(file: &Path) -> Option<Digest> {
+    #[derive(Deserialize)]
+    struct Described {
+        digest: Digest,
+    }
+    serde_json::from_slice::<Described>(&fs::read(file).ok()?).ok().map(|described| described.digest)
 }
 
 /// The content of `NAME.json`: what the component would return, so that the host need not run it at start.

@@ -369,6 +369,8 @@ async fn attempt_span_names_provider_and_model() {
     let writer = Mutex::new(log.reopen().unwrap());
     let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(writer).finish();
     let _subscriber = tracing::subscriber::set_default(subscriber);
+    // While there is one subscriber, a thread without it that reaches a span first turns the span off for all threads.
+    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let script = Script::new(|_| {
         tracing::info!("a step");
         vec![fail(FailureKind::Server, "no", RetryHint::Backoff)]
