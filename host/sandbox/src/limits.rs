@@ -40,7 +40,8 @@ pub struct Limits {
     #[schemars(range(min = 1, max = 1_000_000))]
     pub tree_requests: u32,
     /// Requests to a model that the agents of a session make at once; further ones wait, those of turns that a person began
-    /// first. Providers limit requests, and more than these are rarely answered faster.
+    /// first. Enough for eight sub-agents twice over. A provider that reports a rate limit or an overload receives fewer until
+    /// it has recovered.
     #[schemars(range(min = 1, max = 64))]
     pub concurrent_requests: u32,
     /// Living agents of a session, with the root (`limit_agents`).
@@ -103,7 +104,7 @@ impl Default for Limits {
             session_tokens: 0,
             turn_requests: 1_000,
             tree_requests: 2_000,
-            concurrent_requests: 4,
+            concurrent_requests: 16,
             agents: 64,
             agent_depth: 8,
             wakes: 20,
