@@ -208,6 +208,9 @@ async fn drive<W: Future<Output = ()> + Send>(
             Ok(completed) => return Ok(completed),
             Err(failure) => failure,
         };
+        if failure.is_overload {
+            sink.overloaded();
+        }
         if let (true, Some(own), Some(credential)) = (failure.is_unauthorized, own, target.credential)
             && credential.secret.command().is_some()
         {

@@ -17,6 +17,10 @@ pub trait Sink: Send {
     /// Receives a piece of the answer. Blocks are numbered from 0; each is started once and ended once.
     fn event(&mut self, event: StreamEvent);
 
+    /// Called when the provider refused an attempt because of a rate limit or an overload, before the call that says what
+    /// follows, and also if nothing does.
+    fn overloaded(&mut self) {}
+
     /// Called when an attempt failed before any block began, and another one follows after a wait. Earlier events of the failed
     /// attempt are void; only the tokens of its last [`StreamEvent::Usage`] were used.
     fn retrying(&mut self, retrying: &Retrying);

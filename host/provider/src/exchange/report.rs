@@ -23,6 +23,8 @@ pub(super) struct AttemptFailure {
     pub(super) hint: RetryHint,
     /// What kind of failure it is, if it may pass; `None` if no other attempt may follow.
     pub(super) setback: Option<Setback>,
+    /// Whether the provider had too much to do, or was asked too often. That is also known when an answer broke off.
+    pub(super) is_overload: bool,
     /// Whether the server rejected the key, with the status 401, before an answer began.
     pub(super) is_unauthorized: bool,
 }
@@ -51,8 +53,13 @@ pub(super) struct Reporter<'a> {
 impl Reporter<'_> {
     /// Returns the failure of an attempt that ended by `stop`.
     pub(super) fn failure(&self, stop: AttemptStop, progress: &Progress<'_>) -> AttemptFailure {
-        let final_failure =
-            |error| AttemptFailure { error, hint: RetryHint::Never, setback: None, is_unauthorized: false };
+        let final_failure = |error| AttemptFailure {
+            error,
+            hint: RetryHint::Never,
+            setback: None,
+            is_overload: false,
+            is_unauthorized: false,
+        };
         match stop {
             AttemptStop::Adapter(failure) => self.provider_failure(failure, progress),
             AttemptStop::Failed(error) => final_failure(error),
@@ -94,6 +101,8 @@ impl Reporter<'_> {
         if let Some(lost) = progress.lost.filter(|lost| !message.contains(lost.message.as_str())) {
             message = format!("{message} ({})", lost.message);
         }
+        let is_overload = kind == FailureKind::RateLimit
+            || kind == FailureKind::Server && reports_overload(http_status, code.as_deref());
         let was_too_large = progress.lost.is_some_and(|lost| lost.kind == TransportKind::TooLarge);
         let setback = match kind {
             _ if was_too_large => None,
@@ -102,8 +111,7 @@ impl Reporter<'_> {
             {
                 Some(Setback::BrokenOff)
             }
-            FailureKind::RateLimit => Some(Setback::Overload),
-            FailureKind::Server if is_overload(http_status, code.as_deref()) => Some(Setback::Overload),
+            _ if is_overload => Some(Setback::Overload),
             FailureKind::Server | FailureKind::Timeout | FailureKind::Network => Some(Setback::Passing),
             _ => None,
         };
@@ -117,7 +125,7 @@ impl Reporter<'_> {
             code: code.map(|code| self.scrub.clean(code)),
             again_in: None,
         };
-        AttemptFailure { error, hint: retry, setback, is_unauthorized: false }
+        AttemptFailure { error, hint: retry, setback, is_overload, is_unauthorized: false }
     }
 
     /// Returns whether the advice about a failure of `kind` has the provider's key command.
@@ -173,7 +181,7 @@ impl Reporter<'_> {
 
 /// Returns whether an error of a server says that it has too much to do. APIs report it by the statuses 503 and 529, and in the
 /// middle of a response by codes such as `overloaded_error`, `server_overloaded`, `UNAVAILABLE` and `slow_down`.
-fn is_overload(status: Option<u16>, code: Option<&str>) -> bool {
+fn reports_overload(status: Option<u16>, code: Option<&str>) -> bool {
     let code = code.unwrap_or_default().to_ascii_lowercase();
     matches!(status, Some(503 | 529)) || ["overload", "unavailable", "slow_down"].iter().any(|word| code.contains(word))
 }

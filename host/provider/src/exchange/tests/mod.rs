@@ -140,6 +140,8 @@ pub(super) struct Heard {
     /// The events of all attempts.
     pub(super) events: Vec<StreamEvent>,
     pub(super) retries: Vec<Retrying>,
+    /// Number of attempts that were refused because of a rate limit or an overload.
+    pub(super) overloads: usize,
     /// The retries after answers that broke off, each with the number of events before it.
     pub(super) given_up: Vec<(usize, Retrying)>,
 }
@@ -147,6 +149,10 @@ pub(super) struct Heard {
 impl Sink for Heard {
     fn event(&mut self, event: StreamEvent) {
         self.events.push(event);
+    }
+
+    fn overloaded(&mut self) {
+        self.overloads += 1;
     }
 
     fn retrying(&mut self, retrying: &Retrying) {

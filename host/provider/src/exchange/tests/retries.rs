@@ -82,6 +82,27 @@ async fn overloaded_servers_are_given_minutes() {
 }
 
 #[tokio::test]
+async fn overload_is_reported_apart_from_other_failures() {
+    for (kind, status, code, is_overload) in [
+        (FailureKind::RateLimit, 429, None, true),
+        (FailureKind::Server, 503, None, true),
+        (FailureKind::Server, 200, Some("overloaded_error"), true),
+        (FailureKind::Server, 500, None, false),
+        (FailureKind::Timeout, 504, None, false),
+    ] {
+        let mut bench = Bench::nowhere();
+        let script = failing_with_status(kind, status, code);
+        bench.run(&script).await.unwrap_err();
+        // The last attempt, which none follows, is reported, too.
+        let expected = if is_overload { script.begun() as usize } else { 0 };
+        assert_eq!(bench.heard.overloads, expected, "{kind:?} {status} {code:?}");
+    }
+    let mut bench = Bench::nowhere();
+    bench.run(&failing(FailureKind::RateLimit, RetryHint::Never)).await.unwrap_err();
+    assert_eq!((bench.heard.overloads, bench.heard.retries.len()), (1, 0));
+}
+
+#[tokio::test]
 async fn each_retry_is_announced() {
     let mut bench = Bench::nowhere();
     bench.provider = "openai".parse().unwrap();
