@@ -7,7 +7,8 @@ use std::sync::{
 
 use parking_lot::Mutex;
 use patchbay_core::{
-    AgentId, AssistantRecord, DeltaPosition, EventKind, Hasher, MessageKind, Outcome, PrincipalId, SessionId,
+    AgentId, AssistantRecord, DeltaPosition, EventKind, Hasher, MessageKind, Outcome, PrincipalId, RequestLimit,
+    SessionId,
     completion::{RequestHints, RequestPurpose, TokenUsage},
     text,
 };
@@ -22,6 +23,7 @@ use crate::{
     Chosen, CompactionSettings, ContextSettings, Model, Requests, ResultRoom,
     conversation::data,
     receive::{AnswerBuffer, RetryNotice},
+    requests::WaitNotice,
 };
 
 /// Length of a cache key in hexadecimal digits.
@@ -75,7 +77,7 @@ pub struct Agent {
     /// The answer that is being received, and its place. The buffer is gone once the answer is stored.
     answering: Mutex<(DeltaPosition, Weak<AnswerBuffer>)>,
     /// Whether the running turn waits for a place for its request.
-    waits_for_place: AtomicBool,
+    waits_for_place: Arc<AtomicBool>,
     dead: AtomicBool,
     /// Tokens that its requests used.
     tokens: AtomicU64,
@@ -134,7 +136,7 @@ impl Agent {
             selected: Mutex::default(),
             turn: Arc::default(),
             answering: Mutex::default(),
-            waits_for_place: AtomicBool::new(false),
+            waits_for_place: Arc::default(),
             dead: AtomicBool::new(false),
             tokens: AtomicU64::new(tokens),
             unsaved_tokens: AtomicU64::new(0),
@@ -222,8 +224,13 @@ impl Agent {
         self.waits_for_place.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn set_waits_for_place(&self, waits: bool) {
-        self.waits_for_place.store(waits, Ordering::Relaxed);
+    /// Returns what notes and publishes that a request of the agent waits for a place.
+    pub(crate) fn wait_notice(&self) -> WaitNotice {
+        let (log, agent, waits) = (Arc::clone(&self.log), self.place.agent, Arc::clone(&self.waits_for_place));
+        Arc::new(move |limit: Option<&RequestLimit>| {
+            waits.store(limit.is_some(), Ordering::Relaxed);
+            log.publish(agent, EventKind::RequestWaits { limit: limit.cloned() });
+        })
     }
 
     /// Returns the tokens that the agent's requests used.

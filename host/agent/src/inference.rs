@@ -79,9 +79,11 @@ impl AgentInference {
             estimate,
         };
         let asked = async {
-            let place = self.requests.place(RequestRank::Person).await;
-            let mut placed = PlacedSink::new(place, RequestRank::Person, &mut sent.sink);
-            self.model.complete(&choice, request, &mut placed).await
+            let place = self.requests.place(&choice.provider, RequestRank::Person, None).await;
+            let mut placed = PlacedSink::new(place, RequestRank::Person, None, &mut sent.sink);
+            let completed = self.model.complete(&choice, request, &mut placed).await;
+            placed.ended(completed.is_ok());
+            completed
         };
         let completed = tokio::select! {
             biased;

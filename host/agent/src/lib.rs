@@ -34,6 +34,7 @@ mod receive;
 mod repeats;
 mod requests;
 mod results;
+mod share;
 mod shorten;
 mod shown;
 mod skill_file;

@@ -1,5 +1,5 @@
-//! The requests that the agents of a session make to models: how many at once, and how many until the next message of a
-//! person. `turn` and `inference` take a place for each request.
+//! The requests that the agents of a session make to models: how many at once, in all and to each provider, and how many until
+//! the next message of a person. `turn` and `inference` take a place for each request.
 
 use std::{
     collections::BTreeMap,
@@ -10,10 +10,12 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use patchbay_core::{Code, Outcome, Retrying, completion::StreamEvent, text};
+use patchbay_core::{Code, Name, Outcome, RequestLimit, Retrying, completion::StreamEvent, text};
 use patchbay_provider::Sink;
 use patchbay_sandbox::BoxFuture;
 use tokio::sync::oneshot;
+
+use crate::share::{ProviderShare, ShareEpoch};
 
 /// Limits the requests of a session's agents, which share it.
 pub struct Requests {
@@ -24,11 +26,21 @@ pub struct Requests {
 }
 
 struct Places {
-    free: u32,
+    /// How many requests may be under way at once, to all providers together.
+    most: u32,
+    under_way: u32,
+    /// The shares of the providers that were asked so far.
+    shares: BTreeMap<Name, ProviderShare>,
     /// Requests that wait for a place, those of a person's turns first, then in the order of their arrival.
-    waiting: BTreeMap<(RequestRank, u64), oneshot::Sender<RequestPlace>>,
+    waiting: BTreeMap<(RequestRank, u64), WaitingRequest>,
     /// The arrivals so far.
     arrived: u64,
+}
+
+struct WaitingRequest {
+    provider: Name,
+    /// Receives the place. Closed if the request was given up.
+    given: oneshot::Sender<RequestPlace>,
 }
 
 /// Which waiting requests are sent first.
@@ -40,13 +52,82 @@ pub(crate) enum RequestRank {
     Agent,
 }
 
-/// The right to make one request now. Dropping it passes it on.
-pub(crate) struct RequestPlace(Arc<Requests>);
+/// The right to make one request to a provider now. Dropping it passes it on.
+pub(crate) struct RequestPlace {
+    requests: Arc<Requests>,
+    provider: Name,
+    epoch: ShareEpoch,
+}
+
+/// A request in the line for a place. Dropping it gives the request up.
+pub(crate) struct QueuedRequest {
+    given: oneshot::Receiver<RequestPlace>,
+    /// What the request waits for.
+    limit: RequestLimit,
+}
+
+/// Notes that a request waits for a limit, or with `None` that it no longer waits.
+pub(crate) type WaitNotice = Arc<dyn Fn(Option<&RequestLimit>) + Send + Sync>;
+
+impl Places {
+    /// Counts a request that begins; returns `None` if it has to wait.
+    fn begin(&mut self, provider: &Name) -> Option<ShareEpoch> {
+        if self.under_way >= self.most {
+            return None;
+        }
+        let most = self.most;
+        let share = self.shares.entry(provider.clone()).or_insert_with(|| ProviderShare::new(most));
+        let epoch = share.begin()?;
+        self.under_way += 1;
+        Some(epoch)
+    }
+
+    fn end(&mut self, provider: &Name) {
+        self.under_way = self.under_way.saturating_sub(1);
+        self.change_share(provider, ProviderShare::end);
+    }
+
+    fn change_share(&mut self, provider: &Name, change: impl FnOnce(&mut ProviderShare)) {
+        if let Some(share) = self.shares.get_mut(provider) {
+            change(share);
+        }
+    }
+
+    /// Returns what a request to `provider` waits for.
+    fn limit(&self, provider: &Name) -> RequestLimit {
+        match self.shares.get(provider).filter(|share| share.is_full() && share.size() < self.most) {
+            Some(share) => RequestLimit { provider: Some(provider.to_string()), at_once: share.size() },
+            None => RequestLimit { provider: None, at_once: self.most },
+        }
+    }
+
+    /// Removes the requests that may begin now from the line. A request to a provider whose share is full does not keep
+    /// requests to other providers waiting.
+    fn admit(&mut self) -> Vec<(WaitingRequest, ShareEpoch)> {
+        let mut admitted = Vec::new();
+        for (key, waiting) in std::mem::take(&mut self.waiting) {
+            if waiting.given.is_closed() {
+                continue;
+            }
+            match self.begin(&waiting.provider) {
+                Some(epoch) => admitted.push((waiting, epoch)),
+                None => drop(self.waiting.insert(key, waiting)),
+            }
+        }
+        admitted
+    }
+}
 
 impl Requests {
     /// Allows `at_once` concurrent requests, and `limit` requests between two messages of a person.
     pub fn new(at_once: u32, limit: u32) -> Arc<Self> {
-        let places = Places { free: at_once.max(1), waiting: BTreeMap::new(), arrived: 0 };
+        let places = Places {
+            most: at_once.max(1),
+            under_way: 0,
+            shares: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            arrived: 0,
+        };
         Arc::new(Self { places: Mutex::new(places), made: AtomicU32::new(0), limit })
     }
 
@@ -72,58 +153,139 @@ impl Requests {
         Err(Outcome::error(Code::LimitRequests, message))
     }
 
-    /// Returns a place, or what will receive one: those of a person's turns first, then in the order of these calls.
+    /// Returns a place for a request to `provider`, or what will receive one: requests of a person's turns first, then in the
+    /// order of these calls.
     pub(crate) fn place_or_wait(
         self: &Arc<Self>,
+        provider: &Name,
         rank: RequestRank,
-    ) -> Result<RequestPlace, oneshot::Receiver<RequestPlace>> {
+    ) -> Result<RequestPlace, QueuedRequest> {
         let mut places = self.places.lock();
-        if places.free > 0 {
-            places.free -= 1;
-            return Ok(RequestPlace(Arc::clone(self)));
+        if let Some(epoch) = places.begin(provider) {
+            return Ok(self.place_at(provider.clone(), epoch));
         }
         let (sender, given) = oneshot::channel();
         places.arrived += 1;
         let arrived = places.arrived;
-        places.waiting.insert((rank, arrived), sender);
-        Err(given)
+        places.waiting.insert((rank, arrived), WaitingRequest { provider: provider.clone(), given: sender });
+        Err(QueuedRequest { given, limit: places.limit(provider) })
     }
 
-    /// Waits for a place. The future is cancel-safe.
-    pub(crate) async fn place(self: &Arc<Self>, rank: RequestRank) -> RequestPlace {
+    /// Waits for a place for a request to `provider`. `notice`, if there is one, is called when the wait begins and when it
+    /// ends. The future is cancel-safe.
+    pub(crate) async fn place(
+        self: &Arc<Self>,
+        provider: &Name,
+        rank: RequestRank,
+        notice: Option<&WaitNotice>,
+    ) -> RequestPlace {
         loop {
-            match self.place_or_wait(rank) {
+            let queued = match self.place_or_wait(provider, rank) {
                 Ok(place) => return place,
-                // The sender stays in the queue until it is used, so an error does not happen.
-                Err(given) => {
-                    if let Ok(place) = given.await {
-                        return place;
-                    }
-                }
+                Err(queued) => queued,
+            };
+            let _noted = notice.map(|notice| NotedWait::new(notice, &queued.limit));
+            // The sender stays in the queue until it is used, so an error does not happen.
+            if let Ok(place) = queued.given.await {
+                return place;
             }
+        }
+    }
+
+    fn place_at(self: &Arc<Self>, provider: Name, epoch: ShareEpoch) -> RequestPlace {
+        RequestPlace { requests: Arc::clone(self), provider, epoch }
+    }
+
+    /// Changes the places and gives those that became free to the requests that wait.
+    fn change(self: &Arc<Self>, change: impl FnOnce(&mut Places)) {
+        let admitted = {
+            let mut places = self.places.lock();
+            change(&mut places);
+            places.admit()
+        };
+        for (WaitingRequest { provider, given }, epoch) in admitted {
+            // If the receiver is closed meanwhile, the place is dropped, and thereby passed on.
+            drop(given.send(self.place_at(provider, epoch)));
         }
     }
 }
 
+/// Notes the end of a wait when it is dropped, also if the wait is cancelled.
+struct NotedWait<'a>(&'a WaitNotice);
+
+impl<'a> NotedWait<'a> {
+    fn new(notice: &'a WaitNotice, limit: &RequestLimit) -> Self {
+        notice(Some(limit));
+        Self(notice)
+    }
+}
+
+impl Drop for NotedWait<'_> {
+    fn drop(&mut self) {
+        (self.0)(None);
+    }
+}
+
+impl RequestPlace {
+    /// Notes that the provider refused the request because of a rate limit or an overload.
+    fn overloaded(&self) {
+        self.requests.change(|places| places.change_share(&self.provider, |share| share.overloaded(self.epoch)));
+    }
+
+    /// Ends a request that was answered.
+    fn answered(self) {
+        self.requests.change(|places| places.change_share(&self.provider, |share| share.answered(self.epoch)));
+    }
+}
+
+impl Drop for RequestPlace {
+    fn drop(&mut self) {
+        let requests = Arc::clone(&self.requests);
+        requests.change(|places| places.end(&self.provider));
+    }
+}
+
 /// A sink that has a place while a request is under way. It gives the place up while the request waits for another attempt, which
-/// may take minutes, and takes one again before that.
+/// may take minutes, and takes one again before that. It tells the provider's share how the request fared.
 pub(crate) struct PlacedSink<'a> {
     sink: &'a mut dyn Sink,
     requests: Arc<Requests>,
+    provider: Name,
     rank: RequestRank,
+    notice: Option<WaitNotice>,
     place: Option<RequestPlace>,
 }
 
 impl<'a> PlacedSink<'a> {
-    /// Returns a sink that passes everything on to `sink`.
-    pub(crate) fn new(place: RequestPlace, rank: RequestRank, sink: &'a mut dyn Sink) -> Self {
-        Self { sink, requests: Arc::clone(&place.0), rank, place: Some(place) }
+    /// Returns a sink that passes everything on to `sink`. `notice` is called while a further attempt waits for a place.
+    pub(crate) fn new(
+        place: RequestPlace,
+        rank: RequestRank,
+        notice: Option<WaitNotice>,
+        sink: &'a mut dyn Sink,
+    ) -> Self {
+        let (requests, provider) = (Arc::clone(&place.requests), place.provider.clone());
+        Self { sink, requests, provider, rank, notice, place: Some(place) }
+    }
+
+    /// Gives the place back after the request. `is_answered` is true for a complete answer.
+    pub(crate) fn ended(mut self, is_answered: bool) {
+        if let Some(place) = self.place.take().filter(|_| is_answered) {
+            place.answered();
+        }
     }
 }
 
 impl Sink for PlacedSink<'_> {
     fn event(&mut self, event: StreamEvent) {
         self.sink.event(event);
+    }
+
+    fn overloaded(&mut self) {
+        if let Some(place) = &self.place {
+            place.overloaded();
+        }
+        self.sink.overloaded();
     }
 
     fn retrying(&mut self, retrying: &Retrying) {
@@ -138,123 +300,180 @@ impl Sink for PlacedSink<'_> {
 
     fn ready(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            self.place = Some(self.requests.place(self.rank).await);
+            self.place = Some(self.requests.place(&self.provider, self.rank, self.notice.as_ref()).await);
             self.sink.ready().await;
         })
     }
 }
 
-impl Drop for RequestPlace {
-    fn drop(&mut self) {
-        let requests = Arc::clone(&self.0);
-        let next = {
-            let mut places = requests.places.lock();
-            let next = loop {
-                match places.waiting.pop_first() {
-                    // The receiver of a request that was given up is closed.
-                    Some((_, next)) if next.is_closed() => {}
-                    next => break next,
-                }
-            };
-            if next.is_none() {
-                places.free += 1;
-            }
-            next
-        };
-        if let Some((_, next)) = next {
-            // If the receiver is closed meanwhile, the place is dropped, and thereby passed on.
-            drop(next.send(RequestPlace(requests)));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::{future::Future, pin::pin, task::Context, task::Waker};
+    use std::{
+        future::Future,
+        pin::{Pin, pin},
+        task::{Context, Poll, Waker},
+    };
 
     use super::*;
 
-    fn is_ready(future: std::pin::Pin<&mut (impl Future + ?Sized)>) -> bool {
-        future.poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    fn demo() -> Name {
+        "demo".parse().unwrap()
+    }
+
+    fn poll<T>(future: Pin<&mut (impl Future<Output = T> + ?Sized)>) -> Option<T> {
+        match future.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(value) => Some(value),
+            Poll::Pending => None,
+        }
+    }
+
+    /// Takes a place that is free.
+    fn take(requests: &Arc<Requests>) -> RequestPlace {
+        requests.place_or_wait(&demo(), RequestRank::Agent).ok().expect("a free place")
+    }
+
+    /// Takes all places that are free.
+    fn take_all(requests: &Arc<Requests>) -> Vec<RequestPlace> {
+        std::iter::from_fn(|| requests.place_or_wait(&demo(), RequestRank::Agent).ok()).collect()
     }
 
     #[test]
     fn places_go_to_a_persons_turns_first_then_in_order() {
-        let requests = Requests::new(1, 10);
-        let held = requests.place_or_wait(RequestRank::Agent).ok().unwrap();
-
-        let mut first = pin!(requests.place(RequestRank::Agent));
-        let mut second = pin!(requests.place(RequestRank::Agent));
-        let mut person = pin!(requests.place(RequestRank::Person));
-        assert!(!is_ready(first.as_mut()) && !is_ready(second.as_mut()) && !is_ready(person.as_mut()));
+        let (requests, demo) = (Requests::new(1, 10), demo());
+        let held = take(&requests);
+        let mut first = pin!(requests.place(&demo, RequestRank::Agent, None));
+        let mut second = pin!(requests.place(&demo, RequestRank::Agent, None));
+        let mut person = pin!(requests.place(&demo, RequestRank::Person, None));
+        assert!(poll(first.as_mut()).is_none() && poll(second.as_mut()).is_none() && poll(person.as_mut()).is_none());
         drop(held);
-        let std::task::Poll::Ready(held) = person.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
-            panic!("the person's turn was not first")
-        };
-        assert!(!is_ready(first.as_mut()));
+        let held = poll(person.as_mut()).expect("the person's turn is first");
+        assert!(poll(first.as_mut()).is_none());
         drop(held);
-        let std::task::Poll::Ready(held) = first.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
-            panic!("the first was not next")
-        };
-        assert!(!is_ready(second.as_mut()));
+        let held = poll(first.as_mut()).expect("the first is next");
+        assert!(poll(second.as_mut()).is_none());
         drop(held);
-        assert!(is_ready(second.as_mut()));
+        assert!(poll(second.as_mut()).is_some());
     }
 
     #[test]
     fn place_is_passed_on_by_requests_that_were_given_up() {
-        let requests = Requests::new(1, 10);
-        let held = requests.place_or_wait(RequestRank::Agent).ok().unwrap();
+        let (requests, demo) = (Requests::new(1, 10), demo());
+        let held = take(&requests);
         {
-            let mut gone = pin!(requests.place(RequestRank::Person));
-            assert!(!is_ready(gone.as_mut()));
+            let mut gone = pin!(requests.place(&demo, RequestRank::Person, None));
+            assert!(poll(gone.as_mut()).is_none());
         }
-        let mut next = pin!(requests.place(RequestRank::Agent));
-        assert!(!is_ready(next.as_mut()));
+        let mut next = pin!(requests.place(&demo, RequestRank::Agent, None));
+        assert!(poll(next.as_mut()).is_none());
         drop(held);
-        assert!(is_ready(next.as_mut()));
+        assert!(poll(next.as_mut()).is_some());
         // A place that was given but not taken is free again.
         {
-            let held = requests.place_or_wait(RequestRank::Agent).ok().unwrap();
-            let mut given = Box::pin(requests.place(RequestRank::Agent));
-            assert!(!is_ready(given.as_mut()));
+            let held = take(&requests);
+            let mut given = Box::pin(requests.place(&demo, RequestRank::Agent, None));
+            assert!(poll(given.as_mut()).is_none());
             drop(held);
             drop(given);
         }
-        assert!(requests.place_or_wait(RequestRank::Agent).is_ok());
+        take(&requests);
+    }
+
+    struct NoSink;
+
+    impl Sink for NoSink {
+        fn event(&mut self, _: StreamEvent) {}
+        fn retrying(&mut self, _: &Retrying) {}
     }
 
     #[tokio::test]
     async fn waiting_request_lends_its_place_to_others() {
-        struct NoSink;
-        impl Sink for NoSink {
-            fn event(&mut self, _: StreamEvent) {}
-            fn retrying(&mut self, _: &Retrying) {}
-        }
         let [provider, what, cause] = ["openai", "Rate limit exceeded", "slow down"].map(str::to_owned);
         let retrying = Retrying { provider, what, cause, wait_ms: 60_000, attempt: 1, of: 15 };
-        let requests = Requests::new(1, 10);
+        let (requests, demo) = (Requests::new(1, 10), demo());
         let mut none = NoSink;
         for give_up in [false, true] {
-            let place = requests.place(RequestRank::Agent).await;
-            let mut sink = PlacedSink::new(place, RequestRank::Agent, &mut none);
-            assert!(requests.place_or_wait(RequestRank::Agent).is_err());
+            let place = requests.place(&demo, RequestRank::Agent, None).await;
+            let mut sink = PlacedSink::new(place, RequestRank::Agent, None, &mut none);
+            assert!(requests.place_or_wait(&demo, RequestRank::Agent).is_err());
             if give_up {
                 sink.given_up(&retrying)
             } else {
                 sink.retrying(&retrying)
             }
             // Another request takes the place, and the next attempt waits for it.
-            let other = requests.place_or_wait(RequestRank::Agent).ok().unwrap();
+            let other = take(&requests);
             {
                 let mut ready = sink.ready();
-                assert!(!is_ready(ready.as_mut()));
+                assert!(poll(ready.as_mut()).is_none());
                 drop(other);
                 ready.await;
             }
-            assert!(requests.place_or_wait(RequestRank::Agent).is_err());
+            assert!(requests.place_or_wait(&demo, RequestRank::Agent).is_err());
         }
-        assert!(requests.place_or_wait(RequestRank::Agent).is_ok());
+        take(&requests);
+    }
+
+    #[test]
+    fn overloaded_provider_gets_half_and_recovers() {
+        let requests = Requests::new(4, 100);
+        let mut none = NoSink;
+        let places = take_all(&requests);
+        assert_eq!(places.len(), 4);
+        // All four are refused in the same round trip: one halving.
+        for place in places {
+            let mut sink = PlacedSink::new(place, RequestRank::Agent, None, &mut none);
+            sink.overloaded();
+            sink.ended(false);
+        }
+        assert_eq!(take_all(&requests).len(), 2);
+        // Answers make the share larger; requests that fail in another way do not.
+        for (answered, at_once) in [(false, 2), (true, 2), (true, 3), (true, 3), (true, 3), (true, 4), (true, 4)] {
+            PlacedSink::new(take(&requests), RequestRank::Agent, None, &mut none).ended(answered);
+            assert_eq!(take_all(&requests).len(), at_once);
+        }
+    }
+
+    #[test]
+    fn full_share_keeps_only_requests_to_its_provider_waiting() {
+        let (requests, demo, other) = (Requests::new(2, 100), demo(), "other".parse::<Name>().unwrap());
+        let held = take(&requests);
+        held.overloaded();
+        let mut waits = pin!(requests.place(&demo, RequestRank::Person, None));
+        assert!(poll(waits.as_mut()).is_none());
+        let second = requests.place_or_wait(&other, RequestRank::Agent).ok().expect("a place for another provider");
+        // Now the limit of the session is reached.
+        let mut last = pin!(requests.place(&other, RequestRank::Agent, None));
+        assert!(poll(last.as_mut()).is_none());
+        drop(second);
+        assert!(poll(waits.as_mut()).is_none());
+        assert!(poll(last.as_mut()).is_some());
+        drop(held);
+        assert!(poll(waits.as_mut()).is_some());
+    }
+
+    #[test]
+    fn wait_is_noted_with_its_limit_and_its_end() {
+        let noted: Arc<Mutex<Vec<Option<RequestLimit>>>> = Arc::default();
+        let keep = Arc::clone(&noted);
+        let notice: WaitNotice = Arc::new(move |limit: Option<&RequestLimit>| keep.lock().push(limit.cloned()));
+        let (requests, demo) = (Requests::new(2, 100), demo());
+        let places = take_all(&requests);
+        {
+            let mut cancelled = pin!(requests.place(&demo, RequestRank::Agent, Some(&notice)));
+            assert!(poll(cancelled.as_mut()).is_none());
+        }
+        places[0].overloaded();
+        {
+            let mut waits = pin!(requests.place(&demo, RequestRank::Agent, Some(&notice)));
+            assert!(poll(waits.as_mut()).is_none());
+            drop(places);
+            assert!(poll(waits.as_mut()).is_some());
+        }
+        // A request that does not wait is not noted.
+        assert!(poll(pin!(requests.place(&demo, RequestRank::Agent, Some(&notice)))).is_some());
+        let of_session = RequestLimit { provider: None, at_once: 2 };
+        let of_provider = RequestLimit { provider: Some("demo".to_owned()), at_once: 1 };
+        assert_eq!(*noted.lock(), [Some(of_session), None, Some(of_provider), None]);
     }
 
     #[test]

@@ -157,9 +157,12 @@ impl Agent {
             }
             let mut quiet = SummarySink::new(self.retry_notice());
             let completed = {
-                let place = self.place_for_request(turn).await?;
-                let mut placed = PlacedSink::new(place, rank(turn), &mut quiet);
-                self.unless_cancelled(turn, self.model.complete(choice, request, &mut placed)).await
+                let place = self.place_for_request(turn, choice).await?;
+                let mut placed = PlacedSink::new(place, rank(turn), Some(self.wait_notice()), &mut quiet);
+                let asked = self.model.complete(choice, request, &mut placed);
+                let completed = self.unless_cancelled(turn, asked).await;
+                placed.ended(matches!(completed, Ok(Ok(_))));
+                completed
             };
             let used = quiet.received.all_usage();
             self.spend(used);

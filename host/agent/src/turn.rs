@@ -243,8 +243,8 @@ impl Agent {
         self.set_answering(at, &buffer);
         let (log, receiver_buffer) = (Arc::clone(&self.log), Arc::clone(&buffer));
         let mut receiver = AnswerSink { log, agent: self.place.agent, at, buffer: receiver_buffer };
-        let place = self.place_for_request(turn).await?;
-        let mut placed = PlacedSink::new(place, rank(turn), &mut receiver);
+        let place = self.place_for_request(turn, choice).await?;
+        let mut placed = PlacedSink::new(place, rank(turn), Some(self.wait_notice()), &mut receiver);
         let asked = self.model.complete(choice, request, &mut placed);
         let kept = async {
             let mut tick = interval(CHECKPOINT);
@@ -261,7 +261,7 @@ impl Agent {
             tokio::select! { biased; completed = asked => completed, never = kept => never }
         };
         let completed = self.unless_cancelled(turn, asked).await.flatten();
-        drop(placed);
+        placed.ended(completed.is_ok());
         let received = buffer.take();
         let usage = received.all_usage();
         self.spend(usage);
@@ -295,24 +295,11 @@ impl Agent {
         Ok(CompletedAnswer { row, text, calls, end })
     }
 
-    /// Waits until one more request may be sent.
-    pub(crate) async fn place_for_request(&self, turn: &Turn) -> Result<RequestPlace, Outcome> {
-        let requests = &self.place.requests;
-        let rank = rank(turn);
-        let given = match requests.place_or_wait(rank) {
-            Ok(place) => return Ok(place),
-            Err(given) => given,
-        };
-        self.set_waits_for_place(true);
-        let place = async {
-            match given.await {
-                Ok(place) => place,
-                Err(_) => requests.place(rank).await,
-            }
-        };
-        let place = self.unless_cancelled(turn, place).await;
-        self.set_waits_for_place(false);
-        place
+    /// Waits until one more request may be sent to the model of `choice`.
+    pub(crate) async fn place_for_request(&self, turn: &Turn, choice: &Choice) -> Result<RequestPlace, Outcome> {
+        let notice = self.wait_notice();
+        let place = self.place.requests.place(&choice.provider, rank(turn), Some(&notice));
+        self.unless_cancelled(turn, place).await
     }
 
     /// Runs `work` until it ends or the turn is cancelled.

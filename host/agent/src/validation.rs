@@ -7,7 +7,10 @@ use patchbay_core::{
 use patchbay_provider::{Choice, Sink};
 use tokio::sync::Notify;
 
-use crate::{Agent, requests::RequestRank};
+use crate::{
+    Agent,
+    requests::{PlacedSink, RequestRank},
+};
 
 /// Sends one request to the model of `choice`. Its tokens count for `caller`. It is not sent again if it fails.
 ///
@@ -28,12 +31,14 @@ pub async fn try_model(caller: &Agent, choice: &Choice) -> Result<(), Outcome> {
     };
     let failed = Notify::new();
     let mut sink = TrialSink { failed: &failed, usage: TokenUsage::default(), failure: None };
-    let _place = requests.place(RequestRank::Person).await;
+    let place = requests.place(&choice.provider, RequestRank::Person, None).await;
+    let mut placed = PlacedSink::new(place, RequestRank::Person, None, &mut sink);
     let tried = tokio::select! {
         biased;
         () = failed.notified() => None,
-        completed = caller.model.complete(choice, request, &mut sink) => Some(completed),
+        completed = caller.model.complete(choice, request, &mut placed) => Some(completed),
     };
+    placed.ended(matches!(tried, Some(Ok(_))));
     caller.spend(sink.usage);
     caller.record_usage(choice, sink.usage);
     match tried {

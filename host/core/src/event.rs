@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The version of an [`Event`]'s JSON. It is raised when a kind or field is added that older readers do not know.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// A change of a session.
 ///
@@ -76,6 +76,12 @@ pub enum EventKind {
         given_up: u32,
         /// The failure, and the request that follows.
         retry: Retrying,
+    },
+    /// A request of the agent to a model waits until fewer are under way, or no longer waits. Live only.
+    RequestWaits {
+        /// The limit that it waits for; `None` once it no longer waits.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<RequestLimit>,
     },
     /// A submitted line has ended. Live only; the line's rows are published before it.
     LineEnded {
@@ -175,6 +181,28 @@ impl fmt::Display for Retrying {
         // Rounded up, so that the wait is never longer than announced.
         let seconds = wait_ms.div_ceil(1000);
         write!(f, "{what}: {provider}. Retrying in {seconds} s (attempt {attempt} of at most {of}).")
+    }
+}
+
+/// How many requests to models may be under way at once. As text, it ends the busy row: `demo accepts 2 requests at a time`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestLimit {
+    /// The provider that accepts fewer requests than the session may send, because it reported a rate limit or an overload;
+    /// `None` for the limit of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The number of requests.
+    pub at_once: u32,
+}
+
+impl fmt::Display for RequestLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { provider, at_once } = self;
+        let s = if *at_once == 1 { "" } else { "s" };
+        match provider {
+            Some(provider) => write!(f, "{provider} accepts {at_once} request{s} at a time"),
+            None => write!(f, "the session sends {at_once} request{s} at a time"),
+        }
     }
 }
 
@@ -372,6 +400,16 @@ mod tests {
     }
 
     #[test]
+    fn limit_of_requests_is_worded_for_the_busy_row() {
+        let limit = |provider: Option<&str>, at_once| {
+            RequestLimit { provider: provider.map(str::to_owned), at_once }.to_string()
+        };
+        assert_eq!(limit(Some("demo"), 2), "demo accepts 2 requests at a time");
+        assert_eq!(limit(Some("demo"), 1), "demo accepts 1 request at a time");
+        assert_eq!(limit(None, 16), "the session sends 16 requests at a time");
+    }
+
+    #[test]
     fn an_event_survives_a_trip_as_json() {
         let at = DeltaPosition { turn: 3, answer: 1, index: 2, offset: 40, given_up: 1 };
         let outcome = Outcome::error(Code::Timeout, "late.").with_data(json!({"a": [1]}));
@@ -383,6 +421,8 @@ mod tests {
             EventKind::Notice { text: "n".to_owned() },
             EventKind::Retrying(retrying()),
             EventKind::GivenUp { turn: 3, answer: 1, given_up: 2, retry: retrying() },
+            EventKind::RequestWaits { limit: Some(RequestLimit { provider: Some("openai".to_owned()), at_once: 2 }) },
+            EventKind::RequestWaits { limit: None },
             EventKind::LineEnded { line: LineId::from_bytes([3; 16]), outcome },
             EventKind::LineQueued { line: LineId::from_bytes([3; 16]), text: "hi".to_owned() },
             EventKind::LineDequeued { line: LineId::from_bytes([3; 16]), reason: DequeueReason::TakenBack },

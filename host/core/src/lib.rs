@@ -7,7 +7,8 @@
 //! - [`PrincipalId`]: the user that a session belongs to.
 //! - [`Asker`]: the caller of a tool: a person, another tool or an agent.
 //! - [`Code`], [`Outcome`]: the result of a line. `docs/codes.md` is generated from the table of codes.
-//! - [`Event`]: a change of a session that fronts render; [`Retrying`]: a request that is sent again.
+//! - [`Event`]: a change of a session that fronts render; [`Retrying`]: a request that is sent again; [`RequestLimit`]: why a
+//!   request waits.
 //! - [`TurnCause`], [`TurnState`]: why a turn begins and how it ends.
 //! - [`AssistantRecord`], [`ToolRecord`], [`CompactionRecord`]: the structured data of conversation rows.
 //! - [`Attachment`]: a file that is attached to a message of the user.
@@ -64,7 +65,7 @@ pub use caseless::caseless;
 pub use code::Code;
 pub use component::COMPONENT_BYTES;
 pub use digest::{Digest, DigestError, Hasher};
-pub use event::{DeltaKind, DeltaPosition, DequeueReason, Event, EventKind, MessageKind, Retrying};
+pub use event::{DeltaKind, DeltaPosition, DequeueReason, Event, EventKind, MessageKind, RequestLimit, Retrying};
 pub use id::{AgentId, CallId, LineId, SessionId};
 pub use name::{Name, NameError};
 pub use outcome::{Outcome, Status};

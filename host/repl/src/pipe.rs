@@ -160,6 +160,7 @@ impl PipeOutput {
                 self.end()
             }
             EventKind::Message { .. }
+            | EventKind::RequestWaits { .. }
             | EventKind::LineEnded { .. }
             | EventKind::LineQueued { .. }
             | EventKind::LineDequeued { .. }

@@ -155,6 +155,7 @@ impl SessionTranscript {
             | EventKind::Message { .. }
             | EventKind::Progress { .. }
             | EventKind::GivenUp { .. }
+            | EventKind::RequestWaits { .. }
             | EventKind::LineEnded { .. }
             | EventKind::LineQueued { .. }
             | EventKind::LineDequeued { .. }

@@ -186,6 +186,7 @@ impl<W: Write> Printer<W> {
             EventKind::Delta { .. }
             | EventKind::Message { .. }
             | EventKind::Progress { .. }
+            | EventKind::RequestWaits { .. }
             | EventKind::LineEnded { .. }
             | EventKind::LineQueued { .. }
             | EventKind::LineDequeued { .. }
@@ -349,7 +350,8 @@ fn json_of(event: Event) -> Option<Value> {
             }));
         }
         // The outcome is printed as an object of its own, and each turn when it has ended.
-        EventKind::LineEnded { .. }
+        EventKind::RequestWaits { .. }
+        | EventKind::LineEnded { .. }
         | EventKind::LineQueued { .. }
         | EventKind::LineDequeued { .. }
         | EventKind::QueueHeld { .. }

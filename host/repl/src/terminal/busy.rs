@@ -47,6 +47,8 @@ enum Step {
     Waiting,
     Thinking(Instant),
     Answering,
+    /// The request waits for this limit.
+    RequestWaits(String),
     /// The provider failed and is asked again at this time, for the cause.
     Retrying {
         at: Instant,
@@ -154,6 +156,10 @@ impl Busy {
                 }
             }
             EventKind::Delta { .. } => self.step = Step::Answering,
+            EventKind::RequestWaits { limit: Some(limit) } => self.step = Step::RequestWaits(limit.to_string()),
+            EventKind::RequestWaits { limit: None } if matches!(self.step, Step::RequestWaits(_)) => {
+                self.step = Step::Waiting;
+            }
             EventKind::Retrying(retry) => self.step = retrying(retry, 0, now),
             // The transcript counts the attempts, of which the first one is no retry.
             EventKind::GivenUp { retry, .. } => self.step = retrying(retry, 1, now),
@@ -190,8 +196,8 @@ impl Busy {
     }
 
     /// Returns the text of the row; `None` if nothing runs. `model` answers messages; `compiling` is the progress of
-    /// compilation. If the row is wider than `columns`, the cause of a retry or the progress of a tool is cut where that makes
-    /// room for the end, which says how to stop.
+    /// compilation. If the row is wider than `columns`, the limit that a request waits for, the cause of a retry or the progress of
+    /// a tool is cut where that makes room for the end, which says how to stop.
     pub(crate) fn text(
         &self,
         model: Option<&str>,
@@ -213,6 +219,10 @@ impl Busy {
             Step::Waiting => parts.push(took(since)),
             Step::Thinking(since) => parts.push(format!("thinking {}", took(*since))),
             Step::Answering => parts.push(format!("answering {}", took(since))),
+            Step::RequestWaits(limit) => {
+                parts.push("waiting".to_owned());
+                detail = format!(": {limit}");
+            }
             Step::Retrying { at, attempt, of, cause } => {
                 let left = at.saturating_duration_since(now);
                 // Rounded up, so that the row counts to 1.
@@ -251,7 +261,7 @@ fn retrying(retry: &Retrying, first: u32, now: Instant) -> Step {
 
 #[cfg(test)]
 mod tests {
-    use patchbay_core::{DeltaPosition, TurnCause};
+    use patchbay_core::{DeltaPosition, RequestLimit, TurnCause};
 
     use super::*;
 
@@ -309,6 +319,25 @@ mod tests {
         busy.event(AGENT, &EventKind::GivenUp { turn: 1, answer: 0, given_up: 1, retry }, at(3_000));
         let broken = "* m1 · asks again in 1 s, 2 of 5: overloaded · Esc stops";
         assert_eq!(busy.text(Some("m1"), None, 80, at(3_000)).unwrap(), broken);
+    }
+
+    #[test]
+    fn waiting_request_names_the_limit() {
+        let now = Instant::now();
+        let mut busy = Busy::new(AGENT);
+        busy.begin(LineId::from_bytes([1; 16]), AGENT, "hello", now);
+        let text = |busy: &Busy, columns| busy.text(Some("m1"), None, columns, now).unwrap();
+        let limit = RequestLimit { provider: Some("demo".to_owned()), at_once: 2 };
+        busy.event(AGENT, &EventKind::RequestWaits { limit: Some(limit) }, now);
+        assert_eq!(text(&busy, 80), "* m1 · waiting: demo accepts 2 requests at a time · Esc stops");
+        assert_eq!(text(&busy, 40), "* m1 · waiting: demo accept… · Esc stops");
+        busy.event(AGENT, &EventKind::RequestWaits { limit: None }, now);
+        assert_eq!(text(&busy, 80), "* m1 · 0 s · Esc stops");
+        // The request of another agent changes nothing, and what came meanwhile stays.
+        busy.event(OTHER, &EventKind::RequestWaits { limit: Some(RequestLimit { provider: None, at_once: 1 }) }, now);
+        busy.event(AGENT, &delta(DeltaKind::Text), now);
+        busy.event(AGENT, &EventKind::RequestWaits { limit: None }, now);
+        assert_eq!(text(&busy, 80), "* m1 · answering 0 s · Esc stops");
     }
 
     #[test]

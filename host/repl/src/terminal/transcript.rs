@@ -395,8 +395,9 @@ impl Transcript {
             }
             EventKind::Message { .. }
             | EventKind::Progress { .. }
-            // The busy row counts down.
+            // The busy row counts down and says what a request waits for.
             | EventKind::Retrying(_)
+            | EventKind::RequestWaits { .. }
             | EventKind::LineEnded { .. }
             | EventKind::LineQueued { .. }
             | EventKind::LineDequeued { .. }
