@@ -308,6 +308,11 @@ impl EventKind {
     }
 }
 
+/// Returns the line that fronts show of a notification of mail. The row also has the mails themselves, for the model.
+pub fn notification_line(content: &str) -> &str {
+    content.lines().next().unwrap_or_default()
+}
+
 /// The JSON of an event.
 #[derive(Serialize, Deserialize)]
 struct EventJson<K> {
@@ -397,6 +402,14 @@ mod tests {
         assert_eq!(broken.broke_off(true), format!("{line} What was printed of it is given up."));
         assert_eq!(EventKind::Notice { text: "n".to_owned() }.notice().as_deref(), Some("n"));
         assert_eq!(EventKind::QueueHeld { held: true }.notice(), None);
+    }
+
+    #[test]
+    fn notification_is_shown_as_its_first_line() {
+        let line = "[Notification: You have 1 unread message in your inbox]";
+        assert_eq!(notification_line(line), line);
+        assert_eq!(notification_line(&format!("{line}\n\nMessages:\n{{}}")), line);
+        assert_eq!(notification_line(""), "");
     }
 
     #[test]

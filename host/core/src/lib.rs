@@ -65,7 +65,9 @@ pub use caseless::caseless;
 pub use code::Code;
 pub use component::COMPONENT_BYTES;
 pub use digest::{Digest, DigestError, Hasher};
-pub use event::{DeltaKind, DeltaPosition, DequeueReason, Event, EventKind, MessageKind, RequestLimit, Retrying};
+pub use event::{
+    DeltaKind, DeltaPosition, DequeueReason, Event, EventKind, MessageKind, RequestLimit, Retrying, notification_line,
+};
 pub use id::{AgentId, CallId, LineId, SessionId};
 pub use name::{Name, NameError};
 pub use outcome::{Outcome, Status};

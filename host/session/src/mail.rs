@@ -72,7 +72,7 @@ impl Session {
             let result = json!({
                 "number": number, "from": mail.from, "sent_at": minute(mail.sent_at), "message": mail.body,
             });
-            let change = SessionChange { reads_mail: Some((agent, number)), ..SessionChange::default() };
+            let change = SessionChange { reads_mail: vec![(agent, number)], ..SessionChange::default() };
             let outcome = Outcome::ok(Code::MailRead, text::clean(&message)).with_data(result.clone());
             Ok(Prepared { change, ..Prepared::shown(outcome, result) })
         })
@@ -123,6 +123,6 @@ fn summary(mail: &MailRow) -> Value {
 }
 
 /// Returns a time in milliseconds since 1970 as a minute in UTC.
-fn minute(unix_ms: i64) -> String {
+pub(crate) fn minute(unix_ms: i64) -> String {
     jiff::Timestamp::from_millisecond(unix_ms).unwrap_or_default().strftime("%Y-%m-%d %H:%M").to_string()
 }

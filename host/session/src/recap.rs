@@ -1,7 +1,7 @@
 //! Formats the last exchange of a resumed session in a few lines, and the first words of a session. `notices` and `host` use
 //! it.
 
-use patchbay_core::{Attachment, MessageKind, text};
+use patchbay_core::{Attachment, MessageKind, notification_line, text};
 use patchbay_store::MessageRow;
 use serde_json::Value;
 
@@ -76,8 +76,10 @@ fn said_lines(said: &MessageRow) -> Vec<String> {
     let mut shown: Vec<String> = match said.kind {
         MessageKind::Skill => vec![format!("/skill {}", word(said, "skill"))],
         _ => {
+            let is_notification = said.data.as_ref().is_some_and(|data| data.get("notification").is_some());
+            let content = if is_notification { notification_line(&said.content) } else { &said.content };
             // A message of files alone has no lines.
-            let lines = if said.content.trim().is_empty() { Vec::new() } else { split(&said.content) };
+            let lines = if content.trim().is_empty() { Vec::new() } else { split(content) };
             let more = lines.len().saturating_sub(SAID);
             let mut shown: Vec<String> = lines.into_iter().take(SAID).collect();
             if more > 0 {
@@ -157,6 +159,14 @@ mod tests {
         assert_eq!(lines(&said, Some(&whole), true), ["> How much?", "Two.", "", "Or three.", "(running)"]);
         let skill = row(MessageKind::Skill, "Ten pages of instructions", Some(json!({"skill": "plan_compiler"})));
         assert_eq!(lines(&skill, None, false), ["> /skill plan_compiler", "(no answer)"]);
+    }
+
+    #[test]
+    fn notification_is_one_line() {
+        let content = "[Notification: You have 1 unread message in your inbox]\n\nMessages:\n{}";
+        let said = row(MessageKind::User, content, Some(json!({"notification": true})));
+        let line = "> [Notification: You have 1 unread message in your inbox]";
+        assert_eq!(lines(&said, None, false), [line, "(no answer)"]);
     }
 
     #[test]

@@ -48,8 +48,8 @@ pub struct SessionChange {
     pub attachments: Option<RetainedAttachments>,
     /// The message that is dropped.
     pub drops: Option<DroppedMessage>,
-    /// The mail that was read: the recipient and the number.
-    pub reads_mail: Option<(AgentId, u64)>,
+    /// Mail that was read: recipients and numbers.
+    pub reads_mail: Vec<(AgentId, u64)>,
     /// The mail that is deleted: the recipient and the number.
     pub deletes_mail: Option<(AgentId, u64)>,
     /// The agent whose unread mail a notification among `messages` counts.
@@ -133,7 +133,7 @@ fn apply(connection: &Connection, hold: &Hold, change: SessionChange) -> Result<
     if let Some(message) = change.drops {
         exchanges::drop_message(connection, session, message)?;
     }
-    if let Some((recipient, number)) = change.reads_mail {
+    for (recipient, number) in change.reads_mail {
         mail::mark_read(connection, recipient, number)?;
     }
     if let Some((recipient, number)) = change.deletes_mail {

@@ -162,6 +162,24 @@ impl Store {
         })
     }
 
+    /// Returns unread mail of an agent that no notification has counted: the first `most`, in the order of their numbers.
+    ///
+    /// # Errors
+    /// [`StoreError::BadRow`] or a database error.
+    pub async fn uncounted_mail(&self, agent: AgentId, most: u32) -> Result<Vec<MailRow>, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached(&format!(
+                "SELECT {COLUMNS} FROM mail WHERE recipient = ? AND read = 0 AND counted = 0 ORDER BY number LIMIT ?"
+            ))?;
+            let mut rows = query.query(params![agent.to_string(), most])?;
+            let mut mails = Vec::new();
+            while let Some(row) = rows.next()? {
+                mails.push(read(row)?);
+            }
+            Ok(mails)
+        })
+    }
+
     /// Counts the unread mail of an agent.
     ///
     /// # Errors

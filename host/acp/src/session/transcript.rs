@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use patchbay_core::{
     AgentId, AssistantPart, AssistantRecord, CallId, Code, Digest, Event, EventKind, MessageKind, Outcome, SessionId,
-    TurnCause, text,
+    TurnCause, notification_line, text,
 };
 use patchbay_session::{QueuedLine, Snapshot, StoredTurn};
 use serde_json::{Value, json};
@@ -124,7 +124,7 @@ impl SessionTranscript {
             EventKind::Message { kind: MessageKind::User, content, data: Some(data) }
                 if is_in_view && data.get("notification").is_some() =>
             {
-                self.notice(&content, false, out);
+                self.notice(notification_line(&content), false, out);
             }
             EventKind::Progress { tool, text } if is_in_view => {
                 self.push_all(out, |this, out| this.calls.progress(&tool, &text, out));

@@ -1,6 +1,6 @@
 //! A stored row of a conversation as text, cleaned. `sessions show` prints it.
 
-use patchbay_core::{AssistantPart, AssistantRecord, Attachment, EventKind, MessageKind, text};
+use patchbay_core::{AssistantPart, AssistantRecord, Attachment, EventKind, MessageKind, notification_line, text};
 use patchbay_store::MessageRow;
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ pub(super) fn text(row: &MessageRow) -> Option<String> {
     let content = content.trim_end();
     let event = || EventKind::Message { kind: row.kind, content: String::new(), data: row.data.clone() };
     Some(match row.kind {
-        MessageKind::User if data(row, "notification").is_some() => content.to_owned(),
+        MessageKind::User if data(row, "notification").is_some() => notification_line(content).to_owned(),
         MessageKind::User => {
             let said = format!("> {content}");
             let files = event().attachments();

@@ -28,7 +28,7 @@ async fn mail_is_listed_unread_first_then_newest_first() {
     assert!(all.is_sorted_by(|later, earlier| later.sent_at > earlier.sent_at), "{all:?}");
     assert!((jiff::Timestamp::now().as_millisecond() - all[0].sent_at).abs() < 3_600_000, "{all:?}");
     assert_eq!((all[3].from, &*all[3].body), (child, "one"));
-    let change = SessionChange { reads_mail: Some((root, 3)), ..SessionChange::default() };
+    let change = SessionChange { reads_mail: vec![(root, 3)], ..SessionChange::default() };
     tree.commit(change).await.unwrap();
     assert_eq!(numbers(&store.inbox(root, None).await.unwrap()), [(4, false), (2, false), (1, false), (3, true)]);
     assert_eq!(numbers(&store.inbox(root, Some(child)).await.unwrap()), [(4, false), (1, false), (3, true)]);
@@ -41,7 +41,7 @@ async fn mail_is_listed_unread_first_then_newest_first() {
     assert_eq!(store.unread_mail(tree.session()).await.unwrap(), [(root, 3), (child, 1)]);
     // A number that is not in the inbox changes nothing.
     for number in [9, u64::MAX] {
-        let (reads_mail, deletes_mail) = (Some((root, number)), Some((root, number)));
+        let (reads_mail, deletes_mail) = (vec![(root, number)], Some((root, number)));
         tree.commit(SessionChange { reads_mail, deletes_mail, ..SessionChange::default() }).await.unwrap();
     }
     assert_eq!(store.inbox(root, None).await.unwrap().len(), 4);
@@ -74,10 +74,33 @@ async fn mail_is_counted_once() {
     tree.commit(count()).await.unwrap();
     assert_eq!(counts().await, (2, 0));
     send(&tree, vec![letter(root, root, "three"), letter(root, root, "four")]).await.unwrap();
-    tree.commit(SessionChange { reads_mail: Some((root, 3)), ..SessionChange::default() }).await.unwrap();
+    tree.commit(SessionChange { reads_mail: vec![(root, 3)], ..SessionChange::default() }).await.unwrap();
     assert_eq!(counts().await, (3, 1));
     tree.commit(count()).await.unwrap();
     assert_eq!(counts().await, (3, 0));
+}
+
+#[tokio::test]
+async fn uncounted_mail_is_in_order_and_bounded() {
+    let tree = TestTree::new().await;
+    let root = tree.root;
+    let uncounted = async |most| numbers(&tree.store.uncounted_mail(root, most).await.unwrap());
+    send(&tree, vec![letter(root, root, "one"), letter(root, root, "two")]).await.unwrap();
+    tree.commit(SessionChange { counts_mail: Some(root), ..SessionChange::default() }).await.unwrap();
+    assert_eq!(uncounted(9).await, []);
+    let quiet = NewMail { wakes: false, ..letter(root, root, "quiet") };
+    send(&tree, vec![quiet, letter(root, root, "four"), letter(root, root, "five"), letter(root, root, "six")])
+        .await
+        .unwrap();
+    assert_eq!(uncounted(9).await, [(4, false), (5, false), (6, false)]);
+    assert_eq!(uncounted(2).await, [(4, false), (5, false)]);
+    // A notification that shows two of them whole marks both as read, and counts all.
+    let reads_mail = vec![(root, 4), (root, 6)];
+    let change = SessionChange { reads_mail, counts_mail: Some(root), ..SessionChange::default() };
+    tree.commit(change).await.unwrap();
+    assert_eq!(uncounted(9).await, []);
+    let MailCounts { unread, .. } = tree.store.mail_counts(root).await.unwrap();
+    assert_eq!(unread, 4);
 }
 
 #[tokio::test]
