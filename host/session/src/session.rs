@@ -23,6 +23,7 @@ use crate::{
     activity::Activity,
     agents::{AgentFactory, AgentParts, Agents},
     capture::Captures,
+    gathering::Gathering,
     lines::RunningLines,
     lock::SessionLock,
     mcp_tools::{ClientServer, SessionServers},
@@ -61,6 +62,8 @@ pub struct Session {
     /// The limit of the bytes of tool results that are stored.
     pub(crate) results: Arc<ResultRoom>,
     pub(crate) activity: Arc<Activity>,
+    /// The turns whose reports are still to come.
+    pub(crate) gathering: Arc<Gathering>,
     log: Arc<EventLog>,
     pub(crate) lines: RunningLines,
     /// The lines that wait for their turns.
@@ -164,6 +167,7 @@ impl Session {
             requests,
             results,
             activity,
+            gathering: Gathering::new(),
             queue,
             order: Arc::default(),
             log,

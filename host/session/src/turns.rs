@@ -14,6 +14,7 @@ use tracing::Instrument as _;
 use crate::{
     Session,
     builtin::{self, BeginsTurn},
+    gathering::MissingReport,
     invoke,
     lines::{LineContext, LineEntry, not_kept, stopped},
     queue::{Arrival, LineTurn, StopScope, WaitingTurn, Wake},
@@ -30,6 +31,8 @@ pub(crate) struct BackgroundTurn {
     pub(crate) after: Option<CancellationToken>,
     pub(crate) cause: TurnCause,
     pub(crate) ending: TurnEnding,
+    /// The report to the agent's parent; `None` if the turn is not reported.
+    pub(crate) missing: Option<MissingReport>,
 }
 
 /// A turn whose first rows are stored.
@@ -42,6 +45,8 @@ pub(crate) struct RunningTurn {
     pub(crate) ending: TurnEnding,
     /// Number of answers that are already stored.
     pub(crate) answers: u32,
+    /// The report to the agent's parent; `None` if the turn is not reported.
+    pub(crate) missing: Option<MissingReport>,
 }
 
 /// The message of a turn.
@@ -252,7 +257,9 @@ impl LineContext {
         let began = again.or_else(|| rows.first().map(|row| row.seq)).unwrap_or_default();
         let ending = TurnEnding { agent, began, report_to: None };
         let (agent, stop) = (Arc::clone(&self.agent), self.stop.clone());
-        Ok(self.session.run_turn(RunningTurn { agent, right, stop, cause: TurnCause::Person, ending, answers }).await)
+        let cause = TurnCause::Person;
+        let turn = RunningTurn { agent, right, stop, cause, ending, answers, missing: None };
+        Ok(self.session.run_turn(turn).await)
     }
 
     async fn commit(&self, messages: Vec<NewMessage>) -> Result<Vec<MessageRow>, StoreError> {
@@ -263,7 +270,7 @@ impl LineContext {
 impl Session {
     /// Runs a turn to its end and commits how it ended. A stopped turn keeps the partial answer.
     pub(crate) async fn run_turn(self: &Arc<Self>, turn: RunningTurn) -> Outcome {
-        let RunningTurn { agent, right, stop, cause, ending, answers } = turn;
+        let RunningTurn { agent, right, stop, cause, ending, answers, missing } = turn;
         let id = agent.id();
         self.log().publish(id, EventKind::TurnBegan { turn: ending.began, cause });
         self.running_turns.lock().insert(id, stop.clone());
@@ -292,6 +299,8 @@ impl Session {
         let ended = EventKind::TurnEnded { turn: ending.began, cause, state, outcome: outcome.clone() };
         self.log().publish(id, ended);
         let is_stopped = outcome.code == Code::TurnCancelled;
+        // The report is stored, so the parent does not wait for it any more.
+        drop(missing);
         if let Some(parent) = ending.report_to.filter(|_| !is_stopped && !agent.is_dead()) {
             self.mail_came(parent, id);
         }

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Session,
+    notification::{MAILS, Notification, notification},
     queue::{IdleAgent, MailTurn, StopScope},
     turns::{BackgroundTurn, RunningTurn},
 };
@@ -41,13 +42,24 @@ impl Session {
         self.queue.report_idle(to);
     }
 
-    /// Begins a turn of an idle agent with unread mail that no notification has counted.
+    /// Returns the agent if mail may wake it: it is alive and has unread mail that no notification has counted.
+    async fn with_new_mail(&self, id: AgentId) -> Result<Option<Arc<Agent>>, StoreError> {
+        let Some(agent) = self.agent(id).filter(|agent| !agent.is_dead() && !self.is_closing()) else {
+            return Ok(None);
+        };
+        let has_mail = self.log().store().mail_counts(id).await?.uncounted > 0;
+        Ok(Some(agent).filter(|_| has_mail && self.log().budget().check().is_ok()))
+    }
+
+    /// Begins a turn of an idle agent with unread mail that no notification has counted. If children of the agent still run,
+    /// their reports may come first, for a moment.
     async fn wake(self: &Arc<Self>, id: AgentId) -> Result<(), StoreError> {
-        let Some(agent) = self.agent(id).filter(|agent| !agent.is_dead() && !self.is_closing()) else { return Ok(()) };
-        let store = self.log().store();
-        if store.mail_counts(id).await?.uncounted == 0 || self.log().budget().check().is_err() {
+        // A busy agent looks for mail again after its turn, and a stopped one after the next message.
+        if self.queue.is_active(id) || self.queue.is_stopped(id) || self.with_new_mail(id).await?.is_none() {
             return Ok(());
         }
+        let gathered = self.lines.closing().run_until_cancelled(self.gathering.gathered(id)).await;
+        let Some(agent) = self.with_new_mail(id).await?.filter(|_| gathered.is_some()) else { return Ok(()) };
         let limit = self.host.tools.sandbox().limits().wakes;
         let right = match self.queue.begin_by_mail(&agent, limit) {
             MailTurn::Begins(right) => right,
@@ -60,7 +72,9 @@ impl Session {
         match self.commit_notification(&agent).await {
             Ok(Some(began)) => {
                 let ending = TurnEnding { agent: id, began, report_to: agent.parent() };
-                self.start_background(BackgroundTurn { agent, right, after: None, cause: TurnCause::Mail, ending });
+                let missing = agent.parent().map(|parent| self.gathering.begin(id, parent));
+                let cause = TurnCause::Mail;
+                self.start_background(BackgroundTurn { agent, right, after: None, cause, ending, missing });
                 Ok(())
             }
             Ok(None) => {
@@ -83,18 +97,20 @@ impl Session {
         }
     }
 
-    /// Commits the notification, which counts all mail so far. Returns the number of its row; `None` if there is nothing to
-    /// notify.
+    /// Commits the notification, which counts all mail so far and marks the mails that it shows whole as read. Returns the
+    /// number of its row; `None` if there is nothing to notify.
     async fn commit_notification(self: &Arc<Self>, agent: &Agent) -> Result<Option<u64>, StoreError> {
         let (session, id) = (Arc::clone(self), agent.id());
         let prepare = async move {
-            let counts = session.log().store().mail_counts(id).await?;
+            let store = session.log().store();
+            let counts = store.mail_counts(id).await?;
             let mut change = SessionChange { requires_alive: vec![id], ..SessionChange::default() };
             if counts.uncounted > 0 {
-                let s = if counts.unread == 1 { "" } else { "s" };
-                let content = format!("[Notification: You have {} unread message{s} in your inbox]", counts.unread);
+                let mails = store.uncounted_mail(id, MAILS).await?;
+                let Notification { content, whole } = notification(counts.unread, &mails);
                 let data = Some(json!({"notification": true, "unread": counts.unread}));
                 change.messages.push(NewMessage { agent: id, kind: MessageKind::User, content, data });
+                change.reads_mail = whole.into_iter().map(|number| (id, number)).collect();
                 change.counts_mail = Some(id);
                 change.begins_turns.push(NewTurn {
                     agent: id,
@@ -131,7 +147,7 @@ impl Session {
     }
 
     async fn run_background(self: &Arc<Self>, turn: BackgroundTurn, stop: CancellationToken) {
-        let BackgroundTurn { agent, mut right, after, cause, ending } = turn;
+        let BackgroundTurn { agent, mut right, after, cause, ending, missing } = turn;
         if let Some(after) = after {
             after.cancelled().await;
         }
@@ -147,7 +163,7 @@ impl Session {
             ..SessionChange::default()
         };
         if cause == TurnCause::Mail || self.began(&agent, change).await {
-            self.run_turn(RunningTurn { agent, right, stop, cause, ending, answers: 0 }).await;
+            self.run_turn(RunningTurn { agent, right, stop, cause, ending, answers: 0, missing }).await;
         }
     }
 

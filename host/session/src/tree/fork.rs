@@ -133,7 +133,8 @@ impl Session {
         let report_to = (cause == TurnCause::Fork).then(|| parent.id());
         let ending = TurnEnding { agent: id, began, report_to };
         let right = self.queue.begin_first(&child);
-        self.start_background(BackgroundTurn { agent: child, right, after: line_ended, cause, ending });
+        let missing = report_to.map(|parent| self.gathering.begin(id, parent));
+        self.start_background(BackgroundTurn { agent: child, right, after: line_ended, cause, ending, missing });
     }
 }
 

@@ -121,6 +121,7 @@ impl Session {
             agent.die();
             self.agents().remove(agent.id());
             self.queue.remove_agent(agent.id());
+            self.gathering.end(agent.id());
             self.capture_ended(agent.id());
             self.cancel_work_of(agent.id());
             self.log().publish(agent.id(), EventKind::AgentKilled);
