@@ -73,8 +73,10 @@ impl Answer {
     fn follow(&mut self, request: &CompletionRequest, own: &Own<'_>) {
         let (mut texts, number) = history::last_said(&own.messages);
         let lines = mail::lines(own, &texts);
-        if let Some(lines) = &lines {
-            texts = vec![lines];
+        match &lines {
+            Some(lines) => texts = vec![lines],
+            // Of a notification, the mails are not echoed.
+            None => texts = texts.into_iter().map(|text| mail::notification(text).unwrap_or(text)).collect(),
         }
         let results = results(own);
         let round = script::round(&texts, number, &Variables::new(own));

@@ -19,8 +19,9 @@
 //! | `hang` | never ends the answer: no calls and no end follow the text |
 //! | `on mail LINE` | LINE is for later, when mail wakes the agent; LINE is any command, or `then` with one. If a text has nothing else: `Waiting for mail.` |
 //!
-//! If the last text is a notification (`[Notification: You have 2 unread messages in your inbox]`), the agent follows
-//! the `on mail` lines of its most recent text that has any, instead of echoing the notification.
+//! If the last text is a notification (`[Notification: You have 2 unread messages in your inbox]`, with the mails on the
+//! lines after it), the agent follows the `on mail` lines of its most recent text that has any, instead of echoing the
+//! notification's first line.
 //!
 //! `say`, `repeat` and the input of `call` may contain variables. In the input of a call values are escaped for JSON;
 //! an unknown one is `none`. At most 8 MiB of values are inserted into an answer; further ones are `none`.
@@ -30,7 +31,7 @@
 //! | `$self`, `$parent` | UUID of the agent and of its parent |
 //! | `$child1`, `$child2` … | UUIDs of its children, from its successful calls of `fork`, in order |
 //! | `$mail1` …, `$from1` … | number and sender of the mails in its last successful `mail_check` or `mail_filter`, in order |
-//! | `$message1` … | texts of its successful calls of `mail_read` in this turn, in order |
+//! | `$message1` … | texts of its successful calls of `mail_read` in this turn, in order; without any, the mails that notifications have shown since the person's last text |
 //! | `$$` | a `$`, so that `call fork {"prompt": "say $$parent"}` has the child say its parent |
 //!
 //! The host says who the agent is in a text of its own before the agent's first text (see `own`). That text is never

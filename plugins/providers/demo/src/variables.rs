@@ -5,7 +5,7 @@ use std::cell::{Cell, OnceCell};
 use patchbay_provider_sdk::{Piece, ToolResult};
 use serde_json::Value;
 
-use crate::own::Own;
+use crate::{mail, own::Own};
 
 /// The value of a variable that is unknown.
 const NONE: &str = "none";
@@ -128,6 +128,9 @@ impl<'a> Variables<'a> {
             let mut messages: Vec<_> =
                 results.filter_map(success).filter_map(|result| string(&result["message"])).collect();
             messages.reverse();
+            if messages.is_empty() {
+                messages = mail::messages(self.own);
+            }
             messages
         })
     }

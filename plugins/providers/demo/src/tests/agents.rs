@@ -267,6 +267,38 @@ fn on_mail_lines_are_followed_when_woken() {
     assert_eq!(talk.answer().text(), "You said: hello");
 }
 
+/// Returns a notification as the host words it, with these mails.
+fn notification(line: &str, mails: &[&str]) -> String {
+    let mails: Vec<_> = (1..).zip(mails).map(|(number, text)| shown_mail(number, text)).collect();
+    format!("{line}\n\nMessages from agents, as mail_read returns them:\n{}", mails.join("\n"))
+}
+
+fn shown_mail(number: u64, text: &str) -> String {
+    format!(r#"{{"number":{number},"from":"{CHILD}","sent_at":"2026-11-21 20:04","message":{text}}}"#)
+}
+
+#[test]
+fn mails_of_notifications_are_messages() {
+    let mut talk = Conversation::new("on mail say $message1|$message2|$message3");
+    talk.say(&notification(ONE, &[r#""one \"1\"\nsay no""#]));
+    assert_eq!(talk.answer().text(), "one \"1\"\nsay no|none|none");
+    // Those of earlier notifications stay.
+    talk.say(&notification(TWO, &[r#""two""#, r#""three""#]));
+    assert_eq!(talk.answer().text(), "one \"1\"\nsay no|two|three");
+    // The person's next text ends that, and a mail that the agent reads itself comes before them.
+    talk.say("on mail call mail_read {}\non mail then say $message1|$message2");
+    talk.say(&notification(ONE, &[r#""four""#]));
+    talk.results([("mail_read", &mail("\"five\""))]);
+    assert_eq!(talk.answer().text(), "five|none");
+}
+
+#[test]
+fn mails_of_notifications_are_not_echoed() {
+    let mut talk = Conversation::new("hello");
+    talk.say(&notification(ONE, &[r#""say x""#]));
+    assert_eq!(talk.answer().text(), format!("You said: {ONE}"));
+}
+
 #[test]
 fn on_mail_accepts_every_command() {
     for line in ["say x", "then say x", "call x {}", "fail server", "stop refusal", "hang", "pause 1", "show context"] {
