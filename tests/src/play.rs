@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use patchbay_core::{AgentId, EventKind, MessageKind, Outcome, SessionId, ToolRecordPart};
+use patchbay_core::{AgentId, EventKind, MessageKind, Outcome, SessionId, ToolRecordPart, notification_line};
 use patchbay_provider::{ProviderConfig, Settings};
 use patchbay_sandbox::{BoxFuture, Limits};
 use patchbay_session::{AgentInfo, AgentState, Approval, Approver, Host, Question, Received, Session, Submitted};
@@ -28,6 +28,9 @@ use crate::{
     session_events::{wait_for_end, wait_for_event},
     tree_check,
 };
+
+/// How each notification of mail begins.
+const NOTIFICATION: &str = "[Notification: ";
 
 /// An open session and its home.
 pub struct Play {
@@ -257,16 +260,28 @@ impl Play {
         rows.collect::<Result<_, _>>().expect("rows")
     }
 
-    /// Returns the messages to an agent, with the notifications of mail.
+    /// Returns the messages to an agent. Of notifications of mail, these are the lines that fronts show.
     pub fn said(&self, agent: AgentId) -> Vec<String> {
-        self.texts(agent, MessageKind::User)
+        let mut texts = self.texts(agent, MessageKind::User);
+        for text in texts.iter_mut().filter(|text| text.starts_with(NOTIFICATION)) {
+            *text = notification_line(text).to_owned();
+        }
+        texts
     }
 
-    /// Returns the notifications of mail to an agent.
+    /// Returns the lines of the notifications of mail to an agent.
     pub fn notifications(&self, agent: AgentId) -> Vec<String> {
         let mut texts = self.said(agent);
-        texts.retain(|text| text.starts_with("[Notification: "));
+        texts.retain(|text| text.starts_with(NOTIFICATION));
         texts
+    }
+
+    /// Returns the mails that the notifications to an agent show, in order. Each is as `mail_read` returns it.
+    pub fn notified(&self, agent: AgentId) -> Vec<Value> {
+        let texts = self.texts(agent, MessageKind::User);
+        let notifications = texts.iter().filter(|text| text.starts_with(NOTIFICATION));
+        let lines = notifications.flat_map(|text| text.lines()).filter(|line| line.starts_with("{\"number\":"));
+        lines.map(|line| serde_json::from_str(line).expect("JSON")).collect()
     }
 
     /// Returns the texts of all answers of an agent that have text.

@@ -55,8 +55,7 @@ async fn mail_wakes_an_agent_20_times_until_a_message() {
         .await;
     let notified = play.notifications(agent);
     let one = "[Notification: You have 1 unread message in your inbox]";
-    let two = "[Notification: You have 2 unread messages in your inbox]";
-    assert_eq!((notified.len(), &notified[..2]), (20, &[one.to_owned(), two.to_owned()][..]));
+    assert_eq!(notified, [one; 20]);
     assert_eq!(play.mails(agent).await.len(), 21);
     let mut notices = Vec::new();
     while let Some(received) = events.try_next().await.unwrap() {
@@ -80,7 +79,7 @@ async fn mail_wakes_an_agent_20_times_until_a_message() {
     play.fork("").await;
     play.finish("hello").await;
     let notified = play.notifications(agent);
-    let batch = "[Notification: You have 22 unread messages in your inbox]";
+    let batch = "[Notification: You have 2 unread messages in your inbox]";
     assert_eq!((notified.len(), &*notified[20]), (40, batch), "one for the mail that waited");
     play.check();
 }

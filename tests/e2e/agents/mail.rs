@@ -165,14 +165,17 @@ async fn mail_wakes_an_idle_agent_with_a_notification() {
     assert_eq!(sent_at.as_str().unwrap().len(), "2026-11-21 20:04".len());
     assert_eq!(
         results.remove(0),
-        serde_json::json!({"tool_success": true, "result": {"unread": 1, "messages": [
-            {"number": 1, "from": root, "sent_at": sent_at, "read": false, "preview": "Good day"}]}})
+        serde_json::json!({"tool_success": true, "result": {"unread": 0, "messages": [
+            {"number": 1, "from": root, "sent_at": sent_at, "read": true, "preview": "Good day"}]}})
     );
     assert_eq!(
         results.remove(0),
         serde_json::json!({"tool_success": true, "result":
             {"number": 1, "from": root, "sent_at": sent_at, "message": "Good day"}})
     );
+    // The notification has shown the same.
+    let shown = serde_json::json!({"number": 1, "from": root, "sent_at": sent_at, "message": "Good day"});
+    assert_eq!(play.notified(child), [shown]);
     // A turn that mail began is reported to the parent.
     assert_eq!(play.turns(child)[1], ("mail".to_owned(), "done".to_owned(), "answered".to_owned()));
     assert_eq!(play.mails(root).await, [r#"{"status":"idle","success":true,"summary":"Good day"}"#]);
@@ -188,7 +191,8 @@ async fn notification_counts_all_unread_mail_once_for_each_batch() {
     let child = play.fork("").await;
     let running = play.hang("say Busy.\nhang").await;
     play.switch(root).await;
-    for text in ["One", "Two", "Three"] {
+    let long = "Two.".repeat(2_000);
+    for text in ["One", &long, "Three"] {
         play.run(&format!("/mail-send {child} \"{text}\"")).await;
     }
     play.switch(child).await;
@@ -200,12 +204,23 @@ async fn notification_counts_all_unread_mail_once_for_each_batch() {
     play.finish("say I am back.").await;
     let three = "[Notification: You have 3 unread messages in your inbox]";
     assert_eq!(play.notifications(child), [three]);
-    // Mail that is left unread is counted again only together with new mail.
+    // Mails that it shows whole are read. Mail that is cut stays unread, and is counted again only together with new mail.
+    let read =
+        |mails: Vec<patchbay_store::MailRow>| mails.iter().map(|mail| (mail.number, mail.read)).collect::<Vec<_>>();
+    assert_eq!(read(play.inbox(child).await), [(2, false), (3, true), (1, true)]);
     play.finish("say Nothing new.").await;
     assert_eq!(play.notifications(child), [three]);
-    play.run("/mail-read 1").await;
     play.finish(&format!("/mail-send {child} \"Four\"")).await;
-    assert_eq!(play.notifications(child), [three, three]);
+    let two = "[Notification: You have 2 unread messages in your inbox]";
+    assert_eq!(play.notifications(child), [three, two]);
+    let shown: Vec<_> =
+        play.notified(child).iter().map(|mail| (mail["number"].as_u64(), mail["more_bytes"].as_u64())).collect();
+    assert_eq!(shown, [(Some(1), None), (Some(2), Some(8_000 - 4_096)), (Some(3), None), (Some(4), None)]);
+    let texts = play.texts(child, patchbay_core::MessageKind::User);
+    assert!(texts.last().unwrap().ends_with("\n1 more unread message is not shown; mail_check lists it."), "{texts:?}");
+    // `/mail-read` shows all of it.
+    assert!(play.text("/mail-read 2").await.ends_with(&long));
+    assert_eq!(play.agent(child).await.unread, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use patchbay_core::{AgentId, Code, Event, EventKind, Outcome, text};
+use patchbay_core::{AgentId, Code, Event, EventKind, MessageKind, Outcome, text};
 
 use super::{Front, marks};
 use crate::{ReplError, words};
@@ -102,7 +102,8 @@ impl Front {
                 }
             }
             EventKind::MailArrived { .. } => self.outdated |= in_view,
-            EventKind::Message { .. } if in_view => self.outdated |= event.kind.tool_result().is_some(),
+            // A notification and the result of a tool may read mail.
+            EventKind::Message { kind: MessageKind::User | MessageKind::Tool, .. } if in_view => self.outdated = true,
             // What the host says of the turn of another agent is not shown; other notices are for the user.
             EventKind::Notice { text } if !in_view && !self.busy.runs_turn(event.agent) => self.transcript.notice(text),
             _ => {}
