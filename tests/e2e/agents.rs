@@ -3,6 +3,7 @@
 
 mod capture;
 mod fork;
+mod gathering;
 mod kill;
 mod lifecycle;
 mod limits;

@@ -41,6 +41,35 @@ impl Server {
         Self::new(move |_| response.clone())
     }
 
+    /// Starts a server that holds the requests for which `is_held` is true until `count` of them are there at once, and then
+    /// answers all of them. It answers the others at once.
+    pub fn holding(
+        count: usize,
+        is_held: impl Fn(&str) -> bool + Send + 'static,
+        answer: impl Fn(&str) -> Vec<u8> + Send + 'static,
+    ) -> Self {
+        let held: Mutex<Vec<(TcpStream, Vec<u8>)>> = Mutex::default();
+        Self::serve(move |stream, request| {
+            let answered = (stream, answer(&request));
+            let mut ready = Vec::new();
+            if is_held(&request) {
+                let mut held = held.lock().expect("no panic");
+                held.push(answered);
+                if held.len() >= count {
+                    ready = std::mem::take(&mut *held);
+                }
+            } else {
+                ready.push(answered);
+            }
+            move || {
+                for (stream, response) in ready {
+                    // Fails if the client has disconnected.
+                    drop((&stream).write_all(&response));
+                }
+            }
+        })
+    }
+
     /// Starts a server that performs the steps that `script` returns for a request. It serves connections concurrently.
     pub fn scripted(script: impl Fn(&str) -> Vec<Step> + Send + 'static) -> Self {
         Self::serve(move |stream, request| {

@@ -1,9 +1,18 @@
 //! The limits of agents: how many and how deep, how often mail wakes them, their requests and tokens.
 
-use patchbay_core::{AgentId, Code, EventKind, MessageKind};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+    mpsc,
+};
+
+use patchbay_core::{AgentId, Code, Event, EventKind, MessageKind};
+use patchbay_sandbox::Limits;
 use patchbay_session::{AgentState, Received};
 use patchbay_tests::{
-    play::Play,
+    format::CHAT,
+    play::{Play, with_local_model},
+    server::Server,
     session_events::{wait_for_answer_start, wait_for_end},
 };
 
@@ -134,6 +143,43 @@ async fn agents_that_answer_each_other_come_to_rest() {
     // Two mails of the root that come before the child looks for mail wake it once.
     assert!(of_root == 3 && (2..=3).contains(&of_child), "{of_root} and {of_child}");
     assert!(play.agent(root).await.unread > 0);
+    play.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn overloaded_provider_is_sent_fewer_requests_at_once() {
+    let (release, released) = mpsc::channel::<()>();
+    let arrived = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&arrived);
+    // The first request is refused; further ones wait until `release` is dropped.
+    let server = Server::new(move |_| match count.fetch_add(1, Ordering::SeqCst) {
+        0 => CHAT.refusal(429, "slow down", Some(0)),
+        _ => {
+            let _ = released.recv();
+            CHAT.answer_with(&["Yes."])
+        }
+    });
+    let limits = Limits { concurrent_requests: 2, ..Limits::default() };
+    let play = Play::with(with_local_model(&server, 100_000), limits).await;
+    let mut events = play.session.subscribe(1);
+    let first = play.session.submit("First.");
+    play.wait_until("it is sent again", async || arrived.load(Ordering::SeqCst) == 2).await;
+    let child = play.fork("").await;
+    let second = play.session.submit("Second.");
+    // The share of two is halved, so the second request waits.
+    play.wait_for_state(child, AgentState::Waiting).await;
+    drop(release);
+    for line in [first, second] {
+        assert_eq!(wait_for_end(line).await.code, Code::Answered);
+    }
+    let mut limits = Vec::new();
+    while let Some(received) = events.try_next().await.unwrap() {
+        if let Received::Event(Event { agent, kind: EventKind::RequestWaits { limit }, .. }) = received {
+            limits.push((agent, limit.map(|limit| limit.to_string())));
+        }
+    }
+    let waited = Some("local accepts 1 request at a time".to_owned());
+    assert_eq!(limits, [(child, waited), (child, None)]);
     play.check();
 }
 

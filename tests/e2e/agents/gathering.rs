@@ -1,0 +1,116 @@
+//! Fan-out and gathering, as a provider sees them: how many requests come at once, how many in all, and that each continues the
+//! one before it.
+
+use patchbay_sandbox::Limits;
+use patchbay_tests::{
+    format::{CHAT, chat_calls},
+    play::{Play, with_local_model},
+    server::{Server, body},
+};
+use serde_json::{Value, json};
+
+/// Returns whether a request is one of a child. A child's introduction is the only one that names a parent.
+fn is_of_child(request: &str) -> bool {
+    request.contains("Your parent is ")
+}
+
+/// Returns the requests to a model, in the order in which they came.
+fn sent(server: &Server) -> Vec<String> {
+    let mut requests = server.requests();
+    requests.retain(|request| request.starts_with("POST "));
+    requests
+}
+
+/// Returns the last message of a request.
+fn last_message(request: &str) -> Value {
+    let mut request: Value = serde_json::from_str(body(request)).expect("JSON");
+    request["messages"].as_array_mut().and_then(Vec::pop).expect("a message")
+}
+
+/// Returns what the model of the root answers: it forks `children` children when a message says so, and then waits for mail.
+fn answer_of_root(request: &str, children: usize) -> Vec<u8> {
+    let last = last_message(request);
+    if last["role"] == "tool" {
+        return CHAT.answer_with(&["The children work."]);
+    }
+    let said = last.to_string();
+    if said.contains("[Notification: You have ") {
+        CHAT.answer_with(&["All is gathered."])
+    } else if said.contains("Fan out") {
+        let fork = |number: usize| json!(["fork", {"prompt": format!("Do part {number}.")}]);
+        chat_calls(&json!((1..=children).map(fork).collect::<Vec<_>>()))
+    } else {
+        CHAT.answer_with(&["Nothing to do."])
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn eight_children_are_one_wave_and_one_gathering() {
+    // No child is answered before the requests of all eight are there.
+    let server = Server::holding(8, is_of_child, |request| match is_of_child(request) {
+        true => CHAT.answer_with(&["My part is done."]),
+        false => answer_of_root(request, 8),
+    });
+    let play = Play::with(with_local_model(&server, 1_000_000), Limits::default()).await;
+    let root = play.session.view();
+    play.finish("Fan out").await;
+    assert_eq!(play.children().await.len(), 8);
+    assert_eq!(play.notifications(root), ["[Notification: You have 8 unread messages in your inbox]"]);
+    let report = r#"{"status":"idle","success":true,"summary":"My part is done."}"#;
+    let shown: Vec<_> = play.notified(root).iter().map(|mail| mail["message"].clone()).collect();
+    assert_eq!(shown, [report; 8]);
+    assert_eq!(play.agent(root).await.unread, 0);
+    assert_eq!(play.answers(root), ["The children work.", "All is gathered."]);
+    // One for each child; the root forks, ends its turn, and gathers.
+    let requests = sent(&server);
+    let of_children = requests.iter().filter(|request| is_of_child(request)).count();
+    assert_eq!((of_children, requests.len()), (8, 8 + 3));
+    play.check();
+}
+
+/// Splits the body of a request behind its last message. The closing bracket of the messages is the first byte of the rest.
+fn split_after_messages(request: &str) -> (&str, &str) {
+    let body = body(request);
+    let begin = body.find("\"messages\":[").expect("messages") + "\"messages\":[".len();
+    let (mut depth, mut in_text, mut is_escaped) = (0_usize, false, false);
+    for (at, byte) in body.bytes().enumerate().skip(begin) {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_text => is_escaped = true,
+            b'"' => in_text = !in_text,
+            _ if in_text => {}
+            b'[' | b'{' => depth += 1,
+            b']' if depth == 0 => return body.split_at(at),
+            b']' | b'}' => depth -= 1,
+            _ => {}
+        }
+    }
+    panic!("the messages do not end: {body}")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_request_begins_with_the_bytes_of_the_one_before() {
+    let server = Server::new(|request| match is_of_child(request) {
+        true => CHAT.answer_with(&["My part is done."]),
+        false => answer_of_root(request, 2),
+    });
+    let play = Play::with(with_local_model(&server, 1_000_000), Limits::default()).await;
+    let root = play.session.view();
+    for turn in 1..=30 {
+        let line = if turn % 3 == 0 { format!("Fan out {turn}") } else { format!("Turn {turn}") };
+        assert_eq!(play.finish(&line).await.code.as_str(), "answered");
+    }
+    assert_eq!(play.children().await.len(), 20);
+    assert!(play.notifications(root).len() >= 10);
+    let requests = sent(&server);
+    let of_root: Vec<_> =
+        requests.iter().filter(|request| !is_of_child(request)).map(|request| split_after_messages(request)).collect();
+    assert!(of_root.len() >= 30 + 2 * 10, "{}", of_root.len());
+    for pair in of_root.windows(2) {
+        let [(before, rest_before), (after, rest_after)] = pair else { panic!("two requests") };
+        assert!(after.len() > before.len() && after.starts_with(*before), "{before}\n\n{after}");
+        // The tools and the options behind the messages are the same, too.
+        assert_eq!(rest_before, rest_after);
+    }
+    play.check();
+}
