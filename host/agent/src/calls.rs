@@ -34,7 +34,8 @@ struct StoredAnswer {
 const AT_ONCE: usize = 8;
 
 impl Agent {
-    /// Runs the calls of an answer and commits their results. Cancelling the turn cancels all of them.
+    /// Runs the calls of an answer and commits their results. Cancelling the turn cancels all of them. Returns whether the turn
+    /// ends with these calls: at least one of them ends it, and none of those failed.
     ///
     /// # Errors
     /// The outcome of the turn, if it was cancelled, a result could not be committed, or the session stores no more results.
@@ -44,12 +45,17 @@ impl Agent {
         toolbox: &Toolbox,
         calls: Vec<(CallId, &ToolCall)>,
         repeats: &mut Repeats,
-    ) -> Result<(), Outcome> {
+    ) -> Result<bool, Outcome> {
+        let (mut ends, mut failed) = (false, false);
         let mut rest = &calls[..];
         while let Some(((first, call), after)) = rest.split_first() {
             let side_by_side = self.reading(turn, toolbox, rest).await;
             if side_by_side == 0 {
                 let answer = self.run_call(turn, toolbox, *first, call).await?;
+                if toolbox.ends_turn(call) {
+                    ends = true;
+                    failed |= answer.record.error.is_some();
+                }
                 self.commit_call(*first, call, answer, repeats).await?;
                 rest = after;
                 continue;
@@ -58,7 +64,8 @@ impl Agent {
             self.run_side_by_side(turn, toolbox, batch, repeats).await?;
             rest = after;
         }
-        self.place.results.check()
+        self.place.results.check()?;
+        Ok(ends && !failed)
     }
 
     /// Runs calls at the same time and commits their results in the order of the calls. The result of a call that ends before an

@@ -103,6 +103,12 @@ impl Toolbox {
         }
     }
 
+    /// Returns whether the turn ends after this call, if it succeeds.
+    pub(crate) fn ends_turn(&self, call: &ToolCall) -> bool {
+        let tool = self.internal.iter().find(|tool| tool.spec().name.as_str() == call.name);
+        tool.is_some_and(|tool| input(call).is_ok_and(|input| tool.ends_turn(&input)))
+    }
+
     /// Finds a tool that the model may call.
     fn find<'a>(&'a self, name: &'a str, context: &CallContext) -> Result<ResolvedTool<'a>, ToolError> {
         ResolvedTool::find(&context.asker, &self.snapshot, &self.internal, &self.outside, name)

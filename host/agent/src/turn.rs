@@ -107,8 +107,8 @@ impl Agent {
                 let calls = (0..).zip(&calls).map(|(index, call)| (id(index), call)).collect();
                 if end.is_cut_off() {
                     self.refuse_calls(calls).await?;
-                } else {
-                    self.run_calls(turn, &toolbox, calls, &mut repeats).await?;
+                } else if self.run_calls(turn, &toolbox, calls, &mut repeats).await? {
+                    return self.ended_by_calls(turn, &choice, text, &end).await;
                 }
             }
             if end.ends_turn {
@@ -121,6 +121,21 @@ impl Agent {
              it did is kept; say how to go on."
         );
         Err(Outcome::error(Code::TurnRounds, message))
+    }
+
+    /// Commits the end of a turn whose last calls end it: what they began reports later, by mail.
+    async fn ended_by_calls(
+        &self,
+        turn: &Turn,
+        choice: &Choice,
+        text: String,
+        end: &AnswerEnd,
+    ) -> Result<Outcome, Outcome> {
+        let mut change = SessionChange::default();
+        turn.ending.answered(&text, None, &mut change);
+        self.commit(change).await?;
+        let data = json!({"provider": choice.provider, "model": choice.model, "stop": end.stop});
+        Ok(Outcome::ok(Code::Answered, text).with_data(data))
     }
 
     /// Publishes an unusual end of the turn's last answer and returns the outcome of the turn.

@@ -30,6 +30,11 @@ pub trait Internal: Send + Sync {
         false
     }
 
+    /// Returns whether the turn ends after a successful call with this input, without another request to the model.
+    fn ends_turn(&self, _input: &Value) -> bool {
+        false
+    }
+
     /// Runs the tool.
     fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<InternalAnswer, InternalError>>;
 }

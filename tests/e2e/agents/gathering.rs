@@ -27,8 +27,8 @@ fn last_message(request: &str) -> Value {
     request["messages"].as_array_mut().and_then(Vec::pop).expect("a message")
 }
 
-/// Returns what the model of the root answers: it forks `children` children when a message says so, and then waits for mail.
-fn answer_of_root(request: &str, children: usize) -> Vec<u8> {
+/// Returns what the model of the root answers: it forks `children` children when a message says so, with or without `wait`.
+fn answer_of_root(request: &str, children: usize, wait: bool) -> Vec<u8> {
     let last = last_message(request);
     if last["role"] == "tool" {
         return CHAT.answer_with(&["The children work."]);
@@ -37,19 +37,19 @@ fn answer_of_root(request: &str, children: usize) -> Vec<u8> {
     if said.contains("[Notification: You have ") {
         CHAT.answer_with(&["All is gathered."])
     } else if said.contains("Fan out") {
-        let fork = |number: usize| json!(["fork", {"prompt": format!("Do part {number}.")}]);
+        let fork = |number: usize| json!(["fork", {"prompt": format!("Do part {number}."), "wait": wait}]);
         chat_calls(&json!((1..=children).map(fork).collect::<Vec<_>>()))
     } else {
         CHAT.answer_with(&["Nothing to do."])
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn eight_children_are_one_wave_and_one_gathering() {
-    // No child is answered before the requests of all eight are there.
-    let server = Server::holding(8, is_of_child, |request| match is_of_child(request) {
+/// Has the root fork eight children, none of which is answered before the requests of all are there, and returns how many
+/// requests there were in all.
+async fn gathering_of_eight(wait: bool, answers: &[&str]) -> usize {
+    let server = Server::holding(8, is_of_child, move |request| match is_of_child(request) {
         true => CHAT.answer_with(&["My part is done."]),
-        false => answer_of_root(request, 8),
+        false => answer_of_root(request, 8, wait),
     });
     let play = Play::with(with_local_model(&server, 1_000_000), Limits::default()).await;
     let root = play.session.view();
@@ -60,11 +60,35 @@ async fn eight_children_are_one_wave_and_one_gathering() {
     let shown: Vec<_> = play.notified(root).iter().map(|mail| mail["message"].clone()).collect();
     assert_eq!(shown, [report; 8]);
     assert_eq!(play.agent(root).await.unread, 0);
-    assert_eq!(play.answers(root), ["The children work.", "All is gathered."]);
-    // One for each child; the root forks, ends its turn, and gathers.
+    assert_eq!(play.answers(root), answers);
+    let causes: Vec<_> = play.turns(root).into_iter().map(|(cause, state, code)| [cause, state, code]).collect();
+    assert_eq!(causes, [["person", "done", "answered"], ["mail", "done", "answered"]]);
+    play.check();
     let requests = sent(&server);
-    let of_children = requests.iter().filter(|request| is_of_child(request)).count();
-    assert_eq!((of_children, requests.len()), (8, 8 + 3));
+    assert_eq!(requests.iter().filter(|request| is_of_child(request)).count(), 8);
+    requests.len()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn eight_children_are_one_wave_and_one_gathering() {
+    // The root forks, ends its turn, and gathers.
+    assert_eq!(gathering_of_eight(false, &["The children work.", "All is gathered."]).await, 8 + 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forks_that_end_the_turn_save_a_request() {
+    assert_eq!(gathering_of_eight(true, &["All is gathered."]).await, 8 + 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn turn_goes_on_after_a_fork_that_failed() {
+    let play = Play::limited(|limits| limits.agents = 2).await;
+    let root = play.session.view();
+    let fork = "call fork {\"prompt\": \"say Done.\", \"wait\": true}";
+    let outcome = play.finish(&format!("{fork}\n{fork}\nthen say One failed.\non mail say Gathered.")).await;
+    assert_eq!(outcome.message, "One failed.");
+    assert_eq!(play.answers(root), ["One failed.", "Gathered."]);
+    assert_eq!(play.results(root).await[1]["error_code"], "limit_agents");
     play.check();
 }
 
@@ -92,7 +116,8 @@ fn split_after_messages(request: &str) -> (&str, &str) {
 async fn each_request_begins_with_the_bytes_of_the_one_before() {
     let server = Server::new(|request| match is_of_child(request) {
         true => CHAT.answer_with(&["My part is done."]),
-        false => answer_of_root(request, 2),
+        // Every other fan-out ends its turn.
+        false => answer_of_root(request, 2, request.matches("Fan out").count().is_multiple_of(2)),
     });
     let play = Play::with(with_local_model(&server, 1_000_000), Limits::default()).await;
     let root = play.session.view();
@@ -105,7 +130,7 @@ async fn each_request_begins_with_the_bytes_of_the_one_before() {
     let requests = sent(&server);
     let of_root: Vec<_> =
         requests.iter().filter(|request| !is_of_child(request)).map(|request| split_after_messages(request)).collect();
-    assert!(of_root.len() >= 30 + 2 * 10, "{}", of_root.len());
+    assert!(of_root.len() >= 30 + 10 + 5, "{}", of_root.len());
     for pair in of_root.windows(2) {
         let [(before, rest_before), (after, rest_after)] = pair else { panic!("two requests") };
         assert!(after.len() > before.len() && after.starts_with(*before), "{before}\n\n{after}");

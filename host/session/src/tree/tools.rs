@@ -36,6 +36,9 @@ enum TreeAction {
     SetAgentModel,
 }
 
+/// The only optional key of an input: whether the caller's turn ends with a fork, because it has nothing to do until the report.
+const WAIT: &str = "wait";
+
 const ALL: [TreeAction; 8] = [
     TreeAction::Fork,
     TreeAction::Kill,
@@ -71,7 +74,13 @@ impl TreeAction {
                  last complete turn, but nothing of the current one, so the prompt must say all that it needs of that. \
                  When it is done, you get a mail with the result; you need not wait or check. It then waits for mail \
                  until you kill it.",
-                json!({"prompt": text("The task, with all that the child needs to know of the current turn.")}),
+                json!({
+                    "prompt": text("The task, with all that the child needs to know of the current turn."),
+                    WAIT: {
+                        "type": "boolean",
+                        "description": "True ends your turn with this answer; the report begins the next turn.",
+                    },
+                }),
             ),
             Self::Kill => (
                 "kill",
@@ -104,8 +113,12 @@ impl TreeAction {
                 }),
             ),
         };
-        let required: Vec<&String> =
-            properties.as_object().into_iter().flat_map(|properties| properties.keys()).collect();
+        let required: Vec<&String> = properties
+            .as_object()
+            .into_iter()
+            .flat_map(|properties| properties.keys())
+            .filter(|key| *key != WAIT)
+            .collect();
         let input_schema = json!({
             "type": "object", "properties": properties, "required": required, "additionalProperties": false,
         });
@@ -129,6 +142,10 @@ impl Internal for TreeTool {
 
     fn is_hidden(&self) -> bool {
         self.action == TreeAction::SetAgentModel && !self.agent.is_foreground()
+    }
+
+    fn ends_turn(&self, input: &Value) -> bool {
+        self.action == TreeAction::Fork && input.get(WAIT) == Some(&Value::Bool(true))
     }
 
     fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<InternalAnswer, InternalError>> {
@@ -221,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tools_have_their_names_and_require_all_their_input() {
+    fn tools_have_their_names_and_require_their_input() {
         let names: Vec<String> = ALL.into_iter().map(|action| action.spec().unwrap().name.to_string()).collect();
         let of_skills = ["call_tool", "find_skills", "find_tools", "skill_file", "use_skill"];
         let expected: Vec<&str> =
@@ -229,7 +246,8 @@ mod tests {
         assert_eq!(names, expected);
         for action in ALL {
             let schema = action.spec().unwrap().input_schema;
-            let properties: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+            let mut properties: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+            properties.retain(|key| *key != WAIT);
             assert_eq!(schema["required"], json!(properties));
         }
     }
