@@ -77,7 +77,7 @@ fn said_lines(said: &MessageRow) -> Vec<String> {
         MessageKind::Skill => vec![format!("/skill {}", word(said, "skill"))],
         _ => {
             let is_notification = said.data.as_ref().is_some_and(|data| data.get("notification").is_some());
-            let content = if is_notification { notification_line(&said.content) } else { &said.content };
+            let content = if is_notification { notification_line(&said.content) } else { said.content.as_str() };
             // A message of files alone has no lines.
             let lines = if content.trim().is_empty() { Vec::new() } else { split(content) };
             let more = lines.len().saturating_sub(SAID);
