@@ -1233,6 +1233,46 @@ async fn reading_calls_run_side_by_side_and_others_alone() {
     assert_eq!(results, (0..8).map(|n| format!("{{\n  \"n\": {n}\n}}")).collect::<Vec<_>>());
 }
 
+/// A tool that ends the turn or fails if its input says so.
+struct EndingTool(ToolSpec);
+
+impl Internal for EndingTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn ends_turn(&self, input: &serde_json::Value) -> bool {
+        input["ends"] == true
+    }
+
+    fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<InternalAnswer, InternalError>> {
+        Box::pin(async move {
+            if call.input["fails"] == true {
+                return Err(InternalError { code: Code::LimitAgents, message: "no more.".to_owned() });
+            }
+            Ok(json!("begun").into())
+        })
+    }
+}
+
+#[tokio::test]
+async fn call_that_ends_the_turn_saves_the_next_request() {
+    const ENDS: (&str, &str) = ("begin", r#"{"ends": true}"#);
+    const FAILS: (&str, &str) = ("begin", r#"{"ends": true, "fails": true}"#);
+    const BOTH_END: &[(&str, &str)] = &[ENDS, ("begin", "{}"), ENDS];
+    const ONE_FAILS: &[(&str, &str)] = &[FAILS, ENDS];
+    const NONE_ENDS: &[(&str, &str)] = &[("begin", "{}")];
+    for (calls, requests, message) in [(BOTH_END, 1, ""), (ONE_FAILS, 2, "I see."), (NONE_ENDS, 2, "I see.")] {
+        let mut stage = TestAgent::new([Calls(calls), Says("I see.")]).await;
+        stage.internal = vec![Arc::new(EndingTool(spec("begin")))];
+        let outcome = stage.say("go").await;
+        assert_eq!((outcome.code, &*outcome.message), (Code::Answered, message), "{calls:?}");
+        assert_eq!(stage.requests().len(), requests, "{calls:?}");
+        let results = stage.rows().await.into_iter().filter(|row| row.kind == MessageKind::Tool).count();
+        assert_eq!(results, calls.len());
+    }
+}
+
 /// A call that waits for a person, for example, holds up none of the calls behind it. All are cancelled together, and the results
 /// of those that have ended are kept.
 #[tokio::test]
