@@ -33,4 +33,9 @@ impl ToolSpec {
     pub fn is_read_only(&self) -> bool {
         self.flag("read-only") == Some(true)
     }
+
+    /// Returns whether models are not sent the tool's declaration. They find it with `find_tools`; a call by its name still works.
+    pub fn is_deferred(&self) -> bool {
+        self.flag("deferred") == Some(true)
+    }
 }

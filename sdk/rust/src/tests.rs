@@ -70,6 +70,8 @@ fn tool_description_comes_from_doc_comment_and_type() {
     assert_eq!(schema["required"], json!(["name"]));
     assert_eq!(schema["additionalProperties"], false);
     assert_eq!(schema["properties"]["name"], json!({"type": "string", "description": "Name of the person to greet."}));
+    let times = &schema["properties"]["times"];
+    assert_eq!((times.get("format"), times.get("default")), (None, None), "{times}");
     for word in ["$schema", "title", "description", "$ref"] {
         assert_eq!(schema.get(word), None, "{word}");
     }

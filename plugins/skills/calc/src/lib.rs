@@ -35,21 +35,18 @@ use patchbay_sdk::{Result, skill};
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// What to compute, such as `2^100`, `(1/3 + 0.25) * 12`, `3 GiB / 100 Mbit/s` or `255 in hex`; at most 10,000
-    /// bytes.
+    /// Such as `2^100`, `(1/3 + 0.25) * 12`, `3 GiB / 100 Mbit/s` or `255 in hex`.
     pub expression: String,
 }
 
 skill! {
-    /// Computes an expression exactly: whole numbers of any length, fractions and decimals without rounding errors,
-    /// and quantities of data and time with their units.
+    /// Computes an expression exactly: integers of any length, fractions, decimals, and quantities of data and time.
     ///
-    /// Operators: + - * / ^ (whole exponents), % (remainder with the sign of the divisor), ! (factorial).
-    /// Functions: abs, sign, floor, ceil, round(x[, digits]), min, max, gcd, lcm, sqrt(x[, digits]), mod, div,
-    /// numerator, denominator.
-    /// Units: bit, B, both with prefixes k M G T P E (powers of 1000) or Ki Mi Gi Ti Pi Ei (powers of 1024), ns, us,
-    /// ms, s, min, h, d, week, and rates such as MB/s.
-    /// At the end `in UNIT`, `in hex`, `in oct` or `in bin` converts.
+    /// Operators: + - * / ^ (whole exponents), % (sign of the divisor), ! (factorial).
+    /// Functions: abs sign floor ceil round(x[, digits]) min max gcd lcm sqrt(x[, digits]) mod div numerator denominator.
+    /// Units: bit and B with k M G T P E (powers of 1000) or Ki Mi Gi Ti Pi Ei (powers of 1024); ns us ms s min h d week;
+    /// rates such as MB/s.
+    /// `in UNIT`, `in hex`, `in oct` or `in bin` at the end converts.
     #[extra("read-only" = "true", "kind" = "think")]
     fn eval(input: Input) -> Result<String> {
         calculate(&input.expression).map_err(error::Error::into_failure)

@@ -31,9 +31,9 @@ use serde_json::Value;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
-    /// The program: JavaScript with top-level await, without imports.
+    /// The program, with top-level await, without imports.
     code: String,
-    /// Any JSON value; the program reads it as `input`. Put data here and not into the code.
+    /// Any JSON value; the program reads it as `input`. Put data here, not into the code.
     #[serde(default)]
     #[schemars(with = "Value")]
     input: Option<Value>,
@@ -41,14 +41,12 @@ pub struct Run {
 
 skill! {
     /// Runs a JavaScript program that calls other tools, and returns what it logs with console.log and the value of its last
-    /// expression. Use it for many calls of tools at once, and to filter or combine large results, so that only what matters
-    /// is returned.
+    /// expression. Use it to make many calls at once, and to filter or combine large results.
     ///
-    /// Tools are async functions: await tools.SKILL.TOOL({...}). Await Promise.all([...]) runs up to eight side by side. A call
-    /// that fails throws an Error with `kind` and `message`. To see what there is: await tools.find("WORDS") returns TypeScript
-    /// declarations of the tools that match best; await tools.find() lists all names. There is no network, no file, no clock,
-    /// no timer and no module: only tools. A program may take about a million steps.
-    #[extra("kind" = "execute")]
+    /// await tools.SKILL.TOOL({...}) calls a tool; Promise.all runs up to eight side by side. A failed call throws an Error with
+    /// `kind` and `message`. await tools.find("WORDS") returns TypeScript declarations of the tools that match best, await
+    /// tools.find() all names. No network, files, clock, timers or modules; about a million steps.
+    #[extra("kind" = "execute", "deferred" = "true")]
     fn run(input: Run) -> Result<Reply> {
         let host: Rc<dyn host::Host> = Rc::new(host::Session);
         program::run(&input.code, input.input.as_ref(), &host)

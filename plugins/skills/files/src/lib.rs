@@ -29,20 +29,20 @@ use crate::read::LineRange;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Read {
-    /// The file, relative to the workspace, such as `src/main.rs`.
+    /// Relative to the workspace, such as `src/main.rs`.
     path: String,
-    /// The first line to show, from 1. Unless given, the file's first.
+    /// First line to show. Default 1.
     #[serde(default)]
     #[schemars(range(min = 1))]
     first: Option<u64>,
-    /// The byte of the first line to begin with, from 0: to go on in a long line that was cut. Unless given, 0.
+    /// Byte of that line to start at, to continue in a line that was cut. Default 0.
     #[serde(default)]
     offset: Option<u64>,
-    /// How many lines to show, at most 2000. Unless given, 2000.
+    /// Lines to show. Default 2000.
     #[serde(default)]
     #[schemars(range(min = 1, max = 2000))]
     lines: Option<u64>,
-    /// Whether to put each line's number and a tab before it.
+    /// Put a number and a tab before each line.
     #[serde(default)]
     numbers: bool,
 }
@@ -51,10 +51,10 @@ pub struct Read {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadMany {
-    /// The files, relative to the workspace.
+    /// Relative to the workspace.
     #[schemars(length(min = 1, max = 20))]
     paths: Vec<String>,
-    /// Whether to put each line's number and a tab before it.
+    /// Put a number and a tab before each line.
     #[serde(default)]
     numbers: bool,
 }
@@ -63,10 +63,10 @@ pub struct ReadMany {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct List {
-    /// Which files, such as `src/**/*.rs`; `**` stands for any folders. Unless given, `**/*`: all.
+    /// Such as `src/**/*.rs`. Default: all files.
     #[serde(default)]
     glob: Option<String>,
-    /// Only paths that come after this one: to go on where the last page ended.
+    /// Continue after this path, the last one of the page before.
     #[serde(default)]
     after: Option<String>,
 }
@@ -75,9 +75,9 @@ pub struct List {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Write {
-    /// The file, relative to the workspace, such as `src/main.rs`.
+    /// Relative to the workspace, such as `src/main.rs`.
     path: String,
-    /// All that the file is to hold, at most 2097152 bytes.
+    /// The file's whole new text, at most 2 MiB.
     text: String,
 }
 
@@ -85,14 +85,13 @@ pub struct Write {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
-    /// The file, relative to the workspace, such as `src/main.rs`.
+    /// Relative to the workspace, such as `src/main.rs`.
     path: String,
-    /// The text to replace, to the letter, white space included. It must occur exactly once, unless `all` is true: take
-    /// in as many lines around it as make it the only one.
+    /// Text to replace, exact to the last space, with enough lines around it to occur only once.
     old: String,
-    /// What takes its place. Empty: the old text is taken out.
+    /// Its replacement. Empty deletes it.
     new: String,
-    /// Whether to replace every occurrence.
+    /// Replace every occurrence.
     #[serde(default)]
     all: bool,
 }
@@ -101,8 +100,8 @@ pub struct Edit {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Patch {
-    /// A unified diff of at most 50 files, with some unchanged lines around each change. `--- /dev/null` creates a file,
-    /// `+++ /dev/null` deletes one.
+    /// At most 50 files, with unchanged lines around each change. `--- /dev/null` creates a file, `+++ /dev/null`
+    /// deletes one.
     patch: String,
 }
 
@@ -110,9 +109,9 @@ pub struct Patch {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rename {
-    /// The file, relative to the workspace.
+    /// Relative to the workspace.
     from: String,
-    /// Its new path, where no file may be.
+    /// New path. No file may exist there.
     to: String,
 }
 
@@ -120,14 +119,13 @@ pub struct Rename {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Delete {
-    /// The file, relative to the workspace.
+    /// Relative to the workspace.
     path: String,
 }
 
 skill! {
-    /// Reads a text file of the workspace: the text as it is, without line numbers. Of a long file it shows 2000 lines
-    /// or 64 KiB at a time, and says which lines these are, how many there are in all (of a file over 8 MiB, at least) and
-    /// how to go on, also within a line that was cut.
+    /// Reads a text file unchanged. A long file comes in pages of 2000 lines or 64 KiB; the note in brackets at the end
+    /// says which lines these are and how to continue.
     #[extra("read-only" = "true", "kind" = "read")]
     fn read(input: Read) -> Result<Reply> {
         let whole = LineRange::default();
@@ -139,50 +137,47 @@ skill! {
         read::read(&input.path, range, input.numbers)
     }
 
-    /// Reads up to 20 text files of the workspace at once, each from its first line. Together they are shown up to 64 KiB;
-    /// the answer says what was left out.
-    #[extra("read-only" = "true", "kind" = "read")]
+    /// Reads up to 20 text files at once, each from its first line, 64 KiB in all. Notes in brackets say what was left out.
+    #[extra("read-only" = "true", "kind" = "read", "deferred" = "true")]
     fn read_many(input: ReadMany) -> Result<Reply> {
         read::read_many(&input.paths, input.numbers)
     }
 
-    /// Lists files of the workspace with their sizes, and folders (these end with `/`), sorted by path, 500 at a time.
-    /// What .gitignore hides is left out.
+    /// Lists files with their sizes, and folders (ending in `/`), sorted by path, 500 at a time. Skips what .gitignore hides.
     #[extra("read-only" = "true", "kind" = "search")]
     fn list(input: List) -> Result<Reply> {
         list::list(input.glob.as_deref(), input.after.as_deref())
     }
 
-    /// Writes a whole file of the workspace: makes it, or replaces all that it held. To change a part of a file, use
-    /// edit.
+    /// Creates a file or replaces its whole text. To change part of a file, use edit.
     #[extra("kind" = "edit")]
     fn write(input: Write) -> Result<String> {
         write::write(&input.path, &input.text)
     }
 
-    /// Changes a text file of the workspace by replacing one exact text by another. Read the file first. If the old text
-    /// does not occur, or occurs more than once without `all`, nothing is written and the answer says where it stands.
+    /// Replaces one exact text in a file with another. Read the file first. If `old` is not found, or found more than once
+    /// without `all`, nothing is written and the error names the lines.
     #[extra("kind" = "edit")]
     fn edit(input: Edit) -> Result<String> {
         edit::edit(&input.path, &input.old, &input.new, input.all)
     }
 
-    /// Applies a unified diff to one or several text files of the workspace. Line numbers may be wrong: each hunk must fit
-    /// at one place only; if one does not, nothing is written, and the answer names the line that differs. If a file cannot
-    /// be written, the others are changed back. If the call is stopped in between, what it has changed stays.
+    /// Applies a unified diff to one or more text files. Line numbers may be wrong, but each hunk must fit in exactly one
+    /// place; otherwise nothing is written and the error names the line that differs. If a file cannot be written, the others
+    /// are changed back. If the call is stopped, finished changes stay.
     #[extra("kind" = "edit")]
     fn patch(input: Patch) -> Result<String> {
         patch::patch(&input.patch)
     }
 
-    /// Moves or renames one file of the workspace, of at most 8 MiB. Replaces nothing. The executable bit is not kept.
-    #[extra("kind" = "move")]
+    /// Moves or renames a file of at most 8 MiB. Never overwrites. The executable bit is lost.
+    #[extra("kind" = "move", "deferred" = "true")]
     fn rename(input: Rename) -> Result<String> {
         moving::rename(&input.from, &input.to)
     }
 
-    /// Deletes one file of the workspace, for good.
-    #[extra("kind" = "delete")]
+    /// Deletes a file permanently.
+    #[extra("kind" = "delete", "deferred" = "true")]
     fn delete(input: Delete) -> Result<String> {
         moving::delete(&input.path)
     }

@@ -32,27 +32,27 @@ use search::Query;
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Search {
-    /// A regular expression of at most 4096 bytes, such as `fn \w+\(`. `(?i)` at its beginning ignores case. There are
-    /// no look-around and no back-references, and a match lies within one line.
+    /// Regular expression of at most 4096 bytes, such as `fn \w+\(`, without look-around or back-references. Matches
+    /// within one line.
     pattern: String,
-    /// Which files, such as `*.rs` (in any folder), `src/**/*.rs` or `src` (all below it). Unless given, all.
+    /// Such as `*.rs` (in any folder), `src/**/*.rs` or `src` (everything below it). Default: all files.
     #[serde(default)]
     glob: Option<String>,
-    /// Whether upper and lower case count as the same.
+    /// Ignore case.
     #[serde(default)]
     ignore_case: bool,
-    /// How many lines to show before and after each match, at most 20.
+    /// Lines to show around each match.
     #[serde(default)]
     #[schemars(range(max = 20))]
     context: usize,
-    /// Whether the pattern is plain text and no regular expression.
+    /// Treat the pattern as plain text.
     #[serde(default)]
     fixed: bool,
-    /// How many matching lines to show, at most 1000. Unless given, 100.
+    /// Matching lines to show. Default 100.
     #[serde(default)]
     #[schemars(range(min = 1, max = 1000))]
     max: Option<usize>,
-    /// Only files whose paths come after this one: to go on where a search stopped.
+    /// Continue after this path, where the last search stopped.
     #[serde(default)]
     after: Option<String>,
 }
@@ -66,16 +66,16 @@ pub struct Line {
 }
 
 skill! {
-    /// Searches the files of the workspace for a regular expression and shows the matching lines as `path:line:text`,
-    /// sorted by path, context lines as `path-line-text`. Files that .gitignore hides, binary files and files over 8 MiB
-    /// are passed over. What was not searched or not shown is said at the end, in brackets.
+    /// Searches the workspace's files for a regular expression. Returns matches as `path:line:text`, sorted by path, context
+    /// as `path-line-text`. Skips binary files, files over 8 MiB and what .gitignore hides. Notes in brackets say what was not
+    /// searched or not shown.
     #[extra("read-only" = "true", "kind" = "search")]
     fn search(input: Search) -> Result<String> {
         search::run(&Query::of_tool(&input)?)
     }
 
-    /// The same for a line that a person typed. Other programs use `search`.
-    #[extra("read-only" = "true", "kind" = "search")]
+    /// The same for a line that a person typed. Models use `search`.
+    #[extra("read-only" = "true", "kind" = "search", "deferred" = "true")]
     fn run(input: Line) -> Result<String> {
         search::run(&Query::of_person(&line::read(&input.line)?)?)
     }

@@ -35,10 +35,10 @@ use expression::Expression;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Query {
-    /// A JMESPath expression of at most 4096 bytes, such as `people[?age > `20`].name`. String literals stand in
-    /// single quotes, numbers and other JSON literals in backticks, names with special characters in double quotes.
+    /// JMESPath of at most 4096 bytes, such as `people[?age > `20`].name`. Strings are in single quotes, other JSON
+    /// literals in backticks, names with special characters in double quotes.
     expression: String,
-    /// The JSON document to query: the value itself, not a string that holds JSON text.
+    /// The document itself, not a string of JSON text.
     #[schemars(with = "serde_json::Value")]
     document: Document,
 }
@@ -52,16 +52,15 @@ pub struct Line {
 }
 
 skill! {
-    /// Queries, filters and reshapes a JSON document with a JMESPath expression and answers with the JSON result.
-    /// Use it to pick values out of a large document, to filter, sort, count or sum lists, or to rename and regroup
-    /// fields. What the document does not have gives null, not an error. The result is exact and always the same.
-    #[extra("read-only" = "true")]
+    /// Queries a JSON document with a JMESPath expression and returns JSON. Use it to pick values out of a large document,
+    /// to filter, sort, count or sum lists, or to rename and regroup fields. Missing values are null, not errors.
+    #[extra("read-only" = "true", "deferred" = "true")]
     fn query(input: Query) -> Result<Reply> {
         Expression::compile(&input.expression)?.search(&input.document)
     }
 
-    /// The same for a line that a person typed: EXPRESSION, white space, DOCUMENT. Other programs use `query`.
-    #[extra("read-only" = "true")]
+    /// The same for a line that a person typed. Models use `query`.
+    #[extra("read-only" = "true", "deferred" = "true")]
     fn run(input: Line) -> Result<Reply> {
         let (expression, document) = line::split(&input.line)?;
         expression.search(&document)

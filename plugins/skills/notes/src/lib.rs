@@ -26,7 +26,7 @@ use page::Caller;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Add {
-    /// The note: at most 16384 bytes, not empty. Its first line is what lists show.
+    /// At most 16384 bytes, not empty. Lists show its first line.
     text: String,
 }
 
@@ -34,7 +34,7 @@ pub struct Add {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct List {
-    /// Only notes with a greater number: to go on where the last page ended.
+    /// Continue after this number, where the last page ended.
     #[serde(default)]
     after: Option<u64>,
 }
@@ -43,9 +43,9 @@ pub struct List {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Search {
-    /// Words that must all occur in a note, in any order, in any case, also within longer words; at most 1024 bytes.
+    /// Words that must all occur in a note, in any order and case, also inside longer words; at most 1024 bytes.
     query: String,
-    /// Only notes with a greater number: to go on where the last page ended.
+    /// Continue after this number, where the last page ended.
     #[serde(default)]
     after: Option<u64>,
 }
@@ -54,7 +54,7 @@ pub struct Search {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Delete {
-    /// The number of the note, as `list` and `search` show it.
+    /// The note's number, as listed.
     number: u64,
 }
 
@@ -67,28 +67,33 @@ pub struct Line {
 }
 
 skill! {
-    /// Keeps a note for good and answers with its number. All sessions of this workspace see it.
+    /// Remembers a text for later as a note, and returns its number. All sessions of this workspace see it.
+    #[extra("deferred" = "true")]
     fn add(input: Add) -> Result<String> {
         notes::add(&input.text)
     }
 
-    /// Lists the notes of this workspace, oldest first, 50 at a time: each with its number and its first line.
+    /// Lists the notes of this workspace with number and first line, oldest first, 50 at a time.
+    #[extra("deferred" = "true")]
     fn list(input: List) -> Result<String> {
         notes::list(input.after, Caller::Tool)
     }
 
-    /// Finds the notes in which all words of the query occur, and shows number and first line of each. A note that is
-    /// the only one found is shown whole, so that searching its words also reads it.
+    /// Finds the notes that contain all words of the query, and shows number and first line of each. A single match is
+    /// shown whole.
+    #[extra("deferred" = "true")]
     fn search(input: Search) -> Result<String> {
         notes::search(&input.query, input.after, Caller::Tool)
     }
 
-    /// Deletes a note for good. Its number is never given again.
+    /// Deletes a note permanently. Its number is not used again.
+    #[extra("deferred" = "true")]
     fn delete(input: Delete) -> Result<String> {
         notes::delete(input.number)
     }
 
-    /// The same for a line that a person typed. Other programs use `add`, `list`, `search` and `delete`.
+    /// The same for a line that a person typed. Models use `add`, `list`, `search` and `delete`.
+    #[extra("deferred" = "true")]
     fn run(input: Line) -> Result<String> {
         line::run(&input.line)
     }

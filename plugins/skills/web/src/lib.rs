@@ -34,21 +34,20 @@ const MAX_CHARS: usize = 100_000;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fetch {
-    /// The address, such as `https://example.com/page`; without a scheme it is https.
+    /// Such as `https://example.com/page`. Without a scheme, https.
     url: String,
-    /// How many characters of the text to show, at most 100000. Unless given, 20000.
+    /// Characters to show. Default 20000.
     #[serde(default)]
     #[schemars(range(min = 1, max = 100000))]
     max_chars: Option<usize>,
-    /// How many characters to pass over, to go on where the last answer ended.
+    /// Characters to skip, to continue where the last answer ended.
     #[serde(default)]
     from: usize,
 }
 
 skill! {
-    /// Fetches a page of the web and shows it as Markdown: title, final URL, headings, lists, links with absolute URLs,
-    /// code and tables, without scripts and navigation. Plain text and XML come as they are, JSON laid out on lines. A
-    /// long text comes in parts; the last line, in brackets, says how to go on.
+    /// Fetches a web page as Markdown, with its title and final URL, without scripts and navigation. Plain text and XML come
+    /// unchanged, JSON formatted. A long text comes in parts; the last line, in brackets, says how to continue.
     #[extra("kind" = "fetch")]
     fn fetch(input: Fetch) -> Result<String> {
         let most = input.max_chars.unwrap_or(USUAL);
