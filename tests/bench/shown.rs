@@ -9,6 +9,7 @@ use patchbay_tests::{
     guest::Guest,
     server::{Server, body},
 };
+use patchbay_tools::SearchedTools;
 use serde_json::Value;
 
 use crate::{
@@ -99,7 +100,7 @@ fn search() -> (u64, Samples) {
     assert_eq!(snapshot.skills().map(|skill| skill.tools.len()).sum::<usize>(), SEARCHED);
     let find = |query: &str| {
         let start = Instant::now();
-        let found = host.tools.find_tools(&snapshot, &[], query, 8);
+        let found = host.tools.find_tools(SearchedTools { host: &[], snapshot: &snapshot, outside: &[] }, query, 8);
         let time = nanoseconds(start);
         assert_eq!(found.len(), 8);
         time

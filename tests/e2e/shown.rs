@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use patchbay_tests::{
     answers::{Answer, json_lines},
     binary::Patchbay,
-    format::{CHAT, chat_calls},
+    format::{CHAT, FORMATS, Format, chat_calls},
     guest::Guest,
     server::Server,
 };
@@ -72,6 +72,25 @@ fn declared(request: &Value) -> Vec<&str> {
     request["tools"].as_array().unwrap().iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect()
 }
 
+/// Returns the description of a declared tool.
+fn description<'a>(request: &'a Value, name: &str) -> &'a str {
+    let tools = request["tools"].as_array().unwrap();
+    let tool = tools.iter().find(|tool| tool["function"]["name"] == name).unwrap();
+    tool["function"]["description"].as_str().unwrap()
+}
+
+/// Returns the first request of a conversation in a home that is as after an installation, but for what `change` does.
+fn first_request(format: &Format, change: impl Fn(&Patchbay)) -> String {
+    let server = Server::always(format.answer_with(&["Done."]));
+    let patchbay = format.plain_home(&server, "");
+    change(&patchbay);
+    let ran = patchbay.exec(&[&format!("/model {}", format.model), "Hello."]);
+    assert_eq!(ran.code, Some(0), "{}: {ran:?}", format.provider);
+    let requests = server.requests();
+    let [request] = &requests[..] else { panic!("{}: {} requests", format.provider, requests.len()) };
+    patchbay_tests::server::body(request).to_owned()
+}
+
 /// Returns the result of the last call in a request.
 fn last_result(request: &Value) -> &str {
     let last = request["messages"].as_array().unwrap().last().unwrap();
@@ -90,6 +109,32 @@ fn listing(request: &Value) -> String {
 }
 
 #[test]
+fn first_request_of_a_plain_install_is_under_10_kb() {
+    for format in FORMATS {
+        let request = first_request(&format, |_| ());
+        assert!(request.len() < 10_000, "{}: {} bytes", format.provider, request.len());
+    }
+}
+
+#[test]
+fn first_request_with_300_skills_names_them_all_in_30_kb() {
+    let about = "What it is for and when to use it. ".repeat(6);
+    for format in FORMATS {
+        let request = first_request(&format, |patchbay| {
+            for n in 0..300 {
+                patchbay.skill(&format!("skill-{n:03}"), &format!("description: \"{}\"", &about[..200]), "Do it.");
+            }
+        });
+        assert!(request.len() < 30_000, "{}: {} bytes", format.provider, request.len());
+        for n in 0..300 {
+            assert!(request.contains(&format!("skill-{n:03}")), "{}: {n}", format.provider);
+        }
+        // The first ones have their whole description.
+        assert!(request.contains(&format!("- skill-000: {}", &about[..200])), "{}", format.provider);
+    }
+}
+
+#[test]
 fn list_of_skills_is_bounded_and_the_rest_is_found() {
     let stage = Stage::new("", vec![json!([["find_skills", {"query": "repair bicycles"}]]), Value::Null]);
     for n in 0..200 {
@@ -101,28 +146,124 @@ fn list_of_skills_is_bounded_and_the_rest_is_found() {
     let requests = stage.requests();
     let listing = listing(&requests[0]);
     assert!(listing.len() <= 4_000 && listing.len() > 3_500, "{}", listing.len());
-    let lines: Vec<&str> = listing.lines().collect();
+    let (described, named) = listing.split_once("\nMore skills, described by find_skills: ").unwrap();
+    assert!(described.contains(&format!("\n- s000: Number 0 {}", "of many ".repeat(20).trim_end())), "{listing}");
+    let named: Vec<&str> = named.split(", ").collect();
+    assert!(named.is_sorted() && named.contains(&"zebra") && !named.contains(&"zoo"), "{listing}");
     // The skills above without `zoo`, then `weather` and two bundled ones with instructions.
-    let left_out = 204 - (lines.len() - 2);
-    assert_eq!(*lines.last().unwrap(), format!("{left_out} more skills: call find_skills."), "{listing}");
-    assert!(lines[1].starts_with("- s000: Number 0 of many") && lines[1].ends_with('…'), "{listing}");
-    assert!(!listing.contains("zebra"));
+    assert_eq!(described.lines().count() - 1 + named.len(), 204, "{listing}");
+    assert!(!listing.contains("Repairs a bicycle"));
     assert!(declared(&requests[0]).contains(&"find_skills"));
     let found = last_result(&requests[1]);
     assert!(found.contains(r#"{"name":"zebra","summary":"Repairs a bicycle"}"#), "{found}");
     assert!(!found.contains("zoo"), "a skill for people is not found: {found}");
 }
 
+/// The tools that a plain install does not declare, each with a task for which a model searches.
+const DEFERRED: [(&str, &str); 17] = [
+    ("code__run", "run a program that calls many tools"),
+    ("files__delete", "delete a file"),
+    ("files__read_many", "read several files at once"),
+    ("files__rename", "move or rename a file"),
+    ("grep__run", "grep__run"),
+    ("json__query", "filter, sort and sum a list of objects"),
+    ("json__run", "json__run"),
+    ("mail_check", "check my inbox"),
+    ("mail_delete", "delete a message"),
+    ("mail_filter", "messages from one agent"),
+    ("mail_read", "read my mail"),
+    ("mail_send", "send a message to another agent"),
+    ("notes__add", "remember something for later"),
+    ("notes__delete", "delete a note"),
+    ("notes__list", "list my notes"),
+    ("notes__run", "notes__run"),
+    ("notes__search", "search my notes"),
+];
+
 #[test]
-fn nothing_is_to_be_found_while_all_is_shown() {
+fn everyday_tools_are_declared_and_the_others_named() {
     let stage = Stage::new("", vec![Value::Null]);
     stage.answers(&["Hello."]);
     let requests = stage.requests();
-    let declared = declared(&requests[0]);
-    assert!(declared.is_sorted() && declared.contains(&"use_skill"), "{declared:?}");
-    for search in ["find_skills", "find_tools", "call_tool"] {
-        assert!(!declared.contains(&search), "{declared:?}");
+    let expected = [
+        "calc__eval",
+        "call_tool",
+        "files__edit",
+        "files__list",
+        "files__patch",
+        "files__read",
+        "files__write",
+        "find_tools",
+        "fork",
+        "grep__search",
+        "kill",
+        "set_agent_model",
+        "use_skill",
+        "weather__now",
+        "web__fetch",
+    ];
+    assert_eq!(declared(&requests[0]), expected);
+    let (_, names) = description(&requests[0], "find_tools").split_once("\nNot declared: ").unwrap();
+    let mut names: Vec<&str> = names.trim_end_matches('.').split(", ").collect();
+    names.sort_unstable();
+    assert_eq!(names, DEFERRED.map(|(name, _)| name));
+}
+
+#[test]
+fn each_deferred_tool_is_the_first_that_its_task_finds() {
+    let searches: Vec<Value> = DEFERRED.iter().map(|(_, task)| json!(["find_tools", {"query": task}])).collect();
+    let stage = Stage::new("", vec![Value::from(searches), Value::Null]);
+    stage.answers(&["Find all."]);
+    let requests = stage.requests();
+    let messages = requests[1]["messages"].as_array().unwrap().iter();
+    let results: Vec<&Value> = messages.filter(|message| message["role"] == "tool").collect();
+    assert_eq!(results.len(), DEFERRED.len());
+    for ((name, task), result) in DEFERRED.iter().zip(results) {
+        let result: Value = serde_json::from_str(result["content"].as_str().unwrap()).unwrap();
+        let found = &result["result"]["tools"][0];
+        assert_eq!(found["name"], *name, "{task}: {result}");
+        assert!(found["input_schema"]["type"] == "object" && found["description"].is_string(), "{found}");
     }
+}
+
+/// A person asks for something that no declared tool does.
+#[test]
+fn model_finds_notes_and_keeps_one() {
+    let add = json!({"name": "notes__add", "input": {"text": "Ada likes tea."}});
+    let search = json!({"name": "notes__search", "input": {"query": "tea"}});
+    let script = vec![
+        json!([["find_tools", {"query": "remember something for later"}]]),
+        json!([["call_tool", add]]),
+        json!([["call_tool", search]]),
+        Value::Null,
+    ];
+    let stage = Stage::new("", script);
+    stage.answers(&["Remember that Ada likes tea."]);
+    let requests = stage.requests();
+    assert!(last_result(&requests[1]).contains(r#""name":"notes__add""#), "{}", last_result(&requests[1]));
+    assert_eq!(last_result(&requests[2]), r#"{"tool_success":true,"result":"Note 1 added."}"#);
+    assert!(last_result(&requests[3]).contains("Ada likes tea."), "{}", last_result(&requests[3]));
+    for request in &requests {
+        assert_eq!(request["tools"].to_string(), requests[0]["tools"].to_string());
+    }
+}
+
+/// The mail tools are tools of the host, so no skill names them.
+#[test]
+fn model_finds_the_mail_tools_and_writes_to_an_agent() {
+    let stage = Stage::new(
+        "",
+        vec![
+            json!([["find_tools", {"query": "send a message to another agent"}]]),
+            json!([["call_tool", {"name": "mail_send", "input": {"to": "no-one", "message": "Hello."}}]]),
+            Value::Null,
+        ],
+    );
+    stage.answers(&["Write to no-one."]);
+    let requests = stage.requests();
+    assert!(last_result(&requests[1]).contains(r#""name":"mail_send""#), "{}", last_result(&requests[1]));
+    let expected = "agent 'no-one' was not found.";
+    assert!(last_result(&requests[2]).contains(expected), "{}", last_result(&requests[2]));
 }
 
 #[test]

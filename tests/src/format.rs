@@ -222,12 +222,18 @@ impl Format {
         table
     }
 
-    /// Creates a home with the provider at `server`, its key [`KEY`], and the tool `weather__now`, which echoes its input. `more` is
-    /// appended to `config.toml`.
-    pub fn home(&self, server: &Server, more: &str) -> Patchbay {
+    /// Creates a home with the provider at `server` and its key [`KEY`], as after an installation. `more` is appended to
+    /// `config.toml`.
+    pub fn plain_home(&self, server: &Server, more: &str) -> Patchbay {
         let mut patchbay = Patchbay::new();
         patchbay.set(self.variable, KEY);
         patchbay.write("home/config/config.toml", format!("{}{more}", self.table(server)));
+        patchbay
+    }
+
+    /// As [`Format::plain_home`], with the tool `weather__now`, which echoes its input.
+    pub fn home(&self, server: &Server, more: &str) -> Patchbay {
+        let patchbay = self.plain_home(server, more);
         let tools = vec![("now".into(), "The weather".into(), r#"{"type":"object"}"#.into())];
         let weather = Guest { tools, ..Guest::default() };
         patchbay.write("home/config/skills/weather.wasm", weather.packaged("---\nsummary: Weather\n---\n"));

@@ -11,7 +11,8 @@ pub struct ContextSettings {
     /// bytes.
     #[schemars(range(min = 1, max = 50))]
     pub listing_percent: u8,
-    /// Most bytes of the list of skills, whatever the window. The model finds skills that are left out with `find_skills`.
+    /// Most bytes of the list of skills, whatever the window. It has all names before any description. The model reads what is
+    /// left out with `find_skills`.
     #[schemars(range(min = 1_000, max = 1_000_000))]
     pub listing_max_bytes: u32,
     /// Percent of the model's context window that the names, descriptions and schemas of tools may take, but at least 24,000
@@ -23,7 +24,7 @@ pub struct ContextSettings {
     #[schemars(range(min = 1_000, max = 4_000_000))]
     pub tools_max_bytes: u32,
     /// Most tools whose declarations a model is sent. The host's own tools count, but are never left out. They and those of the
-    /// bundled skills are some 30; the default leaves room for a server or two beside them.
+    /// bundled skills are some 15; the default leaves room for a few servers beside them.
     #[schemars(range(min = 1, max = 1_000))]
     pub tools_max: u32,
 }
@@ -36,7 +37,7 @@ impl Default for ContextSettings {
 
 /// Bytes per token, as usual for English text.
 const BYTES_PER_TOKEN: u64 = 4;
-/// Bytes of the list of skills in a small window: some forty skills.
+/// Bytes of the list of skills in a small window: the names of some 300 skills.
 const LISTING_MIN_BYTES: u64 = 4_000;
 /// Bytes of declarations in a small window: more than those of the host and the bundled skills.
 const TOOLS_MIN_BYTES: u64 = 24_000;

@@ -19,13 +19,12 @@ impl CallTool {
     pub(crate) fn new() -> Option<Self> {
         let spec = ToolSpec {
             name: CALL_TOOL.parse().ok()?,
-            description: "Calls a tool that is not declared here, such as one that find_tools or use_skill returned."
-                .to_owned(),
+            description: "Calls a tool that is not declared here, by its full name.".to_owned(),
             input_schema: json!({
                 "type": "object",
                 "properties": {
-                    "name": {"type": "string", "minLength": 1, "description": "The full name of the tool."},
-                    "input": {"type": "object", "description": "The input of the tool, by its own schema."},
+                    "name": {"type": "string", "minLength": 1},
+                    "input": {"type": "object", "description": "As the tool's own schema requires."},
                 },
                 "required": ["name", "input"],
                 "additionalProperties": false,

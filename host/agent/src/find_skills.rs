@@ -1,5 +1,5 @@
 //! The tool `find_skills`, which searches the skills with instructions for a model. `toolbox` offers it, and `shown` declares it if
-//! skills are left out of the list.
+//! the list of skills lacks a description.
 
 use std::sync::{Arc, OnceLock};
 
@@ -31,9 +31,9 @@ impl FindSkills {
         let spec = ToolSpec {
             name: FIND_SKILLS.parse().ok()?,
             description:
-                "Finds skills that are not in the list of skills. use_skill gives the instructions of what you find."
+                "Searches all skills and returns their descriptions. use_skill returns the instructions of one."
                     .to_owned(),
-            input_schema: query_schema("What the skill is to help with, in a few words."),
+            input_schema: query_schema("What the skill should help with, or its name."),
             extra: Vec::new(),
         };
         Some(Self { spec, snapshot: Arc::clone(snapshot), index: OnceLock::new() })

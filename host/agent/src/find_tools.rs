@@ -6,7 +6,7 @@ use std::sync::Arc;
 use patchbay_core::{ToolSpec, completion::ToolDeclaration};
 use patchbay_sandbox::{BoxFuture, CallableTool};
 use patchbay_skill::Snapshot;
-use patchbay_tools::{Internal, InternalAnswer, InternalCall, InternalError, OutsideTools, Tools};
+use patchbay_tools::{Internal, InternalAnswer, InternalCall, InternalError, OutsideTools, SearchedTools, Tools};
 use serde_json::{Value, json};
 
 use crate::found_tools::described;
@@ -21,24 +21,32 @@ pub(crate) const QUERY_CHARS: usize = 1_000;
 pub(crate) struct FindTools {
     spec: ToolSpec,
     tools: Arc<Tools>,
+    /// The tools of the host that are not declared.
+    host: Vec<Arc<dyn Internal>>,
     snapshot: Arc<Snapshot>,
     outside: OutsideTools,
 }
 
 impl FindTools {
-    /// Returns the tool for the tools of a turn. `None` never happens: the name is valid.
-    pub(crate) fn over(tools: &Arc<Tools>, snapshot: &Arc<Snapshot>, outside: &OutsideTools) -> Option<Self> {
+    /// Returns the tool for the tools of a turn, `host` being those of the host that are not declared. `None` never happens: the
+    /// name is valid.
+    pub(crate) fn over(
+        tools: &Arc<Tools>,
+        host: Vec<Arc<dyn Internal>>,
+        snapshot: &Arc<Snapshot>,
+        outside: &OutsideTools,
+    ) -> Option<Self> {
         let spec = ToolSpec {
             name: FIND_TOOLS.parse().ok()?,
-            description:
-                "Finds tools that are not declared here, with descriptions and schemas. Call what you find with \
-                          call_tool. Search before you say that there is no tool for something."
-                    .to_owned(),
-            input_schema: query_schema("What the tool is to do, in a few words, or the name of a tool."),
+            // `shown` adds the names.
+            description: "Finds tools that are not declared here and returns their schemas. Call them with call_tool. \
+                          Search before you say that there is no tool for something."
+                .to_owned(),
+            input_schema: query_schema("What the tool should do, or its name."),
             extra: Vec::new(),
         };
         let (tools, snapshot, outside) = (Arc::clone(tools), Arc::clone(snapshot), Arc::clone(outside));
-        Some(Self { spec, tools, snapshot, outside })
+        Some(Self { spec, tools, host, snapshot, outside })
     }
 }
 
@@ -68,7 +76,8 @@ impl Internal for FindTools {
 
     fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<InternalAnswer, InternalError>> {
         Box::pin(async move {
-            let found = self.tools.find_tools(&self.snapshot, &self.outside, query(&call), FOUND);
+            let set = SearchedTools { host: &self.host, snapshot: &self.snapshot, outside: &self.outside };
+            let found = self.tools.find_tools(set, query(&call), FOUND);
             let found = found.into_iter().map(|CallableTool { name, description, input_schema, .. }| ToolDeclaration {
                 name,
                 description,

@@ -43,6 +43,7 @@ mod summarise;
 mod supplement;
 mod toolbox;
 mod turn;
+mod undeclared;
 mod use_skill;
 mod validation;
 

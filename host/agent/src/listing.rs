@@ -1,4 +1,5 @@
-//! The list of skills in the system context. Over its budget, descriptions are shortened evenly before a skill is left out. A pure
+//! The list of skills in the system context: names before descriptions. If the budget has no room for everything, every skill is
+//! still named, and the first ones keep their whole description; only when the names alone are too long are skills left out. A pure
 //! function of the snapshot and the budget. `shown` calls it.
 
 use patchbay_skill::{InvocationMode, ShownRank, Skill, Snapshot};
@@ -7,17 +8,17 @@ use crate::budget;
 
 const HEAD: &str =
     "Skills. When one fits the task, call the tool use_skill with its name and follow the instructions that it gives:";
-/// Characters of a description that are kept while a skill is listed.
-const MIN_CHARS: usize = 60;
-/// The end of a description that was cut.
-const CUT: &str = "…";
+/// What comes before the names of skills without a description.
+const NAMED: &str = "\nMore skills, described by find_skills: ";
+/// What comes between those names.
+const COMMA: &str = ", ";
 
 /// The list of skills.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SkillList {
     /// The text for the system context; `None` without skills.
     pub(crate) text: Option<String>,
-    /// Number of skills that are left out.
+    /// Number of skills whose description is left out. Some of them may not even be named.
     pub(crate) left_out: usize,
 }
 
@@ -34,11 +35,11 @@ pub(crate) fn listing(snapshot: &Snapshot, room: usize) -> SkillList {
     let entry = |skill: &'_ Skill| {
         let manifest = &skill.manifest;
         let hint = manifest.input_hint.as_ref().map(|hint| format!(" (input: {hint})")).unwrap_or_default();
-        ListedSkill::new(
-            skill.name.to_string(),
-            format!("{}{hint}", manifest.summary).trim_start().to_owned(),
-            snapshot.shown_rank(skill),
-        )
+        ListedSkill {
+            name: skill.name.to_string(),
+            description: format!("{}{hint}", manifest.summary).trim_start().to_owned(),
+            rank: snapshot.shown_rank(skill),
+        }
     };
     let mut entries: Vec<ListedSkill> = instructed(snapshot).map(entry).collect();
     entries.sort_by(|a, b| (a.rank, &a.name).cmp(&(b.rank, &b.name)));
@@ -50,40 +51,50 @@ pub(crate) fn listing(snapshot: &Snapshot, room: usize) -> SkillList {
 struct ListedSkill {
     name: String,
     description: String,
-    /// Characters of `description`.
-    chars: usize,
     rank: ShownRank,
 }
 
 impl ListedSkill {
-    fn new(name: String, description: String, rank: ShownRank) -> Self {
-        let chars = description.chars().count();
-        Self { name, description, chars, rank }
+    /// Returns the line with the whole description, which begins with a newline.
+    fn line(&self) -> String {
+        let colon = if self.description.is_empty() { "" } else { ": " };
+        format!("\n- {}{colon}{}", self.name, self.description)
     }
 
-    /// Returns the description, cut to `chars` characters if that makes it shorter, and the sign of a cut.
-    fn cut(&self, chars: usize) -> (&str, &str) {
-        if self.chars > chars
-            && let Some((end, _)) = self.description.char_indices().nth(chars)
-            && self.description.len() - end > CUT.len()
-        {
-            return (&self.description[..end], CUT);
+    /// Returns the bytes of the name among other names.
+    fn name_bytes(&self) -> usize {
+        self.name.len() + COMMA.len()
+    }
+}
+
+/// How much of a skill is listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Detail {
+    Nothing,
+    Name,
+    Whole,
+}
+
+/// Bytes that are left for skills.
+#[derive(Clone, Copy, Debug)]
+struct ListRoom {
+    all: usize,
+    /// The part of `all` that an untrusted workspace may use.
+    untrusted: usize,
+}
+
+impl ListRoom {
+    /// Takes up `bytes` for a skill of this rank. Returns false if they do not fit.
+    fn take(&mut self, rank: ShownRank, bytes: usize) -> bool {
+        let is_untrusted = rank == ShownRank::UntrustedWorkspace;
+        if bytes > self.all || (is_untrusted && bytes > self.untrusted) {
+            return false;
         }
-        (&self.description, "")
-    }
-
-    /// Returns the line, which begins with a line feed.
-    fn line(&self, chars: usize) -> String {
-        let (description, more) = self.cut(chars);
-        let colon = if description.is_empty() { "" } else { ": " };
-        format!("\n- {}{colon}{description}{more}", self.name)
-    }
-
-    /// Returns the bytes of the line.
-    fn bytes(&self, chars: usize) -> usize {
-        let (description, more) = self.cut(chars);
-        let colon = if description.is_empty() { 0 } else { 2 };
-        "\n- ".len() + self.name.len() + colon + description.len() + more.len()
+        self.all -= bytes;
+        if is_untrusted {
+            self.untrusted -= bytes;
+        }
+        true
     }
 }
 
@@ -92,72 +103,47 @@ fn list(entries: &[ListedSkill], room: usize) -> SkillList {
     if entries.is_empty() {
         return SkillList { text: None, left_out: 0 };
     }
-    let tail = |left_out: usize| match left_out {
+    let details = choose(entries, room);
+    let with = |detail: Detail| {
+        let chosen = entries.iter().zip(&details).filter(move |(_, chosen)| **chosen == detail);
+        let mut chosen: Vec<&ListedSkill> = chosen.map(|(entry, _)| entry).collect();
+        chosen.sort_by(|a, b| a.name.cmp(&b.name));
+        chosen
+    };
+    let (described, named) = (with(Detail::Whole), with(Detail::Name));
+    let unnamed = entries.len() - described.len() - named.len();
+    let left_out = entries.len() - described.len();
+    let lines: String = described.into_iter().map(ListedSkill::line).collect();
+    let names: Vec<&str> = named.into_iter().map(|entry| entry.name.as_str()).collect();
+    let names = if names.is_empty() { String::new() } else { format!("{NAMED}{}", names.join(COMMA)) };
+    SkillList { text: Some(format!("{HEAD}{lines}{names}{}", tail(unnamed))), left_out }
+}
+
+/// Returns the last line, about skills without a name in the list.
+fn tail(unnamed: usize) -> String {
+    match unnamed {
         0 => String::new(),
         1 => "\n1 more skill: call find_skills.".to_owned(),
         more => format!("\n{more} more skills: call find_skills."),
-    };
-    let mut lines = choose(entries, room.saturating_sub(HEAD.len()), budget::untrusted(room));
-    if lines.len() < entries.len() {
-        let taken = HEAD.len() + tail(entries.len()).len();
-        lines = choose(entries, room.saturating_sub(taken), budget::untrusted(room));
     }
-    let left_out = entries.len() - lines.len();
-    lines.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
-    let lines: String = lines.into_iter().map(|(entry, chars)| entry.line(chars)).collect();
-    SkillList { text: Some(format!("{HEAD}{lines}{}", tail(left_out))), left_out }
 }
 
-/// Returns the entries that are kept, each with the length of its description in characters. Their lines have at most `room` bytes,
-/// those of an untrusted workspace at most `most_untrusted`. Such a workspace shortens others only by what it takes, and it is
-/// shortened alone to fit into its part.
-fn choose(entries: &[ListedSkill], room: usize, most_untrusted: usize) -> Vec<(&ListedSkill, usize)> {
-    let (untrusted, trusted): (Vec<_>, Vec<_>) =
-        entries.iter().partition(|entry| entry.rank == ShownRank::UntrustedWorkspace);
-    let wanted: usize = untrusted.iter().map(|entry| entry.bytes(usize::MAX)).sum();
-    let chars = longest(&trusted, room.saturating_sub(wanted.min(most_untrusted)));
-    let (mut kept, used) = keep(&trusted, chars, room);
-    if kept.len() == trusted.len() {
-        let room = (room - used).min(most_untrusted);
-        let (more, _) = keep(&untrusted, longest(&untrusted, room).min(chars), room);
-        kept.extend(more);
+/// Returns how much of each entry is listed in at most `room` bytes: names in the order of the entries, as long as they fit, then
+/// the descriptions of named skills in the same order. A description that does not fit is passed over; shorter ones may still fit.
+fn choose(entries: &[ListedSkill], room: usize) -> Vec<Detail> {
+    let mut room = ListRoom { all: room.saturating_sub(HEAD.len()), untrusted: budget::untrusted(room) };
+    let mut whole = room;
+    if entries.iter().all(|entry| whole.take(entry.rank, entry.line().len())) {
+        return vec![Detail::Whole; entries.len()];
     }
-    kept
-}
-
-/// Returns the greatest length to which descriptions can be cut so that all lines have at most `room` bytes: at least
-/// [`MIN_CHARS`], also if they do not fit.
-fn longest(entries: &[&ListedSkill], room: usize) -> usize {
-    let fits = |chars: usize| entries.iter().map(|entry| entry.bytes(chars)).sum::<usize>() <= room;
-    let most = entries.iter().map(|entry| entry.chars).max().unwrap_or_default().max(MIN_CHARS);
-    if fits(most) {
-        return usize::MAX;
+    room.all = room.all.saturating_sub(NAMED.len() + tail(entries.len()).len());
+    let named = entries.iter().take_while(|entry| room.take(entry.rank, entry.name_bytes())).count();
+    let mut details = vec![Detail::Nothing; entries.len()];
+    for (entry, detail) in entries.iter().zip(&mut details).take(named) {
+        let more = entry.line().len() - entry.name_bytes();
+        *detail = if room.take(entry.rank, more) { Detail::Whole } else { Detail::Name };
     }
-    if !fits(MIN_CHARS) {
-        return MIN_CHARS;
-    }
-    let (mut fitting, mut too_long) = (MIN_CHARS, most);
-    while fitting + 1 < too_long {
-        let middle = fitting.midpoint(too_long);
-        if fits(middle) {
-            fitting = middle;
-        } else {
-            too_long = middle;
-        }
-    }
-    fitting
-}
-
-/// Returns the first entries whose lines fit into `room` bytes, and the bytes that they use.
-fn keep<'a>(entries: &[&'a ListedSkill], chars: usize, room: usize) -> (Vec<(&'a ListedSkill, usize)>, usize) {
-    let mut used = 0;
-    let fitting = entries.iter().take_while(|entry| {
-        used += entry.bytes(chars);
-        used <= room
-    });
-    let kept: Vec<_> = fitting.map(|entry| (*entry, chars)).collect();
-    let used = kept.iter().map(|(entry, chars)| entry.bytes(*chars)).sum();
-    (kept, used)
+    details
 }
 
 #[cfg(test)]

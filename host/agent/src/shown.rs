@@ -1,6 +1,6 @@
 //! What a model is shown of skills and tools: the list of skills, and the declarations of tools. A pure function of the snapshot,
-//! the tools of the turn and the model's context window, so that it stays the same in a conversation. Tools that are left out are
-//! found by `find_tools` and called by `call_tool`. `toolbox` calls it.
+//! the tools of the turn and the model's context window, which keeps it the same in a conversation. `undeclared` has the rule for
+//! tools that are left out. `toolbox` calls it.
 
 use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
@@ -16,6 +16,7 @@ use crate::{
     find_skills::FIND_SKILLS,
     find_tools::FIND_TOOLS,
     listing::listing,
+    undeclared::{NAMES_BYTES, left_out, names},
 };
 
 /// What a model is shown besides its conversation and the persona.
@@ -66,21 +67,25 @@ impl Shown {
     pub(crate) fn new(sources: ToolSources<'_>, settings: &ContextSettings, window: u64) -> Self {
         let listing = listing(sources.snapshot, settings.listing_bytes(window));
         let room = settings.tool_room(window);
-        let hidden: Vec<_> =
-            sources.hidden.iter().map(|tool| DeclaredTool::of_host(tool.spec()).declaration()).collect();
+        let groups = sources.groups();
+        let hidden = of_host(sources.hidden);
         let declared = |with_search: bool| {
-            let is_declared = |name: &str| match name {
+            let mut internal = of_host(sources.internal);
+            internal.retain(|tool| match tool.name.as_str() {
                 FIND_SKILLS => listing.left_out > 0,
                 FIND_TOOLS | CALL_TOOL => with_search,
                 _ => true,
-            };
-            let internal = sources.internal.iter().filter(|tool| is_declared(tool.spec().name.as_str()));
-            let internal = internal.map(|tool| DeclaredTool::of_host(tool.spec()).declaration()).collect();
-            select(internal, &hidden, sources.groups(), room)
+            });
+            let names = ToolRoom { bytes: if with_search { NAMES_BYTES } else { 0 }, tools: 0 };
+            select(internal, &hidden, &groups, room.without(names)).0
         };
-        let (mut tools, left_out) = declared(false);
-        if left_out > 0 {
-            (tools, _) = declared(true);
+        let mut tools = declared(false);
+        if !left_out(sources.internal, &groups, &tools).is_empty() {
+            tools = declared(true);
+            let names = names(&left_out(sources.internal, &groups, &tools));
+            if let Some(find_tools) = tools.iter_mut().find(|tool| tool.name == FIND_TOOLS) {
+                find_tools.description.push_str(&names);
+            }
         }
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         Self { listing: listing.text, tools }
@@ -90,6 +95,12 @@ impl Shown {
     pub(crate) fn declares(&self, name: &str) -> bool {
         self.tools.binary_search_by(|tool| tool.name.as_str().cmp(name)).is_ok()
     }
+}
+
+/// Returns the declarations of tools of the host, without the deferred ones.
+fn of_host(tools: &[Arc<dyn Internal>]) -> Vec<ToolDeclaration> {
+    let declared = tools.iter().filter(|tool| !tool.spec().is_deferred());
+    declared.map(|tool| DeclaredTool::of_host(tool.spec()).declaration()).collect()
 }
 
 /// A tool with what its declaration says.
@@ -126,16 +137,21 @@ impl<'a> DeclaredTool<'a> {
 }
 
 /// Tools that are declared together or not at all: those of one skill, or one tool outside of the sandbox.
-struct ToolGroup<'a> {
-    rank: ShownRank,
+pub(crate) struct ToolGroup<'a> {
+    pub(crate) rank: ShownRank,
     /// The name of the skill, or of the tool.
     name: &'a str,
     tools: Vec<DeclaredTool<'a>>,
+    /// The full names of the skill's deferred tools, which are never declared.
+    deferred: Vec<String>,
 }
 
 impl<'a> ToolSources<'a> {
-    /// Returns the declaration of a tool of a skill or outside of the sandbox that a model may call.
+    /// Returns the declaration of a tool that a model may call.
     pub(crate) fn declaration(self, name: &str) -> Option<ToolDeclaration> {
+        if let Some(tool) = self.internal.iter().find(|tool| tool.spec().name.as_str() == name) {
+            return Some(DeclaredTool::of_host(tool.spec()).declaration());
+        }
         let tool = match self.snapshot.tool(name) {
             Some((skill, spec)) if skill.manifest.audience.models => DeclaredTool::of_skill(skill, spec),
             Some(_) => return None,
@@ -148,10 +164,15 @@ impl<'a> ToolSources<'a> {
     fn groups(self) -> Vec<ToolGroup<'a>> {
         let skills = self.snapshot.skills().filter(|skill| skill.manifest.audience.models && !skill.tools.is_empty());
         let mut groups: Vec<ToolGroup<'a>> = skills
-            .map(|skill| ToolGroup {
-                rank: self.snapshot.shown_rank(skill),
-                name: skill.name.as_str(),
-                tools: skill.tools.iter().map(|tool| DeclaredTool::of_skill(skill, tool)).collect(),
+            .map(|skill| {
+                let (deferred, tools): (Vec<&ToolSpec>, Vec<&ToolSpec>) =
+                    skill.tools.iter().partition(|tool| tool.is_deferred());
+                ToolGroup {
+                    rank: self.snapshot.shown_rank(skill),
+                    name: skill.name.as_str(),
+                    tools: tools.into_iter().map(|tool| DeclaredTool::of_skill(skill, tool)).collect(),
+                    deferred: deferred.into_iter().map(|tool| skill.name.tool(&tool.name)).collect(),
+                }
             })
             .collect();
         // A name that an earlier tool has finds that tool.
@@ -163,6 +184,7 @@ impl<'a> ToolSources<'a> {
                     rank: ShownRank::Outside,
                     name,
                     tools: vec![DeclaredTool::of_outside(&**tool)],
+                    deferred: Vec::new(),
                 });
             }
         }
@@ -176,7 +198,7 @@ impl<'a> ToolSources<'a> {
 fn select(
     mut declared: Vec<ToolDeclaration>,
     hidden: &[ToolDeclaration],
-    groups: Vec<ToolGroup<'_>>,
+    groups: &[ToolGroup<'_>],
     room: ToolRoom,
 ) -> (Vec<ToolDeclaration>, usize) {
     let mut all = room.without(taken(&declared)).without(taken(hidden));
@@ -199,6 +221,12 @@ fn select(
 }
 
 impl ToolGroup<'_> {
+    /// Returns the full names of all tools.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let declared = self.tools.iter().map(|tool| &*tool.name);
+        declared.chain(self.deferred.iter().map(String::as_str))
+    }
+
     /// Returns the declarations and their size, if they fit into `room`.
     fn within(&self, room: ToolRoom) -> Option<(Vec<ToolDeclaration>, ToolRoom)> {
         // Schemas are not written out for a group that does not fit anyway.

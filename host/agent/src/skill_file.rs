@@ -40,17 +40,17 @@ impl SkillFileTool {
         let spec = ToolSpec {
             name: SKILL_FILE.parse().ok()?,
             description:
-                "Reads a file of a skill: a text by ranges, an image or a PDF whole. The path \".\" lists the files."
+                "Reads a file of a skill: a range of a text, or a whole image or PDF. The path \".\" lists the files."
                     .to_owned(),
             input_schema: json!({
                 "type": "object",
                 "properties": {
-                    "skill": {"type": "string", "description": "The name of the skill."},
-                    "path": {"type": "string", "description": "The path of the file in the skill, such as references/a.md."},
-                    "offset": {"type": "integer", "minimum": 0, "description": "The first byte; 0 if absent."},
+                    "skill": {"type": "string"},
+                    "path": {"type": "string", "description": "In the skill, such as references/a.md."},
+                    "offset": {"type": "integer", "minimum": 0, "description": "First byte. Default 0."},
                     "limit": {
                         "type": "integer", "minimum": 1, "maximum": MAX_LIMIT,
-                        "description": "Most bytes of a text; 16384 if absent.",
+                        "description": "Bytes to read. Default 16384.",
                     },
                 },
                 "required": ["skill", "path"],

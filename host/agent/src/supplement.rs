@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use patchbay_core::completion::ToolDeclaration;
 use patchbay_skill::{Skill, Snapshot};
-use patchbay_tools::{Internal, OutsideTool, OutsideTools, Tools};
+use patchbay_tools::{Internal, OutsideTools, Tools};
 use serde_json::Value;
 
 use crate::{
@@ -15,6 +15,7 @@ use crate::{
     shown::{Shown, ToolSources},
     skill_file,
     toolbox::Toolbox,
+    undeclared::deferred,
 };
 
 impl Agent {
@@ -29,8 +30,10 @@ impl Agent {
         skill: &Skill,
     ) -> String {
         let undeclared = if has_tools(skill) {
+            let host = deferred(&internal);
             let shown = self.next_shown(snapshot, internal, outside).await;
-            undeclared(snapshot, outside, skill, |name| shown.declares(name))
+            let sources = ToolSources { snapshot, internal: &host, hidden: &[], outside };
+            undeclared(sources, skill, |name| shown.declares(name))
         } else {
             Vec::new()
         };
@@ -67,15 +70,13 @@ pub fn has_tools(skill: &Skill) -> bool {
     !skill.tools.is_empty() || !skill.manifest.requires_tools.is_empty()
 }
 
-/// Returns the declarations of the skill's own tools and of those that it requires, as far as a model may call them and
-/// `is_declared` returns false.
+/// Returns the declarations of the skill's own tools and of those that it requires, as far as `sources` has them and `is_declared`
+/// returns false.
 pub(crate) fn undeclared(
-    snapshot: &Snapshot,
-    outside: &[Arc<dyn OutsideTool>],
+    sources: ToolSources<'_>,
     skill: &Skill,
     is_declared: impl Fn(&str) -> bool,
 ) -> Vec<ToolDeclaration> {
-    let sources = ToolSources { snapshot, internal: &[], hidden: &[], outside };
     let own = skill.tools.iter().map(|tool| skill.name.tool(&tool.name));
     let mut names: Vec<String> = own.chain(skill.manifest.requires_tools.iter().cloned()).collect();
     names.sort();

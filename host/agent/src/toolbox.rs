@@ -24,6 +24,7 @@ use crate::{
     parts,
     shown::{LastShown, Shown, ToolSources},
     skill_file::SkillFileTool,
+    undeclared::deferred,
     use_skill::UseSkill,
 };
 
@@ -54,13 +55,15 @@ impl Toolbox {
         internal: Vec<Arc<dyn Internal>>,
         outside: &OutsideTools,
     ) -> Self {
-        let (hidden, mut internal): (Vec<_>, Vec<_>) = internal.into_iter().partition(|tool| tool.is_hidden());
+        let (hidden, mut internal): (Vec<Arc<dyn Internal>>, Vec<_>) =
+            internal.into_iter().partition(|tool| tool.is_hidden());
         let shown = Arc::<LastShown>::default();
+        let deferred = deferred(&internal);
         let mut add = |tool: Option<Arc<dyn Internal>>| internal.extend(tool);
-        add(UseSkill::over(&tools, snapshot, outside, &shown).map(|tool| Arc::new(tool) as _));
+        add(UseSkill::over(&tools, deferred.clone(), snapshot, outside, &shown).map(|tool| Arc::new(tool) as _));
         add(SkillFileTool::over(&tools, snapshot).map(|tool| Arc::new(tool) as _));
         add(FindSkills::over(snapshot).map(|tool| Arc::new(tool) as _));
-        add(FindTools::over(&tools, snapshot, outside).map(|tool| Arc::new(tool) as _));
+        add(FindTools::over(&tools, deferred, snapshot, outside).map(|tool| Arc::new(tool) as _));
         add(CallTool::new().map(|tool| Arc::new(tool) as _));
         Self { tools, snapshot: Arc::clone(snapshot), internal, hidden, outside: Arc::clone(outside), shown }
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     listing::instructed,
-    shown::LastShown,
+    shown::{LastShown, ToolSources},
     supplement::{supplement, undeclared},
 };
 
@@ -20,15 +20,19 @@ pub(crate) const USE_SKILL: &str = "use_skill";
 pub(crate) struct UseSkill {
     spec: ToolSpec,
     tools: Arc<Tools>,
+    /// The tools of the host that are not declared.
+    host: Vec<Arc<dyn Internal>>,
     snapshot: Arc<Snapshot>,
     outside: OutsideTools,
     shown: Arc<LastShown>,
 }
 
 impl UseSkill {
-    /// Returns the tool for the skills of `snapshot`; `None` if none has instructions. `shown` says which tools are declared.
+    /// Returns the tool for the skills of `snapshot`; `None` if none has instructions. `host` are the tools of the host that are not
+    /// declared, `shown` knows what else is declared.
     pub(crate) fn over(
         tools: &Arc<Tools>,
+        host: Vec<Arc<dyn Internal>>,
         snapshot: &Arc<Snapshot>,
         outside: &OutsideTools,
         shown: &Arc<LastShown>,
@@ -36,13 +40,13 @@ impl UseSkill {
         instructed(snapshot).next()?;
         let spec = ToolSpec {
             name: USE_SKILL.parse().ok()?,
-            description: "Gives the instructions of a skill, which you then follow.".to_owned(),
+            description: "Returns the instructions of a skill, which you then follow.".to_owned(),
             input_schema: json!({
                 "type": "object",
                 "properties": {
-                    "name": {"type": "string", "description": "The skill, by its name in the list of skills."},
+                    "name": {"type": "string", "description": "As listed."},
                     "input": {
-                        "type": "string", "maxLength": INPUT_BYTES, "description": "What the skill is to work on.",
+                        "type": "string", "maxLength": INPUT_BYTES, "description": "What the skill should work on.",
                     },
                 },
                 "required": ["name", "input"],
@@ -51,7 +55,7 @@ impl UseSkill {
             extra: Vec::new(),
         };
         let (outside, shown) = (Arc::clone(outside), Arc::clone(shown));
-        Some(Self { spec, tools: Arc::clone(tools), snapshot: Arc::clone(snapshot), outside, shown })
+        Some(Self { spec, tools: Arc::clone(tools), host, snapshot: Arc::clone(snapshot), outside, shown })
     }
 }
 
@@ -77,7 +81,9 @@ impl Internal for UseSkill {
             let template = self.tools.instructions(&self.snapshot, skill).await.map_err(failed)?;
             let too_long = |error: ArgumentsError| InternalError { code: error.code(), message: error.to_string() };
             let mut text = with_arguments(&template, word("input")).map_err(too_long)?;
-            let undeclared = undeclared(&self.snapshot, &self.outside, skill, |name| self.shown.declares(name));
+            let sources =
+                ToolSources { snapshot: &self.snapshot, internal: &self.host, hidden: &[], outside: &self.outside };
+            let undeclared = undeclared(sources, skill, |name| self.shown.declares(name));
             text.push_str(&supplement(&self.tools, &self.snapshot, skill, undeclared).await);
             Ok(Value::from(text).into())
         })

@@ -6,6 +6,8 @@ use patchbay_policy::Root;
 /// The place of a skill or a tool in that order. The first ones are kept; within a place, names decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ShownRank {
+    /// Tools that the host implements.
+    Host,
     /// The user's skills.
     User,
     /// Skills of a trusted workspace.

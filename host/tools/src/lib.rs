@@ -9,6 +9,7 @@
 //! - [`OutsideTool`]: a tool outside of the sandbox, such as one of an MCP server. [`OutsideSpec`] checks its declaration.
 //! - [`Editor`]: reads and writes files as the user's editor has them.
 //! - [`Internal`]: a tool implemented by the host; [`ResultRow`]: how it commits a change with its result.
+//! - [`Tools::find_tools`]: searches [`SearchedTools`] for a model.
 //! - [`Tools::describe`]: the tools of a component, asked once for each digest.
 //! - [`Tools::permits`]: what a skill may do at this moment.
 //! - [`Tools::instructions`]: the text of a skill that is instructions.
@@ -77,6 +78,7 @@ pub use outside::{
 pub use question::{Approval, CalledTool, OfferedGrant, ProviderMove, Question, QuestionSubject, SkillCapability};
 pub use shown_input::{command_line, input_json};
 pub use skill_files::SkillFilesError;
+pub use tool_index::SearchedTools;
 
 use approval::QuestionSlots;
 use ready_cache::ReadyCache;

@@ -1,24 +1,70 @@
-//! The index of the tools of a turn: those of a snapshot and those outside of the sandbox. Lists them by name, and searches them.
-//! Kept for the last sets of tools, so that the calls of a session share it.
+//! The index of the tools of a turn: those of a snapshot, those outside of the sandbox, and for models those of the host that are not
+//! declared. Lists them by name, and searches them. Kept for the last sets of tools, so that the calls of a session share it.
 
 use std::{cmp::Ordering, sync::Arc};
 
 use parking_lot::Mutex;
-use patchbay_core::{Asker, Digest};
+use patchbay_core::{Asker, Digest, Name, ToolSpec};
 use patchbay_sandbox::CallableTool;
 use patchbay_skill::{ResultLimit, SearchIndex, SearchTexts, ShownRank, Snapshot};
 use serde_json::Value;
 
-use crate::{CallContext, OutsideTool, Tools, call::is_person};
+use crate::{CallContext, Internal, OutsideTool, Tools, call::is_person};
 
-/// Number of sets of tools whose index is kept.
-const KEPT: usize = 4;
+/// Number of sets of tools whose index is kept. A session uses two: models also find tools of the host, skills do not.
+const KEPT: usize = 8;
 
 /// Fuel of one step of a search, about its instructions.
 const STEP_FUEL: u64 = 16;
 
-/// The tools of one snapshot and one list of tools outside of the sandbox.
+/// The tools to search.
+#[derive(Clone, Copy)]
+pub struct SearchedTools<'a> {
+    /// Tools of the host, which only models find.
+    pub host: &'a [Arc<dyn Internal>],
+    /// The skills.
+    pub snapshot: &'a Snapshot,
+    /// Tools outside of the sandbox. Skills come first: a tool here with the name of a skill's tool is not found.
+    pub outside: &'a [Arc<dyn OutsideTool>],
+}
+
+impl<'a> SearchedTools<'a> {
+    /// Returns the tools that a tool of `context` can find.
+    fn of_context(context: &'a CallContext) -> Self {
+        Self { host: &[], snapshot: &context.snapshot, outside: &context.outside }
+    }
+
+    fn callable(self, tool: &IndexedTool) -> Option<CallableTool> {
+        let name = tool.name.clone();
+        let of_spec = |name: String, spec: &ToolSpec| CallableTool {
+            name,
+            description: spec.description.clone(),
+            input_schema: spec.input_schema.to_string(),
+            extra: spec.extra.clone(),
+        };
+        match tool.source {
+            IndexedSource::Host(at) => Some(of_spec(name, self.host.get(at)?.spec())),
+            IndexedSource::Skill => {
+                let (_, spec) = self.snapshot.tool(&name)?;
+                Some(of_spec(name, spec))
+            }
+            IndexedSource::Outside(at) => {
+                let spec = self.outside.get(at)?.spec();
+                Some(CallableTool {
+                    name,
+                    description: spec.description().to_owned(),
+                    input_schema: spec.input_schema().to_string(),
+                    extra: Vec::new(),
+                })
+            }
+        }
+    }
+}
+
+/// The index of one set of tools.
 pub(crate) struct ToolIndex {
+    /// The names of the host's tools. Their declarations are the same in the whole process.
+    host: Vec<Name>,
     snapshot: Digest,
     /// The digests of the tools outside of the sandbox, in the order of their list.
     outside: Vec<Digest>,
@@ -32,10 +78,19 @@ pub(crate) struct ToolIndex {
 struct IndexedTool {
     name: String,
     rank: ShownRank,
-    /// The place in the list of tools outside of the sandbox; `None` for a tool of a skill.
-    outside: Option<usize>,
+    source: IndexedSource,
     for_models: bool,
     for_skills: bool,
+}
+
+/// Where the declaration of a tool is.
+#[derive(Clone, Copy, Debug)]
+enum IndexedSource {
+    /// In the list of the host's tools, at this index.
+    Host(usize),
+    Skill,
+    /// In the list of tools outside of the sandbox, at this index.
+    Outside(usize),
 }
 
 /// Who is to call the tools that an index returns.
@@ -64,14 +119,26 @@ impl IndexReader {
 }
 
 impl ToolIndex {
-    fn new(snapshot: &Snapshot, outside: &[Arc<dyn OutsideTool>]) -> Self {
+    fn new(set: SearchedTools<'_>) -> Self {
+        let SearchedTools { host, snapshot, outside } = set;
+        let of_host = host.iter().enumerate().map(|(at, tool)| {
+            let spec = tool.spec();
+            let indexed = IndexedTool {
+                name: spec.name.to_string(),
+                rank: ShownRank::Host,
+                source: IndexedSource::Host(at),
+                for_models: true,
+                for_skills: false,
+            };
+            (indexed, arguments(&spec.input_schema), spec.description.as_str())
+        });
         let of_skills = snapshot.skills().filter(|skill| skill.component.is_some()).flat_map(|skill| {
             let rank = snapshot.shown_rank(skill);
             skill.tools.iter().map(move |tool| {
                 let indexed = IndexedTool {
                     name: format!("{}__{}", skill.name, tool.name),
                     rank,
-                    outside: None,
+                    source: IndexedSource::Skill,
                     for_models: skill.manifest.audience.models,
                     for_skills: true,
                 };
@@ -85,13 +152,13 @@ impl ToolIndex {
             let indexed = IndexedTool {
                 name: spec.name().to_owned(),
                 rank: ShownRank::Outside,
-                outside: Some(at),
+                source: IndexedSource::Outside(at),
                 for_models: true,
                 for_skills: spec.is_for_skills(),
             };
             (indexed, arguments(spec.input_schema()), spec.description())
         });
-        let mut tools: Vec<_> = of_skills.chain(others).collect();
+        let mut tools: Vec<_> = of_host.chain(of_skills).chain(others).collect();
         tools.sort_by(|(tool, ..), (other, ..)| (tool.rank, &tool.name).cmp(&(other.rank, &other.name)));
         let texts =
             tools.iter().map(|(tool, arguments, description)| SearchTexts { name: &tool.name, arguments, description });
@@ -102,12 +169,16 @@ impl ToolIndex {
             (Some(a), Some(b)) => a.name.cmp(&b.name),
             _ => Ordering::Equal,
         });
+        let host = host.iter().map(|tool| tool.spec().name.clone()).collect();
         let outside = outside.iter().map(|tool| tool.spec().digest()).collect();
-        Self { snapshot: snapshot.digest(), outside, tools, by_name, search }
+        Self { host, snapshot: snapshot.digest(), outside, tools, by_name, search }
     }
 
-    fn is_of(&self, snapshot: &Snapshot, outside: &[Arc<dyn OutsideTool>]) -> bool {
+    fn is_of(&self, set: SearchedTools<'_>) -> bool {
+        let SearchedTools { host, snapshot, outside } = set;
         self.snapshot == snapshot.digest()
+            && self.host.len() == host.len()
+            && self.host.iter().zip(host).all(|(name, tool)| *name == tool.spec().name)
             && self.outside.len() == outside.len()
             && self.outside.iter().zip(outside).all(|(digest, tool)| *digest == tool.spec().digest())
     }
@@ -139,35 +210,15 @@ fn arguments(input_schema: &Value) -> String {
     properties.into_iter().flat_map(|properties| properties.keys()).map(String::as_str).collect::<Vec<_>>().join(" ")
 }
 
-fn callable(snapshot: &Snapshot, outside: &[Arc<dyn OutsideTool>], tool: &IndexedTool) -> Option<CallableTool> {
-    let name = tool.name.clone();
-    if let Some(at) = tool.outside {
-        let spec = outside.get(at)?.spec();
-        return Some(CallableTool {
-            name,
-            description: spec.description().to_owned(),
-            input_schema: spec.input_schema().to_string(),
-            extra: Vec::new(),
-        });
-    }
-    let (_, spec) = snapshot.tool(&name)?;
-    Some(CallableTool {
-        name,
-        description: spec.description.clone(),
-        input_schema: spec.input_schema.to_string(),
-        extra: spec.extra.clone(),
-    })
-}
-
 /// The indices of the sets of tools that were used last, the latest at the end.
 #[derive(Default)]
 pub(crate) struct ToolIndexCache(Mutex<Vec<Arc<ToolIndex>>>);
 
 impl ToolIndexCache {
-    fn get(&self, snapshot: &Snapshot, outside: &[Arc<dyn OutsideTool>]) -> Arc<ToolIndex> {
+    fn get(&self, set: SearchedTools<'_>) -> Arc<ToolIndex> {
         let found = {
             let mut kept = self.0.lock();
-            let at = kept.iter().position(|index| index.is_of(snapshot, outside));
+            let at = kept.iter().position(|index| index.is_of(set));
             at.map(|at| {
                 let index = kept.remove(at);
                 kept.push(Arc::clone(&index));
@@ -175,7 +226,7 @@ impl ToolIndexCache {
             })
         };
         found.unwrap_or_else(|| {
-            let index = Arc::new(ToolIndex::new(snapshot, outside));
+            let index = Arc::new(ToolIndex::new(set));
             let mut kept = self.0.lock();
             if kept.len() >= KEPT {
                 kept.remove(0);
@@ -187,28 +238,21 @@ impl ToolIndexCache {
 }
 
 impl Tools {
-    /// Returns at most `limit` of the tools that a model may call, besides those of the host: the ones that match `query` best,
-    /// the best first. An untrusted workspace has at most two of them. The same query has the same answer for the same snapshot
-    /// and the same tools outside of the sandbox.
-    pub fn find_tools(
-        &self,
-        snapshot: &Snapshot,
-        outside: &[Arc<dyn OutsideTool>],
-        query: &str,
-        limit: usize,
-    ) -> Vec<CallableTool> {
-        let index = self.tool_index.get(snapshot, outside);
+    /// Returns at most `limit` of the tools of `set` that a model may call: the ones that match `query` best, the best first. An
+    /// untrusted workspace has at most two of them. The same query has the same answer for the same set.
+    pub fn find_tools(&self, set: SearchedTools<'_>, query: &str, limit: usize) -> Vec<CallableTool> {
+        let index = self.tool_index.get(set);
         let (found, _) = index.find(IndexReader::Model, query);
-        found.take(limit).filter_map(|tool| callable(snapshot, outside, tool)).collect()
+        found.take(limit).filter_map(|tool| set.callable(tool)).collect()
     }
 
     /// Returns one page of the tools that a tool of `context` may call and whose names follow `after`, sorted by name: at most
     /// `limit`.
     pub(crate) fn callable_tools(&self, context: &CallContext, after: Option<&str>, limit: usize) -> Vec<CallableTool> {
-        let (snapshot, outside) = (&context.snapshot, &context.outside);
-        let index = self.tool_index.get(snapshot, outside);
+        let set = SearchedTools::of_context(context);
+        let index = self.tool_index.get(set);
         let entries = index.entries(IndexReader::of_caller(&context.asker), after).take(limit);
-        CallableTool::page(entries.filter_map(|tool| callable(snapshot, outside, tool)))
+        CallableTool::page(entries.filter_map(|tool| set.callable(tool)))
     }
 
     /// Like [`Tools::find_tools`], for a tool of `context`. Returns one page, and the fuel that the search costs.
@@ -218,10 +262,10 @@ impl Tools {
         query: &str,
         limit: usize,
     ) -> (Vec<CallableTool>, u64) {
-        let (snapshot, outside) = (&context.snapshot, &context.outside);
-        let index = self.tool_index.get(snapshot, outside);
+        let set = SearchedTools::of_context(context);
+        let index = self.tool_index.get(set);
         let (found, fuel) = index.find(IndexReader::of_caller(&context.asker), query);
-        (CallableTool::page(found.take(limit).filter_map(|tool| callable(snapshot, outside, tool))), fuel)
+        (CallableTool::page(found.take(limit).filter_map(|tool| set.callable(tool))), fuel)
     }
 }
 
@@ -236,7 +280,7 @@ mod tests {
         let tool = IndexedTool {
             name: "deploy__run".to_owned(),
             rank: ShownRank::User,
-            outside: None,
+            source: IndexedSource::Skill,
             for_models: false,
             for_skills: true,
         };

@@ -1,9 +1,17 @@
 //! Seed 004: tools for sub-agents, and capturing.
 
-use patchbay_tests::{answers::Live, binary::Patchbay, format::CHAT, server::Server};
+use std::sync::Mutex;
+
+use patchbay_tests::{
+    answers::Live,
+    binary::Patchbay,
+    format::{CHAT, chat_calls},
+    server::Server,
+};
 use serde_json::{Value, json};
 
 use super::{Has, Is, Row, Table, row};
+use crate::provider_servers::body;
 
 pub(super) const LINES: &[u16] = &[
     17, 21, 22, 23, 24, 25, 26, 27, 35, 36, 45, 46, 47, 50, 51, 55, 57, 61, 70, 71, 72, 73, 74, 77, 78, 84, 85, 90, 92,
@@ -51,15 +59,17 @@ pub(super) fn run(table: &mut Table) {
     tools(table);
 }
 
-/// What a model is shown, and what a person can type.
+/// What a model is shown, and what a person can type. The list is that of the declared tools. The mail tools are deferred:
+/// `find_tools` returns them with their schemas.
 fn signatures(table: &mut Table) {
-    let answer = CHAT.answer_with(&["ok"]);
-    let server = Server::new(move |_| answer.clone());
+    let calls = chat_calls(&json!([["find_tools", {"query": "mail"}]]));
+    let answers = Mutex::new(vec![CHAT.answer_with(&["ok"]), calls]);
+    let server = Server::new(move |_| answers.lock().unwrap().pop().unwrap_or_default());
     let patchbay = CHAT.home(&server, "");
     let answers = patchbay.answers(&[&format!("/model {}", CHAT.model), "hello", "/commands"]);
     let requests = server.requests();
-    let body: Value = serde_json::from_str(requests[0].split_once("\r\n\r\n").unwrap().1).unwrap();
-    let shown: Vec<&Value> = body["tools"].as_array().unwrap().iter().map(|tool| &tool["function"]).collect();
+    let bodies: Vec<Value> = requests.iter().map(|request| body(request)).collect();
+    let mut shown: Vec<&Value> = bodies[0]["tools"].as_array().unwrap().iter().map(|tool| &tool["function"]).collect();
     let names: Vec<&str> = shown.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     table.equal(
         &[17],
@@ -67,9 +77,13 @@ fn signatures(table: &mut Table) {
         (names.is_sorted(), names.contains(&"weather__now")),
         (true, true),
     );
+    let found = bodies[1]["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap();
+    let found: Value = serde_json::from_str(found).unwrap();
+    shown.extend(found["result"]["tools"].as_array().unwrap());
     for (line, name, command, inputs) in TOOLS {
         let tool = shown.iter().find(|tool| tool["name"] == name);
-        let required = tool.map(|tool| tool["parameters"]["required"].clone()).unwrap_or_default();
+        let schema = if name.starts_with("mail_") { "input_schema" } else { "parameters" };
+        let required = tool.map(|tool| tool[schema]["required"].clone()).unwrap_or_default();
         let mut required: Vec<&str> = required.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         required.sort_unstable();
         table.equal(&[line], name, (tool.is_some(), required), (true, inputs.to_vec()));

@@ -5,11 +5,19 @@ use proptest::prelude::*;
 use super::*;
 
 fn entry(name: &str, description: &str, rank: ShownRank) -> ListedSkill {
-    ListedSkill::new(name.to_owned(), description.to_owned(), rank)
+    ListedSkill { name: name.to_owned(), description: description.to_owned(), rank }
 }
 
 fn text(entries: &[ListedSkill], room: usize) -> String {
     list(entries, room).text.unwrap()
+}
+
+/// Returns the names of a list's skills: those with a description, and those without.
+fn names(text: &str) -> (Vec<&str>, Vec<&str>) {
+    let described = text.lines().filter_map(|line| line.strip_prefix("- "));
+    let described = described.map(|line| line.split_once(": ").map_or(line, |(name, _)| name)).collect();
+    let named = text.lines().find_map(|line| line.strip_prefix(NAMED.trim_start()));
+    (described, named.map(|names| names.split(COMMA).collect()).unwrap_or_default())
 }
 
 const RANKS: [ShownRank; 5] =
@@ -26,34 +34,61 @@ fn small_list_is_shown_whole() {
 }
 
 #[test]
-fn descriptions_are_cut_evenly_before_a_skill_is_left_out() {
-    let entries: Vec<_> = (0..20).map(|n| entry(&format!("s{n:02}"), &"ä".repeat(200), ShownRank::User)).collect();
-    let shown = text(&entries, 4_000);
-    let lines: Vec<&str> = shown.lines().skip(1).collect();
-    assert_eq!(lines.len(), 20);
-    let lengths: Vec<usize> = lines.iter().map(|line| line.chars().filter(|c| *c == 'ä').count()).collect();
-    assert!(lengths.iter().all(|length| *length == lengths[0] && (60..200).contains(length)), "{lengths:?}");
-    assert!(lines[0].ends_with('…') && shown.len() <= 4_000 && shown.len() > 3_900, "{}", shown.len());
+fn skills_without_room_for_a_description_are_named() {
+    let entries = [
+        entry("mine", &"x".repeat(300), ShownRank::User),
+        entry("long", &"y".repeat(900), ShownRank::Bundled),
+        entry("short", "Sums", ShownRank::Bundled),
+        entry("another", &"z".repeat(900), ShownRank::Extra),
+    ];
+    let expected = format!(
+        "{HEAD}\n- mine: {}\n- short: Sums\nMore skills, described by find_skills: another, long",
+        "x".repeat(300)
+    );
+    assert_eq!(list(&entries, 1_000), SkillList { text: Some(expected), left_out: 2 });
 }
 
 #[test]
-fn skills_that_do_not_fit_are_counted() {
-    let entries: Vec<_> = (0..200).map(|n| entry(&format!("s{n:03}"), &"x".repeat(100), ShownRank::User)).collect();
+fn three_hundred_skills_are_all_named() {
+    let entries: Vec<_> =
+        (0..300).map(|n| entry(&format!("skill-{n:03}"), &"x".repeat(200), ShownRank::User)).collect();
+    for room in [4_000, 10_240, 16_000] {
+        let shown = text(&entries, room);
+        assert!(shown.len() <= room && shown.len() > room - 300, "{} of {room}", shown.len());
+        let (described, named) = names(&shown);
+        assert_eq!(described.len() + named.len(), 300);
+        // The first ones are described, each as a whole.
+        assert!(described.iter().all(|name| *name < named[0]));
+        assert_eq!(shown.matches(&format!(": {}", "x".repeat(200))).count(), described.len());
+        assert!(!shown.contains(" more skills: "), "{shown}");
+    }
+}
+
+#[test]
+fn names_that_do_not_fit_are_counted() {
+    let entries: Vec<_> =
+        (0..1_000).map(|n| entry(&format!("skill-{n:04}"), &"x".repeat(100), ShownRank::User)).collect();
     let shown = list(&entries, 4_000);
     let text = shown.text.unwrap();
-    assert!(text.contains(&format!("\n- s000: {}…\n", "x".repeat(60))), "{text}");
-    assert!(text.ends_with(&format!("\n{} more skills: call find_skills.", shown.left_out)) && text.len() <= 4_000);
-    assert_eq!(text.lines().count(), 200 - shown.left_out + 2);
+    let (described, named) = names(&text);
+    assert!(described.is_empty() && text.len() <= 4_000 && text.len() > 3_900, "{}", text.len());
+    assert!(text.ends_with(&format!("\n{} more skills: call find_skills.", 1_000 - named.len())), "{text}");
+    assert_eq!((shown.left_out, named[0]), (1_000, "skill-0000"));
 }
 
+/// The longest name has 64 bytes, and the longest description 1,024 characters of up to four bytes.
 #[test]
-fn untrusted_workspace_has_a_quarter_and_cuts_itself() {
+fn untrusted_workspace_has_a_quarter() {
     let mut entries: Vec<_> = (0..10).map(|n| entry(&format!("mine{n}"), &"x".repeat(200), ShownRank::User)).collect();
-    entries.extend((0..100).map(|n| entry(&format!("theirs{n:02}"), &"y".repeat(200), ShownRank::UntrustedWorkspace)));
+    let theirs = |n: usize| entry(&format!("theirs{n:058}"), &"\u{10000}".repeat(1_024), ShownRank::UntrustedWorkspace);
+    entries.extend((0..100).map(theirs));
     let shown = text(&entries, 4_000);
-    let bytes = |of: &str| shown.lines().filter(|line| line.contains(of)).map(|line| line.len() + 1).sum::<usize>();
-    assert!(bytes("theirs") <= 1_000 && bytes("theirs") > 900, "{}", bytes("theirs"));
-    assert_eq!(shown.matches(&"x".repeat(200)).count(), 10, "others are as long as without it");
+    let (described, named) = names(&shown);
+    assert!(described.iter().all(|name| name.starts_with("mine")) && described.len() == 10, "{shown}");
+    assert!(named.len() == 1_000 / 66 && named.iter().all(|name| name.starts_with("theirs")), "{}", named.len());
+    entries.truncate(10);
+    entries.push(entry("theirs", &"y".repeat(900), ShownRank::UntrustedWorkspace));
+    assert!(text(&entries, 4_000).contains("yyy"), "it fits into the quarter");
 }
 
 fn entries() -> impl Strategy<Value = Vec<ListedSkill>> {
@@ -69,9 +104,9 @@ fn entries() -> impl Strategy<Value = Vec<ListedSkill>> {
 }
 
 proptest! {
-    /// Never over the budget; the first ones in the order are kept; no skill is left out while a description can be shortened.
+    /// Never over the budget; the first names in the order are kept; no description takes the room of a name.
     #[test]
-    fn list_keeps_the_first_within_its_budget(entries in entries(), room in 1_000..20_000_usize) {
+    fn list_names_the_first_within_its_budget(entries in entries(), room in 1_000..20_000_usize) {
         let shown = list(&entries, room);
         prop_assert_eq!(&shown, &list(&entries, room));
         let Some(text) = shown.text else {
@@ -79,25 +114,17 @@ proptest! {
             return Ok(());
         };
         prop_assert!(text.len() <= room);
-        let is_shown = |entry: &ListedSkill| {
-            text.lines().any(|line| line.strip_prefix("- ").is_some_and(|rest| rest.split(':').next() == Some(entry.name.as_str())))
-        };
-        let kept: Vec<bool> = entries.iter().map(is_shown).collect();
-        prop_assert_eq!(kept.iter().filter(|kept| !**kept).count(), shown.left_out);
-        prop_assert!(kept.is_sorted_by_key(|kept| !kept), "{:?}", kept);
-        let any = |is_kept: bool, is_untrusted: bool| {
-            let is = |entry: &ListedSkill| (entry.rank == ShownRank::UntrustedWorkspace) == is_untrusted;
-            entries.iter().zip(&kept).any(|(entry, kept)| *kept == is_kept && is(entry))
-        };
-        let trusted_out = any(false, false);
-        prop_assert!(!trusted_out || !any(true, true));
-        if shown.left_out == 0 {
-            prop_assert!(!text.ends_with("call find_skills."));
-        } else {
-            // What is listed is cut as far as it may be.
-            let is_uncut = |entry: &ListedSkill| entry.chars > MIN_CHARS + 4 && text.contains(&entry.line(MIN_CHARS + 4));
-            let same_part = |entry: &ListedSkill| trusted_out || entry.rank == ShownRank::UntrustedWorkspace;
-            prop_assert!(!entries.iter().any(|entry| same_part(entry) && is_uncut(entry)));
+        let details = choose(&entries, room);
+        let (described, named) = names(&text);
+        let count = |detail: Detail| details.iter().filter(|chosen| **chosen == detail).count();
+        prop_assert_eq!((described.len(), named.len()), (count(Detail::Whole), count(Detail::Name)));
+        prop_assert_eq!(shown.left_out, entries.len() - described.len());
+        prop_assert!(described.is_sorted() && named.is_sorted());
+        prop_assert!(details.is_sorted_by_key(|detail| *detail == Detail::Nothing), "{:?}", details);
+        // A name is left out only if all names are too long for their room.
+        if count(Detail::Nothing) > 0 {
+            let bytes: usize = entries.iter().map(ListedSkill::name_bytes).sum();
+            prop_assert!(bytes > budget::untrusted(room).min(room - HEAD.len() - NAMED.len() - tail(entries.len()).len()));
         }
     }
 }

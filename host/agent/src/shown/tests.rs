@@ -41,6 +41,7 @@ fn selected_beside(
     let groups = groups.iter().zip(&schemas).map(|((rank, name, _), schemas)| ToolGroup {
         rank: *rank,
         name,
+        deferred: Vec::new(),
         tools: (0..)
             .zip(schemas)
             .map(|(n, schema): (usize, _)| DeclaredTool {
@@ -58,7 +59,7 @@ fn selected_beside(
         };
         names.iter().map(declaration).collect()
     };
-    select(of_host(declared), &of_host(hidden), groups.collect(), room)
+    select(of_host(declared), &of_host(hidden), &groups.collect::<Vec<_>>(), room)
 }
 
 fn names(declared: &[ToolDeclaration]) -> Vec<&str> {

@@ -1,5 +1,7 @@
 //! The tools with which a model works with other agents: `fork`, `kill`, `mail_*` and `set_agent_model`. They do what the commands
 //! do. A change is committed together with the tool's result. Skills cannot call them.
+//!
+//! The mail tools are deferred, because most sessions have one agent. The description of `fork` says how to send mail.
 
 use std::sync::{Arc, Weak};
 
@@ -71,9 +73,8 @@ impl TreeAction {
             Self::Fork => (
                 "fork",
                 "Creates a child agent, which works on the prompt while you go on. It has your conversation up to the \
-                 last complete turn, but nothing of the current one, so the prompt must say all that it needs of that. \
-                 When it is done, you get a mail with the result; you need not wait or check. It then waits for mail \
-                 until you kill it.",
+                 last complete turn, but nothing of the current one. You get its result as mail; you need not wait or \
+                 check. It then stays idle until you kill it or send it more work: call_tool with mail_send {to, message}.",
                 json!({
                     "prompt": text("The task, with all that the child needs to know of the current turn."),
                     WAIT: {
@@ -85,31 +86,31 @@ impl TreeAction {
             Self::Kill => (
                 "kill",
                 "Ends an agent and all its descendants at once. You cannot end yourself or your ancestors.",
-                json!({"uuid": text("The UUID of the agent.")}),
+                json!({"uuid": {"type": "string"}}),
             ),
             Self::MailCheck => ("mail_check", "Lists your inbox, unread messages first.", json!({})),
             Self::MailDelete => ("mail_delete", "Deletes a message from your inbox.", json!({"number": number})),
             Self::MailFilter => (
                 "mail_filter",
                 "Lists the messages in your inbox from one agent.",
-                json!({"from": text("The UUID of the sender.")}),
+                json!({"from": text("The sender's UUID.")}),
             ),
             Self::MailRead => {
-                ("mail_read", "Returns a message of your inbox and marks it as read.", json!({"number": number}))
+                ("mail_read", "Returns a message from your inbox and marks it as read.", json!({"number": number}))
             }
             Self::MailSend => (
                 "mail_send",
                 "Sends a message to another agent. If it is idle, it reads the message and works on it. Its report \
                  goes to its parent by mail.",
-                json!({"to": text("The UUID of the recipient."), "message": text("The text, at most 64 KiB.")}),
+                json!({"to": text("The recipient's UUID."), "message": text("At most 64 KiB.")}),
             ),
             Self::SetAgentModel => (
                 "set_agent_model",
-                "Changes the model of an agent from its next request on, until a person chooses another one.",
+                "Changes an agent's model from its next request on, until a person chooses another one.",
                 json!({
-                    "agentId": text("The UUID of the agent: any living one of this session, also yourself."),
-                    "model": text("\"small\", \"normal\" or \"big\" for a model of that size from the agent's own \
-                                   provider, or the name of a model, which is tried first."),
+                    "agentId": text("UUID of a living agent of this session; may be yourself."),
+                    "model": text("\"small\", \"normal\" or \"big\" for a model of that size from the agent's \
+                                   provider, or a model's name, which is tried first."),
                 }),
             ),
         };
@@ -126,8 +127,15 @@ impl TreeAction {
             name: name.parse().ok()?,
             description: description.to_owned(),
             input_schema,
-            extra: Vec::new(),
+            extra: if self.is_mail() { vec![("deferred".to_owned(), "true".to_owned())] } else { Vec::new() },
         })
+    }
+
+    fn is_mail(self) -> bool {
+        match self {
+            Self::MailCheck | Self::MailDelete | Self::MailFilter | Self::MailRead | Self::MailSend => true,
+            Self::Fork | Self::Kill | Self::SetAgentModel => false,
+        }
     }
 }
 
@@ -250,5 +258,15 @@ mod tests {
             properties.retain(|key| *key != WAIT);
             assert_eq!(schema["required"], json!(properties));
         }
+    }
+
+    /// `docs/agents.md` says so, and a session whose first agent declared less than its children would lose the cache.
+    #[test]
+    fn mail_waits_and_the_rest_is_declared() {
+        let declared = ALL.into_iter().filter(|action| !action.spec().unwrap().is_deferred());
+        let expected = [TreeAction::Fork, TreeAction::Kill, TreeAction::SetAgentModel];
+        assert_eq!(declared.collect::<Vec<_>>(), expected);
+        let fork = TreeAction::Fork.spec().unwrap().description;
+        assert!(fork.contains("call_tool with mail_send {to, message}"), "{fork}");
     }
 }
