@@ -39,7 +39,7 @@ async fn running_turn_keeps_its_persona_and_snapshot() {
     assert_eq!(play.run("/agent pirate").await.code.as_str(), "agent_set");
     approver.released.notify_one();
     let shown = wait_for_end(running).await.message;
-    assert!(shown.contains("tools: fork, ") && !shown.contains("echo__run"), "{shown}");
+    assert!(shown.contains("tools: call_tool, find_tools, fork, ") && !shown.contains("echo__run"), "{shown}");
     assert!(!shown.contains("You are a pirate."), "{shown}");
     // They are the session's: every agent's next turn has the new ones.
     for agent in [root, child] {
