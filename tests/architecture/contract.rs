@@ -48,8 +48,9 @@ fn add(resolve: &mut Resolve, folder: &Path, version: &str, change: impl Fn(Stri
         let own = text.lines().find_map(|line| line.strip_prefix("package ")).unwrap();
         let (_, own) = own.trim_end_matches(';').split_once('@').unwrap();
         let text = change(text.replace(&format!("@{own}"), &format!("@{version}")));
-        // Versions before 0.1.1 have no such marks.
-        let text = text.replace("@since(version = 0.1.1)", "");
+        // An interface has the same mark in each version that contains it, and no mark may be later than its package.
+        let lines: Vec<_> = text.lines().filter(|line| !line.starts_with("@since(")).collect();
+        let text = lines.join("\n");
         resolve.push_str(path, &text).unwrap_or_else(|error| panic!("{package} of {version}: {error:#}"));
     }
 }

@@ -111,7 +111,7 @@ async fn unknown_import_is_named() {
         );
         let words = load_error(&component_with(&import)).await;
         assert!(words.contains(&format!("`{name}`")) || words.contains(&format!("'{name}'")), "{words}");
-        let newer = "of a newer contract than this host has (0.1.1); update Patchbay";
+        let newer = "of a newer contract than this host has (0.1.2); update Patchbay";
         assert_eq!(words.contains(newer), name.ends_with("@0.1.9"), "{words}");
     }
 }

@@ -234,7 +234,7 @@ fn case_of_step(step: usize, at: u32) -> String {
 }
 
 /// The present version of the contract.
-const PRESENT: &str = "0.1.1";
+const PRESENT: &str = "0.1.2";
 
 /// Address of the first value. Below it, the statements of a test may use the memory.
 const BASE: u32 = 1024;

@@ -124,10 +124,10 @@ impl Guest {
         let mut contract = present_contract();
         let world = format!(
             "package test:importer@0.1.0;
-             world importer {{ include patchbay:skill/skill-plugin@0.1.1; import patchbay:host/{interface}@0.1.1; }}"
+             world importer {{ include patchbay:skill/skill-plugin@0.1.2; import patchbay:host/{interface}@0.1.2; }}"
         );
         contract.push_str("importer.wit", &world).expect("a world");
-        component_of(&contract, &self.wat().replace("@0.1.0", "@0.1.1"), "test:importer/importer")
+        component_of(&contract, &self.wat().replace("@0.1.0", "@0.1.2"), "test:importer/importer")
     }
 
     /// Returns the core module as WAT.

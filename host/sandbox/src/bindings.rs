@@ -15,10 +15,11 @@ pub mod unlisted {
         inline: "
             package patchbay:unlisted;
             world unlisted {
-                import patchbay:host/call@0.1.1;
-                import patchbay:host/skill-files@0.1.1;
-                import patchbay:host/tool-calls@0.1.1;
-                import patchbay:host/tool-index@0.1.1;
+                import patchbay:host/call@0.1.2;
+                import patchbay:host/skill-files@0.1.2;
+                import patchbay:host/tool-calls@0.1.2;
+                import patchbay:host/tool-index@0.1.2;
+                import patchbay:host/workspace-search@0.1.2;
             }
         ",
         imports: { default: async | trappable },
@@ -45,9 +46,9 @@ pub mod optional {
         inline: "
             package patchbay:optional;
             world optional {
-                export patchbay:provider/catalogue@0.1.1;
-                export patchbay:provider/models@0.1.1;
-                export patchbay:provider/thinking@0.1.1;
+                export patchbay:provider/catalogue@0.1.2;
+                export patchbay:provider/models@0.1.2;
+                export patchbay:provider/thinking@0.1.2;
             }
         ",
         exports: { default: async },

@@ -115,7 +115,7 @@ pub(crate) fn link<W: PluginWorld>(
 }
 
 /// The version of the contract.
-const CONTRACT: &str = "0.1.1";
+const CONTRACT: &str = "0.1.2";
 
 /// Returns whether an import is of a later version `0.1.N` of the contract.
 fn is_newer(import: &str) -> bool {

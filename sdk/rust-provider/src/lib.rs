@@ -96,9 +96,9 @@ pub mod optional {
             path: ["../../wit/host", "../../wit/provider"],
             inline: "
                 package patchbay:with-catalogue;
-                world with-catalogue { export patchbay:provider/catalogue@0.1.1; }
+                world with-catalogue { export patchbay:provider/catalogue@0.1.2; }
             ",
-            with: { "patchbay:provider/types@0.1.1": crate::bindings::patchbay::provider::types },
+            with: { "patchbay:provider/types@0.1.2": crate::bindings::patchbay::provider::types },
             additional_derives: [PartialEq, Eq],
             pub_export_macro: true,
             export_macro_name: "export_catalogue",
@@ -111,9 +111,9 @@ pub mod optional {
             path: ["../../wit/host", "../../wit/provider"],
             inline: "
                 package patchbay:with-models;
-                world with-models { export patchbay:provider/models@0.1.1; }
+                world with-models { export patchbay:provider/models@0.1.2; }
             ",
-            with: { "patchbay:provider/types@0.1.1": crate::bindings::patchbay::provider::types },
+            with: { "patchbay:provider/types@0.1.2": crate::bindings::patchbay::provider::types },
             additional_derives: [PartialEq, Eq],
             pub_export_macro: true,
             export_macro_name: "export_models",
@@ -126,9 +126,9 @@ pub mod optional {
             path: ["../../wit/host", "../../wit/provider"],
             inline: "
                 package patchbay:with-thinking;
-                world with-thinking { export patchbay:provider/thinking@0.1.1; }
+                world with-thinking { export patchbay:provider/thinking@0.1.2; }
             ",
-            with: { "patchbay:provider/types@0.1.1": crate::bindings::patchbay::provider::types },
+            with: { "patchbay:provider/types@0.1.2": crate::bindings::patchbay::provider::types },
             additional_derives: [PartialEq, Eq],
             pub_export_macro: true,
             export_macro_name: "export_thinking",

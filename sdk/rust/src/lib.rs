@@ -24,10 +24,11 @@
 //! the input type, and the documentation comments of its fields describe them to a model.
 //!
 //! The capabilities of the host are in [`kv`], [`http`], [`workspace`], [`inference`], [`tools`], [`tool_calls`],
-//! [`tool_index`], [`skill_files`], [`call`], [`log`] and [`progress`]; a component imports only those that it uses. Everything also
-//! compiles for the host, so that a skill's tests are plain `cargo test`. There calls to capabilities panic, unless the feature `testing` is enabled: its module
-//! `testing` has a host in memory with files, key-value store and HTTP. A panic in a component ends the call as `trap`, and
-//! its message goes to the log, where `patchbay plugin inspect` and a person's command show it.
+//! [`tool_index`], [`skill_files`], [`call`], [`workspace_search`], [`log`] and [`progress`]; a component imports only those that it
+//! uses. Everything also compiles for the host, so that a skill's tests are plain `cargo test`. There calls to capabilities
+//! panic, unless the feature `testing` is enabled: its module `testing` has a host in memory with files, key-value store and
+//! HTTP. A panic in a component ends the call as `trap`, and its message goes to the log, where `patchbay plugin inspect` and
+//! a person's command show it.
 
 // The macros below refer to this crate by the name that its users see.
 extern crate self as patchbay_sdk;
@@ -53,11 +54,12 @@ pub mod bindings {
         inline: "
             package patchbay:sdk;
             world sdk {
-                include patchbay:skill/skill-plugin@0.1.1;
-                import patchbay:host/call@0.1.1;
-                import patchbay:host/skill-files@0.1.1;
-                import patchbay:host/tool-calls@0.1.1;
-                import patchbay:host/tool-index@0.1.1;
+                include patchbay:skill/skill-plugin@0.1.2;
+                import patchbay:host/call@0.1.2;
+                import patchbay:host/skill-files@0.1.2;
+                import patchbay:host/tool-calls@0.1.2;
+                import patchbay:host/tool-index@0.1.2;
+                import patchbay:host/workspace-search@0.1.2;
             }
         ",
         world: "patchbay:sdk/sdk",
@@ -120,6 +122,10 @@ pub mod workspace {
         workspace_write::{delete, write},
     };
 }
+
+/// Searches all files of the workspace in one call, by text and by name. Needs `workspace-read`, and a host with contract
+/// 0.1.2.
+pub use capabilities::workspace_search;
 
 pub use bindings::patchbay::skill::types::{Blob, Content, Link};
 

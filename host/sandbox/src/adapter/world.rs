@@ -95,7 +95,7 @@ impl PluginWorld for AdapterPre {
     fn new(pre: InstancePre<GuestState>) -> wasmtime::Result<Self> {
         let exports = |interface: &str| {
             // The engine also finds another version 0.1.N.
-            pre.component().get_export_index(None, format!("patchbay:provider/{interface}@0.1.1")).is_some()
+            pre.component().get_export_index(None, format!("patchbay:provider/{interface}@0.1.2")).is_some()
         };
         Ok(Self {
             base: ProviderPluginIndices::new(&pre)?,

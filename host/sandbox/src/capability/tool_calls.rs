@@ -83,7 +83,7 @@ fn panicked(error: &JoinError) -> Option<NestedResult> {
 }
 
 pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
-    let mut interface = linker.instance("patchbay:host/tool-calls@0.1.1")?;
+    let mut interface = linker.instance("patchbay:host/tool-calls@0.1.2")?;
     interface.func_wrap_async(
         "start",
         |mut store: StoreContextMut<'_, GuestState>, (requests,): (Vec<Request>,)| {

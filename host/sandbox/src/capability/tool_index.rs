@@ -51,7 +51,7 @@ impl CallableTool {
 type IndexResult<T> = wasmtime::Result<Result<T, WitError>>;
 
 pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
-    let mut interface = linker.instance("patchbay:host/tool-index@0.1.1")?;
+    let mut interface = linker.instance("patchbay:host/tool-index@0.1.2")?;
     interface.func_wrap_async(
         "entries",
         |mut store: StoreContextMut<'_, GuestState>, (after, limit): (Option<String>, u32)| {

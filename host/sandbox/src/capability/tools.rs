@@ -36,7 +36,7 @@ pub trait ToolCaller: Send + Sync {
 }
 
 pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
-    let mut interface = linker.instance("patchbay:host/tools@0.1.1")?;
+    let mut interface = linker.instance("patchbay:host/tools@0.1.2")?;
     interface.func_wrap_async("call", |mut store: StoreContextMut<'_, GuestState>, (tool, input): (String, String)| {
         Box::new(async move {
             let fuel = store.get_fuel()?;
