@@ -27,6 +27,35 @@ pub enum FileError {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// A pattern that cannot be searched for.
+    #[error("the pattern '{pattern}' {why}")]
+    Pattern {
+        /// The pattern.
+        pattern: String,
+        /// What is wrong with it, and what to do.
+        why: String,
+    },
+    /// A number in a search that is out of range.
+    #[error("'{name}' must be from {least} to {most}; this is {value}")]
+    OutOfRange {
+        /// The name of the number in the WIT contract.
+        name: &'static str,
+        /// The lowest allowed value.
+        least: u32,
+        /// The highest allowed value.
+        most: u32,
+        /// The value.
+        value: u32,
+    },
+    /// A search with more globs than allowed.
+    #[error(
+        "a search has at most {} globs, not {count}; braces such as *.{{rs,toml}} make one of several",
+        limits::SEARCH_GLOBS
+    )]
+    TooManyGlobs {
+        /// Number of globs.
+        count: usize,
+    },
     /// No file at this path, or a directory of the path is missing.
     #[error("there is no '{path}' in the workspace; list the files to see what there is")]
     NotFound {
@@ -162,6 +191,9 @@ pub enum FileError {
         /// The directory, relative to the root.
         path: String,
     },
+    /// A search whose time ended before its first result.
+    #[error("the time of the search ended before anything was searched; give a narrower glob")]
+    OutOfTime,
     /// Too many bytes of `.gitignore` rules.
     #[error(
         "with '{path}' more than {} bytes of .gitignore files apply; shorten them, or give a glob that stays outside",
@@ -182,10 +214,17 @@ pub enum FileError {
 }
 
 impl FileError {
-    /// Returns the error kind of the WIT contract: `invalid`, `not-found`, `denied`, `too-large` or `failed`. Stable.
+    /// Returns the error kind of the WIT contract: `invalid`, `not-found`, `denied`, `too-large`, `timeout` or
+    /// `failed`. Stable.
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::Path { .. } | Self::Glob { .. } | Self::Directory { .. } | Self::NotDirectory { .. } => "invalid",
+            Self::Path { .. }
+            | Self::Glob { .. }
+            | Self::Pattern { .. }
+            | Self::OutOfRange { .. }
+            | Self::TooManyGlobs { .. }
+            | Self::Directory { .. }
+            | Self::NotDirectory { .. } => "invalid",
             Self::NotFound { .. } => "not-found",
             Self::Special { .. }
             | Self::Link { .. }
@@ -204,6 +243,7 @@ impl FileError {
             | Self::TooMuchMatching
             | Self::TooDeep { .. }
             | Self::TooManyRules { .. } => "too-large",
+            Self::OutOfTime => "timeout",
             Self::Failed { .. } => "failed",
         }
     }

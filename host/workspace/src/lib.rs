@@ -7,7 +7,9 @@
 //! followed by this crate, part by part, below the root. [`limits`] bounds time, memory and open files of each call.
 //! All calls block, so run them on a thread for blocking work.
 //!
-//! - [`Workspace`] reads, lists, writes and deletes files.
+//! - [`Workspace`] reads, lists, searches, writes and deletes files.
+//! - [`TextQuery`], [`NameQuery`]: searches of all files; [`TextResults`], [`NameResults`]: what they found; [`SearchBounds`]:
+//!   what ends them.
 //! - [`WorkspaceAccess`]: what the plugins of one call may do. [`ProtectedPaths`]: Patchbay's own folders, which no
 //!   plugin may enter. [`HomeFolder`] detects a workspace that is or contains the home folder.
 //! - [`resolved_path`] resolves the links in a path that may not exist yet.
@@ -32,6 +34,8 @@ mod place;
 mod protected;
 mod read;
 mod resolve;
+mod search;
+mod selection;
 mod walk;
 mod wild;
 mod work;
@@ -53,6 +57,11 @@ use patchbay_core::Digest;
 
 pub use error::FileError;
 pub use protected::{HomeFolder, ProtectedPaths};
+pub use search::{
+    EditorTexts, FileMatches, MatchedLine, NameQuery, NameResults, SearchBounds, SearchPosition, SearchStop,
+    SkippedFiles, TextQuery, TextResults,
+};
+pub use work::SearchHalt;
 
 use linked::LinkedPaths;
 use path::RelPath;
@@ -258,6 +267,35 @@ impl Workspace {
     /// error and where the walk would exceed [`limits`].
     pub fn list(&self, limit: usize, until: Instant) -> Vec<FileEntry> {
         walk::list(self, limit, until)
+    }
+
+    /// Searches the text of the files that [`walk`](Self::walk) would list, on several threads. The result is sorted by the bytes
+    /// of the paths, complete up to [`TextResults::next`], and does not depend on the threads. Binary files and files over
+    /// [`limits::SEARCHED_FILE_BYTES`] are skipped. `texts` replace the contents of their files.
+    ///
+    /// # Errors
+    /// By [`FileError::kind`]:
+    /// - `invalid`: a malformed pattern or glob, or a number out of range;
+    /// - `too-large`: the walk exceeded [`limits`] before the first file, `timeout`: the time ended before it;
+    /// - `denied`: the root is one of Patchbay's own folders;
+    /// - `failed`: the system has no thread left.
+    ///
+    /// After [`SearchHalt::halt`] the result is meaningless.
+    pub fn search(
+        &self,
+        query: &TextQuery,
+        texts: &EditorTexts,
+        bounds: &SearchBounds,
+    ) -> Result<TextResults, FileError> {
+        search::search(self, query, texts, bounds)
+    }
+
+    /// Searches the paths of the files and directories that [`walk`](Self::walk) would list, without its limit of a page.
+    ///
+    /// # Errors
+    /// Those of [`search`](Self::search).
+    pub fn find(&self, query: &NameQuery, bounds: &SearchBounds) -> Result<NameResults, FileError> {
+        search::find(self, query, bounds)
     }
 
     /// Replaces the contents of the file at `path` atomically: a concurrent reader, also after a crash, sees either the

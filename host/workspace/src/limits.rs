@@ -37,3 +37,35 @@ pub const RULE_BYTES: usize = 64 << 10;
 pub const LINKS: usize = 40;
 /// The most names that are looked up to resolve one path with its links: eight times the deepest path.
 pub const LOOKUPS: usize = 512;
+
+/// Bytes at the beginning of a file that are searched for a NUL byte, which marks a binary file.
+pub const BINARY_PROBE: usize = 8 << 10;
+
+/// The most globs of one search.
+pub const SEARCH_GLOBS: usize = 32;
+/// The longest pattern of a search in bytes.
+pub const PATTERN_BYTES: usize = 4_096;
+/// The deepest nesting of groups and repetitions in a pattern.
+pub const PATTERN_NESTING: u32 = 100;
+/// The most bytes of a compiled pattern. `\w{100}` exceeds it, `\w{20}` does not.
+pub const PATTERN_AUTOMATON: usize = 2 << 20;
+/// The most bytes that each thread caches while it matches a pattern. A full cache is cleared.
+pub const PATTERN_CACHE: usize = 2 << 20;
+/// The most context lines before and after a matching line.
+pub const SEARCH_CONTEXT: u32 = 20;
+/// The most matching lines in the result of one search: far more than a model reads.
+pub const SEARCH_LINES: u32 = 10_000;
+/// The most bytes of a line in the result of a search.
+pub const SEARCH_LINE_BYTES: u32 = 4_096;
+/// The most paths that one search by name returns.
+pub const SEARCH_ENTRIES: u32 = 10_000;
+/// The most bytes in the result of one search, a quarter of what a host call may return.
+pub const SEARCH_RESULT_BYTES: usize = 1 << 20;
+/// The largest file that is searched, in bytes. Larger files are data or logs.
+pub const SEARCHED_FILE_BYTES: u64 = 8 << 20;
+/// The most bytes of files that one search reads: about one second on two cores, if they are cached.
+pub const SCANNED_BYTES: u64 = 1 << 30;
+/// The most threads of one search. More gain little, because the directories are read by one.
+pub const SEARCH_THREADS: usize = 8;
+/// The most paths that the result of a search names for each reason to skip files.
+pub const SKIPPED_PATHS: usize = 10;

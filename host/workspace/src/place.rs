@@ -8,15 +8,12 @@ use crate::{
     FilePlace, Workspace, error::FileError, guard, limits, path::RelPath, read, resolve, work::WorkBudget, write,
 };
 
-/// Bytes at the beginning of a file that are searched for a NUL byte, which marks a binary file.
-const PROBE: u64 = 8 << 10;
-
 pub(crate) fn to_read(workspace: &Workspace, path: &str) -> Result<FilePlace, FileError> {
     let path = RelPath::parse(path)?;
     let found = resolve::follow(workspace, path, &mut WorkBudget::default())?;
     let (file, metadata) = read::open_resolved(workspace, &found, path)?;
     let mut start = Vec::new();
-    file.take(PROBE).read_to_end(&mut start).map_err(FileError::io(path.as_str()))?;
+    file.take(limits::BINARY_PROBE as u64).read_to_end(&mut start).map_err(FileError::io(path.as_str()))?;
     let real = found.link_target.unwrap_or_else(|| path.as_str().to_owned());
     Ok(FilePlace { path: real, size: metadata.len(), is_text: !start.contains(&0) })
 }

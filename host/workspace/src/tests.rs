@@ -8,6 +8,7 @@ mod places;
 mod races;
 mod reading;
 mod rules;
+mod searching;
 mod walking;
 mod writing;
 

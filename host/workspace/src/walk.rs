@@ -4,7 +4,7 @@
 //! directory is sorted twice among its siblings: by its name, as the entry itself, and by its name with a `/`, as its
 //! contents.
 
-use std::{io, time::Instant};
+use std::{io, sync::Arc, time::Instant};
 
 use cap_fs_ext::DirExt as _;
 use cap_std::fs::{Dir, FileType};
@@ -18,6 +18,7 @@ use crate::{
     limits,
     path::{RelPath, part_error},
     resolve,
+    selection::Selection,
     work::WorkBudget,
 };
 
@@ -27,36 +28,131 @@ pub(crate) fn walk(
     glob: &str,
     after: Option<&str>,
     limit: u32,
-    work: WorkBudget,
+    mut work: WorkBudget,
 ) -> Result<Vec<FileEntry>, FileError> {
-    workspace.rules.check_root(RelPath::ROOT)?;
     let limit = usize::try_from(limit.min(limits::PAGE)).unwrap_or_default();
-    let mut walk = Walk::new(workspace, Glob::parse(glob)?, after.unwrap_or_default(), limit, work);
-    walk.directory(&workspace.root, "", 0)?;
-    Ok(walk.found)
+    let mut page = ListedPage { workspace, limit, found: Vec::new() };
+    let start = WalkStart { after: after.unwrap_or_default(), is_included: false };
+    visit(workspace, &Selection::of(Glob::parse(glob)?), start, &mut work, &mut page)?;
+    Ok(page.found)
 }
 
 /// Implements [`Workspace::list`]: stops at `limit` entries, at `until`, or at the first error.
 pub(crate) fn list(workspace: &Workspace, limit: usize, until: Instant) -> Vec<FileEntry> {
     let Ok(glob) = Glob::parse("**") else { return Vec::new() };
-    if workspace.rules.check_root(RelPath::ROOT).is_err() {
-        return Vec::new();
-    }
-    let mut walk = Walk::new(workspace, glob, "", limit, WorkBudget::until(until));
+    let mut page = ListedPage { workspace, limit, found: Vec::new() };
+    let mut work = WorkBudget::until(until);
     // An incomplete list serves its purpose.
-    let _ = walk.directory(&workspace.root, "", 0);
-    walk.found
+    let _ = visit(workspace, &Selection::of(glob), WalkStart::default(), &mut work, &mut page);
+    page.found
+}
+
+/// Where a walk begins.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct WalkStart<'a> {
+    /// The first path is the next one in byte order.
+    pub(crate) after: &'a str,
+    /// True if the path `after` itself is visited, too.
+    pub(crate) is_included: bool,
+}
+
+/// Receives the selected entries of a walk, sorted by the bytes of their paths.
+pub(crate) trait WalkVisitor {
+    /// Returns true if the walk may end.
+    fn is_full(&self) -> bool;
+
+    /// Receives one entry. An error ends the walk.
+    fn visit(&mut self, entry: WalkEntry<'_>, work: &mut WorkBudget) -> Result<(), FileError>;
+}
+
+/// An entry as its directory listed it. It may have been replaced since.
+pub(crate) struct WalkEntry<'a> {
+    /// The directory that contains it.
+    pub(crate) dir: &'a Arc<Dir>,
+    /// Its name in `dir`.
+    pub(crate) name: &'a str,
+    /// Its path below the root.
+    pub(crate) path: String,
+    pub(crate) kind: EntryKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EntryKind {
+    File,
+    Link,
+    Directory,
+}
+
+/// Walks over everything that `selection` selects and that no `.gitignore` hides.
+pub(crate) fn visit(
+    workspace: &Workspace,
+    selection: &Selection,
+    start: WalkStart<'_>,
+    work: &mut WorkBudget,
+    visitor: &mut impl WalkVisitor,
+) -> Result<(), FileError> {
+    workspace.rules.check_root(RelPath::ROOT)?;
+    let mut walk = Walk { workspace, selection, start, ignored: IgnoreStack::default(), work, visitor };
+    walk.directory(&workspace.root, "", 0)
+}
+
+/// Returns an entry with its size. `None` if it was removed or replaced, or may not be listed.
+pub(crate) fn measured(
+    workspace: &Workspace,
+    entry: WalkEntry<'_>,
+    work: &mut WorkBudget,
+) -> Result<Option<FileEntry>, FileError> {
+    let WalkEntry { dir, name, path, kind } = entry;
+    let identities = &workspace.rules.identities;
+    let size = match kind {
+        EntryKind::Link => match resolve::follow(workspace, RelPath::parse(&path)?, work) {
+            Ok(target) => target.size,
+            Err(error @ (FileError::Failed { .. } | FileError::TooManyEntries)) => return Err(error),
+            Err(_) => return Ok(None),
+        },
+        EntryKind::File => match dir.symlink_metadata(name) {
+            Ok(metadata) if metadata.is_file() && !identities.include(&metadata) => metadata.len(),
+            Err(error) if !is_skipped(&error) => return Err(FileError::io(&path)(error)),
+            _ => return Ok(None),
+        },
+        EntryKind::Directory => {
+            let is_protected = !identities.is_empty()
+                && dir.symlink_metadata(name).is_ok_and(|metadata| identities.include(&metadata));
+            if is_protected {
+                return Ok(None);
+            }
+            0
+        }
+    };
+    Ok(Some(FileEntry { path, is_directory: kind == EntryKind::Directory, size }))
+}
+
+/// The entries of one page.
+struct ListedPage<'a> {
+    workspace: &'a Workspace,
+    limit: usize,
+    found: Vec<FileEntry>,
+}
+
+impl WalkVisitor for ListedPage<'_> {
+    fn is_full(&self) -> bool {
+        self.found.len() >= self.limit
+    }
+
+    fn visit(&mut self, entry: WalkEntry<'_>, work: &mut WorkBudget) -> Result<(), FileError> {
+        self.found.extend(measured(self.workspace, entry, work)?);
+        Ok(())
+    }
 }
 
 /// The state of one walk.
-struct Walk<'a> {
+struct Walk<'a, V> {
     workspace: &'a Workspace,
-    glob: Glob,
-    after: &'a str,
-    limit: usize,
+    selection: &'a Selection,
+    start: WalkStart<'a>,
     ignored: IgnoreStack,
-    work: WorkBudget,
-    found: Vec<FileEntry>,
+    work: &'a mut WorkBudget,
+    visitor: &'a mut V,
 }
 
 /// A name in a directory, with the type from the directory entry.
@@ -68,31 +164,24 @@ struct Sibling {
 
 #[derive(Clone, Copy)]
 enum SiblingKind {
-    File,
-    Link,
-    /// A directory as an entry.
-    Directory,
+    Entry(EntryKind),
     /// The contents of a directory.
     Below,
 }
 
-impl<'a> Walk<'a> {
-    fn new(workspace: &'a Workspace, glob: Glob, after: &'a str, limit: usize, work: WorkBudget) -> Self {
-        Self { workspace, glob, after, limit, ignored: IgnoreStack::default(), work, found: Vec::new() }
-    }
-
+impl<V: WalkVisitor> Walk<'_, V> {
     /// Walks the directory with the path `prefix`, which is empty or ends with `/` and has `depth` parts.
-    fn directory(&mut self, dir: &Dir, prefix: &str, depth: usize) -> Result<(), FileError> {
+    fn directory(&mut self, dir: &Arc<Dir>, prefix: &str, depth: usize) -> Result<(), FileError> {
         let Some(siblings) = self.siblings(dir, prefix)? else { return Ok(()) };
         self.ignored.enter(dir, prefix)?;
         for Sibling { name, kind } in siblings {
-            if self.found.len() >= self.limit {
+            if self.visitor.is_full() {
                 break;
             }
             let path = format!("{prefix}{name}");
             match kind {
                 SiblingKind::Below => self.below(dir, &path, &name, depth + 1)?,
-                SiblingKind::File | SiblingKind::Link | SiblingKind::Directory => self.entry(dir, path, &name, kind)?,
+                SiblingKind::Entry(kind) => self.entry(WalkEntry { dir, name: &name, path, kind })?,
             }
         }
         self.ignored.leave(prefix);
@@ -117,63 +206,40 @@ impl<'a> Walk<'a> {
             let Some(kind) = entry.file_type().ok().and_then(|kind| file_type(dir, &name, kind)) else { continue };
             if kind.is_dir() {
                 siblings.push(Sibling { name: format!("{name}/"), kind: SiblingKind::Below });
-                siblings.push(Sibling { name, kind: SiblingKind::Directory });
+                siblings.push(Sibling { name, kind: SiblingKind::Entry(EntryKind::Directory) });
             } else if kind.is_symlink() {
-                siblings.push(Sibling { name, kind: SiblingKind::Link });
+                siblings.push(Sibling { name, kind: SiblingKind::Entry(EntryKind::Link) });
             } else if kind.is_file() {
-                siblings.push(Sibling { name, kind: SiblingKind::File });
+                siblings.push(Sibling { name, kind: SiblingKind::Entry(EntryKind::File) });
             }
         }
         siblings.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(Some(siblings))
     }
 
-    /// Adds one entry to the page if it matches.
-    fn entry(&mut self, dir: &Dir, path: String, name: &str, kind: SiblingKind) -> Result<(), FileError> {
-        let is_directory = matches!(kind, SiblingKind::Directory);
-        if path.as_str() <= self.after
-            || !self.glob.matches(&path, &mut self.work)?
-            || self.ignored.hides(&path, is_directory, &mut self.work)?
+    /// Passes one entry to the visitor if it is selected.
+    fn entry(&mut self, entry: WalkEntry<'_>) -> Result<(), FileError> {
+        let path = entry.path.as_str();
+        let is_before = path < self.start.after || (path == self.start.after && !self.start.is_included);
+        if is_before
+            || !self.selection.matches(path, self.work)?
+            || self.ignored.hides(path, entry.kind == EntryKind::Directory, self.work)?
         {
             return Ok(());
         }
         if path.len() > limits::PATH_BYTES {
-            return Err(FileError::TooDeep { path: shown(&path) });
+            return Err(FileError::TooDeep { path: shown(path) });
         }
-        let size = match kind {
-            SiblingKind::Link => match resolve::follow(self.workspace, RelPath::parse(&path)?, &mut self.work) {
-                Ok(target) => target.size,
-                Err(error @ (FileError::Failed { .. } | FileError::TooManyEntries)) => return Err(error),
-                Err(_) => return Ok(()),
-            },
-            // The entry may have been replaced since its directory was read.
-            SiblingKind::File => match dir.symlink_metadata(name) {
-                Ok(metadata) if metadata.is_file() && !self.workspace.rules.identities.include(&metadata) => {
-                    metadata.len()
-                }
-                Err(error) if !is_skipped(&error) => return Err(FileError::io(&path)(error)),
-                _ => return Ok(()),
-            },
-            SiblingKind::Directory if self.is_protected(dir, name) => return Ok(()),
-            SiblingKind::Directory | SiblingKind::Below => 0,
-        };
-        self.found.push(FileEntry { path, is_directory, size });
-        Ok(())
-    }
-
-    /// Returns true if the directory `name` of `dir` is one of Patchbay's own folders.
-    fn is_protected(&self, dir: &Dir, name: &str) -> bool {
-        let identities = &self.workspace.rules.identities;
-        !identities.is_empty() && dir.symlink_metadata(name).is_ok_and(|metadata| identities.include(&metadata))
+        self.visitor.visit(entry, self.work)
     }
 
     /// Walks the contents of a directory. Its path `prefix` and its `name` end with `/`.
     fn below(&mut self, parent: &Dir, prefix: &str, name: &str, depth: usize) -> Result<(), FileError> {
         let (path, name) = (prefix.trim_end_matches('/'), name.trim_end_matches('/'));
-        let is_before_the_page = prefix < self.after && !self.after.starts_with(prefix);
-        if is_before_the_page
-            || !self.glob.reaches_below(path, &mut self.work)?
-            || self.ignored.hides(path, true, &mut self.work)?
+        let is_before_the_start = prefix < self.start.after && !self.start.after.starts_with(prefix);
+        if is_before_the_start
+            || !self.selection.reaches_below(path, self.work)?
+            || self.ignored.hides(path, true, self.work)?
         {
             return Ok(());
         }
@@ -182,7 +248,7 @@ impl<'a> Walk<'a> {
         }
         match parent.open_dir_nofollow(name) {
             Ok(dir) if self.workspace.rules.is_protected(&dir).map_err(FileError::io(path))? => Ok(()),
-            Ok(dir) => self.directory(&dir, prefix, depth),
+            Ok(dir) => self.directory(&Arc::new(dir), prefix, depth),
             Err(error) if is_skipped(&error) => Ok(()),
             Err(error) => match parent.symlink_metadata(name) {
                 // Some systems return another error for a link. If it is still a directory, report the error.
