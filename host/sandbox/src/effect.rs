@@ -18,6 +18,18 @@ pub enum GuestEffect<'a> {
         /// The pattern that they match.
         glob: &'a str,
     },
+    /// Search the text of the workspace's files.
+    Search {
+        /// The regular expression or plain text.
+        pattern: &'a str,
+        /// The patterns that the paths of the files match; all files if there are none.
+        globs: &'a [String],
+    },
+    /// Search the paths of the workspace's files.
+    Find {
+        /// The patterns that the paths match; all paths if there are none.
+        globs: &'a [String],
+    },
     /// Create or replace a file of the workspace.
     Write {
         /// The path below the root.
@@ -115,6 +127,14 @@ impl GuestEffect<'_> {
         match *self {
             Self::Read { path } => add(&[b"read", path.as_bytes()]),
             Self::List { glob } => add(&[b"list", glob.as_bytes()]),
+            Self::Search { pattern, globs } => {
+                add(&[b"search", pattern.as_bytes()]);
+                globs.iter().for_each(|glob| add(&[glob.as_bytes()]));
+            }
+            Self::Find { globs } => {
+                add(&[b"find"]);
+                globs.iter().for_each(|glob| add(&[glob.as_bytes()]));
+            }
             Self::Write { path, contents } => add(&[b"write", path.as_bytes(), contents]),
             Self::Delete { path } => add(&[b"delete", path.as_bytes()]),
             Self::Request { method, url, headers, auth, body } => {
@@ -170,9 +190,15 @@ mod tests {
         let query = auth(RequestedPlacement::Query("a".to_owned()));
         let [one, other] = ["a", "b"].map(|name| auth(placed(name)));
         let (session, user) = (Scope::Session, Scope::User);
+        let globs = ["a".to_owned()];
         let effects = [
             GuestEffect::Read { path: "a" },
             GuestEffect::List { glob: "a" },
+            GuestEffect::Search { pattern: "a", globs: &[] },
+            GuestEffect::Search { pattern: "b", globs: &[] },
+            GuestEffect::Search { pattern: "a", globs: &globs },
+            GuestEffect::Find { globs: &[] },
+            GuestEffect::Find { globs: &globs },
             GuestEffect::Write { path: "a", contents: b"b" },
             GuestEffect::Write { path: "a", contents: b"c" },
             GuestEffect::Write { path: "ab", contents: b"" },

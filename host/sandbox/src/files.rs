@@ -1,9 +1,13 @@
 //! The files of a workspace for a guest: the trait, and its implementation for a local folder.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use patchbay_policy::Permits;
-use patchbay_workspace::{ExistingFile, FileEntry, FileError, FilePlace, Workspace, WorkspaceAccess};
+use patchbay_workspace::{
+    EditorTexts, ExistingFile, FileEntry, FileError, FilePlace, NameQuery, NameResults, SearchBounds, SearchHalt,
+    TextQuery, TextResults, Workspace, WorkspaceAccess,
+};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{BoxFuture, Fault};
 
@@ -18,6 +22,10 @@ pub trait WorkspaceFiles: Send + Sync {
         after: Option<String>,
         limit: u32,
     ) -> BoxFuture<'_, Result<Vec<FileEntry>, FilesError>>;
+    /// Searches the text of all files; see [`Workspace::search`]. If the future is dropped, the search ends soon.
+    fn search(&self, query: TextQuery, bounds: SearchBounds) -> BoxFuture<'_, Result<TextResults, FilesError>>;
+    /// Searches the paths of all files; see [`Workspace::find`]. If the future is dropped, the search ends soon.
+    fn find(&self, query: NameQuery, bounds: SearchBounds) -> BoxFuture<'_, Result<NameResults, FilesError>>;
     /// Replaces or creates a file; see [`Workspace::write`].
     fn write(&self, path: String, contents: Vec<u8>) -> BoxFuture<'_, Result<(), FilesError>>;
     /// Returns whether a write may wait for a person, such as the user of an editor. The clock of the call is paused during such a
@@ -56,6 +64,24 @@ impl FilesError {
     }
 }
 
+/// Permits of searches in this process. Each search uses several threads and about a hundred open directories.
+static SEARCHES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(2)));
+
+/// Waits until a search may run. The permit belongs to the thread of the search, which may outlive its call for a moment.
+async fn search_permit() -> Result<OwnedSemaphorePermit, FilesError> {
+    // The semaphore is never closed.
+    Arc::clone(&SEARCHES).acquire_owned().await.map_err(|_| FilesError::Failed("the host failed"))
+}
+
+/// Halts a search when its future ends or is dropped.
+struct HaltOnDrop(SearchHalt);
+
+impl Drop for HaltOnDrop {
+    fn drop(&mut self) {
+        self.0.halt();
+    }
+}
+
 /// A local folder, for the plugins of one call. Opened at first use.
 pub struct LocalFiles {
     access: Arc<WorkspaceAccess>,
@@ -81,6 +107,24 @@ impl LocalFiles {
     /// Checks a change; see [`Workspace::before_change`].
     pub fn before_change(&self, path: String) -> BoxFuture<'_, Result<Option<ExistingFile>, FilesError>> {
         self.step(move |files| files.before_change(&path))
+    }
+
+    /// Searches the text of all files. `texts` are searched in place of the files with their paths.
+    pub fn search_with(
+        &self,
+        query: TextQuery,
+        texts: EditorTexts,
+        bounds: SearchBounds,
+    ) -> BoxFuture<'_, Result<TextResults, FilesError>> {
+        Box::pin(async move {
+            let _halt = HaltOnDrop(bounds.halt.clone());
+            let permit = search_permit().await?;
+            let search = move |files: &Workspace| {
+                let _permit = permit;
+                files.search(&query, &texts, &bounds)
+            };
+            self.step(search).await
+        })
     }
 
     /// Runs `step` on a thread for blocking work. If the call runs out of time, this step still completes, and its result
@@ -128,6 +172,22 @@ impl WorkspaceFiles for LocalFiles {
         limit: u32,
     ) -> BoxFuture<'_, Result<Vec<FileEntry>, FilesError>> {
         self.step(move |files| files.walk(&glob, after.as_deref(), limit))
+    }
+
+    fn search(&self, query: TextQuery, bounds: SearchBounds) -> BoxFuture<'_, Result<TextResults, FilesError>> {
+        self.search_with(query, EditorTexts::new(), bounds)
+    }
+
+    fn find(&self, query: NameQuery, bounds: SearchBounds) -> BoxFuture<'_, Result<NameResults, FilesError>> {
+        Box::pin(async move {
+            let _halt = HaltOnDrop(bounds.halt.clone());
+            let permit = search_permit().await?;
+            let find = move |files: &Workspace| {
+                let _permit = permit;
+                files.find(&query, &bounds)
+            };
+            self.step(find).await
+        })
     }
 
     fn write(&self, path: String, contents: Vec<u8>) -> BoxFuture<'_, Result<(), FilesError>> {

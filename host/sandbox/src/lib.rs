@@ -79,7 +79,10 @@ pub use files::{FilesError, LocalFiles, WorkspaceFiles};
 pub use limits::Limits;
 pub use output::{Content, clean_schema};
 pub use patchbay_core::kv::{KvEntry, KvError, Scope};
-pub use patchbay_workspace::{ExistingFile, FileEntry, FilePlace, WorkspaceAccess};
+pub use patchbay_workspace::{
+    EditorTexts, ExistingFile, FileEntry, FilePlace, NameQuery, NameResults, SearchBounds, TextQuery, TextResults,
+    WorkspaceAccess,
+};
 pub use preinit::{INITIALIZE, preinitialize};
 pub use state::{Permission, PermitSource, Services};
 

@@ -37,6 +37,10 @@ fn lines(effect: GuestEffect<'_>, before: Option<ExistingFile>) -> Vec<String> {
     match effect {
         GuestEffect::Read { path } => vec![format!("read {}", word(path))],
         GuestEffect::List { glob } => vec![format!("list the files that match {}", word(glob))],
+        GuestEffect::Search { pattern, globs } => {
+            vec![format!("search {} for {}", files(globs), shown(pattern.as_bytes()))]
+        }
+        GuestEffect::Find { globs } => vec![format!("list {}", files(globs))],
         GuestEffect::Write { path, contents } => {
             let size = bytes(contents.len() as u64);
             let act = match before {
@@ -90,6 +94,17 @@ fn lines(effect: GuestEffect<'_>, before: Option<ExistingFile>) -> Vec<String> {
         GuestEffect::FindTools { query: None } => vec!["list the tools that can be called".to_owned()],
         GuestEffect::FindTools { query: Some(query) } => {
             vec![format!("search the tools for {}", shown(query.as_bytes()))]
+        }
+    }
+}
+
+/// Returns which files a search covers.
+fn files(globs: &[String]) -> String {
+    match globs {
+        [] => "all files".to_owned(),
+        globs => {
+            let globs: Vec<String> = globs.iter().map(|glob| word(glob)).collect();
+            format!("the files that match {}", globs.join(" "))
         }
     }
 }
@@ -166,6 +181,11 @@ mod tests {
         assert_eq!(lines_of(put), ["store the key k of this session: 1 byte", r#"value: "v""#]);
         let list = GuestEffect::ListKeys { scope: Scope::User, prefix: "n/" };
         assert_eq!(lines_of(list), ["list the stored keys of all workspaces that begin with n/"]);
+        let globs = ["*.rs".to_owned(), "my files".to_owned()];
+        let search = |globs| lines_of(GuestEffect::Search { pattern: "a b", globs });
+        assert_eq!(search(&[]), [r#"search all files for "a b""#]);
+        assert_eq!(search(&globs), [r#"search the files that match '*.rs' 'my files' for "a b""#]);
+        assert_eq!(lines_of(GuestEffect::Find { globs: &[] }), ["list all files"]);
         let calls = [("files__delete", r#"{"path":"precious.txt"}"#), ("a__b", "none")];
         let expected = [r#"call files__delete with {"path":"precious.txt"}"#, r#"call a__b with "none""#];
         assert_eq!(lines_of(GuestEffect::Call { calls: &calls }), expected);

@@ -13,8 +13,8 @@ use patchbay_policy::{Capability, Denial, Grant, Identity, Permits, Root, Worksp
 use crate::{
     Auth, BoxFuture, Budget, CallClock, CallIdentity, CallableTool, Content, Failure, Fault, FileEntry, FilesError,
     Finished, GuestEffect, Http, HttpRequest, HttpResponse, Inference, Kv, KvEntry, KvError, Limits, LocalFiles,
-    LogLevel, LogSink, Permission, PermitSource, ProgressSink, Scope, Services, ToolCaller, Usage, WorkspaceAccess,
-    WorkspaceFiles,
+    LogLevel, LogSink, NameQuery, NameResults, Permission, PermitSource, ProgressSink, Scope, SearchBounds, Services,
+    TextQuery, TextResults, ToolCaller, Usage, WorkspaceAccess, WorkspaceFiles,
     bindings::{
         patchbay::host::{
             http, inference, kv, log, progress, types::Error as WitError, workspace_read, workspace_write,
@@ -23,6 +23,7 @@ use crate::{
             call,
             tool_calls::{Content as WitContent, Request},
             tool_index::Tool,
+            workspace_search,
         },
     },
     budget::Spent,
@@ -294,6 +295,8 @@ async fn every_function_counts_as_a_host_call() {
         kv::Host::keys(s, kv::Scope::User, text(), None, 1).await.unwrap_err(),
         workspace_read::Host::read(s, text(), 0, 1).await.unwrap_err(),
         workspace_read::Host::walk(s, text(), None, 1).await.unwrap_err(),
+        workspace_search::Host::search(s, text_query("a")).await.map(drop).unwrap_err(),
+        workspace_search::Host::find(s, name_query("a")).await.map(drop).unwrap_err(),
         workspace_write::Host::write(s, text(), vec![]).await.unwrap_err(),
         workspace_write::Host::delete(s, text()).await.unwrap_err(),
         inference::Host::complete(s, text(), text()).await.unwrap_err(),
@@ -526,6 +529,8 @@ async fn workspace_files_need_grants() {
     for told in [
         workspace_read::Host::read(&mut denied, "a".into(), 0, 1).await.unwrap().map(drop).unwrap_err(),
         workspace_read::Host::walk(&mut denied, "**".into(), None, 1).await.unwrap().map(drop).unwrap_err(),
+        workspace_search::Host::search(&mut denied, text_query("a")).await.unwrap().map(drop).unwrap_err(),
+        workspace_search::Host::find(&mut denied, name_query("a")).await.unwrap().map(drop).unwrap_err(),
         workspace_write::Host::write(&mut denied, "a".into(), vec![]).await.unwrap().unwrap_err(),
         workspace_write::Host::delete(&mut denied, "a".into()).await.unwrap().unwrap_err(),
     ] {
@@ -551,6 +556,64 @@ async fn workspace_files_need_grants() {
     workspace_write::Host::delete(&mut allowed, "d/a.txt".into()).await.unwrap().unwrap();
     let gone = workspace_read::Host::read(&mut allowed, "d/a.txt".into(), 0, 1).await.unwrap().unwrap_err();
     assert_eq!(gone.kind, "not-found");
+}
+
+fn text_query(pattern: &str) -> workspace_search::TextQuery {
+    workspace_search::TextQuery {
+        pattern: pattern.to_owned(),
+        fixed: false,
+        ignore_case: false,
+        globs: vec![],
+        after: None,
+        context: 0,
+        max_lines: 10,
+        max_line_bytes: 100,
+        time_ms: None,
+        extra: vec![],
+    }
+}
+
+fn name_query(glob: &str) -> workspace_search::NameQuery {
+    workspace_search::NameQuery {
+        globs: vec![glob.to_owned()],
+        ignore_case: false,
+        directories: false,
+        after: None,
+        max_entries: 10,
+        time_ms: None,
+        extra: vec![],
+    }
+}
+
+#[tokio::test]
+async fn files_are_searched_by_text_and_by_name() {
+    let read = [Capability::WorkspaceRead];
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in [("a.txt", "x\na needle\n"), ("b.md", "needle"), ("c.txt", "\0needle")] {
+        std::fs::write(folder.path().join(path), text).unwrap();
+    }
+    let (mut state, _) = state(Limits::default(), &read, &read);
+    access(&mut state).services.workspace = files(folder.path());
+    let query = workspace_search::TextQuery { max_lines: 1, ..text_query("needle") };
+    let found = workspace_search::Host::search(&mut state, query).await.unwrap().unwrap();
+    let line = &found.files[0].lines[0];
+    assert_eq!((&*found.files[0].path, line.number, &*line.text), ("a.txt", 2, "a needle"));
+    assert_eq!(line.matched.as_ref().map(|span| (span.start, span.end)), Some((2, 8)));
+    let next = found.next.unwrap();
+    assert_eq!((found.stopped.as_deref(), &*next.path, next.line), (Some("lines"), "a.txt", Some(2)));
+    let query = workspace_search::TextQuery { after: Some(next), ..text_query("needle") };
+    let found = workspace_search::Host::search(&mut state, query).await.unwrap().unwrap();
+    assert_eq!((found.files.len(), &*found.files[0].path, found.stopped), (1, "b.md", None));
+    assert_eq!((&*found.skipped[0].reason, found.skipped[0].count), ("binary", 1));
+    let named = workspace_search::Host::find(&mut state, name_query("*.txt")).await.unwrap().unwrap();
+    let paths: Vec<_> = named.entries.iter().map(|entry| (entry.path.as_str(), entry.size)).collect();
+    assert_eq!(paths, [("a.txt", 11), ("c.txt", 7)]);
+    let invalid = workspace_search::Host::search(&mut state, text_query("(")).await.unwrap().map(drop).unwrap_err();
+    assert_eq!(invalid.kind, "invalid");
+    // No time is left to search.
+    state.budget.clock.restart(Duration::ZERO);
+    let late = workspace_search::Host::search(&mut state, text_query("x")).await.unwrap().map(drop).unwrap_err();
+    assert_eq!(late.kind, "timeout");
 }
 
 #[tokio::test]
@@ -623,6 +686,14 @@ impl WorkspaceFiles for SlowFiles {
         limit: u32,
     ) -> BoxFuture<'_, Result<Vec<FileEntry>, FilesError>> {
         self.files.walk(glob, after, limit)
+    }
+
+    fn search(&self, query: TextQuery, bounds: SearchBounds) -> BoxFuture<'_, Result<TextResults, FilesError>> {
+        self.files.search(query, bounds)
+    }
+
+    fn find(&self, query: NameQuery, bounds: SearchBounds) -> BoxFuture<'_, Result<NameResults, FilesError>> {
+        self.files.find(query, bounds)
     }
 
     fn write(&self, _: String, _: Vec<u8>) -> BoxFuture<'_, Result<(), FilesError>> {

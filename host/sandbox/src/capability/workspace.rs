@@ -12,11 +12,15 @@ use crate::{
 };
 
 /// The outer error stops the guest; the inner one is returned to it.
-type WorkspaceResult<T> = wasmtime::Result<Result<T, WitError>>;
+pub(super) type WorkspaceResult<T> = wasmtime::Result<Result<T, WitError>>;
 
 impl GuestState {
     /// Counts the host call and checks the permit. Every function of the capability begins with it.
-    async fn files(&mut self, capability: &Capability, effect: GuestEffect<'_>) -> WorkspaceResult<Arc<CallAccess>> {
+    pub(super) async fn files(
+        &mut self,
+        capability: &Capability,
+        effect: GuestEffect<'_>,
+    ) -> WorkspaceResult<Arc<CallAccess>> {
         self.count_host_call()?;
         Ok(self.permit(capability, effect).await)
     }
@@ -35,7 +39,7 @@ impl GuestState {
 
 impl CallAccess {
     /// Converts an error for the guest.
-    fn file_error(&self, error: FilesError) -> WitError {
+    pub(super) fn file_error(&self, error: FilesError) -> WitError {
         self.guest_error(error.into_fault(&self.permits))
     }
 }

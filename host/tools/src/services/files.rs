@@ -2,11 +2,17 @@
 //! user's editor, if there is one, so that it sees changes that are not saved and does not overwrite them. Lists, deletions,
 //! binary files and files over [`CallServices::EDITOR_BYTES`] stay on the disk, and so do all reads of other skills, which
 //! may read thousands of files.
+//!
+//! Unfortunately an editor cannot say which files have unsaved changes, so a search would have to request every file. It
+//! does for up to [`CallServices::EDITOR_FILES`] files; a wider search stays on the disk.
 
 use std::{sync::Arc, time::Duration};
 
 use patchbay_core::{Digest, text};
-use patchbay_sandbox::{BoxFuture, ExistingFile, FileEntry, FilesError, WorkspaceFiles};
+use patchbay_sandbox::{
+    BoxFuture, EditorTexts, ExistingFile, FileEntry, FilesError, NameQuery, NameResults, SearchBounds, TextQuery,
+    TextResults, WorkspaceFiles,
+};
 use tokio::time::timeout;
 
 use super::{CallServices, NOT_RECORDED};
@@ -21,6 +27,8 @@ pub(super) struct ReadInEditor {
 impl CallServices {
     /// Most bytes of a text that is exchanged with the editor. An editor that answers with more is refused.
     const EDITOR_BYTES: usize = 4 << 20;
+    /// Most files of a search whose texts the editor is asked for.
+    const EDITOR_FILES: u32 = 200;
     /// Most characters of an editor's error.
     const EDITOR_ERROR: usize = 300;
     /// How long an editor may take for an answer while no clock of the call runs, in minutes. It may ask its user first.
@@ -61,6 +69,36 @@ impl CallServices {
         let part = contents[start..end].to_vec();
         *self.read_in_editor.lock() = Some(ReadInEditor { path: place.path, contents });
         Ok(part)
+    }
+
+    /// Searches files with the texts that the editor has for them, if there are few.
+    async fn search_in_editor(
+        &self,
+        editor: &dyn Editor,
+        query: TextQuery,
+        bounds: SearchBounds,
+    ) -> Result<TextResults, FilesError> {
+        let files = NameQuery {
+            globs: query.globs.clone(),
+            ignores_case: false,
+            directories: false,
+            after: None,
+            max_entries: Self::EDITOR_FILES,
+        };
+        // With a halt of its own: the end of this listing must not halt the search.
+        let listing = SearchBounds { until: bounds.until, bytes: bounds.bytes, halt: Default::default() };
+        let mut texts = EditorTexts::new();
+        if let Ok(NameResults { entries, stopped: None, .. }) = self.files.find(files, listing).await {
+            for FileEntry { path, .. } in entries {
+                let Ok(place) = self.files.place_to_read(path.clone()).await else { continue };
+                if place.is_text && place.size <= Self::EDITOR_BYTES as u64 {
+                    let text = editor.read(&self.absolute(&place.path)).await.ok();
+                    let text = text.filter(|text| text.len() <= Self::EDITOR_BYTES);
+                    texts.insert(path, text.map(|text| text.into_bytes().into()));
+                }
+            }
+        }
+        self.files.search_with(query, texts, bounds).await
     }
 
     /// Writes a file in the editor. Returns the contents if they must be written to the disk.
@@ -131,6 +169,17 @@ impl WorkspaceFiles for CallServices {
         limit: u32,
     ) -> BoxFuture<'_, Result<Vec<FileEntry>, FilesError>> {
         self.files.walk(glob, after, limit)
+    }
+
+    fn search(&self, query: TextQuery, bounds: SearchBounds) -> BoxFuture<'_, Result<TextResults, FilesError>> {
+        match &self.editor {
+            Some(editor) if editor.can_read() => Box::pin(self.search_in_editor(&**editor, query, bounds)),
+            _ => self.files.search(query, bounds),
+        }
+    }
+
+    fn find(&self, query: NameQuery, bounds: SearchBounds) -> BoxFuture<'_, Result<NameResults, FilesError>> {
+        self.files.find(query, bounds)
     }
 
     fn write(&self, path: String, contents: Vec<u8>) -> BoxFuture<'_, Result<(), FilesError>> {
