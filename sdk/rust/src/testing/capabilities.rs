@@ -144,7 +144,7 @@ pub mod workspace_read {
     }
 
     /// Returns true if the folders and the name of a path match those of a glob. `**` stands for any folders.
-    fn path_matches(glob: &[&str], path: &[&str]) -> bool {
+    pub(super) fn path_matches(glob: &[&str], path: &[&str]) -> bool {
         match (glob, path) {
             ([], []) => true,
             (["**", rest @ ..], _) => (0..=path.len()).any(|skipped| path_matches(rest, &path[skipped..])),
@@ -163,6 +163,139 @@ pub mod workspace_read {
             ([b'?', pattern @ ..], [_, name @ ..]) => name_matches(pattern, name),
             ([first, pattern @ ..], [byte, name @ ..]) => first == byte && name_matches(pattern, name),
             _ => false,
+        }
+    }
+}
+
+/// Searches of all files below the workspace root. Needs `workspace-read`.
+pub mod workspace_search {
+    use super::workspace_read::path_matches;
+    pub use crate::bindings::patchbay::host::workspace_search::{
+        Entry, Error, File, Line, NameQuery, NameResults, Pair, Position, Skipped, Span, TextQuery, TextResults,
+    };
+    use crate::testing::host::call;
+
+    /// Returns the lines that match. The syntax of patterns is that of the crate `regex-lite`, and the only limits are those of
+    /// the query.
+    pub fn search(query: &TextQuery) -> Result<TextResults, Error> {
+        call("workspace_search.search", &query.pattern, |_, shared| {
+            let escaped = query.fixed.then(|| regex_lite::escape(&query.pattern));
+            let mut pattern = regex_lite::RegexBuilder::new(escaped.as_deref().unwrap_or(&query.pattern));
+            let pattern = pattern.case_insensitive(query.ignore_case).build().map_err(|problem| Error {
+                kind: "invalid".to_owned(),
+                message: format!("the pattern '{}' does not parse: {problem}", query.pattern),
+            })?;
+            let mut results = TextResults {
+                files: Vec::new(),
+                searched: 0,
+                bytes: 0,
+                skipped: Vec::new(),
+                stopped: None,
+                next: None,
+                extra: Vec::new(),
+            };
+            let mut left = query.max_lines;
+            for (path, bytes) in &shared.files {
+                let after = query.after.as_ref().filter(|after| path <= &after.path);
+                let from = match after {
+                    Some(Position { path: last, line: Some(line) }) if last == path => *line,
+                    Some(_) => continue,
+                    None => 0,
+                };
+                if path.ends_with('/') || !is_selected(&query.globs, path) {
+                    continue;
+                }
+                if bytes.contains(&0) {
+                    skip(&mut results.skipped, "binary", path);
+                    continue;
+                }
+                let text = String::from_utf8_lossy(bytes);
+                let lines: Vec<&str> = text.lines().collect();
+                let matches: Vec<usize> =
+                    (0..lines.len()).filter(|index| *index as u64 >= from && pattern.is_match(lines[*index])).collect();
+                let (shown, hidden) = matches.split_at(matches.len().min(left as usize));
+                let end = hidden.first().map_or(lines.len(), |hidden| *hidden);
+                let context = query.context as usize;
+                let is_near = |index: &usize| shown.iter().any(|hit| hit.abs_diff(*index) <= context);
+                let found: Vec<Line> = (from as usize..end)
+                    .filter(is_near)
+                    .map(|index| {
+                        let matched = pattern.find(lines[index]).filter(|_| shown.contains(&index));
+                        let matched = matched.map(|matched| (matched.start(), matched.end()));
+                        line(index, lines[index], matched, query.max_line_bytes as usize)
+                    })
+                    .collect();
+                left -= shown.len() as u32;
+                let last = found.last().map(|line| line.number);
+                if !found.is_empty() {
+                    results.files.push(File { path: path.clone(), lines: found });
+                }
+                if !hidden.is_empty() {
+                    results.stopped = Some("lines".to_owned());
+                    results.next = Some(Position { path: path.clone(), line: Some(last.unwrap_or(from)) });
+                    return Ok(results);
+                }
+                results.searched += 1;
+                results.bytes += bytes.len() as u64;
+            }
+            Ok(results)
+        })
+    }
+
+    /// Returns the files and folders whose paths match.
+    pub fn find(query: &NameQuery) -> Result<NameResults, Error> {
+        call("workspace_search.find", &query.globs.join(" "), |_, shared| {
+            let text = |text: &str| if query.ignore_case { text.to_lowercase() } else { text.to_owned() };
+            let globs: Vec<String> = query.globs.iter().map(|glob| text(glob)).collect();
+            let mut entries = Vec::new();
+            for (path, bytes) in &shared.files {
+                let (name, is_directory) = path.strip_suffix('/').map_or((path.as_str(), false), |name| (name, true));
+                let is_before = query.after.as_deref().is_some_and(|after| name <= after);
+                if is_before || (is_directory && !query.directories) || !is_selected(&globs, &text(name)) {
+                    continue;
+                }
+                entries.push(Entry { path: name.to_owned(), is_directory, size: bytes.len() as u64 });
+            }
+            let is_cut = entries.len() > query.max_entries as usize;
+            entries.truncate(query.max_entries as usize);
+            let next = entries.last().filter(|_| is_cut).map(|last| last.path.clone());
+            Ok(NameResults { entries, stopped: is_cut.then(|| "entries".to_owned()), next, extra: Vec::new() })
+        })
+    }
+
+    /// Returns true if one of the globs matches, and no excluding one.
+    fn is_selected(globs: &[String], path: &str) -> bool {
+        let (excluded, included): (Vec<_>, Vec<_>) = globs.iter().partition(|glob| glob.starts_with('!'));
+        let above = path.match_indices('/').map(|(end, _)| &path[..end]).chain([path]).collect::<Vec<_>>();
+        (included.is_empty() || included.iter().any(|glob| glob_matches(glob, path)))
+            && !excluded.iter().any(|glob| above.iter().any(|path| glob_matches(&glob[1..], path)))
+    }
+
+    fn glob_matches(glob: &str, path: &str) -> bool {
+        path_matches(&glob.split('/').collect::<Vec<_>>(), &path.split('/').collect::<Vec<_>>())
+    }
+
+    fn skip(skipped: &mut Vec<Skipped>, reason: &str, path: &str) {
+        match skipped.iter_mut().find(|skipped| skipped.reason == reason) {
+            Some(skipped) => {
+                skipped.count += 1;
+                skipped.paths.push(path.to_owned());
+            }
+            None => skipped.push(Skipped { reason: reason.to_owned(), count: 1, paths: vec![path.to_owned()] }),
+        }
+    }
+
+    /// Returns at most `most` bytes of a line, from its match on if that would be cut off.
+    fn line(index: usize, line: &str, matched: Option<(usize, usize)>, most: usize) -> Line {
+        let begin = matched.map_or(0, |(start, end)| if end <= most { 0 } else { start });
+        let end = line.floor_char_boundary(begin.saturating_add(most).min(line.len()));
+        let offset = |at: usize| u32::try_from(at.min(end) - begin).unwrap_or(u32::MAX);
+        Line {
+            number: index as u64 + 1,
+            text: line[begin..end].to_owned(),
+            start: begin as u64,
+            size: line.len() as u64,
+            matched: matched.map(|(start, end)| Span { start: offset(start), end: offset(end) }),
         }
     }
 }

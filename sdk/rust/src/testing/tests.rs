@@ -5,6 +5,7 @@ use crate::{
     call, http,
     kv::{self, Scope},
     skill_files, workspace,
+    workspace_search::{self, NameQuery, Position, TextQuery},
 };
 
 #[test]
@@ -21,6 +22,56 @@ fn walk_lists_matching_entries_in_pages() {
     assert_eq!(walk("b/?.rs", None, 9), ["b/c.rs"]);
     let folder = host.run(|| workspace::walk("b", None, 9)).unwrap();
     assert!(folder[0].is_directory && folder.len() == 1);
+}
+
+fn text_query(pattern: &str) -> TextQuery {
+    TextQuery {
+        pattern: pattern.to_owned(),
+        fixed: false,
+        ignore_case: false,
+        globs: Vec::new(),
+        after: None,
+        context: 0,
+        max_lines: 100,
+        max_line_bytes: 100,
+        time_ms: None,
+        extra: Vec::new(),
+    }
+}
+
+#[test]
+fn searches_return_lines_in_parts() {
+    let host = Host::new().with_file("a.rs", "fox\n-\nFox\n").with_file("b/c.md", "a fox").with_file("d", "fox\0");
+    let search = |query: TextQuery| {
+        let results = host.run(|| workspace_search::search(&query)).unwrap();
+        let lines = results.files.iter().flat_map(|file| file.lines.iter().map(move |line| (&file.path, line)));
+        let lines: Vec<_> = lines.map(|(path, line)| format!("{path}:{}:{}", line.number, line.text)).collect();
+        (lines, results.next.map(|next| (next.path, next.line)), results.skipped.len())
+    };
+    let all = TextQuery { ignore_case: true, ..text_query("fo+x") };
+    assert_eq!(search(all.clone()), (vec!["a.rs:1:fox".into(), "a.rs:3:Fox".into(), "b/c.md:1:a fox".into()], None, 1));
+    let (lines, next, _) = search(TextQuery { max_lines: 1, context: 1, ..all.clone() });
+    assert_eq!((lines, next), (vec!["a.rs:1:fox".into(), "a.rs:2:-".into()], Some(("a.rs".into(), Some(2)))));
+    let after = Some(Position { path: "a.rs".into(), line: Some(2) });
+    assert_eq!(search(TextQuery { after, ..all.clone() }).0, ["a.rs:3:Fox", "b/c.md:1:a fox"]);
+    let globs = vec!["**/*".into(), "!*.rs".into()];
+    assert_eq!(search(TextQuery { globs, fixed: true, ..text_query("a f") }).0, ["b/c.md:1:a fox"]);
+    assert_eq!(host.run(|| workspace_search::search(&text_query("("))).unwrap_err().kind, "invalid");
+}
+
+#[test]
+fn names_are_found_in_all_folders() {
+    let host = Host::new().with_file("README", "").with_file("a/readme.md", "12").with_folder("a/readme");
+    let find = |directories, max_entries| {
+        let globs = vec!["**/readme*".to_owned()];
+        let query =
+            NameQuery { globs, ignore_case: true, directories, after: None, max_entries, time_ms: None, extra: vec![] };
+        let results = host.run(|| workspace_search::find(&query)).unwrap();
+        (results.entries.into_iter().map(|entry| entry.path).collect::<Vec<_>>(), results.next)
+    };
+    assert_eq!(find(false, 9), (vec!["README".to_owned(), "a/readme.md".to_owned()], None));
+    assert_eq!(find(true, 9).0.len(), 3);
+    assert_eq!(find(false, 1), (vec!["README".to_owned()], Some("README".to_owned())));
 }
 
 #[test]
