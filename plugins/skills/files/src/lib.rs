@@ -4,14 +4,15 @@
 //! characters, and `edit` passes over them), and every partial answer says how to continue. Modules:
 //!
 //! * `contents`: reads files and refuses binary ones,
-//! * `read`, `list`, `write`, `edit`, `patch`, `moving`: the tools,
+//! * `read`, `list`, `find`, `write`, `edit`, `patch`, `moving`: the tools,
 //! * `words`: texts that the answers share.
 //!
-//! Not supported: searching (see the skill `grep`), files outside the workspace.
+//! Not supported: searching in files (see the skill `grep`), files outside the workspace.
 #![deny(missing_docs)]
 
 mod contents;
 mod edit;
+mod find;
 mod list;
 mod moving;
 mod patch;
@@ -67,6 +68,20 @@ pub struct List {
     #[serde(default)]
     glob: Option<String>,
     /// Continue after this path, the last one of the page before.
+    #[serde(default)]
+    after: Option<String>,
+}
+
+/// The input of [`find`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Find {
+    /// The name of a file or folder, in any folder, with wildcards: `config.*`, `*test*`. With `/` it is a path: `src/**/mod.rs`.
+    name: String,
+    /// Whether upper and lower case count as the same.
+    #[serde(default)]
+    ignore_case: bool,
+    /// Only paths that come after this one: to go on where the last page ended.
     #[serde(default)]
     after: Option<String>,
 }
@@ -147,6 +162,12 @@ skill! {
     #[extra("read-only" = "true", "kind" = "search")]
     fn list(input: List) -> Result<Reply> {
         list::list(input.glob.as_deref(), input.after.as_deref())
+    }
+
+    /// Finds files and folders by name in all folders, sorted by path, 500 at a time. Skips what .gitignore hides.
+    #[extra("read-only" = "true", "kind" = "search")]
+    fn find(input: Find) -> Result<Reply> {
+        find::find(&input.name, input.ignore_case, input.after.as_deref())
     }
 
     /// Creates a file or replaces its whole text. To change part of a file, use edit.

@@ -19,7 +19,8 @@ pub(crate) fn list(glob: Option<&str>, after: Option<&str>) -> Result<Reply> {
     let mut entries = workspace::walk(glob, after, LIMIT)?;
     let more = entries.len() > PAGE;
     entries.truncate(PAGE);
-    let lines: Vec<String> = entries.iter().map(line).collect();
+    let lines = entries.iter().map(|Entry { path, is_directory, size }| line(path, *is_directory, *size));
+    let lines: Vec<String> = lines.collect();
     let Some(last) = entries.last() else {
         let after = after.map(|after| format!(" after '{}'", shown(after))).unwrap_or_default();
         return Ok(format!("No files match '{}'{after}.", shown(glob)).into());
@@ -31,7 +32,8 @@ pub(crate) fn list(glob: Option<&str>, after: Option<&str>) -> Result<Reply> {
     })
 }
 
-fn line(Entry { path, is_directory, size }: &Entry) -> String {
+/// Returns the line of one file or folder.
+pub(crate) fn line(path: &str, is_directory: bool, size: u64) -> String {
     match is_directory {
         true => format!("{path}/"),
         false => format!("{path} ({size} bytes)"),
@@ -59,7 +61,7 @@ mod tests {
         assert_eq!(shown(&files, Some("b/*"), None), ["b/c d (3 bytes)"]);
         assert_eq!(shown(&files, Some("x"), None), ["No files match 'x'."]);
         assert_eq!(shown(&files, None, Some("b/c d")), ["No files match '**/*' after 'b/c d'."]);
-        assert_eq!(line(&Entry { path: "b".into(), is_directory: true, size: 9 }), "b/");
+        assert_eq!(line("b", true, 9), "b/");
     }
 
     #[test]

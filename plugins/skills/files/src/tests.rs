@@ -15,6 +15,8 @@ fn unknown_fields_are_refused() {
     assert!(serde_json::from_value::<Read>(json!({"path": "a", "first": 3, "offset": 5, "lines": 4})).is_ok());
     assert!(serde_json::from_value::<List>(json!({})).is_ok());
     assert!(serde_json::from_value::<List>(json!({"glob": "*", "after": "b"})).is_ok());
+    assert!(serde_json::from_value::<Find>(json!({"name": "*", "ignore_case": true, "after": "b"})).is_ok());
+    assert!(serde_json::from_value::<Find>(json!({"glob": "*"})).is_err());
     assert!(serde_json::from_value::<Write>(json!({"path": "a", "text": ""})).is_ok());
     assert!(serde_json::from_value::<Edit>(json!({"path": "a", "old": "b", "new": "", "all": true})).is_ok());
     assert!(serde_json::from_value::<ReadMany>(json!({"paths": ["a"], "numbers": true})).is_ok());
@@ -49,11 +51,13 @@ fn schemas_have_required_fields_and_limits() {
 fn examples_of_the_instructions_are_valid_inputs() {
     let text = include_str!("../SKILL.md").replace('\n', " ");
     let examples: Vec<&str> = text.split('`').filter(|part| part.starts_with('{')).collect();
-    assert_eq!(examples.len(), 3);
+    assert_eq!(examples.len(), 4);
     let glob: List = serde_json::from_str(examples[0]).expect("an input of list");
     assert_eq!(glob.glob.as_deref(), Some("src/**/*.rs"));
-    let lines: Read = serde_json::from_str(examples[1]).expect("an input of read");
+    let name: Find = serde_json::from_str(examples[1]).expect("an input of find");
+    assert_eq!(name.name, "*config*");
+    let lines: Read = serde_json::from_str(examples[2]).expect("an input of read");
     assert_eq!((lines.first, lines.lines), (Some(120), Some(60)));
-    let many: ReadMany = serde_json::from_str(examples[2]).expect("an input of read_many");
+    let many: ReadMany = serde_json::from_str(examples[3]).expect("an input of read_many");
     assert_eq!(many.paths.len(), 2);
 }

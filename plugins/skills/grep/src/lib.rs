@@ -1,25 +1,16 @@
 //! The skill `grep`: searches the files of the workspace with regular expressions.
 //!
-//! Neither pattern nor files are trusted: the pattern is limited before it is compiled, a search takes time linear in
-//! the text, and one call reads a limited number of files and bytes. The steps of a search:
+//! The host walks and matches, in one call and in parallel, within limits of its own. The steps of a search:
 //!
 //! 1. `line` parses the line of a person.
-//! 2. `pattern` compiles the pattern so that a match lies within one line.
-//! 3. `search` walks over the files and selects those to search.
-//! 4. `matching` finds the matching lines of a file.
-//! 5. `page` prints them with notes about files and lines that were left out.
-//!
-//! `grep-regex` and `grep-searcher` were measured on 2026-11-22 in place of `pattern` and `matching`. The component has
-//! 1.46 MB instead of 0.74 MB, because they need all engines of `regex-automata`. They have no limit for Unicode word
-//! boundaries next to letters outside ASCII, which `pattern` bounds. So both stay our own, over `regex-automata`.
+//! 2. `search` passes the query to the host.
+//! 3. `page` prints the lines with notes about files and lines that were left out.
 //!
 //! Not supported: replacing (see `edit` of the skill `files`), matches over several lines, files that .gitignore hides.
 #![deny(missing_docs)]
 
 mod line;
-mod matching;
 mod page;
-mod pattern;
 mod search;
 
 use patchbay_sdk::{Result, skill};
@@ -35,7 +26,7 @@ pub struct Search {
     /// Regular expression of at most 4096 bytes, such as `fn \w+\(`, without look-around or back-references. Matches
     /// within one line.
     pattern: String,
-    /// Such as `*.rs` (in any folder), `src/**/*.rs` or `src` (everything below it). Default: all files.
+    /// Such as `*.rs` (in any folder), `src/**/*.rs`, `src` (everything below it), or `!target` (all but these). Default: all.
     #[serde(default)]
     glob: Option<String>,
     /// Ignore case.

@@ -2,7 +2,7 @@
 
 use patchbay_sdk::{Failure, Result};
 
-use crate::{Search, pattern::clip};
+use crate::Search;
 
 const USAGE: &str = "write [-i] [-F] [-C N] PATTERN [GLOB], as in: -i \"todo:\" *.rs";
 
@@ -88,6 +88,14 @@ fn word(text: &str) -> Result<Option<(&str, &str)>> {
         )));
     };
     Ok(Some((&inner[..end], inner[end + 1..].trim_start())))
+}
+
+/// Shortens a text for a quotation.
+pub(crate) fn clip(text: &str) -> String {
+    match text.char_indices().nth(100) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text.to_owned(),
+    }
 }
 
 #[cfg(test)]

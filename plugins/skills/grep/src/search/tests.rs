@@ -33,14 +33,16 @@ fn small() -> Host {
 }
 
 #[test]
-fn matches_are_sorted_and_numbered() {
-    assert_eq!(found(&small(), pattern("fox")), "README.md:3:A fox.\nsrc/a.rs:1:fn fox() {}");
+fn one_call_of_the_host_searches_everything() {
+    let host = small();
+    assert_eq!(found(&host, pattern("fox")), "README.md:3:A fox.\nsrc/a.rs:1:fn fox() {}");
+    assert_eq!(host.calls().len(), 1);
     let any = Search { ignore_case: true, ..pattern("FOX") };
-    assert_eq!(found(&small(), any), "README.md:1:# Fox\nREADME.md:3:A fox.\nsrc/a.rs:1:fn fox() {}");
+    assert_eq!(found(&host, any), "README.md:1:# Fox\nREADME.md:3:A fox.\nsrc/a.rs:1:fn fox() {}");
     let fixed = Search { fixed: true, ..pattern("x() {") };
-    assert_eq!(found(&small(), fixed), "src/a.rs:1:fn fox() {}");
+    assert_eq!(found(&host, fixed), "src/a.rs:1:fn fox() {}");
     let context = Search { context: 1, ..pattern("A fox") };
-    assert_eq!(found(&small(), context), "README.md-2-\nREADME.md:3:A fox.");
+    assert_eq!(found(&host, context), "README.md-2-\nREADME.md:3:A fox.");
 }
 
 #[test]
@@ -49,16 +51,18 @@ fn search_without_match_succeeds() {
     let one = Search { glob: Some("README.md".to_owned()), ..pattern("wolf") };
     assert_eq!(found(&small(), one), "No matches in 1 file.");
     assert_eq!(found(&Host::new(), pattern("wolf")), "There are no files.");
+    let after = Search { after: Some("z".to_owned()), ..pattern("wolf") };
+    assert_eq!(found(&small(), after), "There are no files after 'z'.");
 }
 
 #[test]
 fn short_globs_match_in_any_folder() {
     let glob = |glob: &str| found(&small(), Search { glob: Some(glob.to_owned()), ..pattern("n") });
     let both = "src/a.rs:1:fn fox() {}\nsrc/b/c.rs:1:// none";
-    for same in ["*.rs", "src", "src/", "./src", "**/*.rs", "src/**/*"] {
+    for same in ["*.rs", "src", "src/", "./src", "**/*.rs", "src/**/*", "!*.md"] {
         assert_eq!(glob(same), both, "{same}");
     }
-    for same in ["c.rs", "src/b/c.rs", "src/b", "./src/b/"] {
+    for same in ["c.rs", "src/b/c.rs", "src/b", "./src/b/", "!a.rs"] {
         assert_eq!(glob(same), "src/b/c.rs:1:// none", "{same}");
     }
     for all in [".", "./", ""] {
@@ -69,35 +73,27 @@ fn short_globs_match_in_any_folder() {
 }
 
 #[test]
-fn skipped_files_are_named() {
-    let late = [&b"x".repeat(PROBE)[..], b"\n\0fox\n"].concat();
-    let files = small().with_file("image.png", b"fox\0fox").with_file("late", late);
-    let files = files.with_file("log", b"fox\n".repeat(MAX_FILE as usize / 4 + 1));
-    let files = (0..5).fold(files, |files, number| files.with_file(&format!("secret{number}"), "fox"));
-    let files = files.on_call(|call| match call.target.starts_with("secret") {
-        true => Reaction::Fail("denied"),
-        false => Reaction::Proceed,
-    });
-    let passed = "Files passed over: 1 binary, 1 over 8388608 bytes (log), 5 that cannot be read (secret0, secret1, secret2, …).";
-    assert_eq!(
-        found(&files, pattern("fox")),
-        format!("README.md:3:A fox.\nlate:2:\0fox\nsrc/a.rs:1:fn fox() {{}}\n[{passed}]")
-    );
-    assert_eq!(found(&files, pattern("wolf")), format!("No matches in 4 files.\n[{passed}]"));
+fn skipped_files_are_counted_and_named() {
+    let files = small().with_file("image.png", b"fox\0fox");
+    let passed = "[Files passed over: 1 binary.]";
+    assert_eq!(found(&files, pattern("wolf")), format!("No matches in 3 files.\n{passed}"));
+    assert!(found(&files, pattern("fox")).ends_with(&format!("\n{passed}")));
+    let skipped = |reason: &str, paths: &[&str]| {
+        let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+        passed_over(&Skipped { reason: reason.to_owned(), count: paths.len() as u32, paths })
+    };
+    assert_eq!(skipped("too-large", &["log"]), "1 over 8388608 bytes (log)");
+    assert_eq!(skipped("unreadable", &["a", "b", "c", "d"]), "4 that cannot be read (a, b, c, …)");
+    assert_eq!(skipped("offline", &["a"]), "1 offline (a)");
 }
 
 #[test]
-fn denials_and_limits_of_the_host_are_passed_on() {
-    for kind in ["denied", "unavailable"] {
+fn errors_of_the_host_are_passed_on() {
+    for kind in ["denied", "unavailable", "timeout", "too-large"] {
         let files = small().on_call(move |_| Reaction::Fail(kind));
         assert_eq!(searched(&files, pattern("x")), Err((kind.to_owned(), format!("simulated {kind}"))));
-        assert_eq!(files.calls().len(), 1);
     }
-    let files = small().on_call(|call| match call.target.as_str() {
-        "src/a.rs" => Reaction::Fail("quota"),
-        _ => Reaction::Proceed,
-    });
-    assert_eq!(searched(&files, pattern("x")).expect_err("a failure").0, "quota");
+    assert_eq!(searched(&small(), pattern("(")).expect_err("a refusal").0, "invalid-input");
 }
 
 #[test]
@@ -112,7 +108,7 @@ fn lines_over_the_limit_are_announced() {
     assert!(found(&many, pattern("x")).ends_with(&format!("a:100:x\n[There are more matches than these 100. {more}")));
     let note = "a:100:x\n[There are more matches than these 100. Narrow the pattern, or add a glob.]";
     assert!(typed(&many, "x").ends_with(note));
-    let long = with(&[("a", format!("{}\n", "x".repeat(250)).repeat(2_000))]);
+    let long = with(&[("a", format!("{}\n", "x".repeat(250)).repeat(900))]);
     let shown = found(&long, Search { max: Some(1_000), ..pattern("x") });
     let note = shown.lines().last().expect("a note");
     assert!(note.starts_with("[There are more matches than these 2") && note.contains("(65536 bytes)"), "{note}");
@@ -128,51 +124,26 @@ fn inputs_out_of_range_are_refused() {
     }
     assert_eq!(refused(Search { context: 21, ..pattern("x") }).1, "'context' must be at most 20; this is 21");
     assert!(typed(&small(), "-C 99 x").contains("this is 99"));
-    assert_eq!(refused(pattern("(")).0, "invalid-input");
 }
 
 #[test]
-fn search_stops_at_the_file_limit_and_can_continue() {
-    let names: Vec<String> = (0..MAX_FILES + 10).map(|number| format!("{number:05}")).collect();
-    let files = with(&names.iter().map(|name| (name.as_str(), "x")).collect::<Vec<_>>()).with_folder("00003");
-    let first = found(&files, pattern("y"));
-    let calls = files.calls().len();
-    assert!(calls < MAX_FILES + 10, "{calls}");
-    assert_eq!(
-        first,
-        "No matches in 4000 files.\n[Stopped after 4000 files and 4000 bytes, at '03999'. To go on: search with after '03999'; or \
-         narrow the glob.]"
-    );
-    let rest = found(&files, Search { after: Some("03999".to_owned()), ..pattern("y") });
-    assert_eq!(rest, "No matches in 10 files.");
-    let none = found(&files, Search { after: Some("9".to_owned()), ..pattern("y") });
-    assert_eq!(none, "There are no files after '9'.");
-}
-
-#[test]
-fn search_stops_at_the_byte_limit() {
-    let names: Vec<String> = (0..10).map(|number| number.to_string()).collect();
-    let big = "y\n".repeat(MAX_FILE as usize / 2);
-    let files = with(&names.iter().map(|name| (name.as_str(), &big)).collect::<Vec<_>>());
-    let answer = found(&files, pattern("x"));
-    let reads = files.calls().into_iter().filter(|call| call.function == "workspace.read").count();
-    assert_eq!(reads as u64 * u64::from(RANGE), MAX_SCAN);
-    assert!(answer.contains("[Stopped after 3 files and 25165824 bytes, at '2'."), "{answer}");
-    assert!(typed(&files, "x").contains("To search the rest, give a glob for it."));
-    // A file that would exceed the limit is left for the next call; one that is passed over anyway does not count.
-    let files = files.with_file("1", "y\n").with_file("2", "y".repeat(MAX_FILE as usize + 1));
-    let answer = found(&files, pattern("x"));
-    assert!(
-        answer.contains("[Stopped after 3 files and 16777218 bytes, at '3'.") && answer.contains("(2)"),
-        "{answer}"
-    );
-}
-
-#[test]
-fn use_of_ascii_word_boundaries_is_reported() {
-    let files = with(&[("a", "été\n".repeat(100_000))]);
-    let answer = found(&files, pattern(r"t\b"));
-    let (shown, note) = answer.split_once("\n[There was so much text beside ASCII that \\b took ").expect("a note");
-    assert!(shown.starts_with("a:52429:été\n"), "{shown}");
-    assert!(note.ends_with("Narrow the glob to be exact.]"), "{note}");
+fn search_that_stops_says_how_to_continue() {
+    let results = |stopped: &str| TextResults {
+        files: Vec::new(),
+        searched: 3,
+        bytes: 40,
+        skipped: Vec::new(),
+        stopped: Some(stopped.to_owned()),
+        next: Some(Position { path: "src/b".to_owned(), line: None }),
+        extra: Vec::new(),
+    };
+    let note = "Stopped after 3 files and 40 bytes, at 'src/b'.";
+    let tool = Query::of_tool(&pattern("x")).expect("a query");
+    for stopped in ["scanned", "files", "time", "some later word"] {
+        let expected =
+            format!("No matches in 3 files.\n[{note} To go on: search with after 'src/b'; or narrow the glob.]");
+        assert_eq!(answer(&tool, &results(stopped)), expected);
+    }
+    let person = line::read("x").and_then(|typed| Query::of_person(&typed)).expect("a query");
+    assert!(answer(&person, &results("time")).contains("To search the rest, give a glob for it."));
 }
