@@ -186,11 +186,11 @@ fn grep_finds_lines() {
     assert_eq!(messages.len(), expected.len());
 }
 
-/// The slowest texts for a pattern, twice as many as one call searches.
+/// The slowest texts for a pattern: the time of a search is linear in them, and uses no fuel of the component.
 #[test]
-fn grep_respects_its_limits() {
+fn grep_searches_slow_texts_to_their_end() {
     let patchbay = Patchbay::new();
-    // The measure of the work is fuel, however busy the machine is.
+    // However busy the machine is.
     patchbay.write("home/config/config.toml", "[limits]\ntime_ms = 600000\n");
     for number in 0..5 {
         let text = "straße zum größten Nebenfluß, an der Mündung 0101101\n".repeat(140_000);
@@ -201,8 +201,7 @@ fn grep_respects_its_limits() {
         let answer = live.answer(&format!("/grep {pattern}"));
         assert_eq!(answer.code(), "tool_result", "{pattern}: {}", answer.message());
         assert!(
-            answer.message().contains("[Stopped after 3 files")
-                || answer.message().contains("more matches than these 100"),
+            answer.message() == "No matches in 5 files." || answer.message().contains("more matches than these 100"),
             "{pattern}: {}",
             answer.message()
         );

@@ -78,6 +78,7 @@ mod queue;
 mod recovery;
 mod reload;
 mod replacing;
+mod searching;
 mod seed_examples;
 #[cfg(unix)]
 mod services;

@@ -159,7 +159,7 @@ fn annotations_are_what_a_tool_can_do_whatever_is_granted() {
             (&of(name)["readOnlyHint"], &of(name)["destructiveHint"], &of(name)["idempotentHint"]);
         assert_eq!((reads, destroys, repeats), (&json!(false), &Value::Null, &Value::Null), "{name}");
     }
-    for name in ["files__read", "files__list", "grep__search", "calc__eval"] {
+    for name in ["files__read", "files__list", "files__find", "grep__search", "calc__eval"] {
         assert_eq!((&of(name)["readOnlyHint"], &of(name)["destructiveHint"]), (&json!(true), &json!(false)), "{name}");
     }
     for capability in ["workspace-write", "workspace-delete"] {

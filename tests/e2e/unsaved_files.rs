@@ -12,9 +12,12 @@ use patchbay_sandbox::{BoxFuture, Limits};
 use patchbay_session::Editor;
 use patchbay_tests::{
     binary::Patchbay,
+    guest,
     play::{Play, quick_demo},
 };
 use serde_json::{Value, json};
+
+use crate::searching::searching;
 
 /// An editor whose texts of files differ from those on disk.
 #[derive(Default)]
@@ -163,4 +166,21 @@ async fn refusal_of_the_editor_is_the_error_of_the_tool() {
     FakeEditor { only_writes: true, ..FakeEditor::default() }.open(&play, "a.txt", "not saved");
     let read = call(&play, "files__read", json!({"path": "a.txt"})).await;
     assert!(read["result"].to_string().contains("saved") && !read.to_string().contains("not saved"), "{read}");
+}
+
+/// A search by a skill that also asks to write files. Without the editor, no file would match.
+#[tokio::test]
+async fn search_of_few_files_sees_unsaved_text() {
+    let patchbay = Patchbay::new();
+    let skill_md = "---\ncapabilities: [{name: workspace-read}, {name: workspace-write, optional: true}]\n---\n";
+    patchbay.write("home/config/skills/first.wasm", guest::package(searching(), skill_md));
+    patchbay.grant("first", &["workspace-read"]);
+    for file in ["a.txt", "b.txt", "c.txt"] {
+        patchbay.write(&format!("workspace/{file}"), "hay");
+    }
+    let play = Play::at(patchbay, quick_demo(), Limits::default()).await;
+    let editor = FakeEditor::default().open(&play, "b.txt", "a needle");
+    let found = call(&play, "first__run", json!({})).await;
+    assert_eq!(found["result"], "b.txt", "{found}");
+    assert_eq!(editor.reads.lock().unwrap().len(), 3);
 }
