@@ -35,6 +35,8 @@ const OWNED: &[(&str, &str)] = &[
     ("sandbox", "wasmtime-wasi"),
     ("sandbox", "wasmtime-wasi-http"),
     ("workspace", "cap-fs-ext"),
+    ("workspace", "grep-regex"),
+    ("workspace", "grep-searcher"),
     ("store", "rusqlite"),
     ("egress", "reqwest"),
     // Egress sends requests, mcp answers them.

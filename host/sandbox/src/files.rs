@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{BoxFuture, Fault};
 
-/// The files behind `workspace-read`, `workspace-write` and `workspace-delete`. The caller checks the permit.
+/// The files behind `workspace-read`, `workspace-search`, `workspace-write` and `workspace-delete`. The caller checks the permit.
 pub trait WorkspaceFiles: Send + Sync {
     /// Reads at most `max` bytes of a file from byte `offset` on; see [`Workspace::read`].
     fn read(&self, path: String, offset: u64, max: u32) -> BoxFuture<'_, Result<Vec<u8>, FilesError>>;
