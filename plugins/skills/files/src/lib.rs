@@ -76,12 +76,12 @@ pub struct List {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Find {
-    /// The name of a file or folder, in any folder, with wildcards: `config.*`, `*test*`. With `/` it is a path: `src/**/mod.rs`.
+    /// Such as `config.*`, `*test*`, or a path: `src/**/mod.rs`.
     name: String,
-    /// Whether upper and lower case count as the same.
+    /// Ignore case.
     #[serde(default)]
     ignore_case: bool,
-    /// Only paths that come after this one: to go on where the last page ended.
+    /// Continue after this path.
     #[serde(default)]
     after: Option<String>,
 }
