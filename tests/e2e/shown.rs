@@ -189,6 +189,7 @@ fn everyday_tools_are_declared_and_the_others_named() {
         "calc__eval",
         "call_tool",
         "files__edit",
+        "files__find",
         "files__list",
         "files__patch",
         "files__read",
