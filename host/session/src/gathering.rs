@@ -33,7 +33,9 @@ impl Gathering {
 
     /// Notes that a turn of `child` begins whose end is reported to `parent`.
     pub(crate) fn begin(self: &Arc<Self>, child: AgentId, parent: AgentId) -> MissingReport {
-        self.parents.send_modify(|parents| drop(parents.insert(child, parent)));
+        self.parents.send_modify(|parents| {
+            parents.insert(child, parent);
+        });
         MissingReport { gathering: Arc::clone(self), child }
     }
 
