@@ -228,6 +228,7 @@ async fn stop_of_a_session_also_stops_children_that_are_being_made() {
             play.code(&format!("/kill {child}")).await;
         }
     }
+    play.idle().await;
     play.check();
 }
 

@@ -157,7 +157,7 @@ fn declarations_are_found_inside() {
     ]);
     for (answer, words) in answers.iter().zip([
         ["declare const tools: {\n", "  calc: {\n", "expression: string;"],
-        ["tools.files: delete, edit, list, ", "", ""],
+        ["tools.files: delete, edit, find, list, ", "", ""],
         ["is invalid: \"expression\" is a required property", "eval(input: {", ""],
         ["'calc__evaluate' not found", "calc__eval", ""],
     ]) {

@@ -45,9 +45,9 @@ impl Stage {
         self.patchbay.write(path, guest.packaged("---\nsummary: Many\n---\n"));
     }
 
-    /// Adds the skill `many` with 40 tools, more than are declared.
+    /// Adds the skill `many` with 48 tools, more than are declared.
     fn many_tools(&self) {
-        let mut tools: Vec<(String, &str)> = (0..39).map(|n| (format!("tool_{n:02}"), "Does nothing")).collect();
+        let mut tools: Vec<(String, &str)> = (0..47).map(|n| (format!("tool_{n:02}"), "Does nothing")).collect();
         tools.push(("launch_rocket".to_owned(), "Starts the flight of a rocket"));
         self.tools("home/config/skills/many.wasm", &tools);
     }
@@ -160,9 +160,10 @@ fn list_of_skills_is_bounded_and_the_rest_is_found() {
 }
 
 /// The tools that a plain install does not declare, each with a task for which a model searches.
-const DEFERRED: [(&str, &str); 17] = [
+const DEFERRED: [(&str, &str); 18] = [
     ("code__run", "run a program that calls many tools"),
     ("files__delete", "delete a file"),
+    ("files__find", "find a file by name"),
     ("files__read_many", "read several files at once"),
     ("files__rename", "move or rename a file"),
     ("grep__run", "grep__run"),
@@ -189,7 +190,6 @@ fn everyday_tools_are_declared_and_the_others_named() {
         "calc__eval",
         "call_tool",
         "files__edit",
-        "files__find",
         "files__list",
         "files__patch",
         "files__read",
@@ -214,13 +214,15 @@ fn everyday_tools_are_declared_and_the_others_named() {
 fn each_deferred_tool_is_the_first_that_its_task_finds() {
     let searches: Vec<Value> = DEFERRED.iter().map(|(_, task)| json!(["find_tools", {"query": task}])).collect();
     let stage = Stage::new("", vec![Value::from(searches), Value::Null]);
+    stage.set_window(1_000_000);
     stage.answers(&["Find all."]);
     let requests = stage.requests();
     let messages = requests[1]["messages"].as_array().unwrap().iter();
     let results: Vec<&Value> = messages.filter(|message| message["role"] == "tool").collect();
     assert_eq!(results.len(), DEFERRED.len());
     for ((name, task), result) in DEFERRED.iter().zip(results) {
-        let result: Value = serde_json::from_str(result["content"].as_str().unwrap()).unwrap();
+        let content = result["content"].as_str().unwrap();
+        let result: Value = serde_json::from_str(content).unwrap_or_else(|error| panic!("{error}: {content}"));
         let found = &result["result"]["tools"][0];
         assert_eq!(found["name"], *name, "{task}: {result}");
         assert!(found["input_schema"]["type"] == "object" && found["description"].is_string(), "{found}");

@@ -600,7 +600,7 @@ async fn files_are_searched_by_text_and_by_name() {
     assert_eq!((&*found.files[0].path, line.number, &*line.text), ("a.txt", 2, "a needle"));
     assert_eq!(line.matched.as_ref().map(|span| (span.start, span.end)), Some((2, 8)));
     let next = found.next.unwrap();
-    assert_eq!((found.stopped.as_deref(), &*next.path, next.line), (Some("lines"), "a.txt", Some(2)));
+    assert_eq!((found.stopped.as_deref(), &*next.path, next.line), (Some("lines"), "a.txt", None));
     let query = workspace_search::TextQuery { after: Some(next), ..text_query("needle") };
     let found = workspace_search::Host::search(&mut state, query).await.unwrap().unwrap();
     assert_eq!((found.files.len(), &*found.files[0].path, found.stopped), (1, "b.md", None));

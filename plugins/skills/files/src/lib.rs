@@ -165,7 +165,7 @@ skill! {
     }
 
     /// Finds files and folders by name in all folders, sorted by path, 500 at a time. Skips what .gitignore hides.
-    #[extra("read-only" = "true", "kind" = "search")]
+    #[extra("read-only" = "true", "kind" = "search", "deferred" = "true")]
     fn find(input: Find) -> Result<Reply> {
         find::find(&input.name, input.ignore_case, input.after.as_deref())
     }
