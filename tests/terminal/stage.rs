@@ -107,7 +107,8 @@ impl Stage {
 
     /// Returns the settled screen with the cursor's position, as it is recorded.
     fn shown(&self, terminal: &Terminal) -> String {
-        let mut rows = with_agents_masked(terminal.wait_for_stillness(masked), self.columns.into());
+        let rows = with_broken_masked(terminal.wait_for_stillness(masked));
+        let mut rows = with_agents_masked(rows, self.columns.into());
         while rows.last().is_some_and(String::is_empty) {
             rows.pop();
         }
@@ -144,6 +145,17 @@ fn masked(row: &str) -> String {
     };
     let masked: Vec<&str> = (0..words.len()).map(masked).collect();
     masked.join(" ")
+}
+
+/// Replaces the numbers of [`UNITS`] whose unit is on the next row.
+fn with_broken_masked(mut rows: Vec<String>) -> Vec<String> {
+    for index in 1..rows.len() {
+        let unit = rows[index].split_whitespace().next().unwrap_or_default().to_owned();
+        if let Some(row) = masked(&format!("{} {unit}", rows[index - 1])).strip_suffix(&format!(" {unit}")) {
+            rows[index - 1] = row.to_owned();
+        }
+    }
+    rows
 }
 
 /// The ids of agents in screens, in the order in which they appear.
@@ -214,4 +226,6 @@ fn masks_hide_ids_and_seconds() {
 fn masks_hide_counts_that_other_changes_move() {
     assert_eq!(masked("demo:demo-1 · 7 % of 32k · 1,799 tokens"), "demo:demo-1 · 5 % of 32k · 1,000 tokens");
     assert_eq!(masked("session deadbeef, 12 skills"), "session 25ac03e6, 8 skills");
+    let rows = ["0 unread, 923", "tokens", "12", "lines"].map(str::to_owned).to_vec();
+    assert_eq!(with_broken_masked(rows), ["0 unread, 1,000", "tokens", "12", "lines"]);
 }

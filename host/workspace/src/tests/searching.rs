@@ -231,7 +231,7 @@ fn unreadable_files_are_skipped() {
     let fixture = Fixture::new();
     fixture.file("a", "fox");
     fixture.file("b", "fox");
-    fs::set_permissions(fixture.root.join("a"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(fixture.root.join("a"), fs::Permissions::from_mode(0o000)).unwrap();
     // The superuser reads every file.
     if fs::read(fixture.root.join("a")).is_err() {
         let results = fixture.search(&query("fox")).unwrap();
