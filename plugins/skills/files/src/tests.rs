@@ -38,12 +38,12 @@ fn schemas_have_required_fields_and_limits() {
     assert_eq!(schema::<Read>()["properties"]["lines"]["maximum"], json!(read::MAX_LINES));
     assert_eq!(schema::<Read>()["properties"]["offset"]["minimum"], json!(0));
     assert_eq!(schema::<ReadMany>()["properties"]["paths"]["maxItems"], json!(read::MAX_FILES));
-    assert!(schema::<Patch>().to_string().contains(&format!("at most {} files", patch::MAX_FILES)));
+    assert!(schema::<Patch>().to_string().contains(&format!("At most {} files", patch::MAX_FILES)));
     assert_eq!(schema::<List>()["required"], Value::Null);
     assert_eq!(schema::<Write>()["required"], json!(["path", "text"]));
     assert_eq!(schema::<Edit>()["required"], json!(["path", "old", "new"]));
     let words = schema::<Write>()["properties"]["text"]["description"].to_string();
-    assert!(words.contains(&contents::MAX_FILE.to_string()), "{words}");
+    assert!(words.contains(&format!("at most {} MiB", contents::MAX_FILE >> 20)), "{words}");
 }
 
 /// Every input in the instructions is valid.
