@@ -168,13 +168,19 @@ async fn refusal_of_the_editor_is_the_error_of_the_tool() {
     assert!(read["result"].to_string().contains("saved") && !read.to_string().contains("not saved"), "{read}");
 }
 
-/// A search by a skill that also asks to write files. Without the editor, no file would match.
-#[tokio::test]
-async fn search_of_few_files_sees_unsaved_text() {
+/// A home with the skill `first`, which searches for a needle. It also asks to write files, so it reads through the editor.
+fn home_with_search() -> Patchbay {
     let patchbay = Patchbay::new();
     let skill_md = "---\ncapabilities: [{name: workspace-read}, {name: workspace-write, optional: true}]\n---\n";
     patchbay.write("home/config/skills/first.wasm", guest::package(searching(), skill_md));
     patchbay.grant("first", &["workspace-read"]);
+    patchbay
+}
+
+/// A search by a skill that also asks to write files. Without the editor, no file would match.
+#[tokio::test]
+async fn search_of_few_files_sees_unsaved_text() {
+    let patchbay = home_with_search();
     for file in ["a.txt", "b.txt", "c.txt"] {
         patchbay.write(&format!("workspace/{file}"), "hay");
     }
@@ -183,4 +189,21 @@ async fn search_of_few_files_sees_unsaved_text() {
     let found = call(&play, "first__run", json!({})).await;
     assert_eq!(found["result"], "b.txt", "{found}");
     assert_eq!(editor.reads.lock().unwrap().len(), 3);
+}
+
+/// The editor's texts have no match, so a result shows that the disk was searched.
+#[tokio::test]
+async fn search_of_more_text_than_fits_uses_the_disk() {
+    let patchbay = home_with_search();
+    let files = ["a.txt", "b.txt", "c.txt", "d.txt", "e.txt"];
+    for file in files {
+        patchbay.write(&format!("workspace/{file}"), "a needle");
+    }
+    let play = Play::at(patchbay, quick_demo(), Limits::default()).await;
+    let workspace = play.patchbay.workspace().canonicalize().unwrap();
+    let texts = files.map(|file| (workspace.join(file), "hay ".repeat(1 << 20)));
+    let editor = Arc::new(FakeEditor { texts: Mutex::new(texts.into()), ..FakeEditor::default() });
+    play.session.set_editor(editor);
+    let found = call(&play, "first__run", json!({})).await;
+    assert_eq!(found["result"], "a.txt", "{found}");
 }

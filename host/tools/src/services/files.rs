@@ -27,8 +27,10 @@ pub(super) struct ReadInEditor {
 impl CallServices {
     /// Most bytes of a text that is exchanged with the editor. An editor that answers with more is refused.
     const EDITOR_BYTES: usize = 4 << 20;
-    /// Most files of a search whose texts the editor is asked for.
+    /// Most files that a search reads from the editor.
     const EDITOR_FILES: u32 = 200;
+    /// Most bytes that a search reads from the editor, in all. They are in memory until the search ends.
+    const SEARCHED_EDITOR_BYTES: usize = 16 << 20;
     /// Most characters of an editor's error.
     const EDITOR_ERROR: usize = 300;
     /// How long an editor may take for an answer while no clock of the call runs, in minutes. It may ask its user first.
@@ -71,7 +73,7 @@ impl CallServices {
         Ok(part)
     }
 
-    /// Searches files with the texts that the editor has for them, if there are few.
+    /// Searches the editor's texts in place of the files, unless there are too many files or bytes: then the disk alone.
     async fn search_in_editor(
         &self,
         editor: &dyn Editor,
@@ -88,12 +90,18 @@ impl CallServices {
         // With a halt of its own: the end of this listing must not halt the search.
         let listing = SearchBounds { until: bounds.until, bytes: bounds.bytes, halt: Default::default() };
         let mut texts = EditorTexts::new();
+        let mut bytes = 0;
         if let Ok(NameResults { entries, stopped: None, .. }) = self.files.find(files, listing).await {
             for FileEntry { path, .. } in entries {
                 let Ok(place) = self.files.place_to_read(path.clone()).await else { continue };
                 if place.is_text && place.size <= Self::EDITOR_BYTES as u64 {
                     let text = editor.read(&self.absolute(&place.path)).await.ok();
                     let text = text.filter(|text| text.len() <= Self::EDITOR_BYTES);
+                    bytes += text.as_ref().map_or(0, String::len);
+                    if bytes > Self::SEARCHED_EDITOR_BYTES {
+                        texts.clear();
+                        break;
+                    }
                     texts.insert(path, text.map(|text| text.into_bytes().into()));
                 }
             }
