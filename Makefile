@@ -12,13 +12,14 @@ help: ## List the targets
 run: build ## Build everything, and open a terminal
 	@$(PATCHBAY)
 
-# Most tests of the binary wait for processes, so that a core has time for several.
+# Most tests of the binary wait for processes, so each core can run several.
 TEST_THREADS = $$((3 * $$(getconf _NPROCESSORS_ONLN)))
 
 check: format | plugins/dist ## While you work: formatting, clippy, and the unit tests of the crates that changed and of those that depend on them
 	@echo "== clippy"
 	@$(CARGO) clippy --quiet --workspace --all-targets -- -D warnings
-	@echo "== unit tests of what was built again"
+	@echo "== unit tests of the rebuilt crates"
+	@rm -f target/queue
 	@$(CARGO) --config 'target."cfg(all())".runner = "$(CURDIR)/tests/run-if-new"' test --quiet --workspace --lib --bins
 	@RUST_TEST_THREADS=$(TEST_THREADS) tests/run-if-new
 
@@ -125,7 +126,7 @@ $(FUZZ):
 	@CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
 	  $(CARGO) install --quiet --locked --root target/tools/cargo-fuzz-$(FUZZ_VERSION) cargo-fuzz --version =$(FUZZ_VERSION)
 
-# Panic messages contain source paths: those of this machine are replaced.
+# Panic messages contain source paths. The paths of this machine are replaced.
 CARGO_HOME ?= $(HOME)/.cargo
 RELEASE = RUSTFLAGS="--remap-path-prefix=$(CURDIR)=/patchbay --remap-path-prefix=$(CARGO_HOME)=/cargo" $(CARGO) build --release --workspace
 
