@@ -1,5 +1,5 @@
-//! Checks that a crate that is built alone has the dependencies of the workspace, with the same features, so that
-//! `cargo test -p CRATE` compiles none of them again. `host/features` sees to it.
+//! Checks that a crate built alone uses the same dependency features as the whole workspace. Otherwise `cargo test -p CRATE` would
+//! compile dependencies again. `host/features` lists the features.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

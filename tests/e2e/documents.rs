@@ -47,7 +47,7 @@ fn checkout() -> PathBuf {
 fn build(patchbay: &Patchbay, document: &str, name: &str) {
     let manifest = block(document, "toml", "[package]").replace("../patchbay", checkout().to_str().unwrap());
     patchbay.write(&format!("{name}/Cargo.toml"), manifest);
-    // Its dependencies are those of the bundled plugins, which are already fetched.
+    // It has the same dependencies as the bundled plugins, which are already fetched.
     fs::copy(checkout().join("plugins/Cargo.lock"), patchbay.folder().join(name).join("Cargo.lock")).unwrap();
     let built = plugin::build(patchbay, &patchbay.folder().join(name));
     assert_eq!(built.code, Some(0), "{}{}", built.out, built.err);

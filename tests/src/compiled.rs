@@ -8,7 +8,7 @@ use crate::{
     server::Server,
 };
 
-/// One line for each bundled component that tests use often. The model is `demo`, which calls what it is told to.
+/// One line for each bundled component that tests use often. The model `demo` makes the calls it is told to make.
 const LINES: [&str; 8] = [
     "hello",
     "/calc 1",
@@ -40,7 +40,7 @@ static HOME: LazyLock<Patchbay> = LazyLock::new(|| {
     patchbay
 });
 
-/// Puts the compiled components, and the rows that vouch for them, into the empty home of another [`Patchbay`]. It has no session.
+/// Adds the compiled components, with their database rows, to an empty home. The home then has no session.
 pub(crate) fn into(home: &Path) {
     copy_folder_by(&HOME.home().join("data"), &home.join("data"), &|from, to| fs::copy(from, to).map(drop));
     // Links, because compiled components have megabytes, and the host never changes one in place.

@@ -11,8 +11,8 @@ pub struct ContextSettings {
     /// bytes.
     #[schemars(range(min = 1, max = 50))]
     pub listing_percent: u8,
-    /// Most bytes of the list of skills, whatever the window. It has all names before any description. The model reads what is
-    /// left out with `find_skills`.
+    /// Most bytes of the list of skills, whatever the window. All names come before any description. The model looks up
+    /// the rest with `find_skills`.
     #[schemars(range(min = 1_000, max = 1_000_000))]
     pub listing_max_bytes: u32,
     /// Percent of the model's context window that the names, descriptions and schemas of tools may take, but at least 24,000
@@ -23,8 +23,8 @@ pub struct ContextSettings {
     /// with `find_tools` and calls them with `call_tool`.
     #[schemars(range(min = 1_000, max = 4_000_000))]
     pub tools_max_bytes: u32,
-    /// Most tools whose declarations a model is sent. The host's own tools count, but are never left out. They and those of the
-    /// bundled skills are some 15; the default leaves room for a few servers beside them.
+    /// Most tools whose declarations a model is sent. The host's own tools count, but are never left out. Together with the
+    /// bundled skills they are about 15; the default leaves room for a few servers beside them.
     #[schemars(range(min = 1, max = 1_000))]
     pub tools_max: u32,
 }

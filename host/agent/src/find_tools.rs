@@ -28,8 +28,7 @@ pub(crate) struct FindTools {
 }
 
 impl FindTools {
-    /// Returns the tool for the tools of a turn, `host` being those of the host that are not declared. `None` never happens: the
-    /// name is valid.
+    /// Returns the tool for a turn's tools. `host` holds the host's own deferred tools. Never `None`: the name is valid.
     pub(crate) fn over(
         tools: &Arc<Tools>,
         host: Vec<Arc<dyn Internal>>,

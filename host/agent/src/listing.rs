@@ -18,7 +18,7 @@ const COMMA: &str = ", ";
 pub(crate) struct SkillList {
     /// The text for the system context; `None` without skills.
     pub(crate) text: Option<String>,
-    /// Number of skills whose description is left out. Some of them may not even be named.
+    /// Number of skills listed without a description, or not at all.
     pub(crate) left_out: usize,
 }
 

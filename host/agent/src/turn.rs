@@ -123,7 +123,7 @@ impl Agent {
         Err(Outcome::error(Code::TurnRounds, message))
     }
 
-    /// Commits the end of a turn whose last calls end it: what they began reports later, by mail.
+    /// Commits the end of a turn that ends with its calls: the children it forked report by mail.
     async fn ended_by_calls(
         &self,
         turn: &Turn,

@@ -1,1 +1,1 @@
-//! Gives the dependencies the same features whether one crate is built or all of them: see `Cargo.toml`. It has no code.
+//! No code, only dependencies: their features are the same whether you build one crate or the whole workspace. See `Cargo.toml`.

@@ -39,8 +39,8 @@ pub struct Limits {
     /// few agents; agents that only wake each other end here (`limit_requests`).
     #[schemars(range(min = 1, max = 1_000_000))]
     pub tree_requests: u32,
-    /// Requests to a model that the agents of a session make at once; further ones wait, those of turns that a person began
-    /// first. Enough for eight sub-agents twice over. A provider that reports a rate limit or an overload receives fewer until
+    /// Requests to a model that the agents of a session make at once; further requests wait, and requests of turns that a person
+    /// started go first. Enough for eight sub-agents twice over. A provider that reports a rate limit or an overload receives fewer until
     /// it has recovered.
     #[schemars(range(min = 1, max = 64))]
     pub concurrent_requests: u32,

@@ -1,5 +1,5 @@
-//! Which agents wait for reports of their children, so that children that end together wake their parent once. `wake` asks for
-//! it; `fork` and `wake` note the turns that will be reported, and `turns` and `kill` their ends.
+//! Tracks the reports that children still owe their parents. Children often end together, and then should wake their parent only
+//! once. `fork` and `wake` record turns that will be reported, `turns` and `kill` record their ends, and `wake` waits here.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},

@@ -98,7 +98,7 @@ impl Session {
     }
 
     /// Commits the notification, which counts all mail so far and marks the mails that it shows whole as read. Returns the
-    /// number of its row; `None` if there is nothing to notify.
+    /// number of its row; `None` if no mail is new.
     async fn commit_notification(self: &Arc<Self>, agent: &Agent) -> Result<Option<u64>, StoreError> {
         let (session, id) = (Arc::clone(self), agent.id());
         let prepare = async move {

@@ -1,5 +1,6 @@
-//! The index of the tools of a turn: those of a snapshot, those outside of the sandbox, and for models those of the host that are not
-//! declared. Lists them by name, and searches them. Kept for the last sets of tools, so that the calls of a session share it.
+//! The index behind `find_tools` and `tool-index`: lists a turn's tools by name, and searches them. It covers the snapshot, tools
+//! outside the sandbox and, for models, the host's deferred tools. The indices of the last few sets are cached, because all calls
+//! of a session use the same one.
 
 use std::{cmp::Ordering, sync::Arc};
 
@@ -238,8 +239,8 @@ impl ToolIndexCache {
 }
 
 impl Tools {
-    /// Returns at most `limit` of the tools of `set` that a model may call: the ones that match `query` best, the best first. An
-    /// untrusted workspace has at most two of them. The same query has the same answer for the same set.
+    /// Returns at most `limit` of the tools of `set` that a model may call: the best matches for `query`, best first. At most two
+    /// come from an untrusted workspace. The same query on the same set always returns the same tools.
     pub fn find_tools(&self, set: SearchedTools<'_>, query: &str, limit: usize) -> Vec<CallableTool> {
         let index = self.tool_index.get(set);
         let (found, _) = index.find(IndexReader::Model, query);

@@ -8,8 +8,8 @@
 //! All calls block, so run them on a thread for blocking work.
 //!
 //! - [`Workspace`] reads, lists, searches, writes and deletes files.
-//! - [`TextQuery`], [`NameQuery`]: searches of all files; [`TextResults`], [`NameResults`]: what they found; [`SearchBounds`]:
-//!   what ends them.
+//! - [`TextQuery`], [`NameQuery`]: searches of all files; [`TextResults`], [`NameResults`]: their results; [`SearchBounds`]:
+//!   their limits.
 //! - [`WorkspaceAccess`]: what the plugins of one call may do. [`ProtectedPaths`]: Patchbay's own folders, which no
 //!   plugin may enter. [`HomeFolder`] detects a workspace that is or contains the home folder.
 //! - [`resolved_path`] resolves the links in a path that may not exist yet.

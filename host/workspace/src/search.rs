@@ -47,6 +47,23 @@ pub struct TextQuery {
     pub max_line_bytes: u32,
 }
 
+#[cfg(test)]
+impl TextQuery {
+    /// A query for a regular expression in all files, with the largest limits.
+    pub(crate) fn for_test(pattern: &str) -> Self {
+        Self {
+            pattern: pattern.to_owned(),
+            is_fixed: false,
+            ignores_case: false,
+            globs: Vec::new(),
+            after: None,
+            context: 0,
+            max_lines: limits::SEARCH_LINES,
+            max_line_bytes: limits::SEARCH_LINE_BYTES,
+        }
+    }
+}
+
 /// A position between the results of a text search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchPosition {

@@ -44,8 +44,8 @@ pub fn tool<T: JsonSchema>(name: &str, doc: &[&str], extra: &[(&str, &str)]) -> 
     }
 }
 
-/// Removes what a model learns nothing from, because every request pays for it: the defaults `null` and `false`, which are what an
-/// absent value means anyway, and the names of Rust's number types, which are no formats of JSON Schema.
+/// Removes noise, because every request carries the schema: the defaults `null` and `false`, which an absent value means anyway,
+/// and the names of Rust's number types, which JSON Schema does not define as formats.
 fn remove_noise(schema: &mut Schema) {
     let default = schema.get("default");
     if default.is_some_and(|value| value.is_null() || value.as_bool() == Some(false)) {

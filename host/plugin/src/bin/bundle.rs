@@ -8,7 +8,7 @@
 //! - for a provider, `providers/NAME.wasm` and `providers/NAME.json` with the adapter's manifest.
 //!
 //! Unchanged files are not written again, and a component whose digest is in its `NAME.json` is not inspected again: compiling it
-//! takes seconds. After a change of what the host makes of a description, remove TO first; a test of the binary compares them.
+//! takes seconds. If you change how the host reads descriptions, remove TO first; a test of the binary compares them.
 //! Files of plugins that no longer exist are removed.
 
 use std::{

@@ -395,7 +395,7 @@ impl Transcript {
             }
             EventKind::Message { .. }
             | EventKind::Progress { .. }
-            // The busy row counts down and says what a request waits for.
+            // The busy row shows the countdown and the limit that a request waits for.
             | EventKind::Retrying(_)
             | EventKind::RequestWaits { .. }
             | EventKind::LineEnded { .. }

@@ -94,7 +94,7 @@ async fn uncounted_mail_is_in_order_and_bounded() {
         .unwrap();
     assert_eq!(uncounted(9).await, [(4, false), (5, false), (6, false)]);
     assert_eq!(uncounted(2).await, [(4, false), (5, false)]);
-    // A notification that shows two of them whole marks both as read, and counts all.
+    // A notification that shows two mails in full marks both as read, and counts every mail.
     let reads_mail = vec![(root, 4), (root, 6)];
     let change = SessionChange { reads_mail, counts_mail: Some(root), ..SessionChange::default() };
     tree.commit(change).await.unwrap();

@@ -33,7 +33,7 @@ pub(super) struct SearchFile {
 pub(super) enum SearchedFile {
     /// The file was searched.
     Searched {
-        /// Matching lines and their context: all of them, or more than a result may have.
+        /// All matching lines with their context, or at least enough to exceed a limit of the result.
         lines: Vec<MatchedLine>,
         /// Bytes of the file.
         size: u64,
@@ -50,7 +50,7 @@ pub(super) struct FileSearcher<'a> {
     query: &'a TextQuery,
     texts: &'a EditorTexts,
     halt: &'a SearchHalt,
-    /// A clone has caches of its own, so that threads do not wait for each other.
+    /// Each thread has a clone, with its own caches: a shared matcher would make threads wait.
     matcher: RegexMatcher,
     searcher: Searcher,
     probe: Vec<u8>,
@@ -175,7 +175,7 @@ struct LineSink<'a> {
     /// Lines up to this number are not collected: an earlier search returned them.
     from: u64,
     max_line_bytes: usize,
-    /// Matching lines that are left. One more than a result may have, to notice that there are more.
+    /// How many more matching lines to collect: one over the limit of the result, to detect a cut.
     left: u32,
     /// Bytes of lines that are left. Twice those of a result, because it may leave out context lines.
     left_bytes: usize,

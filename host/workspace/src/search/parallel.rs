@@ -133,7 +133,7 @@ fn match_batches(queue: &Mutex<Receiver<FileBatch>>, mut searcher: FileSearcher<
                 bytes += lines.iter().map(|line| line.cost()).sum::<usize>();
             }
             results.push((file.path, searched));
-            // More than a result may have: it ends in this batch.
+            // The result reaches its limit in this batch.
             if matches as u64 > u64::from(query.max_lines) || bytes > 2 * limits::SEARCH_RESULT_BYTES {
                 break;
             }

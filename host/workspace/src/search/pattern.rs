@@ -18,7 +18,7 @@ pub(super) fn compile(query: &TextQuery) -> Result<RegexMatcher, FileError> {
     }
     if pattern.len() > limits::PATTERN_BYTES {
         let (bytes, most) = (pattern.len(), limits::PATTERN_BYTES);
-        return Err(refused(format!("has {bytes} bytes, over the limit of {most}; search for a part of it")));
+        return Err(refused(format!("has {bytes} bytes, over the limit of {most}; search for part of it")));
     }
     if !query.is_fixed {
         check_syntax(query).map_err(refused)?;
@@ -37,7 +37,7 @@ pub(super) fn compile(query: &TextQuery) -> Result<RegexMatcher, FileError> {
     builder.build(pattern).map_err(|error| {
         refused(match error.kind() {
             ErrorKind::NotAllowed(_) => {
-                "asks for a line feed, but a match lies within one line; search for a part of it".to_owned()
+                "contains a newline, but a match lies within one line; search for part of it".to_owned()
             }
             _ => "is too large when compiled; repeat less, as in \\w{1,20} for \\w{1,500}, or use \\w+".to_owned(),
         })
@@ -71,26 +71,13 @@ mod tests {
 
     use super::*;
 
-    fn query(pattern: &str) -> TextQuery {
-        TextQuery {
-            pattern: pattern.to_owned(),
-            is_fixed: false,
-            ignores_case: false,
-            globs: Vec::new(),
-            after: None,
-            context: 0,
-            max_lines: 1,
-            max_line_bytes: 1,
-        }
-    }
-
     fn matched<'a>(query: &TextQuery, line: &'a str) -> Option<&'a str> {
         let found = compile(query).unwrap().find(line.as_bytes()).unwrap();
         found.map(|found| &line[found.start()..found.end()])
     }
 
     fn refused(pattern: &str) -> String {
-        let error = compile(&query(pattern)).err().unwrap();
+        let error = compile(&TextQuery::for_test(pattern)).err().unwrap();
         assert_eq!(error.kind(), "invalid");
         error.to_string()
     }
@@ -105,17 +92,17 @@ mod tests {
             ("^b$", "a\r\nb\r\nc", "b"),
             (r"\bété\b", "l’été", "été"),
         ] {
-            assert_eq!(matched(&query(pattern), text), Some(expected), "{pattern}");
+            assert_eq!(matched(&TextQuery::for_test(pattern), text), Some(expected), "{pattern}");
         }
         for pattern in ["a\nb", r"a\nb", r"x|(\n)", r"\x0A*", r"[\n]"] {
-            assert!(refused(pattern).contains("asks for a line feed"), "{pattern}");
+            assert!(refused(pattern).contains("contains a newline"), "{pattern}");
         }
     }
 
     #[test]
     fn options_for_case_and_plain_text_are_used() {
         let found = |pattern: &str, is_fixed, ignores_case, text: &str| {
-            matched(&TextQuery { is_fixed, ignores_case, ..query(pattern) }, text).is_some()
+            matched(&TextQuery { is_fixed, ignores_case, ..TextQuery::for_test(pattern) }, text).is_some()
         };
         assert!(!found("straße", false, false, "STRAßE"));
         assert!(found("straße", false, true, "STRAßE"));
@@ -147,14 +134,14 @@ mod tests {
         {
             assert!(refused(&pattern).len() < 500, "{}", refused(&pattern));
         }
-        assert!(compile(&query(r"\w{1,20}")).is_ok());
-        assert!(compile(&query(&"x|".repeat(2_000))).is_ok());
+        assert!(compile(&TextQuery::for_test(r"\w{1,20}")).is_ok());
+        assert!(compile(&TextQuery::for_test(&"x|".repeat(2_000))).is_ok());
     }
 
     proptest! {
         #[test]
         fn any_pattern_is_handled(pattern in "[ab.*+?()|{}\\[\\]^$\\\\nwbA-]{0,20}") {
-            if let Ok(matcher) = compile(&query(&pattern)) {
+            if let Ok(matcher) = compile(&TextQuery::for_test(&pattern)) {
                 let found = matcher.find(b"ab\nba").unwrap();
                 prop_assert!(found.is_none_or(|found| !b"ab\nba"[found.start()..found.end()].contains(&b'\n')));
             }

@@ -12,16 +12,7 @@ use crate::{
 };
 
 fn query(pattern: &str) -> TextQuery {
-    TextQuery {
-        pattern: pattern.to_owned(),
-        is_fixed: false,
-        ignores_case: false,
-        globs: Vec::new(),
-        after: None,
-        context: 0,
-        max_lines: limits::SEARCH_LINES,
-        max_line_bytes: 300,
-    }
+    TextQuery { max_line_bytes: 300, ..TextQuery::for_test(pattern) }
 }
 
 fn named(globs: &[&str]) -> NameQuery {

@@ -77,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns a file whose lines match if they contain an `x`. Lines without text are not part of it.
+    /// Returns a file in which every line with an `x` matches. Empty lines are omitted.
     fn file(path: &str, lines: &[&str]) -> File {
         let line = |(index, text): (usize, &&str)| Line {
             number: index as u64 + 1,

@@ -175,8 +175,7 @@ pub mod workspace_search {
     };
     use crate::testing::host::call;
 
-    /// Returns the lines that match. The syntax of patterns is that of the crate `regex-lite`, and the only limits are those of
-    /// the query.
+    /// Returns matching lines. Patterns use the syntax of the crate `regex-lite`. Only the limits of the query apply.
     pub fn search(query: &TextQuery) -> Result<TextResults, Error> {
         call("workspace_search.search", &query.pattern, |_, shared| {
             let escaped = query.fixed.then(|| regex_lite::escape(&query.pattern));
