@@ -38,6 +38,7 @@ mod wrap;
 use std::{
     collections::{BTreeMap, VecDeque},
     future::pending,
+    io,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -86,7 +87,7 @@ pub(crate) async fn run(session: Arc<Session>, options: Options<'_>, greeting: W
     let mut signals = Signals::new()?;
     let mut raw_mode = RawMode::enter()?;
     let mut typed = typed_ahead::take();
-    let mut keys = key_events();
+    let mut keys = key_events()?;
     let mut end = FrontEnd::Left;
     while !front.leaving {
         front.type_ahead(&mut typed);
@@ -129,7 +130,7 @@ pub(crate) async fn run(session: Arc<Session>, options: Options<'_>, greeting: W
             }
             raw_mode = RawMode::enter()?;
             typed.extend(typed_ahead::take());
-            keys = key_events();
+            keys = key_events()?;
         }
     }
     front.leave()?;
@@ -139,8 +140,11 @@ pub(crate) async fn run(session: Arc<Session>, options: Options<'_>, greeting: W
 /// Returns the keys and the other events of the terminal. The stream is only polled after its own thread has read something:
 /// each poll before that waits for the lock of this thread and yields the processor several times, which on a busy machine
 /// delays each piece of an answer by up to 100 ms.
-fn key_events() -> SelectAll<EventStream> {
-    stream::select_all([EventStream::new()])
+///
+/// A terminal that was just closed is an error; the stream alone would panic.
+fn key_events() -> io::Result<SelectAll<EventStream>> {
+    crossterm::event::poll(Duration::ZERO)?;
+    Ok(stream::select_all([EventStream::new()]))
 }
 
 /// Why the terminal is handed over.

@@ -1,7 +1,11 @@
 //! Laws of the front as a whole: an answer that comes in any pieces, while the user types and resizes the window, is printed
 //! once, and what stood in the terminal before stays.
 
-use std::time::Instant;
+use std::{
+    fs::File,
+    io::{self, IsTerminal},
+    time::Instant,
+};
 
 use patchbay_core::{DeltaKind, DeltaPosition, EventKind, MessageKind};
 use proptest::prelude::*;
@@ -10,6 +14,7 @@ use super::{
     composer::Mark,
     fake_terminal::FakeTerminal,
     live::{LiveArea, LiveView, Row},
+    key_events,
     style::Look,
     transcript::{Transcript, tests::at as received},
     wrap,
@@ -179,4 +184,11 @@ proptest! {
             prop_assert!(rest.any(|shown| *shown == line), "{:?} is lost: {:#?}", line, shown);
         }
     }
+}
+
+/// A terminal that was closed between its check and the first key.
+#[test]
+fn keys_without_a_terminal_are_an_error() {
+    let has_terminal = io::stdin().is_terminal() || File::open("/dev/tty").is_ok();
+    assert_eq!(key_events().is_ok(), has_terminal);
 }
