@@ -3,7 +3,7 @@
 //! Called by `reading.rs` and `file_set.rs` for `NAME.wasm`, and by the crate `plugin`, which writes the sections.
 
 use patchbay_core::{Code, text};
-use wasmparser::{Parser, Payload};
+use wasmparser::{BinaryReaderError, Chunk, Parser, Payload};
 
 use crate::{Problem, archive::FILES_SECTION};
 
@@ -37,21 +37,25 @@ pub(crate) fn embedded(bytes: &[u8]) -> Result<Embedded<'_>, Problem> {
         return Err(invalid("Not WebAssembly: it does not begin with the four bytes '\\0asm'."));
     }
     let mut found = Embedded::default();
-    // The ends of the nested modules and components. Checked because the parser also accepts the end of all bytes.
-    let mut nested_ends = Vec::new();
-    for payload in Parser::new(0).parse_all(bytes) {
-        match payload
-            .map_err(|error| invalid(&format!("Damaged or cut short: {}.", text::excerpt(&error.to_string(), 200))))?
-        {
+    let (mut parser, mut at) = (Parser::new(0), 0);
+    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        let damaged = |error: BinaryReaderError| {
+            invalid(&format!("Damaged or cut short: {}.", text::excerpt(&error.to_string(), 200)))
+        };
+        let Chunk::Parsed { consumed, payload } = parser.parse(rest, true).map_err(damaged)? else {
+            return Err(invalid("Cut short."));
+        };
+        at += consumed;
+        match payload {
+            // What is nested has no sections for the host. The compiler checks it.
             Payload::ModuleSection { unchecked_range: range, .. }
-            | Payload::ComponentSection { unchecked_range: range, .. } => nested_ends.push(range.end),
-            Payload::End(at) => match nested_ends.pop() {
-                Some(end) if end != at => {
+            | Payload::ComponentSection { unchecked_range: range, .. } => {
+                at = range.end;
+                if at > bytes.len() {
                     return Err(invalid("Cut short within a nested module or component."));
                 }
-                _ => {}
-            },
-            Payload::CustomSection(section) if nested_ends.is_empty() && section.name() == SECTION => {
+            }
+            Payload::CustomSection(section) if section.name() == SECTION => {
                 let malformed =
                     |what: &str| Problem::new(Code::MalformedFrontmatter, format!("The section '{SECTION}' {what}."));
                 if section.data().len() as u64 > SKILL_MD_BYTES {
@@ -62,7 +66,7 @@ pub(crate) fn embedded(bytes: &[u8]) -> Result<Embedded<'_>, Problem> {
                     return Err(malformed("appears twice"));
                 }
             }
-            Payload::CustomSection(section) if nested_ends.is_empty() && section.name() == FILES_SECTION => {
+            Payload::CustomSection(section) if section.name() == FILES_SECTION => {
                 let twice = found.files.replace(section.data()).is_some();
                 if twice {
                     return Err(invalid(&format!("The section '{FILES_SECTION}' appears twice.")));
@@ -135,11 +139,10 @@ mod tests {
         assert_eq!(problem.message, "Cut short within a nested module or component.");
     }
 
-    /// The parser's message has several lines if a nested module has an invalid header. Found by fuzzing.
+    /// The parser's message has several lines if the header is invalid. Found by fuzzing.
     #[test]
     fn parser_error_is_reported_on_one_line() {
-        let damaged = [COMPONENT, &[1, 8], b"\x05\x02\0\x01\x0d\0\x01\0"].concat();
-        let problem = embedded_skill_md(&damaged).unwrap_err();
+        let problem = embedded_skill_md(b"\0asm\x05\x02\0\x01").unwrap_err();
         assert_eq!(problem.code, Code::InvalidComponent);
         assert!(problem.message.starts_with("Damaged or cut short: ") && !problem.message.contains('\n'), "{problem}");
     }
