@@ -42,23 +42,19 @@ impl Database {
         }
         let unusable = |source| StoreError::Unusable { path: path.to_owned(), source };
         let mut connection = Connection::open(path).map_err(unusable)?;
-        set_up(&connection).map_err(unusable)?;
-        if !is_current(&connection, migrations.len()).map_err(unusable)? {
-            let _lock = lock_for_set_up(path)?;
-            // The `busy_timeout` does not cover this statement, so that it needs the lock.
-            connection.pragma_update(None, "journal_mode", "WAL").map_err(unusable)?;
+        connection.busy_timeout(BUSY).map_err(unusable)?;
+        let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(unusable)?;
+        if usize::try_from(version) != Ok(migrations.len()) {
+            set_up(&connection, path)?;
             migrate(&mut connection, path, migrations)?;
         }
         let queue = Arc::new(Queue::new());
-        let batches = Arc::clone(&queue);
+        let writer = Writer { connection, path: path.to_owned(), queue: Arc::clone(&queue), generation };
         let writer = thread::Builder::new()
             .name("store".to_owned())
-            .spawn(move || write_batches(connection, &batches, generation.as_deref()))
+            .spawn(move || writer.run())
             .map_err(StoreError::io(path))?;
-        let database = Self { path: path.to_owned(), queue, readers: Mutex::default(), writer: Some(writer) };
-        let reader = database.open_reader()?;
-        database.keep_reader(reader);
-        Ok(database)
+        Ok(Self { path: path.to_owned(), queue, readers: Mutex::default(), writer: Some(writer) })
     }
 
     /// Runs `job` on the writer thread. When this returns `Ok`, the job is committed.
@@ -226,28 +222,44 @@ fn savepoint<T, E: From<rusqlite::Error>>(
     result
 }
 
-fn write_batches(mut connection: Connection, queue: &Queue, generation: Option<&Generation>) {
-    while let Some(batch) = queue.next_batch() {
-        let Batch { rows, jobs } = batch;
-        let generation = generation.filter(|_| jobs.iter().any(|job| job.decision));
-        let mut reports = Vec::with_capacity(jobs.len());
-        let committed = (|| -> Result<(), StoreError> {
-            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            journal::insert(&transaction, rows);
-            reports.extend(jobs.into_iter().map(|job| (job.work)(&transaction)));
+/// The thread that writes.
+struct Writer {
+    connection: Connection,
+    path: PathBuf,
+    queue: Arc<Queue>,
+    generation: Option<Arc<Generation>>,
+}
+
+impl Writer {
+    fn run(mut self) {
+        // Here and not in `open`: it reads the whole schema, which takes longer than the rest of an opening.
+        let mut is_set_up = set_up(&self.connection, &self.path).is_ok();
+        while let Some(batch) = self.queue.next_batch() {
+            let Batch { rows, jobs } = batch;
+            let generation = self.generation.as_deref().filter(|_| jobs.iter().any(|job| job.decision));
+            let mut reports = Vec::with_capacity(jobs.len());
+            let committed = (|| -> Result<(), StoreError> {
+                if !is_set_up {
+                    set_up(&self.connection, &self.path)?;
+                    is_set_up = true;
+                }
+                let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                journal::insert(&transaction, rows);
+                reports.extend(jobs.into_iter().map(|job| (job.work)(&transaction)));
+                if let Some(generation) = generation {
+                    generation.begin()?;
+                }
+                Ok(transaction.commit()?)
+            })();
             if let Some(generation) = generation {
-                generation.begin()?;
+                generation.end();
             }
-            Ok(transaction.commit()?)
-        })();
-        if let Some(generation) = generation {
-            generation.end();
-        }
-        if let Err(error) = &committed {
-            tracing::error!("a commit failed: {error}");
-        }
-        for report in reports {
-            report(committed.is_ok());
+            if let Err(error) = &committed {
+                tracing::error!("a commit failed: {error}");
+            }
+            for report in reports {
+                report(committed.is_ok());
+            }
         }
     }
 }
@@ -255,21 +267,20 @@ fn write_batches(mut connection: Connection, queue: &Queue, generation: Option<&
 /// How long a statement waits for a write of another process.
 const BUSY: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// Sets the options of a connection.
-fn set_up(connection: &Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(BUSY)?;
+/// Sets the options of a connection that writes, and of the file if it does not have them yet.
+fn set_up(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let unusable = |source| StoreError::Unusable { path: path.to_owned(), source };
     // A commit survives a crash of the process. A power failure can lose the last commits.
-    connection.pragma_update(None, "synchronous", "NORMAL")?;
-    connection.pragma_update(None, "foreign_keys", true)?;
-    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.pragma_update(None, "synchronous", "NORMAL").map_err(unusable)?;
+    connection.pragma_update(None, "foreign_keys", true).map_err(unusable)?;
+    connection.pragma_update(None, "trusted_schema", false).map_err(unusable)?;
+    let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0)).map_err(unusable)?;
+    if mode != "wal" {
+        // The `busy_timeout` does not cover this statement, so it needs the lock.
+        let _lock = lock_for_set_up(path)?;
+        connection.pragma_update(None, "journal_mode", "WAL").map_err(unusable)?;
+    }
     Ok(())
-}
-
-/// Returns whether the database needs neither set-up nor migration. Every start but the first runs only this check.
-fn is_current(connection: &Connection, known: usize) -> rusqlite::Result<bool> {
-    let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
-    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    Ok(mode == "wal" && usize::try_from(version) == Ok(known))
 }
 
 /// Takes the OS lock under which one process at a time sets up or migrates the database at `path`. Waits while another
@@ -283,9 +294,10 @@ fn lock_for_set_up(path: &Path) -> Result<File, StoreError> {
     Ok(lock)
 }
 
-/// Applies the missing migrations. Reads the version itself, because another process may have migrated the database while
-/// this one waited for the lock.
+/// Applies the missing migrations. Reads the version under the lock, because another process may have migrated the
+/// database in the meantime.
 fn migrate(connection: &mut Connection, path: &Path, migrations: &[&'static str]) -> Result<(), StoreError> {
+    let _lock = lock_for_set_up(path)?;
     let steps = Migrations::new(migrations.iter().map(|sql| M::up(sql)).collect());
     if let SchemaVersion::Outside(version) = steps.current_version(connection)? {
         return Err(StoreError::Newer { path: path.to_owned(), found: version.get(), known: migrations.len() });
