@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     path::{Path, PathBuf},
     sync::{Arc, Weak},
+    thread,
 };
 
 use patchbay_agent::{AgentSettings, CompactionSettings, ContextSettings};
@@ -157,7 +158,14 @@ impl Host {
     /// [`SessionError`] if the home or the configuration cannot be used.
     pub fn open(config: Config) -> Result<Arc<Self>, SessionError> {
         let Config { paths, limits, egress, credentials, journal, compiler, bundled, home_folder, .. } = config;
-        let store = Store::open(&paths.data)?.with_journal(journal);
+        let protected = paths.protected(&config.skill_roots);
+        let roots = Roots::new(bundled, paths.config.join("skills"), config.skill_roots, limits.root.clone());
+        let store = thread::scope(|threads| {
+            // Takes as long as opening the store.
+            threads.spawn(|| roots.bundled());
+            Store::open(&paths.data)
+        });
+        let store = store?.with_journal(journal);
         let kv = KvStore::open(&paths.data, store.clone())?;
         let artefacts = || {
             let ledger = Arc::new(StoreLedger(store.clone()));
@@ -181,14 +189,11 @@ impl Host {
         };
         let providers =
             Providers::new(store.clone(), Arc::new(adapters), secrets, sources).map_err(SessionError::Egress)?;
-        let root_limits = limits.root.clone();
         let sandbox = Arc::new(Sandbox::new(limits).with_artefacts(artefacts()));
         let tools = Tools::new(sandbox, store.clone(), kv.clone(), egress, credentials, config.bundled_grants)
             .with_bundled_answers(config.bundled_answers);
-        let protected = paths.protected(&config.skill_roots);
         let home_folder = home_folder.as_deref().map(HomeFolder::new).unwrap_or_default();
         let tools = tools.with_protection(protected.clone(), home_folder);
-        let roots = Roots::new(bundled, paths.config.join("skills"), config.skill_roots, root_limits);
         let tools = Arc::new(tools);
         let (observer, program) = (config.observer, config.program);
         Ok(Arc::new(Self {

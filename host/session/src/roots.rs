@@ -24,7 +24,7 @@ use crate::json::to_json;
 /// The roots of all sessions of the process.
 pub(crate) struct Roots {
     bundled: &'static [BundledSkill],
-    /// The skills of the binary; they never change while the process runs.
+    /// The skills of the binary, read. They never change while the process runs.
     read: OnceLock<Vec<FoundSkill>>,
     /// The user's folder of skills.
     user: PathBuf,
@@ -92,6 +92,11 @@ impl Roots {
         Self { bundled, read, user, extra, program: program(), limits, remembered }
     }
 
+    /// Returns the skills of the binary. The first call reads them.
+    pub(crate) fn bundled(&self) -> &[FoundSkill] {
+        self.read.get_or_init(|| bundled(self.bundled))
+    }
+
     /// Returns the folders that users copy skills into, existing or not.
     pub(crate) fn folders(&self, workspace: &Path) -> Vec<PathBuf> {
         let in_workspace =
@@ -148,7 +153,7 @@ impl Roots {
             let files = Arc::new(files.into_iter().filter_map(remembered).collect());
             self.remembered().entry(folder).or_insert(files);
         }
-        let mut scan = Scan { found: self.read.get_or_init(|| bundled(self.bundled)).clone(), updates: Vec::new() };
+        let mut scan = Scan { found: self.bundled().to_vec(), updates: Vec::new() };
         // Sessions start even if a root cannot be read; the author of a workspace cannot prevent it.
         for scanned in self.scanned(workspace) {
             let allowed = self.limits.allowance(trusted || !scanned.root.is_workspace());

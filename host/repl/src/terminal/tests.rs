@@ -13,8 +13,8 @@ use proptest::prelude::*;
 use super::{
     composer::Mark,
     fake_terminal::FakeTerminal,
-    live::{LiveArea, LiveView, Row},
     key_events,
+    live::{LiveArea, LiveView, Row},
     style::Look,
     transcript::{Transcript, tests::at as received},
     wrap,
