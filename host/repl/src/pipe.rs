@@ -1,10 +1,12 @@
 //! Output without a terminal, for `plain`. Results are printed from the line's outcome, errors and progress on standard error; of the
 //! stored rows only tool calls and their results are shown. Of agents that are not in view, one line on standard error is shown when a
 //! turn ends.
+//!
+//! As in `exec`, a terminal shows an answer while it is generated; elsewhere, it is printed when it is complete.
 
 use std::{
     collections::BTreeSet,
-    io::{self, Write},
+    io::{self, IsTerminal as _, Write},
 };
 
 use patchbay_core::{
@@ -20,6 +22,8 @@ const SHOWN: usize = 100;
 
 /// Writes the output of lines and turns.
 pub(crate) struct PipeOutput {
+    /// Whether pieces of an answer are printed as they arrive.
+    is_live: bool,
     /// The agent whose output is shown.
     view: AgentId,
     /// Agents that run a turn.
@@ -45,6 +49,7 @@ impl PipeOutput {
     pub(crate) fn new(view: AgentId) -> Self {
         let (working, later) = (BTreeSet::new(), Vec::new());
         Self {
+            is_live: io::stdout().is_terminal(),
             view,
             working,
             later,
@@ -83,7 +88,7 @@ impl PipeOutput {
             Received::Event(event) => event,
             // Deltas are missing, so the answer is printed as a whole at its end.
             Received::Lagged(_) => {
-                self.answered = false;
+                self.answered &= !self.is_live;
                 return Ok(());
             }
         };
@@ -123,7 +128,7 @@ impl PipeOutput {
             self.line(&attached)?;
         }
         match event.kind {
-            EventKind::Delta { block, text, at } => self.delta(block, &text, at),
+            EventKind::Delta { block, text, at } if self.is_live => self.delta(block, &text, at),
             // The result may repeat it, such as the lines that a program of `code` logs.
             EventKind::Progress { text, .. } => {
                 self.end()?;
@@ -135,8 +140,12 @@ impl PipeOutput {
                 let is_printed = std::mem::take(&mut self.answered) && self.answer == Some((turn, answer));
                 self.line(&retry.broke_off(is_printed))
             }
-            EventKind::Message { kind: MessageKind::Assistant, .. } => {
+            EventKind::Message { kind: MessageKind::Assistant, content, .. } => {
                 self.end()?;
+                if !self.is_live && !content.is_empty() {
+                    self.line(&content)?;
+                    self.answered = true;
+                }
                 let calls = answer.iter().flat_map(|answer| &answer.parts).filter_map(AssistantPart::tool_call);
                 for ToolCall { name, input, .. } in calls {
                     let (name, input) = (text::excerpt(&name, SHOWN), text::excerpt(&input, SHOWN));
@@ -159,7 +168,8 @@ impl PipeOutput {
                 self.later.push(format!("{} was killed.", self.view.short()));
                 self.end()
             }
-            EventKind::Message { .. }
+            EventKind::Delta { .. }
+            | EventKind::Message { .. }
             | EventKind::RequestWaits { .. }
             | EventKind::LineEnded { .. }
             | EventKind::LineQueued { .. }
