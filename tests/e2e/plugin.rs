@@ -49,6 +49,30 @@ fn core_module_becomes_a_component_with_embedded_skill_md() {
     assert_eq!(patchbay.line("/greet {}"), "{}");
 }
 
+/// `build`, `inspect`, the start of a session, and calls in two processes.
+#[test]
+fn component_is_compiled_once_in_a_home() {
+    let (patchbay, folder) = with_folder();
+    patchbay.line("/skills");
+    patchbay.write("workspace/core.wasm", module());
+    assert_eq!(patchbay.run(&["plugin", "build", &folder, "--wasm", "core.wasm"]).code, Some(0));
+    let component = format!("{folder}/greeter.wasm");
+    let digest = patchbay_core::Digest::of(&fs::read(&component).unwrap()).to_hex();
+    // Compiling again would replace the file.
+    let compiled = || {
+        let files = fs::read_dir(patchbay.home().join("cache/aot")).unwrap().map(Result::unwrap);
+        let ours = files.filter(|file| file.file_name().to_string_lossy().starts_with(&digest));
+        ours.map(|file| (file.file_name(), file.metadata().unwrap().modified().unwrap())).collect::<Vec<_>>()
+    };
+    let built = compiled();
+    assert_eq!(built.len(), 1, "{built:?}");
+    assert_eq!(patchbay.run(&["plugin", "inspect", &component]).code, Some(0));
+    for _ in 0..2 {
+        assert_eq!(patchbay.line("/greet {}"), "{}");
+    }
+    assert_eq!(compiled(), built);
+}
+
 #[test]
 fn component_is_copied_to_the_out_path() {
     let (patchbay, folder) = with_folder();

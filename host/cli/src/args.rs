@@ -51,7 +51,7 @@ impl SessionArguments {
 pub(crate) struct Compile {
     /// Memory, in bytes
     pub(crate) bytes: u64,
-    /// Wall clock, in seconds
+    /// Processor time, in seconds
     pub(crate) seconds: u64,
 }
 

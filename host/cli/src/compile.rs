@@ -68,9 +68,6 @@ fn end_with_parent() -> io::Result<()> {
 }
 
 fn limit(compile: &Compile) -> io::Result<()> {
-    // The CPU limit counts the time of all cores.
-    let cores = thread::available_parallelism().map_or(1, usize::from) as u64;
-    let seconds = compile.seconds.saturating_mul(cores);
     raise_oom_score();
     // macOS refuses such a limit on Apple silicon; there the parent watches the memory.
     if !COMPILER_MEMORY_IS_WATCHED {
@@ -78,7 +75,7 @@ fn limit(compile: &Compile) -> io::Result<()> {
     }
     // Exceeding the soft limit sends SIGXCPU, which the parent reports as a time limit; exceeding the hard limit sends
     // SIGKILL, as running out of memory does.
-    rlimit::setrlimit(rlimit::Resource::CPU, seconds, seconds.saturating_add(5))?;
+    rlimit::setrlimit(rlimit::Resource::CPU, compile.seconds, compile.seconds.saturating_add(5))?;
     rlimit::setrlimit(rlimit::Resource::CORE, 0, 0)
 }
 

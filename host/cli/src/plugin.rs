@@ -4,7 +4,10 @@ use std::{io, path::Path, process::ExitCode};
 
 use patchbay_core::{Code, text};
 use patchbay_plugin::{BuildOptions, InspectionReport, Inspector, build};
-use patchbay_sandbox::adapter::{AdapterManifest, ModelEntry};
+use patchbay_sandbox::{
+    Artefacts,
+    adapter::{AdapterManifest, ModelEntry},
+};
 use patchbay_store::Store;
 
 use crate::{
@@ -77,7 +80,8 @@ fn named(names: &[String]) -> String {
     shown.join(", ")
 }
 
-/// Returns an inspector with the limits and the block list of the home, if a home exists. It does not create one.
+/// Returns an inspector with the limits, the block list and the compiled components of the home, if a home exists. It does not
+/// create one.
 fn inspector() -> Result<Inspector, CliError> {
     let home = HomeDirs::existing();
     let config = match &home {
@@ -85,9 +89,13 @@ fn inspector() -> Result<Inspector, CliError> {
         None => ConfigFile::default(),
     };
     let adapters = config.exchange.sandbox(&config.limits);
-    let inspector = Inspector::with_compiler(config.limits, adapters, &compiler()?);
-    let Some(home) = home else { return Ok(inspector) };
+    let compiler = compiler()?;
+    let Some(home) = home else {
+        return Ok(Inspector::with_artefacts(config.limits, adapters, || Artefacts::not_kept(compiler.clone())));
+    };
     let store = Store::open(&home.paths.data)?;
+    let artefacts = || home.paths.artefacts(&store, &compiler);
+    let inspector = Inspector::with_artefacts(config.limits, adapters, artefacts);
     Ok(inspector.blocking(move |digest| {
         let store = store.clone();
         async move { store.is_blocked(&digest).await.map_err(io::Error::other) }

@@ -5,9 +5,7 @@
 use std::{io, path::Path, sync::Arc};
 
 use patchbay_core::{COMPONENT_BYTES, Code, Digest, RootLimits, ToolSpec, text};
-use patchbay_sandbox::{
-    Artefacts, BoxFuture, Compiler, Failure, Limits, Sandbox, adapter::AdapterManifest, inspect as shape,
-};
+use patchbay_sandbox::{Artefacts, BoxFuture, Failure, Limits, Sandbox, adapter::AdapterManifest, inspect as shape};
 use patchbay_session::{HostPlatform, INTERNAL_TOOLS, RESERVED};
 use patchbay_skill::{
     Candidate, DescribedTools, Manifest, Problem, SnapshotRules, check_skill, discover_one, embedded_skill_md, files,
@@ -64,9 +62,9 @@ impl Inspector {
         }
     }
 
-    /// Creates an inspector that compiles in child processes, as loading does.
-    pub fn with_compiler(skills: Limits, adapters: Limits, compiler: &Compiler) -> Self {
-        let sandbox = |limits| Arc::new(Sandbox::new(limits).with_artefacts(Artefacts::not_kept(compiler.clone())));
+    /// Creates an inspector that compiles in child processes, as loading does. `artefacts` returns where the results are kept.
+    pub fn with_artefacts(skills: Limits, adapters: Limits, artefacts: impl Fn() -> Artefacts) -> Self {
+        let sandbox = |limits| Arc::new(Sandbox::new(limits).with_artefacts(artefacts()));
         Self { skills: sandbox(skills), adapters: sandbox(adapters), ..Self::new(Limits::default(), Limits::default()) }
     }
 

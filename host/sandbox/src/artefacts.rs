@@ -5,14 +5,14 @@
 //! never contributes one. An artefact that fails the check is compiled again and logged.
 
 use std::{
-    fs,
+    fs::{self, TryLockError},
     future::pending,
     io,
     io::Write as _,
     path::{Path, PathBuf},
     process::Stdio,
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use patchbay_core::{Digest, Hasher, text};
@@ -39,7 +39,7 @@ pub trait Ledger: Send + Sync {
 pub struct Compiler {
     /// The path of the program.
     pub program: PathBuf,
-    /// Its first arguments. Two more follow: memory in bytes and time in seconds, as whole numbers. It limits its address space
+    /// Its first arguments. Two more follow: memory in bytes and processor time in seconds, as whole numbers. It limits its address space
     /// to the first unless [`COMPILER_MEMORY_IS_WATCHED`].
     pub arguments: Vec<String>,
 }
@@ -153,34 +153,47 @@ impl Artefacts {
         Some(self.folder.as_ref()?.join(format!("{}-{fingerprint}.cwasm", component.to_hex())))
     }
 
-    /// Compiles in a child process within `limits`: first with a share of the memory; if that is not enough, with the
+    /// Waits until no other process compiles `component`, and keeps others waiting until the result is dropped. `None` if
+    /// artefacts are not kept.
+    pub(crate) async fn lock(&self, component: &Digest) -> Option<ArtefactLock> {
+        let path = self.folder.as_ref()?.join(format!("{}.lock", component.to_hex()));
+        let opened = fs::File::options().create(true).truncate(false).write(true).open(&path);
+        let file = opened.inspect_err(|error| tracing::warn!("{}: {error}", path.display())).ok()?;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Some(ArtefactLock { path, _file: file }),
+                Err(TryLockError::WouldBlock) => tokio::time::sleep(LOCK_POLL).await,
+                Err(TryLockError::Error(error)) => {
+                    tracing::warn!("{}: {error}", path.display());
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Compiles in a child process within `limits`: first with a share of the memory; if that is not enough, again with the
     /// full limit while no other compiler exceeds its share.
+    ///
+    /// The time limit is the processor time of one child. In [`MOST_WAITS`] times as much wall-clock time, a child that gets
+    /// no processor is stopped, too.
     ///
     /// # Errors
     /// [`Failure::InvalidComponent`], [`Failure::Compile`], [`Failure::Unavailable`].
     pub(crate) async fn compile(&self, bytes: &[u8], limits: &Limits) -> Result<Vec<u8>, Failure> {
-        let time = Duration::from_millis(limits.compile_ms);
         // It is never closed.
         let _watched = if self.watches_memory { WATCHED.acquire().await.ok() } else { None };
-        let started = Instant::now();
-        let shared = self.compile_within(bytes, limits.compile_bytes.min(SHARED_BYTES), time, limits).await;
+        let shared = self.compile_within(bytes, limits.compile_bytes.min(SHARED_BYTES), limits).await;
         match shared {
             Err(Failure::Compile(CompileLimit::Memory { .. })) if limits.compile_bytes > SHARED_BYTES => {
-                let left = time.saturating_sub(started.elapsed());
                 let _alone = LARGE.lock().await;
-                self.compile_within(bytes, limits.compile_bytes, left, limits).await
+                self.compile_within(bytes, limits.compile_bytes, limits).await
             }
             compiled => compiled,
         }
     }
 
-    async fn compile_within(
-        &self,
-        bytes: &[u8],
-        memory: u64,
-        time: Duration,
-        limits: &Limits,
-    ) -> Result<Vec<u8>, Failure> {
+    async fn compile_within(&self, bytes: &[u8], memory: u64, limits: &Limits) -> Result<Vec<u8>, Failure> {
+        let time = Duration::from_millis(limits.compile_ms).saturating_mul(MOST_WAITS);
         let over_time = || Failure::Compile(CompileLimit::Time { limit_ms: limits.compile_ms });
         let seconds = limits.compile_ms.div_ceil(1000);
         let output = match tokio::time::timeout(time, self.run_compiler(bytes, memory, seconds)).await {
@@ -242,6 +255,24 @@ impl Artefacts {
         Ok(CompilerOutput { end, out: artefact, err: words })
     }
 }
+
+/// Held by the process that compiles a component.
+pub(crate) struct ArtefactLock {
+    path: PathBuf,
+    _file: fs::File,
+}
+
+impl Drop for ArtefactLock {
+    fn drop(&mut self) {
+        // A process that waits for the removed file finds the artefact when it has the lock.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// How often a lock is looked at that another process holds.
+const LOCK_POLL: Duration = Duration::from_millis(20);
+/// Wall-clock time of a compiler, in multiples of its processor time.
+const MOST_WAITS: u32 = 10;
 
 /// Maximum bytes read from a compiler; the code of the largest component is a few times its size.
 const ARTEFACT_BYTES: u64 = 512 << 20;
@@ -410,7 +441,7 @@ mod tests {
     async fn compiler_failure_names_the_limit() {
         let limits = Limits { compile_ms: 10_000, ..Limits::default() };
         for (end, expected) in [
-            ("kill -XCPU $$", "limit_compile: compiling the component took more than 10000 ms (limits.compile_ms)"),
+            ("kill -XCPU $$", "limit_compile: compiling the component took more than 10000 ms of processor time"),
             ("kill -KILL $$", "limit_compile: the system killed the compiler of the component; this machine"),
             ("kill -ABRT $$", "limit_compile: compiling the component took more than 8589934592 bytes of memory"),
             ("echo bad >&2; exit 1", "invalid_component: bad"),
@@ -420,9 +451,34 @@ mod tests {
             let failed = words(script(folder.path(), end).compile(b"x", &limits).await);
             assert!(failed.starts_with(expected), "{end}: {failed}");
         }
+    }
+
+    /// Which component compiles does not depend on what else the machine does.
+    #[tokio::test]
+    async fn waiting_counts_less_than_processor_time() {
         let folder = tempfile::tempdir().unwrap();
         let limits = Limits { compile_ms: 100, ..Limits::default() };
+        let waited = words(script(folder.path(), "/bin/sleep 0.3; printf done").compile(b"x", &limits).await);
+        assert_eq!(waited, "done");
         let failed = words(script(folder.path(), "exec /bin/sleep 60").compile(b"x", &limits).await);
-        assert_eq!(failed, "limit_compile: compiling the component took more than 100 ms (limits.compile_ms)");
+        let over = "compiling the component took more than 100 ms of processor time (limits.compile_ms)";
+        assert_eq!(failed, format!("limit_compile: {over}"));
+    }
+
+    #[tokio::test]
+    async fn one_of_several_holds_the_lock_of_a_component() {
+        let folder = tempfile::tempdir().unwrap();
+        let compiler = Compiler { program: "/bin/false".into(), arguments: Vec::new() };
+        let path = folder.path().join("aot");
+        let open = || Artefacts::open(&path, Arc::new(NoLedger), compiler.clone());
+        let (ours, theirs) = (open(), open());
+        let [component, other] = [b"a", b"b"].map(|bytes| Digest::of(bytes));
+        let held = ours.lock(&component).await;
+        assert!(held.is_some() && theirs.lock(&other).await.is_some());
+        let soon = tokio::time::timeout(2 * LOCK_POLL, theirs.lock(&component)).await;
+        assert!(soon.is_err(), "two hold the lock");
+        drop(held);
+        assert!(theirs.lock(&component).await.is_some());
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 0, "no lock file stays");
     }
 }

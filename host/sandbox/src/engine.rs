@@ -151,15 +151,27 @@ impl Sandbox {
         let component = match (compiled.or(kept), &self.artefacts) {
             (Some(component), _) => component,
             (None, None) => return Err(Failure::Unavailable("a component was not compiled".to_owned())),
-            (None, Some(artefacts)) => {
-                let artefact: Arc<[u8]> = artefacts.compile(&bytes, &self.limits).await?.into();
-                let kept = Arc::clone(&artefact);
-                let component = self.off_thread(move |_, parts| component::deserialize(parts, &kept)).await?;
-                artefacts.keep(digest, &self.parts()?.fingerprint, &artefact).await;
-                component
-            }
+            (None, Some(artefacts)) => self.compiled(artefacts, digest, &bytes).await?,
         };
         self.off_thread(move |sandbox, parts| component::link(parts, &sandbox.limits, digest, &component)).await
+    }
+
+    /// Compiles a component in a child process and stores the result, unless another process does so at the moment.
+    async fn compiled(
+        self: &Arc<Self>,
+        artefacts: &Artefacts,
+        digest: Digest,
+        bytes: &[u8],
+    ) -> Result<Component, Failure> {
+        let _lock = artefacts.lock(&digest).await;
+        if let Some(component) = self.read_artefact(artefacts, digest).await? {
+            return Ok(component);
+        }
+        let artefact: Arc<[u8]> = artefacts.compile(bytes, &self.limits).await?.into();
+        let kept = Arc::clone(&artefact);
+        let component = self.off_thread(move |_, parts| component::deserialize(parts, &kept)).await?;
+        artefacts.keep(digest, &self.parts()?.fingerprint, &artefact).await;
+        Ok(component)
     }
 
     /// Loads the compiled form of the component `digest` from disk, if it is stored and unchanged.

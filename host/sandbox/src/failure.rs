@@ -136,10 +136,10 @@ pub enum Failure {
 /// Why the compiler of a component was stopped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompileLimit {
-    /// The time limit, in wall-clock time or processor time of all cores.
-    #[error("compiling the component took more than {limit_ms} ms (limits.compile_ms)")]
+    /// The limit on processor time.
+    #[error("compiling the component took more than {limit_ms} ms of processor time (limits.compile_ms)")]
     Time {
-        /// The limit in milliseconds of wall-clock time.
+        /// The limit in milliseconds.
         limit_ms: u64,
     },
     /// The limit on address space, or on resident memory where the system cannot limit address space.

@@ -80,8 +80,8 @@ pub struct Limits {
     /// (`limit_results`). Enforced by the agents, not by the sandbox.
     #[schemars(range(min = 1 << 20))]
     pub result_bytes: u64,
-    /// Time limit of compiling a component, in milliseconds. Several times what the largest language runtime needs
-    /// (`limit_compile`).
+    /// Processor time for compiling a component, in milliseconds, on all cores together. Several times what the largest
+    /// language runtime needs (`limit_compile`).
     pub compile_ms: u64,
     /// Address space of the compiler process, in bytes; on macOS its resident memory (`limit_compile`).
     pub compile_bytes: u64,

@@ -92,6 +92,11 @@ pub struct Config {
 }
 
 impl Paths {
+    /// Opens the folder of compiled components, whose digests are in `store`.
+    pub fn artefacts(&self, store: &Store, compiler: &Compiler) -> Artefacts {
+        Artefacts::open(&self.cache.join("aot"), Arc::new(StoreLedger(store.clone())), compiler.clone())
+    }
+
     /// Returns the folders and the targets of links directly in them, which plugins cannot use; and `skill_roots` and the targets of
     /// linked skills, personas and adapters, which they cannot write.
     fn protected(&self, skill_roots: &[PathBuf]) -> ProtectedPaths {
@@ -167,10 +172,7 @@ impl Host {
         });
         let store = store?.with_journal(journal);
         let kv = KvStore::open(&paths.data, store.clone())?;
-        let artefacts = || {
-            let ledger = Arc::new(StoreLedger(store.clone()));
-            Artefacts::open(&paths.cache.join("aot"), ledger, compiler.clone())
-        };
+        let artefacts = || paths.artefacts(&store, &compiler);
         let egress = Egress::new(egress).map_err(SessionError::Egress)?;
         let secrets = Arc::new(Secrets::open(&paths.config));
         let for_servers = Credentials::new(credentials.clone(), Arc::clone(&secrets));

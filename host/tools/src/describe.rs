@@ -96,11 +96,11 @@ pub async fn describe_component(sandbox: &Arc<Sandbox>, digest: Digest, bytes: V
     match described {
         Ok(tools) => DescribeOutcome { answer: check_schemas(tools).await.map(Arc::from), failure: None },
         Err(failure) => {
-            let message = match failure.code() {
-                Code::InvalidComponent => format!("{failure}."),
-                code => format!("Asked for its tools, it ended with {code}: {failure}."),
+            let (code, message) = match failure.code() {
+                code @ (Code::InvalidComponent | Code::LimitCompile) => (code, format!("{failure}.")),
+                code => (Code::InvalidComponent, format!("Asked for its tools, it ended with {code}: {failure}.")),
             };
-            DescribeOutcome { answer: Err(Problem::new(Code::InvalidComponent, message)), failure: Some(failure) }
+            DescribeOutcome { answer: Err(Problem::new(code, message)), failure: Some(failure) }
         }
     }
 }
