@@ -13,6 +13,7 @@ mod path;
 mod process;
 mod reload;
 mod report;
+mod round_trip;
 mod shown;
 mod skill_files;
 mod streaming;
@@ -67,6 +68,7 @@ const PARTS: &[(&str, Measure)] = &[
     ("acp", acp::measure),
     ("models", models::measure),
     ("tokens", tokens::measure),
+    ("round_trip", round_trip::measure),
     ("languages", languages::measure),
     ("code", code::measure),
     ("shown", shown::measure),

@@ -2,7 +2,7 @@
 //! in place of a provider or of a web site.
 
 use std::{
-    io::{Read as _, Write as _},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpListener, TcpStream},
     sync::{Arc, Mutex},
     thread,
@@ -158,23 +158,18 @@ fn follow(mut stream: &TcpStream, steps: Vec<Step>) {
 }
 
 /// Reads one request: its head, and a body of the declared length.
-fn read(mut stream: &TcpStream) -> Option<String> {
+fn read(stream: &TcpStream) -> Option<String> {
     stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
-    let mut bytes = Vec::new();
-    let mut chunk = [0; 4096];
-    loop {
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head
-                .lines()
-                .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length:")?.trim().parse().ok());
-            if body.len() >= length.unwrap_or(0) {
-                return Some(text);
-            }
-        }
-        match stream.read(&mut chunk) {
-            Ok(0) | Err(_) => return None,
-            Ok(read) => bytes.extend_from_slice(&chunk[..read]),
+    let (mut reader, mut bytes) = (BufReader::new(stream), Vec::new());
+    while !bytes.ends_with(b"\r\n\r\n") {
+        if reader.read_until(b'\n', &mut bytes).ok()? == 0 {
+            return None;
         }
     }
+    let head = String::from_utf8_lossy(&bytes).to_ascii_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
+    let start = bytes.len();
+    bytes.resize(start + length.unwrap_or(0), 0);
+    reader.read_exact(&mut bytes[start..]).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
