@@ -16,10 +16,7 @@ use patchbay_tests::{
 };
 use serde_json::json;
 
-use crate::{
-    nanoseconds,
-    report::{Report, Samples, us},
-};
+use crate::report::{Report, Samples, us};
 
 const CALLS: usize = 100;
 const TURNS: usize = 5;
@@ -69,17 +66,16 @@ fn turn() -> (Vec<u64>, Vec<String>) {
         let came = Instant::now();
         let answer = match answered.fetch_add(1, Ordering::Relaxed) {
             CALLS => CHAT.answer_with(&["Done."]),
-            number => {
-                let call =
-                    json!({"id": format!("call_{number}"), "name": "files__read", "arguments": "{\"path\":\"a.txt\"}"});
-                chat_calls(&json!([call]))
-            }
+            // A model that reads one file again and again is stopped.
+            number => chat_calls(&json!([["files__read", {"path": format!("{number}.txt")}]])),
         };
         kept.lock().unwrap().push((came, Instant::now()));
         answer
     });
     let patchbay = CHAT.home(&server, "");
-    patchbay.write("workspace/a.txt", "line of text\n".repeat(RESULT / 13));
+    for number in 0..CALLS {
+        patchbay.write(&format!("workspace/{number}.txt"), "line of text\n".repeat(RESULT / 13));
+    }
     let ran = patchbay.exec(&[&format!("/model {}", CHAT.model), "Read it."]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let times = times.lock().unwrap();
