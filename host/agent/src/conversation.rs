@@ -121,12 +121,43 @@ fn size(row: &Row) -> u64 {
     let text = match (row.kind, &row.data) {
         (MessageKind::Assistant | MessageKind::Tool, Some(data)) => {
             let (blobs, encoded) = blobs(data);
-            (data.to_string().len() as u64).saturating_sub(encoded) + blobs * BLOB_BYTES
+            json_bytes(data).saturating_sub(encoded) + blobs * BLOB_BYTES
         }
         (MessageKind::Skill, _) => row.content.len().min(SKILL_BYTES) as u64,
         _ => row.content.len() as u64,
     };
     text + files
+}
+
+/// Returns the bytes of a value as JSON without spaces. Writing it to count them would take most of the time in which a request is
+/// built.
+fn json_bytes(value: &Value) -> u64 {
+    match value {
+        Value::Null | Value::Bool(true) => 4,
+        Value::Bool(false) => 5,
+        Value::Number(number) => number.to_string().len() as u64,
+        Value::String(text) => string_bytes(text),
+        Value::Array(items) => list_bytes(items.len(), items.iter().map(json_bytes).sum()),
+        Value::Object(fields) => list_bytes(
+            fields.len(),
+            fields.iter().map(|(name, value)| string_bytes(name) + 1 + json_bytes(value)).sum(),
+        ),
+    }
+}
+
+/// Returns the bytes of so many items with their brackets and commas.
+fn list_bytes(count: usize, items: u64) -> u64 {
+    2 + items + count.saturating_sub(1) as u64
+}
+
+/// Returns the bytes of a JSON string with its quotes.
+fn string_bytes(text: &str) -> u64 {
+    let escape = |byte: u8| match byte {
+        b'"' | b'\\' | b'\x08' | b'\t' | b'\n' | b'\x0c' | b'\r' => 1,
+        0..0x20 => 5,
+        _ => 0,
+    };
+    2 + text.len() as u64 + text.bytes().map(escape).sum::<u64>()
 }
 
 /// Returns the text of a skill's row as it is sent.
@@ -150,7 +181,7 @@ fn blobs(data: &Value) -> (u64, u64) {
 
 /// Parses the data of a row; `None` if this build cannot.
 pub(crate) fn data<T: serde::de::DeserializeOwned>(row: &Row) -> Option<T> {
-    serde_json::from_value(row.data.clone()?).ok()
+    T::deserialize(row.data.as_ref()?).ok()
 }
 
 /// Returns the text that tells an agent who it is.

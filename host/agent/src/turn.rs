@@ -83,7 +83,7 @@ impl Agent {
     async fn rounds(&self, turn: &Turn) -> Result<Outcome, Outcome> {
         let toolbox = Toolbox::of(Arc::clone(&self.tools), turn);
         let mut repeats = Repeats::default();
-        let mut cut_off_before = 0;
+        let (mut cut_off_before, mut rows) = (0, Vec::new());
         let most = self.tools.sandbox().limits().turn_requests;
         for index in turn.answers..turn.answers.saturating_add(most) {
             let answer = NextAnswer { index, cut_off_before };
@@ -94,7 +94,7 @@ impl Agent {
             // `/model` and an override take effect with the next request.
             let choice = self.next_choice().await?;
             let about = self.model.about(&choice).await;
-            let (request, prefix) = self.request(turn, &toolbox, &choice, &about).await?;
+            let (request, prefix) = self.request(turn, &toolbox, &choice, &about, &mut rows).await?;
             let answered = match self.ask(turn, answer, &choice, &about, request, prefix).await {
                 Err(refusal) if refusal.code == Code::ProviderContextWindow => {
                     self.ask_summarised(turn, &toolbox, answer, &choice, &about, &refusal).await
@@ -150,24 +150,26 @@ impl Agent {
         Outcome::ok(Code::Answered, text).with_data(data)
     }
 
-    /// Builds the next request, and the digest for its answer. A conversation over the threshold is summarised first.
+    /// Builds the next request, and the digest for its answer. A conversation over the threshold is summarised first. `rows` are
+    /// those of the request before, if there was one.
     async fn request(
         &self,
         turn: &Turn,
         toolbox: &Toolbox,
         choice: &Choice,
         about: &ModelInfo,
+        rows: &mut Vec<Row>,
     ) -> Result<(CompletionRequest, Digest), Outcome> {
-        let mut rows = self.rows().await?;
-        let mut read = self.read(&rows, choice, about).await;
+        self.read_on(rows).await?;
+        let mut read = self.read(rows, choice, about).await;
         let mut request = self.bare_request(turn, toolbox, choice, about).await?;
         let size = compaction::estimate(&read, &request.system, &request.tools);
         if size > self.settings.compaction.threshold(about.context_window)
-            && let Some(plan) = compaction::plan(&rows, turn.ending.began)
+            && let Some(plan) = compaction::plan(rows, turn.ending.began)
         {
             self.compact(turn, choice, about, &request, &plan, Some(size)).await?;
-            rows = self.rows().await?;
-            read = self.read(&rows, choice, about).await;
+            self.read_on(rows).await?;
+            read = self.read(rows, choice, about).await;
         }
         request.messages = read.messages;
         // A turn that is run again may follow an answer that was interrupted before its text; the last message is the user's.
@@ -203,7 +205,7 @@ impl Agent {
         let like = self.bare_request(turn, toolbox, choice, about).await?;
         self.compact(turn, choice, about, &like, &plan, None).await?;
         self.place.requests.count()?;
-        let (request, prefix) = self.request(turn, toolbox, choice, about).await?;
+        let (request, prefix) = self.request(turn, toolbox, choice, about, &mut Vec::new()).await?;
         self.ask(turn, answer, choice, about, request, prefix).await.map_err(|refusal| match refusal.code {
             Code::ProviderContextWindow => {
                 let advice = "/compact FOCUS summarises it once more, /model chooses a model that reads more.";
@@ -215,6 +217,20 @@ impl Agent {
 
     pub(crate) async fn rows(&self) -> Result<Vec<Row>, Outcome> {
         self.log.store().conversation(self.place.agent).await.map_err(store_failed)
+    }
+
+    /// Adds to the rows of the conversation what came since they were read. Nothing else changes them while a turn runs, but for
+    /// a summary.
+    async fn read_on(&self, rows: &mut Vec<Row>) -> Result<(), Outcome> {
+        let added = match rows.last() {
+            Some(last) => self.log.store().conversation_since(self.log.session(), self.place.agent, last.seq).await,
+            None => Ok(None),
+        };
+        match added.map_err(store_failed)? {
+            Some(added) => rows.extend(added),
+            None => *rows = self.rows().await?,
+        }
+        Ok(())
     }
 
     /// Builds the conversation of `rows` with the contents of its attachments.

@@ -1,7 +1,7 @@
 //! The conversation of an agent: its own rows, and the rows of its ancestors up to each fork point. A fork copies nothing.
 //! Read by `agent` at each request.
 
-use patchbay_core::AgentId;
+use patchbay_core::{AgentId, MessageKind, SessionId};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{
@@ -88,6 +88,34 @@ impl Store {
                 }
             }
             Ok(conversation)
+        })
+    }
+
+    /// Returns the rows that [`Store::conversation`] has behind row number `last`, which was its last one: what the agent itself has
+    /// added. `None` if a summary is among them, which leaves out earlier rows.
+    ///
+    /// # Errors
+    /// [`StoreError::BadRow`] or a database error.
+    pub async fn conversation_since(
+        &self,
+        session: SessionId,
+        agent: AgentId,
+        last: u64,
+    ) -> Result<Option<Vec<MessageRow>>, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached(&format!("SELECT {} {ROWS}", columns()))?;
+            let from = last.saturating_add(1).cast_signed();
+            let (agent, session) = (agent.to_string(), session.to_string());
+            let mut rows = query.query(params![agent, session, from, i64::MAX, i64::MAX, 0])?;
+            let mut added = Vec::new();
+            while let Some(row) = rows.next()? {
+                let row = messages::read(row)?;
+                if row.kind == MessageKind::Compaction {
+                    return Ok(None);
+                }
+                added.push(row);
+            }
+            Ok(Some(added))
         })
     }
 }

@@ -94,6 +94,14 @@ impl TestTree {
     /// Returns the texts of a conversation.
     pub(crate) async fn sent(&self, agent: AgentId) -> Vec<String> {
         let rows = self.store.conversation(agent).await.unwrap();
+        for (at, last) in rows.iter().enumerate() {
+            let later = &rows[at + 1..];
+            if later.iter().all(|row| row.agent == agent && row.seq > last.seq) {
+                let added = self.store.conversation_since(self.session(), agent, last.seq).await.unwrap();
+                let is_summarised = later.iter().any(|row| row.kind == MessageKind::Compaction);
+                assert_eq!(added.as_deref(), (!is_summarised).then_some(later));
+            }
+        }
         rows.into_iter().map(|row| row.content).collect()
     }
 

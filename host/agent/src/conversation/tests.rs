@@ -341,3 +341,12 @@ fn each_agent_is_told_who_it_is_before_its_first_text() {
     let child_text = format!("You are the agent {child}. Your parent is {root}.");
     assert_eq!(texts, [&root_text, "one", "two", &child_text, "three"]);
 }
+
+proptest! {
+    #[test]
+    fn bytes_of_json_are_counted(texts in prop::collection::vec(".{0,20}", 0..4), number in any::<f64>(), flag in any::<bool>()) {
+        let number = if number.is_finite() { number } else { 0.5 };
+        let value = json!({"texts": texts, "number": number, "no": -7, "flag": flag, "nothing": null, "\u{1}\n\"": {}, "list": []});
+        prop_assert_eq!(json_bytes(&value), value.to_string().len() as u64);
+    }
+}
