@@ -51,6 +51,7 @@ mod gathering;
 mod host;
 mod invoke;
 mod json;
+mod known_files;
 mod lines;
 mod lock;
 mod mail;

@@ -19,7 +19,10 @@ use patchbay_skill::{
 };
 use patchbay_store::{SeenFile, Store, StoreError};
 
-use crate::json::to_json;
+use crate::{
+    json::to_json,
+    known_files::{FilePath, KnownFiles},
+};
 
 /// The roots of all sessions of the process.
 pub(crate) struct Roots {
@@ -34,11 +37,8 @@ pub(crate) struct Roots {
     program: Option<String>,
     limits: RootLimits,
     /// Cached files by the folder of their root.
-    remembered: Mutex<HashMap<String, Arc<Files>>>,
+    remembered: Mutex<HashMap<String, Arc<KnownFiles>>>,
 }
-
-/// Cached files by path below the root.
-type Files = HashMap<String, (Stat, CachedFile)>;
 
 /// Cached files from the store by root folder, for roots that are not in memory.
 pub(crate) type Recalled = Vec<(String, Vec<SeenFile>)>;
@@ -150,8 +150,13 @@ impl Roots {
     /// Reads files, so it must run on a blocking thread.
     pub(crate) fn scan(&self, recalled: Recalled, workspace: &Path, trusted: bool, mode: CacheMode) -> Scan {
         for (folder, files) in recalled {
-            let files = Arc::new(files.into_iter().filter_map(remembered).collect());
-            self.remembered().entry(folder).or_insert(files);
+            let mut known = KnownFiles::default();
+            for file in files {
+                if let Some((stat, cached)) = remembered(&file) {
+                    known.insert(FilePath::of(&file.file), stat, cached);
+                }
+            }
+            self.remembered().entry(folder).or_insert(Arc::new(known));
         }
         let mut scan = Scan { found: self.bundled().to_vec(), updates: Vec::new() };
         // Sessions start even if a root cannot be read; the author of a workspace cannot prevent it.
@@ -204,7 +209,7 @@ impl Roots {
         Ok(())
     }
 
-    fn remembered(&self) -> MutexGuard<'_, HashMap<String, Arc<Files>>> {
+    fn remembered(&self) -> MutexGuard<'_, HashMap<String, Arc<KnownFiles>>> {
         self.remembered.lock()
     }
 
@@ -216,10 +221,11 @@ impl Roots {
                 let mut all = self.remembered();
                 let files = Arc::make_mut(all.entry(folder.clone()).or_default());
                 for file in &gone {
-                    files.remove(file);
+                    files.remove(FilePath::of(file));
                 }
-                let new = read.iter().map(|FileRecord { file, stat, cached }| (file.clone(), (*stat, cached.clone())));
-                files.extend(new);
+                for FileRecord { file, stat, cached } in &read {
+                    files.insert(FilePath::of(file), *stat, cached.clone());
+                }
             }
             let read = read.into_iter().map(seen_file).collect();
             store.remember_seen(folder, program.clone(), read, gone).await;
@@ -229,9 +235,9 @@ impl Roots {
 
 /// The cache of one root during a scan.
 struct Remembered<'a> {
-    files: &'a Files,
-    /// Files that were used from the cache.
-    recognised: RefCell<HashSet<&'a str>>,
+    files: &'a KnownFiles,
+    /// Files that were used from the cache. A scan asks for each file once.
+    recognised: RefCell<Vec<FilePath<'a>>>,
     mode: CacheMode,
 }
 
@@ -242,10 +248,9 @@ impl Remembered<'_> {
         if recognised.len() == self.files.len() {
             return Vec::new();
         }
-        let read: HashSet<&str> = read.iter().map(|sighting| sighting.file.as_str()).collect();
-        let gone =
-            self.files.keys().filter(|file| !recognised.contains(file.as_str()) && !read.contains(file.as_str()));
-        gone.cloned().collect()
+        let read = read.iter().map(|sighting| FilePath::of(&sighting.file));
+        let there: HashSet<FilePath<'_>> = recognised.into_iter().chain(read).collect();
+        self.files.paths().filter(|file| !there.contains(file)).map(|file| file.to_string()).collect()
     }
 }
 
@@ -254,8 +259,8 @@ impl FileCache for Remembered<'_> {
         if self.mode == CacheMode::Bypass {
             return None;
         }
-        let (file, (_, cached)) = self.files.get_key_value(file).filter(|(_, (seen, _))| seen == stat)?;
-        self.recognised.borrow_mut().insert(file);
+        let (file, cached) = self.files.get(FilePath::of(file), stat)?;
+        self.recognised.borrow_mut().push(file);
         Some(cached.clone())
     }
 }
@@ -267,12 +272,12 @@ fn seen_file(FileRecord { file, stat, cached }: FileRecord) -> SeenFile {
 }
 
 /// Converts a store row to a cached file; `None` if it cannot be parsed, and the file is then read again.
-fn remembered(file: SeenFile) -> Option<(String, (Stat, CachedFile))> {
+fn remembered(file: &SeenFile) -> Option<(Stat, CachedFile)> {
     let skill_md = match &file.skill_md {
         Some(json) => Some(Arc::new(serde_json::from_str::<SkillMd>(json).ok()?)),
         None => None,
     };
-    Some((file.file, (file.stat.parse().ok()?, CachedFile { digest: file.digest, skill_md })))
+    Some((file.stat.parse().ok()?, CachedFile { digest: file.digest, skill_md }))
 }
 
 /// Identifies the running build by the stat of its file. Another build may parse the same SKILL.md differently.
