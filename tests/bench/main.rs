@@ -6,6 +6,7 @@ mod acp;
 mod agents;
 mod bare;
 mod code;
+mod gathering;
 mod host;
 mod languages;
 mod models;
@@ -14,6 +15,7 @@ mod process;
 mod reload;
 mod report;
 mod round_trip;
+mod search;
 mod shown;
 mod skill_files;
 mod streaming;
@@ -65,10 +67,12 @@ const PARTS: &[(&str, Measure)] = &[
     ("streaming", streaming::measure),
     ("terminal", terminal::measure),
     ("agents", agents::measure),
+    ("gathering", gathering::measure),
     ("acp", acp::measure),
     ("models", models::measure),
     ("tokens", tokens::measure),
     ("round_trip", round_trip::measure),
+    ("search", search::measure),
     ("languages", languages::measure),
     ("code", code::measure),
     ("shown", shown::measure),

@@ -2,7 +2,7 @@
 
 use std::{process::Command, time::Instant};
 
-use patchbay_tests::binary::Patchbay;
+use patchbay_tests::binary::{Patchbay, peak_kib};
 
 use crate::{
     nanoseconds,
@@ -28,6 +28,7 @@ pub fn measure(report: &mut Report) {
         skills.push(time(&mut patchbay.command(&["exec", "/skills"])));
     }
     let (nothing, skills) = (Samples::new(nothing), Samples::new(skills));
+    let peak = peak(&patchbay);
     report.table(
         &["", "p50", "p99"],
         &[
@@ -37,6 +38,19 @@ pub fn measure(report: &mut Report) {
             vec!["the first `patchbay exec '/calc 1'` there, which compiles it".to_owned(), ms(calc), String::new()],
         ],
     );
+    report.text_block(&format!(
+        "The peak memory (VmHWM) of an `exec` that has run `/skills`: {:.1} MiB.",
+        peak as f64 / 1024.0
+    ));
+}
+
+/// Returns the peak memory in KiB of an `exec` that has run `/skills` and waits for its next line.
+fn peak(patchbay: &Patchbay) -> u64 {
+    let mut live = patchbay.live(&[]);
+    live.answer("/skills");
+    let peak = peak_kib(live.pid());
+    live.wait_for_exit();
+    peak
 }
 
 fn time(command: &mut Command) -> u64 {

@@ -33,7 +33,7 @@ pub fn measure(report: &mut Report) {
              request as it is sent."
         ),
     );
-    let rows = [10, 100, 1_000].map(|count| {
+    let rows = [0, 10, 100, 1_000].map(|count| {
         let body = first_request(count);
         let request: Value = serde_json::from_str(&body).unwrap();
         let system = request["messages"][0].to_string().len();

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use patchbay_provider_sdk::BodyPiece;
-use serde::de::IgnoredAny;
+use serde::{Serialize, de::IgnoredAny};
 use serde_json::{Map, Value};
 
 /// JSON that may contain blobs. Objects keep the order of insertion, so that the same request has the same bytes, as
@@ -149,56 +149,66 @@ fn merge(value: &mut Value, patch: &Map<String, Value>) {
 #[derive(Default)]
 struct Writer {
     pieces: Vec<BodyPiece>,
-    text: String,
+    bytes: Vec<u8>,
 }
 
 impl Writer {
     fn json(&mut self, json: &Json) {
         match json {
-            Json::Value(value) => self.text.push_str(&value.to_string()),
-            Json::Raw(RawJson(text)) => self.text.push_str(text),
+            Json::Value(value) => self.serialize(value),
+            Json::Raw(RawJson(text)) => self.push(text),
             Json::Blob(prefix, id) => {
                 self.string(prefix);
                 // The string continues after its prefix.
-                self.text.pop();
+                self.bytes.pop();
                 self.flush();
                 self.pieces.push(BodyPiece::BlobBase64(*id));
-                self.text.push('"');
+                self.push("\"");
             }
             Json::Array(items) => {
-                self.text.push('[');
+                self.push("[");
                 for (at, item) in items.iter().enumerate() {
                     self.comma(at);
                     self.json(item);
                 }
-                self.text.push(']');
+                self.push("]");
             }
             Json::Object(entries) => {
-                self.text.push('{');
+                self.push("{");
                 for (at, (key, value)) in entries.iter().enumerate() {
                     self.comma(at);
                     self.string(key);
-                    self.text.push(':');
+                    self.push(":");
                     self.json(value);
                 }
-                self.text.push('}');
+                self.push("}");
             }
         }
     }
 
+    fn push(&mut self, text: &str) {
+        self.bytes.extend_from_slice(text.as_bytes());
+    }
+
     fn string(&mut self, text: &str) {
-        self.text.push_str(&Value::from(text).to_string());
+        self.serialize(text);
+    }
+
+    /// Writes a value directly behind what is there: a conversation is mostly long strings, which a text of their own would copy.
+    fn serialize(&mut self, value: &(impl Serialize + ?Sized)) {
+        // Neither a value nor a string fails, nor does writing to memory.
+        let _ = serde_json::to_writer(&mut self.bytes, value);
     }
 
     fn comma(&mut self, at: usize) {
         if at > 0 {
-            self.text.push(',');
+            self.push(",");
         }
     }
 
     fn flush(&mut self) {
-        if !self.text.is_empty() {
-            self.pieces.push(BodyPiece::Bytes(std::mem::take(&mut self.text).into_bytes()));
+        if !self.bytes.is_empty() {
+            self.pieces.push(BodyPiece::Bytes(std::mem::take(&mut self.bytes)));
         }
     }
 }
