@@ -15,6 +15,7 @@ use patchbay_tests::{
     host::host,
     server::{Server, Step},
     session_events::{stored_texts, wait_for_end, wait_for_event},
+    terminal::Terminal,
 };
 use serde_json::{Value, json};
 
@@ -45,15 +46,19 @@ fn cut_behind(format: Format, recording: &str, word: &str) -> Vec<Step> {
 
 const AGAIN: &str = "The answer broke off; asking again (attempt 2 of 5).";
 
-/// The answer breaks off in its thinking, its text and a call, and the second one is whole. The call runs once.
+/// Returns a text of the expected result of a recording of [`ANTHROPIC`].
+fn recorded(recording: &str, key: &str) -> String {
+    ANTHROPIC.expected(recording)[key].as_str().unwrap().to_owned()
+}
+
+/// The answer breaks off in its thinking, its text and a call, and the second one is whole. The call runs once, and a pipe has each
+/// text once, also if its block was complete.
 #[test]
 fn answer_that_breaks_off_is_asked_for_again() {
     thread::scope(|scope| {
-        for (recording, word, shown) in [
-            ("thinking", "thinking_delta", ""),
-            ("tool_call", "text_delta", "Okay"),
-            ("tool_call", "input_json_delta", "Okay, let"),
-        ] {
+        for (recording, word) in
+            [("thinking", "thinking_delta"), ("tool_call", "text_delta"), ("tool_call", "input_json_delta")]
+        {
             scope.spawn(move || {
                 let server = server(move |request| match request {
                     0 => cut_behind(ANTHROPIC, recording, word),
@@ -65,13 +70,14 @@ fn answer_that_breaks_off_is_asked_for_again() {
                 let ran = patchbay.run(&["exec", &model, "hello"]);
                 let is_call = recording == "tool_call";
                 assert_eq!((ran.code, server.requests().len()), (Some(0), if is_call { 3 } else { 2 }), "{ran:?}");
-                let given_up = if shown.is_empty() { "" } else { " What was printed of it is given up." };
-                assert_eq!(ran.errors(), format!("{AGAIN}{given_up}\n"));
-                let whole = ANTHROPIC.expected(recording)["text"].as_str().unwrap().to_owned();
+                assert_eq!(ran.errors(), format!("{AGAIN}\n"));
                 let answers =
                     ran.out.lines().skip_while(|line| line.starts_with(['✓', ' '])).collect::<Vec<_>>().join("\n");
-                assert!(answers.starts_with(shown), "{answers}");
-                assert!(answers.contains(&whole), "{answers}");
+                let mut expected = recorded(recording, "text");
+                if is_call {
+                    expected.push_str(&format!("\n{}", ANTHROPIC.recorded_text()));
+                }
+                assert_eq!(answers, expected);
                 // What was sent is the same, and nothing that was given up is in the conversation.
                 assert_eq!(body(&server.requests()[0]), body(&server.requests()[1]));
                 let store = patchbay.database("patchbay.db");
@@ -84,6 +90,21 @@ fn answer_that_breaks_off_is_asked_for_again() {
             });
         }
     });
+}
+
+/// A terminal shows an answer as it arrives, and marks the text that is given up.
+#[test]
+fn terminal_shows_what_is_given_up() {
+    let server = server(|request| match request {
+        0 => cut_behind(ANTHROPIC, "tool_call", "input_json_delta"),
+        _ => whole(ANTHROPIC, "text"),
+    });
+    let patchbay = ANTHROPIC.home(&server, "");
+    let mut terminal = Terminal::open(&patchbay, &["exec", &format!("/model {}", ANTHROPIC.model), "hello"]);
+    assert_eq!(terminal.wait_for_end(), 0);
+    let written = terminal.written();
+    let shown = format!("{}\r\n{AGAIN} What was printed of it is given up.\r\n", recorded("tool_call", "text"));
+    assert!(written.contains(&shown), "{written}");
 }
 
 #[test]
@@ -173,12 +194,9 @@ fn time_out_ends_a_wait_and_keeps_nothing_that_was_given_up() {
 fn demo_breaks_off_and_says_so() {
     let patchbay = Patchbay::quick();
     let ran = patchbay.run(&["exec", "say one two three\nfail server 0 after 2"]);
-    assert_eq!((ran.code, &*ran.out), (Some(1), &*"one two\n".repeat(5)));
-    let lines: Vec<_> = (2..=5)
-        .map(|n| {
-            format!("The answer broke off; asking again (attempt {n} of 5). What was printed of it is given up.\n")
-        })
-        .collect();
+    // The part of the last attempt is kept.
+    assert_eq!((ran.code, &*ran.out), (Some(1), "one two\n"));
+    let lines: Vec<_> = (2..=5).map(|n| format!("The answer broke off; asking again (attempt {n} of 5).\n")).collect();
     assert!(ran.errors().starts_with(&lines.concat()), "{}", ran.err);
     assert!(ran.errors().ends_with("Error: demo: demo fails as requested: server. Try again in 1 s\n"), "{}", ran.err);
 }
