@@ -92,6 +92,26 @@ fn signal_ends_lines_of_a_pipe_with_their_servers() {
     assert_group_ends(&group);
 }
 
+/// A pipe receives an answer when it is whole, or when nothing more of it can come.
+#[test]
+fn signal_prints_what_came_to_a_pipe() {
+    let patchbay = Patchbay::new();
+    patchbay.run(&["exec", "/calc 1"]);
+    let mut child = patchbay.command(&[]).stdin(Stdio::piped()).spawn().unwrap();
+    // Held open.
+    let mut input = child.stdin.take().unwrap();
+    // All words take 100 seconds.
+    input.write_all(b"repeat 5000 word\n").unwrap();
+    let pieces = || patchbay.query_one::<i64>("SELECT count(*) FROM partial_pieces", []);
+    wait_until("a part of the answer is stored", || pieces() > 0);
+    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    let ran = binary::ran(child.wait_with_output().unwrap());
+    let stored: String = patchbay.query_one("SELECT content FROM messages WHERE kind = 'assistant'", []);
+    assert!(stored.starts_with("word"), "{stored}");
+    assert_eq!((ran.code, ran.out), (Some(143), format!("{stored}\n")));
+    drop(input);
+}
+
 #[test]
 fn signal_at_the_prompt_ends_plain_lines() {
     let patchbay = Patchbay::new();

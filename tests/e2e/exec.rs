@@ -267,9 +267,31 @@ fn last_answer(patchbay: &Patchbay) -> String {
 #[test]
 fn terminal_shows_an_answer_while_it_streams() {
     let patchbay = Patchbay::new();
-    // One word in 20 ms: two minutes in total.
-    let terminal = Terminal::open(&patchbay, &["exec", "repeat 6000 word"]);
-    terminal.wait_for_containing("word word word word");
+    // One word in 20 ms: ten seconds in total.
+    let mut terminal = Terminal::open(&patchbay, &["exec", "repeat 500 word"]);
+    terminal.wait_for_prefix("word word");
+    let stored: i64 = patchbay.query_one("SELECT count(*) FROM messages WHERE kind = 'assistant'", []);
+    assert_eq!(stored, 0, "the first words came with the last ones");
+    assert_eq!(terminal.wait_for_end(), 0);
+    let written = terminal.written();
+    assert!(written.contains(&format!("{}word\r\n", "word ".repeat(499))), "{written}");
+}
+
+/// Until its row is stored, an answer can break off and be requested again.
+#[test]
+fn pipe_receives_an_answer_when_it_is_whole() {
+    let patchbay = Patchbay::new();
+    // One word in 20 ms: two seconds in total.
+    let mut child = patchbay.command(&["exec", "repeat 100 word"]).spawn().unwrap();
+    let mut output = child.stdout.take().unwrap();
+    let mut first = [0];
+    output.read_exact(&mut first).unwrap();
+    let whole = format!("{}word", "word ".repeat(99));
+    assert_eq!(last_answer(&patchbay), whole);
+    let mut rest = String::new();
+    output.read_to_string(&mut rest).unwrap();
+    assert_eq!(format!("{}{rest}", char::from(first[0])), format!("{whole}\n"));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 #[test]
@@ -375,11 +397,12 @@ fn session_id_is_printed_at_the_end_of_conversations() {
 #[test]
 fn closed_output_pipe_ends_exec_quietly() {
     let patchbay = Patchbay::quick();
-    let mut child = patchbay.command(&["exec", "repeat 20000 word", "/calc 1"]).spawn().unwrap();
+    // The answer is longer than the buffer of a pipe.
+    let mut child = patchbay.command(&["exec", "repeat 30000 word", "/calc 1"]).spawn().unwrap();
     let mut output = child.stdout.take().unwrap();
     output.read_exact(&mut [0; 64]).unwrap();
     drop(output);
     let ended = ran(child.wait_with_output().unwrap());
     assert_eq!((ended.code, &*ended.err), (Some(128 + 13), ""));
-    assert!(last_answer(&patchbay).starts_with("word word "), "what came is kept");
+    assert!(last_answer(&patchbay).starts_with("word word "), "the answer is kept");
 }

@@ -2,6 +2,8 @@
 
 use std::{
     cell::RefCell,
+    io::Write as _,
+    process::Stdio,
     sync::Mutex,
     thread,
     time::{Duration, Instant},
@@ -10,11 +12,12 @@ use std::{
 use patchbay_core::{Code, EventKind, MessageKind};
 use patchbay_provider::Settings;
 use patchbay_tests::{
-    binary::{Patchbay, Ran, run_out_of_time},
+    binary::{Patchbay, Ran, ran, run_out_of_time},
     format::{ANTHROPIC, CHAT, Format, event_stream},
     host::host,
     server::{Server, Step},
     session_events::{stored_texts, wait_for_end, wait_for_event},
+    terminal::Terminal,
 };
 use serde_json::{Value, json};
 
@@ -45,7 +48,13 @@ fn cut_behind(format: Format, recording: &str, word: &str) -> Vec<Step> {
 
 const AGAIN: &str = "The answer broke off; asking again (attempt 2 of 5).";
 
-/// The answer breaks off in its thinking, its text and a call, and the second one is whole. The call runs once.
+/// Returns a text of the expected result of a recording of [`ANTHROPIC`].
+fn recorded(recording: &str, key: &str) -> String {
+    ANTHROPIC.expected(recording)[key].as_str().unwrap().to_owned()
+}
+
+/// The answer breaks off in its thinking, its text and a call, and the second one is whole. The call runs once, and a pipe has each
+/// text once, also if its block was complete.
 #[test]
 fn answer_that_breaks_off_is_asked_for_again() {
     thread::scope(|scope| {
@@ -64,11 +73,13 @@ fn answer_that_breaks_off_is_asked_for_again() {
                 let is_call = recording == "tool_call";
                 assert_eq!((ran.code, server.requests().len()), (Some(0), if is_call { 3 } else { 2 }), "{ran:?}");
                 assert_eq!(ran.errors(), format!("{AGAIN}\n"));
-                let whole = ANTHROPIC.expected(recording)["text"].as_str().unwrap().to_owned();
                 let answers =
                     ran.out.lines().skip_while(|line| line.starts_with(['✓', ' '])).collect::<Vec<_>>().join("\n");
-                // Nothing of the first attempt is printed.
-                assert!(answers.starts_with(&whole), "{answers}");
+                let mut expected = recorded(recording, "text");
+                if is_call {
+                    expected.push_str(&format!("\n{}", ANTHROPIC.recorded_text()));
+                }
+                assert_eq!(answers, expected);
                 // What was sent is the same, and nothing that was given up is in the conversation.
                 assert_eq!(body(&server.requests()[0]), body(&server.requests()[1]));
                 let store = patchbay.database("patchbay.db");
@@ -81,6 +92,39 @@ fn answer_that_breaks_off_is_asked_for_again() {
             });
         }
     });
+}
+
+/// A terminal shows an answer as it arrives, and marks the text that is given up.
+#[test]
+fn terminal_shows_what_is_given_up() {
+    let server = server(|request| match request {
+        0 => cut_behind(ANTHROPIC, "tool_call", "input_json_delta"),
+        _ => whole(ANTHROPIC, "text"),
+    });
+    let patchbay = ANTHROPIC.home(&server, "");
+    let mut terminal = Terminal::open(&patchbay, &["exec", &format!("/model {}", ANTHROPIC.model), "hello"]);
+    assert_eq!(terminal.wait_for_end(), 0);
+    let written = terminal.written();
+    let shown = format!("{}\r\n{AGAIN} What was printed of it is given up.\r\n", recorded("tool_call", "text"));
+    assert!(written.contains(&shown), "{written}");
+}
+
+/// Lines of a pipe print thinking, too.
+#[test]
+fn plain_lines_print_an_answer_that_broke_off_once() {
+    let server = server(|request| match request {
+        0 => cut_behind(ANTHROPIC, "thinking", "text_delta"),
+        _ => whole(ANTHROPIC, "thinking"),
+    });
+    let patchbay = ANTHROPIC.home(&server, "");
+    let mut child = patchbay.command(&[]).stdin(Stdio::piped()).spawn().unwrap();
+    write!(child.stdin.take().unwrap(), "/model {}\nhello\n", ANTHROPIC.model).unwrap();
+    let ran = ran(child.wait_with_output().unwrap());
+    let expected = [AGAIN, &recorded("thinking", "thinking"), &recorded("thinking", "text"), ""].join("\n");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    // The line before them is about the model.
+    let (_, answer) = ran.out.split_at(ran.out.find(AGAIN).unwrap_or_default());
+    assert_eq!(answer, expected, "{ran:?}");
 }
 
 #[test]
@@ -170,6 +214,7 @@ fn time_out_ends_a_wait_and_keeps_nothing_that_was_given_up() {
 fn demo_breaks_off_and_says_so() {
     let patchbay = Patchbay::quick();
     let ran = patchbay.run(&["exec", "say one two three\nfail server 0 after 2"]);
+    // The part of the last attempt is kept.
     assert_eq!((ran.code, &*ran.out), (Some(1), "one two\n"));
     let lines: Vec<_> = (2..=5).map(|n| format!("The answer broke off; asking again (attempt {n} of 5).\n")).collect();
     assert!(ran.errors().starts_with(&lines.concat()), "{}", ran.err);

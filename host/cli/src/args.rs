@@ -59,8 +59,9 @@ pub(crate) struct Compile {
 pub(crate) enum Command {
     /// Run lines, commands and messages, as if they were typed, and exit
     #[command(
-        after_help = "A line is done when its own turn is done. Answers of the agent in view go to standard output; what other \
-                      agents do is a line on standard error. It ends when every agent is idle.\n\n\
+        after_help = "A line is done when its own turn is done. Answers of the agent in view go to standard output: in a \
+                      terminal as they arrive, elsewhere when they are whole. What other agents do is a line on standard \
+                      error. It ends when every agent is idle.\n\n\
                       Exit code 0: every line succeeded; 1: a line failed, or the last turn of the agent in view; 2: wrong \
                       usage; 3: out of time (--timeout), all turns were stopped; 129, 130 or 143: SIGHUP, SIGINT (Ctrl+C) or \
                       SIGTERM, all turns were stopped; 141: nothing reads standard output."

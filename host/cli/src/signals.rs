@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::FAILED;
 
-/// How long cancelled turns may take to store their partial answers.
+/// How long cancelled turns may take to store their partial answers, and a front to show them.
 pub(crate) const SETTLING: Duration = Duration::from_secs(2);
 /// How long a command may take to end after a signal. Longer than [`SETTLING`].
 pub(crate) const GRACE: Duration = Duration::from_secs(3);

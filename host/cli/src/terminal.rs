@@ -8,7 +8,7 @@ use std::{
 use patchbay_core::Code;
 use patchbay_repl::{FrontEnd, TerminalSettings};
 use patchbay_session::Session;
-use tokio::time::timeout;
+use tokio::{sync::watch, time::timeout};
 
 use crate::{
     CliError, FAILED, config,
@@ -27,17 +27,21 @@ pub(crate) fn run(
     let settings = config::read(&home.paths.config)?.terminal;
     let settings = TerminalSettings { plain: plain || settings.plain, ..settings };
     let history = home.paths.state.join("history");
+    let (shown, last_shown) = watch::channel(session.last_seq());
     let options = patchbay_repl::Options {
         history: &history,
         version: env!("CARGO_PKG_VERSION"),
         settings,
         compiling: &|| progress.hand_over(),
+        shown: &shown,
     };
     // The front that draws handles the signals itself: SIGINT is Ctrl+C, the others leave.
     let draws = patchbay_repl::draws(settings);
     let signal = EndSignal::watch(!draws, GRACE);
-    let ending = (!draws).then(|| runtime.spawn(end_on_signal(Arc::downgrade(&session), signal.clone())));
+    let ending = (!draws).then(|| runtime.spawn(end_on_signal(Arc::downgrade(&session), last_shown, signal.clone())));
     let ended = patchbay_repl::run(runtime.handle(), session, options);
+    // Nothing more is shown.
+    drop(shown);
     if let Some(ending) = ending.filter(|_| signal.is_received()) {
         // Ends the process.
         let _ = runtime.block_on(ending);
@@ -54,13 +58,19 @@ pub(crate) fn run(
     })
 }
 
-/// Waits for the signal, closes the session so that partial answers are stored, and ends the process. The front cannot do that
-/// while it waits for a line.
-async fn end_on_signal(session: Weak<Session>, signal: EndSignal) {
+/// Waits for the signal, closes the session so that partial answers are stored, waits until they are shown, and ends the process.
+/// The front cannot do that while it waits for a line.
+async fn end_on_signal(session: Weak<Session>, mut last_shown: watch::Receiver<u64>, signal: EndSignal) {
     let code = signal.received().await;
     if let Some(session) = session.upgrade() {
         session.stop_all();
-        let _ = timeout(SETTLING, session.close()).await;
+        let settled = async {
+            session.close().await;
+            let last = session.last_seq();
+            // An error means that the front has ended.
+            drop(last_shown.wait_for(|shown| *shown >= last).await);
+        };
+        let _ = timeout(SETTLING, settled).await;
     }
     signals::end(code);
 }

@@ -37,6 +37,8 @@ pub struct Options<'a> {
     pub settings: TerminalSettings,
     /// Called when the terminal is taken over: returns the progress of compilation, which nothing else may print from then on.
     pub compiling: &'a dyn Fn() -> watch::Receiver<Option<String>>,
+    /// Receives the number of each row that plain lines have shown. A front that draws does not use it.
+    pub shown: &'a watch::Sender<u64>,
 }
 
 /// Returns whether [`run`] draws: not without a terminal that can be drawn on, and not if plain lines are set.
@@ -63,7 +65,7 @@ pub enum FrontEnd {
 pub fn run(runtime: &Handle, session: Arc<Session>, options: Options<'_>) -> Result<FrontEnd, ReplError> {
     if !draws(options.settings) {
         let typed = std::io::stdin().is_terminal();
-        let all_ok = plain::run(runtime, &session, typed)?;
+        let all_ok = plain::run(runtime, &session, typed, options.shown)?;
         // A user has seen the errors; a script that pipes lines only has the exit code.
         return Ok(if all_ok || typed { FrontEnd::Left } else { FrontEnd::LineFailed });
     }

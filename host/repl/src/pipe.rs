@@ -1,8 +1,7 @@
 //! Output without a terminal, for `plain`. Results are printed from the line's outcome, errors and progress on standard error; of the
 //! stored rows only tool calls and their results are shown. Of agents that are not in view, one line on standard error is shown when a
-//! turn ends.
-//!
-//! As in `exec`, a terminal shows an answer while it is generated; elsewhere, it is printed when it is complete.
+//! turn ends. A terminal shows an answer as it arrives. In a pipe or a file it is printed from its row: until then it can break off and
+//! be requested again, and what was printed cannot be taken back.
 
 use std::{
     collections::BTreeSet,
@@ -14,6 +13,7 @@ use patchbay_core::{
     completion::ToolCall, text,
 };
 use patchbay_session::{Received, unanswered_hint};
+use tokio::sync::watch;
 
 use crate::words;
 
@@ -34,7 +34,9 @@ pub(crate) struct PipeOutput {
     open: Option<DeltaKind>,
     /// The turn and the index of the answer whose beginning was shown.
     answer: Option<(u64, u32)>,
-    /// Whether the final answer was already shown as deltas.
+    /// Whether answers are shown as they arrive: only in a terminal.
+    streams: bool,
+    /// Whether the final answer was already shown.
     answered: bool,
     /// The error that the last turn ended with, if it was shown.
     told: Option<(Code, String)>,
@@ -42,11 +44,13 @@ pub(crate) struct PipeOutput {
     kills: bool,
     /// Whether the prompt stands on the current line.
     prompted: bool,
+    /// Receives the number of each row that was shown.
+    shown: watch::Sender<u64>,
 }
 
 impl PipeOutput {
-    /// Begins with `view` in view.
-    pub(crate) fn new(view: AgentId) -> Self {
+    /// Begins with `view` in view. `shown` receives the number of each row that was shown.
+    pub(crate) fn new(view: AgentId, shown: watch::Sender<u64>) -> Self {
         let (working, later) = (BTreeSet::new(), Vec::new());
         Self {
             is_live: io::stdout().is_terminal(),
@@ -55,10 +59,12 @@ impl PipeOutput {
             later,
             open: None,
             answer: None,
+            streams: io::stdout().is_terminal(),
             answered: false,
             told: None,
             kills: false,
             prompted: false,
+            shown,
         }
     }
 
@@ -86,12 +92,21 @@ impl PipeOutput {
     pub(crate) fn show(&mut self, received: Received) -> io::Result<()> {
         let event = match received {
             Received::Event(event) => event,
-            // Deltas are missing, so the answer is printed as a whole at its end.
+            // If deltas are missing, the answer is printed as a whole at its end. Rows are never missing.
             Received::Lagged(_) => {
-                self.answered &= !self.is_live;
+                self.answered &= !self.streams;
                 return Ok(());
             }
         };
+        let row = matches!(event.kind, EventKind::Message { .. }).then_some(event.seq);
+        let written = self.event(event);
+        if let Some(seq) = row {
+            self.shown.send_replace(seq);
+        }
+        written
+    }
+
+    fn event(&mut self, event: Event) -> io::Result<()> {
         match &event.kind {
             EventKind::ViewMoved => {
                 self.view = event.agent;
@@ -128,7 +143,7 @@ impl PipeOutput {
             self.line(&attached)?;
         }
         match event.kind {
-            EventKind::Delta { block, text, at } if self.is_live => self.delta(block, &text, at),
+            EventKind::Delta { block, text, at } if self.streams => self.delta(block, &text, at),
             // The result may repeat it, such as the lines that a program of `code` logs.
             EventKind::Progress { text, .. } => {
                 self.end()?;
@@ -140,14 +155,13 @@ impl PipeOutput {
                 let is_printed = std::mem::take(&mut self.answered) && self.answer == Some((turn, answer));
                 self.line(&retry.broke_off(is_printed))
             }
-            EventKind::Message { kind: MessageKind::Assistant, content, .. } => {
-                self.end()?;
-                if !self.is_live && !content.is_empty() {
-                    self.line(&content)?;
-                    self.answered = true;
+            EventKind::Message { kind: MessageKind::Assistant, .. } => {
+                let parts = answer.map(|answer| answer.parts).unwrap_or_default();
+                if !self.streams {
+                    self.blocks(&parts)?;
                 }
-                let calls = answer.iter().flat_map(|answer| &answer.parts).filter_map(AssistantPart::tool_call);
-                for ToolCall { name, input, .. } in calls {
+                self.end()?;
+                for ToolCall { name, input, .. } in parts.iter().filter_map(AssistantPart::tool_call) {
                     let (name, input) = (text::excerpt(&name, SHOWN), text::excerpt(&input, SHOWN));
                     self.line(&format!("→ {name} {input}"))?;
                 }
@@ -230,7 +244,6 @@ impl PipeOutput {
     }
 
     fn delta(&mut self, block: DeltaKind, text: &str, at: DeltaPosition) -> io::Result<()> {
-        let mut text = text;
         if block == DeltaKind::Text {
             let answer = Some((at.turn, at.answer));
             // An agent that came into view in the middle of its answer: the answer is printed at its end.
@@ -239,6 +252,29 @@ impl PipeOutput {
             }
             self.answer = answer;
         }
+        self.piece(block, text)
+    }
+
+    /// Prints the text and the thinking of a whole answer, as its deltas would be.
+    fn blocks(&mut self, parts: &[AssistantPart]) -> io::Result<()> {
+        for part in parts {
+            match part {
+                AssistantPart::Text { text, .. } if !text.is_empty() => {
+                    if self.open == Some(DeltaKind::Text) {
+                        self.piece(DeltaKind::Text, "\n\n")?;
+                    }
+                    self.piece(DeltaKind::Text, text)?;
+                }
+                AssistantPart::Thinking { text, .. } => self.piece(DeltaKind::Thinking, text)?,
+                AssistantPart::Text { .. } | AssistantPart::ToolCall { .. } | AssistantPart::Opaque { .. } => {}
+            }
+        }
+        self.answered = true;
+        Ok(())
+    }
+
+    /// Prints a piece of a block, which begins on a line of its own.
+    fn piece(&mut self, block: DeltaKind, mut text: &str) -> io::Result<()> {
         if self.open != Some(block) {
             // The blank line that separates two blocks of text is not needed after other output.
             text = text.trim_start_matches('\n');

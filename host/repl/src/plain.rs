@@ -7,7 +7,7 @@ use std::{
 
 use patchbay_core::{Code, Outcome};
 use patchbay_session::{Session, Subscription};
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, sync::watch};
 
 use crate::{ReplError, events_from_here, notice_task::NoticeTask, pipe::PipeOutput, words};
 
@@ -21,11 +21,17 @@ enum Next {
 }
 
 /// Runs every line of standard input, with a prompt in a terminal; returns whether all of them succeeded. At the end of piped lines, agents that work finish;
-/// a user who leaves stops them.
-pub(crate) fn run(runtime: &Handle, session: &Arc<Session>, typed: bool) -> Result<bool, ReplError> {
+/// a user who leaves stops them. `shown` receives the number of each row that was shown.
+pub(crate) fn run(
+    runtime: &Handle,
+    session: &Arc<Session>,
+    typed: bool,
+    shown: &watch::Sender<u64>,
+) -> Result<bool, ReplError> {
+    let new_output = || PipeOutput::new(session.view(), shown.clone());
     let mut lines = std::io::stdin().lock().lines();
     let mut events = events_from_here(session);
-    let mut output = PipeOutput::new(session.view());
+    let mut output = new_output();
     let mut all_ok = true;
     let prompts = typed && std::io::stdout().is_terminal();
     loop {
@@ -34,8 +40,7 @@ pub(crate) fn run(runtime: &Handle, session: &Arc<Session>, typed: bool) -> Resu
         }
         let notice_task = NoticeTask::start(runtime, events, output);
         let text = lines.next().transpose()?;
-        (events, output) =
-            notice_task.end(runtime).unwrap_or_else(|| (events_from_here(session), PipeOutput::new(session.view())));
+        (events, output) = notice_task.end(runtime).unwrap_or_else(|| (events_from_here(session), new_output()));
         match &text {
             Some(_) => output.entered(),
             None => output.end()?,

@@ -497,6 +497,8 @@ mod tests {
         assert_eq!(printed(received), "Half of\nAll of it.\nNext.\n");
         // Nothing was printed of it.
         assert_eq!(printed(vec![broke_off(1), piece_after(1, 0, "All."), answer_after(2, "All.")]), "All.\n");
+        // A pipe receives no pieces.
+        assert_eq!(printed(vec![broke_off(1), answer_after(2, "All."), answer(4, "Next.")]), "All.\nNext.\n");
     }
 
     #[test]

@@ -1,6 +1,12 @@
 //! Runs the lines of `exec` one after another, prints what the agents do meanwhile, and waits until all are idle.
 
-use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use std::{
+    io::{self, IsTerminal as _},
+    path::PathBuf,
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
 
 use patchbay_core::{AgentId, Code, Event, EventKind, LineId, Outcome};
 use patchbay_session::{LineInput, NewAttachment, Received, Session, Submitted, Subscription};
@@ -17,6 +23,9 @@ pub(super) struct ScriptRun {
     session: Arc<Session>,
     events: Subscription,
     pub(super) printer: Printer,
+    /// Whether pieces of answers are printed as they arrive: only in a terminal. An answer that breaks off, in any block, is requested
+    /// again as a whole, and a pipe or a file cannot take back what was printed. The answer's row is final.
+    streams: bool,
     turns: LastTurns,
 }
 
@@ -30,10 +39,11 @@ struct EndedLine {
 impl ScriptRun {
     pub(super) fn new(session: Arc<Session>, json: bool) -> Self {
         let (mut events, view) = (session.subscribe(session.last_seq() + 1), session.view());
+        let streams = io::stdout().is_terminal();
         if !json {
-            events.only_deltas_of([view]);
+            events.only_deltas_of(streams.then_some(view));
         }
-        Self { session, events, printer: Printer::new(json, view), turns: LastTurns::default() }
+        Self { session, events, printer: Printer::new(json, view), streams, turns: LastTurns::default() }
     }
 
     /// Runs the lines of `exec` and waits until every agent is idle. Returns the exit code.
@@ -235,7 +245,7 @@ impl ScriptRun {
         }
         self.printer.event(received, self.session.last_seq(), self.session.view())?;
         if let Some(view) = self.printer.moved_view() {
-            self.events.only_deltas_of([view]);
+            self.events.only_deltas_of(self.streams.then_some(view));
         }
         Ok(())
     }
