@@ -263,7 +263,6 @@ fn last_answer(patchbay: &Patchbay) -> String {
     database.query_row(query, [], |row| row.get(0)).unwrap()
 }
 
-/// A pipe gets an answer when it is complete.
 #[test]
 fn terminal_shows_an_answer_while_it_streams() {
     let patchbay = Patchbay::new();

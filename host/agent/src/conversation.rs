@@ -4,7 +4,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeSet, HashSet},
+    collections::{BTreeSet, HashMap},
 };
 
 use patchbay_core::{
@@ -66,6 +66,9 @@ const NO_RESULT: &str = r#"{"tool_success":false,"error":"the call was interrupt
 /// Length limit in characters of tool names and call ids that every API accepts.
 const NAME_CHARS: usize = 64;
 
+/// The number that a call's id gets if another call has it already.
+const FIRST_REPEAT: u32 = 2;
+
 /// Most bytes of a skill's row that are sent: its instructions with their input, and what follows them. Only rows of earlier builds
 /// are longer.
 const SKILL_BYTES: usize = 2 * INSTRUCTIONS_BYTES;
@@ -78,7 +81,7 @@ pub(crate) fn conversation(rows: &[Row], reader: &ReaderModel<'_>) -> Conversati
         answers: Vec::new(),
         slots: Vec::new(),
         open: Vec::new(),
-        ids: HashSet::new(),
+        ids: HashMap::new(),
         introduced: BTreeSet::new(),
     };
     let (mut counted, mut uncounted) = (None, 0_u64);
@@ -197,8 +200,8 @@ struct ConversationBuilder<'a> {
     slots: Vec<AttachmentSlot>,
     /// Calls without a result: the recorded id, and the call as it is sent.
     open: Vec<(String, ToolCall)>,
-    /// Call ids in use.
-    ids: HashSet<String>,
+    /// Call ids in use, each with the number that makes the next id of the same word.
+    ids: HashMap<String, u32>,
     /// The agents that were told who they are.
     introduced: BTreeSet<AgentId>,
 }
@@ -321,12 +324,14 @@ impl ConversationBuilder<'_> {
     fn sendable(&mut self, call: &ToolCall) -> ToolCall {
         let wanted = word(&call.id);
         let mut id = wanted.clone();
-        let mut more = 2;
-        while !self.ids.insert(id.clone()) {
+        let mut more = self.ids.get(&wanted).copied().unwrap_or(FIRST_REPEAT);
+        while self.ids.contains_key(&id) {
             let tail = format!("_{more}");
             let head: String = wanted.chars().take(NAME_CHARS - tail.len()).collect();
             (id, more) = (head + &tail, more + 1);
         }
+        self.ids.insert(wanted, more);
+        self.ids.entry(id.clone()).or_insert(FIRST_REPEAT);
         let object = serde_json::from_str::<serde_json::Map<_, _>>(&call.input).is_ok();
         let input = if object { call.input.clone() } else { "{}".to_owned() };
         ToolCall { id, name: word(&call.name), input }

@@ -22,8 +22,6 @@ const SHOWN: usize = 100;
 
 /// Writes the output of lines and turns.
 pub(crate) struct PipeOutput {
-    /// Whether pieces of an answer are printed as they arrive.
-    is_live: bool,
     /// The agent whose output is shown.
     view: AgentId,
     /// Agents that run a turn.
@@ -53,7 +51,6 @@ impl PipeOutput {
     pub(crate) fn new(view: AgentId, shown: watch::Sender<u64>) -> Self {
         let (working, later) = (BTreeSet::new(), Vec::new());
         Self {
-            is_live: io::stdout().is_terminal(),
             view,
             working,
             later,

@@ -144,27 +144,32 @@ impl Sandbox {
                 here.then(|| component::compile(parts, &judged)).transpose()
             })
             .await?;
-        let kept = match (&compiled, &self.artefacts) {
-            (None, Some(artefacts)) => self.read_artefact(artefacts, digest).await?,
+        let expected = match (&compiled, &self.artefacts) {
+            (None, Some(artefacts)) => artefacts.expected(&digest, &self.parts()?.fingerprint).await,
             _ => None,
         };
+        let kept = self.read_artefact(digest, expected).await?;
         let component = match (compiled.or(kept), &self.artefacts) {
             (Some(component), _) => component,
             (None, None) => return Err(Failure::Unavailable("a component was not compiled".to_owned())),
-            (None, Some(artefacts)) => self.compiled(artefacts, digest, &bytes).await?,
+            (None, Some(artefacts)) => self.compiled(artefacts, digest, expected, &bytes).await?,
         };
         self.off_thread(move |sandbox, parts| component::link(parts, &sandbox.limits, digest, &component)).await
     }
 
-    /// Compiles a component in a child process and stores the result, unless another process does so at the moment.
+    /// Compiles a component in a child process and stores the result, unless another process has done so since the artefact
+    /// with the digest `known` could not be used.
     async fn compiled(
         self: &Arc<Self>,
         artefacts: &Artefacts,
         digest: Digest,
+        known: Option<Digest>,
         bytes: &[u8],
     ) -> Result<Component, Failure> {
         let _lock = artefacts.lock(&digest).await;
-        if let Some(component) = self.read_artefact(artefacts, digest).await? {
+        let stored =
+            artefacts.expected(&digest, &self.parts()?.fingerprint).await.filter(|stored| Some(*stored) != known);
+        if let Some(component) = self.read_artefact(digest, stored).await? {
             return Ok(component);
         }
         let artefact: Arc<[u8]> = artefacts.compile(bytes, &self.limits).await?.into();
@@ -174,13 +179,12 @@ impl Sandbox {
         Ok(component)
     }
 
-    /// Loads the compiled form of the component `digest` from disk, if it is stored and unchanged.
+    /// Loads the compiled form of the component `digest` from disk, if it has the digest `expected`.
     async fn read_artefact(
         self: &Arc<Self>,
-        artefacts: &Artefacts,
         digest: Digest,
+        expected: Option<Digest>,
     ) -> Result<Option<Component>, Failure> {
-        let expected = artefacts.expected(&digest, &self.parts()?.fingerprint).await;
         let Some(expected) = expected else { return Ok(None) };
         self.off_thread(move |sandbox, parts| {
             let artefacts = sandbox.artefacts.as_ref();

@@ -1,5 +1,7 @@
 //! Tests of the conversation that a model receives.
 
+use std::collections::HashSet;
+
 use patchbay_core::{
     AgentId, AssistantPart, ToolRecordPart,
     completion::{TokenUsage, ToolCall},

@@ -1,9 +1,6 @@
 //! Output of `exec`: results, and answers of the agent in view, on standard output; everything else on standard error.
-//!
-//! A terminal shows an answer while it is generated. Elsewhere, an answer is printed when it is complete: until then the
-//! provider can break off and the answer is requested again, and bytes in a pipe or a file cannot be taken back.
 
-use std::io::{self, ErrorKind, IsTerminal as _, Write};
+use std::io::{self, ErrorKind, Write};
 
 use patchbay_core::{
     AgentId, Attachment, Code, DeltaKind, DeltaPosition, Event, EventKind, MessageKind, Outcome, Retrying, SessionId,
@@ -23,8 +20,6 @@ const KILLED_LINE: usize = 200;
 pub(super) struct Printer<W = io::Stdout> {
     out: W,
     json: bool,
-    /// Whether pieces of an answer are printed as they arrive.
-    is_live: bool,
     /// The agent in view. Text is printed of its answers only.
     view: AgentId,
     /// Set when the view has moved; see [`Printer::moved_view`].
@@ -49,18 +44,15 @@ pub(super) struct Printer<W = io::Stdout> {
 impl Printer {
     /// Returns a printer on standard output; with `json`, it prints one object per line. `view` is the agent in view.
     pub(super) fn new(json: bool, view: AgentId) -> Self {
-        let out = io::stdout();
-        let is_live = out.is_terminal();
-        Self::on(out, json, is_live, view)
+        Self::on(io::stdout(), json, view)
     }
 }
 
 impl<W: Write> Printer<W> {
-    fn on(out: W, json: bool, is_live: bool, view: AgentId) -> Self {
+    fn on(out: W, json: bool, view: AgentId) -> Self {
         Self {
             out,
             json,
-            is_live,
             view,
             moved: false,
             line_agent: None,
@@ -262,9 +254,6 @@ impl<W: Write> Printer<W> {
             return Ok(());
         }
         self.conversation = true;
-        if !self.is_live {
-            return Ok(());
-        }
         self.printed += text.len();
         self.write(text)
     }
@@ -397,13 +386,9 @@ mod tests {
     const VIEW: AgentId = AgentId::from_bytes([1; 16]);
     const OTHER: AgentId = AgentId::from_bytes([2; 16]);
 
-    /// Returns everything that the printer prints for `received` in a terminal.
+    /// Returns everything that the printer prints for `received`.
     fn printed(received: Vec<Received>) -> String {
-        printed_to(true, received)
-    }
-
-    fn printed_to(is_live: bool, received: Vec<Received>) -> String {
-        let mut printer = Printer::on(Vec::new(), false, is_live, VIEW);
+        let mut printer = Printer::on(Vec::new(), false, VIEW);
         for received in received {
             assert!(printer.event(received, 3, VIEW).is_ok());
         }
@@ -499,14 +484,6 @@ mod tests {
         assert_eq!(printed(vec![broke_off(1), piece_after(1, 0, "All."), answer_after(2, "All.")]), "All.\n");
         // A pipe receives no pieces.
         assert_eq!(printed(vec![broke_off(1), answer_after(2, "All."), answer(4, "Next.")]), "All.\nNext.\n");
-    }
-
-    #[test]
-    fn given_up_text_is_not_printed_to_a_pipe() {
-        let received =
-            vec![piece(1, "Half of"), broke_off(1), piece_after(1, 0, "All of it."), answer_after(2, "All of it.")];
-        assert_eq!(printed_to(false, received), "All of it.\n");
-        assert_eq!(printed_to(false, vec![piece(1, "One "), Received::Lagged(1), answer(2, "One two.")]), "One two.\n");
     }
 
     #[test]
