@@ -225,6 +225,11 @@ pub fn process() {
             }
         };
         ok(&session, "hello").await;
+        // Fills the caches of the database, which would be counted as agents.
+        for _ in 0..20 * AGENTS {
+            let child = fork(&session, "/fork").await.1;
+            ok(&session, &format!("/kill {child}")).await;
+        }
         fork_idle(AGENTS).await;
         let before = resident_kib(std::process::id());
         fork_idle(10 * AGENTS).await;

@@ -32,7 +32,8 @@ pub fn measure(report: &mut Report) {
             "A turn in which the model calls `files__read` {CALLS} times, one call in each response; a result has {RESULT} bytes. \
              From the last byte of a response to the last byte of the next request, which has the whole conversation. *A socket*: \
              a client without a host sends the same requests to the same server. The medians of the first and the last \
-             {COMPARED} round trips of {TURNS} turns, each in a new session. Microseconds."
+             {COMPARED} round trips of {TURNS} turns, each in a new session. Microseconds. What grows is the work of a whole body: the \
+             messages are built from rows that are in memory, hashed, passed to the adapter, and written as JSON in its sandbox."
         ),
     );
     let (mut first, mut last, mut bytes) = (Vec::new(), Vec::new(), (0, 0));
