@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use patchbay_provider_sdk::BodyPiece;
-use serde::{Serialize, de::IgnoredAny};
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 /// JSON that may contain blobs. Objects keep the order of insertion, so that the same request has the same bytes, as
@@ -155,7 +155,9 @@ struct Writer {
 impl Writer {
     fn json(&mut self, json: &Json) {
         match json {
-            Json::Value(value) => self.serialize(value),
+            Json::Value(Value::String(text)) => self.string(text),
+            // Writing a value to memory does not fail.
+            Json::Value(value) => drop(serde_json::to_writer(&mut self.bytes, value)),
             Json::Raw(RawJson(text)) => self.push(text),
             Json::Blob(prefix, id) => {
                 self.string(prefix);
@@ -190,14 +192,41 @@ impl Writer {
         self.bytes.extend_from_slice(text.as_bytes());
     }
 
+    /// Writes a string as serde_json does, eight bytes at a time: in the sandbox each step of a loop pays for the count of its fuel,
+    /// and a conversation is mostly text.
     fn string(&mut self, text: &str) {
-        self.serialize(text);
+        self.bytes.reserve(text.len() + 2);
+        self.bytes.push(b'"');
+        let mut rest = text.as_bytes();
+        while let Some((word, behind)) = rest.split_first_chunk::<8>() {
+            let marks = marks_of_escapes(u64::from_le_bytes(*word));
+            self.bytes.extend_from_slice(word);
+            if marks == 0 {
+                rest = behind;
+                continue;
+            }
+            let at = marks.trailing_zeros() as usize / 8;
+            self.bytes.truncate(self.bytes.len() - (word.len() - at));
+            self.escape(word[at]);
+            rest = &rest[at + 1..];
+        }
+        rest.iter().for_each(|byte| self.escape(*byte));
+        self.bytes.push(b'"');
     }
 
-    /// Writes a value directly behind what is there: a conversation is mostly long strings, which a text of their own would copy.
-    fn serialize(&mut self, value: &(impl Serialize + ?Sized)) {
-        // Neither a value nor a string fails, nor does writing to memory.
-        let _ = serde_json::to_writer(&mut self.bytes, value);
+    /// Writes one byte of a string.
+    fn escape(&mut self, byte: u8) {
+        let short = match byte {
+            b'"' | b'\\' => byte,
+            b'\x08' => b'b',
+            b'\t' => b't',
+            b'\n' => b'n',
+            b'\x0c' => b'f',
+            b'\r' => b'r',
+            0..0x20 => return self.push(&format!("\\u{byte:04x}")),
+            _ => return self.bytes.push(byte),
+        };
+        self.bytes.extend([b'\\', short]);
     }
 
     fn comma(&mut self, at: usize) {
@@ -211,6 +240,15 @@ impl Writer {
             self.pieces.push(BodyPiece::Bytes(std::mem::take(&mut self.bytes)));
         }
     }
+}
+
+/// Marks the bytes of a word that a JSON string escapes, by the highest bit of each. The lowest mark is exact; those above it
+/// may be wrong, because a subtraction borrows from the next byte.
+fn marks_of_escapes(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word & (ONES << 7);
+    let equal = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    below(word, 0x20) | equal(b'"') | equal(b'\\')
 }
 
 impl From<Vec<Json>> for Json {
@@ -290,6 +328,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn strings_are_those_of_serde_json(text in "[a-zé世\u{0}-\u{22}\\\\\u{7f}]{0,40}") {
+            let mut writer = Writer::default();
+            writer.string(&text);
+            prop_assert_eq!(String::from_utf8(writer.bytes).expect("UTF-8"), serde_json::to_string(&text).expect("a string"));
+        }
+
         #[test]
         fn texts_are_escaped(text in ".*", prefix in ".*") {
             let body = object! { "a": &text, "b": Json::blob(prefix.as_str(), 3), "c": vec![Json::from(text.as_str())] };
