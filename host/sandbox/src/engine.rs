@@ -157,8 +157,8 @@ impl Sandbox {
         self.off_thread(move |sandbox, parts| component::link(parts, &sandbox.limits, digest, &component)).await
     }
 
-    /// Compiles a component in a child process and stores the result, unless another process has done so since the artefact
-    /// with the digest `known` could not be used.
+    /// Compiles a component in a child process and stores the result. If another process has stored one in the meantime, returns
+    /// that result instead. `known` is the digest of the stored artefact that was missing or damaged, if there was one.
     async fn compiled(
         self: &Arc<Self>,
         artefacts: &Artefacts,

@@ -142,6 +142,15 @@ pub enum CompileLimit {
         /// The limit in milliseconds.
         limit_ms: u64,
     },
+    /// The compiler was still running after a multiple of the limit on processor time.
+    #[error(
+        "compiling the component took more than {elapsed_ms} ms without using up its processor time \
+         (limits.compile_ms); this machine may be too busy"
+    )]
+    Stalled {
+        /// How long the compiler ran, in milliseconds of wall-clock time.
+        elapsed_ms: u64,
+    },
     /// The limit on address space, or on resident memory where the system cannot limit address space.
     #[error("compiling the component took more than {limit_bytes} bytes of memory (limits.compile_bytes)")]
     Memory {
