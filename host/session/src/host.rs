@@ -166,8 +166,8 @@ impl Host {
         let protected = paths.protected(&config.skill_roots);
         let roots = Roots::new(bundled, paths.config.join("skills"), config.skill_roots, limits.root.clone());
         let store = thread::scope(|threads| {
-            // Takes as long as opening the store.
-            threads.spawn(|| roots.bundled());
+            // Reading the bundled skills takes as long as opening the store. Without a thread, the first scan reads them.
+            let _ = thread::Builder::new().spawn_scoped(threads, || roots.bundled());
             Store::open(&paths.data)
         });
         let store = store?.with_journal(journal);
