@@ -266,7 +266,8 @@ impl PipeOutput {
                 AssistantPart::Text { .. } | AssistantPart::ToolCall { .. } | AssistantPart::Opaque { .. } => {}
             }
         }
-        self.answered = true;
+        // Without text, the outcome of the turn is printed.
+        self.answered = parts.iter().any(|part| matches!(part, AssistantPart::Text { text, .. } if !text.is_empty()));
         Ok(())
     }
 
