@@ -66,7 +66,7 @@ const NO_RESULT: &str = r#"{"tool_success":false,"error":"the call was interrupt
 /// Length limit in characters of tool names and call ids that every API accepts.
 const NAME_CHARS: usize = 64;
 
-/// The number that a call's id gets if another call has it already.
+/// The first suffix of a repeated call id: `id`, `id_2`, `id_3`.
 const FIRST_REPEAT: u32 = 2;
 
 /// Most bytes of a skill's row that are sent: its instructions with their input, and what follows them. Only rows of earlier builds
@@ -132,8 +132,8 @@ fn size(row: &Row) -> u64 {
     text + files
 }
 
-/// Returns the bytes of a value as JSON without spaces. Writing it to count them would take most of the time in which a request is
-/// built.
+/// Returns the size of a value as compact JSON, in bytes. Serializing it only to count would take as long as building the
+/// conversation.
 fn json_bytes(value: &Value) -> u64 {
     match value {
         Value::Null | Value::Bool(true) => 4,
@@ -148,12 +148,12 @@ fn json_bytes(value: &Value) -> u64 {
     }
 }
 
-/// Returns the bytes of so many items with their brackets and commas.
+/// Returns the size of a JSON array or object with `count` items, which take `items` bytes without their commas.
 fn list_bytes(count: usize, items: u64) -> u64 {
     2 + items + count.saturating_sub(1) as u64
 }
 
-/// Returns the bytes of a JSON string with its quotes.
+/// Returns the size of a JSON string in bytes, with its quotes and escapes.
 fn string_bytes(text: &str) -> u64 {
     let escape = |byte: u8| match byte {
         b'"' | b'\\' | b'\x08' | b'\t' | b'\n' | b'\x0c' | b'\r' => 1,
@@ -200,7 +200,7 @@ struct ConversationBuilder<'a> {
     slots: Vec<AttachmentSlot>,
     /// Calls without a result: the recorded id, and the call as it is sent.
     open: Vec<(String, ToolCall)>,
-    /// Call ids in use, each with the number that makes the next id of the same word.
+    /// Call ids in use, each with the suffix to try first when the same id is requested again.
     ids: HashMap<String, u32>,
     /// The agents that were told who they are.
     introduced: BTreeSet<AgentId>,

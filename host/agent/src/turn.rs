@@ -150,8 +150,8 @@ impl Agent {
         Outcome::ok(Code::Answered, text).with_data(data)
     }
 
-    /// Builds the next request, and the digest for its answer. A conversation over the threshold is summarised first. `rows` are
-    /// those of the request before, if there was one.
+    /// Builds the next request, and the digest for its answer. A conversation over the threshold is summarised first. `rows`
+    /// contains the rows of the previous request and is brought up to date; it is empty before the first request.
     async fn request(
         &self,
         turn: &Turn,
@@ -219,8 +219,8 @@ impl Agent {
         self.log.store().conversation(self.place.agent).await.map_err(store_failed)
     }
 
-    /// Adds to the rows of the conversation what came since they were read. Nothing else changes them while a turn runs, but for
-    /// a summary.
+    /// Adds new rows to a conversation that was read before. While a turn runs, only a summary changes its earlier rows; then all
+    /// rows are read again.
     async fn read_on(&self, rows: &mut Vec<Row>) -> Result<(), Outcome> {
         let added = match rows.last() {
             Some(last) => self.log.store().conversation_since(self.log.session(), self.place.agent, last.seq).await,

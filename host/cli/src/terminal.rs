@@ -58,8 +58,8 @@ pub(crate) fn run(
     })
 }
 
-/// Waits for the signal, closes the session so that partial answers are stored, waits until they are shown, and ends the process.
-/// The front cannot do that while it waits for a line.
+/// Waits for the signal, closes the session, which stores partial answers, waits until the front has shown them, and ends the
+/// process. The front cannot do that while it waits for a line.
 async fn end_on_signal(session: Weak<Session>, mut last_shown: watch::Receiver<u64>, signal: EndSignal) {
     let code = signal.received().await;
     if let Some(session) = session.upgrade() {

@@ -47,7 +47,7 @@ pub(crate) fn embedded(bytes: &[u8]) -> Result<Embedded<'_>, Problem> {
         };
         at += consumed;
         match payload {
-            // What is nested has no sections for the host. The compiler checks it.
+            // The host reads no sections of nested modules and components; the compiler checks them.
             Payload::ModuleSection { unchecked_range: range, .. }
             | Payload::ComponentSection { unchecked_range: range, .. } => {
                 at = range.end;

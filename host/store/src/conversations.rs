@@ -91,8 +91,8 @@ impl Store {
         })
     }
 
-    /// Returns the rows that [`Store::conversation`] has behind row number `last`, which was its last one: what the agent itself has
-    /// added. `None` if a summary is among them, which leaves out earlier rows.
+    /// Returns the rows that were added to an agent's conversation after row number `last`, the last row of an earlier
+    /// [`Store::conversation`]. Returns `None` if a summary is among the new rows, because a summary removes earlier rows.
     ///
     /// # Errors
     /// [`StoreError::BadRow`] or a database error.

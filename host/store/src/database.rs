@@ -232,7 +232,8 @@ struct Writer {
 
 impl Writer {
     fn run(mut self) {
-        // Here and not in `open`: it reads the whole schema, which takes longer than the rest of an opening.
+        // Not in `open`, because it reads the whole schema, which takes longer than all other steps. If it fails, the first
+        // batch tries again and reports the error.
         let mut is_set_up = set_up(&self.connection, &self.path).is_ok();
         while let Some(batch) = self.queue.next_batch() {
             let Batch { rows, jobs } = batch;
