@@ -2,6 +2,7 @@
 //!
 //! - [`EventLog`]: commits the changes of one session and publishes the rows. Agents and the session write to it.
 //! - [`Subscription`]: the events of one session from a given row on, first from the store, then live. Fronts read it.
+//! - [`AnswerFollower`]: which text of the agent in view a front has shown. All fronts use it.
 //! - [`Bus`]: transports events; [`Broadcast`] does so within this process.
 //! - [`TokenBudget`]: the tokens that a session has used and may use. Each commit stores the newly used ones.
 //!
@@ -10,6 +11,7 @@
 
 mod budget;
 mod bus;
+mod follower;
 mod log;
 mod subscription;
 #[cfg(test)]
@@ -17,5 +19,6 @@ mod testing;
 
 pub use budget::{BudgetExhausted, ReservedTokens, TokenBudget};
 pub use bus::{Broadcast, Bus, BusError, BusReceiver};
+pub use follower::{AnswerFollower, Attempt, BrokeOff, Followed, Piece};
 pub use log::EventLog;
 pub use subscription::{Received, Subscription};

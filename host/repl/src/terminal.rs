@@ -263,7 +263,7 @@ impl Front {
         let view = session.agent_in_view_now().await.map_err(|error| ReplError::Store(error.to_string()))?;
         let mut events = events_from_here(&session);
         events.only_deltas_of([view.id]);
-        let mut transcript = Transcript::new(columns.into(), Look::new(options.settings));
+        let mut transcript = Transcript::new(view.id, columns.into(), Look::new(options.settings));
         greeting.lines.iter().for_each(|line| transcript.prose(line));
         if let Some(exchange) = &greeting.exchange {
             transcript.resumed(exchange);

@@ -84,7 +84,7 @@ mod workspace_skill_files;
 
 pub use patchbay_agent::{AnswerSoFar, CompactionSettings, ContextSettings, INTERNAL_TOOLS};
 pub use patchbay_command::RESERVED;
-pub use patchbay_events::{Received, Subscription};
+pub use patchbay_events::{AnswerFollower, Attempt, BrokeOff, Followed, Piece, Received, Subscription};
 pub use patchbay_policy::{Capability, Identity, Root, ToolDecision};
 pub use patchbay_provider::DefaultChoice;
 pub use patchbay_sandbox::{BoxFuture, Content};

@@ -2,7 +2,6 @@
 //! order: the answer to `session/new` first, and the answer to a prompt after the last update of its turn.
 
 mod agent_cards;
-mod answer;
 mod changes;
 mod client_files;
 mod client_terminal;

@@ -4,15 +4,14 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use patchbay_core::{
-    AgentId, AssistantPart, AssistantRecord, CallId, Code, Digest, Event, EventKind, MessageKind, Outcome, SessionId,
-    TurnCause, notification_line, text,
+    AgentId, AssistantPart, AssistantRecord, CallId, Code, DeltaKind, Digest, Event, EventKind, MessageKind, Outcome,
+    SessionId, TurnCause, notification_line, text,
 };
-use patchbay_session::{QueuedLine, Snapshot, StoredTurn};
+use patchbay_session::{AnswerFollower, Attempt, Followed, QueuedLine, Snapshot, StoredTurn};
 use serde_json::{Value, json};
 
 use super::{
     agent_cards::AgentCards,
-    answer::{Added, AnswerState},
     changes::FilesBefore,
     tool_calls::{CallInQuestion, ToolCalls},
     update::{self, CallStatus, ChunkKind, call_status, chunk},
@@ -35,9 +34,7 @@ pub(super) struct ShownQuestion {
 /// The state of what the client has seen.
 pub(super) struct SessionTranscript {
     workspace: String,
-    /// The agent in view.
-    view: AgentId,
-    answer: AnswerState,
+    answers: AnswerFollower,
     calls: ToolCalls,
     cards: AgentCards,
     /// Tool calls that are questions alone, without an answer yet.
@@ -60,8 +57,7 @@ impl SessionTranscript {
     pub(super) fn new(workspace: &str, view: AgentId, shows_notices: bool) -> Self {
         Self {
             workspace: workspace.to_owned(),
-            view,
-            answer: AnswerState::default(),
+            answers: AnswerFollower::new(view),
             calls: ToolCalls::default(),
             cards: AgentCards::default(),
             open_questions: Vec::new(),
@@ -98,21 +94,19 @@ impl SessionTranscript {
 
     /// Returns the agent in view.
     pub(super) fn view(&self) -> AgentId {
-        self.view
+        self.answers.view()
     }
 
     /// Takes an event. `window` is the context window of the model in use.
     pub(super) fn event(&mut self, event: Event, window: u64, out: &mut Vec<Value>) {
+        let followed = self.answers.follow(&event);
+        self.add(event.seq, followed, out);
         let Event { agent, seq, kind, .. } = event;
-        let is_in_view = agent == self.view;
+        let is_in_view = agent == self.view();
         let (answer, result) = (kind.answer(), kind.tool_result());
         match kind {
-            EventKind::Delta { block, text, at } if is_in_view => {
-                let added = self.answer.piece(seq, block, at, &text);
-                self.add(added, out);
-            }
             EventKind::Message { kind: MessageKind::Assistant, content, .. } => match answer {
-                Some(record) if is_in_view => self.answered(seq, &content, &record, window, out),
+                Some(record) if is_in_view => self.answered(seq, &record, window, out),
                 Some(record) => self.push_all(out, |this, out| this.cards.answered(agent, &content, &record, out)),
                 None => {}
             },
@@ -129,13 +123,9 @@ impl SessionTranscript {
             EventKind::Progress { tool, text } if is_in_view => {
                 self.push_all(out, |this, out| this.calls.progress(&tool, &text, out));
             }
-            EventKind::GivenUp { given_up, retry, .. } if is_in_view => {
-                let is_printed = self.answer.give_up(given_up);
-                self.notice(&retry.broke_off(is_printed), false, out);
-            }
-            EventKind::Notice { text } => self.notice(&of_agent(agent, self.view, &text), false, out),
+            EventKind::Notice { text } => self.notice(&of_agent(agent, self.view(), &text), false, out),
             EventKind::Retrying(retrying) => {
-                self.notice(&of_agent(agent, self.view, &retrying.to_string()), false, out);
+                self.notice(&of_agent(agent, self.view(), &retrying.to_string()), false, out);
             }
             EventKind::TurnBegan { turn, .. } => {
                 self.push_all(out, |this, out| this.cards.began(agent, turn, is_in_view, out));
@@ -202,7 +192,7 @@ impl SessionTranscript {
         title: &str,
         out: &mut Vec<Value>,
     ) -> ShownQuestion {
-        let is_in_view = agent == self.view;
+        let is_in_view = agent == self.view();
         let title = if is_in_view { title.to_owned() } else { format!("{} asks: {title}", agent.short()) };
         if is_in_view && let Some(call) = self.calls.question(chain) {
             return ShownQuestion { title, call };
@@ -238,7 +228,6 @@ impl SessionTranscript {
     /// Notes that events were lost. `view` is the agent in view now.
     pub(super) fn lost(&mut self, view: AgentId, out: &mut Vec<Value>) {
         self.view_moved(view, out);
-        self.answer.lost();
     }
 
     /// Ends what can still be shown as running: no agent works.
@@ -263,7 +252,7 @@ impl SessionTranscript {
     pub(super) fn moved_view(&mut self, agent: AgentId, outcome: &Outcome, out: &mut Vec<Value>) {
         match outcome.code {
             Code::Forked => self.say("You now talk to it; /switch parent goes back.", out),
-            Code::Killed if agent != self.view => self.say(&format!("You now talk to {}.", self.view.short()), out),
+            Code::Killed if agent != self.view() => self.say(&format!("You now talk to {}.", self.view().short()), out),
             _ => {}
         }
     }
@@ -335,9 +324,7 @@ impl SessionTranscript {
         }
     }
 
-    fn answered(&mut self, seq: u64, content: &str, record: &AssistantRecord, window: u64, out: &mut Vec<Value>) {
-        let added = self.answer.row(seq, content, record.failed_attempts.given_up);
-        self.add(added, out);
+    fn answered(&mut self, seq: u64, record: &AssistantRecord, window: u64, out: &mut Vec<Value>) {
         self.push_all(out, |this, out| this.calls.asked(seq, record, &this.workspace, out));
         let used = record.usage.total();
         if used > 0 {
@@ -345,15 +332,21 @@ impl SessionTranscript {
         }
     }
 
-    fn add(&mut self, Added { piece, is_given_up }: Added, out: &mut Vec<Value>) {
-        if is_given_up {
-            // The event of the failure was lost.
-            let line = "The answer broke off and was asked for again. What was printed of it is given up.";
-            self.notice(line, false, out);
+    /// Adds what the event with the number `seq` adds to the answer.
+    fn add(&mut self, seq: u64, Followed { broke_off, piece }: Followed<'_>, out: &mut Vec<Value>) {
+        if let Some(broke_off) = broke_off {
+            self.notice(&broke_off.line(), false, out);
         }
         if let Some(piece) = piece {
-            let kind = if piece.is_thought { ChunkKind::Thought } else { ChunkKind::Agent };
-            self.text(kind, piece.message, &piece.text, out);
+            let kind = match piece.block {
+                DeltaKind::Thinking => ChunkKind::Thought,
+                DeltaKind::Text => ChunkKind::Agent,
+            };
+            let message = match piece.attempt {
+                Some(Attempt { turn, answer, given_up }) => format!("{turn}.{answer}.{given_up}"),
+                None => format!("row {seq}"),
+            };
+            self.text(kind, message, piece.text, out);
         }
     }
 
@@ -379,11 +372,9 @@ impl SessionTranscript {
     }
 
     fn view_moved(&mut self, view: AgentId, out: &mut Vec<Value>) {
-        if self.view == view {
+        if !self.answers.look_at(view) {
             return;
         }
-        self.view = view;
-        self.answer.view_moved();
         self.push_all(out, |this, out| {
             this.calls.abandon(out);
             this.cards.view_moved(view, out);

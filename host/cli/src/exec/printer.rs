@@ -3,10 +3,9 @@
 use std::io::{self, ErrorKind, Write};
 
 use patchbay_core::{
-    AgentId, Attachment, Code, DeltaKind, DeltaPosition, Event, EventKind, MessageKind, Outcome, Retrying, SessionId,
-    TurnCause, TurnState, text,
+    AgentId, Attachment, Code, DeltaKind, Event, EventKind, MessageKind, Outcome, SessionId, TurnCause, TurnState, text,
 };
-use patchbay_session::{Received, unanswered_hint};
+use patchbay_session::{AnswerFollower, Followed, Received, unanswered_hint};
 use serde_json::{Value, json};
 
 use super::EarlyEnd;
@@ -20,23 +19,14 @@ const KILLED_LINE: usize = 200;
 pub(super) struct Printer<W = io::Stdout> {
     out: W,
     json: bool,
-    /// The agent in view. Text is printed of its answers only.
-    view: AgentId,
+    /// Which text of the agent in view is printed.
+    answers: AnswerFollower,
     /// Set when the view has moved; see [`Printer::moved_view`].
     moved: bool,
     /// The agent of the line that runs. The outcome of the line says how its turn ended.
     line_agent: Option<AgentId>,
-    /// Bytes of the current attempt at the answer that are already printed.
-    printed: usize,
-    /// Number of attempts at the current answer that are known to be given up.
-    given_up: u32,
     /// Whether the last printed line has no line feed yet.
     open: bool,
-    /// Set when pieces of the current answer are missing: the session's last row at that time. The answer is then printed as a
-    /// whole when its row arrives, which has a higher number.
-    lagged: Option<u64>,
-    /// The number of the last answer's row. A delta with a lower number belongs to an answer that is already printed.
-    answered: u64,
     /// Whether a message was stored since the last `/quit`, which prints the session's id.
     conversation: bool,
 }
@@ -50,19 +40,8 @@ impl Printer {
 
 impl<W: Write> Printer<W> {
     fn on(out: W, json: bool, view: AgentId) -> Self {
-        Self {
-            out,
-            json,
-            view,
-            moved: false,
-            line_agent: None,
-            printed: 0,
-            given_up: 0,
-            open: false,
-            lagged: None,
-            answered: 0,
-            conversation: false,
-        }
+        let answers = AnswerFollower::new(view);
+        Self { out, json, answers, moved: false, line_agent: None, open: false, conversation: false }
     }
 
     /// Returns whether a message was stored in this session, answered or not, since its id was last printed.
@@ -73,7 +52,7 @@ impl<W: Write> Printer<W> {
     /// Returns the agent in view if the view has moved since the last call. JSON has the events of all agents, so that nothing
     /// depends on the view.
     pub(super) fn moved_view(&mut self) -> Option<AgentId> {
-        (std::mem::take(&mut self.moved) && !self.json).then_some(self.view)
+        (std::mem::take(&mut self.moved) && !self.json).then_some(self.answers.view())
     }
 
     /// Prints the session's id, in JSON only.
@@ -83,7 +62,7 @@ impl<W: Write> Printer<W> {
 
     /// Notes that a line is submitted.
     pub(super) fn begin_line(&mut self) {
-        self.line_agent = Some(self.view);
+        self.line_agent = Some(self.answers.view());
     }
 
     /// Prints that all agents are idle, in JSON only.
@@ -116,13 +95,12 @@ impl<W: Write> Printer<W> {
         })
     }
 
-    /// Prints an event, if it has output. `latest` is the number of the session's last row, `view` the agent in view now.
-    pub(super) fn event(&mut self, received: Received, latest: u64, view: AgentId) -> Result<(), EarlyEnd> {
+    /// Prints an event, if it has output. `view` is the agent in view now.
+    pub(super) fn event(&mut self, received: Received, view: AgentId) -> Result<(), EarlyEnd> {
         match received {
             Received::Lagged(missed) => {
                 // The event of a move can be lost.
                 self.look_at(view)?;
-                self.lagged = Some(latest);
                 if self.json { self.object(&json!({"event": "lagged", "missed": missed})) } else { Ok(()) }
             }
             Received::Event(event) if self.json => {
@@ -140,21 +118,21 @@ impl<W: Write> Printer<W> {
 
     /// Prints an event as text.
     fn text(&mut self, event: Event) -> Result<(), EarlyEnd> {
-        let Event { agent, seq, kind, .. } = event;
-        let in_view = agent == self.view;
-        let record = kind.answer();
+        let followed = self.answers.follow(&event);
+        self.answer(followed)?;
+        let Event { agent, kind, .. } = event;
+        let in_view = agent == self.answers.view();
         if let Some(attached) = Attachment::summary(&kind.attachments()).filter(|_| in_view) {
             self.print(&attached)?;
         }
         match kind {
-            EventKind::Delta { block: DeltaKind::Text, text, at } if in_view => self.piece(seq, at, &text),
-            EventKind::Message { kind: MessageKind::Assistant, content, .. } if in_view => {
-                self.answer(seq, &content, record.map_or(0, |record| record.failed_attempts.given_up))
-            }
-            EventKind::GivenUp { given_up, retry, .. } if in_view => self.give_up(given_up, Some(&retry)),
-            EventKind::GivenUp { retry, .. } => {
+            EventKind::GivenUp { retry, .. } if !in_view => {
                 self.note_of(agent, &retry.broke_off(false));
                 Ok(())
+            }
+            EventKind::Message { kind: MessageKind::Assistant, .. } if in_view => {
+                self.conversation = true;
+                self.end_line()
             }
             EventKind::Message { kind: MessageKind::User | MessageKind::Assistant, .. } => {
                 self.conversation = true;
@@ -168,13 +146,13 @@ impl<W: Write> Printer<W> {
                 self.note_of(agent, &retrying.to_string());
                 Ok(())
             }
-            EventKind::TurnBegan { .. } if in_view => self.begin_answer(),
+            EventKind::TurnBegan { .. } if in_view => self.end_line(),
             EventKind::TurnEnded { cause, state, outcome, .. } => {
                 if !in_view {
                     note(&end_of_turn(agent, state, &outcome));
                     return Ok(());
                 }
-                self.begin_answer()?;
+                self.end_line()?;
                 // The outcome of the line has the same message.
                 let is_of_line = cause == TurnCause::Person && self.line_agent == Some(agent);
                 if !outcome.is_ok() && !is_of_line {
@@ -185,6 +163,7 @@ impl<W: Write> Printer<W> {
             EventKind::ViewMoved => self.look_at(agent),
             EventKind::Delta { .. }
             | EventKind::Message { .. }
+            | EventKind::GivenUp { .. }
             | EventKind::Progress { .. }
             | EventKind::RequestWaits { .. }
             | EventKind::LineEnded { .. }
@@ -202,74 +181,35 @@ impl<W: Write> Printer<W> {
     /// Prints a line about an agent on standard error; the name of an agent that is not in view comes first.
     fn note_of(&self, agent: AgentId, text: &str) {
         let short = agent.short();
-        if agent == self.view || text.contains(&*short) { note(text) } else { note(&format!("{short}: {text}")) }
+        if agent == self.answers.view() || text.contains(&*short) {
+            note(text)
+        } else {
+            note(&format!("{short}: {text}"))
+        }
     }
 
     /// Moves the view. An answer of the new agent that has already begun is printed as a whole when it is complete.
     fn look_at(&mut self, agent: AgentId) -> Result<(), EarlyEnd> {
-        if self.view == agent {
+        if !self.answers.look_at(agent) {
             return Ok(());
         }
-        (self.view, self.moved) = (agent, true);
-        if self.json { Ok(()) } else { self.begin_answer() }
+        self.moved = true;
+        if self.json { Ok(()) } else { self.end_line() }
     }
 
-    /// Prepares for the first answer of a turn.
-    fn begin_answer(&mut self) -> Result<(), EarlyEnd> {
-        (self.printed, self.given_up, self.lagged) = (0, 0, None);
-        self.end_line()
-    }
-
-    /// Ends the line of an attempt that broke off: so many are given up now. `retry` is missing if its event was lost.
-    fn give_up(&mut self, given_up: u32, retry: Option<&Retrying>) -> Result<(), EarlyEnd> {
-        if given_up <= self.given_up {
-            return Ok(());
+    /// Prints a piece of an answer. Between lines there is an attempt that broke off.
+    fn answer(&mut self, Followed { broke_off, piece }: Followed<'_>) -> Result<(), EarlyEnd> {
+        if let Some(broke_off) = broke_off {
+            self.end_line()?;
+            note(&broke_off.line());
         }
-        self.given_up = given_up;
-        let is_printed = std::mem::take(&mut self.printed) > 0;
-        self.end_line()?;
-        match retry {
-            Some(retry) => {
-                // All pieces of the next attempt follow.
-                self.lagged = None;
-                note(&retry.broke_off(is_printed));
+        match piece {
+            Some(piece) if piece.block == DeltaKind::Text => {
+                self.conversation = true;
+                self.write(piece.text)
             }
-            None if is_printed => {
-                note("The answer broke off and was asked for again. What was printed of it is given up.");
-            }
-            None => {}
+            _ => Ok(()),
         }
-        Ok(())
-    }
-
-    /// Prints a piece of an answer. All pieces of an attempt together are the answer's text.
-    fn piece(&mut self, seq: u64, at: DeltaPosition, text: &str) -> Result<(), EarlyEnd> {
-        if seq >= self.answered {
-            self.give_up(at.given_up, None)?;
-        }
-        if self.printed == 0 && at.offset > 0 && self.lagged.is_none() {
-            self.lagged = Some(seq);
-        }
-        if self.lagged.is_some() || seq < self.answered {
-            return Ok(());
-        }
-        self.conversation = true;
-        self.printed += text.len();
-        self.write(text)
-    }
-
-    /// Prints the part of an answer that was not printed yet. The answer may be incomplete. `given_up` attempts at it broke off.
-    fn answer(&mut self, seq: u64, content: &str, given_up: u32) -> Result<(), EarlyEnd> {
-        self.give_up(given_up, None)?;
-        self.given_up = 0;
-        self.conversation = true;
-        self.answered = seq;
-        if self.lagged.is_some_and(|latest| seq > latest) {
-            self.lagged = None;
-        }
-        let rest = content.get(std::mem::take(&mut self.printed)..).unwrap_or_default();
-        self.write(rest)?;
-        self.end_line()
     }
 
     /// Prints why no line is run.
@@ -283,7 +223,7 @@ impl<W: Write> Printer<W> {
 
     /// Prints the outcome of a line. `latest` is the number of the session's last row.
     pub(super) fn outcome(&mut self, line: &str, outcome: &Outcome, latest: u64) -> Result<(), EarlyEnd> {
-        let agent = self.line_agent.take().unwrap_or(self.view);
+        let agent = self.line_agent.take().unwrap_or(self.answers.view());
         for killed in killed_lines(line, outcome) {
             let text = format!("Not run, since its agent was killed: {}", text::excerpt(killed, KILLED_LINE));
             if self.json {
@@ -381,6 +321,8 @@ fn json_of(event: Event) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
+    use patchbay_core::{DeltaPosition, Retrying};
+
     use super::*;
 
     const VIEW: AgentId = AgentId::from_bytes([1; 16]);
@@ -390,7 +332,7 @@ mod tests {
     fn printed(received: Vec<Received>) -> String {
         let mut printer = Printer::on(Vec::new(), false, VIEW);
         for received in received {
-            assert!(printer.event(received, 3, VIEW).is_ok());
+            assert!(printer.event(received, VIEW).is_ok());
         }
         assert!(printer.outcome("hello", &Outcome::ok(Code::Answered, "not printed again"), 9).is_ok());
         String::from_utf8(printer.out).unwrap()
@@ -408,20 +350,28 @@ mod tests {
         }
     }
 
-    fn piece(seq: u64, text: &str) -> Received {
-        event(seq, EventKind::Delta { block: DeltaKind::Text, text: text.to_owned(), at: DeltaPosition::default() })
+    fn piece(offset: u64, text: &str, given_up: u32) -> Received {
+        let at = DeltaPosition { turn: 1, offset, given_up, ..DeltaPosition::default() };
+        event(1, EventKind::Delta { block: DeltaKind::Text, text: text.to_owned(), at })
     }
 
     fn answer(seq: u64, text: &str) -> Received {
         event(seq, EventKind::Message { kind: MessageKind::Assistant, content: text.to_owned(), data: None })
     }
 
+    fn broke_off(given_up: u32) -> Received {
+        let [provider, what, cause] = ["openai", "Server error", "overloaded"].map(str::to_owned);
+        let retry = Retrying { provider, what, cause, wait_ms: 1_000, attempt: given_up, of: 4 };
+        event(1, EventKind::GivenUp { turn: 1, answer: 0, given_up, retry })
+    }
+
     #[test]
     fn deltas_are_printed_immediately_and_end_with_a_line_feed() {
-        assert_eq!(printed(vec![piece(1, "Good "), piece(1, "day.")]), "Good day.\n");
-        assert_eq!(printed(vec![piece(1, "Good "), piece(1, "day."), answer(2, "Good day.")]), "Good day.\n");
+        let pieces = [piece(0, "Good ", 0), piece(5, "day.", 0)];
+        assert_eq!(printed(pieces.to_vec()), "Good day.\n");
+        assert_eq!(printed([&pieces[..], &[answer(2, "Good day.")]].concat()), "Good day.\n");
         assert_eq!(
-            printed(vec![piece(1, "One.\n"), answer(2, "One.\n"), answer(4, ""), answer(6, "Two.")]),
+            printed(vec![piece(0, "One.\n", 0), answer(2, "One.\n"), answer(4, ""), answer(6, "Two.")]),
             "One.\nTwo.\n"
         );
         let thought = event(
@@ -433,70 +383,18 @@ mod tests {
     }
 
     #[test]
-    fn lagging_neither_loses_nor_repeats_text() {
-        let late = vec![
-            piece(1, "One "),
-            // The gap reaches into the next answer, and row 2 is replayed before the remaining deltas.
-            Received::Lagged(3),
-            answer(2, "One two three."),
-            piece(1, "three."),
-            piece(3, "five."),
-            answer(4, "Four five."),
-            piece(4, "Six."),
-            answer(5, "Six."),
-        ];
-        assert_eq!(printed(late), "One two three.\nFour five.\nSix.\n");
-    }
-
-    /// A piece of an attempt, before which `given_up` attempts were given up.
-    fn piece_after(given_up: u32, offset: u64, text: &str) -> Received {
-        let at = DeltaPosition { offset, given_up, ..DeltaPosition::default() };
-        event(1, EventKind::Delta { block: DeltaKind::Text, text: text.to_owned(), at })
-    }
-
-    fn broke_off(given_up: u32) -> Received {
-        let [provider, what, cause] = ["openai", "Server error", "overloaded"].map(str::to_owned);
-        let retry = Retrying { provider, what, cause, wait_ms: 1_000, attempt: given_up, of: 4 };
-        event(1, EventKind::GivenUp { turn: 1, answer: 0, given_up, retry })
-    }
-
-    /// The row of an answer of which one attempt was given up.
-    fn answer_after(seq: u64, text: &str) -> Received {
-        let data = json!({
-            "provider": "p", "adapter": "a", "model": "m", "usage": {}, "parts": [],
-            "failed_attempts": {"given_up": 1, "usage": {}},
-        });
-        event(seq, EventKind::Message { kind: MessageKind::Assistant, content: text.to_owned(), data: Some(data) })
-    }
-
-    #[test]
     fn answer_that_broke_off_is_followed_by_the_whole_new_one() {
         let received = vec![
-            piece(1, "Half of"),
+            piece(0, "Half of", 0),
             broke_off(1),
-            piece_after(1, 0, "All "),
-            piece_after(1, 4, "of it."),
-            answer_after(2, "All of it."),
-            piece(2, "Next."),
+            piece(0, "All ", 1),
+            piece(4, "of it.", 1),
+            answer(2, "All of it."),
+            answer(4, "Next."),
         ];
         assert_eq!(printed(received), "Half of\nAll of it.\nNext.\n");
-        // Nothing was printed of it.
-        assert_eq!(printed(vec![broke_off(1), piece_after(1, 0, "All."), answer_after(2, "All.")]), "All.\n");
         // A pipe receives no pieces.
-        assert_eq!(printed(vec![broke_off(1), answer_after(2, "All."), answer(4, "Next.")]), "All.\nNext.\n");
-    }
-
-    #[test]
-    fn lagging_never_mixes_two_attempts() {
-        // The event and the first piece of the second attempt are lost.
-        let lost =
-            vec![piece(1, "Half of"), Received::Lagged(2), piece_after(1, 4, "of it."), answer_after(4, "All of it.")];
-        assert_eq!(printed(lost), "Half of\nAll of it.\n");
-        let lost = vec![piece(1, "Half of"), Received::Lagged(3), answer_after(4, "All of it.")];
-        assert_eq!(printed(lost), "Half of\nAll of it.\n");
-        // Pieces were lost before; the attempt that follows is printed as it arrives.
-        let late = vec![piece(1, "Half"), Received::Lagged(1), broke_off(1), piece_after(1, 0, "All of it.")];
-        assert_eq!(printed(late), "Half\nAll of it.\n");
+        assert_eq!(printed(vec![broke_off(1), answer(2, "All."), answer(4, "Next.")]), "All.\nNext.\n");
     }
 
     #[test]
@@ -507,27 +405,15 @@ mod tests {
     }
 
     #[test]
-    fn only_answers_of_the_agent_in_view_are_printed() {
-        let late = |offset, text: &str| {
-            let at = DeltaPosition { offset, ..DeltaPosition::default() };
-            of_other(event(2, EventKind::Delta { block: DeltaKind::Text, text: text.to_owned(), at }))
-        };
-        let moved = of_other(event(2, EventKind::ViewMoved));
+    fn moved_view_ends_the_line() {
         let received = vec![
-            piece(1, "Half of"),
-            late(0, "First "),
+            piece(0, "Half of", 0),
             of_other(answer(2, "Not shown.")),
-            moved,
-            piece(2, " this."),
-            // The beginning of this answer was not received, so that it is printed with its row.
-            late(6, "words"),
-            late(11, "."),
-            answer(3, "Half of this."),
+            of_other(event(2, EventKind::ViewMoved)),
+            piece(7, " this.", 0),
             of_other(answer(4, "First words.")),
-            of_other(piece(4, "Then ")),
-            of_other(piece(4, "this.")),
         ];
-        assert_eq!(printed(received), "Half of\nFirst words.\nThen this.\n");
+        assert_eq!(printed(received), "Half of\nFirst words.\n");
     }
 
     #[test]

@@ -243,7 +243,7 @@ impl ScriptRun {
         if let Received::Event(event) = &received {
             self.turns.note(event);
         }
-        self.printer.event(received, self.session.last_seq(), self.session.view())?;
+        self.printer.event(received, self.session.view())?;
         if let Some(view) = self.printer.moved_view() {
             self.events.only_deltas_of(self.streams.then_some(view));
         }

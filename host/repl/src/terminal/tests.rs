@@ -16,7 +16,10 @@ use super::{
     key_events,
     live::{LiveArea, LiveView, Row},
     style::Look,
-    transcript::{Transcript, tests::at as received},
+    transcript::{
+        Transcript,
+        tests::{VIEW, at as received},
+    },
     wrap,
 };
 
@@ -117,10 +120,10 @@ proptest! {
         sizes in prop::collection::vec(1usize..60, 0..40),
         columns in 20usize..120,
     ) {
-        let mut whole = Transcript::new(columns, Look::default());
+        let mut whole = Transcript::new(VIEW, columns, Look::default());
         receive(&mut whole, &answer, 0, usize::MAX);
         end(&mut whole, &answer);
-        let mut pieces = Transcript::new(columns, Look::default());
+        let mut pieces = Transcript::new(VIEW, columns, Look::default());
         let mut offset = 0;
         for size in sizes {
             offset = receive(&mut pieces, &answer, offset, size);
@@ -140,7 +143,7 @@ proptest! {
         let mut columns = 80;
         let mut terminal = FakeTerminal::new(columns, ROWS);
         let mut area = LiveArea::new(true);
-        let mut transcript = Transcript::new(columns, Look::default());
+        let mut transcript = Transcript::new(VIEW, columns, Look::default());
         let mut printed: Vec<String> = (0..SHELL_LINES).map(|number| format!("shell line {number}")).collect();
         for line in &printed {
             terminal.write(&format!("{line}\r\n"));
@@ -169,7 +172,7 @@ proptest! {
         printed.extend(finished.iter().cloned());
         terminal.write(&area.leave(columns, &finished));
         // One copy: the same letters as in one piece.
-        let mut whole = Transcript::new(80, Look::default());
+        let mut whole = Transcript::new(VIEW, 80, Look::default());
         receive(&mut whole, &answer, 0, usize::MAX);
         end(&mut whole, &answer);
         prop_assert_eq!(letters(&printed[SHELL_LINES..]), letters(&whole.take_finished()));

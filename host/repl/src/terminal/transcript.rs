@@ -7,11 +7,11 @@ use std::{
 };
 
 use patchbay_core::{
-    AssistantPart, Attachment, Code, DeltaKind, DeltaPosition, Event, EventKind, MessageKind, Outcome,
+    AgentId, AssistantPart, Attachment, Code, DeltaKind, EventKind, MessageKind, Outcome,
     text::{self, TextCleaner},
 };
 use patchbay_markdown::{Palette, WrapMode};
-use patchbay_session::{AgentInView, LastExchange, Received, unanswered_hint};
+use patchbay_session::{AgentInView, AnswerFollower, Attempt, Followed, LastExchange, Received, unanswered_hint};
 
 use super::{
     answer::StreamedAnswer,
@@ -57,10 +57,10 @@ pub(crate) struct Transcript {
     open: Open,
     /// Lines about other agents, which are printed when no block is being printed.
     later: Vec<String>,
-    /// What was printed of the agent in view when it came into view.
-    joined: Joined,
-    /// The answer that is being received.
-    received: Option<ReceivedAnswer>,
+    /// Which text of the agent in view was shown.
+    answers: AnswerFollower,
+    /// The number of the last row that was printed when the agent came into view.
+    joined: u64,
     results: Results,
     /// The text of the last answer.
     last_answer: String,
@@ -73,41 +73,6 @@ pub(crate) struct Transcript {
     /// The calls of the last answer without a result. They run one after another, so that the first one runs.
     pending: VecDeque<PendingCall>,
     calls: CallTimer,
-}
-
-/// The turn and the index of an answer in it.
-type AnswerId = (u64, u32);
-
-/// How much of an answer was received.
-#[derive(Clone, Copy, Debug)]
-struct ReceivedAnswer {
-    id: AnswerId,
-    /// Number of attempts that were given up before the pieces.
-    given_up: u32,
-    /// Bytes of its text that have been received without a gap.
-    bytes: u64,
-}
-
-/// What was printed of an agent when it came into view. Events of what it contains may still follow.
-#[derive(Debug, Default)]
-struct Joined {
-    /// The number of the last row.
-    seq: u64,
-    /// The answer that was being written.
-    answer: Option<AnswerId>,
-}
-
-impl Joined {
-    fn contains(&self, event: &Event) -> bool {
-        match (&event.kind, self.answer) {
-            (EventKind::Message { .. }, _) => event.seq <= self.seq,
-            (EventKind::Delta { at, .. }, Some(answer)) => (at.turn, at.answer) < answer,
-            (EventKind::GivenUp { turn, answer, .. }, Some(joined)) => (*turn, *answer) < joined,
-            // A piece of an answer that is stored was published before its row.
-            (EventKind::Delta { .. } | EventKind::GivenUp { .. }, None) => event.seq < self.seq,
-            _ => false,
-        }
-    }
 }
 
 /// The block that is being received.
@@ -125,15 +90,16 @@ enum Open {
 }
 
 impl Transcript {
-    pub(crate) fn new(columns: usize, look: Look) -> Self {
+    /// Begins with `view` in view.
+    pub(crate) fn new(view: AgentId, columns: usize, look: Look) -> Self {
         Self {
             finished: Vec::new(),
             columns,
             look,
             open: Open::None,
             later: Vec::new(),
-            joined: Joined::default(),
-            received: None,
+            answers: AnswerFollower::new(view),
+            joined: 0,
             results: Results::default(),
             last_answer: String::new(),
             answer_columns: columns,
@@ -212,15 +178,17 @@ impl Transcript {
     pub(crate) fn join(&mut self, view: &AgentInView, now: Instant) {
         self.end_at(now);
         self.pending.clear();
-        self.received = None;
         self.context_tokens = view.context_tokens;
         self.notice(&format!("Agent {} is in view; it is {}.", view.id.short(), state(view)));
         view.exchange.iter().for_each(|line| self.aside(line));
-        let answer = view.answer.as_ref().map(|answer| (answer.turn, answer.answer));
-        self.joined = Joined { seq: view.seq, answer };
-        if let (Some(id), Some(answer)) = (answer, &view.answer) {
-            self.received = Some(ReceivedAnswer { id, given_up: answer.given_up, bytes: answer.text.len() as u64 });
-            self.push_text(&answer.text, now);
+        self.joined = view.seq;
+        let answer = view
+            .answer
+            .as_ref()
+            .map(|it| (Attempt { turn: it.turn, answer: it.answer, given_up: it.given_up }, &*it.text));
+        self.answers.join(view.id, view.seq, answer);
+        if let Some((_, text)) = answer {
+            self.push_text(text, now);
         }
     }
 
@@ -324,38 +292,21 @@ impl Transcript {
     pub(crate) fn event(&mut self, received: Received, now: Instant) {
         // Deltas that are lost are replaced by the answer's row.
         let Received::Event(event) = received else { return };
-        if self.joined.contains(&event) {
+        if matches!(event.kind, EventKind::Message { .. }) && event.seq <= self.joined {
             return;
         }
+        let followed = self.answers.follow(&event);
+        self.answer(followed, now);
         let (answer, result) = (event.kind.answer(), event.kind.tool_result());
         if let Some(attached) = Attachment::summary(&event.kind.attachments()) {
             self.notice(&attached);
         }
         match event.kind {
-            EventKind::Delta { block: DeltaKind::Text, text, at } => self.text(&text, at, now),
-            EventKind::Delta { block: DeltaKind::Thinking, text, .. } => self.thinking(&text, now),
-            EventKind::GivenUp { turn, answer, given_up, retry } => {
-                let id = (turn, answer);
-                let is_known = self.received.is_some_and(|known| known.id == id && known.given_up >= given_up);
-                if !is_known {
-                    self.received = Some(ReceivedAnswer { id, given_up, bytes: 0 });
-                    self.end_at(now);
-                    self.notice(&retry.broke_off(false));
-                }
-            }
             EventKind::Notice { text } => {
                 // The answer goes on below the notice.
                 self.notice(&text);
             }
             EventKind::Message { kind: MessageKind::Assistant, content, .. } => {
-                if let Some(record) = &answer {
-                    self.note_given_up(record.failed_attempts.given_up, now);
-                }
-                let shown =
-                    self.received.take().map_or(0, |received| usize::try_from(received.bytes).unwrap_or(usize::MAX));
-                if let Some(rest) = content.get(shown..).filter(|rest| !rest.is_empty()) {
-                    self.push_text(rest, now);
-                }
                 self.end_at(now);
                 if !content.is_empty() {
                     self.last_answer = text::clean(&content);
@@ -394,6 +345,8 @@ impl Transcript {
                 }
             }
             EventKind::Message { .. }
+            | EventKind::Delta { .. }
+            | EventKind::GivenUp { .. }
             | EventKind::Progress { .. }
             // The busy row shows the countdown and the limit that a request waits for.
             | EventKind::Retrying(_)
@@ -466,29 +419,19 @@ impl Transcript {
         }
     }
 
-    /// Adds a piece of text at its place. Behind a gap nothing is shown until the answer's row is there.
-    fn text(&mut self, text: &str, at: DeltaPosition, now: Instant) {
-        let id = (at.turn, at.answer);
-        if self.received.is_none_or(|known| known.id != id) {
-            self.received = Some(ReceivedAnswer { id, given_up: at.given_up, bytes: 0 });
-        }
-        self.note_given_up(at.given_up, now);
-        if let Some(received) = &mut self.received
-            && (received.given_up, received.bytes) == (at.given_up, at.offset)
-        {
-            received.bytes += text.len() as u64;
-            self.push_text(text, now);
-        }
-    }
-
-    /// Notes that so many attempts at the answer were given up. If the event of the last one was lost, the text that was shown is
-    /// marked now.
-    fn note_given_up(&mut self, given_up: u32, now: Instant) {
-        let Some(received) = self.received.as_mut().filter(|received| received.given_up < given_up) else { return };
-        received.given_up = given_up;
-        if std::mem::take(&mut received.bytes) > 0 {
+    /// Shows what an event adds to the answer.
+    fn answer(&mut self, Followed { broke_off, piece }: Followed<'_>, now: Instant) {
+        if let Some(broke_off) = broke_off {
             self.end_at(now);
-            self.notice("The answer broke off and was asked for again.");
+            match broke_off.retry {
+                Some(retry) => self.notice(&retry.broke_off(false)),
+                None => self.notice("The answer broke off and was asked for again."),
+            }
+        }
+        match piece {
+            Some(piece) if piece.block == DeltaKind::Thinking => self.thinking(piece.text, now),
+            Some(piece) => self.push_text(piece.text, now),
+            None => {}
         }
     }
 

@@ -1,14 +1,15 @@
 //! Tests of the transcript: which lines an event finishes.
 
-use patchbay_core::{AgentId, DeltaPosition, Retrying, SessionId};
+use patchbay_core::{DeltaPosition, Event, Retrying, SessionId};
 use patchbay_session::AnswerSoFar;
 use serde_json::json;
 
 use super::*;
 
+pub(in crate::terminal) const VIEW: AgentId = AgentId::from_bytes([2; 16]);
+
 pub(in crate::terminal) fn at(seq: u64, kind: EventKind) -> Received {
-    let (session, agent) = (SessionId::from_bytes([1; 16]), AgentId::from_bytes([2; 16]));
-    Received::Event(Event { session, agent, seq, kind })
+    Received::Event(Event { session: SessionId::from_bytes([1; 16]), agent: VIEW, seq, kind })
 }
 
 fn delta_at(block: DeltaKind, offset: u64, text: &str) -> Received {
@@ -39,7 +40,7 @@ fn texts(rows: &[Row]) -> Vec<&str> {
 
 #[test]
 fn streamed_answer_is_printed_once() {
-    let mut transcript = Transcript::new(80, Look::default());
+    let mut transcript = Transcript::new(VIEW, 80, Look::default());
     let now = Instant::now();
     transcript.event(delta_at(DeltaKind::Text, 0, "first line\n\nsec"), now);
     transcript.event(delta_at(DeltaKind::Text, 15, "ond line"), now);
@@ -49,22 +50,8 @@ fn streamed_answer_is_printed_once() {
 }
 
 #[test]
-fn lost_pieces_are_printed_from_the_row() {
-    let mut transcript = Transcript::new(80, Look::default());
-    let now = Instant::now();
-    transcript.event(delta_at(DeltaKind::Text, 0, "one two"), now);
-    transcript.event(Received::Lagged(3), now);
-    transcript.event(delta_at(DeltaKind::Text, 13, " four"), now);
-    transcript.event(row("one two three four"), now);
-    assert_eq!(printed(&mut transcript), ["one two three four"]);
-    // An answer of which nothing was received live.
-    transcript.event(row("whole"), now);
-    assert_eq!(printed(&mut transcript), ["whole"]);
-}
-
-#[test]
 fn next_turn_may_begin_before_the_outcome_is_shown() {
-    let mut transcript = Transcript::new(80, Look::default());
+    let mut transcript = Transcript::new(VIEW, 80, Look::default());
     let now = Instant::now();
     transcript.event(delta(DeltaKind::Text, "one"), now);
     transcript.event(row("one"), now);
@@ -76,7 +63,7 @@ fn next_turn_may_begin_before_the_outcome_is_shown() {
 
 #[test]
 fn thinking_is_folded_to_one_line() {
-    let mut transcript = Transcript::new(80, Look::default());
+    let mut transcript = Transcript::new(VIEW, 80, Look::default());
     let now = Instant::now();
     transcript.event(delta(DeltaKind::Thinking, "one\ntwo\nthree\nfour"), now);
     assert_eq!(texts(&transcript.tail(9)), ["\x1b[2mtwo\x1b[0m", "\x1b[2mthree\x1b[0m", "\x1b[2mfour\x1b[0m"]);
@@ -86,10 +73,12 @@ fn thinking_is_folded_to_one_line() {
 }
 
 fn thinking_with(display: ThinkingDisplay, pieces: &[&str]) -> (Vec<String>, Vec<String>) {
-    let mut transcript = Transcript::new(80, Look { thinking: display, ..Look::default() });
+    let mut transcript = Transcript::new(VIEW, 80, Look { thinking: display, ..Look::default() });
     let now = Instant::now();
+    let mut offset = 0;
     for text in pieces {
-        transcript.event(delta(DeltaKind::Thinking, text), now);
+        transcript.event(delta_at(DeltaKind::Thinking, offset, text), now);
+        offset += text.len() as u64;
     }
     let tail = texts(&transcript.tail(9)).into_iter().map(str::to_owned).collect();
     transcript.event(delta(DeltaKind::Text, "Done.\n\n"), now);
@@ -119,7 +108,7 @@ fn called(content: &str, error: Option<Code>) -> Received {
 
 #[test]
 fn results_have_a_number_a_size_and_a_time() {
-    let mut transcript = Transcript::new(80, Look::default());
+    let mut transcript = Transcript::new(VIEW, 80, Look::default());
     let start = Instant::now();
     let at = |ms| start + Duration::from_millis(ms);
     // A call that began before the front.
@@ -137,7 +126,7 @@ fn results_have_a_number_a_size_and_a_time() {
 
 #[test]
 fn failure_names_its_command_whole() {
-    let mut transcript = Transcript::new(62, Look::default());
+    let mut transcript = Transcript::new(VIEW, 62, Look::default());
     let command = "patchbay grant add --root bundled files workspace-write";
     let denied = format!("skill 'files' may not use 'workspace-write': it is not granted. To grant it: {command}");
     transcript.event(called(&denied, Some(Code::Denied)), Instant::now());
@@ -148,7 +137,7 @@ fn failure_names_its_command_whole() {
 
 #[test]
 fn results_of_commands_are_broken_at_words() {
-    let mut transcript = Transcript::new(20, Look::default());
+    let mut transcript = Transcript::new(VIEW, 20, Look::default());
     transcript.outcome(&Outcome::ok(Code::CommandsListed, "/mail-check - List the inbox"), true);
     transcript.outcome(&Outcome::ok(Code::ToolResult, "let code = \"of a skill\";"), true);
     assert_eq!(transcript.take_finished(), ["/mail-check - List", "the inbox", "let code = \"of a skill\";"]);
@@ -156,7 +145,7 @@ fn results_of_commands_are_broken_at_words() {
 
 #[test]
 fn stop_says_how_long_it_ran() {
-    let mut transcript = Transcript::new(80, Look::default());
+    let mut transcript = Transcript::new(VIEW, 80, Look::default());
     transcript.event(delta(DeltaKind::Text, "The answer"), Instant::now());
     let stopped = Outcome::refused(Code::TurnCancelled, "Cancelled. What came is kept.");
     transcript.outcome_after(Some(Duration::from_millis(3_400)), &stopped, true);
@@ -165,7 +154,7 @@ fn stop_says_how_long_it_ran() {
 
 #[test]
 fn outcome_of_a_command_leaves_a_running_answer_open() {
-    let mut transcript = Transcript::new(80, Look::default());
+    let mut transcript = Transcript::new(VIEW, 80, Look::default());
     transcript.event(delta(DeltaKind::Text, "open"), Instant::now());
     transcript.outcome(&Outcome::ok(Code::SkillsListed, "calc"), false);
     assert_eq!(transcript.take_finished(), ["calc"]);
@@ -174,7 +163,7 @@ fn outcome_of_a_command_leaves_a_running_answer_open() {
 
 #[test]
 fn long_message_is_shortened() {
-    let mut transcript = Transcript::new(80, Look::default());
+    let mut transcript = Transcript::new(VIEW, 80, Look::default());
     let text: String = (1..=50).map(|number| format!("line {number}\n")).collect();
     transcript.entered(&text);
     let lines = transcript.take_finished();
@@ -185,7 +174,7 @@ fn long_message_is_shortened() {
 
 #[test]
 fn message_of_one_long_line_is_shortened() {
-    let mut transcript = Transcript::new(80, Look::default());
+    let mut transcript = Transcript::new(VIEW, 80, Look::default());
     let entered = |transcript: &mut Transcript, text: &str| {
         transcript.entered(text);
         let lines = transcript.take_finished();
@@ -200,7 +189,7 @@ fn message_of_one_long_line_is_shortened() {
 
 #[test]
 fn control_characters_never_reach_the_terminal() {
-    let mut transcript = Transcript::new(80, Look::default());
+    let mut transcript = Transcript::new(VIEW, 80, Look::default());
     transcript.event(delta(DeltaKind::Text, "a\x1b]0;OWNED\x07b\x1b[2Jc\n"), Instant::now());
     transcript.entered("x\x1b[2Jy");
     let printed = transcript.take_finished().join("\n");
@@ -218,7 +207,7 @@ fn last_block_of_code_is_found() {
 /// Also if the next line is entered before the frame.
 #[test]
 fn end_of_an_output_is_marked_before_the_next_prompt() {
-    let mut transcript = Transcript::new(80, Look::default());
+    let mut transcript = Transcript::new(VIEW, 80, Look::default());
     transcript.entered("/calc 1");
     transcript.print("1");
     transcript.end_output(true);
@@ -232,7 +221,7 @@ fn end_of_an_output_is_marked_before_the_next_prompt() {
 
 #[test]
 fn answer_is_printed_again_for_another_width_only() {
-    let mut transcript = Transcript::new(80, Look::default());
+    let mut transcript = Transcript::new(VIEW, 80, Look::default());
     transcript.event(row("An answer."), Instant::now());
     transcript.take_finished();
     transcript.reprint();
@@ -245,7 +234,7 @@ fn answer_is_printed_again_for_another_width_only() {
 
 #[test]
 fn resumed_session_shows_its_last_exchange_as_answers_look() {
-    let mut transcript = Transcript::new(80, Look::default());
+    let mut transcript = Transcript::new(VIEW, 80, Look::default());
     let exchange = |earlier, answer: Option<&str>, note| LastExchange {
         earlier,
         said: vec!["> How?".to_owned()],
@@ -268,7 +257,7 @@ fn resumed_session_shows_its_last_exchange_as_answers_look() {
 
 fn in_view(seq: u64, answer: Option<&str>) -> AgentInView {
     AgentInView {
-        id: AgentId::from_bytes([2; 16]),
+        id: VIEW,
         is_root: false,
         is_dead: false,
         is_working: answer.is_some(),
@@ -287,7 +276,7 @@ fn piece(seq: u64, answer: u32, offset: u64, text: &str) -> Received {
 
 #[test]
 fn agent_that_comes_into_view_goes_on_with_its_answer() {
-    let mut transcript = Transcript::new(80, Look::default());
+    let mut transcript = Transcript::new(VIEW, 80, Look::default());
     let now = Instant::now();
     transcript.event(piece(8, 0, 0, "of another agent"), now);
     transcript.join(&in_view(9, Some("First.\n\nSec")), now);
@@ -303,20 +292,8 @@ fn agent_that_comes_into_view_goes_on_with_its_answer() {
 }
 
 #[test]
-fn pieces_of_stored_answers_are_not_printed_again() {
-    let mut transcript = Transcript::new(80, Look::default());
-    let now = Instant::now();
-    transcript.join(&in_view(9, None), now);
-    transcript.event(piece(8, 1, 0, "stored"), now);
-    transcript.event(assistant(9, "stored"), now);
-    transcript.event(piece(9, 2, 0, "new"), now);
-    transcript.event(assistant(10, "new"), now);
-    assert_eq!(printed(&mut transcript), ["Agent 02020202 is in view; it is idle.", "> How?", "new"]);
-}
-
-#[test]
 fn lines_about_other_agents_are_never_inside_a_block() {
-    let mut transcript = Transcript::new(80, Look::default());
+    let mut transcript = Transcript::new(VIEW, 80, Look::default());
     let now = Instant::now();
     transcript.event(delta_at(DeltaKind::Text, 0, "```\none\n"), now);
     transcript.other_agent("a1b2c3d4 is done.");
@@ -355,7 +332,7 @@ const AGAIN: &str = "The answer broke off; asking again (attempt 2 of 5).";
 #[test]
 fn answer_that_broke_off_is_marked_and_shown_again() {
     let now = Instant::now();
-    let mut transcript = Transcript::new(80, Look::default());
+    let mut transcript = Transcript::new(VIEW, 80, Look::default());
     for event in [
         piece_after(9, 0, 0, "Half of"),
         given_up(9, 1, 1),
@@ -372,31 +349,11 @@ fn answer_that_broke_off_is_marked_and_shown_again() {
 }
 
 #[test]
-fn lost_events_never_mix_two_attempts() {
-    let lost = "The answer broke off and was asked for again.";
-    // The event is lost, and pieces of the next attempt, or everything but the row.
-    for next in [Some(piece_after(9, 1, 4, "of it.")), None] {
-        let mut transcript = Transcript::new(80, Look::default());
-        let received = [piece_after(9, 0, 0, "Half of")].into_iter().chain(next);
-        for event in received.chain([assistant_after(10, "All of it.")]) {
-            transcript.event(event, Instant::now());
-        }
-        assert_eq!(printed(&mut transcript), ["Half of", lost, "All of it."]);
+fn attempt_whose_event_was_lost_is_marked() {
+    let mut transcript = Transcript::new(VIEW, 80, Look::default());
+    for event in [piece_after(9, 0, 0, "Half of"), assistant_after(10, "All of it.")] {
+        transcript.event(event, Instant::now());
     }
-}
-
-#[test]
-fn agent_in_view_goes_on_with_its_present_attempt() {
-    let now = Instant::now();
-    let mut transcript = Transcript::new(80, Look::default());
-    let mut view = in_view(9, Some("All "));
-    view.answer.as_mut().unwrap().given_up = 1;
-    transcript.join(&view, now);
-    // It is known already.
-    transcript.event(given_up(9, 1, 1), now);
-    transcript.event(piece_after(9, 1, 0, "All "), now);
-    transcript.event(piece_after(9, 1, 4, "of it."), now);
-    transcript.event(assistant_after(10, "All of it."), now);
-    let expected = ["Agent 02020202 is in view; it is working.", "> How?", "All of it."];
-    assert_eq!(printed(&mut transcript), expected);
+    let lost = "The answer broke off and was asked for again.";
+    assert_eq!(printed(&mut transcript), ["Half of", lost, "All of it."]);
 }

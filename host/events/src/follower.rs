@@ -1,0 +1,225 @@
+//! Which text of the answers of one agent a front has shown. Pieces of an answer may be late, come twice or be lost, an attempt may
+//! break off, and the user may look at another agent; the row of an answer always has the whole text. Pure: a front passes
+//! every event of its subscription, and shows what [`AnswerFollower::follow`] returns.
+
+use std::collections::HashMap;
+
+use patchbay_core::{AgentId, DeltaKind, DeltaPosition, Event, EventKind, MessageKind, Retrying};
+
+/// Follows the answers of the agent in view. Between two moves of the view, each byte of an answer's text is returned exactly
+/// once, in order; text of an attempt that broke off is followed by a [`BrokeOff`]. Thinking is not part of a row: pieces of it
+/// that are lost stay lost.
+#[derive(Debug)]
+pub struct AnswerFollower {
+    view: AgentId,
+    /// For each agent, the number of the row up to which its answers are complete. Pieces with a lower number are late.
+    complete: HashMap<AgentId, u64>,
+    /// The answer of the agent in view that is being received.
+    answer: Option<PartialAnswer>,
+}
+
+/// One attempt at an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// The turn: the number of its first row.
+    pub turn: u64,
+    /// The answer's index in the turn, from 0.
+    pub answer: u32,
+    /// Number of attempts that were given up before this one.
+    pub given_up: u32,
+}
+
+/// What an event adds to the answer of the agent in view.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Followed<'a> {
+    /// An earlier attempt broke off. Reported before `piece`.
+    pub broke_off: Option<BrokeOff<'a>>,
+    /// Text that follows what was returned of the same attempt.
+    pub piece: Option<Piece<'a>>,
+}
+
+/// Text of an answer.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Piece<'a> {
+    /// The attempt it belongs to; `None` if this is the whole answer, of which no piece was received before.
+    pub attempt: Option<Attempt>,
+    /// Whether this is text or thinking.
+    pub block: DeltaKind,
+    /// The text itself.
+    pub text: &'a str,
+}
+
+/// An attempt that broke off. Its text, if any was returned, is not part of the answer.
+#[derive(Debug, PartialEq, Eq)]
+pub struct BrokeOff<'a> {
+    /// Whether text of it was returned.
+    pub was_shown: bool,
+    /// The request that follows; `None` if the event of the failure was lost. Then `was_shown` is true.
+    pub retry: Option<&'a Retrying>,
+}
+
+impl BrokeOff<'_> {
+    /// Returns the line for a user whose front cannot take back text that it has printed.
+    pub fn line(&self) -> String {
+        match self.retry {
+            Some(retry) => retry.broke_off(self.was_shown),
+            None => "The answer broke off and was asked for again. What was printed of it is given up.".to_owned(),
+        }
+    }
+}
+
+/// What was received of an answer.
+#[derive(Debug)]
+struct PartialAnswer {
+    attempt: Attempt,
+    /// The text that was returned.
+    text: String,
+    /// Whether a piece of the text is missing. Then the rest comes with the row.
+    has_gap: bool,
+    /// The block of thinking of the last piece, and the byte at which it goes on.
+    thinking: Option<(u32, u64)>,
+}
+
+impl PartialAnswer {
+    fn new(attempt: Attempt) -> Self {
+        Self { attempt, text: String::new(), has_gap: false, thinking: None }
+    }
+
+    fn key(&self) -> (u64, u32) {
+        (self.attempt.turn, self.attempt.answer)
+    }
+}
+
+impl AnswerFollower {
+    /// Begins with `view` in view, of which nothing was shown yet.
+    pub fn new(view: AgentId) -> Self {
+        Self { view, complete: HashMap::new(), answer: None }
+    }
+
+    /// Returns the agent in view.
+    pub fn view(&self) -> AgentId {
+        self.view
+    }
+
+    /// Moves the view, and returns whether it was elsewhere. An answer that has already begun is returned with its row.
+    pub fn look_at(&mut self, view: AgentId) -> bool {
+        let has_moved = self.view != view;
+        if has_moved {
+            (self.view, self.answer) = (view, None);
+        }
+        has_moved
+    }
+
+    /// Moves the view to an agent whose rows up to number `seq` were shown, with the text received so far of the answer that it
+    /// is writing.
+    pub fn join(&mut self, view: AgentId, seq: u64, answer: Option<(Attempt, &str)>) {
+        self.view = view;
+        let complete = self.complete.entry(view).or_default();
+        *complete = seq.max(*complete);
+        self.answer =
+            answer.map(|(attempt, text)| PartialAnswer { text: text.to_owned(), ..PartialAnswer::new(attempt) });
+    }
+
+    /// Processes an event of the session, of any agent. The caller handles [`EventKind::ViewMoved`].
+    pub fn follow<'a>(&mut self, event: &'a Event) -> Followed<'a> {
+        let Event { agent, seq, kind, .. } = event;
+        match kind {
+            EventKind::Message { kind: MessageKind::Assistant, content, .. } => self.row(*agent, *seq, content, kind),
+            _ if *agent != self.view || *seq < self.complete.get(agent).copied().unwrap_or_default() => {
+                Followed::default()
+            }
+            EventKind::Delta { block, text, at } => self.delta(*block, text, *at),
+            EventKind::GivenUp { turn, answer, given_up, retry } => {
+                self.given_up(Attempt { turn: *turn, answer: *answer, given_up: *given_up }, retry)
+            }
+            // An answer without a row failed with its turn.
+            EventKind::TurnBegan { .. } | EventKind::TurnEnded { .. } => {
+                self.answer = None;
+                Followed::default()
+            }
+            _ => Followed::default(),
+        }
+    }
+
+    fn delta<'a>(&mut self, block: DeltaKind, text: &'a str, at: DeltaPosition) -> Followed<'a> {
+        let attempt = Attempt { turn: at.turn, answer: at.answer, given_up: at.given_up };
+        let Some((answer, broke_off)) = self.reach(attempt) else { return Followed::default() };
+        let is_next = match block {
+            DeltaKind::Text => {
+                answer.has_gap |= at.offset > answer.text.len() as u64;
+                let is_next = !answer.has_gap && at.offset == answer.text.len() as u64;
+                if is_next {
+                    answer.text.push_str(text);
+                }
+                is_next
+            }
+            DeltaKind::Thinking => {
+                let is_next = answer.thinking.is_none_or(|last| at.index > last.0 || (at.index, at.offset) == last);
+                if is_next {
+                    answer.thinking = Some((at.index, at.offset.saturating_add(text.len() as u64)));
+                }
+                is_next
+            }
+        };
+        let broke_off = broke_off.then_some(BrokeOff { was_shown: true, retry: None });
+        Followed { broke_off, piece: is_next.then_some(Piece { attempt: Some(attempt), block, text }) }
+    }
+
+    fn given_up<'a>(&mut self, attempt: Attempt, retry: &'a Retrying) -> Followed<'a> {
+        let known = self.answer.as_ref().map(|answer| (answer.key(), answer.attempt.given_up));
+        if known == Some(((attempt.turn, attempt.answer), attempt.given_up)) {
+            return Followed::default();
+        }
+        let Some((_, was_shown)) = self.reach(attempt) else { return Followed::default() };
+        Followed { broke_off: Some(BrokeOff { was_shown, retry: Some(retry) }), piece: None }
+    }
+
+    /// Returns the state of `attempt`, and whether text of an earlier attempt at the same answer was shown; `None` if a later
+    /// attempt or answer has already begun.
+    fn reach(&mut self, attempt: Attempt) -> Option<(&mut PartialAnswer, bool)> {
+        let known = self.answer.take();
+        let new = || PartialAnswer::new(attempt);
+        let (answer, broke_off, is_late) = match known {
+            None => (new(), false, false),
+            Some(known) => match known.key().cmp(&(attempt.turn, attempt.answer)) {
+                std::cmp::Ordering::Less => (new(), false, false),
+                std::cmp::Ordering::Greater => (known, false, true),
+                std::cmp::Ordering::Equal if known.attempt.given_up < attempt.given_up => {
+                    (new(), !known.text.is_empty(), false)
+                }
+                std::cmp::Ordering::Equal => {
+                    let is_late = known.attempt.given_up > attempt.given_up;
+                    (known, false, is_late)
+                }
+            },
+        };
+        let answer = self.answer.insert(answer);
+        (!is_late).then_some((answer, broke_off))
+    }
+
+    fn row<'a>(&mut self, agent: AgentId, seq: u64, content: &'a str, kind: &EventKind) -> Followed<'a> {
+        let complete = self.complete.entry(agent).or_default();
+        if seq <= *complete {
+            return Followed::default();
+        }
+        *complete = seq;
+        if agent != self.view {
+            return Followed::default();
+        }
+        let (mut attempt, mut broke_off, mut rest) = (None, None, content);
+        if let Some(known) = self.answer.take() {
+            let given_up = kind.answer().map_or(0, |record| record.failed_attempts.given_up);
+            attempt = Some(Attempt { given_up: given_up.max(known.attempt.given_up), ..known.attempt });
+            match content.strip_prefix(&*known.text).filter(|_| given_up <= known.attempt.given_up) {
+                Some(unseen) => rest = unseen,
+                None if known.text.is_empty() => {}
+                None => broke_off = Some(BrokeOff { was_shown: true, retry: None }),
+            }
+        }
+        let piece = (!rest.is_empty()).then_some(Piece { attempt, block: DeltaKind::Text, text: rest });
+        Followed { broke_off, piece }
+    }
+}
+
+#[cfg(test)]
+mod tests;
