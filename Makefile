@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET = wasm32-unknown-unknown
 PATCHBAY = target/debug/patchbay
 
-.PHONY: help run check test crash check-targets test-interop test-acp test-mcp test-terminal screens build plugins guests format lint deny advisories fuzz reproduce bench docs release install target
+.PHONY: help run check test crash check-targets test-interop test-acp test-mcp peers test-terminal screens build plugins guests format lint deny advisories fuzz reproduce bench docs release install target
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -29,17 +29,21 @@ test: build guests ## Run every test
 	@echo "== testing the host"
 	@RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace
 
-test-interop: build ## Check against what others wrote: official SDKs, and a server that speaks as providers do
-	@echo "== checking against what others wrote (the first time takes half a minute: it installs them)"
+test-interop: build peers ## Check against what others wrote: official SDKs, and a server that speaks as providers do
+	@echo "== checking against what others wrote"
 	@$(MAKE) --no-print-directory -C tests/interop
 
-test-mcp: build ## Check MCP, both ways, against clients and servers made with the official SDKs
-	@echo "== checking MCP against what others wrote (the first time takes half a minute: it installs them)"
+test-mcp: build peers ## Check MCP, both ways, against clients and servers made with the official SDKs
+	@echo "== checking MCP against what others wrote"
 	@$(MAKE) --no-print-directory -C tests/interop mcp
 
-test-acp: build ## Drive `patchbay acp` with clients of others: acpx, and the official SDKs for TypeScript and Python
-	@echo "== checking patchbay acp against clients of others (the first time takes half a minute: it installs them)"
+test-acp: build peers ## Drive `patchbay acp` with clients of others: acpx, and the official SDKs for TypeScript and Python
+	@echo "== checking patchbay acp against clients of others"
 	@$(MAKE) --no-print-directory -C tests/interop acp
+
+# Before the three targets above, which may run at the same time (`make -j`).
+peers:
+	@$(MAKE) --no-print-directory -C tests/interop tools
 
 build: plugins ## Build the host, with the bundled plugins in it
 	@echo "== building the host"
@@ -103,16 +107,17 @@ FUZZ_RUN = RUSTC_WRAPPER=$(CURDIR)/tests/fuzz/rustc.sh $(FUZZ)
 # An input takes milliseconds and a few megabytes; an input that takes seconds or a gigabyte is a finding.
 FUZZ_LIMITS = -timeout=10 -rss_limit_mb=1024
 
-fuzz: $(FUZZ) tests/fuzz/Cargo.lock ## Fuzz each of FUZZ_TARGETS for FUZZ_SECONDS
+fuzz: $(FUZZ) tests/fuzz/Cargo.lock ## Fuzz each of FUZZ_TARGETS for FUZZ_SECONDS (-j2: two at a time)
 	@echo "== building the fuzz targets"
 	@$(FUZZ_RUN) build $(FUZZ_BUILD)
 	@test -n "$(FUZZ_TARGETS)" || { echo "tests/fuzz names no target" >&2; exit 1; }
-	@for target in $(FUZZ_TARGETS); do \
-	  echo "== fuzzing $$target for $(FUZZ_SECONDS) s"; mkdir -p tests/fuzz/corpus/$$target; \
-	  $(FUZZ_RUN) run $(FUZZ_BUILD) $$target tests/fuzz/corpus/$$target tests/fuzz/seeds/$$target -- $(FUZZ_LIMITS) \
-	    -max_total_time=$(FUZZ_SECONDS) -dict=tests/fuzz/dictionaries/$$target -verbosity=0 -print_final_stats=1 \
-	    || { echo "== $$target failed; again: make reproduce FUZZ_TARGET=$$target INPUT=FILE, with the file named above"; exit 1; }; \
-	done
+	@$(MAKE) --no-print-directory $(FUZZ_TARGETS:%=fuzz-%)
+
+fuzz-%:
+	@echo "== fuzzing $* for $(FUZZ_SECONDS) s"; mkdir -p tests/fuzz/corpus/$*
+	@$(FUZZ_RUN) run $(FUZZ_BUILD) $* tests/fuzz/corpus/$* tests/fuzz/seeds/$* -- $(FUZZ_LIMITS) \
+	  -max_total_time=$(FUZZ_SECONDS) -dict=tests/fuzz/dictionaries/$* -verbosity=0 -print_final_stats=1 \
+	  || { echo "== $* failed; again: make reproduce FUZZ_TARGET=$* INPUT=FILE, with the file named above"; exit 1; }
 
 reproduce: $(FUZZ) tests/fuzz/Cargo.lock ## Run the fuzz target FUZZ_TARGET once, with the bytes of the file INPUT
 	@$(FUZZ_RUN) run $(FUZZ_BUILD) $(FUZZ_TARGET) $(INPUT) -- $(FUZZ_LIMITS)
