@@ -200,7 +200,7 @@ fn scripts_are_denied_without_a_question() {
     assert!(piped.err.contains(DENIED) && !piped.out.contains("stored"), "{piped:?}");
     // Of a call of the model, the command is whole, too.
     let failure = "✗ skill 'keeper' may not use 'kv': it is not granted. To grant it:\npatchbay grant add keeper kv\n";
-    assert!(piped.out.contains(failure), "{piped:?}");
+    assert!(piped.err.contains(failure), "{piped:?}");
 }
 
 #[test]

@@ -429,7 +429,16 @@ fn plain_option_draws_nothing() {
     terminal.wait_for_prompt();
     terminal.press("/calc 6 * 7\r");
     terminal.wait_for_text("42");
+    // A user reads the calls of tools, and has read the errors.
+    terminal.press("call calc__eval {\"expression\": \"6 * 8\"}\r");
+    terminal.wait_for_text("→ calc__eval {\"expression\": \"6 * 8\"}");
+    terminal.wait_for_text("← 48");
+    terminal.wait_for_prefix("calc__eval said: ");
+    terminal.wait_for_prompt();
+    terminal.press("/nope\r");
+    terminal.wait_for_text("Error: unknown command '/nope'.");
     assert!(!terminal.written().contains("\x1b[?2026h"));
-    terminal.press("/quit\r");
+    terminal.press(CTRL_D);
+    terminal.wait_for_prefix("Session: ");
     assert_eq!(terminal.wait_for_exit(), 0);
 }

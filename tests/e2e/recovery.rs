@@ -2,8 +2,6 @@
 
 use std::{
     cell::RefCell,
-    io::Write as _,
-    process::Stdio,
     sync::Mutex,
     thread,
     time::{Duration, Instant},
@@ -12,7 +10,7 @@ use std::{
 use patchbay_core::{Code, EventKind, MessageKind};
 use patchbay_provider::Settings;
 use patchbay_tests::{
-    binary::{Patchbay, Ran, ran, run_out_of_time},
+    binary::{Patchbay, Ran, run_out_of_time},
     format::{ANTHROPIC, CHAT, Format, event_stream},
     host::host,
     server::{Server, Step},
@@ -107,24 +105,6 @@ fn terminal_shows_what_is_given_up() {
     let written = terminal.written();
     let shown = format!("{}\r\n{AGAIN} What was printed of it is given up.\r\n", recorded("tool_call", "text"));
     assert!(written.contains(&shown), "{written}");
-}
-
-/// Lines of a pipe print thinking, too.
-#[test]
-fn plain_lines_print_an_answer_that_broke_off_once() {
-    let server = server(|request| match request {
-        0 => cut_behind(ANTHROPIC, "thinking", "text_delta"),
-        _ => whole(ANTHROPIC, "thinking"),
-    });
-    let patchbay = ANTHROPIC.home(&server, "");
-    let mut child = patchbay.command(&[]).stdin(Stdio::piped()).spawn().unwrap();
-    write!(child.stdin.take().unwrap(), "/model {}\nhello\n", ANTHROPIC.model).unwrap();
-    let ran = ran(child.wait_with_output().unwrap());
-    let expected = [AGAIN, &recorded("thinking", "thinking"), &recorded("thinking", "text"), ""].join("\n");
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    // The line before them is about the model.
-    let (_, answer) = ran.out.split_at(ran.out.find(AGAIN).unwrap_or_default());
-    assert_eq!(answer, expected, "{ran:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `patchbay` without a command and without a terminal: lines in, messages out, no drawing.
+//! `patchbay` without a command and without a terminal: `exec --keep-going`.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -52,26 +52,18 @@ fn provider_changes_are_printed_between_lines() {
     let mut child = patchbay.command(&[]).stdin(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut notes = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     // The first line reads the providers, so that a later file is a change. It comes whole.
     writeln!(input, "/providers\n/calc 1").unwrap();
     assert!(lines.any(|line| line == "1"));
     patchbay.write("home/config/providers/.new", "none");
     let folder = patchbay.home().join("config/providers");
     std::fs::rename(folder.join(".new"), folder.join("broken.wasm")).unwrap();
-    let told = lines.next().unwrap();
+    let told = notes.next().unwrap();
     assert!(told.starts_with("The file 'broken.wasm' is no provider, and changes nothing: "), "{told}");
     writeln!(input, "/calc 2").unwrap();
     assert_eq!(lines.next().as_deref(), Some("2"));
     drop(input);
-    assert_eq!(lines.next(), None);
+    assert_eq!((lines.next(), notes.next()), (None, None));
     assert_eq!(child.wait().unwrap().code(), Some(0));
-}
-
-#[test]
-fn retries_are_printed_as_lines() {
-    let ran = typed(&Patchbay::quick(), &[], "fail rate-limit 0\n");
-    let lines: Vec<_> = (1..=15)
-        .map(|n| format!("Rate limit exceeded: demo. Retrying in 1 s (attempt {n} of at most 15).\n"))
-        .collect();
-    assert_eq!((ran.code, ran.out), (Some(1), lines.concat()));
 }

@@ -167,8 +167,8 @@ pub(crate) fn pipe(stage: &Stage) {
     child.stdin.take().unwrap().write_all(line).unwrap();
     let ran = ran(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.err.contains(" is done: The logs are clean."), "{ran:?}");
-    assert!(!ran.out.contains("is done") && !ran.out.contains("\nThe logs are clean.\n"), "{ran:?}");
+    assert!(ran.err.contains(": done: The logs are clean.\n"), "{ran:?}");
+    assert!(!ran.out.contains("done") && !ran.out.contains("\nThe logs are clean.\n"), "{ran:?}");
 }
 
 /// The answer of an agent that was out of view for a while is printed whole and once.

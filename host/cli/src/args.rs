@@ -159,6 +159,18 @@ pub(crate) struct Exec {
     /// The lines to run [default: the lines of standard input]
     #[arg(value_name = "LINE")]
     pub(crate) lines: Vec<String>,
+    /// Whether a user types the lines.
+    #[arg(skip)]
+    pub(crate) typed: bool,
+}
+
+impl Exec {
+    /// Returns what `patchbay` without a command does where nothing is drawn: it runs the lines of standard input, those behind one
+    /// that failed as well. `typed`: a user types them.
+    pub(crate) fn standard_input(session: SessionArguments, typed: bool) -> Self {
+        let (attach, lines) = (Vec::new(), Vec::new());
+        Self { session, json: false, attach, keep_going: true, timeout: None, lines, typed }
+    }
 }
 
 // Which sessions are listed, and how.

@@ -1,4 +1,4 @@
-//! `patchbay exec`, the front for scripts: runs lines in a session and prints their results. `main` calls it.
+//! Lines: `patchbay exec`, and `patchbay` where nothing is drawn. Runs them in a session and prints their results. `main` calls it.
 
 mod last_turns;
 mod line_source;
@@ -87,7 +87,7 @@ pub(crate) async fn run(
         stop = ExecStop::wait(signal, deadline) => return Ok(stop.report()),
         session = start => session?,
     };
-    let mut script = ScriptRun::new(Arc::clone(&session), exec.json);
+    let mut script = ScriptRun::new(Arc::clone(&session), &exec);
     let ended = tokio::select! {
         biased;
         stop = ExecStop::wait(signal, deadline) => Err(stop),

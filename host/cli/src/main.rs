@@ -23,7 +23,7 @@ mod shell;
 mod signals;
 mod terminal;
 
-use std::{process::ExitCode, sync::Arc, time::Duration};
+use std::{io::IsTerminal as _, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::Parser as _;
 use patchbay_core::{Code, text};
@@ -32,7 +32,7 @@ use patchbay_provider::Watch;
 use patchbay_session::{Host, Observer, Session, Unobserved};
 use tokio_util::sync::CancellationToken;
 
-use args::{Arguments, Command, SessionArguments};
+use args::{Arguments, Command, Exec, SessionArguments};
 use error::CliError;
 use home::HomeDirs;
 use out::note;
@@ -74,23 +74,18 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
     match command {
         None => {
             let home = HomeDirs::find()?;
+            let settings = terminal::settings(&home, plain)?;
+            if !patchbay_repl::draws(settings) {
+                return lines(Exec::standard_input(session, std::io::stdin().is_terminal()), runtime);
+            }
             let progress = ProgressLine::new(Style::of_standard_error(), runtime.handle());
             let host = open_watched(&home, progress.clone())?;
             let (_watch, _refreshing, session) = runtime.block_on(async {
                 Ok::<_, CliError>((watch(&host), host.providers().keep_refreshed(), start(&host, &session).await?))
             })?;
-            terminal::run(runtime, &home, session, plain, &progress)
+            terminal::run(runtime, &home, session, settings, &progress)
         }
-        Some(Command::Exec(exec)) => {
-            let style = if exec.json { Style::Silent } else { Style::of_standard_error() };
-            let host = open_watched(&HomeDirs::find()?, ProgressLine::new(style, runtime.handle()))?;
-            runtime.block_on(async {
-                // A single line ends before a provider could be added.
-                let _watch = (exec.lines.len() != 1).then(|| watch(&host));
-                let session = exec.session.clone();
-                exec::run(start(&host, &session), exec, &EndSignal::watch(true, GRACE)).await
-            })
-        }
+        Some(Command::Exec(exec)) => lines(exec, runtime),
         Some(Command::Acp) => {
             let host = open(&HomeDirs::find()?)?;
             runtime.block_on(async {
@@ -142,6 +137,19 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
         Some(Command::Man) => shell::man(),
         Some(Command::Compile(compile)) => Ok(compile::run(&compile)),
     }
+}
+
+/// Runs the lines of `exec` in a session.
+fn lines(exec: Exec, runtime: &tokio::runtime::Runtime) -> Result<ExitCode, CliError> {
+    let style = if exec.json { Style::Silent } else { Style::of_standard_error() };
+    let host = open_watched(&HomeDirs::find()?, ProgressLine::new(style, runtime.handle()))?;
+    runtime.block_on(async {
+        // A single line ends before a provider could be added.
+        let _watch = (exec.lines.len() != 1).then(|| watch(&host));
+        let _refreshing = exec.typed.then(|| host.providers().keep_refreshed());
+        let session = exec.session.clone();
+        exec::run(start(&host, &session), exec, &EndSignal::watch(true, GRACE)).await
+    })
 }
 
 /// Ends a command without a session at a signal, with the programs that it has started: they have process groups of their own,

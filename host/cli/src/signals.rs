@@ -68,11 +68,6 @@ impl EndSignal {
         self.received.cancelled().await;
         self.code.load(Ordering::Relaxed)
     }
-
-    /// Returns whether the signal was received.
-    pub(crate) fn is_received(&self) -> bool {
-        self.received.is_cancelled()
-    }
 }
 
 /// Ends the process at once. The modes of the terminal are restored, and programs that were started are killed.

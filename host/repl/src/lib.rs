@@ -1,9 +1,6 @@
-//! The terminal front: an interactive terminal with a composer below the conversation, or plain lines without a terminal.
-//! It has no logic of its own; the session parses and runs each line. The binary calls [`run`].
+//! The terminal front: an interactive terminal with a composer below the conversation. It has no logic of its own; the session
+//! parses and runs each line. The binary calls [`run`].
 
-mod notice_task;
-mod pipe;
-mod plain;
 mod settings;
 mod terminal;
 mod words;
@@ -13,7 +10,8 @@ use std::{io::IsTerminal as _, path::Path, sync::Arc};
 use patchbay_session::{LastExchange, Session, Subscription};
 pub use settings::{ColourUse, ProseWrap, TerminalSettings, ThinkingDisplay};
 pub use terminal::restore_modes;
-use tokio::{runtime::Handle, sync::watch};
+use tokio::sync::watch;
+pub use words::failure as tool_failure;
 
 /// Why the terminal ended early. Everything that was acknowledged is stored.
 #[derive(Debug, thiserror::Error)]
@@ -37,8 +35,6 @@ pub struct Options<'a> {
     pub settings: TerminalSettings,
     /// Called when the terminal is taken over: returns the progress of compilation, which nothing else may print from then on.
     pub compiling: &'a dyn Fn() -> watch::Receiver<Option<String>>,
-    /// Receives the number of each row that plain lines have shown. A front that draws does not use it.
-    pub shown: &'a watch::Sender<u64>,
 }
 
 /// Returns whether [`run`] draws: not without a terminal that can be drawn on, and not if plain lines are set.
@@ -52,9 +48,7 @@ pub fn draws(settings: TerminalSettings) -> bool {
 pub enum FrontEnd {
     /// The user left.
     Left,
-    /// The piped input ended, and at least one of its lines failed.
-    LineFailed,
-    /// SIGTERM or SIGHUP ended a front that draws, or its terminal was closed.
+    /// SIGTERM or SIGHUP ended the front, or its terminal was closed.
     Signalled,
 }
 
@@ -62,17 +56,9 @@ pub enum FrontEnd {
 ///
 /// # Errors
 /// [`ReplError`] if the terminal or the store fails.
-pub fn run(runtime: &Handle, session: Arc<Session>, options: Options<'_>) -> Result<FrontEnd, ReplError> {
-    if !draws(options.settings) {
-        let typed = std::io::stdin().is_terminal();
-        let all_ok = plain::run(runtime, &session, typed, options.shown)?;
-        // A user has seen the errors; a script that pipes lines only has the exit code.
-        return Ok(if all_ok || typed { FrontEnd::Left } else { FrontEnd::LineFailed });
-    }
-    runtime.block_on(async {
-        let greeting = greeting(&session, options.version, !options.history.exists()).await?;
-        terminal::run(session, options, greeting).await
-    })
+pub async fn run(session: Arc<Session>, options: Options<'_>) -> Result<FrontEnd, ReplError> {
+    let greeting = greeting(&session, options.version, !options.history.exists()).await?;
+    terminal::run(session, options, greeting).await
 }
 
 /// What the terminal prints first.

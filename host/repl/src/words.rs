@@ -1,4 +1,4 @@
-//! Texts that both fronts print: sentences about agents, and failures of tools.
+//! Sentences about agents, and failures of tools.
 
 use patchbay_core::{Code, text};
 
@@ -10,7 +10,7 @@ const COMMAND_CHARACTERS: usize = 1_000;
 /// Returns the message of a tool that failed with `code`: at most `max` characters of it. The command that a denial or a block
 /// names is whole and on a line of its own; the host writes these messages. Other messages are those of tools and servers, whose
 /// commands must not look like advice of the host.
-pub(crate) fn failure(code: Code, message: &str, max: usize) -> String {
+pub fn failure(code: Code, message: &str, max: usize) -> String {
     let message = text::clean(message);
     let is_hosts = matches!(code, Code::Denied | Code::Blocked);
     let named = message.find(COMMAND).filter(|_| is_hosts).map(|at| message.split_at(at + 1));

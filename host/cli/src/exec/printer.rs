@@ -1,10 +1,13 @@
-//! Output of `exec`: results, and answers of the agent in view, on standard output; everything else on standard error.
+//! Output of lines: results, and answers of the agent in view, on standard output; everything else on standard error. For a user at
+//! a prompt, the calls of tools as well.
 
 use std::io::{self, ErrorKind, Write};
 
 use patchbay_core::{
-    AgentId, Attachment, Code, DeltaKind, Event, EventKind, MessageKind, Outcome, SessionId, TurnCause, TurnState, text,
+    AgentId, AssistantPart, Attachment, Code, DeltaKind, Event, EventKind, MessageKind, Outcome, SessionId, TurnCause,
+    TurnState, text,
 };
+use patchbay_repl::tool_failure;
 use patchbay_session::{AnswerFollower, Followed, Received, unanswered_hint};
 use serde_json::{Value, json};
 
@@ -13,12 +16,18 @@ use crate::{CliError, out::note};
 
 /// Limit of characters of another agent's answer or failure.
 const FIRST_WORDS: usize = 80;
+/// Limit of characters of a tool's input or result.
+const CALL: usize = 100;
 /// Limit of characters of a line that was not run.
 const KILLED_LINE: usize = 200;
 
 pub(super) struct Printer<W = io::Stdout> {
     out: W,
     json: bool,
+    /// Whether a user reads the output at a prompt.
+    typed: bool,
+    /// Whether the prompt stands on the current line.
+    prompted: bool,
     /// Which text of the agent in view is printed.
     answers: AnswerFollower,
     /// Set when the view has moved; see [`Printer::moved_view`].
@@ -32,16 +41,27 @@ pub(super) struct Printer<W = io::Stdout> {
 }
 
 impl Printer {
-    /// Returns a printer on standard output; with `json`, it prints one object per line. `view` is the agent in view.
-    pub(super) fn new(json: bool, view: AgentId) -> Self {
-        Self::on(io::stdout(), json, view)
+    /// Returns a printer on standard output; with `json`, it prints one object per line. `typed`: a user reads it at a prompt.
+    /// `view` is the agent in view.
+    pub(super) fn new(json: bool, typed: bool, view: AgentId) -> Self {
+        Self::on(io::stdout(), json, typed, view)
     }
 }
 
 impl<W: Write> Printer<W> {
-    fn on(out: W, json: bool, view: AgentId) -> Self {
+    fn on(out: W, json: bool, typed: bool, view: AgentId) -> Self {
         let answers = AnswerFollower::new(view);
-        Self { out, json, answers, moved: false, line_agent: None, open: false, conversation: false }
+        Self {
+            out,
+            json,
+            typed,
+            prompted: false,
+            answers,
+            moved: false,
+            line_agent: None,
+            open: false,
+            conversation: false,
+        }
     }
 
     /// Returns whether a message was stored in this session, answered or not, since its id was last printed.
@@ -58,6 +78,24 @@ impl<W: Write> Printer<W> {
     /// Prints the session's id, in JSON only.
     pub(super) fn session(&mut self, id: SessionId) -> Result<(), EarlyEnd> {
         if self.json { self.object(&json!({"session": id.to_string()})) } else { Ok(()) }
+    }
+
+    /// Prints the prompt for the next line.
+    pub(super) fn prompt(&mut self, is_capturing: bool) -> Result<(), EarlyEnd> {
+        self.end_line()?;
+        self.write(if is_capturing { "(capturing) > " } else { "> " })?;
+        (self.open, self.prompted) = (false, true);
+        Ok(())
+    }
+
+    /// Notes that a line was read; `None` is the end of the input.
+    pub(super) fn read(&mut self, line: Option<&str>) -> Result<(), EarlyEnd> {
+        match line {
+            // The user ended the line with the prompt.
+            Some(_) => self.prompted = false,
+            None => self.end_line()?,
+        }
+        Ok(())
     }
 
     /// Notes that a line is submitted.
@@ -83,7 +121,16 @@ impl<W: Write> Printer<W> {
 
     /// Prints a line feed if the current line has none.
     pub(super) fn end_line(&mut self) -> Result<(), EarlyEnd> {
-        if self.open { self.write("\n") } else { Ok(()) }
+        if std::mem::take(&mut self.prompted) || self.open { self.write("\n") } else { Ok(()) }
+    }
+
+    /// Prints a line on standard error. A user at a prompt reads it between lines of the answer.
+    fn note(&mut self, text: &str) -> Result<(), EarlyEnd> {
+        if self.typed {
+            self.end_line()?;
+        }
+        note(text);
+        Ok(())
     }
 
     fn write(&mut self, text: &str) -> Result<(), EarlyEnd> {
@@ -121,44 +168,36 @@ impl<W: Write> Printer<W> {
         let followed = self.answers.follow(&event);
         self.answer(followed)?;
         let Event { agent, kind, .. } = event;
+        let calls = kind.answer().map(|answer| answer.parts).filter(|_| self.typed).unwrap_or_default();
+        let failed = kind.tool_result().and_then(|result| result.error);
         let in_view = agent == self.answers.view();
         if let Some(attached) = Attachment::summary(&kind.attachments()).filter(|_| in_view) {
             self.print(&attached)?;
         }
         match kind {
-            EventKind::GivenUp { retry, .. } if !in_view => {
-                self.note_of(agent, &retry.broke_off(false));
-                Ok(())
-            }
+            EventKind::GivenUp { retry, .. } if !in_view => self.note_of(agent, &retry.broke_off(false)),
             EventKind::Message { kind: MessageKind::Assistant, .. } if in_view => {
                 self.conversation = true;
-                self.end_line()
+                self.end_line()?;
+                self.calls(&calls)
             }
+            EventKind::Message { kind: MessageKind::Tool, content, .. } if in_view => self.call_ended(&content, failed),
+            EventKind::Progress { text, .. } if in_view && self.typed => self.note(text.trim_end_matches('\n')),
             EventKind::Message { kind: MessageKind::User | MessageKind::Assistant, .. } => {
                 self.conversation = true;
                 Ok(())
             }
-            EventKind::Notice { text } => {
-                self.note_of(agent, &text);
-                Ok(())
-            }
-            EventKind::Retrying(retrying) => {
-                self.note_of(agent, &retrying.to_string());
-                Ok(())
-            }
+            EventKind::Notice { text } => self.note_of(agent, &text),
+            EventKind::Retrying(retrying) => self.note_of(agent, &retrying.to_string()),
             EventKind::TurnBegan { .. } if in_view => self.end_line(),
             EventKind::TurnEnded { cause, state, outcome, .. } => {
                 if !in_view {
-                    note(&end_of_turn(agent, state, &outcome));
-                    return Ok(());
+                    return self.note(&end_of_turn(agent, state, &outcome));
                 }
                 self.end_line()?;
                 // The outcome of the line has the same message.
                 let is_of_line = cause == TurnCause::Person && self.line_agent == Some(agent);
-                if !outcome.is_ok() && !is_of_line {
-                    note(&outcome.line());
-                }
-                Ok(())
+                if outcome.is_ok() || is_of_line { Ok(()) } else { self.note(&outcome.line()) }
             }
             EventKind::ViewMoved => self.look_at(agent),
             EventKind::Delta { .. }
@@ -179,12 +218,28 @@ impl<W: Write> Printer<W> {
     }
 
     /// Prints a line about an agent on standard error; the name of an agent that is not in view comes first.
-    fn note_of(&self, agent: AgentId, text: &str) {
+    fn note_of(&mut self, agent: AgentId, text: &str) -> Result<(), EarlyEnd> {
         let short = agent.short();
-        if agent == self.answers.view() || text.contains(&*short) {
-            note(text)
-        } else {
-            note(&format!("{short}: {text}"))
+        let is_named = agent == self.answers.view() || text.contains(&*short);
+        if is_named { self.note(text) } else { self.note(&format!("{short}: {text}")) }
+    }
+
+    /// Prints the calls of an answer.
+    fn calls(&mut self, parts: &[AssistantPart]) -> Result<(), EarlyEnd> {
+        parts.iter().filter_map(AssistantPart::tool_call).try_for_each(|call| {
+            let (name, input) = (text::excerpt(&call.name, CALL), text::excerpt(&call.input, CALL));
+            self.print(&format!("→ {name} {input}"))
+        })
+    }
+
+    /// Prints the result of a call. A script is told of a call that was not allowed, and how to allow it.
+    fn call_ended(&mut self, content: &str, failed: Option<Code>) -> Result<(), EarlyEnd> {
+        match failed {
+            Some(code) if self.typed || matches!(code, Code::Denied | Code::Blocked) => {
+                self.note(&format!("✗ {}", tool_failure(code, content, CALL)))
+            }
+            None if self.typed => self.print(&format!("← {}", text::excerpt(content, CALL))),
+            _ => Ok(()),
         }
     }
 
@@ -205,6 +260,9 @@ impl<W: Write> Printer<W> {
         }
         match piece {
             Some(piece) if piece.block == DeltaKind::Text => {
+                if self.prompted {
+                    self.end_line()?;
+                }
                 self.conversation = true;
                 self.write(piece.text)
             }
@@ -330,7 +388,7 @@ mod tests {
 
     /// Returns everything that the printer prints for `received`.
     fn printed(received: Vec<Received>) -> String {
-        let mut printer = Printer::on(Vec::new(), false, VIEW);
+        let mut printer = Printer::on(Vec::new(), false, false, VIEW);
         for received in received {
             assert!(printer.event(received, VIEW).is_ok());
         }
@@ -402,6 +460,24 @@ mod tests {
         let Received::Event(event) = broke_off(1) else { panic!() };
         let expected = json!({"event": "given_up", "turn": 1, "answer": 0, "agent": VIEW.to_string(), "seq": 1});
         assert_eq!(json_of(event), Some(expected));
+    }
+
+    #[test]
+    fn user_at_a_prompt_reads_calls_on_lines_of_their_own() {
+        let mut printer = Printer::on(Vec::new(), false, true, VIEW);
+        let call = json!({"type": "tool_call", "id": "c", "name": "calc__eval", "input": "{}"});
+        let data = json!({"provider": "p", "adapter": "a", "model": "m", "usage": {}, "parts": [call]});
+        let answer = EventKind::Message { kind: MessageKind::Assistant, content: "One.".to_owned(), data: Some(data) };
+        let result = json!({"call_id": "c", "name": "calc__eval", "content": []});
+        let result = EventKind::Message { kind: MessageKind::Tool, content: "42\n43".to_owned(), data: Some(result) };
+        assert!(printer.prompt(false).is_ok());
+        for received in [event(2, answer), event(3, result)] {
+            assert!(printer.event(received, VIEW).is_ok());
+        }
+        assert!(printer.prompt(true).is_ok() && printer.read(Some("x")).is_ok());
+        assert!(printer.outcome("x", &Outcome::ok(Code::Captured, "Captured."), 3).is_ok());
+        let expected = "> \nOne.\n→ calc__eval {}\n← 42 43\n(capturing) > Captured.\n";
+        assert_eq!(String::from_utf8(printer.out).unwrap(), expected);
     }
 
     #[test]

@@ -37,13 +37,14 @@ struct EndedLine {
 }
 
 impl ScriptRun {
-    pub(super) fn new(session: Arc<Session>, json: bool) -> Self {
+    pub(super) fn new(session: Arc<Session>, exec: &Exec) -> Self {
+        let &Exec { json, typed, .. } = exec;
         let (mut events, view) = (session.subscribe(session.last_seq() + 1), session.view());
         let streams = io::stdout().is_terminal();
         if !json {
             events.only_deltas_of(streams.then_some(view));
         }
-        Self { session, events, printer: Printer::new(json, view), streams, turns: LastTurns::default() }
+        Self { session, events, printer: Printer::new(json, typed, view), streams, turns: LastTurns::default() }
     }
 
     /// Runs the lines of `exec` and waits until every agent is idle. Returns the exit code.
@@ -64,7 +65,7 @@ impl ScriptRun {
         };
         let mut lines = LineSource::new(exec);
         let (mut succeeded, mut quit) = (true, false);
-        while let Some(line) = self.next_line(&mut lines).await? {
+        while let Some(line) = self.next_line(&mut lines, exec.typed).await? {
             if line.trim().is_empty() {
                 continue;
             }
@@ -87,7 +88,7 @@ impl ScriptRun {
             self.printer.refused(&unused)?;
             succeeded = false;
         }
-        if quit {
+        if quit || exec.typed {
             succeeded &= self.view_has_answer();
             self.stop_agents().await?;
         } else {
@@ -95,7 +96,8 @@ impl ScriptRun {
             succeeded &= self.view_has_answer();
         }
         self.printer.idle()?;
-        Ok(if succeeded { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+        // A user has read the errors; a script only has the exit code.
+        Ok(if succeeded || exec.typed { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
     }
 
     /// Reads the files for the first line.
@@ -115,18 +117,23 @@ impl ScriptRun {
         Ok(())
     }
 
-    /// Returns the next line. Events that come meanwhile are printed.
-    async fn next_line(&mut self, lines: &mut LineSource<'_>) -> Result<Option<String>, EarlyEnd> {
+    /// Returns the next line, with a prompt before it if a user types. Events that come meanwhile are printed.
+    async fn next_line(&mut self, lines: &mut LineSource<'_>, typed: bool) -> Result<Option<String>, EarlyEnd> {
+        if typed && self.streams {
+            self.printer.prompt(self.session.is_capturing())?;
+        }
         let mut next = std::pin::pin!(lines.next());
-        loop {
+        let line = loop {
             tokio::select! {
-                line = &mut next => return Ok(line?),
+                line = &mut next => break line?,
                 received = self.events.next() => match received? {
                     Some(received) => self.print(received)?,
-                    None => return Ok(next.await?),
+                    None => break next.await?,
                 },
             }
-        }
+        };
+        self.printer.read(line.as_deref())?;
+        Ok(line)
     }
 
     /// Runs one line to its end: that of its own turn, if it begins one.
