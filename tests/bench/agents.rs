@@ -73,7 +73,7 @@ async fn ok(session: &Arc<Session>, text: &str) -> (u64, Outcome) {
 /// Makes a child and returns its UUID. It is in view.
 async fn fork(session: &Arc<Session>, text: &str) -> (u64, String) {
     let (time, outcome) = ok(session, text).await;
-    (time, outcome.data.unwrap()["child_uuid"].as_str().unwrap().to_owned())
+    (time, outcome.forked().unwrap().child_uuid.to_string())
 }
 
 fn forks(report: &mut Report, runtime: &Runtime) {

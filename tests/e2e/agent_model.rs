@@ -205,7 +205,7 @@ impl Model {
         if self.ancestors(self.view).len() >= DEPTH {
             return "limit_depth";
         }
-        let id = outcome.data.as_ref().and_then(|data| data["child_uuid"].as_str()?.parse().ok());
+        let id = outcome.forked().map(|forked| forked.child_uuid);
         let parent = self.view;
         self.in_view().captured = None;
         self.view = self.add(id.unwrap_or(AgentId::from_bytes([0; 16])), Some(parent));

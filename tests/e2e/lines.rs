@@ -209,7 +209,7 @@ async fn reloads_that_are_sent_at_once_create_a_version_each() {
     let lines: Vec<Submitted> = (0..4).map(|_| session.submit("/reload_skills")).collect();
     let mut versions = Vec::new();
     for line in lines {
-        versions.push(wait_for_end(line).await.data.unwrap()["version"].as_u64().unwrap());
+        versions.push(serde_json::to_value(wait_for_end(line).await.data).unwrap()["version"].as_u64().unwrap());
     }
     assert_eq!(versions, [2, 3, 4, 5]);
     assert_eq!(session.snapshot().version(), 5);

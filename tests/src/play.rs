@@ -157,8 +157,7 @@ impl Play {
     pub async fn fork(&self, argument: &str) -> AgentId {
         let outcome = self.run(format!("/fork {argument}").trim_end()).await;
         assert_eq!(outcome.code.as_str(), "forked", "{argument}: {}", outcome.message);
-        let data = outcome.data.expect("a child");
-        data["child_uuid"].as_str().and_then(|id| id.parse().ok()).expect("a UUID")
+        outcome.forked().expect("a child").child_uuid
     }
 
     /// Has the model of the agent in view fork a child and returns the child, whose turn may still run.

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 
 use patchbay_core::{
     AgentId, AssistantPart, AssistantRecord, CallId, Code, DeltaPosition, Digest, EventKind, FailedAttempts,
-    MessageKind, Outcome, TurnCause,
-    completion::{CompletionRequest, RequestHints, RequestPurpose, Role, TokenUsage, ToolCall},
+    MessageKind, Outcome, TurnCause, TurnData,
+    completion::{CompletionRequest, RequestHints, RequestPurpose, Role, Stop, TokenUsage, ToolCall},
     text,
 };
 use patchbay_provider::{Choice, Completed, ModelInfo};
@@ -134,16 +134,12 @@ impl Agent {
         let mut change = SessionChange::default();
         turn.ending.answered(&text, None, &mut change);
         self.commit(change).await?;
-        let data = json!({"provider": choice.provider, "model": choice.model, "stop": end.stop});
-        Ok(Outcome::ok(Code::Answered, text).with_data(data))
+        Ok(Outcome::ok(Code::Answered, text).with_data(turn_data(choice, end.stop)))
     }
 
     /// Publishes an unusual end of the turn's last answer and returns the outcome of the turn.
     fn answered(&self, choice: &Choice, text: String, end: AnswerEnd) -> Outcome {
-        let mut data = json!({"provider": choice.provider, "model": choice.model, "stop": end.stop});
-        if let Some(failure) = end.failure() {
-            data["failure"] = failure.into();
-        }
+        let data = TurnData { failure: end.failure().map(str::to_owned), ..turn_data(choice, end.stop) };
         if let Some(text) = end.notice {
             self.log.publish(self.place.agent, EventKind::Notice { text });
         }
@@ -372,6 +368,12 @@ impl Agent {
         let rows = self.log.commit(change, || {}).await.map_err(store_failed)?;
         Ok(rows.last().map_or(0, |row| row.seq))
     }
+}
+
+/// Describes a turn whose last answer is from `choice`.
+fn turn_data(choice: &Choice, stop: Stop) -> TurnData {
+    let (model, provider) = (Some(choice.model.clone()), Some(choice.provider.to_string()));
+    TurnData { model, provider, stop: Some(stop), ..TurnData::default() }
 }
 
 /// Returns which waiting requests those of a turn precede.

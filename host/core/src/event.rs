@@ -300,6 +300,11 @@ impl EventKind {
         }
     }
 
+    /// Returns whether this is a row that tells an agent of mail: kind `user`, written by the host.
+    pub fn is_notification(&self) -> bool {
+        matches!(self, Self::Message { kind: MessageKind::User, data: Some(data), .. } if data.get("notification").is_some())
+    }
+
     fn data<T: for<'de> Deserialize<'de>>(&self, of: MessageKind) -> Option<T> {
         match self {
             Self::Message { kind, data: Some(data), .. } if *kind == of => T::deserialize(data).ok(),

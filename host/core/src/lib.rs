@@ -6,7 +6,7 @@
 //! - [`SessionId`], [`AgentId`], [`LineId`], [`CallId`]: UUIDs as distinct types.
 //! - [`PrincipalId`]: the user that a session belongs to.
 //! - [`Asker`]: the caller of a tool: a person, another tool or an agent.
-//! - [`Code`], [`Outcome`]: the result of a line. `docs/codes.md` is generated from the table of codes.
+//! - [`Code`], [`Outcome`], [`OutcomeData`]: the result of a line. `docs/codes.md` is generated from the table of codes.
 //! - [`Event`]: a change of a session that fronts render; [`Retrying`]: a request that is sent again; [`RequestLimit`]: why a
 //!   request waits.
 //! - [`TurnCause`], [`TurnState`]: why a turn begins and how it ends.
@@ -52,6 +52,7 @@ pub mod kv;
 pub mod media;
 mod name;
 mod outcome;
+mod outcome_data;
 mod principal;
 mod record;
 mod root_limits;
@@ -71,6 +72,7 @@ pub use event::{
 pub use id::{AgentId, CallId, LineId, SessionId};
 pub use name::{Name, NameError};
 pub use outcome::{Outcome, Status};
+pub use outcome_data::{ForkedData, KilledData, OutcomeData, TurnData};
 pub use principal::{PrincipalError, PrincipalId};
 pub use record::{AssistantPart, AssistantRecord, CompactionRecord, FailedAttempts, ToolRecord, ToolRecordPart};
 pub use root_limits::{Bound, RootAllowance, RootLimits};

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::Code;
+use crate::{AgentId, Code, ForkedData, KilledData, OutcomeData, TurnData};
 
 /// The prefix that a front prints before the message of an error.
 const ERROR_PREFIX: &str = "Error: ";
@@ -42,7 +42,7 @@ pub struct Outcome {
     /// prefix.
     pub has_error_prefix: bool,
     /// Details for a program; `None` if the message contains them all.
-    pub data: Option<serde_json::Value>,
+    pub data: Option<OutcomeData>,
     /// The message for models and plugins, if they must not learn everything in `message`, such as a command of the
     /// configuration. Not part of the JSON.
     pub for_models: Option<String>,
@@ -73,9 +73,38 @@ impl Outcome {
 
     /// Adds details for programs.
     #[must_use]
-    pub fn with_data(mut self, data: serde_json::Value) -> Self {
-        self.data = Some(data);
+    pub fn with_data(mut self, data: impl Into<OutcomeData>) -> Self {
+        self.data = Some(data.into());
         self
+    }
+
+    /// Returns how the turn ended, if the outcome is that of a turn.
+    pub fn turn(&self) -> Option<&TurnData> {
+        match &self.data {
+            Some(OutcomeData::Turn(turn)) => Some(turn),
+            _ => None,
+        }
+    }
+
+    /// Returns the child that was made.
+    pub fn forked(&self) -> Option<&ForkedData> {
+        match &self.data {
+            Some(OutcomeData::Forked(forked)) => Some(forked),
+            _ => None,
+        }
+    }
+
+    /// Returns the child that was made, if it begins with a turn.
+    pub fn child_with_turn(&self) -> Option<AgentId> {
+        self.forked().filter(|forked| forked.turn).map(|forked| forked.child_uuid)
+    }
+
+    /// Returns the waiting lines of agents that were killed.
+    pub fn killed_lines(&self) -> &[String] {
+        match &self.data {
+            Some(OutcomeData::Killed(KilledData { lines, .. })) => lines,
+            _ => &[],
+        }
     }
 
     /// Sets the message for models and plugins, without `Error: `.
@@ -121,6 +150,7 @@ impl<'de> Deserialize<'de> for Outcome {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let OutcomeJson { status, code, message, data } = OutcomeJson::<serde_json::Value>::deserialize(deserializer)?;
         let rest = message.strip_prefix(ERROR_PREFIX).filter(|_| status == Status::Error);
+        let data = data.map(|data| OutcomeData::read(code, data));
         let (message, has_error_prefix) = (rest.unwrap_or(&message).to_owned(), rest.is_some());
         Ok(Self { status, code, message, has_error_prefix, data, for_models: None })
     }

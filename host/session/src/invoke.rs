@@ -119,12 +119,15 @@ async fn instruct(line: &LineContext, skill: &Skill, input: &str) -> Effect {
         about["input"] = input.into();
     }
     let messages = vec![line.message(MessageKind::Skill, &instructions, Some(about))];
-    let data = json!({"skill": skill.name});
     if !input.is_empty() {
+        let data = [("skill".to_owned(), json!(skill.name))].into_iter().collect();
         return Effect::Turn { messages, data };
     }
     let message = format!("Skill '{}' is in the conversation. Your next message is its input.", skill.name);
-    Effect::Change(Outcome::ok(Code::SkillAdded, message).with_data(data), CommandChange::Rows(messages))
+    Effect::Change(
+        Outcome::ok(Code::SkillAdded, message).with_data(json!({"skill": skill.name})),
+        CommandChange::Rows(messages),
+    )
 }
 
 /// Converts a piece of a result to JSON. Binary content is described, not copied.

@@ -21,7 +21,6 @@ use patchbay_core::{AgentId, Attachment, CallId, Code, DequeueReason, EventKind,
 use patchbay_sandbox::Inference;
 use patchbay_store::{MessageRow, NewMessage, QueueRow, SessionChange, StoreError};
 use patchbay_tools::EffectFlag;
-use serde_json::json;
 use tokio::sync::oneshot;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument as _;
@@ -474,7 +473,7 @@ impl LineContext {
                     Err(Outdated) => continue,
                 },
                 Effect::Retry(message) => {
-                    return self.command_turn(line, TurnStart::Again(message), json!({})).await;
+                    return self.command_turn(line, TurnStart::Again(message), serde_json::Map::new()).await;
                 }
             };
             match self.settle(line, outcome, change).await {

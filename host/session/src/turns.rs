@@ -4,7 +4,9 @@ use std::sync::{Arc, atomic::Ordering};
 
 use patchbay_agent::{Agent, Turn, TurnEnding};
 use patchbay_command::{Line, Resolved, resolve};
-use patchbay_core::{AgentId, Attachment, Code, DequeueReason, EventKind, MessageKind, Outcome, TurnCause, TurnState};
+use patchbay_core::{
+    AgentId, Attachment, Code, DequeueReason, EventKind, MessageKind, Outcome, OutcomeData, TurnCause, TurnState,
+};
 use patchbay_skill::Snapshot;
 use patchbay_store::{MessageRow, NewMessage, NewTurn, QueueRow, SessionChange, StoreError};
 use patchbay_tools::OutsideTools;
@@ -188,15 +190,18 @@ impl LineContext {
     }
 
     /// Runs a command that begins a turn: its rows first, then the turn, then the command's own row.
-    pub(crate) async fn command_turn(&mut self, line: &str, start: TurnStart, more: serde_json::Value) -> Outcome {
+    pub(crate) async fn command_turn(
+        &mut self,
+        line: &str,
+        start: TurnStart,
+        more: serde_json::Map<String, serde_json::Value>,
+    ) -> Outcome {
         let mut outcome = match self.converse(start).await {
             Ok(outcome) => outcome,
             Err(nothing_kept) => return nothing_kept,
         };
-        if let (Some(data), serde_json::Value::Object(more)) = (&mut outcome.data, more)
-            && let Some(data) = data.as_object_mut()
-        {
-            data.extend(more);
+        if let Some(OutcomeData::Turn(turn)) = &mut outcome.data {
+            turn.command.extend(more);
         }
         // The answer is a row of its own.
         let mut result = outcome.clone();

@@ -1,9 +1,8 @@
 //! Finds the message that `/retry` sends again and `/drop` takes out of the conversation.
 
 use patchbay_agent::Agent;
-use patchbay_core::{AssistantPart, AssistantRecord, Attachment, Code, MessageKind, Outcome, text};
+use patchbay_core::{AssistantPart, AssistantRecord, Attachment, Code, MessageKind, Outcome, TurnData, text};
 use patchbay_store::{LastMessage, MessageRow, StoreError};
-use serde_json::{Value, json};
 
 use crate::{Session, lines::LineContext};
 
@@ -23,8 +22,6 @@ pub(crate) struct UnansweredMessage {
     pub(crate) excerpt: String,
 }
 
-/// The key in the data of a failed turn's outcome that says that the message has no answer.
-const UNANSWERED: &str = "unanswered";
 /// What a front shows with such an outcome.
 const HINT: &str =
     "The message has no answer. /retry sends it again, /drop takes it out; otherwise the next message includes it.";
@@ -36,8 +33,7 @@ pub(crate) async fn unanswered(line: &LineContext) -> Result<Option<UnansweredMe
 
 /// Returns what a front shows below a failed turn whose message has no answer; `None` for other outcomes.
 pub fn unanswered_hint(outcome: &Outcome) -> Option<&'static str> {
-    let is_unanswered = outcome.data.as_ref().and_then(|data| data.get(UNANSWERED)) == Some(&Value::Bool(true));
-    (is_unanswered && !outcome.is_ok()).then_some(HINT)
+    outcome.turn().is_some_and(|turn| turn.unanswered && !outcome.is_ok()).then_some(HINT)
 }
 
 impl Session {
@@ -52,10 +48,10 @@ impl Session {
             return;
         }
         match self.unanswered_of(agent).await {
-            Ok(Some(_)) => match outcome.data.as_mut().and_then(Value::as_object_mut) {
-                Some(data) => drop(data.insert(UNANSWERED.to_owned(), Value::Bool(true))),
-                None => outcome.data = Some(json!({ UNANSWERED: true })),
-            },
+            Ok(Some(_)) => {
+                let turn = outcome.turn().cloned().unwrap_or_default();
+                outcome.data = Some(TurnData { unanswered: true, ..turn }.into());
+            }
             Ok(None) => {}
             Err(error) => tracing::error!("whether a message was answered could not be read: {error}"),
         }

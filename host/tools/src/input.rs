@@ -141,7 +141,7 @@ mod tests {
         ] {
             let outcome = outcome(hint);
             assert_eq!((outcome.code, &*outcome.line()), (Code::InvalidInput, message));
-            assert_eq!(outcome.data, Some(schema.clone()));
+            assert_eq!(outcome.data, Some(schema.clone().into()));
         }
         assert_eq!(input_from_text(&web, "x", "/web", Some("URL")), Ok(json!({"url": "x"})));
     }

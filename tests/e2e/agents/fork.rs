@@ -68,8 +68,8 @@ async fn forms_of_fork_work() {
         let shown = outcome.line();
         assert_eq!(shown.lines().next(), Some(&*format!("Forked child {child} ({model})")), "{command}");
         assert_eq!(shown.lines().count(), 1 + usize::from(command.contains("claude-sonnet-4-5")), "{shown}");
-        let data = outcome.data.unwrap();
-        assert_eq!((&data["child_uuid"], &data["model"]), (&child.to_string().into(), &model.into()));
+        let forked = outcome.forked().unwrap();
+        assert_eq!((forked.child_uuid, &*forked.model), (child, model));
         let agent = play.agent(child).await;
         assert_eq!((agent.parent, &*agent.model, agent.in_view), (Some(root), model, true), "{command}");
         let said = play.said(child);

@@ -22,7 +22,7 @@ async fn kill_ends_the_descendants_in_the_order_of_their_making() {
     let killed = play.run(&format!("/kill {}", child.short())).await;
     assert_eq!(killed.code.as_str(), "killed");
     assert_eq!(named(&killed.line(), &[child, first, deep, second]), "Killed 4 agents: <1>, <2>, <3>, <4>");
-    assert_eq!(killed.data.unwrap()["killed"][3], second.to_string());
+    assert_eq!(serde_json::to_value(killed.data).unwrap()["killed"][3], second.to_string());
     assert_eq!(play.ids().await, [root, other]);
     assert_eq!(play.session.view(), other, "the view was not inside");
     let already = format!("Error: agent '{deep}' is already dead.");
@@ -70,7 +70,7 @@ async fn agent_that_hangs_is_killed_at_once() {
     // The text that came is a row, the turn is interrupted, and the waiting line is given back.
     assert_eq!(play.texts(child, MessageKind::Assistant), ["What came is kept."]);
     assert_eq!(play.turns(child), [("person".to_owned(), "interrupted".to_owned(), "agent_dead".to_owned())]);
-    assert_eq!(killed.data.unwrap()["lines"], serde_json::json!(["And then?"]));
+    assert_eq!(killed.killed_lines(), ["And then?"]);
     assert_eq!(wait_for_end(waiting).await.code.as_str(), "line_taken_back");
     assert_eq!(play.host.store().queued_lines(play.session.id()).await.unwrap(), []);
     assert_eq!((play.session.view(), play.mails(root).await), (root, vec![]));

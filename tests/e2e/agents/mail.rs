@@ -95,7 +95,7 @@ async fn inbox_lists_unread_first_then_newest_first() {
         "Inbox (3 messages, 2 unread):\n  3. [unread] from <1> (TIME): Third \"quoted\" and more: A line that is longer tha\u{2026}\n  \
          1. [unread] from <1> (TIME): First\n  2. from <1> (TIME): Second"
     );
-    let data = listed.data.unwrap();
+    let data = serde_json::to_value(listed.data).unwrap();
     assert_eq!((&data["unread"], &data["messages"][0]["number"]), (&2.into(), &3.into()));
     play.run("/mail-read 1").await;
     play.run("/mail-read 3").await;

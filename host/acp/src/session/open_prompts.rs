@@ -2,7 +2,6 @@
 
 use patchbay_core::{AgentId, Code, LineId, Outcome, completion::Stop};
 use patchbay_session::Submitted;
-use serde::Deserialize as _;
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 
@@ -37,14 +36,11 @@ impl StopReason {
     /// Returns the reason for a turn or a command that ended with `outcome`.
     pub(super) fn of(outcome: &Outcome) -> Self {
         match outcome.code {
-            Code::Answered => {
-                let stop = outcome.data.as_ref().and_then(|data| Stop::deserialize(data.get("stop")?).ok());
-                match stop {
-                    Some(Stop::MaxTokens | Stop::ContextWindow) => Self::MaxTokens,
-                    Some(Stop::Refusal | Stop::ContentFilter) => Self::Refusal,
-                    _ => Self::EndTurn,
-                }
-            }
+            Code::Answered => match outcome.turn().and_then(|turn| turn.stop) {
+                Some(Stop::MaxTokens | Stop::ContextWindow) => Self::MaxTokens,
+                Some(Stop::Refusal | Stop::ContentFilter) => Self::Refusal,
+                _ => Self::EndTurn,
+            },
             Code::TurnRounds | Code::LimitRequests => Self::MaxTurnRequests,
             Code::LimitTokens => Self::MaxTokens,
             Code::ProviderContentFilter => Self::Refusal,
@@ -103,31 +99,25 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Returns the child that a line made, if it has a prompt.
-pub(super) fn child_with_turn(outcome: &Outcome) -> Option<AgentId> {
-    let data = outcome.data.as_ref().filter(|_| outcome.code == Code::Forked)?;
-    let child = data.get("child_uuid")?.as_str()?.parse().ok()?;
-    (data.get("turn")? == true).then_some(child)
-}
-
 #[cfg(test)]
 mod tests {
+    use patchbay_core::TurnData;
+
     use super::*;
 
     #[test]
     fn reason_is_that_of_the_turn() {
-        let answered =
-            |stop: &str| StopReason::of(&Outcome::ok(Code::Answered, "x").with_data(json!({ "stop": stop })));
         for (stop, expected) in [
-            ("end-turn", "end_turn"),
-            ("tool-use", "end_turn"),
-            ("max-tokens", "max_tokens"),
-            ("context-window", "max_tokens"),
-            ("refusal", "refusal"),
-            ("content-filter", "refusal"),
-            ("new", "end_turn"),
+            (Stop::EndTurn, "end_turn"),
+            (Stop::ToolUse, "end_turn"),
+            (Stop::MaxTokens, "max_tokens"),
+            (Stop::ContextWindow, "max_tokens"),
+            (Stop::Refusal, "refusal"),
+            (Stop::ContentFilter, "refusal"),
+            (Stop::Other, "end_turn"),
         ] {
-            assert_eq!(answered(stop).as_str(), expected);
+            let data = TurnData { stop: Some(stop), ..TurnData::default() };
+            assert_eq!(StopReason::of(&Outcome::ok(Code::Answered, "x").with_data(data)).as_str(), expected);
         }
         for (code, expected) in [
             (Code::TurnRounds, "max_turn_requests"),

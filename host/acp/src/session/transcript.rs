@@ -103,7 +103,7 @@ impl SessionTranscript {
         self.add(event.seq, followed, out);
         let Event { agent, seq, kind, .. } = event;
         let is_in_view = agent == self.view();
-        let (answer, result) = (kind.answer(), kind.tool_result());
+        let (answer, result, is_notification) = (kind.answer(), kind.tool_result(), kind.is_notification());
         match kind {
             EventKind::Message { kind: MessageKind::Assistant, content, .. } => match answer {
                 Some(record) if is_in_view => self.answered(seq, &record, window, out),
@@ -115,9 +115,7 @@ impl SessionTranscript {
                     self.push_all(out, |this, out| this.calls.ended(seq, &content, &record, out));
                 }
             }
-            EventKind::Message { kind: MessageKind::User, content, data: Some(data) }
-                if is_in_view && data.get("notification").is_some() =>
-            {
+            EventKind::Message { kind: MessageKind::User, content, .. } if is_in_view && is_notification => {
                 self.notice(notification_line(&content), false, out);
             }
             EventKind::Progress { tool, text } if is_in_view => {
@@ -390,8 +388,7 @@ fn of_agent(agent: AgentId, view: AgentId, line: &str) -> String {
 
 /// Returns the notice about the waiting lines of killed agents; `None` for other outcomes and without such lines.
 fn not_sent(outcome: &Outcome) -> Option<String> {
-    let data = outcome.data.as_ref().filter(|_| outcome.code == Code::Killed)?;
-    let lines: Vec<&str> = data.get("lines")?.as_array()?.iter().filter_map(Value::as_str).collect();
+    let lines = outcome.killed_lines();
     let was = match lines.len() {
         0 => return None,
         1 => "line was",

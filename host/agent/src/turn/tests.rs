@@ -1165,7 +1165,7 @@ async fn third_answer_that_is_cut_off_ends_the_turn() {
     turn.ending.report_to = Some(stage.agent.id());
     let outcome = stage.agent.run(&turn).await;
     let words = "The answer is cut off: it is as long as the model's answers may be.";
-    let data = outcome.data.as_ref().unwrap();
+    let data = serde_json::to_value(&outcome.data).unwrap();
     assert_eq!((outcome.code, &data["stop"], &data["failure"]), (Code::Answered, &json!("max-tokens"), &json!(words)));
     assert_eq!(stage.requests().len(), 6);
     assert_eq!(stage.kinds().await[1..], ["assistant", "tool"].repeat(6));

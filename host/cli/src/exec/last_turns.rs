@@ -46,7 +46,7 @@ impl LastTurns {
 
 impl TurnResult {
     fn of(outcome: &Outcome) -> Self {
-        match outcome.data.as_ref().and_then(|data| data.get("failure")) {
+        match outcome.turn().and_then(|turn| turn.failure.as_ref()) {
             _ if !outcome.is_ok() => Self::Failed,
             Some(_) => Self::NoAnswer,
             None => Self::Answered,
@@ -56,8 +56,7 @@ impl TurnResult {
 
 #[cfg(test)]
 mod tests {
-    use patchbay_core::{Code, SessionId, TurnCause, TurnState};
-    use serde_json::json;
+    use patchbay_core::{Code, SessionId, TurnCause, TurnData, TurnState};
 
     use super::*;
 
@@ -66,10 +65,11 @@ mod tests {
         let agent = AgentId::random();
         let event = |kind| Event { session: SessionId::random(), agent, seq: 1, kind };
         let mut turns = LastTurns::default();
+        let failure = Some("The model refuses.".to_owned());
         assert_eq!((turns.succeeded(agent), turns.has_answer(agent)), (None, None));
         for (outcome, succeeded, has_answer) in [
-            (Outcome::ok(Code::Answered, "Yes.").with_data(json!({"stop": "end-turn"})), true, true),
-            (Outcome::ok(Code::Answered, "No.").with_data(json!({"failure": "The model refuses."})), true, false),
+            (Outcome::ok(Code::Answered, "Yes.").with_data(TurnData::default()), true, true),
+            (Outcome::ok(Code::Answered, "No.").with_data(TurnData { failure, ..TurnData::default() }), true, false),
             (Outcome::error(Code::ProviderServer, "it broke."), false, false),
         ] {
             let (cause, state) = (TurnCause::Person, TurnState::Done);

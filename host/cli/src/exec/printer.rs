@@ -325,11 +325,7 @@ fn end_of_turn(agent: AgentId, state: TurnState, outcome: &Outcome) -> String {
 fn killed_lines<'a>(line: &'a str, outcome: &'a Outcome) -> Vec<&'a str> {
     match outcome.code {
         Code::LineTakenBack => vec![line],
-        Code::Killed => {
-            let lines = outcome.data.as_ref().and_then(|data| data.get("lines")).and_then(Value::as_array);
-            lines.into_iter().flatten().filter_map(Value::as_str).collect()
-        }
-        _ => Vec::new(),
+        _ => outcome.killed_lines().iter().map(String::as_str).collect(),
     }
 }
 

@@ -148,7 +148,7 @@ impl ScriptRun {
         if outcome.code == Code::Quit {
             return Ok(LineStatus::Quit);
         }
-        let succeeded = match child_with_turn(&outcome) {
+        let succeeded = match outcome.child_with_turn() {
             Some(child) => self.first_turn_of(child).await?,
             None => outcome.is_ok(),
         };
@@ -271,11 +271,4 @@ fn outcome_of(line: LineId, event: &Event) -> Option<Outcome> {
         EventKind::LineEnded { line: ended, outcome } if *ended == line => Some(outcome.clone()),
         _ => None,
     }
-}
-
-/// Returns the child that a line made, if it has a prompt.
-fn child_with_turn(outcome: &Outcome) -> Option<AgentId> {
-    let data = outcome.data.as_ref().filter(|_| outcome.code == Code::Forked)?;
-    let child = data.get("child_uuid")?.as_str()?.parse().ok()?;
-    (data.get("turn")? == true).then_some(child)
 }

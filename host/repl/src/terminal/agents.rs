@@ -129,8 +129,7 @@ impl Front {
 
     /// Gives the waiting lines of killed agents back to the composer, or names them if it has a text.
     pub(super) fn give_back(&mut self, killed: &Outcome) {
-        let lines = killed.data.as_ref().and_then(|data| data.get("lines")?.as_array());
-        let lines: Vec<&str> = lines.into_iter().flatten().filter_map(|line| line.as_str()).collect();
+        let lines = killed.killed_lines();
         if lines.is_empty() {
             return;
         }
@@ -138,7 +137,7 @@ impl Front {
             self.composer.set(&text::clean(&lines.join("\n")));
             self.edited();
         } else {
-            self.transcript.notice(&not_sent(&lines));
+            self.transcript.notice(&not_sent(lines));
         }
     }
 
@@ -155,7 +154,7 @@ impl Front {
 }
 
 /// Names lines that will not be sent.
-fn not_sent(lines: &[&str]) -> String {
+fn not_sent(lines: &[String]) -> String {
     let s = if lines.len() == 1 { "" } else { "s" };
     let was = if lines.len() == 1 { "was" } else { "were" };
     let texts = lines.iter().map(|line| text::excerpt(line, LINES)).collect::<Vec<_>>().join("; ");
@@ -174,6 +173,7 @@ mod tests {
 
     #[test]
     fn lines_that_are_not_sent_are_named() {
+        let not_sent = |lines: &[&str]| not_sent(&lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>());
         assert_eq!(not_sent(&["one"]), "1 waiting line was not sent: one");
         assert_eq!(not_sent(&["one\ntwo", "three"]), "2 waiting lines were not sent: one two; three");
     }

@@ -102,8 +102,7 @@ pub(crate) enum Effect {
     Turn {
         /// The first rows of the turn.
         messages: Vec<NewMessage>,
-        /// A JSON object.
-        data: serde_json::Value,
+        data: serde_json::Map<String, serde_json::Value>,
     },
     /// Start the turn of a stored message again.
     Retry(UnansweredMessage),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use patchbay_agent::{Agent, Chosen, TurnEnding};
-use patchbay_core::{AgentId, Code, EventKind, MessageKind, Outcome, TurnCause, TurnState, text};
+use patchbay_core::{AgentId, Code, EventKind, ForkedData, MessageKind, Outcome, TurnCause, TurnState, text};
 use patchbay_provider::Choice;
 use patchbay_store::{NewAgent, NewMessage, NewTurn, SessionChange};
 use serde_json::json;
@@ -67,7 +67,7 @@ impl Session {
             let ancestors = std::iter::once(parent.id()).chain(parent.ancestors().iter().copied()).collect();
             let child = session.factory().make(AgentParts { id, ancestors, foreground, chosen, tokens: 0 });
             let message = format!("Forked child {id} ({shown})");
-            let data = json!({"child_uuid": id, "model": shown, "turn": has_turn});
+            let data = ForkedData { child_uuid: id, model: shown, turn: has_turn };
             Ok(Prepared {
                 outcome: Outcome::ok(Code::Forked, message).with_data(data),
                 result: json!({"child_uuid": id}),

@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use patchbay_agent::{Agent, TurnEnding, join_pieces};
-use patchbay_core::{AgentId, Code, EventKind, Outcome, TurnCause};
+use patchbay_core::{AgentId, Code, EventKind, KilledData, Outcome, TurnCause};
 use patchbay_store::{AgentRow, NewMessage, SessionChange, StoreError};
 use serde_json::json;
 
@@ -54,11 +54,12 @@ impl Session {
             let view = moves.then(|| session.nearest_living(&view, &ids));
             change.view = view.as_ref().map(|agent| agent.id());
             let lines: Vec<String> = killed.iter().flat_map(|agent| session.queue.texts(agent.id())).collect();
-            let names: Vec<String> = killed.iter().map(|agent| agent.id().to_string()).collect();
+            let killed_ids: Vec<AgentId> = killed.iter().map(|agent| agent.id()).collect();
+            let names: Vec<String> = killed_ids.iter().map(AgentId::to_string).collect();
             let s = if names.len() == 1 { "" } else { "s" };
             let message = format!("Killed {} agent{s}: {}", names.len(), names.join(", "));
             Ok(Prepared {
-                outcome: Outcome::ok(Code::Killed, message).with_data(json!({"killed": names, "lines": lines})),
+                outcome: Outcome::ok(Code::Killed, message).with_data(KilledData { killed: killed_ids, lines }),
                 result: json!({"killed": names}),
                 change,
                 applied: Box::new(move |_| {

@@ -3,7 +3,7 @@
 use patchbay_core::{Code, LineId, Outcome};
 
 use super::{
-    super::open_prompts::{AbortOnDrop, OpenPrompt, StopReason, child_with_turn},
+    super::open_prompts::{AbortOnDrop, OpenPrompt, StopReason},
     SessionTask, SideTaskEnd,
 };
 use crate::{params::ContentBlock, prompt, wire::Responder};
@@ -128,7 +128,7 @@ impl SessionTask {
         let others = self.prompts.len() > 1;
         let prompt = &mut self.prompts[at];
         prompt.has_ended = true;
-        prompt.child = child_with_turn(outcome);
+        prompt.child = outcome.child_with_turn();
         if prompt.child.is_none() {
             prompt.reason.get_or_insert(reason);
         }

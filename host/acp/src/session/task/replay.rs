@@ -59,9 +59,8 @@ impl SessionTask {
         // Rows of ancestors are part of this conversation.
         let event = Event { agent: self.transcript.view(), ..event };
         let EventKind::Message { kind, content, data } = &event.kind else { return last_notice };
-        let is_notification = data.as_ref().is_some_and(|data| data.get("notification").is_some());
         match kind {
-            MessageKind::User if is_notification => self.transcript.event(event, self.window, updates),
+            MessageKind::User if event.kind.is_notification() => self.transcript.event(event, self.window, updates),
             MessageKind::User | MessageKind::Skill | MessageKind::Capture => {
                 let files = event.kind.attachments();
                 let text = if *kind == MessageKind::Skill { skill_line(data.as_ref()) } else { content.clone() };

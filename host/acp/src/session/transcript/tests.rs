@@ -1,6 +1,6 @@
 //! Tests of whole sequences of events.
 
-use patchbay_core::{DeltaKind, DeltaPosition, LineId, Retrying, TurnState};
+use patchbay_core::{DeltaKind, DeltaPosition, KilledData, LineId, Retrying, TurnState};
 use serde_json::json;
 
 use super::*;
@@ -182,12 +182,13 @@ fn notices_between_prompts_wait_for_the_next_prompt() {
 
 #[test]
 fn waiting_lines_of_killed_agents_are_named() {
-    let killed = |lines: Value| Outcome::ok(Code::Killed, "Killed 1 agent: x").with_data(json!({"lines": lines}));
-    assert_eq!(not_sent(&killed(json!(["one"]))).unwrap(), "1 waiting line was not sent: one");
-    let two = not_sent(&killed(json!(["one\ntwo", "three"])));
-    assert_eq!(two.unwrap(), "2 waiting lines were not sent: one two; three");
-    assert_eq!(not_sent(&killed(json!([]))), None);
-    assert_eq!(not_sent(&Outcome::ok(Code::Answered, "x").with_data(json!({"lines": ["one"]}))), None);
+    let not_sent = |lines: &[&str]| {
+        let lines = lines.iter().map(|line| (*line).to_owned()).collect();
+        not_sent(&Outcome::ok(Code::Killed, "Killed 1 agent: x").with_data(KilledData { killed: Vec::new(), lines }))
+    };
+    assert_eq!(not_sent(&["one"]).unwrap(), "1 waiting line was not sent: one");
+    assert_eq!(not_sent(&["one\ntwo", "three"]).unwrap(), "2 waiting lines were not sent: one two; three");
+    assert_eq!(not_sent(&[]), None);
 }
 
 #[test]

@@ -1,0 +1,132 @@
+//! The details of an outcome that fronts read, as types. As JSON they are objects whose kind follows from the outcome's code.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{AgentId, Code, completion::Stop};
+
+/// Details of an [`Outcome`](crate::Outcome).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum OutcomeData {
+    /// How a turn ended.
+    Turn(TurnData),
+    /// The child that was made.
+    Forked(ForkedData),
+    /// The agents that were killed.
+    Killed(KilledData),
+    /// Other details, which programs read and fronts do not.
+    Details(Value),
+}
+
+/// How a turn ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnData {
+    /// Why the turn has no result, such as a refusal of the model; `None` if it has one, or if the outcome is an error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// The model of the last answer; `None` if the turn failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The provider of the last answer; `None` if the turn failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// Why the last answer ended; `None` if the turn failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Stop>,
+    /// Whether the message of a failed turn has no answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unanswered: bool,
+    /// What the command that began the turn adds, such as the name of its skill.
+    #[serde(flatten)]
+    pub command: Map<String, Value>,
+}
+
+/// A child that was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForkedData {
+    /// The child.
+    pub child_uuid: AgentId,
+    /// The model and the thinking level that it begins with.
+    pub model: String,
+    /// Whether it begins with a turn.
+    pub turn: bool,
+}
+
+/// Agents that were killed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KilledData {
+    /// The agent itself, then its descendants.
+    pub killed: Vec<AgentId>,
+    /// The texts of their waiting lines, which were not run.
+    pub lines: Vec<String>,
+}
+
+impl OutcomeData {
+    /// Reads the JSON of an outcome with this code. What an older or newer build wrote in another shape is [`Self::Details`].
+    pub(crate) fn read(code: Code, data: Value) -> Self {
+        let read = match code {
+            Code::Forked => ForkedData::deserialize(&data).map(Self::Forked).ok(),
+            Code::Killed => KilledData::deserialize(&data).map(Self::Killed).ok(),
+            _ if code == Code::Answered || data.get("unanswered").is_some() => {
+                TurnData::deserialize(&data).map(Self::Turn).ok()
+            }
+            _ => None,
+        };
+        read.unwrap_or(Self::Details(data))
+    }
+}
+
+impl From<Value> for OutcomeData {
+    fn from(details: Value) -> Self {
+        Self::Details(details)
+    }
+}
+
+impl From<TurnData> for OutcomeData {
+    fn from(data: TurnData) -> Self {
+        Self::Turn(data)
+    }
+}
+
+impl From<ForkedData> for OutcomeData {
+    fn from(data: ForkedData) -> Self {
+        Self::Forked(data)
+    }
+}
+
+impl From<KilledData> for OutcomeData {
+    fn from(data: KilledData) -> Self {
+        Self::Killed(data)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn data_is_read_by_the_code_of_its_outcome() {
+        let agent = AgentId::from_bytes([7; 16]);
+        let turn = json!({"failure": "f", "model": "m", "provider": "p", "skill": "s", "stop": "refusal"});
+        let unanswered = json!({"unanswered": true, "skill": "s"});
+        let forked = json!({"child_uuid": agent, "model": "m", "turn": true});
+        let killed = json!({"killed": [agent], "lines": ["x"]});
+        for (code, json, is_typed) in [
+            (Code::Answered, &turn, true),
+            (Code::ProviderServer, &unanswered, true),
+            (Code::Forked, &forked, true),
+            (Code::Killed, &killed, true),
+            (Code::SkillsListed, &killed, false),
+            // Of a build with another shape.
+            (Code::Forked, &json!({"child": 1}), false),
+            (Code::Answered, &json!({"stop": "new"}), false),
+        ] {
+            let data = OutcomeData::read(code, json.clone());
+            assert_eq!(!matches!(data, OutcomeData::Details(_)), is_typed, "{json}");
+            assert_eq!(&serde_json::to_value(&data).unwrap(), json);
+        }
+    }
+}
