@@ -40,9 +40,10 @@ const QUEUE: &str = "
 
 Messages, and commands that begin a turn, wait in a queue while the agent in view answers. A command begins a turn if it gives \
 input to a skill without a `command_tool`. They also wait for `/model`, `/agent`, `/reload_skills` and `/skill NAME` before \
-them. All other commands of an agent run during its turns as well, one after another in the order you typed them. `/kill`, \
-`/switch` and `/quit` wait for no other command. A waiting line is stored as you typed it; a command is resolved when its turn \
-begins. [using.md](using.md#lines-that-wait) says when the lines run.
+them. All other commands of an agent run during its turns as well, one after another in the order you typed them. Those \
+that only show the session do not wait for tools; `/kill`, `/switch` and `/quit` wait for no other command. Lines behind an \
+unfinished `/fork` or `/switch` belong to the agent that it brings into view. A waiting line is stored as you typed it; a command is \
+resolved when its turn begins. [using.md](using.md#lines-that-wait) says when the lines run.
 
 | outcome of a line | code |
 | --- | --- |

@@ -61,14 +61,15 @@ async fn kill_while_forking_leaves_no_child() {
             let kill = format!("/kill {child}");
             lines.push(play.session.submit(if at == round % 6 { &kill } else { "/fork \"hang\"" }));
         }
-        // A line that is submitted after the kill belongs to the root.
-        let is_late = lines.iter().any(|line| line.agent() == root);
         let codes = codes(lines).await;
         assert_eq!(number(&codes, "killed"), 1, "{codes:?}");
-        if is_late {
-            for stray in play.children().await {
-                play.code(&format!("/kill {stray}")).await;
-            }
+        // The kill overtakes. Forks that run after it belong to an agent that lives.
+        let living = play.living().await;
+        let lives = |id| living.iter().any(|agent| agent.id == id);
+        assert!(living.iter().all(|agent| agent.id != child && agent.parent.is_none_or(lives)), "{living:?}");
+        play.switch(root).await;
+        for stray in play.children().await {
+            play.code(&format!("/kill {stray}")).await;
         }
         // A line of an agent that is killed meanwhile is cancelled.
         assert!(

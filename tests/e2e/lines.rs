@@ -10,7 +10,7 @@ use patchbay_tests::{
     binary::Patchbay,
     guest::{ECHO, Guest},
     host::{host, host_with},
-    play::Answering,
+    play::{Answering, Play},
     session_events::{stored_texts, wait_for_answer_start, wait_for_end, wait_for_event},
 };
 
@@ -143,13 +143,119 @@ async fn commands_of_an_agent_run_one_after_another() {
         let EventKind::LineEnded { line, outcome } = kind else { unreachable!() };
         ended.push((line, outcome));
     }
+    // None waits for those that only show the session, at 1 and 6.
     let order: Vec<LineId> = submitted.iter().map(Submitted::id).collect();
-    assert_eq!(ended.iter().map(|(line, _)| *line).collect::<Vec<_>>(), order);
+    let is_ordered = |line: &LineId| *line != order[1] && *line != order[6];
+    let ends: Vec<LineId> = ended.iter().map(|(line, _)| *line).filter(is_ordered).collect();
+    assert_eq!(ends, order.iter().copied().filter(is_ordered).collect::<Vec<_>>());
+    ended.sort_by_key(|(line, _)| order.iter().position(|submitted| submitted == line));
     let said: Vec<_> = ended.iter().map(|(_, outcome)| outcome.line()).collect();
     assert!(said[1].contains("demo/demo-big/"), "{said:?}");
     assert_eq!((&*said[2], &*said[3]), ("{\"a\":1}", "Error: unknown command '/unknown'."));
     assert!(said[6].starts_with("# /help added") && said[8].ends_with(": Z"), "{said:?}");
-    assert_eq!(stored_texts(&session, MessageKind::Command).await, lines);
+}
+
+/// A line behind `/fork` or `/switch` is for the agent that comes into view, also if it is typed before that.
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_behind_a_move_of_the_view_are_for_the_agent_in_view() {
+    let play = Play::new().await;
+    let root = play.session.view();
+    let lines =
+        ["/fork", "say one", "/mail-check", &*format!("/switch {root}"), "say two", "/fork \"say four\"", "say three"];
+    let submitted: Vec<Submitted> = lines.iter().map(|line| play.session.submit(line)).collect();
+    assert!(submitted[1..].iter().all(|line| line.is_behind_move() && line.waits_for().is_some()));
+    // It was stopped before it was known whose line it is.
+    let never = play.session.submit("say never");
+    assert!(play.session.stop(never.id()));
+    assert_eq!(wait_for_end(never).await.code.as_str(), "turn_cancelled");
+    let mut agents = Vec::new();
+    for mut line in submitted {
+        let outcome = (&mut line).await;
+        assert!(outcome.is_ok(), "{outcome:?}");
+        agents.push(line.agent());
+    }
+    let children: Vec<_> = play.ids().await.into_iter().filter(|id| *id != root).collect();
+    assert_eq!(agents, [root, children[0], children[0], children[0], root, root, children[1]]);
+    assert_eq!(play.said(root), ["say two"]);
+    assert_eq!(play.said(children[0]), ["say one"]);
+    assert_eq!(play.said(children[1]), ["say four", "say three"]);
+    assert_eq!(play.session.view(), children[1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_that_show_the_session_do_not_wait_for_a_tool() {
+    let (_patchbay, session, spinning) = spinning().await;
+    for line in ["/help spin", "/skills", "/commands", "/usage", "/agents", "/history", "/providers"] {
+        assert!(wait_for_end(session.submit(line)).await.is_ok(), "{line}");
+    }
+    assert!(session.stop(spinning.id()));
+    assert!(!wait_for_end(spinning).await.is_ok());
+}
+
+/// Commands that are typed at once leave what they leave one after another, whatever overtakes.
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_typed_at_once_leave_what_they_leave_one_after_another() {
+    const LINES: [&str; 12] = [
+        "/echo {\"a\":#}",
+        "/echo #",
+        "/model demo-big",
+        "/model demo-1",
+        "/model nope",
+        "/capture",
+        "captured #",
+        "/cancel",
+        "/agents",
+        "/mail-check",
+        "/skills",
+        "/unknown",
+    ];
+    let mut random = 88_172_645_463_325_252_u64;
+    for round in 0..6 {
+        let mut is_capturing = false;
+        let lines: Vec<String> = (0..15)
+            .map(|number| {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                let mut line = LINES[usize::try_from(random % 12).unwrap()];
+                // A message begins a turn, and what a command finds then depends on it.
+                if line == "captured #" && !is_capturing {
+                    line = "/capture";
+                }
+                is_capturing = line == "/capture" || (is_capturing && line != "/cancel");
+                line.replace('#', &number.to_string())
+            })
+            .collect();
+        let mut left = Vec::new();
+        for at_once in [false, true] {
+            let patchbay = Patchbay::new();
+            patchbay.add_command("echo", &Guest::default(), "");
+            let session = session(&patchbay).await;
+            let id = session.view().to_string();
+            let mut waiting = Vec::new();
+            let mut outcomes = Vec::new();
+            for line in &lines {
+                let submitted = session.submit(&line.replace("ROOT", &id));
+                if at_once {
+                    waiting.push(submitted);
+                } else {
+                    outcomes.push(wait_for_end(submitted).await.line().into_owned());
+                    session.wait_idle().await;
+                }
+            }
+            for submitted in waiting {
+                outcomes.push(wait_for_end(submitted).await.line().into_owned());
+            }
+            session.wait_idle().await;
+            let masked = |text: String| text.replace(&id, "ROOT").replace(&id[..8], "ROOT");
+            let mut rows: Vec<_> = stored_texts(&session, MessageKind::Command).await.into_iter().map(masked).collect();
+            // The rows of commands that only show may come early.
+            rows.retain(|text| text != "/agents" && text != "/skills");
+            let outcomes: Vec<_> = outcomes.into_iter().map(masked).collect();
+            left.push((outcomes, rows, stored_texts(&session, MessageKind::Capture).await));
+        }
+        assert_eq!(left[0], left[1], "round {round}: {lines:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

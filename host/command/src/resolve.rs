@@ -24,11 +24,11 @@ impl HasSpec for Spec {
 
 /// The target of a command name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resolved<'a, C: ?Sized> {
+pub enum Resolved<'a, 'b, C: ?Sized> {
     /// A built-in of the table that was passed to [`resolve`].
     BuiltIn(&'a C),
     /// An alias of the skill with this name.
-    Alias(&'a Name),
+    Alias(&'b Name),
 }
 
 /// Resolves `name` to a built-in of `table`, otherwise to an alias. Names are case-sensitive and must match exactly;
@@ -36,11 +36,11 @@ pub enum Resolved<'a, C: ?Sized> {
 ///
 /// # Errors
 /// `unknown_command`, or `alias_ambiguous` if several skills claim the alias.
-pub fn resolve<'a, C: HasSpec + ?Sized>(
+pub fn resolve<'a, 'b, C: HasSpec + ?Sized>(
     name: &str,
     table: &[&'a C],
-    aliases: &'a dyn Aliases,
-) -> Result<Resolved<'a, C>, Outcome> {
+    aliases: &'b dyn Aliases,
+) -> Result<Resolved<'a, 'b, C>, Outcome> {
     if let Some(command) = table.iter().find(|command| command.spec().name == name) {
         return Ok(Resolved::BuiltIn(command));
     }

@@ -15,12 +15,12 @@ pub struct AnswerFollower {
     /// For each agent, the number of the row up to which its answers are complete. Pieces with a lower number are late.
     complete: HashMap<AgentId, u64>,
     /// The answer of the agent in view that is being received.
-    answer: Option<PartialAnswer>,
+    answer: Option<FollowedAnswer>,
 }
 
 /// One attempt at an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attempt {
+pub struct AnswerAttempt {
     /// The turn: the number of its first row.
     pub turn: u64,
     /// The answer's index in the turn, from 0.
@@ -35,14 +35,14 @@ pub struct Followed<'a> {
     /// An earlier attempt broke off. Reported before `piece`.
     pub broke_off: Option<BrokeOff<'a>>,
     /// Text that follows what was returned of the same attempt.
-    pub piece: Option<Piece<'a>>,
+    pub piece: Option<AnswerText<'a>>,
 }
 
 /// Text of an answer.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Piece<'a> {
+pub struct AnswerText<'a> {
     /// The attempt it belongs to; `None` if this is the whole answer, of which no piece was received before.
-    pub attempt: Option<Attempt>,
+    pub attempt: Option<AnswerAttempt>,
     /// Whether this is text or thinking.
     pub block: DeltaKind,
     /// The text itself.
@@ -70,8 +70,8 @@ impl BrokeOff<'_> {
 
 /// What was received of an answer.
 #[derive(Debug)]
-struct PartialAnswer {
-    attempt: Attempt,
+struct FollowedAnswer {
+    attempt: AnswerAttempt,
     /// The text that was returned.
     text: String,
     /// Whether a piece of the text is missing. Then the rest comes with the row.
@@ -80,8 +80,8 @@ struct PartialAnswer {
     thinking: Option<(u32, u64)>,
 }
 
-impl PartialAnswer {
-    fn new(attempt: Attempt) -> Self {
+impl FollowedAnswer {
+    fn new(attempt: AnswerAttempt) -> Self {
         Self { attempt, text: String::new(), has_gap: false, thinking: None }
     }
 
@@ -112,12 +112,12 @@ impl AnswerFollower {
 
     /// Moves the view to an agent whose rows up to number `seq` were shown, with the text received so far of the answer that it
     /// is writing.
-    pub fn join(&mut self, view: AgentId, seq: u64, answer: Option<(Attempt, &str)>) {
+    pub fn join(&mut self, view: AgentId, seq: u64, answer: Option<(AnswerAttempt, &str)>) {
         self.view = view;
         let complete = self.complete.entry(view).or_default();
         *complete = seq.max(*complete);
         self.answer =
-            answer.map(|(attempt, text)| PartialAnswer { text: text.to_owned(), ..PartialAnswer::new(attempt) });
+            answer.map(|(attempt, text)| FollowedAnswer { text: text.to_owned(), ..FollowedAnswer::new(attempt) });
     }
 
     /// Processes an event of the session, of any agent. The caller handles [`EventKind::ViewMoved`].
@@ -130,7 +130,7 @@ impl AnswerFollower {
             }
             EventKind::Delta { block, text, at } => self.delta(*block, text, *at),
             EventKind::GivenUp { turn, answer, given_up, retry } => {
-                self.given_up(Attempt { turn: *turn, answer: *answer, given_up: *given_up }, retry)
+                self.given_up(AnswerAttempt { turn: *turn, answer: *answer, given_up: *given_up }, retry)
             }
             // An answer without a row failed with its turn.
             EventKind::TurnBegan { .. } | EventKind::TurnEnded { .. } => {
@@ -142,7 +142,7 @@ impl AnswerFollower {
     }
 
     fn delta<'a>(&mut self, block: DeltaKind, text: &'a str, at: DeltaPosition) -> Followed<'a> {
-        let attempt = Attempt { turn: at.turn, answer: at.answer, given_up: at.given_up };
+        let attempt = AnswerAttempt { turn: at.turn, answer: at.answer, given_up: at.given_up };
         let Some((answer, broke_off)) = self.reach(attempt) else { return Followed::default() };
         let is_next = match block {
             DeltaKind::Text => {
@@ -162,10 +162,10 @@ impl AnswerFollower {
             }
         };
         let broke_off = broke_off.then_some(BrokeOff { was_shown: true, retry: None });
-        Followed { broke_off, piece: is_next.then_some(Piece { attempt: Some(attempt), block, text }) }
+        Followed { broke_off, piece: is_next.then_some(AnswerText { attempt: Some(attempt), block, text }) }
     }
 
-    fn given_up<'a>(&mut self, attempt: Attempt, retry: &'a Retrying) -> Followed<'a> {
+    fn given_up<'a>(&mut self, attempt: AnswerAttempt, retry: &'a Retrying) -> Followed<'a> {
         let known = self.answer.as_ref().map(|answer| (answer.key(), answer.attempt.given_up));
         if known == Some(((attempt.turn, attempt.answer), attempt.given_up)) {
             return Followed::default();
@@ -176,9 +176,9 @@ impl AnswerFollower {
 
     /// Returns the state of `attempt`, and whether text of an earlier attempt at the same answer was shown; `None` if a later
     /// attempt or answer has already begun.
-    fn reach(&mut self, attempt: Attempt) -> Option<(&mut PartialAnswer, bool)> {
+    fn reach(&mut self, attempt: AnswerAttempt) -> Option<(&mut FollowedAnswer, bool)> {
         let known = self.answer.take();
-        let new = || PartialAnswer::new(attempt);
+        let new = || FollowedAnswer::new(attempt);
         let (answer, broke_off, is_late) = match known {
             None => (new(), false, false),
             Some(known) => match known.key().cmp(&(attempt.turn, attempt.answer)) {
@@ -209,14 +209,14 @@ impl AnswerFollower {
         let (mut attempt, mut broke_off, mut rest) = (None, None, content);
         if let Some(known) = self.answer.take() {
             let given_up = kind.answer().map_or(0, |record| record.failed_attempts.given_up);
-            attempt = Some(Attempt { given_up: given_up.max(known.attempt.given_up), ..known.attempt });
+            attempt = Some(AnswerAttempt { given_up: given_up.max(known.attempt.given_up), ..known.attempt });
             match content.strip_prefix(&*known.text).filter(|_| given_up <= known.attempt.given_up) {
                 Some(unseen) => rest = unseen,
                 None if known.text.is_empty() => {}
                 None => broke_off = Some(BrokeOff { was_shown: true, retry: None }),
             }
         }
-        let piece = (!rest.is_empty()).then_some(Piece { attempt, block: DeltaKind::Text, text: rest });
+        let piece = (!rest.is_empty()).then_some(AnswerText { attempt, block: DeltaKind::Text, text: rest });
         Followed { broke_off, piece }
     }
 }

@@ -164,11 +164,13 @@ enum AfterAway {
     Leave,
 }
 
-/// A command that waits until another one has ended. It is shown then, so each result stands below its own line.
+/// A line that waits until a command has ended. It is shown then, so each result stands below its own line.
 struct UnshownLine {
     line: LineId,
     /// The command that it waits for.
     after: LineId,
+    /// Whether that one moves the view.
+    is_behind_move: bool,
     text: String,
 }
 
@@ -450,7 +452,10 @@ impl Front {
         }
         (self.changed, self.urgent, self.outdated) = (true, true, true);
         // It was stopped while it waited for another command.
-        self.show_unshown(|unshown| unshown.line == id);
+        if let Some(at) = self.unshown.iter().position(|unshown| unshown.line == id) {
+            let UnshownLine { text, .. } = self.unshown.remove(at);
+            self.transcript.entered(&text);
+        }
         if outcome.code == Code::Quit {
             self.quit(outcome);
         } else if self.was_told(line.agent, outcome) {
@@ -468,18 +473,32 @@ impl Front {
         if outcome.code == Code::Killed {
             self.give_back(outcome);
         }
-        self.show_unshown(|unshown| unshown.after == id);
+        self.show_lines_behind(id);
         // The command may have changed what commands there are.
         self.command_help = CommandHelp::default();
         self.join_if_due().await?;
         self.update_status().await
     }
 
-    /// Shows the line that `is_next` selects, if there is one: it begins, and its result stands below it.
-    fn show_unshown(&mut self, is_next: impl Fn(&UnshownLine) -> bool) {
-        if let Some(at) = self.unshown.iter().position(is_next) {
-            let UnshownLine { text, .. } = self.unshown.remove(at);
-            self.transcript.entered(&text);
+    /// Shows the lines that wait for `ended`: they begin, and their results stand below them. Lines behind a move of the view
+    /// belong to the agent that is in view now, and may wait in its queue.
+    fn show_lines_behind(&mut self, ended: LineId) {
+        let (next, waiting) = std::mem::take(&mut self.unshown).into_iter().partition(|line| line.after == ended);
+        self.unshown = waiting;
+        let next: Vec<UnshownLine> = next;
+        for UnshownLine { line, is_behind_move, text, .. } in next {
+            if !is_behind_move {
+                self.transcript.entered(&text);
+                continue;
+            }
+            let agent = self.session.view();
+            self.submitted.entry(line).and_modify(|submitted| submitted.agent = agent);
+            if self.queue.lines.iter().any(|waiting| waiting.id == line) {
+                self.texts.insert(line, text);
+            } else {
+                self.transcript.entered(&text);
+                self.busy.begin(line, agent, &text, Instant::now());
+            }
         }
     }
 
@@ -509,10 +528,15 @@ impl Front {
         self.queue = self.session.queue();
         if !self.queue.lines.iter().any(|waiting| waiting.id == id) {
             match submitted.waits_for() {
-                Some(after) => self.unshown.push(UnshownLine { line: id, after, text: line.to_owned() }),
+                Some(after) => {
+                    let is_behind_move = submitted.is_behind_move();
+                    self.unshown.push(UnshownLine { line: id, after, is_behind_move, text: line.to_owned() });
+                }
                 None => self.transcript.entered(line),
             }
-            self.busy.begin(id, agent, line, Instant::now());
+            if !submitted.is_behind_move() {
+                self.busy.begin(id, agent, line, Instant::now());
+            }
         }
         self.running.push(Box::pin(async move { (id, submitted.await) }));
     }

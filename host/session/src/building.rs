@@ -22,31 +22,11 @@ use patchbay_store::{NewSnapshot, RetainedComponents, Store, StoreError};
 use patchbay_tools::Group;
 
 use crate::{
-    Host, SessionError,
+    Host, Observer, SessionError,
     platform::HostPlatform,
     roots::{CacheMode, Scan},
     workspace_path::workspace_path,
 };
-
-/// Observes the compilation of components while a snapshot is built, so that a front can show progress. The methods are
-/// called from worker threads and must not block.
-pub trait Observer: Send + Sync {
-    /// Of `total` components that are new to this home, `done` are compiled and described, for `session`. Called first with
-    /// 0, then after each component; not called if there are none.
-    fn compiling(&self, session: SessionId, done: usize, total: usize);
-
-    /// The compilation for `session` has ended, successfully or not. Called only after [`Observer::compiling`].
-    fn compiled(&self, session: SessionId);
-}
-
-/// An observer that does nothing.
-#[derive(Clone, Copy, Debug)]
-pub struct Unobserved;
-
-impl Observer for Unobserved {
-    fn compiling(&self, _: SessionId, _: usize, _: usize) {}
-    fn compiled(&self, _: SessionId) {}
-}
 
 /// A new snapshot that is not stored yet. Its components are stored.
 pub(crate) struct Built {

@@ -8,29 +8,28 @@ use std::{
 };
 
 use patchbay_agent::{AgentSettings, CompactionSettings, ContextSettings};
-use patchbay_core::{AgentId, Name, PrincipalId, SessionId};
+use patchbay_core::{AgentId, Name, SessionId};
 use patchbay_egress::{CredentialConfig, Credentials, Egress, EgressLimits, Secrets};
-use patchbay_mcp::client::McpServerConfig;
-use patchbay_policy::quoted_folder;
+use patchbay_mcp::{
+    client::McpServerConfig,
+    tools::{McpFailure, McpReport, ServerParts, SessionServers},
+};
 use patchbay_provider::{
     BundledAdapter, CatalogueSettings, ExchangeLimits, Providers, Settings, SettingsSource, Sources,
 };
 use patchbay_sandbox::{Artefacts, Compiler, Limits, Sandbox};
-use patchbay_skill::{BundledSkill, Snapshot, SnapshotError};
-use patchbay_store::{AgentRow, Collected, DatabaseHealth, JournalSettings, KvStore, SessionRow, Store, StoreError};
+use patchbay_skill::BundledSkill;
+use patchbay_store::{AgentRow, Collected, DatabaseHealth, JournalSettings, KvStore, Store, StoreError};
 use patchbay_tools::{BundledGrant, StoreLedger, Tools};
 use patchbay_workspace::{HomeFolder, ProtectedPaths};
 
 use crate::{
     Observer, Session, SessionError, Unobserved,
-    attach::FileMemory,
-    json::to_json,
+    line::input::FileMemory,
     lock::{self, SessionLock},
-    mcp_tools::{McpFailure, McpReport, ServerParts, SessionServers},
-    persona::{DEFAULT, Personas},
-    recap, recovery,
+    persona::Personas,
+    recap,
     roots::Roots,
-    session::Opened,
     workspace_path::workspace_path,
 };
 
@@ -153,7 +152,7 @@ pub struct Host {
     servers: Arc<ServerParts>,
     kv: KvStore,
     /// The open sessions of this process. Locked while a session is resumed, so that two callers get the same session.
-    open: tokio::sync::Mutex<HashMap<SessionId, Weak<Session>>>,
+    pub(crate) open: tokio::sync::Mutex<HashMap<SessionId, Weak<Session>>>,
 }
 
 impl Host {
@@ -223,104 +222,6 @@ impl Host {
     /// Returns the store, for operations outside of sessions such as grants and trust.
     pub fn store(&self) -> &Store {
         &self.store
-    }
-
-    /// Creates a session on the folder `workspace` with a new snapshot, the default persona and a root agent.
-    ///
-    /// # Errors
-    /// [`SessionError`] if the workspace, the persona or the store cannot be used.
-    pub async fn new_session(self: &Arc<Self>, workspace: &Path) -> Result<Arc<Session>, SessionError> {
-        let workspace = workspace_path(workspace)?;
-        let moved = self.pin_models().await?;
-        let id = SessionId::random();
-        let lock = SessionLock::take(&self.lock_folder(), id).await?;
-        let built = self.build_snapshot(id, &workspace, 1, false).await?;
-        let persona = self.personas(&workspace).await?.read(DEFAULT)?;
-        let row = SessionRow {
-            id,
-            workspace: workspace.clone(),
-            agent: AgentId::random(),
-            persona: to_json(&persona),
-            snapshot: built.snapshot.digest(),
-            snapshot_version: built.snapshot.version(),
-            owner: PrincipalId::LOCAL,
-        };
-        let hold = self.store.create_session(row.clone(), built.stored()).await?;
-        let opened = Opened {
-            hold,
-            agents: self.store.agents(id).await?,
-            row,
-            persona,
-            snapshot: built.snapshot,
-            last_seq: 0,
-            dead_in_view: None,
-            is_resumed: false,
-            tokens: 0,
-            start_notices: moved.into_iter().chain(self.home_notice(&workspace).await?).collect(),
-        };
-        let session = Session::new(Arc::clone(self), opened, lock).ok_or(StoreError::BadRow("agent"))?;
-        self.open.lock().await.insert(id, Arc::downgrade(&session));
-        Ok(session)
-    }
-
-    /// Resumes a stored session: conversation, persona and snapshot as they were, also if the files have changed since. Lines
-    /// that waited for their turns wait again, in a held queue. A session that is open in this process is returned as it is.
-    ///
-    /// # Errors
-    /// [`SessionError`] if the session does not exist, is in use by another process, or has damaged rows.
-    pub async fn resume(self: &Arc<Self>, id: SessionId) -> Result<Arc<Session>, SessionError> {
-        let mut open = self.open.lock().await;
-        open.retain(|_, session| session.strong_count() > 0);
-        match open.get(&id).and_then(Weak::upgrade) {
-            Some(session) if !session.is_closing() => return Ok(session),
-            Some(session) => session.close().await,
-            None => {}
-        }
-        let session = self.open_stored(id).await?;
-        open.insert(id, Arc::downgrade(&session));
-        Ok(session)
-    }
-
-    /// Opens a stored session that is not open in this process.
-    async fn open_stored(self: &Arc<Self>, id: SessionId) -> Result<Arc<Session>, SessionError> {
-        // Checked before the lock, so that a mistyped id creates no lock file.
-        self.store.session(id).await?;
-        let lock = SessionLock::take(&self.lock_folder(), id).await?;
-        let row = self.store.session(id).await?;
-        let persona = serde_json::from_str(&row.persona).map_err(|_| patchbay_store::StoreError::BadRow("persona"))?;
-        let json = self.store.snapshot(&row.snapshot).await?;
-        let moved = self.pin_models().await?;
-        let hold = self.store.hold(id).await?;
-        self.store.recover(&hold, patchbay_agent::join_pieces).await?;
-        let agents = self.store.agents(id).await?;
-        recovery::settle_interrupted(&self.store, &hold, &agents).await?;
-        let dead_in_view = match agents.iter().any(|agent| agent.id == row.agent) {
-            true => None,
-            false => Some(self.dead_agent(id, row.agent).await?),
-        };
-        let last_seq = self.store.last_seq(id).await?;
-        let snapshot =
-            Snapshot::from_json(json, row.snapshot, row.snapshot_version).map_err(|source| match source {
-                SnapshotError::Newer => SessionError::Newer(source),
-                source => SessionError::Snapshot { id, source },
-            })?;
-        let tokens = self.store.tokens(id).await?;
-        let waiting = self.store.queued_lines(id).await?;
-        let opened = Opened {
-            hold,
-            row,
-            persona,
-            snapshot,
-            last_seq,
-            agents,
-            dead_in_view,
-            is_resumed: true,
-            tokens,
-            start_notices: moved.into_iter().collect(),
-        };
-        let session = Session::new(Arc::clone(self), opened, lock).ok_or(StoreError::BadRow("agent"))?;
-        session.restore_queue(waiting);
-        Ok(session)
     }
 
     /// Returns an agent that was killed, with the ids of its ancestors.
@@ -412,22 +313,6 @@ impl Host {
             }
         }
         Ok(collected)
-    }
-
-    /// Returns a notice if the workspace is or contains the user's home folder.
-    async fn home_notice(&self, workspace: &str) -> Result<Option<String>, StoreError> {
-        let trust = self.tools.workspace_trust(workspace).await?;
-        let reads = "this workspace is or holds your home folder: plugins with workspace-read can read your files";
-        Ok(match (trust.holds_home, trust.write) {
-            (false, _) => None,
-            (true, true) => {
-                Some(format!("{reads}, and those with workspace-write or workspace-delete can change them."))
-            }
-            (true, false) => Some(format!(
-                "{reads}. None can change them; to allow that: patchbay trust add --write {}",
-                quoted_folder(workspace)
-            )),
-        })
     }
 
     pub(crate) async fn personas<'a>(&'a self, workspace: &'a str) -> Result<Personas<'a>, SessionError> {

@@ -1,4 +1,4 @@
-//! Invokes a skill for a command: `/skill NAME` or an alias. `lines` and `builtin/skill` call it.
+//! Invokes a skill for a command: `/skill NAME` or an alias. `line::run` and `builtin/skill` call it.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::{
     builtin::{BeginsTurn, CommandChange, Effect},
-    lines::LineContext,
+    line::context::LineContext,
 };
 
 /// Invokes the skill `name` with the typed `input`. `command` is the typed command without the input.

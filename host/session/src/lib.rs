@@ -41,7 +41,6 @@ mod agents;
 mod attach;
 mod building;
 mod builtin;
-mod capture;
 mod commands;
 mod complete;
 mod error;
@@ -52,21 +51,20 @@ mod host;
 mod invoke;
 mod json;
 mod known_files;
-mod lines;
+mod line;
 mod lock;
 mod mail;
 mod mcp_sessions;
-mod mcp_tools;
 mod notices;
 mod notification;
+mod observer;
+mod opening;
 mod options;
-mod order;
 mod persona;
 mod pictures;
 mod pinning;
 mod platform;
 mod prepared;
-mod queue;
 mod recap;
 mod recovery;
 mod replay;
@@ -84,7 +82,8 @@ mod workspace_skill_files;
 
 pub use patchbay_agent::{AnswerSoFar, CompactionSettings, ContextSettings, INTERNAL_TOOLS};
 pub use patchbay_command::RESERVED;
-pub use patchbay_events::{AnswerFollower, Attempt, BrokeOff, Followed, Piece, Received, Subscription};
+pub use patchbay_events::{AnswerAttempt, AnswerFollower, AnswerText, BrokeOff, Followed, Received, Subscription};
+pub use patchbay_mcp::tools::{ClientAddress, ClientServer, McpFailure, McpReport, McpToolReport};
 pub use patchbay_policy::{Capability, Identity, Root, ToolDecision};
 pub use patchbay_provider::DefaultChoice;
 pub use patchbay_sandbox::{BoxFuture, Content};
@@ -95,21 +94,22 @@ pub use patchbay_tools::{
     command_line, input_json,
 };
 
-pub use attach::{LineInput, NewAttachment};
-pub use building::{Observer, Unobserved};
 pub use builtin::specs;
 pub use commands::CommandInfo;
 pub use complete::Suggestion;
 pub use error::SessionError;
 pub use expiry::ExpiredSessions;
 pub use host::{Config, Host, Paths};
-pub use lines::Submitted;
+pub use line::{
+    input::{LineInput, NewAttachment},
+    queue::{QueueView, QueuedLine},
+    submitted::Submitted,
+};
 pub use mcp_sessions::McpSessions;
-pub use mcp_tools::{ClientAddress, ClientServer, McpFailure, McpReport, McpToolReport};
 pub use notices::ModelInUse;
+pub use observer::{Observer, Unobserved};
 pub use options::{OptionChoice, OptionKind, SessionOption};
 pub use platform::HostPlatform;
-pub use queue::{QueueView, QueuedLine};
 pub use recap::LastExchange;
 pub use replay::{Lineage, StoredTurn};
 pub use session::Session;

@@ -1,4 +1,4 @@
-//! An open session: its parts and how it is closed. `lines` runs its lines; `commands`, `complete` and `notices` serve
+//! An open session: its parts and how it is closed. `line` runs its lines; `commands`, `complete` and `notices` serve
 //! fronts.
 
 use std::{
@@ -10,6 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 use patchbay_agent::{Agent, Chosen, Requests, ResultRoom};
 use patchbay_core::{AgentId, EventKind, Outcome, PrincipalId, SessionId};
 use patchbay_events::{Broadcast, EventLog, Subscription, TokenBudget};
+use patchbay_mcp::tools::{ClientServer, SessionServers};
 use patchbay_policy::Capability;
 use patchbay_provider::Choice;
 use patchbay_skill::{Skill, Snapshot};
@@ -22,16 +23,14 @@ use crate::{
     Host,
     activity::Activity,
     agents::{AgentFactory, AgentParts, Agents},
-    capture::Captures,
     gathering::Gathering,
-    lines::RunningLines,
+    line::capture::Captures,
+    line::moves::{BehindMove, ViewMoves},
+    line::order::CommandOrder,
+    line::queue::{IdleAgents, LineQueue, StopScope},
+    line::submitted::RunningLines,
     lock::SessionLock,
-    mcp_tools::{ClientServer, SessionServers},
-    notices,
-    order::CommandOrder,
     persona::Persona,
-    queue::{LineQueue, StopScope},
-    wake,
     workspace_files::PathIndex,
 };
 
@@ -70,6 +69,8 @@ pub struct Session {
     pub(crate) queue: Arc<LineQueue>,
     /// The commands that run and that wait for them.
     pub(crate) order: Arc<CommandOrder>,
+    /// The lines behind a command that moves the view.
+    pub(crate) moves: ViewMoves<BehindMove>,
     /// The files of the workspace, for completion.
     pub(crate) files: Arc<PathIndex>,
     /// The version of the snapshot for which the files of the workspace's skills are stored; 0 before the first.
@@ -109,8 +110,8 @@ pub(crate) struct Opened {
 }
 
 impl Session {
-    /// Returns the session; `None` if its agents are not a tree.
-    pub(crate) fn new(host: Arc<Host>, opened: Opened, lock: SessionLock) -> Option<Arc<Self>> {
+    /// Returns the session, and the agents that become idle; `None` if its agents are not a tree.
+    pub(crate) fn new(host: Arc<Host>, opened: Opened, lock: SessionLock) -> Option<(Arc<Self>, IdleAgents)> {
         let Opened { hold, row, persona, snapshot, last_seq, tokens, start_notices, .. } = opened;
         let limits = host.tools.sandbox().limits();
         let budget = TokenBudget::new(tokens, limits.session_tokens);
@@ -146,7 +147,6 @@ impl Session {
                 queue.stop(agent.id, StopScope::Session);
             }
         }
-        let notices = host.providers.notices();
         let servers = host.servers(&row.workspace);
         let session = Arc::new(Self {
             files: PathIndex::new(row.workspace.clone().into(), host.protected.clone()),
@@ -170,6 +170,7 @@ impl Session {
             gathering: Gathering::new(),
             queue,
             order: Arc::default(),
+            moves: ViewMoves::default(),
             log,
             lines,
             files_kept_for: AtomicU64::default(),
@@ -177,10 +178,7 @@ impl Session {
             _closes: closed.clone().drop_guard(),
             lock: Mutex::new(Some(lock)),
         });
-        let weak = Arc::downgrade(&session);
-        session.lines.spawn(notices::forward(notices, weak.clone(), closed.clone()));
-        session.lines.spawn(wake::wake_idle_agents(weak, idle_agents, closed));
-        Some(session)
+        Some((session, idle_agents))
     }
 
     /// Returns the session's id.

@@ -4,7 +4,7 @@ use patchbay_agent::Agent;
 use patchbay_core::{AssistantPart, AssistantRecord, Attachment, Code, MessageKind, Outcome, TurnData, text};
 use patchbay_store::{LastMessage, MessageRow, StoreError};
 
-use crate::{Session, lines::LineContext};
+use crate::{Session, line::context::LineContext};
 
 /// Length limit in characters of a message's excerpt.
 const EXCERPT: usize = 50;

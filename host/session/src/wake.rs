@@ -7,22 +7,17 @@ use patchbay_agent::{Agent, TurnEnding};
 use patchbay_core::{AgentId, EventKind, MessageKind, TurnCause, TurnState};
 use patchbay_store::{NewMessage, NewTurn, SessionChange, StoreError};
 use serde_json::json;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     Session,
+    line::queue::{IdleAgents, MailTurn, StopScope},
     notification::{MAILS, Notification, notification},
-    queue::{IdleAgent, MailTurn, StopScope},
     turns::{BackgroundTurn, RunningTurn},
 };
 
 /// Looks for mail whenever an agent has become idle, until `closed` is cancelled.
-pub(crate) async fn wake_idle_agents(
-    session: Weak<Session>,
-    mut idle: mpsc::UnboundedReceiver<IdleAgent>,
-    closed: CancellationToken,
-) {
+pub(crate) async fn wake_idle_agents(session: Weak<Session>, mut idle: IdleAgents, closed: CancellationToken) {
     while let Some(Some(idle)) = closed.run_until_cancelled(idle.recv()).await {
         let Some(session) = session.upgrade() else { return };
         let wake = Arc::clone(&session);

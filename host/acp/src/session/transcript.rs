@@ -7,7 +7,7 @@ use patchbay_core::{
     AgentId, AssistantPart, AssistantRecord, CallId, Code, DeltaKind, Digest, Event, EventKind, MessageKind, Outcome,
     SessionId, TurnCause, notification_line, text,
 };
-use patchbay_session::{AnswerFollower, Attempt, Followed, QueuedLine, Snapshot, StoredTurn};
+use patchbay_session::{AnswerAttempt, AnswerFollower, Followed, QueuedLine, Snapshot, StoredTurn};
 use serde_json::{Value, json};
 
 use super::{
@@ -341,7 +341,7 @@ impl SessionTranscript {
                 DeltaKind::Text => ChunkKind::Agent,
             };
             let message = match piece.attempt {
-                Some(Attempt { turn, answer, given_up }) => format!("{turn}.{answer}.{given_up}"),
+                Some(AnswerAttempt { turn, answer, given_up }) => format!("{turn}.{answer}.{given_up}"),
                 None => format!("row {seq}"),
             };
             self.text(kind, message, piece.text, out);

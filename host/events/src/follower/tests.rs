@@ -58,8 +58,8 @@ fn shown_at_once(events: &[Event]) -> String {
 fn pieces_and_row_are_the_text_once() {
     let mut follower = AnswerFollower::new(VIEW);
     let first = piece(5, at(0, 0, 0), "One ");
-    let attempt = Attempt { turn: 5, answer: 0, given_up: 0 };
-    let expected = Piece { attempt: Some(attempt), block: DeltaKind::Text, text: "One " };
+    let attempt = AnswerAttempt { turn: 5, answer: 0, given_up: 0 };
+    let expected = AnswerText { attempt: Some(attempt), block: DeltaKind::Text, text: "One " };
     assert_eq!(follower.follow(&first).piece, Some(expected));
     let events = [
         first,
@@ -128,7 +128,7 @@ fn thinking_is_shown_in_order_and_never_twice() {
 
 #[test]
 fn agent_that_comes_into_view_continues_where_it_was_joined() {
-    let attempt = Attempt { turn: 5, answer: 1, given_up: 0 };
+    let attempt = AnswerAttempt { turn: 5, answer: 1, given_up: 0 };
     let mut follower = AnswerFollower::new(OTHER);
     follower.join(VIEW, 7, Some((attempt, "One ")));
     let events = [

@@ -11,7 +11,7 @@ use patchbay_core::{
     text::{self, TextCleaner},
 };
 use patchbay_markdown::{Palette, WrapMode};
-use patchbay_session::{AgentInView, AnswerFollower, Attempt, Followed, LastExchange, Received, unanswered_hint};
+use patchbay_session::{AgentInView, AnswerAttempt, AnswerFollower, Followed, LastExchange, Received, unanswered_hint};
 
 use super::{
     answer::StreamedAnswer,
@@ -185,7 +185,7 @@ impl Transcript {
         let answer = view
             .answer
             .as_ref()
-            .map(|it| (Attempt { turn: it.turn, answer: it.answer, given_up: it.given_up }, &*it.text));
+            .map(|it| (AnswerAttempt { turn: it.turn, answer: it.answer, given_up: it.given_up }, &*it.text));
         self.answers.join(view.id, view.seq, answer);
         if let Some((_, text)) = answer {
             self.push_text(text, now);

@@ -6,7 +6,7 @@ use patchbay_skill::Snapshot;
 use serde_json::json;
 
 use super::{BeginsTurn, BuiltIn, CommandChange, Effect, EffectFuture};
-use crate::{Session, SessionError, lines::LineContext, persona::Persona};
+use crate::{Session, SessionError, line::context::LineContext, persona::Persona};
 
 pub(crate) struct AgentCommand;
 

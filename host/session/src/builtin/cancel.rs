@@ -3,7 +3,7 @@
 use patchbay_command::{Argument, Completion, Spec};
 
 use super::{BuiltIn, Effect, EffectFuture};
-use crate::lines::LineContext;
+use crate::line::context::LineContext;
 
 pub(crate) struct CancelCommand;
 

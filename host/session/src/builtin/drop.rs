@@ -7,7 +7,7 @@ use patchbay_skill::Snapshot;
 use patchbay_store::DroppedMessage;
 
 use super::{BeginsTurn, BuiltIn, CommandChange, Effect, EffectFuture, retry::nothing_unanswered};
-use crate::{lines::LineContext, unanswered::unanswered};
+use crate::{line::context::LineContext, unanswered::unanswered};
 
 pub(crate) struct DropCommand;
 

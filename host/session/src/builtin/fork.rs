@@ -6,7 +6,7 @@ use patchbay_command::{Argument, Completion, Spec, quoted};
 use patchbay_core::{Code, Outcome};
 
 use super::{BuiltIn, Effect, EffectFuture};
-use crate::{lines::LineContext, tree::fork::ForkedBy};
+use crate::{line::context::LineContext, tree::fork::ForkedBy};
 
 pub(crate) struct ForkCommand;
 
@@ -20,6 +20,10 @@ static SPEC: Spec = Spec {
 impl BuiltIn for ForkCommand {
     fn spec(&self) -> &'static Spec {
         &SPEC
+    }
+
+    fn moves_view(&self) -> bool {
+        true
     }
 
     fn needs_living_agent(&self) -> bool {

@@ -10,8 +10,8 @@ use patchbay_store::StoreError;
 use patchbay_tools::SkillFilesError;
 use serde_json::json;
 
-use super::{BuiltIn, EffectFuture};
-use crate::{Session, invoke, lines::LineContext};
+use super::{BuiltIn, CommandKind, EffectFuture};
+use crate::{Session, invoke, line::context::LineContext};
 
 pub(crate) struct HelpCommand;
 
@@ -25,6 +25,10 @@ static SPEC: Spec = Spec {
 impl BuiltIn for HelpCommand {
     fn spec(&self) -> &'static Spec {
         &SPEC
+    }
+
+    fn kind(&self) -> CommandKind {
+        CommandKind::Shows
     }
 
     fn run<'a>(&'a self, line: &'a LineContext, name: &'a str) -> EffectFuture<'a> {

@@ -5,8 +5,8 @@ use patchbay_core::{Code, MessageKind, Outcome};
 use patchbay_store::StoreError;
 use serde_json::json;
 
-use super::{BuiltIn, EffectFuture};
-use crate::{lines::LineContext, recap};
+use super::{BuiltIn, CommandKind, EffectFuture};
+use crate::{line::context::LineContext, recap};
 
 /// Number of exchanges without an argument.
 const DEFAULT: usize = 10;
@@ -27,6 +27,10 @@ static SPEC: Spec = Spec {
 impl BuiltIn for HistoryCommand {
     fn spec(&self) -> &'static Spec {
         &SPEC
+    }
+
+    fn kind(&self) -> CommandKind {
+        CommandKind::Shows
     }
 
     fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> EffectFuture<'a> {

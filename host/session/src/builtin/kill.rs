@@ -2,8 +2,8 @@
 
 use patchbay_command::{Argument, Completion, Spec};
 
-use super::{BuiltIn, Effect, EffectFuture};
-use crate::{lines::LineContext, tree::kill::KilledBy};
+use super::{BuiltIn, CommandKind, Effect, EffectFuture};
+use crate::{line::context::LineContext, tree::kill::KilledBy};
 
 pub(crate) struct KillCommand;
 
@@ -19,8 +19,8 @@ impl BuiltIn for KillCommand {
         &SPEC
     }
 
-    fn overtakes(&self) -> bool {
-        true
+    fn kind(&self) -> CommandKind {
+        CommandKind::Overtakes
     }
 
     fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> EffectFuture<'a> {

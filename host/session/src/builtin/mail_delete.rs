@@ -3,7 +3,7 @@
 use patchbay_command::{Argument, Completion, Spec};
 
 use super::{BuiltIn, Effect, EffectFuture};
-use crate::{lines::LineContext, mail::number};
+use crate::{line::context::LineContext, mail::number};
 
 pub(crate) struct MailDeleteCommand;
 

@@ -4,7 +4,7 @@ use patchbay_command::{Argument, Completion, Spec, quoted};
 use patchbay_core::{Code, Outcome};
 
 use super::{BuiltIn, Effect, EffectFuture};
-use crate::lines::LineContext;
+use crate::line::context::LineContext;
 
 pub(crate) struct MailSendCommand;
 

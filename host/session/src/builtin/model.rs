@@ -7,7 +7,7 @@ use patchbay_skill::Snapshot;
 use serde_json::json;
 
 use super::{BeginsTurn, BuiltIn, CommandChange, Effect, EffectFuture};
-use crate::lines::LineContext;
+use crate::line::context::LineContext;
 
 pub(crate) struct ModelCommand;
 

@@ -4,8 +4,8 @@ use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
 use serde_json::json;
 
-use super::{BuiltIn, EffectFuture};
-use crate::lines::LineContext;
+use super::{BuiltIn, CommandKind, EffectFuture};
+use crate::line::context::LineContext;
 
 pub(crate) struct ProvidersCommand;
 
@@ -19,6 +19,10 @@ static SPEC: Spec = Spec {
 impl BuiltIn for ProvidersCommand {
     fn spec(&self) -> &'static Spec {
         &SPEC
+    }
+
+    fn kind(&self) -> CommandKind {
+        CommandKind::Shows
     }
 
     fn run<'a>(&'a self, line: &'a LineContext, text: &'a str) -> EffectFuture<'a> {

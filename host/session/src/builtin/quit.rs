@@ -3,8 +3,8 @@
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
 
-use super::{BuiltIn, EffectFuture};
-use crate::lines::LineContext;
+use super::{BuiltIn, CommandKind, EffectFuture};
+use crate::line::context::LineContext;
 
 pub(crate) struct QuitCommand;
 
@@ -20,8 +20,8 @@ impl BuiltIn for QuitCommand {
         &SPEC
     }
 
-    fn overtakes(&self) -> bool {
-        true
+    fn kind(&self) -> CommandKind {
+        CommandKind::Overtakes
     }
 
     fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> EffectFuture<'a> {

@@ -9,7 +9,7 @@ use patchbay_store::{Store, StoreError};
 use serde_json::json;
 
 use super::{BeginsTurn, BuiltIn, CommandChange, Effect, EffectFuture};
-use crate::{building::Built, lines::LineContext};
+use crate::{building::Built, line::context::LineContext};
 
 pub(crate) struct ReloadSkillsCommand;
 

@@ -5,7 +5,7 @@ use patchbay_core::{Code, Outcome};
 use patchbay_skill::Snapshot;
 
 use super::{BeginsTurn, BuiltIn, Effect, EffectFuture};
-use crate::{lines::LineContext, unanswered::unanswered};
+use crate::{line::context::LineContext, unanswered::unanswered};
 
 pub(crate) struct RetryCommand;
 

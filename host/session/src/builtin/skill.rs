@@ -3,8 +3,8 @@
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_skill::Snapshot;
 
-use super::{BeginsTurn, BuiltIn, EffectFuture};
-use crate::{invoke, lines::LineContext};
+use super::{BeginsTurn, BuiltIn, CommandKind, EffectFuture};
+use crate::{invoke, line::context::LineContext};
 
 pub(crate) struct SkillCommand;
 
@@ -18,6 +18,10 @@ static SPEC: Spec = Spec {
 impl BuiltIn for SkillCommand {
     fn spec(&self) -> &'static Spec {
         &SPEC
+    }
+
+    fn kind(&self) -> CommandKind {
+        CommandKind::Calls
     }
 
     fn needs_living_agent(&self) -> bool {

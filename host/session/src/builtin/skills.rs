@@ -4,8 +4,8 @@ use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
 use serde_json::json;
 
-use super::{BuiltIn, EffectFuture};
-use crate::{lines::LineContext, session::SessionState};
+use super::{BuiltIn, CommandKind, EffectFuture};
+use crate::{line::context::LineContext, session::SessionState};
 
 pub(crate) struct SkillsCommand;
 
@@ -19,6 +19,10 @@ static SPEC: Spec = Spec {
 impl BuiltIn for SkillsCommand {
     fn spec(&self) -> &'static Spec {
         &SPEC
+    }
+
+    fn kind(&self) -> CommandKind {
+        CommandKind::Shows
     }
 
     fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> EffectFuture<'a> {

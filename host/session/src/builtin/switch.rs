@@ -2,8 +2,8 @@
 
 use patchbay_command::{Argument, Completion, Spec};
 
-use super::{BuiltIn, Effect, EffectFuture};
-use crate::lines::LineContext;
+use super::{BuiltIn, CommandKind, Effect, EffectFuture};
+use crate::line::context::LineContext;
 
 pub(crate) struct SwitchCommand;
 
@@ -19,8 +19,12 @@ impl BuiltIn for SwitchCommand {
         &SPEC
     }
 
-    fn overtakes(&self) -> bool {
+    fn moves_view(&self) -> bool {
         true
+    }
+
+    fn kind(&self) -> CommandKind {
+        CommandKind::Overtakes
     }
 
     fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> EffectFuture<'a> {

@@ -6,8 +6,8 @@ use patchbay_store::{ModelUsage, StoreError};
 use rust_decimal::Decimal;
 use serde_json::json;
 
-use super::{BuiltIn, EffectFuture};
-use crate::{Session, lines::LineContext};
+use super::{BuiltIn, CommandKind, EffectFuture};
+use crate::{Session, line::context::LineContext};
 
 pub(crate) struct UsageCommand;
 
@@ -21,6 +21,10 @@ static SPEC: Spec = Spec {
 impl BuiltIn for UsageCommand {
     fn spec(&self) -> &'static Spec {
         &SPEC
+    }
+
+    fn kind(&self) -> CommandKind {
+        CommandKind::Shows
     }
 
     fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> EffectFuture<'a> {

@@ -13,8 +13,8 @@ use super::lookup::dead;
 use crate::{
     Session,
     agents::AgentParts,
+    line::queue::StopScope,
     prepared::{Prepare, Prepared},
-    queue::StopScope,
     turns::BackgroundTurn,
 };
 

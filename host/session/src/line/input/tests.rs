@@ -55,7 +55,7 @@ fn sizes_are_limited_each_and_together() {
                     with a tool.";
     assert_eq!(message(NewAttachment::new("a.txt", vec![b'a'; TEXT_BYTES + 1])), expected);
     assert!(NewAttachment::new("a.txt", vec![b'a'; TEXT_BYTES]).is_ok());
-    let check = |attachments| LineInput { attachments, ..LineInput::from("look") }.check_files();
+    let check = |attachments| LineInput { attachments, ..LineInput::from("look") }.check_files(true);
     let rest = NewAttachment::new("b.pdf", image(2 << 20)).unwrap();
     assert!(check(vec![whole.clone(), whole.clone()]).is_ok());
     let refused = check(vec![whole.clone(), whole, rest]).unwrap_err();
@@ -82,29 +82,13 @@ fn commands_have_files_of_any_kind_and_messages_do_not() {
         let file = NewAttachment::for_command("x", declared, content.clone()).unwrap();
         assert_eq!(file.to_blob(), (expected.to_owned(), content), "{declared:?}");
     }
-    let input = |text: &str| {
+    let check = |is_message| {
         let attachments = vec![NewAttachment::for_command("x.wav", Some("audio/wav"), wav.clone()).unwrap()];
-        LineInput { attachments, ..LineInput::from(text) }.check_files()
+        LineInput { attachments, ..LineInput::default() }.check_files(is_message)
     };
-    assert_eq!(input("/listen").map_err(|refused| refused.message), Ok(()));
-    assert_eq!(input("listen").unwrap_err().message, "'x.wav' is neither text, an image nor a PDF.");
+    assert_eq!(check(false).map_err(|refused| refused.message), Ok(()));
+    assert_eq!(check(true).unwrap_err().message, "'x.wav' is neither text, an image nor a PDF.");
     assert!(NewAttachment::for_command("x", None, vec![0; usize::try_from(FILE_BYTES).unwrap() + 1]).is_err());
-}
-
-#[test]
-fn file_that_changes_while_it_is_read_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.txt");
-    std::fs::write(&path, "before").unwrap();
-    let file = File::open(&path).unwrap();
-    assert_eq!(read("a.txt", &file).unwrap(), b"before");
-    // The position is at the end: fewer bytes come than the file has.
-    let refused = read("a.txt", &file).unwrap_err();
-    assert_eq!(refused.message, "'a.txt' changed while it was read; try again.");
-    let file = File::options().write(true).open(&path).unwrap();
-    file.set_len(1 << 30).unwrap();
-    let huge = File::open(&path).unwrap();
-    assert!(read("a.txt", &huge).unwrap_err().message.starts_with("'a.txt' has 1,073.7 MB;"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The queue of each agent: lines that wait for their turn. `lines` puts each line that begins a turn into it; fronts show the
+//! The queue of each agent: lines that wait for their turn. `line::accept` puts each line that begins a turn into it; fronts show the
 //! queue and take lines back.
 //!
 //! A turn runs while its [`LineTurn`] exists. Dropping it starts the turn of the next line, unless the queue is held: after a
@@ -27,10 +27,8 @@ use patchbay_events::EventLog;
 use patchbay_store::QueueRow;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{
-    LineInput, Session,
-    activity::{Activity, ActivityGuard},
-};
+use super::input::LineInput;
+use crate::activity::{Activity, ActivityGuard};
 
 pub(crate) use line_turn::{LineTurn, WaitingTurn};
 
@@ -99,6 +97,8 @@ pub(crate) struct IdleAgent {
     pub(crate) agent: AgentId,
     pub(crate) busy: ActivityGuard,
 }
+
+pub(crate) type IdleAgents = mpsc::UnboundedReceiver<IdleAgent>;
 
 /// The queues of the agents of a session.
 pub(crate) struct LineQueue {
@@ -381,7 +381,7 @@ impl LineQueue {
     }
 
     /// Removes a waiting line and returns its text and the signal of its end; `None` if it does not wait.
-    fn take_back(&self, id: LineId) -> Option<(String, oneshot::Receiver<()>)> {
+    pub(super) fn take_back(&self, id: LineId) -> Option<(String, oneshot::Receiver<()>)> {
         let line = self.lock().values_mut().find_map(|queue| queue.remove(id))?;
         let (sender, removed) = oneshot::channel();
         // An error means that the line ended at this moment; its task removes it from the store.
@@ -389,7 +389,7 @@ impl LineQueue {
         Some((line.text.to_string(), removed))
     }
 
-    fn view(&self, agent: AgentId) -> QueueView {
+    pub(super) fn view(&self, agent: AgentId) -> QueueView {
         let queues = self.lock();
         let Some(queue) = queues.get(&agent) else { return QueueView::default() };
         let lines = queue.waiting.iter().map(WaitingLine::to_queued).collect();
@@ -397,7 +397,7 @@ impl LineQueue {
     }
 
     /// Returns the waiting lines of all agents, in the order in which they were submitted.
-    fn lines_of_all(&self) -> Vec<QueuedLine> {
+    pub(super) fn lines_of_all(&self) -> Vec<QueuedLine> {
         let queues = self.lock();
         let mut lines: Vec<&WaitingLine> = queues.values().flat_map(|queue| &queue.waiting).collect();
         lines.sort_by_key(|line| line.position);
@@ -547,42 +547,5 @@ fn position(queues: &BTreeMap<AgentId, AgentQueue>, first: bool) -> i64 {
         positions.min().map_or(0, |least| least.saturating_sub(1))
     } else {
         positions.max().map_or(0, |greatest| greatest.saturating_add(1))
-    }
-}
-
-impl Session {
-    /// Returns the waiting lines of the agent in view.
-    pub fn queue(&self) -> QueueView {
-        self.queue.view(self.agent_in_view().id())
-    }
-
-    /// Takes back a line that waits: it ends with [`Code::LineTakenBack`] and is deleted from the store. Returns its text, or
-    /// `None` if the line does not wait.
-    pub async fn take_back(&self, line: LineId) -> Option<String> {
-        let (text, removed) = self.queue.take_back(line)?;
-        // An error means that the line was deleted.
-        let _ = removed.await;
-        Some(text)
-    }
-
-    /// Takes back the waiting lines of all agents, as [`Session::take_back`] does. For fronts that cannot show a queue. Returns
-    /// the lines in the order in which they were submitted.
-    pub async fn take_back_all(&self) -> Vec<QueuedLine> {
-        let mut taken = Vec::new();
-        for line in self.queue.lines_of_all() {
-            // A line whose turn begins at this moment does not wait any more.
-            taken.extend(self.take_back(line.id).await.map(|_| line));
-        }
-        taken
-    }
-
-    /// Runs the waiting lines of the agent in view, one after another, if they are held. Returns whether they were.
-    pub fn release_queue(&self) -> bool {
-        self.queue.release(&self.agent_in_view())
-    }
-
-    /// Like [`Session::release_queue`], for the lines of another agent than the one in view.
-    pub fn release_queue_of(&self, agent: AgentId) -> bool {
-        self.agent(agent).is_some_and(|agent| self.queue.release(&agent))
     }
 }

@@ -1,0 +1,17 @@
+//! The tools of MCP servers as tools of a session: those of `config.toml`, and those that the client of a front names. Each session
+//! has its own servers; they start when a turn first needs them.
+//!
+//! - [`ServerParts`]: what the servers of all sessions share.
+//! - [`SessionServers`]: the servers of one session, and their tools for a turn.
+//! - [`McpReport`]: what `patchbay mcp check` shows.
+
+mod checked;
+mod parts;
+mod presence;
+mod report;
+mod server;
+mod session;
+
+pub use parts::{ClientAddress, ClientServer, ServerParts};
+pub use report::{McpFailure, McpReport, McpToolReport};
+pub use session::SessionServers;

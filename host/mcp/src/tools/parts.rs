@@ -1,0 +1,102 @@
+//! What the MCP servers of all sessions share, and the servers that a client names.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+
+use patchbay_core::Name;
+use patchbay_egress::{Credentials, Egress, EgressError, EgressLimits};
+use patchbay_sandbox::Limits;
+use patchbay_store::Store;
+
+use crate::client::{HttpEndpoint, McpServerConfig, ServerAddress, ServerLimits};
+
+/// How long the begin of a turn waits for a list that has changed.
+const LIST_WAIT: Duration = Duration::from_secs(5);
+
+/// The largest limits of a request over HTTP that egress accepts.
+const MOST_MS: u64 = 3_600_000;
+const MOST_BYTES: u64 = 1 << 30;
+
+/// An MCP server that the client of a front names for a session.
+#[derive(Clone)]
+pub struct ClientServer {
+    /// The client's name for it.
+    pub name: String,
+    /// How it is reached.
+    pub address: ClientAddress,
+}
+
+/// How a server that a client names is reached. Values of variables and headers can be secrets.
+#[derive(Clone)]
+pub enum ClientAddress {
+    /// It is started in the workspace.
+    Process {
+        /// The program, then its arguments.
+        words: Vec<String>,
+        /// Variables that the program gets besides the few that every server gets.
+        variables: Vec<(String, String)>,
+    },
+    /// It runs, and answers over streamable HTTP.
+    Http {
+        /// Its URL.
+        url: String,
+        /// Headers of each request.
+        headers: Vec<(String, String)>,
+    },
+}
+
+/// What all servers of a process share.
+pub struct ServerParts {
+    pub(super) configured: BTreeMap<Name, McpServerConfig>,
+    /// Has the trusted workspaces.
+    pub(super) store: Store,
+    /// The configuration folder.
+    pub(super) config: PathBuf,
+    pub(super) credentials: Arc<Credentials>,
+    pub(super) egress: Egress,
+    /// Bytes of a message.
+    pub(super) message_bytes: usize,
+}
+
+impl ServerParts {
+    /// Returns the parts for `configured` servers. `store` has the trusted workspaces, `config` is the configuration folder.
+    ///
+    /// # Errors
+    /// [`EgressError`], never with these limits.
+    pub fn new(
+        configured: BTreeMap<Name, McpServerConfig>,
+        store: Store,
+        config: PathBuf,
+        credentials: Credentials,
+        limits: &Limits,
+    ) -> Result<Self, EgressError> {
+        // Base64 and escapes make a message longer than what it carries.
+        let message_bytes = limits.output_bytes.saturating_mul(2).saturating_add(1 << 20);
+        let bytes = (message_bytes as u64).saturating_mul(2).min(MOST_BYTES);
+        // Calls have limits of their own, and a call that is stopped ends its request.
+        let egress = Egress::new(EgressLimits {
+            time_ms: MOST_MS,
+            idle_ms: MOST_MS,
+            request_bytes: message_bytes.min(MOST_BYTES as usize),
+            wire_bytes: bytes,
+            body_bytes: bytes,
+            ..EgressLimits::default()
+        })?;
+        Ok(Self { configured, store, config, credentials: Arc::new(credentials), egress, message_bytes })
+    }
+
+    pub(super) fn limits(&self, start_ms: u64) -> ServerLimits {
+        let start = Duration::from_millis(start_ms);
+        ServerLimits { start, list: LIST_WAIT, message_bytes: self.message_bytes }
+    }
+
+    pub(super) fn endpoint(
+        &self,
+        owner: String,
+        url: String,
+        credential: Option<Name>,
+        headers: Vec<(String, String)>,
+    ) -> ServerAddress {
+        let (credentials, egress) = (Arc::clone(&self.credentials), self.egress.clone());
+        ServerAddress::Http(Box::new(HttpEndpoint { url, credential, headers, credentials, egress, owner }))
+    }
+}

@@ -1,0 +1,38 @@
+//! What `patchbay mcp check` shows.
+
+use patchbay_policy::ToolDecision;
+
+use crate::client::ServerAbout;
+
+/// A server as `patchbay mcp check` shows it.
+#[derive(Clone, Debug)]
+pub struct McpReport {
+    /// What the server says about itself.
+    pub about: ServerAbout,
+    /// Its tools, in its order.
+    pub tools: Vec<McpToolReport>,
+    /// What was left out or has no effect, and why: sentences.
+    pub problems: Vec<String>,
+}
+
+/// Why a server cannot be checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct McpFailure {
+    /// What is wrong, with the server's name: a sentence, without its full stop if it ends in a command.
+    pub problem: String,
+    /// The last lines that it printed on standard error. They can hold secrets of the operator: not for models.
+    pub printed: Vec<String>,
+}
+
+/// A tool as `patchbay mcp check` shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct McpToolReport {
+    /// The full name, for models.
+    pub name: String,
+    /// Whether it may be called.
+    pub decision: ToolDecision,
+    /// Whether `config.toml` says so; otherwise the server's own mark decides.
+    pub is_decided: bool,
+    /// Whether the server marks it as read-only.
+    pub only_reads: bool,
+}

@@ -1,0 +1,305 @@
+//! One MCP server of a session, with the decisions about its tools.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use patchbay_core::{Digest, Hasher, text};
+use patchbay_policy::ToolDecision;
+use patchbay_store::Store;
+use patchbay_tools::{OutsideDeclaration, OutsideOrigin, OutsideSpec, PatternBudget};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::{
+    checked::{CheckedTools, McpTool},
+    parts::{ClientAddress, ClientServer, ServerParts},
+    presence::{Presence, untrusted},
+};
+use crate::client::{
+    Launch, ListedTool, McpServer, McpServerConfig, ServerAddress, ServerError, ToolList, full_name, group,
+};
+
+/// One server with the decisions about its tools.
+pub(super) struct ServerTools {
+    /// Its name in full names.
+    pub(super) name: String,
+    origin: OutsideOrigin,
+    pub(super) decisions: BTreeMap<String, ToolDecision>,
+    /// What stored decisions about its tools are bound to.
+    pub(super) identity: Digest,
+    /// The trust without which the program is not started; `None` if it is not started in a workspace, or if the client of a
+    /// front named it.
+    needed_trust: Option<NeededTrust>,
+    call_ms: u64,
+    pub(super) server: McpServer,
+    /// The checked form of the list that was seen last.
+    checked: tokio::sync::Mutex<Option<(Arc<ToolList>, Arc<CheckedTools>)>>,
+    /// The state that a notice has reported last, since it was ready.
+    pub(super) reported: Mutex<Presence>,
+}
+
+/// The trust in a workspace that a program needs before it is started there: it may load code from that folder.
+struct NeededTrust {
+    store: Store,
+    /// The canonical path of the workspace.
+    workspace: String,
+}
+
+impl ServerTools {
+    /// Returns a server of `config.toml`; `None` for a table that was refused when it was read.
+    pub(super) fn configured(
+        parts: &ServerParts,
+        name: &str,
+        table: &McpServerConfig,
+        workspace: &str,
+    ) -> Option<Self> {
+        let needed_trust =
+            table.in_workspace.then(|| NeededTrust { store: parts.store.clone(), workspace: workspace.to_owned() });
+        let (address, fields) = match (&table.command, &table.url) {
+            (Some(command), _) => {
+                let words = command.words().to_vec();
+                let fields = words.iter().chain(&table.env).cloned().collect();
+                let variables = table.env.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)));
+                let folder = if table.in_workspace { workspace.into() } else { parts.config.clone() };
+                (ServerAddress::Process(Launch { words, variables: variables.collect(), folder }), fields)
+            }
+            (None, Some(url)) => {
+                let owner = format!("mcp:{name}");
+                (parts.endpoint(owner, url.clone(), table.credential.clone(), Vec::new()), vec![url.clone()])
+            }
+            (None, None) => return None,
+        };
+        let limits = parts.limits(table.start_ms);
+        Some(Self {
+            name: name.to_owned(),
+            origin: OutsideOrigin::Mcp,
+            decisions: table.tools.clone(),
+            // In another workspace, the same command runs other code.
+            identity: match &needed_trust {
+                Some(NeededTrust { workspace, .. }) => identity(&["mcp in_workspace", name, workspace], &fields),
+                None => identity(&["mcp", name], &fields),
+            },
+            needed_trust,
+            call_ms: table.call_ms,
+            server: McpServer::new(name, address, limits),
+            checked: tokio::sync::Mutex::default(),
+            reported: Mutex::default(),
+        })
+    }
+
+    pub(super) fn named(parts: &ServerParts, named: ClientServer, workspace: &str) -> Self {
+        let ClientServer { name, address } = named;
+        // The defaults of `config.toml`.
+        let McpServerConfig { start_ms, call_ms, .. } = McpServerConfig::default();
+        let joined =
+            |pairs: &[(String, String)]| pairs.iter().flat_map(|(name, value)| [name.clone(), value.clone()]).collect();
+        let (address, mut fields): (_, Vec<String>) = match address {
+            ClientAddress::Process { words, variables } => {
+                let fields = joined(&variables);
+                (ServerAddress::Process(Launch { words, variables, folder: workspace.into() }), fields)
+            }
+            ClientAddress::Http { url, headers } => {
+                let fields = joined(&headers);
+                (parts.endpoint(format!("client:{name}"), url, None, headers), fields)
+            }
+        };
+        match &address {
+            ServerAddress::Process(launch) => fields.extend(launch.words.iter().cloned()),
+            ServerAddress::Http(endpoint) => fields.push(endpoint.url.clone()),
+        }
+        let limits = parts.limits(start_ms);
+        Self {
+            origin: OutsideOrigin::Client,
+            decisions: BTreeMap::new(),
+            identity: identity(&["client", &name, workspace], &fields),
+            needed_trust: None,
+            call_ms,
+            server: McpServer::new(&name, address, limits),
+            name,
+            checked: tokio::sync::Mutex::default(),
+            reported: Mutex::default(),
+        }
+    }
+
+    /// Adds how to learn more to a problem of the server.
+    pub(super) fn with_hint(&self, problem: &str) -> String {
+        match self.origin {
+            OutsideOrigin::Mcp => format!("{problem}. 'patchbay mcp check {}' shows more", self.name),
+            OutsideOrigin::Client => problem.to_owned(),
+        }
+    }
+
+    /// Checks at this moment that the program may be started. Trust that was taken back ends no program, but its tools are gone.
+    ///
+    /// # Errors
+    /// The state of the server, and the problem, which ends in the command that gives the trust.
+    pub(super) async fn check_trust(&self) -> Result<(), (Presence, String)> {
+        let Some(NeededTrust { store, workspace }) = &self.needed_trust else { return Ok(()) };
+        let name = &self.name;
+        match store.is_trusted(workspace).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err((Presence::Untrusted, untrusted(name, workspace))),
+            Err(error) => Err((Presence::Unavailable, format!("the MCP server '{name}' is not available: {error}"))),
+        }
+    }
+
+    pub(super) async fn tools(self: &Arc<Self>) -> Result<Arc<CheckedTools>, ServerError> {
+        let list = self.server.tools().await?;
+        Ok(self.checked(list).await)
+    }
+
+    /// Returns the tools if the server is ready within `wait`: as they were listed last, if their list has changed and is not read by
+    /// then.
+    ///
+    /// # Errors
+    /// The state of the server, and the problem for a notice.
+    pub(super) async fn tools_within(
+        self: &Arc<Self>,
+        wait: Duration,
+    ) -> Result<Arc<CheckedTools>, (Presence, String)> {
+        self.check_trust().await?;
+        match timeout(wait, self.tools()).await {
+            Ok(Ok(tools)) => return Ok(tools),
+            Ok(Err(error)) => {
+                let is_given_up = matches!(error, ServerError::GivenUp(_));
+                let state = if is_given_up { Presence::GivenUp } else { Presence::Unavailable };
+                return Err((state, self.with_hint(&error.to_string())));
+            }
+            Err(_) => {}
+        }
+        if let Some(list) = self.server.running_tools() {
+            return Ok(self.checked(list).await);
+        }
+        let problem = format!("the MCP server '{}' is not ready yet; its tools join a later turn", self.name);
+        Err((Presence::Starting, problem))
+    }
+
+    /// Returns the checked form of `list`. Schemas are compiled on a thread for blocking work.
+    pub(super) async fn checked(self: &Arc<Self>, list: Arc<ToolList>) -> Arc<CheckedTools> {
+        let mut last = self.checked.lock().await;
+        if let Some((seen, checked)) = &*last
+            && Arc::ptr_eq(seen, &list)
+        {
+            return Arc::clone(checked);
+        }
+        let (server, new) = (Arc::clone(self), Arc::clone(&list));
+        // The task neither panics nor is cancelled.
+        let checked = tokio::task::spawn_blocking(move || server.check_all(&new)).await.unwrap_or_default();
+        let checked = Arc::new(checked);
+        *last = Some((list, Arc::clone(&checked)));
+        checked
+    }
+
+    fn check_all(self: &Arc<Self>, list: &ToolList) -> CheckedTools {
+        let mut checked = CheckedTools { tools: Vec::new(), problems: list.problems.clone() };
+        let mut patterns = PatternBudget::default();
+        for tool in &list.tools {
+            let name = full_name(&self.name, &tool.name);
+            if let Some(other) = checked.tools.iter().find(|other| other.spec.name() == name) {
+                let problem = format!("Tool '{}' is left out: '{}' has the name '{name}' too.", tool.name, other.tool);
+                checked.problems.push(text::clean_line(&problem));
+                continue;
+            }
+            match OutsideSpec::new(self.declaration(name, tool), &mut patterns) {
+                Ok(spec) => checked.tools.push(Arc::new(McpTool {
+                    spec,
+                    tool: tool.name.clone(),
+                    only_reads: tool.only_reads,
+                    decision: self.decision(tool),
+                    server: Arc::downgrade(self),
+                })),
+                Err(problem) => checked.problems.push(format!("A tool is left out. {problem}")),
+            }
+        }
+        checked
+    }
+
+    fn decision(&self, tool: &ListedTool) -> ToolDecision {
+        let unsaid = if tool.only_reads { ToolDecision::Allow } else { ToolDecision::Ask };
+        self.decisions.get(&tool.name).copied().unwrap_or(unsaid)
+    }
+
+    fn declaration(&self, name: String, tool: &ListedTool) -> OutsideDeclaration {
+        let server = &self.name;
+        let is_key = tool.name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+        let key = if is_key { tool.name.clone() } else { Value::from(tool.name.as_str()).to_string() };
+        let advice = match self.origin {
+            OutsideOrigin::Mcp => {
+                format!("To allow it: write tools.{key} = \"allow\" in [mcp.{server}] of config.toml")
+            }
+            OutsideOrigin::Client => "A person can allow it when asked".to_owned(),
+        };
+        OutsideDeclaration {
+            name,
+            origin: self.origin,
+            group: group(server),
+            tool: tool.name.clone(),
+            description: tool.description.clone(),
+            input_schema: tool.input_schema.clone(),
+            is_destructive: tool.is_destructive,
+            advice: text::clean_line(&advice),
+            identity: self.identity,
+            per_workspace: self.needed_trust.is_some(),
+            for_skills: true,
+            time: Duration::from_millis(self.call_ms),
+            time_key: match self.origin {
+                OutsideOrigin::Mcp => format!("mcp.{server}.call_ms"),
+                OutsideOrigin::Client => "the limit of servers that a client names".to_owned(),
+            },
+        }
+    }
+}
+
+/// Returns what stored decisions about the tools of a server are bound to.
+fn identity(names: &[&str], fields: &[String]) -> Digest {
+    let mut hasher = Hasher::default();
+    for field in names.iter().copied().chain(fields.iter().map(String::as_str)) {
+        hasher.field(field);
+    }
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use patchbay_egress::Credentials;
+    use patchbay_sandbox::Limits;
+
+    use super::*;
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn tools_stay_while_their_changed_list_is_read() {
+        // It announces a change before its first list, and answers no second request for it.
+        let script = r#"
+            read line
+            id=${line##*'"id":'}
+            info='"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"test","version":"1"}'
+            echo "{\"jsonrpc\":\"2.0\",\"id\":${id%%[,\}]*},\"result\":{$info}}"
+            read line
+            read line
+            id=${line##*'"id":'}
+            echo '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
+            tool='{"name":"t","inputSchema":{"type":"object"}}'
+            echo "{\"jsonrpc\":\"2.0\",\"id\":${id%%[,\}]*},\"result\":{\"tools\":[$tool]}}"
+            while read line; do :; done
+        "#;
+        let folder = tempfile::tempdir().unwrap();
+        let credentials = Credentials::open(folder.path(), BTreeMap::new());
+        let (store, config) = (Store::open(folder.path()).unwrap(), folder.path().to_owned());
+        let parts = ServerParts::new(BTreeMap::new(), store, config, credentials, &Limits::default()).unwrap();
+        let words = ["sh", "-c", script].map(str::to_owned).to_vec();
+        let address = ClientAddress::Process { words, variables: Vec::new() };
+        let named = ClientServer { name: "test".to_owned(), address };
+        let server = Arc::new(ServerTools::named(&parts, named, &folder.path().display().to_string()));
+        let within_no_time = async || server.tools_within(Duration::ZERO).await.map(|checked| checked.tools.len());
+        assert_eq!(within_no_time().await.map_err(|(state, _)| state), Err(Presence::Starting));
+        let ready = async {
+            while server.server.running_tools().is_none() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(Duration::from_secs(60), ready).await.unwrap();
+        assert_eq!(within_no_time().await, Ok(1));
+        server.server.close().await;
+    }
+}

@@ -1,0 +1,249 @@
+//! The servers of one session: their tools for a turn, and notices of what is missing.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use futures_util::future::join_all;
+use parking_lot::Mutex;
+use patchbay_core::text;
+use patchbay_tools::{OutsideTool, OutsideTools};
+
+use super::{
+    checked::CheckedTools,
+    parts::{ClientServer, ServerParts},
+    presence::{Presence, as_sentence},
+    report::{McpFailure, McpReport, McpToolReport},
+    server::ServerTools,
+};
+use crate::client::group;
+
+/// Tools that a notice about those that are left out names.
+const TOOLS_IN_NOTICE: usize = 5;
+/// Length limit of a client's name for a server in a notice, in characters.
+const NAME_IN_NOTICE: usize = 80;
+
+/// The servers of one session.
+pub struct SessionServers {
+    parts: Arc<ServerParts>,
+    configured: Vec<Arc<ServerTools>>,
+    /// Those that the client named.
+    named: Mutex<NamedServers>,
+    /// The sentences about names that notices have reported and that still hold.
+    reported: Mutex<BTreeSet<String>>,
+}
+
+/// The servers that the client of a front named.
+#[derive(Default)]
+struct NamedServers {
+    servers: Vec<Arc<ServerTools>>,
+    /// Sentences about servers that are left out because of their names.
+    left_out: Vec<String>,
+}
+
+impl SessionServers {
+    /// Returns the servers of a session on the folder `workspace`.
+    pub fn new(parts: Arc<ServerParts>, workspace: &str) -> Self {
+        let configured = parts.configured.iter();
+        let configured =
+            configured.filter_map(|(name, table)| ServerTools::configured(&parts, name.as_str(), table, workspace));
+        let configured = configured.map(Arc::new).collect();
+        Self { configured, parts, named: Mutex::default(), reported: Mutex::default() }
+    }
+
+    /// Sets the servers that the client names, in place of those that it named before. A server that it names again stays. Of
+    /// servers whose tools would have the same names, the first one is used.
+    pub fn set_named(&self, named: Vec<ClientServer>, workspace: &str) {
+        let mut current = self.named.lock();
+        let mut names = BTreeMap::<String, String>::new();
+        let (mut servers, mut left_out) = (Vec::new(), Vec::new());
+        for server in named {
+            let tool_group = group(&server.name);
+            if let Some(first) = names.get(&tool_group) {
+                left_out.push(named_again(&server.name, first));
+                continue;
+            }
+            names.insert(tool_group, server.name.clone());
+            let new = ServerTools::named(&self.parts, server, workspace);
+            let there = current.servers.iter().find(|it| it.identity == new.identity).cloned();
+            servers.push(there.unwrap_or_else(|| Arc::new(new)));
+        }
+        *current = NamedServers { servers, left_out };
+    }
+
+    /// Returns all servers. One that the client names takes the place of one of `config.toml` with its name.
+    fn all(&self) -> Vec<Arc<ServerTools>> {
+        let named = self.named.lock().servers.clone();
+        let groups: BTreeSet<String> = named.iter().map(|server| group(&server.name)).collect();
+        let configured = self.configured.iter().filter(|server| !groups.contains(&group(&server.name)));
+        configured.cloned().chain(named).collect()
+    }
+
+    /// Returns the tools for a turn, and notices about servers that are not there and about tools and servers that are left out
+    /// because of their names. Starts servers that do not run.
+    pub async fn for_turn(&self) -> (OutsideTools, Vec<String>) {
+        let servers = self.all();
+        let asked = join_all(servers.iter().map(|server| async {
+            let wait = server.reported.lock().turn_wait();
+            server.tools_within(wait).await
+        }))
+        .await;
+        let mut notices = Vec::new();
+        let mut found = Vec::new();
+        for (server, tools) in servers.iter().zip(asked) {
+            let state = tools.as_ref().err().map_or(Presence::Ready, |(state, _)| *state);
+            let is_new = server.reported.lock().reports(state);
+            match tools {
+                Ok(tools) => found.push((&*server.name, tools)),
+                Err((state, problem)) if is_new => notices.push(as_sentence(state, problem)),
+                Err(_) => {}
+            }
+        }
+        let (tools, collisions) = joined(&found);
+        notices.extend(self.unreported(collisions));
+        (tools, notices)
+    }
+
+    /// Returns the sentences about names that no notice has reported yet. `collisions` are those about tools.
+    fn unreported(&self, collisions: Vec<String>) -> Vec<String> {
+        let mut sentences = self.named.lock().left_out.clone();
+        sentences.extend(collisions);
+        let mut reported = self.reported.lock();
+        let new = sentences.iter().filter(|sentence| !reported.contains(*sentence)).cloned().collect();
+        *reported = sentences.into_iter().collect();
+        new
+    }
+
+    /// Returns the tools of the servers that run, as they were listed last.
+    pub async fn running(&self) -> OutsideTools {
+        let servers = self.all();
+        let mut found = Vec::new();
+        for server in &servers {
+            if let Some(list) = server.server.running_tools()
+                && server.check_trust().await.is_ok()
+            {
+                found.push((&*server.name, server.checked(list).await));
+            }
+        }
+        joined(&found).0
+    }
+
+    /// Starts the server `name` of `config.toml` and reports its tools; `None` without such a server.
+    ///
+    /// # Errors
+    /// Why it is not available.
+    pub async fn check(&self, name: &str) -> Option<Result<McpReport, McpFailure>> {
+        let server = self.configured.iter().find(|server| server.name == name)?;
+        if let Err((state, problem)) = server.check_trust().await {
+            let problem = as_sentence(state, problem);
+            return Some(Err(McpFailure { problem, printed: Vec::new() }));
+        }
+        let checked = match server.tools().await {
+            Ok(checked) => checked,
+            Err(error) => {
+                return Some(Err(McpFailure { problem: format!("{error}."), printed: server.server.printed() }));
+            }
+        };
+        let Some(about) = server.server.about() else {
+            let problem = format!("the MCP server '{name}' has ended.");
+            return Some(Err(McpFailure { problem, printed: server.server.printed() }));
+        };
+        let mut problems = checked.problems.clone();
+        let unused = server.decisions.keys().filter(|tool| !checked.tools.iter().any(|it| it.tool == **tool));
+        problems.extend(
+            unused.map(|tool| format!("config.toml decides about '{tool}', which is no usable tool of the server.")),
+        );
+        let tools = checked.tools.iter().map(|tool| McpToolReport {
+            name: tool.spec.name().to_owned(),
+            decision: tool.decision,
+            is_decided: server.decisions.contains_key(&tool.tool),
+            only_reads: tool.only_reads,
+        });
+        Some(Ok(McpReport { about, tools: tools.collect(), problems }))
+    }
+
+    /// Ends all servers, and waits until they have ended.
+    pub async fn close(&self) {
+        let servers = self.configured.iter().cloned().chain(self.named.lock().servers.clone());
+        join_all(servers.map(|server| async move { server.server.close().await })).await;
+    }
+}
+
+/// Returns the tools of several servers, and a sentence about each server whose tools have names of tools of earlier servers: those
+/// tools are left out.
+fn joined(found: &[(&str, Arc<CheckedTools>)]) -> (OutsideTools, Vec<String>) {
+    let mut names = BTreeSet::new();
+    let (mut tools, mut collisions) = (Vec::new(), Vec::new());
+    for (server, checked) in found {
+        let mut left_out = Vec::new();
+        for tool in &checked.tools {
+            let name = tool.spec.name();
+            if names.insert(name) {
+                tools.push(Arc::clone(tool) as Arc<dyn OutsideTool>);
+            } else {
+                left_out.push(name);
+            }
+        }
+        if !left_out.is_empty() {
+            collisions.push(same_tools(server, &left_out));
+        }
+    }
+    (tools.into_iter().collect(), collisions)
+}
+
+/// Returns the sentence about tools of `server` that are left out, because an earlier server has tools with these `names`.
+fn same_tools(server: &str, names: &[&str]) -> String {
+    let server = text::excerpt(server, NAME_IN_NOTICE);
+    let shown = names[..names.len().min(TOOLS_IN_NOTICE)].join(", ");
+    let more = match names.len().saturating_sub(TOOLS_IN_NOTICE) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    match names.len() {
+        1 => format!(
+            "1 tool of the MCP server '{server}' is left out; another server has a tool with this name: {shown}."
+        ),
+        count => format!(
+            "{count} tools of the MCP server '{server}' are left out; other servers have tools with these names: \
+             {shown}{more}."
+        ),
+    }
+}
+
+/// Returns the sentence about the server `name` of the client, which is left out because of its server `first`.
+fn named_again(name: &str, first: &str) -> String {
+    let [shown, first_shown] = [name, first].map(|name| text::excerpt(name, NAME_IN_NOTICE));
+    if name == first {
+        return format!("The client names the MCP server '{shown}' twice; the first one is used.");
+    }
+    format!(
+        "The MCP server '{shown}' of the client is left out: its tools would have the same names as those of '{first_shown}'."
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_that_are_left_out_are_named() {
+        assert_eq!(
+            same_tools("a__b", &["mcp__a__b__c"]),
+            "1 tool of the MCP server 'a__b' is left out; another server has a tool with this name: mcp__a__b__c."
+        );
+        assert_eq!(
+            same_tools("x", &["1", "2", "3", "4", "5", "6", "7"]),
+            "7 tools of the MCP server 'x' are left out; other servers have tools with these names: 1, 2, 3, 4, 5 and 2 more."
+        );
+    }
+
+    #[test]
+    fn servers_that_are_left_out_are_named() {
+        assert_eq!(named_again("a", "a"), "The client names the MCP server 'a' twice; the first one is used.");
+        assert_eq!(
+            named_again("my server\u{1b}", "my_server"),
+            "The MCP server 'my server' of the client is left out: its tools would have the same names as those of 'my_server'."
+        );
+    }
+}

@@ -1,0 +1,380 @@
+//! Accepts lines. A front submits a line and gets its id at once; what becomes of the line is decided then, from the state of that
+//! moment. The line runs in its own task until it ends or is stopped.
+
+use std::{
+    sync::{Arc, OnceLock, atomic::AtomicBool},
+    time::SystemTime,
+};
+
+use patchbay_agent::Agent;
+use patchbay_core::{AgentId, Attachment, Code, EventKind, LineId, Outcome};
+use patchbay_store::QueueRow;
+use patchbay_tools::EffectFlag;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use super::{
+    capture::CaptureTicket,
+    context::{LineContext, LineEntry, stopped},
+    input::{LineInput, NewAttachment, UsedMemory},
+    moves::{AfterMove, BehindMove},
+    order::{CommandKind, CommandPlace},
+    queue::{Arrival, Entered},
+    submitted::Submitted,
+    typed::{TypedCommand, TypedLine},
+};
+use crate::{Session, activity::ActivityGuard, builtin::BeginsTurn, session::SessionState, tree::lookup::dead};
+
+/// Length limit of a line in bytes, enough for a whole document.
+const LINE_BYTES: usize = 1 << 20;
+
+/// What becomes of a line.
+pub(crate) enum Accepted {
+    /// It is sent to the model.
+    Message,
+    /// It runs. A command that waits is resolved again when it begins.
+    Command(TypedCommand),
+    /// It is kept for `/fork`.
+    Captured,
+    /// Nothing of it runs.
+    Refused(Outcome),
+}
+
+/// A line of which it is not known yet whose line it is.
+struct ArrivingLine {
+    id: LineId,
+    typed: TypedLine,
+    input: LineInput,
+    /// Whether `/model` is also accepted while a turn runs.
+    during_turn: bool,
+    agent: Arc<OnceLock<AgentId>>,
+    outcome: oneshot::Sender<Outcome>,
+    busy: ActivityGuard,
+}
+
+/// A line that is accepted, with its place among the others.
+struct AcceptedLine {
+    id: LineId,
+    text: String,
+    accepted: Accepted,
+    entry: LineEntry,
+    agent: Arc<Agent>,
+    state: SessionState,
+    outcome: oneshot::Sender<Outcome>,
+    /// Files that are not stored yet, and their memory.
+    new: Vec<NewAttachment>,
+    memory: Option<UsedMemory>,
+    /// Files that are stored.
+    stored: Vec<Attachment>,
+    /// Says that the attached files are not used.
+    unused_files: Option<String>,
+    during_turn: bool,
+    /// Whether later lines that begin a turn wait for this one.
+    delays: bool,
+    capture: Option<CaptureTicket>,
+    place: Option<CommandPlace>,
+    /// Cancelled when the line may begin; `None` for one that may at once.
+    after: Option<CancellationToken>,
+    busy: Option<ActivityGuard>,
+}
+
+impl Session {
+    /// Submits a line, as typed, for the agent in view and returns at once. The line runs even if the result is not awaited;
+    /// its outcome is also published as [`EventKind::LineEnded`].
+    ///
+    /// Commands of an agent that call a tool or change the session run one after another in the order of their lines, also during a
+    /// turn. Commands that only show the session wait for those that change it, and `/kill`, `/switch` and `/quit` for none. Messages, and commands that begin
+    /// a turn, run one after another in the order of their lines: they wait in the queue ([`Session::queue`]) during a turn, and
+    /// while an earlier command runs that changes what turns do, such as `/model`. A message or such a command also releases a
+    /// held queue and runs after its lines. Lines behind a `/fork` or a `/switch` that has not ended belong to the agent that it
+    /// brings into view, and wait for it.
+    ///
+    /// # Panics
+    /// Outside of a Tokio runtime.
+    pub fn submit(self: &Arc<Self>, line: &str) -> Submitted {
+        self.submit_input(line.into())
+    }
+
+    /// Like [`Session::submit`], for fronts that run one line after another, such as scripts: the line runs before waiting
+    /// lines, and a held queue stays held.
+    pub fn submit_ahead(self: &Arc<Self>, line: &str) -> Submitted {
+        self.submit_input(LineInput { ahead: true, ..line.into() })
+    }
+
+    /// Like [`Session::submit`], for a line with attached files: a message, or a command that passes them to a skill.
+    ///
+    /// # Panics
+    /// Outside of a Tokio runtime.
+    pub fn submit_input(self: &Arc<Self>, input: LineInput) -> Submitted {
+        self.receive(input, false)
+    }
+
+    /// Like [`Session::submit`], for a command that is also accepted while a turn runs.
+    pub(crate) fn submit_during_turn(self: &Arc<Self>, command: &str) -> Submitted {
+        self.receive(command.into(), true)
+    }
+
+    /// Stops a line: its tool is stopped, its turn is cancelled and keeps the partial answer. The queue of its agent is then
+    /// held. A line that waits leaves the queue. Returns false if the line has ended.
+    pub fn stop(&self, line: LineId) -> bool {
+        match self.moves.remove(line) {
+            Some(behind) => {
+                behind(AfterMove::Stopped);
+                true
+            }
+            None => self.lines.stop(line),
+        }
+    }
+
+    fn receive(self: &Arc<Self>, input: LineInput, during_turn: bool) -> Submitted {
+        let (id, agent, typed) = (arriving_now(), Arc::default(), TypedLine::read(&input.text, &self.snapshot()));
+        let (sender, outcome) = oneshot::channel();
+        let moves = typed.built_in().is_some_and(|command| command.moves_view());
+        let waits = moves || !matches!(typed.kind(), Some(CommandKind::Overtakes | CommandKind::Shows));
+        let busy = self.activity.begin();
+        let line = ArrivingLine { id, typed, input, during_turn, agent: Arc::clone(&agent), outcome: sender, busy };
+        let entered = match waits {
+            true => self.moves.enter(id, moves, line, |line| self.behind_move(line)),
+            false => Ok(line),
+        };
+        let view = self.view();
+        let (waits_for, is_behind_move) = match entered {
+            Ok(line) => (self.accept(line, None), false),
+            Err(move_before) => (Some(move_before), true),
+        };
+        Submitted { id, view, agent, waits_for, is_behind_move, outcome }
+    }
+
+    /// Returns what becomes of a line behind a command that moves the view.
+    fn behind_move(self: &Arc<Self>, line: ArrivingLine) -> BehindMove {
+        let session = Arc::downgrade(self);
+        Box::new(move |after| {
+            let Some(session) = session.upgrade() else { return };
+            match after {
+                AfterMove::Accepted(begins) => drop(session.accept(line, Some(begins))),
+                AfterMove::Stopped => session.publish_end(line.id, session.view(), stopped(), line.outcome),
+            }
+        })
+    }
+
+    /// Decides what becomes of a line, and starts it. Returns the command that it waits for.
+    fn accept(self: &Arc<Self>, line: ArrivingLine, after: Option<CancellationToken>) -> Option<LineId> {
+        let ArrivingLine { id, mut typed, mut input, during_turn, agent: of_agent, outcome, busy } = line;
+        let (agent, state) = (self.agent_in_view(), self.state());
+        let _ = of_agent.set(agent.id());
+        if let (Some(_), TypedLine::Command(command)) = (&after, &mut typed) {
+            command.resolve(&state.snapshot);
+        }
+
+        // What it may do.
+        let unused_files = typed.drop_unused_files(&mut input, &state.snapshot);
+        let mut memory = None;
+        let checked = self.check(&agent, &typed, &input, &state).map(|taken| memory = taken);
+        let can_turn = checked.is_ok() && !agent.is_dead();
+        let capture = if can_turn { self.captures.ticket(agent.id(), typed.capture_effect()) } else { None };
+        let is_captured = capture.as_ref().is_some_and(|ticket| ticket.captured);
+        let begins = if can_turn && !is_captured { typed.begins_turn(&state.snapshot) } else { BeginsTurn::No };
+        let kind = typed.kind();
+        let mut accepted = match (checked, typed) {
+            (Err(refused), _) => Accepted::Refused(refused),
+            (Ok(()), _) if is_captured => Accepted::Captured,
+            (Ok(()), TypedLine::Message) => Accepted::Message,
+            (Ok(()), TypedLine::Command(command)) => Accepted::Command(command),
+        };
+
+        // When it may begin. A line that begins a turn enters its agent's queue before this returns.
+        let delays = begins == BeginsTurn::NoButDelays;
+        if delays {
+            self.queue.delay();
+        }
+        let arrival = arrival(begins, input.ahead);
+        if arrival.is_some_and(|arrival| arrival.is_message) {
+            self.message_came(&agent, input.ahead);
+        }
+        let entry = match arrival.map(|arrival| self.queue.enter(&agent, id, &input, arrival)) {
+            None | Some(Entered::Busy) => LineEntry::Direct,
+            Some(Entered::Begins(turn)) => LineEntry::Turn(turn),
+            Some(Entered::Waits(waiting)) => LineEntry::Waits(waiting),
+            Some(Entered::Full(outcome)) => {
+                accepted = Accepted::Refused(outcome);
+                LineEntry::Direct
+            }
+        };
+        let is_ordered = matches!((&accepted, &entry), (Accepted::Command(_), LineEntry::Direct));
+        let place = kind.filter(|_| is_ordered).map(|kind| self.order.enter(agent.id(), id, kind));
+        let waits_for = place.as_ref().and_then(CommandPlace::before);
+        let busy = (!matches!(entry, LineEntry::Waits(_))).then_some(busy);
+        let (text, new, stored) = (input.text, input.attachments, Vec::new());
+        self.start(AcceptedLine {
+            id,
+            text,
+            accepted,
+            entry,
+            agent,
+            state,
+            outcome,
+            new,
+            memory,
+            stored,
+            unused_files,
+            during_turn,
+            delays,
+            capture,
+            place,
+            after,
+            busy,
+        });
+        waits_for
+    }
+
+    /// Checks a line before anything of it runs, and takes the memory for its files.
+    fn check(
+        &self,
+        agent: &Agent,
+        typed: &TypedLine,
+        input: &LineInput,
+        state: &SessionState,
+    ) -> Result<Option<UsedMemory>, Outcome> {
+        let bytes = input.text.len();
+        if bytes > LINE_BYTES {
+            let message = format!("a line of {bytes} bytes is over the limit of {LINE_BYTES}; nothing of it was kept.");
+            return Err(Outcome::error(Code::LineTooLong, message));
+        }
+        typed.check_files(input, &state.snapshot)?;
+        if matches!(typed, TypedLine::Message) && agent.is_dead() {
+            return Err(dead(agent.id()));
+        }
+        self.host.file_memory.take(&input.attachments)
+    }
+
+    /// Lets the lines run that waited for a command of `agent`, which has ended.
+    fn delay_ended(&self, agent: AgentId, stopped: bool) {
+        self.queue.delay_ended(agent, stopped);
+        let agents: Vec<Arc<Agent>> = self.agents().living().cloned().collect();
+        agents.iter().for_each(|agent| self.queue.resume(agent));
+    }
+
+    /// Notes a message of a person: counts since the last one begin at zero, and stopped agents may go on.
+    fn message_came(&self, agent: &Arc<Agent>, ahead: bool) {
+        self.requests.message_came();
+        self.results.message_came();
+        self.queue.message_came(agent.id(), ahead);
+        let others: Vec<Arc<Agent>> =
+            self.agents().living().filter(|other| other.id() != agent.id()).cloned().collect();
+        for other in others {
+            self.queue.resume(&other);
+        }
+    }
+
+    /// Puts the stored lines of a resumed session into the queues of their agents, which are held. Their outcomes are published
+    /// as events.
+    pub(crate) fn restore_queue(self: &Arc<Self>, rows: Vec<QueueRow>) {
+        for row in rows {
+            // Lines of agents that this build does not know stay in the store.
+            let Some(agent) = self.agent(row.agent) else { continue };
+            let (entry, state) = (LineEntry::Restored(self.queue.restore(&agent, &row)), self.state());
+            let accepted = match TypedLine::read(&row.text, &state.snapshot) {
+                TypedLine::Message => Accepted::Message,
+                TypedLine::Command(command) => Accepted::Command(command),
+            };
+            self.start(AcceptedLine {
+                id: row.line,
+                text: row.text,
+                accepted,
+                entry,
+                agent,
+                state,
+                outcome: oneshot::channel().0,
+                new: Vec::new(),
+                memory: None,
+                stored: row.attachments,
+                unused_files: None,
+                during_turn: false,
+                delays: false,
+                capture: None,
+                place: None,
+                after: None,
+                busy: None,
+            });
+        }
+    }
+
+    /// Runs a line on a task of its own.
+    fn start(self: &Arc<Self>, line: AcceptedLine) {
+        let AcceptedLine { id, accepted, entry, agent, outcome: sender, delays, after, busy, .. } = line;
+        let (place, ended) = (line.place.map(Arc::new), CancellationToken::new());
+        let context = LineContext {
+            session: Arc::clone(self),
+            line: id,
+            text: line.text,
+            state: line.state,
+            stop: self.lines.begin(id, agent.id()),
+            effect: EffectFlag::default(),
+            turn: None,
+            new_attachments: line.new,
+            file_memory: line.memory,
+            attachments: line.stored,
+            ended: ended.clone(),
+            during_turn: line.during_turn,
+            queued: AtomicBool::new(matches!(entry, LineEntry::Restored(_))),
+            requires_alive: if agent.is_dead() { Vec::new() } else { vec![agent.id()] },
+            capture: line.capture,
+            place: place.clone(),
+            unused_files: line.unused_files,
+            agent,
+        };
+        let span = tracing::info_span!("session", id = %self.id(), line = %id);
+        let guard = ended.clone().drop_guard();
+        self.lines.spawn(
+            async move {
+                if let Some(after) = after {
+                    after.cancelled().await;
+                }
+                let (session, agent) = (Arc::clone(&context.session), context.agent.id());
+                // The line runs in its own task, so that a panic also ends as an outcome.
+                let running = tokio::spawn(context.run(accepted, entry).in_current_span()).await;
+                let outcome = running.unwrap_or_else(|error| {
+                    Outcome::error(Code::Internal, format_args!("the line panicked or was cancelled: {error}."))
+                });
+                session.lines.end(id);
+                let stopped = outcome.code == Code::TurnCancelled;
+                if delays {
+                    session.delay_ended(agent, stopped);
+                }
+                // The lines behind a move are in their queues when its outcome is known, and begin after it.
+                session.moves.ended(id, |behind| behind(AfterMove::Accepted(ended.clone())));
+                session.publish_end(id, agent, outcome, sender);
+                // The next command begins when the result of this one was published.
+                drop(place);
+                drop(guard);
+                drop(busy);
+            }
+            .instrument(span),
+        );
+    }
+
+    fn publish_end(&self, line: LineId, agent: AgentId, outcome: Outcome, sender: oneshot::Sender<Outcome>) {
+        self.log().publish(agent, EventKind::LineEnded { line, outcome: outcome.clone() });
+        // An error means that the front does not wait for the outcome.
+        let _ = sender.send(outcome);
+    }
+}
+
+/// Returns how a line enters the queue of its agent; `None` if it begins no turn. `ahead` is true for a line that runs before
+/// the waiting lines.
+fn arrival(begins: BeginsTurn, ahead: bool) -> Option<Arrival> {
+    match begins {
+        BeginsTurn::No | BeginsTurn::NoButDelays => None,
+        BeginsTurn::Yes => Some(Arrival { first: ahead, waits: true, releases: !ahead, is_message: true }),
+        BeginsTurn::IfIdle { releases } => {
+            Some(Arrival { first: true, waits: false, releases: releases && !ahead, is_message: releases })
+        }
+    }
+}
+
+/// Returns a new id for a line that arrives now.
+fn arriving_now() -> LineId {
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    LineId::new(u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX))
+}

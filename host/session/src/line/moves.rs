@@ -1,0 +1,107 @@
+//! Lines behind a command that moves the view, such as `/fork`: they belong to the agent that is in view when it has ended, and
+//! wait until then. `accept` enters every line.
+
+use std::collections::VecDeque;
+
+use parking_lot::Mutex;
+use patchbay_core::LineId;
+use tokio_util::sync::CancellationToken;
+
+/// A line that waits: called once, with what becomes of it.
+pub(crate) type BehindMove = Box<dyn FnOnce(AfterMove) + Send>;
+
+/// What becomes of a line that waited.
+pub(crate) enum AfterMove {
+    /// It is accepted now, and begins when this is cancelled.
+    Accepted(CancellationToken),
+    /// It was stopped.
+    Stopped,
+}
+
+/// The command that moves the view now, and the lines behind it.
+pub(crate) struct ViewMoves<T>(Mutex<Moves<T>>);
+
+struct Moves<T> {
+    moving: Option<LineId>,
+    behind: VecDeque<LineBehind<T>>,
+}
+
+struct LineBehind<T> {
+    id: LineId,
+    moves: bool,
+    line: T,
+}
+
+impl<T> Default for ViewMoves<T> {
+    fn default() -> Self {
+        Self(Mutex::new(Moves { moving: None, behind: VecDeque::new() }))
+    }
+}
+
+impl<T> ViewMoves<T> {
+    /// Enters a line; `moves`: it moves the view. Returns the line if nothing moves the view before it.
+    ///
+    /// # Errors
+    /// The last line before it that moves the view. The line waits until that one has ended, as what `waiting` makes of it.
+    pub(crate) fn enter<L>(&self, id: LineId, moves: bool, line: L, waiting: impl FnOnce(L) -> T) -> Result<L, LineId> {
+        let Moves { moving, behind } = &mut *self.0.lock();
+        let Some(first) = *moving else {
+            *moving = moves.then_some(id);
+            return Ok(line);
+        };
+        let last = behind.iter().rev().find(|behind| behind.moves).map_or(first, |behind| behind.id);
+        behind.push_back(LineBehind { id, moves, line: waiting(line) });
+        Err(last)
+    }
+
+    /// Notes that a line has ended. If it moved the view, passes the lines behind it to `accept`, in their order, up to the
+    /// next one that moves the view. No other line is entered meanwhile.
+    pub(crate) fn ended(&self, id: LineId, mut accept: impl FnMut(T)) {
+        let Moves { moving, behind } = &mut *self.0.lock();
+        if *moving != Some(id) {
+            return;
+        }
+        *moving = None;
+        while let Some(next) = behind.pop_front() {
+            *moving = next.moves.then_some(next.id);
+            accept(next.line);
+            if next.moves {
+                return;
+            }
+        }
+    }
+
+    /// Removes a line that waits; `None` if it does not.
+    pub(crate) fn remove(&self, id: LineId) -> Option<T> {
+        let behind = &mut self.0.lock().behind;
+        let at = behind.iter().position(|behind| behind.id == id)?;
+        behind.remove(at).map(|behind| behind.line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_wait_for_the_last_move_before_them() {
+        let all = ViewMoves::default();
+        let enter = |id, moves, line: char| all.enter(id, moves, line, |line| line);
+        let [a, b, c, d, e, f] = [1, 2, 3, 4, 5, 6].map(|id| LineId::from_bytes([id; 16]));
+        assert_eq!(enter(a, false, 'a'), Ok('a'));
+        assert_eq!(enter(b, true, 'b'), Ok('b'));
+        assert_eq!(enter(c, false, 'c'), Err(b));
+        assert_eq!(enter(d, true, 'd'), Err(b));
+        assert_eq!(enter(e, false, 'e'), Err(d));
+        assert_eq!(enter(f, false, 'f'), Err(d));
+        let ended = |id| {
+            let mut accepted = String::new();
+            all.ended(id, |line| accepted.push(line));
+            accepted
+        };
+        assert_eq!([ended(a), ended(b), ended(c)], ["", "cd", ""]);
+        assert_eq!((all.remove(f), all.remove(f)), (Some('f'), None));
+        assert_eq!(ended(d), "e");
+        assert_eq!(enter(c, false, 'c'), Ok('c'));
+    }
+}

@@ -1,0 +1,101 @@
+//! A line that begins a turn: its rows first, then the turn, then, for a command, its own row. `turns` runs the turn.
+
+use std::sync::Arc;
+
+use patchbay_agent::TurnEnding;
+use patchbay_core::{Attachment, Code, MessageKind, Outcome, OutcomeData, TurnCause, TurnState};
+use patchbay_store::{MessageRow, NewMessage, NewTurn, SessionChange, StoreError};
+
+use super::context::{LineContext, not_kept, stopped};
+use crate::{turns::RunningTurn, unanswered::UnansweredMessage};
+
+/// The message of a turn.
+pub(crate) enum TurnStart {
+    /// Rows to add.
+    Rows(Vec<NewMessage>),
+    /// A stored message without an answer.
+    Again(UnansweredMessage),
+}
+
+impl LineContext {
+    /// Runs a command that begins a turn: its rows first, then the turn, then the command's own row.
+    pub(crate) async fn command_turn(
+        &mut self,
+        start: TurnStart,
+        more: serde_json::Map<String, serde_json::Value>,
+    ) -> Outcome {
+        let mut outcome = match self.converse(start).await {
+            Ok(outcome) => outcome,
+            Err(nothing_kept) => return nothing_kept,
+        };
+        if let Some(OutcomeData::Turn(turn)) = &mut outcome.data {
+            turn.command.extend(more);
+        }
+        // The answer is a row of its own.
+        let mut result = outcome.clone();
+        if result.is_ok() {
+            result.message.clear();
+        }
+        let row = self.message(MessageKind::Command, &self.text, serde_json::to_value(&result).ok());
+        match self.commit(vec![row]).await {
+            Ok(_) => outcome,
+            Err(error) => {
+                Outcome::error(Code::StoreFailed, format_args!("{error}. What came of the turn itself is kept."))
+            }
+        }
+    }
+
+    /// Commits the message and runs a turn. A stopped turn keeps the partial answer. If the turn fails or is stopped, the
+    /// queue of the agent is held.
+    ///
+    /// # Errors
+    /// The outcome if nothing was committed: the line was stopped before, or the store failed.
+    pub(crate) async fn converse(&mut self, start: TurnStart) -> Result<Outcome, Outcome> {
+        let Some(mut right) = self.turn.take() else {
+            return Err(Outcome::error(Code::Internal, "the line began a turn without the right to run one."));
+        };
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => return Err(stopped()),
+            () = right.ready() => {}
+        }
+        let stored = match self.check_readable().await {
+            Ok(()) => self.store_attachments().await,
+            Err(unreadable) => Err(unreadable),
+        };
+        let attachments = match stored {
+            Ok(retained) => retained,
+            Err(outcome) => {
+                right.unused();
+                return Err(outcome);
+            }
+        };
+        let agent = self.agent.id();
+        let turn = |began| NewTurn { agent, cause: TurnCause::Person, state: TurnState::Running, began };
+        let (mut messages, again, answers) = match start {
+            TurnStart::Rows(said) => (said, None, 0),
+            TurnStart::Again(message) => (Vec::new(), Some(message.first), message.answers),
+        };
+        if let Some(message) = messages.last_mut() {
+            message.data = Attachment::add_to_data(message.data.take(), &self.attachments);
+        }
+        let change = SessionChange {
+            messages,
+            attachments,
+            begins_turns: vec![turn(again)],
+            requires_alive: vec![agent],
+            ..SessionChange::default()
+        };
+        let rows = self.commit_change(change, || {}).await.map_err(not_kept)?;
+        let began = again.or_else(|| rows.first().map(|row| row.seq)).unwrap_or_default();
+        let ending = TurnEnding { agent, began, report_to: None };
+        let (agent, stop) = (Arc::clone(&self.agent), self.stop.clone());
+        let cause = TurnCause::Person;
+        let turn = RunningTurn { agent, right, stop, cause, ending, answers, missing: None };
+        Ok(self.session.run_turn(turn).await)
+    }
+
+    async fn commit(&self, messages: Vec<NewMessage>) -> Result<Vec<MessageRow>, StoreError> {
+        self.commit_change(SessionChange { messages, ..SessionChange::default() }, || {}).await
+    }
+}

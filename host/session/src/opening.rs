@@ -1,0 +1,142 @@
+//! Creates and resumes sessions, and starts what serves them in the background.
+
+use std::{
+    path::Path,
+    sync::{Arc, Weak},
+};
+
+use patchbay_core::{AgentId, PrincipalId, SessionId};
+use patchbay_policy::quoted_folder;
+use patchbay_skill::{Snapshot, SnapshotError};
+use patchbay_store::{SessionRow, StoreError};
+
+use crate::{
+    Host, Session, SessionError, json::to_json, lock::SessionLock, notices, persona::DEFAULT, recovery,
+    session::Opened, wake, workspace_path::workspace_path,
+};
+
+impl Host {
+    /// Creates a session on the folder `workspace` with a new snapshot, the default persona and a root agent.
+    ///
+    /// # Errors
+    /// [`SessionError`] if the workspace, the persona or the store cannot be used.
+    pub async fn new_session(self: &Arc<Self>, workspace: &Path) -> Result<Arc<Session>, SessionError> {
+        let workspace = workspace_path(workspace)?;
+        let moved = self.pin_models().await?;
+        let id = SessionId::random();
+        let lock = SessionLock::take(&self.lock_folder(), id).await?;
+        let built = self.build_snapshot(id, &workspace, 1, false).await?;
+        let persona = self.personas(&workspace).await?.read(DEFAULT)?;
+        let row = SessionRow {
+            id,
+            workspace: workspace.clone(),
+            agent: AgentId::random(),
+            persona: to_json(&persona),
+            snapshot: built.snapshot.digest(),
+            snapshot_version: built.snapshot.version(),
+            owner: PrincipalId::LOCAL,
+        };
+        let hold = self.store.create_session(row.clone(), built.stored()).await?;
+        let opened = Opened {
+            hold,
+            agents: self.store.agents(id).await?,
+            row,
+            persona,
+            snapshot: built.snapshot,
+            last_seq: 0,
+            dead_in_view: None,
+            is_resumed: false,
+            tokens: 0,
+            start_notices: moved.into_iter().chain(self.home_notice(&workspace).await?).collect(),
+        };
+        let session = self.start_session(opened, lock)?;
+        self.open.lock().await.insert(id, Arc::downgrade(&session));
+        Ok(session)
+    }
+
+    /// Resumes a stored session: conversation, persona and snapshot as they were, also if the files have changed since. Lines
+    /// that waited for their turns wait again, in a held queue. A session that is open in this process is returned as it is.
+    ///
+    /// # Errors
+    /// [`SessionError`] if the session does not exist, is in use by another process, or has damaged rows.
+    pub async fn resume(self: &Arc<Self>, id: SessionId) -> Result<Arc<Session>, SessionError> {
+        let mut open = self.open.lock().await;
+        open.retain(|_, session| session.strong_count() > 0);
+        match open.get(&id).and_then(Weak::upgrade) {
+            Some(session) if !session.is_closing() => return Ok(session),
+            Some(session) => session.close().await,
+            None => {}
+        }
+        let session = self.open_stored(id).await?;
+        open.insert(id, Arc::downgrade(&session));
+        Ok(session)
+    }
+
+    /// Opens a stored session that is not open in this process.
+    async fn open_stored(self: &Arc<Self>, id: SessionId) -> Result<Arc<Session>, SessionError> {
+        // Checked before the lock, so that a mistyped id creates no lock file.
+        self.store.session(id).await?;
+        let lock = SessionLock::take(&self.lock_folder(), id).await?;
+        let row = self.store.session(id).await?;
+        let persona = serde_json::from_str(&row.persona).map_err(|_| patchbay_store::StoreError::BadRow("persona"))?;
+        let json = self.store.snapshot(&row.snapshot).await?;
+        let moved = self.pin_models().await?;
+        let hold = self.store.hold(id).await?;
+        self.store.recover(&hold, patchbay_agent::join_pieces).await?;
+        let agents = self.store.agents(id).await?;
+        recovery::settle_interrupted(&self.store, &hold, &agents).await?;
+        let dead_in_view = match agents.iter().any(|agent| agent.id == row.agent) {
+            true => None,
+            false => Some(self.dead_agent(id, row.agent).await?),
+        };
+        let last_seq = self.store.last_seq(id).await?;
+        let snapshot =
+            Snapshot::from_json(json, row.snapshot, row.snapshot_version).map_err(|source| match source {
+                SnapshotError::Newer => SessionError::Newer(source),
+                source => SessionError::Snapshot { id, source },
+            })?;
+        let tokens = self.store.tokens(id).await?;
+        let waiting = self.store.queued_lines(id).await?;
+        let opened = Opened {
+            hold,
+            row,
+            persona,
+            snapshot,
+            last_seq,
+            agents,
+            dead_in_view,
+            is_resumed: true,
+            tokens,
+            start_notices: moved.into_iter().collect(),
+        };
+        let session = self.start_session(opened, lock)?;
+        session.restore_queue(waiting);
+        Ok(session)
+    }
+
+    /// Starts a session, with what tells it of changed providers and of agents that became idle.
+    fn start_session(self: &Arc<Self>, opened: Opened, lock: SessionLock) -> Result<Arc<Session>, StoreError> {
+        let notices = self.providers.notices();
+        let (session, idle_agents) = Session::new(Arc::clone(self), opened, lock).ok_or(StoreError::BadRow("agent"))?;
+        let (weak, closed) = (Arc::downgrade(&session), session.lines.closing().clone());
+        session.lines.spawn(notices::forward(notices, weak.clone(), closed.clone()));
+        session.lines.spawn(wake::wake_idle_agents(weak, idle_agents, closed));
+        Ok(session)
+    }
+
+    /// Returns a notice if the workspace is or contains the user's home folder.
+    async fn home_notice(&self, workspace: &str) -> Result<Option<String>, StoreError> {
+        let trust = self.tools.workspace_trust(workspace).await?;
+        let reads = "this workspace is or holds your home folder: plugins with workspace-read can read your files";
+        Ok(match (trust.holds_home, trust.write) {
+            (false, _) => None,
+            (true, true) => {
+                Some(format!("{reads}, and those with workspace-write or workspace-delete can change them."))
+            }
+            (true, false) => Some(format!(
+                "{reads}. None can change them; to allow that: patchbay trust add --write {}",
+                quoted_folder(workspace)
+            )),
+        })
+    }
+}
