@@ -10,7 +10,7 @@ use crate::{AgentId, Code, completion::Stop};
 #[serde(untagged)]
 pub enum OutcomeData {
     /// How a turn ended.
-    Turn(TurnData),
+    Turn(Box<TurnData>),
     /// The child that was made.
     Forked(ForkedData),
     /// The agents that were killed.
@@ -69,7 +69,7 @@ impl OutcomeData {
             Code::Forked => ForkedData::deserialize(&data).map(Self::Forked).ok(),
             Code::Killed => KilledData::deserialize(&data).map(Self::Killed).ok(),
             _ if code == Code::Answered || data.get("unanswered").is_some() => {
-                TurnData::deserialize(&data).map(Self::Turn).ok()
+                TurnData::deserialize(&data).map(|turn| Self::Turn(Box::new(turn))).ok()
             }
             _ => None,
         };
@@ -85,7 +85,7 @@ impl From<Value> for OutcomeData {
 
 impl From<TurnData> for OutcomeData {
     fn from(data: TurnData) -> Self {
-        Self::Turn(data)
+        Self::Turn(Box::new(data))
     }
 }
 
