@@ -8,8 +8,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{AgentId, EventKind, MessageKind};
-use patchbay_sandbox::{BoxFuture, Limits};
+use patchbay_sandbox::Limits;
 use patchbay_session::{AgentState, Approval, Approver, Question, Submitted};
 use patchbay_tests::{
     adapter::Adapter,

@@ -8,7 +8,8 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use patchbay_sandbox::{BoxFuture, Limits};
+use futures_util::future::BoxFuture;
+use patchbay_sandbox::Limits;
 use patchbay_session::Editor;
 use patchbay_tests::{
     binary::Patchbay,

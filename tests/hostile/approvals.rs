@@ -6,8 +6,9 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{AgentId, Asker, Code, Digest, PrincipalId};
-use patchbay_sandbox::{BoxFuture, Content, Limits, Sandbox};
+use patchbay_sandbox::{Content, Limits, Sandbox};
 use patchbay_skill::Snapshot;
 use patchbay_store::{GrantRow, Hold, Store};
 use patchbay_tests::{

@@ -2,11 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures_util::future::BoxFuture;
 use patchbay_core::Code;
 use patchbay_policy::Denial;
-use patchbay_sandbox::{
-    BoxFuture, Budget, CallableTool, Content, Failure, Fault, Finished, Inference, Limits, ToolCaller,
-};
+use patchbay_sandbox::{Budget, CallableTool, Content, Failure, Fault, Finished, Inference, Limits, ToolCaller};
 use patchbay_tests::guest::Guest;
 
 use crate::support::{

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{AgentId, Asker, Code, Digest, ToolSpec};
-use patchbay_sandbox::{BoxFuture, Content, Sandbox};
+use patchbay_sandbox::{Content, Sandbox};
 use patchbay_skill::Snapshot;
 use patchbay_store::{JournalRow, Store};
 use patchbay_tests::services;

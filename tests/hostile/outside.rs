@@ -9,9 +9,10 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{Asker, Code, Digest, PrincipalId};
 use patchbay_policy::ToolDecision;
-use patchbay_sandbox::{BoxFuture, Content, Limits, ProgressSink, Sandbox};
+use patchbay_sandbox::{Content, Limits, ProgressSink, Sandbox};
 use patchbay_store::{Hold, JournalRow, Store};
 use patchbay_tests::services;
 use patchbay_tools::{

@@ -5,11 +5,12 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{Digest, ToolSpec};
 use patchbay_policy::{Capability, Grant, Identity, Permits, Root};
 use patchbay_sandbox::{
-    BoxFuture, Call, Content, Failure, Finished, Inference, Kv, KvEntry, KvError, Limits, Loaded, LogLevel, LogSink,
-    ProgressSink, Sandbox, Scope, Services, Usage,
+    Call, Content, Failure, Finished, Inference, Kv, KvEntry, KvError, Limits, Loaded, LogLevel, LogSink, ProgressSink,
+    Sandbox, Scope, Services, Usage,
 };
 use patchbay_skill::Snapshot;
 use patchbay_store::{JournalFilter, JournalRow, Store};

@@ -10,9 +10,10 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::BoxFuture;
 use patchbay_core::Code;
 use patchbay_policy::{Capability, Permits};
-use patchbay_sandbox::{Auth, BoxFuture, Content, Failure, Fault, Http, HttpRequest, HttpResponse, Limits};
+use patchbay_sandbox::{Auth, Content, Failure, Fault, Http, HttpRequest, HttpResponse, Limits};
 use serde_json::json;
 
 use crate::support::{Harness, Output, permits, small_limits};

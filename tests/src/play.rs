@@ -9,9 +9,10 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{AgentId, EventKind, MessageKind, Outcome, SessionId, ToolRecordPart, notification_line};
 use patchbay_provider::{ProviderConfig, Settings};
-use patchbay_sandbox::{BoxFuture, Limits};
+use patchbay_sandbox::Limits;
 use patchbay_session::{AgentInfo, AgentState, Approval, Approver, Host, Question, Received, Session, Submitted};
 use patchbay_store::MailRow;
 use serde_json::{Value, json};

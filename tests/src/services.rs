@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{
     AgentId, Asker, CallId, Digest, PrincipalId, RootAllowance, RootLimits, SessionId,
     completion::{CompletionRequest, Message, Part, RequestHints, Role, ToolChoice},
@@ -10,9 +11,8 @@ use patchbay_core::{
 use patchbay_egress::{Credentials, Egress, EgressLimits};
 use patchbay_policy::{Capability, Permits, Root};
 use patchbay_sandbox::{
-    Auth, BoxFuture, Budget, CallIdentity, CallableTool, Content, Fault, Finished, Http, HttpRequest, HttpResponse, Kv,
-    KvEntry, KvError, LocalFiles, LogLevel, LogSink, ProgressSink, Sandbox, Scope, Services, ToolCaller,
-    WorkspaceAccess,
+    Auth, Budget, CallIdentity, CallableTool, Content, Fault, Finished, Http, HttpRequest, HttpResponse, Kv, KvEntry,
+    KvError, LocalFiles, LogLevel, LogSink, ProgressSink, Sandbox, Scope, Services, ToolCaller, WorkspaceAccess,
 };
 use patchbay_skill::{DescribedTools, FoundSkill, NoCache, Platform, Snapshot, SnapshotRules, build, discover};
 use patchbay_store::{Hold, KvStore, NewSnapshot, SessionRow, Store};

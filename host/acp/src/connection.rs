@@ -24,7 +24,6 @@ use crate::{
     },
 };
 
-pub(crate) use methods::TITLE;
 use sessions::OpenSessions;
 
 /// Length limit of a line: a message with as many attachments as one may have, in base64, and its text.

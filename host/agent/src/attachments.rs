@@ -21,8 +21,6 @@ const BLOB_STEP: usize = 10;
 const BYTES: u64 = 20 << 20;
 /// Bytes that are left out together.
 const BYTE_STEP: u64 = 5 << 20;
-/// Bytes that a blob counts in the estimate of a conversation.
-pub(crate) const BLOB_BYTES: u64 = 4_800;
 /// The reason in what a model reads instead of a blob.
 const LEFT_OUT: &str = " left out";
 
@@ -182,11 +180,6 @@ fn excess(blobs: &[(usize, u64)]) -> usize {
     let steps = by_size.count().max(by_count);
     let of_last = &blobs[earlier..];
     if of_last.len() > BLOBS || bytes(of_last) > BYTES { steps } else { steps.min(earlier) }
-}
-
-/// Returns the bytes of text that a file counts like in the estimate of a conversation.
-pub(crate) fn bytes(attachment: &Attachment) -> u64 {
-    if attachment.is_text() { attachment.size } else { BLOB_BYTES }
 }
 
 #[cfg(test)]

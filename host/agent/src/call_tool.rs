@@ -2,8 +2,8 @@
 //! the model had called the tool by its own name, so that journal, policy and fronts see that tool. Only the model that receives
 //! the conversation again sees `call_tool`. `toolbox` offers it; `turn` unwraps the calls of an answer.
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{AssistantPart, Code, ToolSpec};
-use patchbay_sandbox::BoxFuture;
 use patchbay_tools::{Internal, InternalAnswer, InternalCall, InternalError};
 use serde_json::{Map, Value, json};
 

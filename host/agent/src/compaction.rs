@@ -3,13 +3,17 @@
 
 use patchbay_core::{
     MessageKind,
-    completion::{Block, CompletionRequest, Message, Part, Piece, Role, ToolDeclaration},
+    completion::{Block, CompletionRequest, Message, Part, Role, ToolDeclaration},
 };
 use patchbay_store::MessageRow as Row;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{conversation::Conversation, shorten::shorten};
+use crate::{
+    conversation::Conversation,
+    shorten::shorten,
+    tokens::{BYTES_PER_TOKEN, tokens},
+};
 
 /// When a conversation is summarised. `[compaction]` in `config.toml` sets it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -38,11 +42,6 @@ impl CompactionSettings {
     }
 }
 
-/// Bytes per token, a low estimate, so that the number of tokens is not underestimated.
-const BYTES_PER_TOKEN: u64 = 3;
-/// Tokens of an image, according to the providers' rules of thumb.
-const TOKENS_PER_BLOB: u64 = 1_600;
-
 /// Estimates the tokens of a request: the number that the model reported, plus an estimate of the rest.
 pub(crate) fn estimate(conversation: &Conversation, system: &[String], tools: &[ToolDeclaration]) -> u64 {
     let around = || {
@@ -60,33 +59,6 @@ pub(crate) fn estimate(conversation: &Conversation, system: &[String], tools: &[
 /// Estimates the tokens of a conversation alone, without what the model reported.
 pub(crate) fn estimate_messages(conversation: &Conversation) -> u64 {
     tokens(&conversation.messages)
-}
-
-/// Estimates the tokens of messages.
-pub(crate) fn tokens(messages: &[Message]) -> u64 {
-    messages.iter().flat_map(|message| &message.parts).map(part_tokens).sum()
-}
-
-/// Estimates the tokens of a part.
-pub(crate) fn part_tokens(part: &Part) -> u64 {
-    let text = |text: &str| text_tokens(text.len());
-    let piece = |piece: &Piece| match piece {
-        Piece::Text(said) => text(said),
-        Piece::Blob(_) => TOKENS_PER_BLOB,
-    };
-    let block = match &part.block {
-        Block::Text(said) | Block::Thinking(said) | Block::Opaque(said) => text(said),
-        Block::Blob(_) => TOKENS_PER_BLOB,
-        Block::ToolCall(call) => text(&call.input) + text(&call.name),
-        Block::ToolResult(result) => result.content.iter().map(piece).sum(),
-    };
-    // Thinking is sent as the adapter's data, which may contain more than its text.
-    block.max(part.opaque.as_deref().map_or(0, text))
-}
-
-/// Estimates the tokens of a text of this many bytes.
-pub(crate) fn text_tokens(bytes: usize) -> u64 {
-    bytes as u64 / BYTES_PER_TOKEN + 1
 }
 
 /// The most words that a model is asked for, whatever its window: several times as many as usual summaries have.
@@ -196,6 +168,7 @@ fn begins_well(message: &Message) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tokens::{part_tokens, text_tokens};
 
     fn message(role: Role, bytes: usize) -> Message {
         Message { role, parts: vec![Block::Text("x".repeat(bytes)).into()] }

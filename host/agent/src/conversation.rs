@@ -16,10 +16,10 @@ use patchbay_store::MessageRow as Row;
 use serde_json::Value;
 
 use crate::{
-    attachments::{self, BLOB_BYTES},
     binding::AnswerPlace,
     parts,
     shorten::shortened,
+    tokens::{self, BLOB_BYTES},
 };
 
 /// The model that a conversation is built for.
@@ -120,7 +120,7 @@ fn keeps(summary: &CompactionRecord, row: &Row) -> bool {
 /// Returns the bytes of text that a row counts like in the estimate of a conversation: as much as is sent of it. Answers and
 /// results are sent from their data; their text, which is for the user, may be many times as long.
 fn size(row: &Row) -> u64 {
-    let files = Attachment::from_data(row.data.as_ref()).iter().map(attachments::bytes).sum::<u64>();
+    let files = Attachment::from_data(row.data.as_ref()).iter().map(tokens::bytes).sum::<u64>();
     let text = match (row.kind, &row.data) {
         (MessageKind::Assistant | MessageKind::Tool, Some(data)) => {
             let (blobs, encoded) = blobs(data);

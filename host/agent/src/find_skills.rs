@@ -3,8 +3,8 @@
 
 use std::sync::{Arc, OnceLock};
 
+use futures_util::future::BoxFuture;
 use patchbay_core::ToolSpec;
-use patchbay_sandbox::BoxFuture;
 use patchbay_skill::{ResultLimit, SearchIndex, SearchTexts, ShownRank, Skill, Snapshot};
 use patchbay_tools::{Internal, InternalAnswer, InternalCall, InternalError};
 use serde_json::{Map, Value, json};

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{ToolSpec, completion::ToolDeclaration};
-use patchbay_sandbox::{BoxFuture, CallableTool};
+use patchbay_sandbox::CallableTool;
 use patchbay_skill::Snapshot;
 use patchbay_tools::{Internal, InternalAnswer, InternalCall, InternalError, OutsideTools, SearchedTools, Tools};
 use serde_json::{Value, json};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{
     completion::{
         Block, CompletionRequest, Message, RequestHints, RequestPurpose, Role, Stop, ThinkingLevel, ToolChoice,
@@ -10,7 +11,7 @@ use patchbay_core::{
 };
 use patchbay_events::{ReservedTokens, TokenBudget};
 use patchbay_provider::Choice;
-use patchbay_sandbox::{BoxFuture, Fault, Inference, estimated_tokens};
+use patchbay_sandbox::{Fault, Inference, estimated_tokens};
 use tokio_util::sync::CancellationToken;
 
 use crate::{

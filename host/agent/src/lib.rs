@@ -41,6 +41,7 @@ mod skill_file;
 mod skills_in_use;
 mod summarise;
 mod supplement;
+mod tokens;
 mod toolbox;
 mod turn;
 mod undeclared;

@@ -1,11 +1,11 @@
 //! The choice of an agent's model, and the trait through which agents send requests.
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{
     Outcome,
     completion::{CompletionRequest, ThinkingLevel},
 };
 use patchbay_provider::{Choice, Completed, ModelInfo, Providers, Selector, Sink};
-use patchbay_sandbox::BoxFuture;
 use patchbay_store::AgentModel;
 use serde::{Deserialize, Serialize};
 

@@ -9,10 +9,10 @@ use std::{
     },
 };
 
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use patchbay_core::{Code, Name, Outcome, RequestLimit, Retrying, completion::StreamEvent, text};
 use patchbay_provider::Sink;
-use patchbay_sandbox::BoxFuture;
 use tokio::sync::oneshot;
 
 use crate::share::{ProviderShare, ShareEpoch};

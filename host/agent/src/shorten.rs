@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{
     attachments::leave_out,
-    compaction::{part_tokens, text_tokens, tokens},
+    tokens::{part_tokens, text_tokens, tokens},
 };
 
 /// Bytes that each text keeps while anything else can be left out.

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{Code, ToolSpec, media, text};
-use patchbay_sandbox::BoxFuture;
 use patchbay_skill::{FileSet, FileStorage, FileTotals, SkillFile, Snapshot};
 use patchbay_tools::{Internal, InternalAnswer, InternalCall, InternalError, SkillFilesError, Tools};
 use serde_json::{Value, json};

@@ -156,43 +156,23 @@ impl Agent {
                 request.tool_choice = ToolChoice::None;
             }
             let mut quiet = SummarySink::new(self.retry_notice());
-            let completed = {
-                let place = self.place_for_request(turn, choice).await?;
-                let mut placed = PlacedSink::new(place, rank(turn), Some(self.wait_notice()), &mut quiet);
-                let asked = self.model.complete(choice, request, &mut placed);
-                let completed = self.unless_cancelled(turn, asked).await;
-                placed.ended(matches!(completed, Ok(Ok(_))));
-                completed
-            };
+            let completed = self.send_summary_request(turn, choice, request, &mut quiet).await;
             let used = quiet.received.all_usage();
             self.spend(used);
             *usage = usage.plus(used);
-            match completed? {
-                Ok(Completed { finish: Finish { stop: stop @ (Stop::EndTurn | Stop::ToolUse), .. }, .. }) => {
-                    let summary = quiet.received.text();
-                    // What stands beside a call can be the announcement of the call, such as "Let me read the file".
-                    let is_summary = stop == Stop::EndTurn || !may_call;
-                    if is_summary && !summary.trim().is_empty() {
-                        break summary;
-                    }
-                    if !may_call {
-                        return Err(failed("its answer was empty"));
-                    }
-                    may_call = false;
-                }
-                // A part of a summary would take the place of the whole conversation.
-                Ok(Completed { finish, .. }) => {
-                    return Err(failed(&unusable(&finish, quiet.received.why_ended.as_deref())));
-                }
+            match judge(completed?, &quiet, may_call) {
+                SummaryAnswer::Summary(summary) => break summary,
+                SummaryAnswer::OnlyCalls => may_call = false,
+                SummaryAnswer::Unusable(why) => return Err(failed(&why)),
                 // Less of the conversation may fit.
-                Err(outcome) if outcome.code == Code::ProviderContextWindow => {
-                    refused = Some((requests + 1, size, outcome.message));
+                SummaryAnswer::TooLong(why) => {
+                    refused = Some((requests + 1, size, why));
                     room = match leave_out_all(&mut conversation.messages) {
                         true => room.min(size.saturating_sub(1)),
                         false => room.min(size) / 2,
                     };
                 }
-                Err(outcome) => {
+                SummaryAnswer::Failed(outcome) => {
                     let for_models = outcome.for_models.as_deref().map(|why| failed(why).message);
                     return Err(Outcome { for_models, ..failed(&outcome.message) });
                 }
@@ -210,6 +190,57 @@ impl Agent {
             usage: *usage,
         };
         self.commit(self.row(MessageKind::Compaction, summary, json!(data))).await.map(drop)
+    }
+
+    /// Sends a request in its turn.
+    ///
+    /// # Errors
+    /// The outcome of a turn that was stopped, or that may send no more requests.
+    async fn send_summary_request(
+        &self,
+        turn: &Turn,
+        choice: &Choice,
+        request: CompletionRequest,
+        quiet: &mut SummarySink,
+    ) -> Result<Result<Completed, Outcome>, Outcome> {
+        let place = self.place_for_request(turn, choice).await?;
+        let mut placed = PlacedSink::new(place, rank(turn), Some(self.wait_notice()), quiet);
+        let asked = self.model.complete(choice, request, &mut placed);
+        let completed = self.unless_cancelled(turn, asked).await;
+        placed.ended(matches!(completed, Ok(Ok(_))));
+        completed
+    }
+}
+
+/// What a request for a summary brought.
+enum SummaryAnswer {
+    Summary(String),
+    /// The model called tools instead. It is asked again without them.
+    OnlyCalls,
+    /// Why no further request would help.
+    Unusable(String),
+    /// The provider refused the conversation as too long, and why.
+    TooLong(String),
+    Failed(Outcome),
+}
+
+/// Judges the answer to a request for a summary. `may_call`: the request allowed calls of tools.
+fn judge(completed: Result<Completed, Outcome>, quiet: &SummarySink, may_call: bool) -> SummaryAnswer {
+    match completed {
+        Ok(Completed { finish: Finish { stop: stop @ (Stop::EndTurn | Stop::ToolUse), .. }, .. }) => {
+            let summary = quiet.received.text();
+            // What stands beside a call can be the announcement of the call, such as "Let me read the file".
+            let is_summary = stop == Stop::EndTurn || !may_call;
+            match is_summary && !summary.trim().is_empty() {
+                true => SummaryAnswer::Summary(summary),
+                false if may_call => SummaryAnswer::OnlyCalls,
+                false => SummaryAnswer::Unusable("its answer was empty".to_owned()),
+            }
+        }
+        // A part of a summary would take the place of the whole conversation.
+        Ok(Completed { finish, .. }) => SummaryAnswer::Unusable(unusable(&finish, quiet.received.why_ended.as_deref())),
+        Err(outcome) if outcome.code == Code::ProviderContextWindow => SummaryAnswer::TooLong(outcome.message),
+        Err(outcome) => SummaryAnswer::Failed(outcome),
     }
 }
 

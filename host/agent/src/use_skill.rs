@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{Code, ToolSpec, text};
-use patchbay_sandbox::BoxFuture;
 use patchbay_skill::{ArgumentsError, INPUT_BYTES, InvocationMode, Skill, Snapshot, with_arguments};
 use patchbay_tools::{InstructionsError, Internal, InternalAnswer, InternalCall, InternalError, OutsideTools, Tools};
 use serde_json::{Value, json};

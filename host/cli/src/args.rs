@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use patchbay_core::Name;
 use patchbay_policy::{Capability, Root};
 
-use crate::sessions::Age;
+use crate::age::Age;
 
 /// An agent host whose every extension is a sandboxed WebAssembly component.
 ///

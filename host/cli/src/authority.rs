@@ -25,42 +25,7 @@ use crate::{
 
 pub(crate) async fn grant(host: &Arc<Host>, command: GrantCommand) -> Result<ExitCode, CliError> {
     match command {
-        GrantCommand::Add(whose) => {
-            let workspace = folder(whose.workspace.as_deref());
-            let found = host.candidate(whose.root(), &workspace, &whose.skill).await?;
-            let Some(skill) = found.filter(|skill| skill.component.is_some()) else {
-                let mut message = format!(
-                    "there is no skill '{}' with a component among the {} skills, so that nothing can be granted to it.",
-                    whose.skill,
-                    whose.root()
-                );
-                for other in Root::ALL {
-                    let found = host.candidate(other, &workspace, &whose.skill).await?;
-                    if other != whose.root() && found.is_some_and(|skill| skill.component.is_some()) {
-                        message += &format!(" There is a {other} skill of this name: add --root {other}.");
-                    }
-                }
-                return Err(CliError::new(Code::SkillNotFound, message));
-            };
-            // Without this check, the command would print a success that has no effect.
-            let asked: Vec<_> = skill.manifest.capabilities.iter().map(|asked| asked.capability.to_string()).collect();
-            if !asked.contains(&whose.capability.to_string()) {
-                let asked = if asked.is_empty() { "nothing".to_owned() } else { asked.join(", ") };
-                let message = format!(
-                    "the SKILL.md of the {} skill '{}' does not ask for '{}'; it asks for {asked}.",
-                    whose.root(),
-                    whose.skill,
-                    whose.capability
-                );
-                return Err(CliError::new(Code::InvalidArgs, message));
-            }
-            // Grants of bundled skills follow the binary; other grants apply to the digest of the skill's files.
-            let is_bundled = whose.root() == Root::Bundled;
-            let digest = if is_bundled { String::new() } else { skill.digest().to_string() };
-            let row = row(&whose, digest)?;
-            host.store().add_grant(row, skill.files.as_text().to_owned()).await?;
-            say!("Granted '{}' to the {} skill '{}'.", whose.capability, whose.root(), whose.skill);
-        }
+        GrantCommand::Add(whose) => add_grant(host, whose).await?,
         GrantCommand::Remove(whose) => {
             if host.store().remove_grant(row(&whose, String::new())?).await? {
                 say!("'{}' is no longer granted to the {} skill '{}'.", whose.capability, whose.root(), whose.skill);
@@ -81,30 +46,68 @@ pub(crate) async fn grant(host: &Arc<Host>, command: GrantCommand) -> Result<Exi
             say!("'{shown}' is no longer always allowed.");
         }
         GrantCommand::List { stale: true } => list_stale(host).await?,
-        GrantCommand::List { stale: false } => {
-            let grants = host.store().grants().await?;
-            if grants.is_empty() {
-                say!("No grants.");
-            }
-            for grant in grants {
-                let place = if grant.workspace.is_empty() {
-                    String::new()
-                } else {
-                    format!(" of {}", clean_line(&grant.workspace))
-                };
-                // Grants of bundled skills have no digest. Other grants without one are from older builds and are stale.
-                let digest = match (&*grant.skill_digest, &*grant.root) {
-                    ("", "bundled") => "",
-                    ("", _) => " (stale)",
-                    (digest, _) => &format!(" {digest}"),
-                };
-                let kind = if Root::from_word(&grant.root).is_some() { "skill" } else { "tool" };
-                let skill = clean_line(&grant.skill);
-                say!("{skill} {} {kind}{place}: {}{digest}", grant.root, clean_line(&grant.capability));
-            }
-        }
+        GrantCommand::List { stale: false } => list_grants(host).await?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn add_grant(host: &Arc<Host>, whose: GrantTarget) -> Result<(), CliError> {
+    let workspace = folder(whose.workspace.as_deref());
+    let found = host.candidate(whose.root(), &workspace, &whose.skill).await?;
+    let Some(skill) = found.filter(|skill| skill.component.is_some()) else {
+        let mut message = format!(
+            "there is no skill '{}' with a component among the {} skills, so that nothing can be granted to it.",
+            whose.skill,
+            whose.root()
+        );
+        for other in Root::ALL {
+            let found = host.candidate(other, &workspace, &whose.skill).await?;
+            if other != whose.root() && found.is_some_and(|skill| skill.component.is_some()) {
+                message += &format!(" There is a {other} skill of this name: add --root {other}.");
+            }
+        }
+        return Err(CliError::new(Code::SkillNotFound, message));
+    };
+    // Without this check, the command would print a success that has no effect.
+    let asked: Vec<_> = skill.manifest.capabilities.iter().map(|asked| asked.capability.to_string()).collect();
+    if !asked.contains(&whose.capability.to_string()) {
+        let asked = if asked.is_empty() { "nothing".to_owned() } else { asked.join(", ") };
+        let message = format!(
+            "the SKILL.md of the {} skill '{}' does not ask for '{}'; it asks for {asked}.",
+            whose.root(),
+            whose.skill,
+            whose.capability
+        );
+        return Err(CliError::new(Code::InvalidArgs, message));
+    }
+    // Grants of bundled skills follow the binary; other grants apply to the digest of the skill's files.
+    let is_bundled = whose.root() == Root::Bundled;
+    let digest = if is_bundled { String::new() } else { skill.digest().to_string() };
+    let row = row(&whose, digest)?;
+    host.store().add_grant(row, skill.files.as_text().to_owned()).await?;
+    say!("Granted '{}' to the {} skill '{}'.", whose.capability, whose.root(), whose.skill);
+    Ok(())
+}
+
+async fn list_grants(host: &Arc<Host>) -> Result<(), CliError> {
+    let grants = host.store().grants().await?;
+    if grants.is_empty() {
+        say!("No grants.");
+    }
+    for grant in grants {
+        let place =
+            if grant.workspace.is_empty() { String::new() } else { format!(" of {}", clean_line(&grant.workspace)) };
+        // Grants of bundled skills have no digest. Other grants without one are from older builds and are stale.
+        let digest = match (&*grant.skill_digest, &*grant.root) {
+            ("", "bundled") => "",
+            ("", _) => " (stale)",
+            (digest, _) => &format!(" {digest}"),
+        };
+        let kind = if Root::from_word(&grant.root).is_some() { "skill" } else { "tool" };
+        let skill = clean_line(&grant.skill);
+        say!("{skill} {} {kind}{place}: {}{digest}", grant.root, clean_line(&grant.capability));
+    }
+    Ok(())
 }
 
 /// A grant that must be renewed because files of its skill have changed.

@@ -1,5 +1,6 @@
 //! The `patchbay` binary: parses the command line, opens the home and runs a front or a subcommand.
 
+mod age;
 mod args;
 mod authority;
 mod blocks;

@@ -21,8 +21,6 @@ use crate::{
     out::{note, say},
 };
 
-pub(crate) use expiry::Age;
-
 /// Limit of characters of a session's first words.
 const FIRST_WORDS: usize = 60;
 

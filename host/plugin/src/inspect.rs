@@ -4,8 +4,9 @@
 
 use std::{io, path::Path, sync::Arc};
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{COMPONENT_BYTES, Code, Digest, RootLimits, ToolSpec, text};
-use patchbay_sandbox::{Artefacts, BoxFuture, Failure, Limits, Sandbox, adapter::AdapterManifest, inspect as shape};
+use patchbay_sandbox::{Artefacts, Failure, Limits, Sandbox, adapter::AdapterManifest, inspect as shape};
 use patchbay_session::{HostPlatform, INTERNAL_TOOLS, RESERVED};
 use patchbay_skill::{
     Candidate, DescribedTools, Manifest, Problem, SnapshotRules, check_skill, discover_one, embedded_skill_md, files,

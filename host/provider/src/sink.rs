@@ -1,11 +1,11 @@
 //! What the caller of a completion receives: the stream ([`Sink`]), and how it ended ([`Completed`]).
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{
     Name, Retrying,
     completion::{FailureKind, Finish, StreamEvent, TokenUsage},
     text,
 };
-use patchbay_sandbox::BoxFuture;
 
 use crate::{ExchangeError, retry::NextAttempt};
 

@@ -15,6 +15,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{Digest, Hasher, text};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -22,7 +23,7 @@ use tokio::{
 };
 use wasmtime::Engine;
 
-use crate::{BoxFuture, CompileLimit, Failure, Limits, component::invalid, config, memory_watch};
+use crate::{CompileLimit, Failure, Limits, component::invalid, config, memory_watch};
 
 /// Stores the digests of artefacts, separate from the files.
 pub trait Ledger: Send + Sync {

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, LazyLock, OnceLock};
 
+use futures_util::future::BoxFuture;
 use patchbay_policy::Permits;
 use patchbay_workspace::{
     EditorTexts, ExistingFile, FileEntry, FileError, FilePlace, NameQuery, NameResults, SearchBounds, SearchHalt,
@@ -9,7 +10,7 @@ use patchbay_workspace::{
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{BoxFuture, Fault};
+use crate::Fault;
 
 /// The files behind `workspace-read`, `workspace-search`, `workspace-write` and `workspace-delete`. The caller checks the permit.
 pub trait WorkspaceFiles: Send + Sync {

@@ -85,6 +85,3 @@ pub use patchbay_workspace::{
 };
 pub use preinit::{INITIALIZE, preinitialize};
 pub use state::{Permission, PermitSource, Services};
-
-/// The future of a host function in the traits of this crate.
-pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -5,11 +5,12 @@ use std::{
     sync::{Arc, atomic::AtomicU64},
 };
 
+use futures_util::future::BoxFuture;
 use parking_lot::{Mutex, MutexGuard};
 use patchbay_policy::{Capability, Denial, Permits};
 
 use crate::{
-    BoxFuture, Budget, CallClock, CallIdentity, Failure, Fault, Http, Inference, Kv, Limits, LogSink, ProgressSink,
+    Budget, CallClock, CallIdentity, Failure, Fault, Http, Inference, Kv, Limits, LogSink, ProgressSink,
     SkillFileReader, ToolCaller, WorkspaceFiles, bindings::patchbay::host::types::Error as WitError, budget::Spent,
     capability::NestedCalls, effect::GuestEffect, last_lines::LastLines, limiter::Limiter, wasi::Wasi,
 };

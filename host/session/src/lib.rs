@@ -86,7 +86,7 @@ pub use patchbay_events::{AnswerAttempt, AnswerFollower, AnswerText, BrokeOff, F
 pub use patchbay_mcp::tools::{ClientAddress, ClientServer, McpFailure, McpReport, McpToolReport};
 pub use patchbay_policy::{Capability, Identity, Root, ToolDecision};
 pub use patchbay_provider::DefaultChoice;
-pub use patchbay_sandbox::{BoxFuture, Content};
+pub use patchbay_sandbox::Content;
 pub use patchbay_skill::Snapshot;
 pub use patchbay_tools::{
     Act, Approval, Approver, CalledTool, Editor, OfferedGrant, OutsideCall, OutsideDeclaration, OutsideError,

@@ -8,10 +8,11 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{Asker, CallId, Code, LineId, Name, Outcome, text};
 use patchbay_mcp::server::{ClientCall, OfferedTool, ServedError, ServedSession, SessionSource};
 use patchbay_policy::Capability;
-use patchbay_sandbox::{BoxFuture, Content, ProgressSink};
+use patchbay_sandbox::{Content, ProgressSink};
 use patchbay_skill::{Skill, Snapshot};
 use patchbay_tools::{CallContext, EffectFlag, OutsideTools, ResolvedTool, SkillTool, ToolError, ToolInvocation};
 

@@ -1,8 +1,12 @@
 //! Turns that mail begins, and other turns without a line. An agent that runs nothing and has unread mail is told so by a
 //! message, which begins a turn.
 
-use std::sync::{Arc, Weak};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, Weak},
+};
 
+use futures_util::FutureExt as _;
 use patchbay_agent::{Agent, TurnEnding};
 use patchbay_core::{AgentId, EventKind, MessageKind, TurnCause, TurnState};
 use patchbay_store::{NewMessage, NewTurn, SessionChange, StoreError};
@@ -134,9 +138,8 @@ impl Session {
         let session = Arc::clone(self);
         self.lines.spawn(async move {
             let stop = session.lines.closing().child_token();
-            let running = tokio::spawn(async move { session.run_background(turn, stop).await });
-            if let Err(error) = running.await {
-                tracing::error!("a turn panicked or was cancelled: {error}");
+            if AssertUnwindSafe(session.run_background(turn, stop)).catch_unwind().await.is_err() {
+                tracing::error!("a turn panicked");
             }
         });
     }

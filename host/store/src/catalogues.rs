@@ -1,7 +1,7 @@
 //! The models that the APIs of providers list, and when each provider may be asked again. Used by the provider registry.
 
 use patchbay_core::Digest;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, named_params, params};
 
 use crate::{Store, StoreError, now};
 
@@ -207,13 +207,7 @@ impl Store {
                 let is_complete = coverage == ListingCoverage::Complete && !models.is_empty();
                 let is_part = coverage == ListingCoverage::Partial && problem.is_none();
                 let now = now();
-                let count = || -> Result<u64, StoreError> {
-                    let mut query = connection.prepare_cached(
-                        "SELECT count(*) FROM catalogue_models WHERE provider = ? AND state = 'listed'",
-                    )?;
-                    Ok(query.query_row(params![provider], |row| row.get::<_, i64>(0))?.unsigned_abs())
-                };
-                let before = count()?;
+                let before = count_listed(connection, &provider)?;
                 let listed = models.len() as u64;
                 let mut insert = connection.prepare_cached(
                     "INSERT INTO catalogue_models (provider, id, facts, generation) \
@@ -241,43 +235,57 @@ impl Store {
                 for (id, facts) in models {
                     insert.execute(params![provider, id, facts])?;
                 }
-                // A server that lists other models each time must not fill the disk.
-                let removed = connection.execute(
-                    "UPDATE catalogue_models SET state = 'gone' WHERE provider = ?1 AND id IN (\
-                     SELECT id FROM catalogue_models WHERE provider = ?1 AND state = 'listed' \
-                     ORDER BY generation DESC, id LIMIT -1 OFFSET ?2)",
-                    params![provider, MAX_CATALOGUE_MODELS as i64],
-                )?;
-                connection.execute(
-                    "DELETE FROM catalogue_models WHERE provider = ?1 AND id IN (\
-                     SELECT id FROM catalogue_models WHERE provider = ?1 AND state <> 'listed' \
-                     ORDER BY generation DESC, id LIMIT -1 OFFSET ?2)",
-                    params![provider, MAX_CATALOGUE_MODELS as i64],
-                )?;
+                let removed = remove_excess(connection, &provider)?;
                 let has_counted = problem.is_none() && coverage != ListingCoverage::Unchanged;
                 connection.execute(
-                    "UPDATE catalogues SET next_at = ?1, listed_at = iif(?2 IS NULL, ?3, listed_at), problem = ?2, \
-                     validator = iif(?4, ?5, validator), complete_for = iif(?4, ?9, iif(?10, NULL, complete_for)), \
-                     left_out = coalesce(?6, left_out), generation = generation + (?7 OR problem IS NOT ?2) \
-                     WHERE provider = ?8",
-                    params![
-                        now.saturating_add(again_in_s),
-                        problem,
-                        now,
-                        is_complete,
-                        validator,
-                        has_counted.then_some(left_out as i64),
-                        listed > 0 || removed > 0 || has_counted,
-                        provider,
-                        adapter.to_string(),
-                        is_part,
-                    ],
+                    "UPDATE catalogues SET next_at = :next_at, listed_at = iif(:problem IS NULL, :now, listed_at), \
+                     problem = :problem, validator = iif(:is_complete, :validator, validator), \
+                     complete_for = iif(:is_complete, :adapter, iif(:is_part, NULL, complete_for)), \
+                     left_out = coalesce(:left_out, left_out), \
+                     generation = generation + (:has_changed OR problem IS NOT :problem) WHERE provider = :provider",
+                    named_params! {
+                        ":next_at": now.saturating_add(again_in_s),
+                        ":now": now,
+                        ":problem": problem,
+                        ":is_complete": is_complete,
+                        ":is_part": is_part,
+                        ":validator": validator,
+                        ":adapter": adapter.to_string(),
+                        ":left_out": has_counted.then_some(left_out as i64),
+                        ":has_changed": listed > 0 || removed > 0 || has_counted,
+                        ":provider": provider,
+                    },
                 )?;
                 let gone = if is_complete { before.saturating_sub(kept) } else { removed as u64 };
-                Ok::<_, StoreError>(Some(ListingChange { models: count()?, new, gone }))
+                Ok::<_, StoreError>(Some(ListingChange { models: count_listed(connection, &provider)?, new, gone }))
             })
             .await
     }
+}
+
+/// Returns the number of models that a provider lists.
+fn count_listed(connection: &Connection, provider: &str) -> Result<u64, StoreError> {
+    let mut query =
+        connection.prepare_cached("SELECT count(*) FROM catalogue_models WHERE provider = ? AND state = 'listed'")?;
+    Ok(query.query_row(params![provider], |row| row.get::<_, i64>(0))?.unsigned_abs())
+}
+
+/// Removes the models over the limit, the oldest first: a server that lists other models each time must not fill the disk. Returns how
+/// many are no longer listed.
+fn remove_excess(connection: &Connection, provider: &str) -> Result<usize, StoreError> {
+    let removed = connection.execute(
+        "UPDATE catalogue_models SET state = 'gone' WHERE provider = ?1 AND id IN (\
+         SELECT id FROM catalogue_models WHERE provider = ?1 AND state = 'listed' \
+         ORDER BY generation DESC, id LIMIT -1 OFFSET ?2)",
+        params![provider, MAX_CATALOGUE_MODELS as i64],
+    )?;
+    connection.execute(
+        "DELETE FROM catalogue_models WHERE provider = ?1 AND id IN (\
+         SELECT id FROM catalogue_models WHERE provider = ?1 AND state <> 'listed' \
+         ORDER BY generation DESC, id LIMIT -1 OFFSET ?2)",
+        params![provider, MAX_CATALOGUE_MODELS as i64],
+    )?;
+    Ok(removed)
 }
 
 /// Makes the row of a provider. With another base URL than before, it lists no models; those that it has listed keep their names.

@@ -3,9 +3,9 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use patchbay_core::AgentId;
-use patchbay_sandbox::BoxFuture;
 use patchbay_store::{GrantRow, Store, StoreError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 

@@ -3,8 +3,8 @@
 
 use std::{fmt, path::Path, sync::Arc};
 
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
-use patchbay_sandbox::BoxFuture;
 
 /// Reads and writes text files as an editor has them: with changes that are not saved. The caller has checked the path.
 pub trait Editor: Send + Sync {

@@ -2,8 +2,9 @@
 
 use std::{sync::Arc, time::Instant};
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{CallId, Code, Digest, ToolSpec};
-use patchbay_sandbox::{BoxFuture, Content, Finished, Usage};
+use patchbay_sandbox::{Content, Finished, Usage};
 use patchbay_schema::{PatternBudget, Schema};
 use patchbay_store::{NewMessage, RecordedApproval};
 use serde_json::Value;

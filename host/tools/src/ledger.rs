@@ -1,7 +1,8 @@
 //! Stores the digests of compiled components in the database, for the sandbox.
 
+use futures_util::future::BoxFuture;
 use patchbay_core::Digest;
-use patchbay_sandbox::{BoxFuture, Ledger};
+use patchbay_sandbox::Ledger;
 use patchbay_store::Store;
 
 /// A [`Ledger`] in the database. If the database fails, the digest is unknown and the component is compiled again.

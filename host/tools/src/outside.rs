@@ -6,9 +6,10 @@ mod run;
 
 use std::{sync::Arc, time::Duration};
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{CallId, Code, Digest, Hasher, text};
 use patchbay_policy::ToolDecision;
-use patchbay_sandbox::{BoxFuture, Content, ProgressSink, clean_schema};
+use patchbay_sandbox::{Content, ProgressSink, clean_schema};
 use patchbay_schema::{PatternBudget, Schema};
 use patchbay_store::GrantRow;
 use serde_json::Value;

@@ -8,9 +8,11 @@
 
 mod parse;
 mod states;
+mod token;
 
 pub(crate) use parse::{PatternFault, class_length};
 pub(crate) use states::StateSet;
+use token::Token;
 
 use crate::{error::FileError, work::WorkBudget};
 
@@ -23,25 +25,6 @@ pub(crate) enum WildPattern {
     Suffix(String),
     /// Any other pattern.
     Wild(Vec<Token>),
-}
-
-/// One element of a pattern.
-#[derive(Debug)]
-pub(crate) enum Token {
-    Char(char),
-    /// `?`: one character except `/`.
-    Any,
-    /// `[…]`: one character in these ranges or, if negated, in none of them; never `/`.
-    Class {
-        negated: bool,
-        ranges: Vec<(char, char)>,
-    },
-    /// `*`: any number of characters except `/`.
-    Star,
-    /// `**`: any number of characters, including `/`.
-    Deep,
-    /// Precedes the `Deep` and the `/` of `**/`, which may both be skipped.
-    Optional,
 }
 
 impl WildPattern {

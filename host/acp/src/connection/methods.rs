@@ -12,7 +12,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::{Connection, servers::servers};
 use crate::{
     params::{ListSessions, LoadSession, NewSession, OfSession, Prompt, SetConfigOption},
-    session::{Opening, SessionHandle, SessionTask, option_kind},
+    session::{Opening, SessionHandle, SessionTask, TITLE, option_kind},
     wire::{LineRoom, Responder, RpcError, params_of},
 };
 
@@ -20,8 +20,6 @@ use crate::{
 const PAGE: usize = 50;
 /// Length limit of the value of an option, in bytes.
 const OPTION_VALUE: usize = 1024;
-/// Length limit of a session's title, in characters.
-pub(crate) const TITLE: usize = 80;
 
 impl Connection {
     /// Calls a method. What takes long runs on a task; what the task of a session does is passed to it before this returns, so that

@@ -2,7 +2,8 @@
 
 use std::{path::Path, sync::Arc};
 
-use patchbay_session::{BoxFuture, Editor};
+use futures_util::future::BoxFuture;
+use patchbay_session::Editor;
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::json;
 

@@ -3,10 +3,11 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{CallId, Digest};
 use patchbay_session::{
-    BoxFuture, Content, OutsideCall, OutsideDeclaration, OutsideError, OutsideOrigin, OutsideSpec, OutsideTool,
-    PatternBudget, ToolDecision, command_line, input_json,
+    Content, OutsideCall, OutsideDeclaration, OutsideError, OutsideOrigin, OutsideSpec, OutsideTool, PatternBudget,
+    ToolDecision, command_line, input_json,
 };
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};

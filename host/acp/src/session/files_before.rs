@@ -61,7 +61,7 @@ async fn text_in_editor(editor: &dyn Editor, path: &Path, deadline: Instant) -> 
 
 #[cfg(test)]
 mod tests {
-    use patchbay_session::BoxFuture;
+    use futures_util::future::BoxFuture;
 
     use super::*;
 

@@ -19,4 +19,4 @@ mod update;
 
 pub(crate) use config_options::option_kind;
 pub(crate) use handle::{Opening, SessionHandle};
-pub(crate) use task::SessionTask;
+pub(crate) use task::{SessionTask, TITLE};

@@ -1,7 +1,8 @@
 //! Questions to the user: `session/request_permission`. A refusal, a cancelled request and an error of the client mean no. `task`
 //! names the tool call that a question belongs to.
 
-use patchbay_session::{Approval, Approver, BoxFuture, Question};
+use futures_util::future::BoxFuture;
+use patchbay_session::{Approval, Approver, Question};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};

@@ -28,11 +28,12 @@ use super::{
     update,
 };
 use crate::{
-    connection::TITLE,
     params::ClientCapabilities,
     wire::{Client, Outbox, Responder},
 };
 
+/// Length limit of a session's title, in characters.
+pub(crate) const TITLE: usize = 80;
 /// Limit of the questions that wait for the task, and of the terminals.
 const QUESTIONS: usize = 8;
 

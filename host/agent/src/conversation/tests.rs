@@ -10,7 +10,6 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::compaction;
 
 const READER: ReaderModel<'_> =
     ReaderModel { adapter: "demo", model: "demo-1", reads: &|media| media == "image/png", line: &[] };
@@ -219,7 +218,7 @@ fn estimate_counts_what_is_sent_of_a_long_result() {
     long.content = "x".repeat(3_000_000);
     let rows = [user(1, "look"), assistant(2, &answer(vec![call("1", "a__b", "{}")])), long];
     let Conversation { uncounted, messages, .. } = conversation(&rows, &READER);
-    let sent = compaction::tokens(&messages) * 3;
+    let sent = crate::tokens::tokens(&messages) * 3;
     assert!((131_072..132_000).contains(&sent) && (131_072..132_500).contains(&uncounted), "{sent} {uncounted}");
 }
 

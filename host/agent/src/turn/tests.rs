@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{
     AgentId, Attachment, DeltaKind, Digest, FailedAttempts, PrincipalId, Retrying, SessionId, TEXT_MEDIA, ToolRecord,
     ToolSpec,
@@ -16,7 +17,7 @@ use patchbay_core::{
 use patchbay_egress::{Credentials, Egress, EgressLimits};
 use patchbay_events::{Broadcast, EventLog, Received, Subscription, TokenBudget};
 use patchbay_provider::{ModelInfo, Selector, Sink};
-use patchbay_sandbox::{BoxFuture, Limits, Sandbox};
+use patchbay_sandbox::{Limits, Sandbox};
 use patchbay_store::{KvStore, ModelUsage, NewSnapshot, SessionRow, Store};
 use patchbay_tools::{ApprovalSlot, EditorSlot, Internal, InternalAnswer, InternalCall, InternalError, Tools};
 
@@ -916,7 +917,7 @@ async fn results_longer_than_the_window_are_summarised() {
     let stage = with_long_tool(does, 128_000, Limits::default()).await;
     assert_eq!(stage.say("read all").await.message, "Done.");
     let [_, summary, next] = stage.all_requests();
-    let size = compaction::tokens(&summary.messages);
+    let size = crate::tokens::tokens(&summary.messages);
     assert!((90_000..110_000).contains(&size), "{size}");
     let results = summary.messages[2].parts.iter().filter_map(|part| match &part.block {
         Block::ToolResult(result) => Some(format!("{:?}", result.content)),
@@ -936,7 +937,7 @@ async fn refused_results_are_shortened_until_they_fit() {
     let does = [LONG_CALLS, TooLong, TooLong, Says("In short."), Says("Done.")];
     let stage = with_long_tool(does, 1_000_000, Limits::default()).await;
     assert_eq!(stage.say("read all").await.message, "Done.");
-    let sizes = stage.all_requests().map(|request| compaction::tokens(&request.messages));
+    let sizes = stage.all_requests().map(|request| crate::tokens::tokens(&request.messages));
     let [_, turn, first, second, next] = sizes;
     assert!(turn > 600_000 && first < turn / 2 + 1_000 && second < first / 2 + 1_000 && next < 1_000, "{sizes:?}");
 }
@@ -968,7 +969,7 @@ async fn runaway_answer_is_summarised_before_the_next_request() {
     let [_, summary, next] = stage.all_requests();
     let said = texts(&summary.messages[1])[0];
     assert!(said.starts_with("word word") && said.contains(" bytes were left out]\n"), "{}", said.len());
-    assert!(compaction::tokens(&summary.messages) < 110_000);
+    assert!(crate::tokens::tokens(&summary.messages) < 110_000);
     assert_eq!((next.messages.len(), texts(&next.messages[0])[1]), (1, "two"));
 }
 

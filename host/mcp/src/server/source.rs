@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{Asker, Code};
-use patchbay_sandbox::{BoxFuture, Content, ProgressSink};
+use patchbay_sandbox::{Content, ProgressSink};
 use serde_json::Value;
 
 /// Opens a session for each connection.

@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Weak};
 
+use futures_util::future::BoxFuture;
 use patchbay_policy::ToolDecision;
-use patchbay_sandbox::{BoxFuture, Content};
+use patchbay_sandbox::Content;
 use patchbay_tools::{OutsideCall, OutsideError, OutsideSpec, OutsideTool};
 use serde_json::Value;
 

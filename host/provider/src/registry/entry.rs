@@ -83,6 +83,58 @@ pub(crate) struct Entry {
     pub(crate) offered: OfferedCache,
 }
 
+/// Where the requests of a provider go.
+struct ConfiguredOrigin<'a> {
+    /// The base URL as it was written.
+    base_url: Option<&'a str>,
+    /// Whether `config.toml` names it.
+    is_named: bool,
+    allow_private: bool,
+}
+
+impl ConfiguredOrigin<'_> {
+    /// Returns the base of its requests; `None` for an adapter that needs none.
+    ///
+    /// # Errors
+    /// Why the provider cannot be used.
+    fn base(&self, name: &Name, source: EntrySource, adapter: &Adapter) -> Result<Option<Base>, String> {
+        let Some(url) = self.base_url else {
+            let has_default = adapter.manifest.default_base_url.is_some();
+            return match requires_origin(adapter) || (source == EntrySource::Config && has_default) {
+                true => {
+                    Err(format!("it needs to know where its requests go: origin in [providers.{name}] of config.toml"))
+                }
+                false => Ok(None),
+            };
+        };
+        Base::parse(url, self.allow_private).map(Some).map_err(|why| {
+            let hint =
+                if self.allow_private { "" } else { "; for a machine of your own network, allow_private = true" };
+            format!("its origin cannot be used: {why}{hint}")
+        })
+    }
+
+    /// Returns why a file of the folder cannot be used whose own suggestion is not an origin of the internet.
+    fn not_public(&self, name: &Name, source: EntrySource) -> Option<String> {
+        let is_suggested = source == EntrySource::File && !self.is_named;
+        (is_suggested && self.base_url.is_some_and(|url| !Base::is_public(url))).then(|| {
+            format!(
+                "it suggests an origin that is none of the internet; to allow that, name it in [providers.{name}] of \
+                 config.toml"
+            )
+        })
+    }
+}
+
+/// Returns why a provider cannot be used whose key would be that of a skill's credential.
+fn key_of_skills(name: &Name, source: EntrySource) -> String {
+    format!(
+        "its key would be the entry '{name}' of credentials.json, which belongs to [credentials.{name}] of config.toml; give \
+         that table and its entry another name{}",
+        if source == EntrySource::Bundled { "" } else { ", or the provider" }
+    )
+}
+
 impl Entry {
     /// Puts a provider together. It is refused if its origin or its key cannot be used.
     pub(super) fn new(name: &Name, source: EntrySource, adapter: &Arc<Adapter>, settings: &Settings) -> Self {
@@ -117,48 +169,18 @@ impl Entry {
                 models.push(model.0.clone());
             }
         }
-        let (base, refused) = match base_url.as_deref().map(|url| Base::parse(url, config.allow_private)) {
-            None if requires_origin(adapter)
-                || (source == EntrySource::Config && manifest.default_base_url.is_some()) =>
-            {
-                (
-                    None,
-                    Some(format!(
-                        "it needs to know where its requests go: origin in [providers.{name}] of config.toml"
-                    )),
-                )
-            }
-            None => (None, None),
-            Some(Ok(base)) => (Some(base), None),
-            Some(Err(why)) => {
-                let hint =
-                    if config.allow_private { "" } else { "; for a machine of your own network, allow_private = true" };
-                (None, Some(format!("its origin cannot be used: {why}{hint}")))
-            }
+        let origin =
+            ConfiguredOrigin { base_url: base_url.as_deref(), is_named: named, allow_private: config.allow_private };
+        let (base, refused) = match origin.base(name, source, adapter) {
+            Ok(base) => (base, None),
+            Err(why) => (None, Some(why)),
         };
         let needs_origin = base_url.is_none() && refused.is_some();
-        let suggested_here =
-            source == EntrySource::File && !named && base_url.as_deref().is_some_and(|url| !Base::is_public(url));
-        let refused = refused.or_else(|| {
-            suggested_here.then(|| {
-                format!(
-                    "it suggests an origin that is none of the internet; to allow that, name it in [providers.{name}] of \
-                     config.toml"
-                )
-            })
-        });
+        let refused = refused.or_else(|| origin.not_public(name, source));
         // `credentials.json` has keys by name: the key of a skill's credential may not go to a provider.
         let is_stored = matches!(key, Some(SecretLookup::Stored(_)));
         let is_of_skills = is_stored && settings.credentials.contains(name);
-        let refused = refused.or_else(|| {
-            is_of_skills.then(|| {
-                format!(
-                    "its key would be the entry '{name}' of credentials.json, which belongs to [credentials.{name}] of \
-                     config.toml; give that table and its entry another name{}",
-                    if source == EntrySource::Bundled { "" } else { ", or the provider" }
-                )
-            })
-        });
+        let refused = refused.or_else(|| is_of_skills.then(|| key_of_skills(name, source)));
         Self {
             name: name.clone(),
             source,

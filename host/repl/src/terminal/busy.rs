@@ -9,7 +9,7 @@ use std::{
 use patchbay_core::{AgentId, AssistantPart, DeltaKind, EventKind, LineId, MessageKind, Retrying, text};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{transcript::seconds, wrap};
+use super::{call_timer::seconds, wrap};
 
 /// Length limit in characters of the text of a tool's progress.
 const PROGRESS: usize = 60;

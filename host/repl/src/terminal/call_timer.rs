@@ -2,8 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use super::transcript::seconds;
-
 /// Runs from the answer that calls tools, or from the result before, to the next result: an agent's calls run one after
 /// another. It stands still while a question is open.
 #[derive(Debug, Default)]
@@ -40,6 +38,14 @@ impl CallTimer {
         let took = end.saturating_duration_since(self.since?);
         self.start(now);
         Some(took)
+    }
+}
+
+/// Returns a duration as a user reads it: `4 s`, `2 min 5 s`.
+pub(crate) fn seconds(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
     }
 }
 

@@ -13,7 +13,7 @@ use super::{
     history::InputHistory,
     paste::Pastes,
     typed_paths::{PathInText, TypedPaths},
-    wrap::{self, Wrapped},
+    wrap::{self, Mark, Wrapped},
 };
 
 /// The text being typed.
@@ -29,17 +29,6 @@ pub(crate) struct Composer {
 
 /// Limit of the lines whose words attach their files again when a line is recalled.
 const ATTACHING: usize = 100;
-
-/// How the command at the beginning of the text is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mark {
-    /// No command, or its name is not complete yet.
-    None,
-    /// A command that exists, of that many bytes: bold.
-    Known(usize),
-    /// No such command: underlined.
-    Unknown(usize),
-}
 
 impl Composer {
     pub(crate) fn new(history: InputHistory) -> Self {

@@ -6,7 +6,7 @@ use std::{borrow::Cow, time::Duration};
 use patchbay_core::{Code, Outcome};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{prose, transcript::seconds};
+use super::{call_timer::seconds, prose};
 
 /// Begins the message of a line or a turn that was stopped; what follows says what is kept.
 const CANCELLED: &str = "Cancelled. ";

@@ -8,12 +8,10 @@ use patchbay_session::{AgentInView, ModelInUse};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{
-    Front,
-    composer::Mark,
-    diff, front_command,
+    Front, diff, front_command,
     live::{LiveView, Row},
     style,
-    wrap::{self, cut},
+    wrap::{self, Mark, cut},
 };
 
 /// Waiting messages that are shown.

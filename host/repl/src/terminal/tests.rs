@@ -11,7 +11,6 @@ use patchbay_core::{DeltaKind, DeltaPosition, EventKind, MessageKind};
 use proptest::prelude::*;
 
 use super::{
-    composer::Mark,
     fake_terminal::FakeTerminal,
     key_events,
     live::{LiveArea, LiveView, Row},
@@ -20,7 +19,7 @@ use super::{
         Transcript,
         tests::{VIEW, at as received},
     },
-    wrap,
+    wrap::{self, Mark},
 };
 
 /// Height of the window.

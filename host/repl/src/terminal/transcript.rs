@@ -15,7 +15,7 @@ use patchbay_session::{AgentInView, AnswerAttempt, AnswerFollower, Followed, Las
 
 use super::{
     answer::StreamedAnswer,
-    call_timer::{self, CallTimer},
+    call_timer::{self, CallTimer, seconds},
     diff::{self, DiffLine},
     live::Row,
     marks, outcome_text, prose,
@@ -556,14 +556,6 @@ fn last_code(answer: &str) -> Option<&str> {
     }
     // A block that was cut off counts, too.
     fence.map(|(_, start)| answer[start..].trim_end_matches('\n')).or(last)
-}
-
-/// Returns a duration as a user reads it: `4 s`, `2 min 5 s`.
-pub(crate) fn seconds(duration: Duration) -> String {
-    match duration.as_secs() {
-        seconds @ 0..60 => format!("{seconds} s"),
-        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,18 @@ use patchbay_core::text::with_visible_blanks;
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{composer::Mark, live::Row};
+use super::live::Row;
+
+/// How the command at the beginning of the text is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// No command, or its name is not complete yet.
+    None,
+    /// A command that exists, of that many bytes: bold.
+    Known(usize),
+    /// No such command: underlined.
+    Unknown(usize),
+}
 
 /// The prompt, the prompt while lines are captured, and what stands before the other rows of the text.
 pub(crate) const PROMPT: &str = "> ";

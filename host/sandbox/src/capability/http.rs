@@ -2,10 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures_util::future::BoxFuture;
 use patchbay_policy::{Capability, Permits};
 
 use crate::{
-    BoxFuture, EffectBody, Fault, GuestEffect,
+    EffectBody, Fault, GuestEffect,
     bindings::patchbay::host::{http as wit, types::Error as WitError},
     state::{CallAccess, GuestState},
 };

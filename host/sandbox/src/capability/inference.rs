@@ -1,10 +1,11 @@
 //! `patchbay:host/inference`: one completion by the model of the agent that runs the tool.
 
+use futures_util::future::BoxFuture;
 use patchbay_core::text;
 use patchbay_policy::Capability;
 
 use crate::{
-    BoxFuture, Fault, GuestEffect,
+    Fault, GuestEffect,
     bindings::patchbay::host::{inference as wit, types::Error as WitError},
     state::GuestState,
 };

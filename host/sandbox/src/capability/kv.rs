@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use patchbay_core::kv::{KvEntry, KvError, Scope};
 use patchbay_policy::Capability;
 
 use crate::{
-    BoxFuture, GuestEffect,
+    GuestEffect,
     bindings::patchbay::host::{kv as wit, types::Error as WitError},
     state::GuestState,
 };

@@ -1,9 +1,10 @@
 //! `patchbay:host/skill-files`: the files of the skill that runs. Needs no grant: they are part of the skill's digest.
 
+use futures_util::future::BoxFuture;
 use patchbay_core::Digest;
 
 use crate::{
-    BoxFuture, Fault,
+    Fault,
     bindings::{
         patchbay::host::types::{Error as WitError, Pair},
         unlisted::patchbay::host::skill_files::{self, Entry},

@@ -7,14 +7,15 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{Code, Digest};
 use patchbay_policy::{Capability, Denial, Grant, Identity, Permits, Root, WorkspaceTrust};
 
 use crate::{
-    Auth, BoxFuture, Budget, CallClock, CallIdentity, CallableTool, Content, Failure, Fault, FileEntry, FilesError,
-    Finished, GuestEffect, Http, HttpRequest, HttpResponse, Inference, Kv, KvEntry, KvError, Limits, LocalFiles,
-    LogLevel, LogSink, NameQuery, NameResults, Permission, PermitSource, ProgressSink, Scope, SearchBounds, Services,
-    TextQuery, TextResults, ToolCaller, Usage, WorkspaceAccess, WorkspaceFiles,
+    Auth, Budget, CallClock, CallIdentity, CallableTool, Content, Failure, Fault, FileEntry, FilesError, Finished,
+    GuestEffect, Http, HttpRequest, HttpResponse, Inference, Kv, KvEntry, KvError, Limits, LocalFiles, LogLevel,
+    LogSink, NameQuery, NameResults, Permission, PermitSource, ProgressSink, Scope, SearchBounds, Services, TextQuery,
+    TextResults, ToolCaller, Usage, WorkspaceAccess, WorkspaceFiles,
     bindings::{
         patchbay::host::{
             http, inference, kv, log, progress, types::Error as WitError, workspace_read, workspace_write,

@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use patchbay_policy::Capability;
 use wasmtime::{StoreContextMut, component::Linker};
 
 use crate::{
-    BoxFuture, Budget, Content, Fault, Finished, GuestEffect, Limits,
+    Budget, Content, Fault, Finished, GuestEffect, Limits,
     bindings::patchbay::host::types::Error as WitError,
     capability::tool_index::CallableTool,
     state::{CallAccess, GuestState},

@@ -54,7 +54,22 @@ async fn describe(session: &Session, skill: &Skill, files_problem: Option<&str>)
             (asked.capability.to_string(), permits.state(&asked.capability).as_str(), why)
         })
         .collect();
-    let tools: Vec<&str> = skill.tools.iter().map(|tool| tool.name.as_str()).collect();
+    let files = match skill.files {
+        Some(FileTotals { count: 0, .. }) => Ok(Arc::default()),
+        _ => session.host.skill_files(session.workspace(), skill).await,
+    };
+    let mut lines = vec![format!("# /help {}", skill.name), String::new()];
+    lines.extend(fields(session, skill, &capabilities));
+    lines.extend(files_problem.map(|problem| format!("- `files`: left out. {problem}")));
+    lines.extend(file_lines(skill, &files));
+    lines.extend(rare_fields(skill));
+    let data = data(skill, &capabilities, files.ok().as_deref());
+    Ok(Outcome::ok(Code::SkillHelp, lines.join("\n")).with_data(data))
+}
+
+/// Returns the lines that every skill has.
+fn fields(session: &Session, skill: &Skill, capabilities: &[(String, &str, Option<String>)]) -> Vec<String> {
+    let manifest = &skill.manifest;
     let list = |items: &[String]| items.join(", ");
     let shown: Vec<String> = capabilities
         .iter()
@@ -64,16 +79,15 @@ async fn describe(session: &Session, skill: &Skill, files_problem: Option<&str>)
         })
         .collect();
     let command_tool = command_tool(session, skill);
-    let alias = manifest.command.as_ref().map(|alias| format!("/{alias}"));
     let fields = [
         ("name", skill.name.to_string()),
         ("version", manifest.version.clone().unwrap_or_default()),
         ("summary", manifest.summary.clone()),
         ("source", skill.root.to_string()),
         ("invocation_mode", manifest.invocation_mode.as_str().to_owned()),
-        ("command_alias", alias.clone().unwrap_or_default()),
+        ("command_alias", alias(skill).unwrap_or_default()),
         ("command_tool", command_tool),
-        ("tools", tools.join(", ")),
+        ("tools", tool_names(skill).join(", ")),
         ("requires_tools", list(&manifest.requires_tools)),
         ("eligibility.os", list(&manifest.eligibility.os)),
         ("eligibility.env", list(&manifest.eligibility.env)),
@@ -83,17 +97,17 @@ async fn describe(session: &Session, skill: &Skill, files_problem: Option<&str>)
     ];
     // Shown only for skills with a component.
     let component = skill.component.map(|component| ("component", component.to_string()));
-    let mut lines = vec![format!("# /help {}", skill.name), String::new()];
-    lines.extend(fields.iter().chain(&component).map(|(name, value)| {
+    let line = |(name, value): &(&str, String)| {
         let value = if value.is_empty() { "(none)" } else { value };
         format!("- `{name}`: {value}")
-    }));
-    let files = match skill.files {
-        Some(FileTotals { count: 0, .. }) => Ok(Arc::default()),
-        _ => session.host.skill_files(session.workspace(), skill).await,
     };
-    lines.extend(files_problem.map(|problem| format!("- `files`: left out. {problem}")));
-    lines.extend(file_lines(skill, &files));
+    fields.iter().chain(&component).map(line).collect()
+}
+
+/// Returns the lines that only some skills have.
+fn rare_fields(skill: &Skill) -> Vec<String> {
+    let manifest = &skill.manifest;
+    let list = |items: &[String]| items.join(", ");
     let audience = manifest.audience;
     let others = [
         ("license", manifest.license.clone()),
@@ -103,24 +117,38 @@ async fn describe(session: &Session, skill: &Skill, files_problem: Option<&str>)
         ("user_invocable", (!audience.menus).then(|| "false".to_owned())),
         ("not used here", (!manifest.unused.is_empty()).then(|| list(&manifest.unused))),
     ];
-    lines.extend(others.into_iter().filter_map(|(name, value)| Some(format!("- `{name}`: {}", value?))));
+    others.into_iter().filter_map(|(name, value)| Some(format!("- `{name}`: {}", value?))).collect()
+}
+
+fn tool_names(skill: &Skill) -> Vec<&str> {
+    skill.tools.iter().map(|tool| tool.name.as_str()).collect()
+}
+
+fn alias(skill: &Skill) -> Option<String> {
+    skill.manifest.command.as_ref().map(|alias| format!("/{alias}"))
+}
+
+/// Returns the same for programs.
+fn data(skill: &Skill, capabilities: &[(String, &str, Option<String>)], files: Option<&FileSet>) -> serde_json::Value {
+    let manifest = &skill.manifest;
+    let audience = manifest.audience;
     let capabilities: Vec<_> = manifest
         .capabilities
         .iter()
-        .zip(&capabilities)
+        .zip(capabilities)
         .map(|(asked, (name, state, why))| {
             json!({"name": name, "state": state, "stale": why, "reason": asked.reason, "optional": asked.optional})
         })
         .collect();
-    Ok(Outcome::ok(Code::SkillHelp, lines.join("\n")).with_data(json!({
+    json!({
         "name": skill.name,
         "version": manifest.version,
         "summary": manifest.summary,
         "source": skill.root,
         "invocation_mode": manifest.invocation_mode,
-        "command_alias": alias,
+        "command_alias": alias(skill),
         "command_tool": manifest.command_tool,
-        "tools": tools,
+        "tools": tool_names(skill),
         "requires_tools": manifest.requires_tools,
         "eligibility": manifest.eligibility,
         "capabilities": capabilities,
@@ -132,8 +160,8 @@ async fn describe(session: &Session, skill: &Skill, files_problem: Option<&str>)
         "disable_model_invocation": !audience.models,
         "user_invocable": audience.menus,
         "not_used_here": manifest.unused,
-        "files": files.ok().map(|files| files_json(&files)),
-    })))
+        "files": files.map(files_json),
+    })
 }
 
 /// The most files that are listed.

@@ -2,10 +2,12 @@
 //! moment. The line runs in its own task until it ends or is stopped.
 
 use std::{
+    panic::AssertUnwindSafe,
     sync::{Arc, OnceLock, atomic::AtomicBool},
     time::SystemTime,
 };
 
+use futures_util::FutureExt as _;
 use patchbay_agent::Agent;
 use patchbay_core::{AgentId, Attachment, Code, EventKind, LineId, Outcome};
 use patchbay_store::QueueRow;
@@ -332,11 +334,10 @@ impl Session {
                     after.cancelled().await;
                 }
                 let (session, agent) = (Arc::clone(&context.session), context.agent.id());
-                // The line runs in its own task, so that a panic also ends as an outcome.
-                let running = tokio::spawn(context.run(accepted, entry).in_current_span()).await;
-                let outcome = running.unwrap_or_else(|error| {
-                    Outcome::error(Code::Internal, format_args!("the line panicked or was cancelled: {error}."))
-                });
+                // A panic ends as an outcome, too.
+                let ended_with = AssertUnwindSafe(context.run(accepted, entry)).catch_unwind().await;
+                let outcome =
+                    ended_with.unwrap_or_else(|_| Outcome::error(Code::Internal, "running this line panicked."));
                 session.lines.end(id);
                 let stopped = outcome.code == Code::TurnCancelled;
                 if delays {

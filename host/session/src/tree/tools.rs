@@ -5,9 +5,9 @@
 
 use std::sync::{Arc, Weak};
 
+use futures_util::future::BoxFuture;
 use patchbay_agent::Agent;
 use patchbay_core::{AgentId, Code, Outcome, ToolSpec};
-use patchbay_sandbox::BoxFuture;
 use patchbay_store::StoreError;
 use patchbay_tools::{Internal, InternalAnswer, InternalCall, InternalError};
 use serde_json::{Value, json};

@@ -8,10 +8,11 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{Digest, text};
 use patchbay_sandbox::{
-    BoxFuture, EditorTexts, ExistingFile, FileEntry, FilesError, NameQuery, NameResults, SearchBounds, TextQuery,
-    TextResults, WorkspaceFiles,
+    EditorTexts, ExistingFile, FileEntry, FilesError, NameQuery, NameResults, SearchBounds, TextQuery, TextResults,
+    WorkspaceFiles,
 };
 use tokio::time::timeout;
 

@@ -1,11 +1,12 @@
 //! Requests of skills: checks the permit, looks up the credentials, and sends through egress.
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{Name, text};
 use patchbay_egress::{
     CheckedTarget, Credential, CredentialError, EgressError, Placed, Placement, PlacementError, Request, Target,
 };
 use patchbay_policy::{Capability, Denial, HostPattern, Permits};
-use patchbay_sandbox::{Auth, BoxFuture, Fault, Http, HttpRequest, HttpResponse, RequestedPlacement};
+use patchbay_sandbox::{Auth, Fault, Http, HttpRequest, HttpResponse, RequestedPlacement};
 
 use super::{CallServices, NOT_RECORDED};
 

@@ -1,6 +1,7 @@
 //! Completions by the model of the agent that runs the tool. A completion is an effect: it costs tokens.
 
-use patchbay_sandbox::{BoxFuture, Fault, Inference};
+use futures_util::future::BoxFuture;
+use patchbay_sandbox::{Fault, Inference};
 
 use super::{CallServices, NOT_RECORDED};
 

@@ -1,6 +1,7 @@
 //! The `kv` capability over the store, scoped to one skill, session and workspace.
 
-use patchbay_sandbox::{BoxFuture, Kv, KvEntry, KvError, Scope};
+use futures_util::future::BoxFuture;
+use patchbay_sandbox::{Kv, KvEntry, KvError, Scope};
 use patchbay_store::{KvPlace, KvScope, KvStoreError};
 
 use super::CallServices;

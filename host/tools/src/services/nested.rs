@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use patchbay_core::text;
-use patchbay_sandbox::{BoxFuture, Budget, CallableTool, Content, Failure, Fault, Finished, ToolCaller};
+use patchbay_sandbox::{Budget, CallableTool, Content, Failure, Fault, Finished, ToolCaller};
 
 use super::CallServices;
 use crate::{OutsideError, ResolvedTool, ToolError, ToolInvocation};

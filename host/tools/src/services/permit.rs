@@ -1,9 +1,10 @@
 //! Asks the user for a missing permit. The question shows the effect that the host will perform, and a yes is for that effect
 //! unless the user chose a wider answer.
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{Digest, text};
 use patchbay_policy::{Capability, Identity, Permits, Root, grant_command};
-use patchbay_sandbox::{BoxFuture, ExistingFile, Fault, FilesError, GuestEffect, Permission, PermitSource};
+use patchbay_sandbox::{ExistingFile, Fault, FilesError, GuestEffect, Permission, PermitSource};
 use patchbay_skill::Skill;
 use patchbay_store::{GrantRow, RecordedApproval, Store, StoreError};
 use patchbay_workspace::FileError;

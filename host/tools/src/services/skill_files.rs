@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{media, text};
-use patchbay_sandbox::{BoxFuture, Fault, SkillFileEntry, SkillFileReader};
+use patchbay_sandbox::{Fault, SkillFileEntry, SkillFileReader};
 use patchbay_skill::{FileSet, SkillFile};
 
 use super::CallServices;

@@ -2,7 +2,7 @@
 
 use std::iter::Peekable;
 
-use super::Token;
+use super::token::Token;
 
 /// Why a text is not a valid pattern.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The set of pattern positions that the matcher has reached.
 
-use super::Token;
+use super::token::Token;
 
 /// A set of positions in a pattern, one bit per position.
 #[derive(Default)]

@@ -1,5 +1,8 @@
 //! Options that the client sets, and those that changed elsewhere.
 
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt as _;
 use patchbay_core::{Code, Outcome};
 use patchbay_session::OptionKind;
 use serde_json::{Value, json};
@@ -13,10 +16,10 @@ impl SessionTask {
         let session = std::sync::Arc::clone(&self.session);
         self.setting += 1;
         self.side_tasks.spawn(async move {
-            // On a further task, so that a panic is an answer as well.
-            let set = tokio::spawn(async move { session.set_option(kind, &value).await }).await;
-            let failed = |error| Err(Outcome::error(Code::Internal, format_args!("the option was not set: {error}.")));
-            SideTaskEnd::OptionSet(responder, set.unwrap_or_else(failed))
+            // A panic is an answer as well.
+            let set = AssertUnwindSafe(session.set_option(kind, &value)).catch_unwind().await;
+            let panicked = |_| Err(Outcome::error(Code::Internal, "the option was not set: setting it panicked."));
+            SideTaskEnd::OptionSet(responder, set.unwrap_or_else(panicked))
         });
     }
 

@@ -78,9 +78,11 @@ impl ClientSessions {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::future::BoxFuture;
+
     use std::time::Duration;
 
-    use patchbay_sandbox::{BoxFuture, Content};
+    use patchbay_sandbox::Content;
 
     use super::{
         super::super::{ClientCall, OfferedTool, ServedError, ServedSession},

@@ -194,7 +194,7 @@ fn text(status: StatusCode, media_type: &'static str, text: String) -> HttpReply
 
 #[cfg(test)]
 mod tests {
-    use patchbay_sandbox::BoxFuture;
+    use futures_util::future::BoxFuture;
 
     use super::{
         super::super::{ServedError, ServedSession, SessionSource},
