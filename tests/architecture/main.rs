@@ -7,6 +7,7 @@ mod contract;
 mod documents;
 mod features;
 mod plugins;
+mod shape;
 mod words;
 
 use std::path::{Path, PathBuf};
