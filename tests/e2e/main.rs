@@ -54,6 +54,7 @@ mod http;
 mod inference;
 mod invocation;
 mod journal;
+mod json_outputs;
 #[cfg(unix)]
 mod key_commands;
 mod languages;
