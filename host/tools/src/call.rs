@@ -1,5 +1,18 @@
 //! The input of [`Tools::run`](crate::Tools::run). A session makes it for a person's command, an agent for a model, and a
 //! running call for nested calls.
+//!
+//! Six types describe a call. Each part of the host has its own, with what that part needs, for as long as it needs it:
+//!
+//! | type | made by | lives as long as | contents |
+//! | --- | --- | --- | --- |
+//! | [`CallContext`] | the caller | the outermost call and all calls nested in it | who asks, the session, the workspace, the skills |
+//! | [`ToolInvocation`] | the caller | until the call begins | the tool and its input, which differ for each nested call |
+//! | `CallRecord` (`record.rs`) | [`Tools::run`](crate::Tools::run) | the call | what it may do, did and approved; the guest's services write to it |
+//! | `JournalRow` (`store`) | the record, at the end | as the journal keeps it | the columns of one row: ids, hashes, sizes, the outcome |
+//! | `Services` (`sandbox`) | `services/` | the call | the host's side of each import of the guest, on this crate's types |
+//! | `Call` (`sandbox`) | `run.rs` | until the guest is started | the component, its input and limits: all that the sandbox needs to know |
+//!
+//! The sandbox does not know sessions, and the store does not know guests, so these six cannot be fewer.
 
 use std::sync::{
     Arc,
