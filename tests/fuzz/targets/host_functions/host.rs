@@ -7,12 +7,13 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::BoxFuture;
 use patchbay_core::text;
 use patchbay_egress::{EgressError, Target};
 use patchbay_policy::{Capability, Permits};
 use patchbay_sandbox::{
-    Auth, BoxFuture, Budget, CallIdentity, CallableTool, Content, Fault, Finished, Http, HttpRequest, HttpResponse, Kv,
-    KvEntry, KvError, Limits, LogLevel, LogSink, ProgressSink, Scope, ToolCaller, Usage, fuzzing::kv as wit,
+    Auth, Budget, CallIdentity, CallableTool, Content, Fault, Finished, Http, HttpRequest, HttpResponse, Kv, KvEntry,
+    KvError, Limits, LogLevel, LogSink, ProgressSink, Scope, ToolCaller, Usage, fuzzing::kv as wit,
 };
 
 pub struct Host {
