@@ -42,7 +42,8 @@ const BYTES: usize = 1 << 20;
 /// The waiting lines of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueView {
-    /// Whether the lines wait until [`Session::release_queue`] or the next message. False if there are none.
+    /// Whether the lines wait until [`Session::release_queue`](crate::Session::release_queue) or the next message. False
+    /// if there are none.
     pub held: bool,
     /// The waiting lines, in the order in which they will run.
     pub lines: Vec<QueuedLine>,

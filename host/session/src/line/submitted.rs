@@ -12,7 +12,8 @@ use patchbay_core::{AgentId, Code, LineId, Outcome};
 use tokio::sync::oneshot;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// A submitted line; a future of its outcome. Dropping it does not stop the line; [`Session::stop`] does.
+/// A submitted line; a future of its outcome. Dropping it does not stop the line; [`Session::stop`](crate::Session::stop)
+/// does.
 #[derive(Debug)]
 pub struct Submitted {
     pub(super) id: LineId,
@@ -26,7 +27,7 @@ pub struct Submitted {
 }
 
 impl Submitted {
-    /// Returns the line's id, as in [`EventKind::LineEnded`].
+    /// Returns the line's id, as in [`EventKind::LineEnded`](patchbay_core::EventKind::LineEnded).
     pub fn id(&self) -> LineId {
         self.id
     }
@@ -37,7 +38,8 @@ impl Submitted {
         self.agent.get().copied().unwrap_or(self.view)
     }
 
-    /// Returns the command that has to end before this line begins; `None` if there is none, also for a line that waits in the queue.
+    /// Returns the command that has to end before this line begins; `None` if there is none, also for a line that waits
+    /// in the queue.
     pub fn waits_for(&self) -> Option<LineId> {
         self.waits_for
     }

@@ -1,4 +1,5 @@
-//! A line as it was typed: parsed once, and resolved once where it runs at once. A line that waits is resolved again when it begins.
+//! A line as it was typed: parsed once, and resolved once where it runs at once. A line that waits is resolved again when
+//! it begins.
 
 use patchbay_command::{Line, Resolved, resolve};
 use patchbay_core::{Name, Outcome};
