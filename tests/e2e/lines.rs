@@ -107,6 +107,21 @@ async fn commands_wait_for_a_tool_that_runs() {
     assert_eq!(wait_for_end(reloaded).await.code.as_str(), "skills_reloaded");
 }
 
+/// Lines that were meant for a child are not sent to its parent if the fork is stopped.
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_behind_a_stopped_fork_are_stopped() {
+    let (_patchbay, session, spinning) = spinning().await;
+    let [fork, said, moved] = ["/fork", "for the child", "/switch root"].map(|line| session.submit(line));
+    assert!(session.stop(fork.id()));
+    for line in [fork, said, moved] {
+        assert_eq!(wait_for_end(line).await.code.as_str(), "turn_cancelled");
+    }
+    assert!(session.stop(spinning.id()));
+    assert!(!wait_for_end(spinning).await.is_ok());
+    assert_eq!(wait_for_end(session.submit("hello")).await.code.as_str(), "answered");
+    assert_eq!(stored_texts(&session, MessageKind::User).await, ["hello"]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_are_answered_while_a_tool_runs() {
     let (_patchbay, session, spinning) = spinning().await;

@@ -344,7 +344,10 @@ impl Session {
                     session.delay_ended(agent, stopped);
                 }
                 // The lines behind a move are in their queues when its outcome is known, and begin after it.
-                session.moves.ended(id, |behind| behind(AfterMove::Accepted(ended.clone())));
+                match stopped {
+                    true => session.moves.stopped(id, |behind| behind(AfterMove::Stopped)),
+                    false => session.moves.ended(id, |behind| behind(AfterMove::Accepted(ended.clone()))),
+                }
                 session.publish_end(id, agent, outcome, sender);
                 // The next command begins when the result of this one was published.
                 drop(place);

@@ -71,6 +71,16 @@ impl<T> ViewMoves<T> {
         }
     }
 
+    /// Notes that a line was stopped. If it was to move the view, passes all lines behind it to `stop`: they were meant for an
+    /// agent that does not come into view.
+    pub(crate) fn stopped(&self, id: LineId, stop: impl FnMut(T)) {
+        let Moves { moving, behind } = &mut *self.0.lock();
+        if *moving == Some(id) {
+            *moving = None;
+            behind.drain(..).map(|behind| behind.line).for_each(stop);
+        }
+    }
+
     /// Removes a line that waits; `None` if it does not.
     pub(crate) fn remove(&self, id: LineId) -> Option<T> {
         let behind = &mut self.0.lock().behind;
@@ -102,6 +112,12 @@ mod tests {
         assert_eq!([ended(a), ended(b), ended(c)], ["", "cd", ""]);
         assert_eq!((all.remove(f), all.remove(f)), (Some('f'), None));
         assert_eq!(ended(d), "e");
+        assert_eq!(enter(b, true, 'b'), Ok('b'));
+        assert_eq!((enter(d, true, 'd'), enter(e, false, 'e')), (Err(b), Err(d)));
+        let mut stopped = String::new();
+        all.stopped(a, |line| stopped.push(line));
+        all.stopped(b, |line| stopped.push(line));
+        assert_eq!(stopped, "de");
         assert_eq!(enter(c, false, 'c'), Ok('c'));
     }
 }
