@@ -4,7 +4,7 @@ use std::sync::{Arc, mpsc::channel};
 
 use patchbay_core::{DequeueReason, EventKind, MessageKind};
 use patchbay_provider::Settings;
-use patchbay_session::{QueueView, Received, Session, Submitted};
+use patchbay_session::{LineInput, QueueView, Received, Session, Submitted};
 use patchbay_tests::{
     binary::Patchbay,
     format::CHAT,
@@ -199,7 +199,7 @@ async fn waiting_lines_are_held_after_a_restart() {
     let queue = resumed.queue();
     assert_eq!((texts(&queue), queue.held), (vec!["one", "/guide the sea"], true));
     // A line of a script runs before the held lines, which stay held.
-    assert_eq!(code(resumed.submit_ahead("script")).await, "answered");
+    assert_eq!(code(resumed.submit_input(LineInput { ahead: true, ..LineInput::from("script") })).await, "answered");
     assert_eq!(resumed.queue(), queue);
     let last = resumed.submit("last");
     assert_eq!(code(last).await, "answered");

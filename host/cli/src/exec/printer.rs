@@ -168,7 +168,8 @@ impl<W: Write> Printer<W> {
         let followed = self.answers.follow(&event);
         self.answer(followed)?;
         let Event { agent, kind, .. } = event;
-        let calls = kind.answer().map(|answer| answer.parts).filter(|_| self.typed).unwrap_or_default();
+        let answer = if self.typed { kind.answer() } else { None };
+        let calls = answer.map(|answer| answer.parts).unwrap_or_default();
         let failed = kind.tool_result().and_then(|result| result.error);
         let in_view = agent == self.answers.view();
         if let Some(attached) = Attachment::summary(&kind.attachments()).filter(|_| in_view) {

@@ -9,7 +9,7 @@ use std::{
 
 use futures_util::FutureExt as _;
 use patchbay_agent::Agent;
-use patchbay_core::{AgentId, Attachment, Code, EventKind, LineId, Outcome};
+use patchbay_core::{AgentId, Code, EventKind, LineId, Outcome};
 use patchbay_store::QueueRow;
 use patchbay_tools::EffectFlag;
 use tokio::sync::oneshot;
@@ -17,10 +17,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::{
-    capture::CaptureTicket,
     context::{LineContext, LineEntry, stopped},
-    input::{LineInput, NewAttachment, UsedMemory},
-    moves::{AfterMove, BehindMove},
+    input::{LineInput, UsedMemory},
+    moves::{AfterMove, BehindMove, NotNow},
     order::{CommandKind, CommandPlace},
     queue::{Arrival, Entered},
     submitted::Submitted,
@@ -51,31 +50,19 @@ struct ArrivingLine {
     /// Whether `/model` is also accepted while a turn runs.
     during_turn: bool,
     agent: Arc<OnceLock<AgentId>>,
+    /// The memory for its files, or why there is none.
+    memory: Result<Option<UsedMemory>, Outcome>,
     outcome: oneshot::Sender<Outcome>,
     busy: ActivityGuard,
 }
 
-/// A line that is accepted, with its place among the others.
-struct AcceptedLine {
-    id: LineId,
-    text: String,
+/// How a line starts.
+struct LineStart {
     accepted: Accepted,
     entry: LineEntry,
-    agent: Arc<Agent>,
-    state: SessionState,
     outcome: oneshot::Sender<Outcome>,
-    /// Files that are not stored yet, and their memory.
-    new: Vec<NewAttachment>,
-    memory: Option<UsedMemory>,
-    /// Files that are stored.
-    stored: Vec<Attachment>,
-    /// Says that the attached files are not used.
-    unused_files: Option<String>,
-    during_turn: bool,
     /// Whether later lines that begin a turn wait for this one.
     delays: bool,
-    capture: Option<CaptureTicket>,
-    place: Option<CommandPlace>,
     /// Cancelled when the line may begin; `None` for one that may at once.
     after: Option<CancellationToken>,
     busy: Option<ActivityGuard>,
@@ -96,12 +83,6 @@ impl Session {
     /// Outside of a Tokio runtime.
     pub fn submit(self: &Arc<Self>, line: &str) -> Submitted {
         self.submit_input(line.into())
-    }
-
-    /// Like [`Session::submit`], for fronts that run one line after another, such as scripts: the line runs before waiting
-    /// lines, and a held queue stays held.
-    pub fn submit_ahead(self: &Arc<Self>, line: &str) -> Submitted {
-        self.submit_input(LineInput { ahead: true, ..line.into() })
     }
 
     /// Like [`Session::submit`], for a line with attached files: a message, or a command that passes them to a skill.
@@ -134,16 +115,21 @@ impl Session {
         let (sender, outcome) = oneshot::channel();
         let moves = typed.built_in().is_some_and(|command| command.moves_view());
         let waits = moves || !matches!(typed.kind(), Some(CommandKind::Overtakes | CommandKind::Shows));
-        let busy = self.activity.begin();
-        let line = ArrivingLine { id, typed, input, during_turn, agent: Arc::clone(&agent), outcome: sender, busy };
+        let (memory, busy) = (self.host.file_memory.take(&input.attachments), self.activity.begin());
+        let (bytes, of_agent) = (input.text.len(), Arc::clone(&agent));
+        let line = ArrivingLine { id, typed, input, during_turn, agent: of_agent, memory, outcome: sender, busy };
         let entered = match waits {
-            true => self.moves.enter(id, moves, line, |line| self.behind_move(line)),
+            true => self.moves.enter(id, moves, bytes, line, |line| self.behind_move(line)),
             false => Ok(line),
         };
         let view = self.view();
         let (waits_for, is_behind_move) = match entered {
             Ok(line) => (self.accept(line, None), false),
-            Err(move_before) => (Some(move_before), true),
+            Err(NotNow::Behind(move_before)) => (Some(move_before), true),
+            Err(NotNow::Full(line, full)) => {
+                self.publish_end(id, view, full, line.outcome);
+                (None, false)
+            }
         };
         Submitted { id, view, agent, waits_for, is_behind_move, outcome }
     }
@@ -162,7 +148,7 @@ impl Session {
 
     /// Decides what becomes of a line, and starts it. Returns the command that it waits for.
     fn accept(self: &Arc<Self>, line: ArrivingLine, after: Option<CancellationToken>) -> Option<LineId> {
-        let ArrivingLine { id, mut typed, mut input, during_turn, agent: of_agent, outcome, busy } = line;
+        let ArrivingLine { id, mut typed, mut input, during_turn, agent: of_agent, memory, outcome, busy } = line;
         let (agent, state) = (self.agent_in_view(), self.state());
         let _ = of_agent.set(agent.id());
         if let (Some(_), TypedLine::Command(command)) = (&after, &mut typed) {
@@ -171,8 +157,12 @@ impl Session {
 
         // What it may do.
         let unused_files = typed.drop_unused_files(&mut input, &state.snapshot);
-        let mut memory = None;
-        let checked = self.check(&agent, &typed, &input, &state).map(|taken| memory = taken);
+        let mut file_memory = None;
+        let checked = check(&agent, &typed, &input, &state).and_then(|()| {
+            // Files that are not used need none.
+            file_memory = if input.attachments.is_empty() { None } else { memory? };
+            Ok(())
+        });
         let can_turn = checked.is_ok() && !agent.is_dead();
         let capture = if can_turn { self.captures.ticket(agent.id(), typed.capture_effect()) } else { None };
         let is_captured = capture.as_ref().is_some_and(|ticket| ticket.captured);
@@ -207,47 +197,36 @@ impl Session {
         let place = kind.filter(|_| is_ordered).map(|kind| self.order.enter(agent.id(), id, kind));
         let waits_for = place.as_ref().and_then(CommandPlace::before);
         let busy = (!matches!(entry, LineEntry::Waits(_))).then_some(busy);
-        let (text, new, stored) = (input.text, input.attachments, Vec::new());
-        self.start(AcceptedLine {
-            id,
-            text,
-            accepted,
-            entry,
-            agent,
-            state,
-            outcome,
-            new,
-            memory,
-            stored,
-            unused_files,
-            during_turn,
-            delays,
-            capture,
-            place,
-            after,
-            busy,
-        });
+        let mut context = self.context(id, input.text, agent, state);
+        (context.new_attachments, context.file_memory) = (input.attachments, file_memory);
+        (context.unused_files, context.during_turn) = (unused_files, during_turn);
+        (context.capture, context.place) = (capture, place.map(Arc::new));
+        self.start(context, LineStart { accepted, entry, outcome, delays, after, busy });
         waits_for
     }
 
-    /// Checks a line before anything of it runs, and takes the memory for its files.
-    fn check(
-        &self,
-        agent: &Agent,
-        typed: &TypedLine,
-        input: &LineInput,
-        state: &SessionState,
-    ) -> Result<Option<UsedMemory>, Outcome> {
-        let bytes = input.text.len();
-        if bytes > LINE_BYTES {
-            let message = format!("a line of {bytes} bytes is over the limit of {LINE_BYTES}; nothing of it was kept.");
-            return Err(Outcome::error(Code::LineTooLong, message));
+    /// Returns the context of a line that waits for nothing and has no files.
+    fn context(self: &Arc<Self>, id: LineId, text: String, agent: Arc<Agent>, state: SessionState) -> LineContext {
+        LineContext {
+            session: Arc::clone(self),
+            line: id,
+            text,
+            state,
+            stop: self.lines.begin(id, agent.id()),
+            effect: EffectFlag::default(),
+            turn: None,
+            new_attachments: Vec::new(),
+            file_memory: None,
+            attachments: Vec::new(),
+            ended: CancellationToken::new(),
+            during_turn: false,
+            queued: AtomicBool::new(false),
+            requires_alive: if agent.is_dead() { Vec::new() } else { vec![agent.id()] },
+            capture: None,
+            place: None,
+            unused_files: None,
+            agent,
         }
-        typed.check_files(input, &state.snapshot)?;
-        if matches!(typed, TypedLine::Message) && agent.is_dead() {
-            return Err(dead(agent.id()));
-        }
-        self.host.file_memory.take(&input.attachments)
     }
 
     /// Lets the lines run that waited for a command of `agent`, which has ended.
@@ -280,52 +259,17 @@ impl Session {
                 TypedLine::Message => Accepted::Message,
                 TypedLine::Command(command) => Accepted::Command(command),
             };
-            self.start(AcceptedLine {
-                id: row.line,
-                text: row.text,
-                accepted,
-                entry,
-                agent,
-                state,
-                outcome: oneshot::channel().0,
-                new: Vec::new(),
-                memory: None,
-                stored: row.attachments,
-                unused_files: None,
-                during_turn: false,
-                delays: false,
-                capture: None,
-                place: None,
-                after: None,
-                busy: None,
-            });
+            let mut context = self.context(row.line, row.text, agent, state);
+            (context.attachments, context.queued) = (row.attachments, AtomicBool::new(true));
+            let outcome = oneshot::channel().0;
+            self.start(context, LineStart { accepted, entry, outcome, delays: false, after: None, busy: None });
         }
     }
 
     /// Runs a line on a task of its own.
-    fn start(self: &Arc<Self>, line: AcceptedLine) {
-        let AcceptedLine { id, accepted, entry, agent, outcome: sender, delays, after, busy, .. } = line;
-        let (place, ended) = (line.place.map(Arc::new), CancellationToken::new());
-        let context = LineContext {
-            session: Arc::clone(self),
-            line: id,
-            text: line.text,
-            state: line.state,
-            stop: self.lines.begin(id, agent.id()),
-            effect: EffectFlag::default(),
-            turn: None,
-            new_attachments: line.new,
-            file_memory: line.memory,
-            attachments: line.stored,
-            ended: ended.clone(),
-            during_turn: line.during_turn,
-            queued: AtomicBool::new(matches!(entry, LineEntry::Restored(_))),
-            requires_alive: if agent.is_dead() { Vec::new() } else { vec![agent.id()] },
-            capture: line.capture,
-            place: place.clone(),
-            unused_files: line.unused_files,
-            agent,
-        };
+    fn start(self: &Arc<Self>, context: LineContext, start: LineStart) {
+        let LineStart { accepted, entry, outcome: sender, delays, after, busy } = start;
+        let (id, place, ended) = (context.line, context.place.clone(), context.ended.clone());
         let span = tracing::info_span!("session", id = %self.id(), line = %id);
         let guard = ended.clone().drop_guard();
         self.lines.spawn(
@@ -363,6 +307,17 @@ impl Session {
         // An error means that the front does not wait for the outcome.
         let _ = sender.send(outcome);
     }
+}
+
+/// Checks a line before anything of it runs.
+fn check(agent: &Agent, typed: &TypedLine, input: &LineInput, state: &SessionState) -> Result<(), Outcome> {
+    let bytes = input.text.len();
+    if bytes > LINE_BYTES {
+        let message = format!("a line of {bytes} bytes is over the limit of {LINE_BYTES}; nothing of it was kept.");
+        return Err(Outcome::error(Code::LineTooLong, message));
+    }
+    typed.check_files(input, &state.snapshot)?;
+    if matches!(typed, TypedLine::Message) && agent.is_dead() { Err(dead(agent.id())) } else { Ok(()) }
 }
 
 /// Returns how a line enters the queue of its agent; `None` if it begins no turn. `ahead` is true for a line that runs before

@@ -4,8 +4,10 @@
 use std::collections::VecDeque;
 
 use parking_lot::Mutex;
-use patchbay_core::LineId;
+use patchbay_core::{LineId, Outcome};
 use tokio_util::sync::CancellationToken;
+
+use super::queue::check_room;
 
 /// A line that waits: called once, with what becomes of it.
 pub(crate) type BehindMove = Box<dyn FnOnce(AfterMove) + Send>;
@@ -29,7 +31,18 @@ struct Moves<T> {
 struct LineBehind<T> {
     id: LineId,
     moves: bool,
+    /// Length of its text.
+    bytes: usize,
     line: T,
+}
+
+/// Why a line is not accepted at once.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum NotNow<L> {
+    /// It waits for this command, the last one before it that moves the view.
+    Behind(LineId),
+    /// Too many lines wait already; the outcome of the line.
+    Full(L, Outcome),
 }
 
 impl<T> Default for ViewMoves<T> {
@@ -39,19 +52,29 @@ impl<T> Default for ViewMoves<T> {
 }
 
 impl<T> ViewMoves<T> {
-    /// Enters a line; `moves`: it moves the view. Returns the line if nothing moves the view before it.
+    /// Enters a line of `bytes`; `moves`: it moves the view. Returns the line if nothing moves the view before it.
     ///
     /// # Errors
-    /// The last line before it that moves the view. The line waits until that one has ended, as what `waiting` makes of it.
-    pub(crate) fn enter<L>(&self, id: LineId, moves: bool, line: L, waiting: impl FnOnce(L) -> T) -> Result<L, LineId> {
+    /// [`NotNow`]. A line that waits is kept as what `waiting` makes of it.
+    pub(crate) fn enter<L>(
+        &self,
+        id: LineId,
+        moves: bool,
+        bytes: usize,
+        line: L,
+        waiting: impl FnOnce(L) -> T,
+    ) -> Result<L, NotNow<L>> {
         let Moves { moving, behind } = &mut *self.0.lock();
         let Some(first) = *moving else {
             *moving = moves.then_some(id);
             return Ok(line);
         };
+        if let Err(full) = check_room(behind.iter().map(|behind| behind.bytes), bytes) {
+            return Err(NotNow::Full(line, full));
+        }
         let last = behind.iter().rev().find(|behind| behind.moves).map_or(first, |behind| behind.id);
-        behind.push_back(LineBehind { id, moves, line: waiting(line) });
-        Err(last)
+        behind.push_back(LineBehind { id, moves, bytes, line: waiting(line) });
+        Err(NotNow::Behind(last))
     }
 
     /// Notes that a line has ended. If it moved the view, passes the lines behind it to `accept`, in their order, up to the
@@ -96,7 +119,11 @@ mod tests {
     #[test]
     fn lines_wait_for_the_last_move_before_them() {
         let all = ViewMoves::default();
-        let enter = |id, moves, line: char| all.enter(id, moves, line, |line| line);
+        let enter = |id, moves, line: char| match all.enter(id, moves, 4, line, |line| line) {
+            Ok(line) => Ok(line),
+            Err(NotNow::Behind(before)) => Err(before),
+            Err(NotNow::Full(..)) => panic!("there is room"),
+        };
         let [a, b, c, d, e, f] = [1, 2, 3, 4, 5, 6].map(|id| LineId::from_bytes([id; 16]));
         assert_eq!(enter(a, false, 'a'), Ok('a'));
         assert_eq!(enter(b, true, 'b'), Ok('b'));
@@ -119,5 +146,16 @@ mod tests {
         all.stopped(b, |line| stopped.push(line));
         assert_eq!(stopped, "de");
         assert_eq!(enter(c, false, 'c'), Ok('c'));
+    }
+
+    #[test]
+    fn as_many_lines_wait_as_in_the_queue() {
+        let moves = ViewMoves::default();
+        let enter = |bytes| moves.enter(LineId::from_bytes([1; 16]), true, bytes, (), |()| ());
+        assert!(enter(5).is_ok());
+        assert!(matches!(enter((1 << 20) + 1), Err(NotNow::Full(..))));
+        assert!((0..100).all(|_| matches!(enter(1), Err(NotNow::Behind(_)))));
+        let Err(NotNow::Full((), full)) = enter(1) else { panic!("one more waits") };
+        assert_eq!(full.code, patchbay_core::Code::QueueFull);
     }
 }

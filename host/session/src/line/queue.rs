@@ -328,7 +328,8 @@ impl LineQueue {
             return Entered::Busy;
         }
         let text = &*input.text;
-        if let Err(full) = check_room(&queues, text) {
+        let waiting = queues.values().flat_map(|queue| &queue.waiting).map(|line| line.text.len());
+        if let Err(full) = check_room(waiting, text.len()) {
             return Entered::Full(full);
         }
         let position = position(&queues, arrival.first);
@@ -521,11 +522,10 @@ impl AgentQueue {
     }
 }
 
-/// Checks that one more line may wait in the session.
-fn check_room(queues: &BTreeMap<AgentId, AgentQueue>, text: &str) -> Result<(), Outcome> {
-    let waiting = || queues.values().flat_map(|queue| &queue.waiting);
-    let lines = waiting().count();
-    let bytes = waiting().map(|line| line.text.len()).sum::<usize>().saturating_add(text.len());
+/// Checks that a line of `new` bytes may wait beside lines of these lengths.
+pub(super) fn check_room(waiting: impl Iterator<Item = usize> + Clone, new: usize) -> Result<(), Outcome> {
+    let lines = waiting.clone().count();
+    let bytes = waiting.sum::<usize>().saturating_add(new);
     let full = |what: String| {
         Outcome::error(
             Code::QueueFull,
