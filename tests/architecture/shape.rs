@@ -70,7 +70,7 @@ struct Source {
     /// The path of its module, such as `["line", "accept"]`.
     module: Vec<String>,
     syntax: File,
-    /// Lines without those of tests.
+    /// Lines, without tests.
     lines: usize,
 }
 

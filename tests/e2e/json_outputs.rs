@@ -1,5 +1,5 @@
-//! Every output of `--json`, recorded: programs read them, so that a change of one is a decision. `INSTA_UPDATE=always` records them
-//! again.
+//! The outputs of `--json`, recorded. Programs read them, so a change of one must be intended. `INSTA_UPDATE=always` records
+//! them again. `doctor --json` is missing, because it describes the machine.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 

@@ -212,7 +212,7 @@ impl Agent {
     }
 }
 
-/// What a request for a summary brought.
+/// The result of a request for a summary.
 enum SummaryAnswer {
     Summary(String),
     /// The model called tools instead. It is asked again without them.

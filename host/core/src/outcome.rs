@@ -78,7 +78,7 @@ impl Outcome {
         self
     }
 
-    /// Returns how the turn ended, if the outcome is that of a turn.
+    /// Returns how the turn ended, if this is the outcome of a turn.
     pub fn turn(&self) -> Option<&TurnData> {
         match &self.data {
             Some(OutcomeData::Turn(turn)) => Some(turn),

@@ -37,7 +37,7 @@ pub struct TurnData {
     /// Whether the message of a failed turn has no answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unanswered: bool,
-    /// What the command that began the turn adds, such as the name of its skill.
+    /// Details of the command that began the turn, such as the name of its skill.
     #[serde(flatten)]
     pub command: Map<String, Value>,
 }

@@ -1,7 +1,7 @@
 //! The Model Context Protocol, with the crate `rmcp`. `session` uses it.
 //!
 //! - [`client`]: MCP servers as sources of tools.
-//! - [`tools`]: the servers of a session, and their tools beside those of skills.
+//! - [`tools`]: the servers of one session and their tools.
 //! - [`server`]: the tools of a session for MCP clients, over standard input and output or HTTP.
 //!
 //! Everything that a peer sends is data: it is bounded, and cleaned before a model or a person sees it.

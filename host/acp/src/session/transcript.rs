@@ -330,7 +330,7 @@ impl SessionTranscript {
         }
     }
 
-    /// Adds what the event with the number `seq` adds to the answer.
+    /// Sends new text of the answer. `seq` is the number of its event.
     fn add(&mut self, seq: u64, Followed { broke_off, piece }: Followed<'_>, out: &mut Vec<Value>) {
         if let Some(broke_off) = broke_off {
             self.notice(&broke_off.line(), false, out);

@@ -105,7 +105,7 @@ fn turn_that_failed_leaves_nothing_to_the_next() {
     let kind = EventKind::TurnBegan { turn: 8, cause: patchbay_core::TurnCause::Person };
     let events = [piece(5, at(0, 0, 0), "Half"), event(VIEW, 8, kind), row(VIEW, 9, "Half as long", 0)];
     assert_eq!(shown_at_once(&events), "HalfHalf as long");
-    // The event is lost: the text is not that of the row.
+    // The event is lost: the row has another text.
     assert_eq!(shown_at_once(&[piece(5, at(0, 0, 0), "Half"), row(VIEW, 9, "Other", 0)]), "Half|Other");
 }
 
@@ -145,7 +145,7 @@ fn agent_that_comes_into_view_continues_where_it_was_joined() {
     assert_eq!(shown(&mut follower, &[piece(9, at(2, 4, 0), "two"), row(VIEW, 10, "One two", 0)]), "One two");
 }
 
-/// What the session publishes: for each row of an answer the events before it, as a subscription returns them.
+/// An answer of a session, with all attempts.
 #[derive(Clone, Debug)]
 struct Answer {
     agent: AgentId,

@@ -1,5 +1,5 @@
-//! The tools of MCP servers as tools of a session: those of `config.toml`, and those that the client of a front names. Each session
-//! has its own servers; they start when a turn first needs them.
+//! MCP tools for a session. Servers come from `config.toml` or from the client of a front. Each session has its own servers;
+//! they start when a turn first needs them.
 //!
 //! - [`ServerParts`]: what the servers of all sessions share.
 //! - [`SessionServers`]: the servers of one session, and their tools for a turn.

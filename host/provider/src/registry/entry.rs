@@ -126,7 +126,7 @@ impl ConfiguredOrigin<'_> {
     }
 }
 
-/// Returns why a provider cannot be used whose key would be that of a skill's credential.
+/// Returns the reason to refuse a provider that would use the key of a skill's credential.
 fn key_of_skills(name: &Name, source: EntrySource) -> String {
     format!(
         "its key would be the entry '{name}' of credentials.json, which belongs to [credentials.{name}] of config.toml; give \
