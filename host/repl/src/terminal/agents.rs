@@ -1,129 +1,101 @@
 //! The agents of the session: which one is shown, what is said of the others, and what happens when the view moves. The loop
 //! in `terminal` passes events of agents and outcomes of commands.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use patchbay_core::{AgentId, Code, Event, EventKind, MessageKind, Outcome, text};
 
-use super::{Front, marks};
+use super::Front;
 use crate::{ReplError, words};
 
 /// Length limit in characters of waiting lines that are named in one line.
 const LINES: usize = 200;
 
-/// The commands that move the view. Their outcome is printed before what the agent then in view has said.
-const MOVES_VIEW: [&str; 3] = ["/fork", "/kill", "/switch"];
-
-/// Whether a line is a command that may move the view.
-pub(super) fn moves_view(line: &str) -> bool {
-    line.split_whitespace().next().is_some_and(|name| MOVES_VIEW.contains(&name))
-}
-
 impl Front {
     /// The view has moved to `agent`. Nothing of it is printed before [`Front::join_if_due`].
     pub(super) fn view_moved(&mut self, agent: AgentId) {
-        self.transcript.end();
+        self.conversation.transcript.end();
         self.events.only_deltas_of([agent]);
-        self.view.id = agent;
-        self.questions.set_view(agent);
-        self.busy.set_view(agent, false);
-        self.queue = self.session.queue();
-        self.joining = true;
+        self.conversation.view.id = agent;
+        self.conversation.questions.set_view(agent);
+        self.activity.busy.set_view(agent, false);
+        self.activity.queue = self.session.queue();
+        self.conversation.is_joining = true;
     }
 
     /// Prints what the agent has said that has come into view, unless the outcome of the command comes first.
     pub(super) async fn join_if_due(&mut self) -> Result<(), ReplError> {
-        if !self.joining || self.submitted.values().any(|line| line.moves_view) {
+        if !self.conversation.is_joining || self.activity.is_view_moving() {
             return Ok(());
         }
         let now = self.session.agent_in_view_now().await.map_err(|error| ReplError::Store(error.to_string()))?;
         // If the view has moved again, its event follows.
-        if now.id == self.view.id {
-            self.joining = false;
-            self.busy.set_view(now.id, now.answer.is_some());
-            self.transcript.join(&now, Instant::now());
-            self.view = now;
-            self.take_queue();
-            self.outdated = true;
-            (self.changed, self.urgent) = (true, true);
+        if now.id == self.conversation.view.id {
+            self.conversation.is_joining = false;
+            self.activity.busy.set_view(now.id, now.answer.is_some());
+            self.conversation.transcript.join(&now, Instant::now());
+            self.conversation.view = now;
+            self.activity.take_queue(&self.session);
+            self.conversation.is_outdated = true;
+            self.window.change_now();
         }
         Ok(())
     }
 
-    /// Reads the waiting lines of the agent in view.
-    pub(super) fn take_queue(&mut self) {
-        self.queue = self.session.queue();
-        for line in &self.queue.lines {
-            self.texts.entry(line.id).or_insert_with(|| line.text.clone());
-        }
-    }
-
     /// Reads what the status row says of the agent in view, if it may have changed.
     pub(super) async fn update_status(&mut self) -> Result<(), ReplError> {
-        if std::mem::take(&mut self.outdated) {
-            self.model = self.session.model_in_use().await;
+        if std::mem::take(&mut self.conversation.is_outdated) {
+            self.conversation.model = self.session.model_in_use().await;
             let unread = self.session.unread_mail().await.map_err(|error| ReplError::Store(error.to_string()))?;
-            self.view.unread = unread;
+            self.conversation.view.unread = unread;
         }
-        if std::mem::take(&mut self.lagged) {
+        if std::mem::take(&mut self.conversation.has_lagged) {
             let tree = self.session.agent_tree().await.map_err(|error| ReplError::Store(error.to_string()))?;
             let working = tree.living.iter().filter(|agent| agent.state.is_turn()).map(|agent| agent.id);
-            self.busy.set_turns(working, Instant::now());
+            self.activity.busy.set_turns(working, Instant::now());
         }
         Ok(())
     }
 
     /// Shows an event that is about an agent: in full for the one in view, at most one line for the others.
     pub(super) fn agent_event(&mut self, event: &Event, now: Instant) {
-        let in_view = event.agent == self.view.id;
+        let in_view = event.agent == self.conversation.view.id;
         match &event.kind {
             EventKind::TurnEnded { outcome, .. } => {
-                let took = self.busy.end_turn(event.agent, now);
-                // All of an answer is printed from its row.
-                let message = if outcome.is_ok() { String::new() } else { outcome.message.clone() };
-                self.told.insert(event.agent, (outcome.code, message));
-                self.outdated = true;
+                let took = self.activity.busy.end_turn(event.agent, now);
+                self.conversation.tell(event.agent, outcome);
+                self.conversation.is_outdated = true;
                 if in_view {
-                    self.ring_if_long(took);
+                    self.window.ring_if_long(took);
                     if outcome.code != Code::AgentDead {
-                        self.transcript.outcome_after(took, outcome, true);
+                        self.conversation.transcript.outcome_after(took, outcome, true);
                     }
                     return;
                 }
             }
             EventKind::AgentKilled => {
-                self.view.is_dead |= in_view;
+                self.conversation.view.is_dead |= in_view;
                 // The outcome of the command says it.
-                if self.busy.runs_command("/kill") {
+                if self.activity.busy.runs_command("/kill") {
                     return;
                 }
                 if in_view {
-                    self.transcript.end();
+                    self.conversation.transcript.end();
                 }
             }
-            EventKind::MailArrived { .. } => self.outdated |= in_view,
+            EventKind::MailArrived { .. } => self.conversation.is_outdated |= in_view,
             // A notification and the result of a tool may read mail.
-            EventKind::Message { kind: MessageKind::User | MessageKind::Tool, .. } if in_view => self.outdated = true,
+            EventKind::Message { kind: MessageKind::User | MessageKind::Tool, .. } if in_view => {
+                self.conversation.is_outdated = true
+            }
             // What the host says of the turn of another agent is not shown; other notices are for the user.
-            EventKind::Notice { text } if !in_view && !self.busy.runs_turn(event.agent) => self.transcript.notice(text),
+            EventKind::Notice { text } if !in_view && !self.activity.busy.runs_turn(event.agent) => {
+                self.conversation.transcript.notice(text)
+            }
             _ => {}
         }
         if let Some(line) = event.headline() {
-            self.transcript.other_agent(&line);
-        }
-    }
-
-    /// Whether the outcome of a line of `agent` was told when its turn ended.
-    pub(super) fn was_told(&self, agent: AgentId, outcome: &Outcome) -> bool {
-        let told = self.told.get(&agent);
-        told.is_some_and(|(code, message)| *code == outcome.code && (outcome.is_ok() || *message == outcome.message))
-    }
-
-    /// Rings the bell after long work if the window is not in front, and notifies the desktop.
-    pub(super) fn ring_if_long(&mut self, took: Option<Duration>) {
-        if !self.focused && took.is_some_and(|took| took >= marks::LONG) {
-            self.area.mark(marks::BELL);
-            self.area.mark(marks::NOTIFICATION);
+            self.conversation.transcript.other_agent(&line);
         }
     }
 
@@ -133,11 +105,11 @@ impl Front {
         if lines.is_empty() {
             return;
         }
-        if self.composer.is_empty() {
-            self.composer.set(&text::clean(&lines.join("\n")));
+        if self.input.composer.is_empty() {
+            self.input.composer.set(&text::clean(&lines.join("\n")));
             self.edited();
         } else {
-            self.transcript.notice(&not_sent(lines));
+            self.conversation.transcript.notice(&not_sent(lines));
         }
     }
 
@@ -145,10 +117,10 @@ impl Front {
     pub(super) fn quit(&mut self, outcome: &Outcome) {
         let stopped = self.session.stop_all();
         if stopped > 0 {
-            self.transcript.end();
-            self.transcript.notice(&words::stopped(stopped));
+            self.conversation.transcript.end();
+            self.conversation.transcript.notice(&words::stopped(stopped));
         }
-        self.transcript.outcome(outcome, true);
+        self.conversation.transcript.outcome(outcome, true);
         self.leaving = true;
     }
 }
@@ -164,12 +136,6 @@ fn not_sent(lines: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn commands_that_move_the_view_are_known_by_their_names() {
-        let lines = ["/switch root", "/kill", "/fork \"x\"", "/forks", "/agents", "hello /kill"];
-        assert_eq!(lines.map(moves_view), [true, true, true, false, false, false]);
-    }
 
     #[test]
     fn lines_that_are_not_sent_are_named() {

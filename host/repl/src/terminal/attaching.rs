@@ -3,34 +3,23 @@
 
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
 use patchbay_core::{Outcome, text};
-use patchbay_session::{LineInput, NewAttachment, Session};
+use patchbay_session::{LineInput, Session};
 
-use super::{Front, typed_paths::PathInText};
-
-/// The typed text, and its files.
-pub(super) type ReadingFiles = BoxFuture<'static, (String, Result<FilesOfLine, Outcome>)>;
-
-/// The files of a text.
-pub(super) struct FilesOfLine {
-    attached: Vec<NewAttachment>,
-    /// Paths of files that the text names and that are not attached.
-    unattached: Vec<String>,
-}
+use super::{Front, input::FilesOfLine, typed_paths::PathInText};
 
 impl Front {
     /// Begins to read the files of the text. Returns false if it names none; then it can be sent at once.
     pub(super) fn attach(&mut self) -> bool {
-        if self.attaching.is_some() {
+        if self.input.attaching.is_some() {
             return true;
         }
-        let (paths, others) = (self.composer.attached_paths(), self.composer.other_paths());
-        if paths.is_empty() && others.is_empty() || self.composer.text().starts_with('/') {
+        let (paths, others) = (self.input.composer.attached_paths(), self.input.composer.other_paths());
+        if paths.is_empty() && others.is_empty() || self.input.composer.text().starts_with('/') {
             return false;
         }
-        let (session, typed) = (Arc::clone(&self.session), self.composer.text().to_owned());
-        self.attaching = Some(Box::pin(async move {
+        let (session, typed) = (Arc::clone(&self.session), self.input.composer.text().to_owned());
+        self.input.attaching = Some(Box::pin(async move {
             let read = read(&session, &typed, &paths, &others).await;
             (typed, read)
         }));
@@ -39,24 +28,24 @@ impl Front {
 
     /// Sends the text with its files. If a file is refused, the text stays; also if it was edited meanwhile.
     pub(super) fn attached(&mut self, typed: &str, read: Result<FilesOfLine, Outcome>) {
-        self.attaching = None;
-        (self.changed, self.urgent) = (true, true);
-        if typed != self.composer.text() {
+        self.input.attaching = None;
+        self.window.change_now();
+        if typed != self.input.composer.text() {
             return;
         }
         match read {
             Ok(FilesOfLine { attached, unattached }) => {
-                let text = self.composer.take();
+                let text = self.input.composer.take();
                 self.edited();
                 self.submit(LineInput { text, attachments: attached, ahead: false });
                 if !unattached.is_empty() {
                     let names = unattached.join(", ");
-                    self.transcript.notice(&format!(
+                    self.conversation.transcript.notice(&format!(
                         "Not attached: {names}. Pasted text and lines of earlier sessions attach nothing; type the name behind @."
                     ));
                 }
             }
-            Err(refused) => self.transcript.outcome(&refused, false),
+            Err(refused) => self.conversation.transcript.outcome(&refused, false),
         }
     }
 }

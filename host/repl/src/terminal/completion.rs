@@ -11,20 +11,17 @@ use super::{Front, menu::Menu};
 impl Front {
     /// The text was edited: what is shown below it may change.
     pub(super) fn edited(&mut self) {
-        self.hint = None;
-        self.menu = None;
-        self.tab = false;
-        self.completing = None;
+        self.input.close_menu();
         self.request_completion();
     }
 
     fn request_completion(&mut self) {
-        if self.composer.is_recalled() || self.composer.is_empty() {
+        if self.input.composer.is_recalled() || self.input.composer.is_empty() {
             return;
         }
-        let (session, typed) = (Arc::clone(&self.session), self.composer.text().to_owned());
-        let cursor = self.composer.cursor();
-        self.completing = Some(Box::pin(async move {
+        let (session, typed) = (Arc::clone(&self.session), self.input.composer.text().to_owned());
+        let cursor = self.input.composer.cursor();
+        self.input.completing = Some(Box::pin(async move {
             let suggestions = session.complete_at(&typed, cursor).await;
             (typed, suggestions)
         }));
@@ -33,38 +30,41 @@ impl Front {
     /// Opens the menu if the suggestions are there at once, as those of commands are: the menu is then in the same frame as the
     /// typed character, and does not vanish for a frame.
     pub(super) fn take_suggestions(&mut self) {
-        if let Some((typed, suggestions)) = self.completing.as_mut().and_then(|completing| completing.now_or_never()) {
+        if let Some((typed, suggestions)) =
+            self.input.completing.as_mut().and_then(|completing| completing.now_or_never())
+        {
             self.completed(&typed, suggestions);
         }
     }
 
     /// Opens the menu, unless the text has changed or is complete.
     pub(super) fn completed(&mut self, typed: &str, suggestions: Vec<Suggestion>) {
-        self.completing = None;
-        if typed != self.composer.text() {
+        self.input.completing = None;
+        if typed != self.input.composer.text() {
             return;
         }
         // The frame of the key is drawn already.
-        (self.changed, self.urgent) = (true, true);
-        self.menu = Menu::of(suggestions);
-        if std::mem::take(&mut self.tab) {
+        self.window.change_now();
+        self.input.menu = Menu::of(suggestions);
+        if std::mem::take(&mut self.input.tab) {
             self.complete();
         } else if self
+            .input
             .menu
             .as_ref()
             .and_then(Menu::only)
             .is_some_and(|only| typed.get(only.start..) == Some(&only.text))
         {
-            self.menu = None;
+            self.input.menu = None;
         }
     }
 
     /// Completes the text from the menu as far as it is unambiguous, then goes through the menu. Where the typed text is
     /// not the beginning of the suggestions, the chosen one or the first one is accepted.
     pub(super) fn complete(&mut self) {
-        let Some(menu) = &mut self.menu else {
-            self.tab = true;
-            if self.completing.is_none() {
+        let Some(menu) = &mut self.input.menu else {
+            self.input.tab = true;
+            if self.input.completing.is_none() {
                 self.request_completion();
             }
             return;
@@ -74,7 +74,7 @@ impl Front {
         }
         let best = menu.best().clone();
         let prefix = menu.common_prefix();
-        let typed = self.composer.text().get(best.start..best.end).unwrap_or_default();
+        let typed = self.input.composer.text().get(best.start..best.end).unwrap_or_default();
         if !prefix.starts_with(typed) {
             self.accept(&best);
         } else if typed.len() < prefix.len() {
@@ -86,14 +86,14 @@ impl Front {
 
     /// Replaces a part of the text by a suggestion.
     pub(super) fn accept(&mut self, suggestion: &Suggestion) {
-        let text = self.composer.text();
+        let text = self.input.composer.text();
         let before = text.get(..suggestion.start).unwrap_or_default();
         let after = text.get(suggestion.end..).unwrap_or_default();
         let blank = if suggestion.takes_argument && !after.starts_with(char::is_whitespace) { " " } else { "" };
         let kept = format!("{before}{}{blank}", suggestion.text);
         let text = format!("{kept}{after}");
-        self.composer.choose(&suggestion.text);
-        self.composer.replace(&text, kept.len());
+        self.input.composer.choose(&suggestion.text);
+        self.input.composer.replace(&text, kept.len());
         self.edited();
     }
 }

@@ -30,22 +30,22 @@ pub(crate) fn run(front: &mut Front, line: &str) -> Option<bool> {
     let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     match name {
         "?" if argument.is_empty() => {
-            front.transcript.entered(line);
-            front.transcript.prose(HELP);
+            front.conversation.transcript.entered(line);
+            front.conversation.transcript.prose(HELP);
             Some(true)
         }
         "/show" => {
-            front.transcript.entered(line);
-            let shown = front.transcript.results().show(argument).map(str::to_owned);
+            front.conversation.transcript.entered(line);
+            let shown = front.conversation.transcript.results().show(argument).map(str::to_owned);
             match &shown {
-                Ok(shown) => front.transcript.print(shown),
-                Err(error) => front.transcript.prose(error),
+                Ok(shown) => front.conversation.transcript.print(shown),
+                Err(error) => front.conversation.transcript.prose(error),
             }
             Some(shown.is_ok())
         }
         "/copy" => {
-            front.transcript.entered(line);
-            let (sequence, message) = match front.transcript.copied(argument.trim()) {
+            front.conversation.transcript.entered(line);
+            let (sequence, message) = match front.conversation.transcript.copied(argument.trim()) {
                 Ok(text) => {
                     let characters = text.chars().count();
                     let sequence = format!("\x1b]52;c;{}\x07", STANDARD.encode(text));
@@ -53,9 +53,10 @@ pub(crate) fn run(front: &mut Front, line: &str) -> Option<bool> {
                 }
                 Err(error) => (None, error),
             };
-            front.transcript.prose(&message);
-            front.clipboard = sequence;
-            Some(front.clipboard.is_some())
+            front.conversation.transcript.prose(&message);
+            let is_copied = sequence.is_some();
+            sequence.into_iter().for_each(|sequence| front.window.copy(sequence));
+            Some(is_copied)
         }
         _ => None,
     }

@@ -4,9 +4,7 @@ use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use patchbay_session::Approval;
-
-use super::{Away, Front, front_command, questions::QuestionKey, search::HistorySearch};
+use super::{Away, Front, front_command, menu::Menu, questions::QuestionKey, search::HistorySearch};
 use crate::words;
 
 /// Within this time, a second Ctrl+C leaves.
@@ -18,27 +16,29 @@ impl Front {
         if control && key.code == KeyCode::Char('c') {
             return self.interrupt(now);
         }
-        if self.search.is_some() {
-            self.questions.typed(now);
+        if self.input.search.is_some() {
+            self.conversation.questions.typed(now);
             return self.search_key(key);
         }
-        if self.questions.is_open() && self.question_key(key, now) {
+        if self.conversation.questions.is_open() && self.question_key(key, now) {
             return;
         }
-        self.hint = None;
-        let asked_to_leave = std::mem::take(&mut self.asked_to_leave);
+        self.input.hint = None;
+        let asked_to_leave = std::mem::take(&mut self.input.asked_to_leave);
         match (key.code, key.modifiers) {
-            (KeyCode::Char('d'), _) if control && self.composer.is_empty() => self.leave_if_idle(asked_to_leave),
+            (KeyCode::Char('d'), _) if control && self.input.composer.is_empty() => self.leave_if_idle(asked_to_leave),
             (KeyCode::Char('r'), _) if control => {
-                self.menu = None;
-                self.search = Some(HistorySearch::default());
+                self.input.menu = None;
+                self.input.search = Some(HistorySearch::default());
             }
             (KeyCode::Char('l'), _) if control => self.redraw(),
             (KeyCode::Char('z'), _) if control => self.away = Some(Away::Suspended),
             (KeyCode::Char('g'), _) if control => self.away = Some(Away::Editor),
             (KeyCode::Char('j'), _) if control => self.newline(),
             (KeyCode::Enter, _) if control => self.send_now(),
-            (KeyCode::Enter, KeyModifiers::ALT) if self.composer.is_empty() && !self.queue.lines.is_empty() => {
+            (KeyCode::Enter, KeyModifiers::ALT)
+                if self.input.composer.is_empty() && !self.activity.queue.lines.is_empty() =>
+            {
                 self.send_now();
             }
             (KeyCode::Enter, modifiers) if modifiers.intersects(KeyModifiers::ALT | KeyModifiers::SHIFT) => {
@@ -46,21 +46,21 @@ impl Front {
             }
             (KeyCode::Enter, _) => self.enter(),
             (KeyCode::Esc, _) => self.escape(),
-            (KeyCode::Tab, _) if self.composer.is_empty() && self.questions.call() => {}
+            (KeyCode::Tab, _) if self.input.composer.is_empty() && self.conversation.questions.call() => {}
             (KeyCode::Tab, _) => self.complete(),
-            (KeyCode::BackTab, _) => self.menu.iter_mut().for_each(super::Menu::previous),
-            (KeyCode::Up, _) => match &mut self.menu {
+            (KeyCode::BackTab, _) => self.input.menu.iter_mut().for_each(Menu::previous),
+            (KeyCode::Up, _) => match &mut self.input.menu {
                 Some(menu) => menu.previous(),
-                None if self.composer.is_empty() && !self.queue.lines.is_empty() => self.take_back(),
-                None => self.composer.up(),
+                None if self.input.composer.is_empty() && !self.activity.queue.lines.is_empty() => self.take_back(),
+                None => self.input.composer.up(),
             },
-            (KeyCode::Down, _) => match &mut self.menu {
+            (KeyCode::Down, _) => match &mut self.input.menu {
                 Some(menu) => menu.next(),
-                None => self.composer.down(),
+                None => self.input.composer.down(),
             },
-            (KeyCode::Right, KeyModifiers::NONE) if self.composer.expand_paste() => self.edited(),
+            (KeyCode::Right, KeyModifiers::NONE) if self.input.composer.expand_paste() => self.edited(),
             _ => {
-                if self.composer.key(key) {
+                if self.input.composer.key(key) {
                     self.edited();
                 }
             }
@@ -69,19 +69,18 @@ impl Front {
 
     /// Passes a key to the open question. Returns false if the key is for the composer.
     fn question_key(&mut self, key: KeyEvent, now: Instant) -> bool {
-        if !self.composer.is_empty() {
-            self.questions.typed(now);
-            let denies = key.code == KeyCode::Esc && self.menu.is_none();
+        if !self.input.composer.is_empty() {
+            self.conversation.questions.typed(now);
+            let denies = key.code == KeyCode::Esc && self.input.menu.is_none();
             if denies {
-                let denied = self.questions.answer(Approval::No);
-                denied.iter().for_each(|line| self.transcript.notice(line));
+                self.conversation.deny();
             }
             return denies;
         }
-        match self.questions.key(key, now) {
+        match self.conversation.questions.key(key, now) {
             QuestionKey::NotMeant => return false,
             QuestionKey::Taken => {}
-            QuestionKey::Print(line) => self.transcript.notice(&line),
+            QuestionKey::Print(line) => self.conversation.transcript.notice(&line),
         }
         true
     }
@@ -90,8 +89,8 @@ impl Front {
     fn leave_if_idle(&mut self, asked: bool) {
         match self.session.working_agents() {
             working if working > 0 && !asked => {
-                self.hint = Some(words::leaving(working));
-                self.asked_to_leave = true;
+                self.input.hint = Some(words::leaving(working));
+                self.input.asked_to_leave = true;
             }
             _ => self.submit("/quit"),
         }
@@ -100,52 +99,51 @@ impl Front {
     /// Ctrl+C: clears the text, else stops what runs, else says how to leave; a second one leaves. The open question of an agent
     /// that is not in view is denied.
     pub(super) fn interrupt(&mut self, now: Instant) {
-        self.changed = true;
+        self.window.change();
         // Only a press that has said how to leave counts as the first one.
-        let again = self.interrupted.take().is_some_and(|before| now.saturating_duration_since(before) < TWICE);
-        let has_text = !self.composer.is_empty();
-        if !has_text && self.questions.agent().is_some_and(|agent| agent != self.view.id) {
-            let denied = self.questions.answer(Approval::No);
-            denied.iter().for_each(|line| self.transcript.notice(line));
-        } else if !has_text && (self.questions.is_open() || !self.busy.is_idle()) {
+        let again = self.input.interrupted.take().is_some_and(|before| now.saturating_duration_since(before) < TWICE);
+        let has_text = !self.input.composer.is_empty();
+        if !has_text && self.conversation.questions.agent().is_some_and(|agent| agent != self.conversation.view.id) {
+            self.conversation.deny();
+        } else if !has_text && (self.conversation.questions.is_open() || !self.activity.is_idle()) {
             self.stop();
-        } else if self.search.take().is_some() {
+        } else if self.input.search.take().is_some() {
             self.edited();
         } else if has_text {
-            self.composer.clear();
+            self.input.composer.clear();
             self.edited();
         } else if again {
             self.submit("/quit");
         } else {
-            self.interrupted = Some(now);
-            self.hint = Some("Ctrl+D leaves.".to_owned());
+            self.input.interrupted = Some(now);
+            self.input.hint = Some("Ctrl+D leaves.".to_owned());
         }
     }
 
     /// Esc: closes what is open, else stops what runs.
     fn escape(&mut self) {
-        if self.menu.take().is_none() && !self.busy.is_idle() {
+        if self.input.menu.take().is_none() && !self.activity.is_idle() {
             self.stop();
         }
     }
 
     fn newline(&mut self) {
-        self.composer.insert("\n");
+        self.input.composer.insert("\n");
         self.edited();
     }
 
     /// Enter: accepts the chosen item of the menu, breaks the line after a backslash, else runs the text.
     fn enter(&mut self) {
-        if let Some(chosen) = self.menu.as_ref().and_then(super::Menu::chosen).cloned() {
+        if let Some(chosen) = self.input.menu.as_ref().and_then(Menu::chosen).cloned() {
             self.accept(&chosen);
             if chosen.takes_argument {
                 return;
             }
         }
-        let text = self.composer.text();
-        if let Some(before) = text.strip_suffix('\\').filter(|_| self.composer.cursor() == text.len()) {
+        let text = self.input.composer.text();
+        if let Some(before) = text.strip_suffix('\\').filter(|_| self.input.composer.cursor() == text.len()) {
             let text = format!("{before}\n");
-            self.composer.set(&text);
+            self.input.composer.set(&text);
             return self.edited();
         }
         if text.trim().is_empty() {
@@ -155,19 +153,19 @@ impl Front {
         if self.attach() {
             return;
         }
-        let line = self.composer.take();
+        let line = self.input.composer.take();
         self.edited();
         match front_command::run(self, &line) {
-            Some(is_ok) => self.transcript.end_output(is_ok),
+            Some(is_ok) => self.conversation.transcript.end_output(is_ok),
             None => self.submit(&*line),
         }
     }
 
     /// Ctrl+Enter: like Enter, and stops what runs, so that waiting lines are sent at once.
     fn send_now(&mut self) {
-        let (running, is_busy) = (self.busy.running(), !self.busy.is_idle());
+        let (running, is_busy) = (self.activity.busy.running(), !self.activity.is_idle());
         self.enter();
-        self.send_after_stop |= is_busy;
+        self.activity.sends_after_stop |= is_busy;
         for id in running {
             self.session.stop(id);
         }
@@ -177,20 +175,20 @@ impl Front {
     }
 
     fn search_key(&mut self, key: KeyEvent) {
-        let Some(search) = &mut self.search else { return };
+        let Some(search) = &mut self.input.search else { return };
         match key.code {
-            KeyCode::Esc => self.search = None,
+            KeyCode::Esc => self.input.search = None,
             KeyCode::Enter | KeyCode::Tab => {
-                if let Some(line) = search.chosen(self.composer.history()) {
-                    self.composer.recall(&line);
+                if let Some(line) = search.chosen(self.input.composer.history()) {
+                    self.input.composer.recall(&line);
                 }
-                self.search = None;
+                self.input.search = None;
                 self.edited();
             }
             KeyCode::Char('r') if key.modifiers.contains(KeyModifiers::CONTROL) => {
-                search.older(self.composer.history())
+                search.older(self.input.composer.history())
             }
-            KeyCode::Down => search.older(self.composer.history()),
+            KeyCode::Down => search.older(self.input.composer.history()),
             KeyCode::Up => search.newer(),
             KeyCode::Backspace => search.backspace(),
             KeyCode::Char(character) if !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => {
@@ -202,8 +200,7 @@ impl Front {
 
     /// Ctrl+L: draws the live area again. Finished lines stay.
     fn redraw(&mut self) {
-        self.area.invalidate();
-        self.transcript.reprint();
-        self.changed = true;
+        self.window.redraw();
+        self.conversation.transcript.reprint();
     }
 }

@@ -9,6 +9,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     Front, diff, front_command,
+    input::CommandHelp,
     live::{LiveView, Row},
     style,
     wrap::{self, Mark, cut},
@@ -20,68 +21,54 @@ const QUEUE_ROWS: usize = 3;
 /// Lines of a diff that a question shows.
 const QUESTION_DIFF: usize = 8;
 
-/// What is known of the command at the beginning of the text.
-#[derive(Debug)]
-pub(super) struct CommandHelp {
-    text: String,
-    cursor: usize,
-    mark: Mark,
-    usage: Option<String>,
-}
-
-impl Default for CommandHelp {
-    fn default() -> Self {
-        Self { text: String::new(), cursor: 0, mark: Mark::None, usage: None }
-    }
-}
-
 impl Front {
     /// Returns what the live area shows now. It is at most one row less high than the window.
     pub(super) fn view(&self, now: Instant) -> LiveView {
-        let limit = self.columns.saturating_sub(1);
-        let height = self.rows.saturating_sub(1).max(1);
+        let limit = self.window.columns.saturating_sub(1);
+        let height = self.window.rows.saturating_sub(1).max(1);
         let mut below = Vec::new();
         let composer_height = (height / 3).max(1);
-        let (input, cursor) = match &self.search {
+        let (input, cursor) = match &self.input.search {
             Some(search) => {
-                let (row, column) = search.input(self.columns);
-                below.extend(search.rows(self.composer.history(), self.columns));
+                let (row, column) = search.input(self.window.columns);
+                below.extend(search.rows(self.input.composer.history(), self.window.columns));
                 (vec![row], (0, column))
             }
             None => {
-                let CommandHelp { mark, usage, .. } = &self.command_help;
+                let CommandHelp { mark, usage, .. } = &self.input.command_help;
                 let prompt = if self.session.is_capturing() { wrap::CAPTURING } else { wrap::PROMPT };
-                let wrapped = self.composer.view(prompt, self.columns, composer_height, *mark, usage.as_deref());
+                let wrapped =
+                    self.input.composer.view(prompt, self.window.columns, composer_height, *mark, usage.as_deref());
                 (wrapped.rows, wrapped.cursor)
             }
         };
         let room = height.saturating_sub(input.len());
-        if let Some(hint) = &self.hint {
+        if let Some(hint) = &self.input.hint {
             below.push(Row::styled(style::FAINT, &cut(hint, limit)));
-        } else if let Some(menu) = &self.menu {
-            below.extend(menu.rows(self.columns, (height / 2).min(room)));
+        } else if let Some(menu) = &self.input.menu {
+            below.extend(menu.rows(self.window.columns, (height / 2).min(room)));
         }
-        if let Some(status) = self.status(self.columns).filter(|_| below.len() < room && self.rows > 5) {
+        if let Some(status) = self.status(self.window.columns).filter(|_| below.len() < room && self.window.rows > 5) {
             below.push(Row::styled(style::FAINT, &cut(&status, limit)));
         }
         below.truncate(room);
         let question_height = room.saturating_sub(below.len());
         let several = self.session.has_several_agents();
         let diff = self.diff_in_question(limit);
-        let is_armed = self.composer.is_empty() && self.search.is_none();
-        let mut above = self.questions.rows(self.columns, question_height, diff, several, is_armed);
+        let is_armed = self.input.composer.is_empty() && self.input.search.is_none();
+        let mut above = self.conversation.questions.rows(self.window.columns, question_height, diff, several, is_armed);
         if above.is_empty() {
-            let busy = self.busy.text(
-                self.model.as_ref().map(|model| model.name.as_str()),
-                self.compiling.borrow().as_deref(),
+            let busy = self.activity.busy.text(
+                self.conversation.model.as_ref().map(|model| model.name.as_str()),
+                self.activity.compiling.borrow().as_deref(),
                 limit,
                 now,
             );
             above.extend(busy.map(|busy| Row::styled(style::FAINT, &cut(&busy, limit))));
         }
-        above.extend(self.questions.announcement(self.columns));
-        let waiting = &self.queue.lines;
-        let word = if self.queue.held { "held" } else { "queued" };
+        above.extend(self.conversation.questions.announcement(self.window.columns));
+        let waiting = &self.activity.queue.lines;
+        let word = if self.activity.queue.held { "held" } else { "queued" };
         for line in waiting.iter().take(QUEUE_ROWS) {
             let text = text::clean_line(&line.text);
             above.push(Row::styled(style::FAINT, &cut(&format!("{word}: {text}"), limit)));
@@ -90,13 +77,13 @@ impl Front {
             let more = format!("{word}: {} more", waiting.len() - QUEUE_ROWS);
             above.push(Row::styled(style::FAINT, &cut(&more, limit)));
         }
-        if self.queue.held {
+        if self.activity.queue.held {
             let hint = "Enter sends what is held; Up takes it back.";
             above.push(Row::styled(style::FAINT, &cut(hint, limit)));
         }
         above.truncate(room.saturating_sub(below.len()));
         let left = room.saturating_sub(below.len() + above.len());
-        let mut rows = self.transcript.tail(left.min(self.rows / 3));
+        let mut rows = self.conversation.transcript.tail(left.min(self.window.rows / 3));
         rows.extend(above);
         let cursor = (rows.len() + cursor.0, cursor.1);
         rows.extend(input);
@@ -106,21 +93,25 @@ impl Front {
 
     /// Returns the rows of what the call changes in a file that the open question is about; none if that is not known.
     fn diff_in_question(&self, limit: usize) -> Vec<Row> {
-        let tool = self.questions.tool().filter(|_| self.questions.agent() == Some(self.view.id));
-        let diff = tool.map(|tool| self.transcript.running_diff(tool)).unwrap_or_default();
-        let palette = self.transcript.palette();
+        let tool = self
+            .conversation
+            .questions
+            .tool()
+            .filter(|_| self.conversation.questions.agent() == Some(self.conversation.view.id));
+        let diff = tool.map(|tool| self.conversation.transcript.running_diff(tool)).unwrap_or_default();
+        let palette = self.conversation.transcript.palette();
         diff::shortened(diff, QUESTION_DIFF).iter().map(|line| style::diff_row(line, palette, limit)).collect()
     }
 
     /// Finds how the typed command is marked, and its usage if its argument is still empty. The session lists its commands
     /// only when the text has changed.
     pub(super) fn update_command_help(&mut self) {
-        let (text, cursor) = (self.composer.text(), self.composer.cursor());
-        if self.command_help.text == text && self.command_help.cursor == cursor {
+        let (text, cursor) = (self.input.composer.text(), self.input.composer.cursor());
+        if self.input.command_help.text == text && self.input.command_help.cursor == cursor {
             return;
         }
         let (mark, usage) = self.find_command(text, cursor);
-        self.command_help = CommandHelp { text: text.to_owned(), cursor, mark, usage };
+        self.input.command_help = CommandHelp { text: text.to_owned(), cursor, mark, usage };
     }
 
     fn find_command(&self, text: &str, cursor: usize) -> (Mark, Option<String>) {
@@ -147,11 +138,11 @@ impl Front {
     /// its context window is, what waits, the workspace. In a narrow window the last parts are left out.
     fn status(&self, columns: usize) -> Option<String> {
         let mut parts = Vec::new();
-        let AgentInView { id, is_root, is_dead, unread, .. } = &self.view;
+        let AgentInView { id, is_root, is_dead, unread, .. } = &self.conversation.view;
         if !is_root || self.session.has_several_agents() {
             parts.push(format!("{}{}", id.short(), if *is_dead { " dead" } else { "" }));
         }
-        match self.busy.others() {
+        match self.activity.busy.others() {
             0 => {}
             1 => parts.push("1 other works".to_owned()),
             others => parts.push(format!("{others} others work")),
@@ -159,14 +150,14 @@ impl Front {
         if *unread > 0 {
             parts.push(format!("{unread} unread"));
         }
-        if let Some(ModelInUse { name, window }) = &self.model {
+        if let Some(ModelInUse { name, window }) = &self.conversation.model {
             parts.push(name.clone());
-            if let Some(tokens) = self.transcript.context_tokens() {
+            if let Some(tokens) = self.conversation.transcript.context_tokens() {
                 parts.push(format!("{} % of {}k", tokens.saturating_mul(100) / (*window).max(1), window / 1_000));
             }
         }
-        if !self.queue.lines.is_empty() {
-            parts.push(format!("{} queued", self.queue.lines.len()));
+        if !self.activity.queue.lines.is_empty() {
+            parts.push(format!("{} queued", self.activity.queue.lines.len()));
         }
         parts.push(shortened(self.session.workspace()));
         while parts.len() > 1 && parts.join(" · ").width() >= columns {

@@ -1,0 +1,69 @@
+//! The agent in view: what is printed of it, its questions, and what the status row says of it.
+
+use std::{collections::BTreeMap, time::Instant};
+
+use patchbay_core::{AgentId, Code, Outcome};
+use patchbay_session::{AgentInView, Approval, ModelInUse};
+
+use super::{questions::Questions, transcript::Transcript};
+
+pub(super) struct FrontConversation {
+    /// The agent in view, as the events say: the session may have moved the view already.
+    pub(super) view: AgentInView,
+    /// Whether the view has moved and nothing of the agent was printed yet.
+    pub(super) is_joining: bool,
+    pub(super) transcript: Transcript,
+    pub(super) questions: Questions,
+    /// The model that answers, for the status row.
+    pub(super) model: Option<ModelInUse>,
+    /// How the last turn of each agent ended, if that was printed.
+    told: BTreeMap<AgentId, (Code, String)>,
+    /// Whether the model or the unread mail of the agent in view may have changed.
+    pub(super) is_outdated: bool,
+    /// Whether events were lost.
+    pub(super) has_lagged: bool,
+}
+
+impl FrontConversation {
+    pub(super) fn new(view: AgentInView, transcript: Transcript, model: Option<ModelInUse>) -> Self {
+        Self {
+            questions: Questions::new(view.id, Instant::now()),
+            view,
+            is_joining: false,
+            transcript,
+            model,
+            told: BTreeMap::new(),
+            is_outdated: false,
+            has_lagged: false,
+        }
+    }
+
+    /// How a turn of `agent` ended is printed.
+    pub(super) fn tell(&mut self, agent: AgentId, outcome: &Outcome) {
+        // All of an answer is printed from its row.
+        let message = if outcome.is_ok() { String::new() } else { outcome.message.clone() };
+        self.told.insert(agent, (outcome.code, message));
+    }
+
+    /// Whether the outcome of a line of `agent` was told when its turn ended.
+    pub(super) fn was_told(&self, agent: AgentId, outcome: &Outcome) -> bool {
+        let told = self.told.get(&agent);
+        told.is_some_and(|(code, message)| *code == outcome.code && (outcome.is_ok() || *message == outcome.message))
+    }
+
+    /// The same, once.
+    pub(super) fn take_told(&mut self, agent: AgentId, outcome: &Outcome) -> bool {
+        self.was_told(agent, outcome) && self.told.remove(&agent).is_some()
+    }
+
+    /// Tells the transcript whether the agent in view waits for an answer of the user.
+    pub(super) fn note_question(&mut self, now: Instant) {
+        self.transcript.set_question(self.questions.agent() == Some(self.view.id), now);
+    }
+
+    /// Denies what the open question asks for.
+    pub(super) fn deny(&mut self) {
+        let denied = self.questions.answer(Approval::No);
+        denied.iter().for_each(|line| self.transcript.notice(line));
+    }
+}

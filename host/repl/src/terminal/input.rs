@@ -1,0 +1,88 @@
+//! What the user types, and what is open around it: the menu, the search, a hint, files that are being read.
+
+use std::time::Instant;
+
+use futures_util::future::BoxFuture;
+use patchbay_core::Outcome;
+use patchbay_session::{NewAttachment, Suggestion};
+
+use super::{composer::Composer, history::InputHistory, menu::Menu, search::HistorySearch, wrap::Mark};
+
+/// A line that was taken back from the queue.
+pub(super) struct TakenBackLine {
+    pub(super) text: String,
+    /// The names of its files.
+    pub(super) attached: Vec<String>,
+}
+
+/// The typed text, and its files.
+pub(super) type ReadingFiles = BoxFuture<'static, (String, Result<FilesOfLine, Outcome>)>;
+
+/// The files of a text.
+pub(super) struct FilesOfLine {
+    pub(super) attached: Vec<NewAttachment>,
+    /// Paths of files that the text names and that are not attached.
+    pub(super) unattached: Vec<String>,
+}
+
+/// What is known of the command at the beginning of the text.
+#[derive(Debug)]
+pub(super) struct CommandHelp {
+    pub(super) text: String,
+    pub(super) cursor: usize,
+    pub(super) mark: Mark,
+    pub(super) usage: Option<String>,
+}
+
+impl Default for CommandHelp {
+    fn default() -> Self {
+        Self { text: String::new(), cursor: 0, mark: Mark::None, usage: None }
+    }
+}
+
+pub(super) struct FrontInput {
+    pub(super) composer: Composer,
+    pub(super) menu: Option<Menu>,
+    pub(super) search: Option<HistorySearch>,
+    pub(super) command_help: CommandHelp,
+    pub(super) completing: Option<BoxFuture<'static, (String, Vec<Suggestion>)>>,
+    /// Whether Tab was pressed before the suggestions were there.
+    pub(super) tab: bool,
+    /// Reads the files of the text that was entered.
+    pub(super) attaching: Option<ReadingFiles>,
+    /// Takes a line back from the queue.
+    pub(super) taking_back: Option<BoxFuture<'static, Option<TakenBackLine>>>,
+    /// A short message below the composer, until the next key.
+    pub(super) hint: Option<String>,
+    /// When Ctrl+C has said how to leave.
+    pub(super) interrupted: Option<Instant>,
+    /// Whether the next Ctrl+D leaves although agents work.
+    pub(super) asked_to_leave: bool,
+}
+
+impl FrontInput {
+    /// No text.
+    pub(super) fn new(history: InputHistory) -> Self {
+        Self {
+            composer: Composer::new(history),
+            menu: None,
+            search: None,
+            command_help: CommandHelp::default(),
+            completing: None,
+            tab: false,
+            attaching: None,
+            taking_back: None,
+            hint: None,
+            interrupted: None,
+            asked_to_leave: false,
+        }
+    }
+
+    /// The text has changed: what is open below it belonged to the old one.
+    pub(super) fn close_menu(&mut self) {
+        self.hint = None;
+        self.menu = None;
+        self.tab = false;
+        self.completing = None;
+    }
+}

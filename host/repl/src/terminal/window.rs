@@ -1,0 +1,161 @@
+//! The window and what was drawn in it: when the next frame is due, and what is written with it.
+
+use std::{
+    future::pending,
+    io,
+    time::{Duration, Instant},
+};
+
+use futures_util::{FutureExt as _, future::BoxFuture};
+
+use super::{
+    live::{LiveArea, LiveView},
+    marks, raw_mode,
+};
+
+/// Shortest time between two frames, after a key or the end of a line.
+const FRAME: Duration = Duration::from_millis(33);
+/// Shortest time between two frames that only show more of an answer: each frame costs bytes.
+const STREAM_FRAME: Duration = Duration::from_millis(50);
+/// How often the seconds of the busy row and withdrawn questions are looked at.
+const TICK: Duration = Duration::from_millis(250);
+
+pub(super) struct FrontWindow {
+    area: LiveArea,
+    progress: marks::ProgressSign,
+    title: marks::WindowTitle,
+    pub(super) columns: usize,
+    pub(super) rows: usize,
+    /// Whether the window is in front; true where the terminal does not tell.
+    pub(super) is_focused: bool,
+    /// A sequence that copies to the clipboard, written with the next frame.
+    clipboard: Option<String>,
+    drawn: Option<Instant>,
+    changed: bool,
+    /// Whether the user waits for the next frame: a key was pressed, or a line has ended.
+    is_urgent: bool,
+}
+
+impl FrontWindow {
+    /// A window of the terminal's size in which nothing is drawn yet.
+    pub(super) fn new(workspace: &str) -> io::Result<Self> {
+        let (columns, rows) = crossterm::terminal::size()?;
+        Ok(Self {
+            area: LiveArea::new(marks::rewraps()),
+            progress: marks::ProgressSign::new(),
+            title: marks::WindowTitle::new(workspace),
+            columns: columns.into(),
+            rows: rows.into(),
+            is_focused: true,
+            clipboard: None,
+            drawn: None,
+            changed: true,
+            is_urgent: true,
+        })
+    }
+
+    /// What the window shows has changed.
+    pub(super) fn change(&mut self) {
+        self.changed = true;
+    }
+
+    /// What the window shows has changed, and the user waits for it.
+    pub(super) fn change_now(&mut self) {
+        (self.changed, self.is_urgent) = (true, true);
+    }
+
+    pub(super) fn resize(&mut self, columns: u16, rows: u16) {
+        (self.columns, self.rows) = (columns.into(), rows.into());
+        // The window may have the old width again, after another one that was never drawn.
+        self.area.invalidate();
+    }
+
+    /// Has the next frame draw all rows.
+    pub(super) fn redraw(&mut self) {
+        self.area.invalidate();
+        self.changed = true;
+    }
+
+    /// Rings the bell with the next frame.
+    pub(super) fn ring(&mut self) {
+        self.area.mark(marks::BELL);
+    }
+
+    /// Rings after long work if the window is not in front, and notifies the desktop.
+    pub(super) fn ring_if_long(&mut self, took: Option<Duration>) {
+        if !self.is_focused && took.is_some_and(|took| took >= marks::LONG) {
+            self.ring();
+            self.area.mark(marks::NOTIFICATION);
+        }
+    }
+
+    /// Writes `sequence` before the next frame.
+    pub(super) fn copy(&mut self, sequence: String) {
+        self.clipboard = Some(sequence);
+    }
+
+    fn frame_time(&self) -> Duration {
+        if self.is_urgent { FRAME } else { STREAM_FRAME }
+    }
+
+    /// Waits until something has to be drawn: a change, or after a while if `ticks`.
+    pub(super) fn next_frame(&self, ticks: bool) -> BoxFuture<'static, ()> {
+        let wait = match (self.changed, self.drawn) {
+            (true, Some(drawn)) => self.frame_time().saturating_sub(drawn.elapsed()),
+            (true, None) => Duration::ZERO,
+            (false, _) if ticks => TICK,
+            (false, _) => return pending().boxed(),
+        };
+        tokio::time::sleep(wait).boxed()
+    }
+
+    /// Whether the last frame is old enough for another one.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.drawn.is_none_or(|drawn| now.saturating_duration_since(drawn) >= self.frame_time())
+    }
+
+    /// Prints finished lines with the `mark` behind them, and draws `view` below.
+    pub(super) fn draw(
+        &mut self,
+        finished: &[String],
+        mark: &str,
+        view: LiveView,
+        is_busy: bool,
+        now: Instant,
+    ) -> io::Result<()> {
+        self.area.mark(mark);
+        let frame = self.area.frame(self.columns, finished, view);
+        (self.changed, self.is_urgent) = (false, false);
+        if let Some(sequence) = self.clipboard.take() {
+            raw_mode::write(&sequence)?;
+        }
+        if let Some(sequence) = self.progress.update(is_busy, now) {
+            raw_mode::write(sequence)?;
+        }
+        if let Some(sequence) = self.title.update(is_busy) {
+            raw_mode::write(&sequence)?;
+        }
+        if !frame.is_empty() {
+            raw_mode::write(&frame)?;
+            self.drawn = Some(now);
+        }
+        Ok(())
+    }
+
+    /// Prints finished lines with the `mark` behind them, and removes the live area.
+    pub(super) fn clear(&mut self, finished: &[String], mark: &str) -> io::Result<()> {
+        self.area.mark(mark);
+        raw_mode::write(&self.area.leave(self.columns, finished))
+    }
+
+    /// Another program has used the terminal; the cursor is at the start of an empty line.
+    pub(super) fn come_back(&mut self) {
+        if let Ok((columns, rows)) = crossterm::terminal::size() {
+            (self.columns, self.rows) = (columns.into(), rows.into());
+        }
+        self.area.forget();
+        self.progress = marks::ProgressSign::new();
+        self.title.forget();
+        self.changed = true;
+    }
+}
