@@ -7,17 +7,17 @@ use patchbay_core::{
 use patchbay_provider::{Choice, ModelInfo};
 use patchbay_store::{AgentWindow, SessionChange};
 
-use crate::{Agent, Turn, toolbox::Toolbox, turn::store_failed};
+use crate::{
+    Agent,
+    turn::{Round, store_failed},
+};
 
 impl Agent {
     /// Returns a request of a turn without its messages and hints. The system context and the tools are the same for all agents
     /// of a session, and stay the same in a conversation with the same snapshot and tools.
     pub(crate) async fn bare_request(
         &self,
-        turn: &Turn,
-        toolbox: &Toolbox,
-        choice: &Choice,
-        about: &ModelInfo,
+        Round { turn, toolbox, choice, about }: &Round<'_>,
     ) -> Result<CompletionRequest, Outcome> {
         let shown = toolbox.shown(&self.settings.context, self.window(choice, about).await?);
         let persona = turn.persona.iter().filter(|text| !text.trim().is_empty()).cloned();

@@ -6,7 +6,7 @@ use patchbay_core::{
     completion::{CompletionRequest, Finish, RequestHints, RequestPurpose, Stop, TokenUsage, ToolChoice},
     text,
 };
-use patchbay_provider::{Choice, Completed, ModelInfo};
+use patchbay_provider::{Choice, Completed};
 use serde_json::json;
 
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
     shorten::shortened,
     skills_in_use::skills_in_use,
     toolbox::Toolbox,
-    turn::{Turn, rank},
+    turn::{Round, Turn, rank},
 };
 
 /// The most refused requests for one summary. Each request has at most half as many tokens as the refused one before it, or lacks
@@ -43,14 +43,13 @@ impl Agent {
     /// # Errors
     /// The outcome of a command that changed nothing.
     pub async fn compact_now(&self, turn: &Turn, focus: &str) -> Result<Option<Compacted>, Outcome> {
-        let choice = self.next_choice().await?;
-        let about = self.model.about(&choice).await;
         let toolbox = Toolbox::of(self.tools.clone(), turn);
-        let like = self.bare_request(turn, &toolbox, &choice, &about).await?;
+        let round = self.round(turn, &toolbox).await?;
+        let like = self.bare_request(&round).await?;
         let rows = self.rows().await?;
         let Some(plan) = compaction::plan_whole(&rows) else { return Ok(None) };
         // Both are estimated in the same way: a model's report includes the system context and the tools.
-        let size = async |rows: &_| compaction::estimate_messages(&self.read(rows, &choice, &about).await);
+        let size = async |rows: &_| compaction::estimate_messages(&self.read(rows, &round).await);
         let before = size(&rows).await;
         let request = SummaryRequest {
             like: &like,
@@ -61,7 +60,7 @@ impl Agent {
             failure: "the conversation could not be summarised".to_owned(),
             again: "try /compact again",
         };
-        self.summarise(turn, &choice, &about, request).await?;
+        self.summarise(&round, request).await?;
         let after = size(&self.rows().await?).await;
         Ok(Some(Compacted { before, after }))
     }
@@ -70,15 +69,13 @@ impl Agent {
     /// provider has refused it.
     pub(crate) async fn compact(
         &self,
-        turn: &Turn,
-        choice: &Choice,
-        about: &ModelInfo,
+        round: &Round<'_>,
         like: &CompletionRequest,
         plan: &CompactionPlan<'_>,
         size: Option<u64>,
     ) -> Result<(), Outcome> {
-        let window = about.context_window.unwrap_or(self.settings.compaction.context_window);
-        let model = text::excerpt(&choice.model, 80);
+        let window = round.about.context_window.unwrap_or(self.settings.compaction.context_window);
+        let model = text::excerpt(&round.choice.model, 80);
         let request = SummaryRequest {
             like,
             plan,
@@ -93,20 +90,14 @@ impl Agent {
             failure: format!("the conversation has become too long for {model}, and could not be summarised"),
             again: "send your message again",
         };
-        self.summarise(turn, choice, about, request).await
+        self.summarise(round, request).await
     }
 
-    async fn summarise(
-        &self,
-        turn: &Turn,
-        choice: &Choice,
-        about: &ModelInfo,
-        request: SummaryRequest<'_>,
-    ) -> Result<(), Outcome> {
+    async fn summarise(&self, round: &Round<'_>, request: SummaryRequest<'_>) -> Result<(), Outcome> {
         let mut usage = TokenUsage::default();
-        let summarised = self.store_summary(turn, choice, about, request, &mut usage).await;
+        let summarised = self.store_summary(round, request, &mut usage).await;
         if summarised.is_err() {
-            self.record_usage(choice, usage);
+            self.record_usage(&round.choice, usage);
         }
         summarised
     }
@@ -114,12 +105,11 @@ impl Agent {
     /// Requests a summary and stores it. `usage` becomes the tokens of all requests for it.
     async fn store_summary(
         &self,
-        turn: &Turn,
-        choice: &Choice,
-        about: &ModelInfo,
+        round: &Round<'_>,
         request: SummaryRequest<'_>,
         usage: &mut TokenUsage,
     ) -> Result<(), Outcome> {
+        let Round { turn, choice, about, .. } = round;
         let SummaryRequest { like, plan, focus, is_refused, notice, failure, again } = request;
         self.log.publish(self.place.agent, EventKind::Notice { text: notice });
         let failed = |why: &str| {
@@ -127,7 +117,7 @@ impl Agent {
             let advice = format!("It is kept as it was; {again}, or choose a model that reads more with /model.");
             Outcome::error(Code::CompactionFailed, format!("{failure}: {why}. {advice}"))
         };
-        let mut conversation = self.read(plan.rows, choice, about).await;
+        let mut conversation = self.read(plan.rows, round).await;
         let window = about.context_window.unwrap_or(self.settings.compaction.context_window);
         let instruction = compaction::instruction(window, focus);
         let mut room = window - window / 5;

@@ -72,6 +72,14 @@ struct NextAnswer {
     cut_off_before: u32,
 }
 
+/// One request of a turn: who asks, with which tools, which model.
+pub(crate) struct Round<'a> {
+    pub(crate) turn: &'a Turn,
+    pub(crate) toolbox: &'a Toolbox,
+    pub(crate) choice: Choice,
+    pub(crate) about: ModelInfo,
+}
+
 impl Agent {
     /// Runs a turn on the stored conversation. Everything received is committed before this returns, also after an error.
     pub async fn run(&self, turn: &Turn) -> Outcome {
@@ -91,13 +99,11 @@ impl Agent {
             self.log.budget().check().map_err(exhausted)?;
             self.place.results.check()?;
             self.place.requests.count()?;
-            // `/model` and an override take effect with the next request.
-            let choice = self.next_choice().await?;
-            let about = self.model.about(&choice).await;
-            let (request, prefix) = self.request(turn, &toolbox, &choice, &about, &mut rows).await?;
-            let answered = match self.ask(turn, answer, &choice, &about, request, prefix).await {
+            let round = self.round(turn, &toolbox).await?;
+            let (request, prefix) = self.request(&round, &mut rows).await?;
+            let answered = match self.ask(&round, answer, request, prefix).await {
                 Err(refusal) if refusal.code == Code::ProviderContextWindow => {
-                    self.ask_summarised(turn, &toolbox, answer, &choice, &about, &refusal).await
+                    self.ask_summarised(&round, answer, &refusal).await
                 }
                 answered => answered,
             };
@@ -108,11 +114,11 @@ impl Agent {
                 if end.is_cut_off() {
                     self.refuse_calls(calls).await?;
                 } else if self.run_calls(turn, &toolbox, calls, &mut repeats).await? {
-                    return self.ended_by_calls(turn, &choice, text, &end).await;
+                    return self.ended_by_calls(&round, text, &end).await;
                 }
             }
             if end.ends_turn {
-                return Ok(self.answered(&choice, text, end));
+                return Ok(self.answered(&round.choice, text, end));
             }
             cut_off_before = end.cut_off_answers;
         }
@@ -123,18 +129,19 @@ impl Agent {
         Err(Outcome::error(Code::TurnRounds, message))
     }
 
+    /// Chooses the model of the next request: `/model` and an override take effect with it.
+    pub(crate) async fn round<'a>(&self, turn: &'a Turn, toolbox: &'a Toolbox) -> Result<Round<'a>, Outcome> {
+        let choice = self.next_choice().await?;
+        let about = self.model.about(&choice).await;
+        Ok(Round { turn, toolbox, choice, about })
+    }
+
     /// Commits the end of a turn that ends with its calls: the children it forked report by mail.
-    async fn ended_by_calls(
-        &self,
-        turn: &Turn,
-        choice: &Choice,
-        text: String,
-        end: &AnswerEnd,
-    ) -> Result<Outcome, Outcome> {
+    async fn ended_by_calls(&self, round: &Round<'_>, text: String, end: &AnswerEnd) -> Result<Outcome, Outcome> {
         let mut change = SessionChange::default();
-        turn.ending.answered(&text, None, &mut change);
+        round.turn.ending.answered(&text, None, &mut change);
         self.commit(change).await?;
-        Ok(Outcome::ok(Code::Answered, text).with_data(turn_data(choice, end.stop)))
+        Ok(Outcome::ok(Code::Answered, text).with_data(turn_data(&round.choice, end.stop)))
     }
 
     /// Publishes an unusual end of the turn's last answer and returns the outcome of the turn.
@@ -148,24 +155,17 @@ impl Agent {
 
     /// Builds the next request, and the digest for its answer. A conversation over the threshold is summarised first. `rows`
     /// contains the rows of the previous request and is brought up to date; it is empty before the first request.
-    async fn request(
-        &self,
-        turn: &Turn,
-        toolbox: &Toolbox,
-        choice: &Choice,
-        about: &ModelInfo,
-        rows: &mut Vec<Row>,
-    ) -> Result<(CompletionRequest, Digest), Outcome> {
+    async fn request(&self, round: &Round<'_>, rows: &mut Vec<Row>) -> Result<(CompletionRequest, Digest), Outcome> {
         self.read_on(rows).await?;
-        let mut read = self.read(rows, choice, about).await;
-        let mut request = self.bare_request(turn, toolbox, choice, about).await?;
+        let mut read = self.read(rows, round).await;
+        let mut request = self.bare_request(round).await?;
         let size = compaction::estimate(&read, &request.system, &request.tools);
-        if size > self.settings.compaction.threshold(about.context_window)
-            && let Some(plan) = compaction::plan(rows, turn.ending.began)
+        if size > self.settings.compaction.threshold(round.about.context_window)
+            && let Some(plan) = compaction::plan(rows, round.turn.ending.began)
         {
-            self.compact(turn, choice, about, &request, &plan, Some(size)).await?;
+            self.compact(round, &request, &plan, Some(size)).await?;
             self.read_on(rows).await?;
-            read = self.read(rows, choice, about).await;
+            read = self.read(rows, round).await;
         }
         request.messages = read.messages;
         // A turn that is run again may follow an answer that was interrupted before its text; the last message is the user's.
@@ -180,29 +180,26 @@ impl Agent {
     /// Summarises a conversation that the provider has refused as too long, and sends the request again.
     async fn ask_summarised(
         &self,
-        turn: &Turn,
-        toolbox: &Toolbox,
+        round: &Round<'_>,
         answer: NextAnswer,
-        choice: &Choice,
-        about: &ModelInfo,
         refusal: &Outcome,
     ) -> Result<CompletedAnswer, Outcome> {
         let too_long = |refusal: &Outcome, also: &str, advice: &str| {
-            let (model, why) = (text::excerpt(&choice.model, 80), refusal.message.trim_end_matches('.'));
+            let (model, why) = (text::excerpt(&round.choice.model, 80), refusal.message.trim_end_matches('.'));
             let message = format!("the conversation is too long for {model}{also}: {why}. {advice}");
             Outcome::error(Code::ProviderContextWindow, message)
         };
         let rows = self.rows().await?;
-        let Some(plan) = compaction::plan(&rows, turn.ending.began) else {
+        let Some(plan) = compaction::plan(&rows, round.turn.ending.began) else {
             let advice =
                 "There is nothing to summarise: send less at once, or choose a model that reads more with /model.";
             return Err(too_long(refusal, "", advice));
         };
-        let like = self.bare_request(turn, toolbox, choice, about).await?;
-        self.compact(turn, choice, about, &like, &plan, None).await?;
+        let like = self.bare_request(round).await?;
+        self.compact(round, &like, &plan, None).await?;
         self.place.requests.count()?;
-        let (request, prefix) = self.request(turn, toolbox, choice, about, &mut Vec::new()).await?;
-        self.ask(turn, answer, choice, about, request, prefix).await.map_err(|refusal| match refusal.code {
+        let (request, prefix) = self.request(round, &mut Vec::new()).await?;
+        self.ask(round, answer, request, prefix).await.map_err(|refusal| match refusal.code {
             Code::ProviderContextWindow => {
                 let advice = "/compact FOCUS summarises it once more, /model chooses a model that reads more.";
                 too_long(&refusal, ", also after a summary", advice)
@@ -230,11 +227,11 @@ impl Agent {
     }
 
     /// Builds the conversation of `rows` with the contents of its attachments.
-    pub(crate) async fn read(&self, rows: &[Row], choice: &Choice, about: &ModelInfo) -> Conversation {
-        attachments::load(self.log.store(), self.read_rows(rows, choice, about)).await
+    pub(crate) async fn read(&self, rows: &[Row], round: &Round<'_>) -> Conversation {
+        attachments::load(self.log.store(), self.read_rows(rows, round)).await
     }
 
-    fn read_rows(&self, rows: &[Row], choice: &Choice, about: &ModelInfo) -> Conversation {
+    fn read_rows(&self, rows: &[Row], Round { choice, about, .. }: &Round<'_>) -> Conversation {
         let reads = |media: &str| about.input_media.iter().any(|there| there == media);
         let line: Vec<AgentId> =
             std::iter::once(self.place.agent).chain(self.place.ancestors.iter().copied()).collect();
@@ -244,13 +241,12 @@ impl Agent {
     /// Sends one request and stores the answer.
     async fn ask(
         &self,
-        turn: &Turn,
+        round: &Round<'_>,
         answer: NextAnswer,
-        choice: &Choice,
-        about: &ModelInfo,
         request: CompletionRequest,
         prefix: Digest,
     ) -> Result<CompletedAnswer, Outcome> {
+        let Round { turn, choice, about, .. } = round;
         let buffer = AnswerBuffer::new(AssistantRecord {
             provider: choice.provider.to_string(),
             adapter: about.adapter.clone(),
