@@ -25,6 +25,7 @@ const CRATES: &[&str] = &[
     "policy",
     "workspace",
     "markdown",
+    "jsonrpc",
     "core",
     "features",
 ];

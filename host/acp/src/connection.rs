@@ -18,10 +18,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     AcpOptions, capabilities,
     params::{CancelRequest, ClientCapabilities, Initialize},
-    wire::{
-        Client, Incoming, LineReader, LineRoom, OpenRequests, Outbox, ReceivedLine, RequestId, Responder, RpcError,
-        UnhandledLine, params_of, read_ahead,
-    },
+};
+use patchbay_jsonrpc::{
+    BoundedLines, Client, Incoming, LineRoom, OpenRequests, Outbox, ReadLine, RequestId, Responder, RpcError,
+    UnhandledLine, params_of, read_ahead,
 };
 
 use sessions::OpenSessions;
@@ -82,7 +82,7 @@ async fn serve<R: AsyncRead + Unpin>(
     stopped: &CancellationToken,
 ) -> io::Result<()> {
     let outbox = &connection.outbox;
-    let (lines, reading) = read_ahead(LineReader::new(input, LINE_BYTES), outbox, STALLED);
+    let (lines, reading) = read_ahead(BoundedLines::new(input, LINE_BYTES), outbox, STALLED);
     let mut handling = std::pin::pin!(connection.handle(lines));
     let ended = tokio::select! {
         biased;
@@ -125,11 +125,13 @@ impl Connection {
                 continue;
             }
             match line {
-                ReceivedLine::Line(line) => self.received(line, room).await,
-                ReceivedLine::TooLong(bytes) => {
-                    let message = format!("a line of {bytes} bytes is over the limit of {LINE_BYTES}.");
+                ReadLine::Line(line) => self.received(line, room).await,
+                ReadLine::TooLong => {
+                    let message = format!("a line is over the limit of {LINE_BYTES} bytes.");
                     self.refuse(&RequestId::Null, RpcError::invalid_request(message)).await;
                 }
+                // The loop that reads ends there.
+                ReadLine::End => {}
             }
         }
     }

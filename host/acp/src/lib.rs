@@ -1,7 +1,7 @@
 //! The front for editors: the Agent Client Protocol, version 1, over standard input and output. It has no logic of its own; the
 //! session parses and runs each line. The binary calls [`serve`].
 //!
-//! - `wire`: JSON-RPC in lines, bounded in both directions.
+//! - `errors`: the errors that the protocol adds to those of JSON-RPC, which is in the crate `jsonrpc`.
 //! - `params`: the parameters of the methods; `prompt`: the blocks of a prompt as a line with attachments.
 //! - `connection`: reads messages, answers those that concern no session, and passes the others to sessions.
 //! - `session`: one task for each open session. It sends everything that the client receives about the session, in order.
@@ -14,10 +14,10 @@
 
 mod capabilities;
 mod connection;
+mod errors;
 mod params;
 mod prompt;
 mod session;
-mod wire;
 
 use std::sync::Arc;
 

@@ -182,7 +182,7 @@ pub(crate) struct Resource {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CancelRequest {
-    pub(crate) request_id: crate::wire::RequestId,
+    pub(crate) request_id: patchbay_jsonrpc::RequestId,
 }
 
 /// A list of at most `MOST` entries.

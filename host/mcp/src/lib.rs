@@ -7,7 +7,5 @@
 //! Everything that a peer sends is data: it is bounded, and cleaned before a model or a person sees it.
 
 pub mod client;
-mod json_bounds;
-mod lines;
 pub mod server;
 pub mod tools;

@@ -11,10 +11,11 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::{Connection, servers::servers};
 use crate::{
+    errors,
     params::{ListSessions, LoadSession, NewSession, OfSession, Prompt, SetConfigOption},
     session::{Opening, SessionHandle, SessionTask, TITLE, option_kind},
-    wire::{LineRoom, Responder, RpcError, params_of},
 };
+use patchbay_jsonrpc::{LineRoom, Responder, RpcError, params_of};
 
 /// Sessions on one page of `session/list`.
 const PAGE: usize = 50;
@@ -55,7 +56,7 @@ impl Connection {
                 Ok(handle) => handle.begin_close(responder).await,
                 Err(error) => responder.respond(Err(error)).await,
             },
-            "session/set_mode" => responder.respond(Err(RpcError::no_modes())).await,
+            "session/set_mode" => responder.respond(Err(errors::no_modes())).await,
             "authenticate" => {
                 responder.respond(Err(RpcError::invalid_params("there is nothing to authenticate with."))).await;
             }
@@ -96,14 +97,14 @@ impl Connection {
 
     fn find(&self, id: &str) -> Result<SessionHandle, RpcError> {
         let handle = id.parse().ok().and_then(|id| self.sessions.get(id));
-        handle.ok_or_else(|| RpcError::session_not_found(id))
+        handle.ok_or_else(|| errors::session_not_found(id))
     }
 
     /// Returns the open session that the parameters of `session/close` name. Later messages do not find it any more.
     fn begin_close(&self, line: &[u8]) -> Result<SessionHandle, RpcError> {
         let OfSession { session_id } = params_of(line)?;
         let handle = session_id.parse().ok().and_then(|id| self.sessions.begin_close(id));
-        handle.ok_or_else(|| RpcError::session_not_found(&session_id))
+        handle.ok_or_else(|| errors::session_not_found(&session_id))
     }
 
     /// Passes `session/cancel` on. A session that is not open has nothing to cancel.
@@ -133,8 +134,7 @@ impl Connection {
         let opened = async {
             let workspace = absolute(&params.cwd)?;
             let servers = servers(params.mcp_servers)?;
-            let id: SessionId =
-                params.session_id.parse().map_err(|_| RpcError::session_not_found(&params.session_id))?;
+            let id: SessionId = params.session_id.parse().map_err(|_| errors::session_not_found(&params.session_id))?;
             if let Some(handle) = self.sessions.closing(id) {
                 // The client has not waited for the answer to `session/close`.
                 handle.close().await;

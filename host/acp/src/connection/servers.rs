@@ -2,10 +2,8 @@
 
 use patchbay_session::{ClientAddress, ClientServer};
 
-use crate::{
-    params::{Bounded, NamedServer, NamedValue},
-    wire::RpcError,
-};
+use crate::params::{Bounded, NamedServer, NamedValue};
+use patchbay_jsonrpc::RpcError;
 
 /// Length limit of a server's name, in bytes.
 const NAME: usize = 128;

@@ -7,10 +7,8 @@ use patchbay_core::SessionId;
 use patchbay_session::Session;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{
-    session::{SessionHandle, SessionTask},
-    wire::RpcError,
-};
+use crate::session::{SessionHandle, SessionTask};
+use patchbay_jsonrpc::RpcError;
 
 /// Limit of the sessions that one client has open, without those that are closing.
 const OPEN_SESSIONS: usize = 256;

@@ -7,7 +7,9 @@ use patchbay_session::Editor;
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::json;
 
-use crate::{params::ClientCapabilities, wire::Client};
+use patchbay_jsonrpc::Client;
+
+use crate::params::ClientCapabilities;
 
 /// The files of one session's client.
 pub(super) struct ClientFiles {

@@ -13,10 +13,8 @@ use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{
-    params::ClientCapabilities,
-    wire::{Client, RpcError},
-};
+use crate::params::ClientCapabilities;
+use patchbay_jsonrpc::{Client, RpcError};
 
 /// The full name.
 const NAME: &str = "terminal__run";

@@ -5,7 +5,7 @@ use patchbay_core::text;
 use patchbay_session::{OptionChoice, OptionKind, SessionOption};
 use serde_json::{Value, json};
 
-use crate::wire::RpcError;
+use patchbay_jsonrpc::RpcError;
 
 /// All options.
 const ALL: [OptionKind; 3] = [OptionKind::Model, OptionKind::Thinking, OptionKind::Persona];

@@ -5,10 +5,8 @@ use std::sync::Arc;
 use patchbay_session::{OptionKind, Session};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{
-    params::ContentBlock,
-    wire::{LineRoom, Responder, RpcError},
-};
+use crate::params::ContentBlock;
+use patchbay_jsonrpc::{LineRoom, Responder, RpcError};
 
 /// Messages that wait for the task. A client that sends more waits.
 const WAITING: usize = 64;

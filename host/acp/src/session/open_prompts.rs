@@ -5,7 +5,7 @@ use patchbay_session::Submitted;
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 
-use crate::wire::{Responder, RpcError};
+use patchbay_jsonrpc::{Responder, RpcError};
 
 /// Why a prompt is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

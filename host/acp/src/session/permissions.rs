@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{transcript::ShownQuestion, update::call_text};
-use crate::wire::Client;
+use patchbay_jsonrpc::Client;
 
 /// Passes questions to the task of the session.
 pub(super) struct ClientApprover(pub(super) mpsc::Sender<PermissionMessage>);

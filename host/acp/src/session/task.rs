@@ -27,10 +27,8 @@ use super::{
     transcript::SessionTranscript,
     update,
 };
-use crate::{
-    params::ClientCapabilities,
-    wire::{Client, Outbox, Responder},
-};
+use crate::params::ClientCapabilities;
+use patchbay_jsonrpc::{Client, Outbox, Responder};
 
 /// Length limit of a session's title, in characters.
 pub(crate) const TITLE: usize = 80;

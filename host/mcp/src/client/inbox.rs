@@ -19,7 +19,7 @@ use serde_json::Value;
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use crate::json_bounds::{VALUES, is_parsable};
+use patchbay_jsonrpc::{VALUES, is_parsable};
 
 /// Requests of a server without an answer.
 const OPEN_REQUESTS: usize = 16;

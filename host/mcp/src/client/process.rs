@@ -11,7 +11,7 @@ use rmcp::{
 };
 use serde_json::Value;
 use tokio::{
-    io::{AsyncWriteExt as _, BufReader},
+    io::AsyncWriteExt as _,
     process::{ChildStderr, ChildStdin, ChildStdout, Command},
     time::{sleep, timeout},
 };
@@ -21,10 +21,7 @@ use super::{
     inbox::{Inbox, Judged},
     secret_names::names_secret,
 };
-use crate::{
-    json_bounds::is_parsable,
-    lines::{BoundedLines, ReadLine},
-};
+use patchbay_jsonrpc::{BoundedLines, ReadLine, is_parsable};
 
 /// The variables that every server gets, if they are set: programs do not start without them. None of them holds a secret.
 pub(super) const VARIABLES: [&str; 11] =
@@ -86,7 +83,7 @@ pub enum LaunchError {
 /// A connection over standard input and output. Dropping it kills the server with all that it started.
 pub(super) struct ProcessTransport {
     group: ProcessGroup,
-    lines: BoundedLines<BufReader<ChildStdout>>,
+    lines: BoundedLines<ChildStdout>,
     input: Arc<ServerInput>,
     inbox: Arc<Inbox>,
     scrub: Scrub,
@@ -124,7 +121,7 @@ impl ProcessTransport {
         let scrub = launch.scrub();
         tokio::spawn(keep_errors(stderr, Arc::clone(&inbox), scrub.clone()));
         let input = ServerInput { pipe: tokio::sync::Mutex::new(Some(stdin)), broken: CancellationToken::new() };
-        let lines = BoundedLines::new(BufReader::new(stdout), limit);
+        let lines = BoundedLines::new(stdout, limit);
         Ok(Self { group, lines, input: Arc::new(input), inbox, scrub, limit, write_time: WRITE_TIME })
     }
 
@@ -251,7 +248,7 @@ fn scrub_value(scrub: &Scrub, value: &mut Value, place: MessagePlace) -> bool {
 
 /// Keeps the last lines of standard error, until it is closed.
 async fn keep_errors(stderr: ChildStderr, inbox: Arc<Inbox>, scrub: Scrub) {
-    let mut lines = BoundedLines::new(BufReader::new(stderr), ERROR_LINE_BYTES);
+    let mut lines = BoundedLines::new(stderr, ERROR_LINE_BYTES);
     loop {
         match lines.next().await {
             Ok(ReadLine::Line(line)) => inbox.prints(&scrub.bytes(&line)),

@@ -14,16 +14,13 @@ use rmcp::{
 };
 use serde::Deserialize;
 use tokio::{
-    io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader},
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt as _},
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{MESSAGE_BYTES, REQUESTS_AT_ONCE};
-use crate::{
-    json_bounds::is_parsable,
-    lines::{BoundedLines, ReadLine},
-};
+use patchbay_jsonrpc::{BoundedLines, ReadLine, is_parsable};
 
 /// The code of an error for too many requests. JSON-RPC leaves the range from -32000 to -32099 to servers.
 const TOO_MANY_REQUESTS: ErrorCode = ErrorCode(-32000);
@@ -33,7 +30,7 @@ const CLOSE_TIME: Duration = Duration::from_secs(1);
 
 /// A connection over two streams of lines.
 pub(super) struct LineTransport<R, W> {
-    lines: BoundedLines<BufReader<R>>,
+    lines: BoundedLines<R>,
     output: Arc<Output<W>>,
     /// An error for the client that is being written. Nothing is read until it is, so that a client that does not read cannot
     /// make more of them.
@@ -84,7 +81,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> LineTr
     pub(super) fn new(input: R, output: W) -> Self {
         let writer = tokio::sync::Mutex::new(output);
         let output = Arc::new(Output { writer, open: Mutex::default(), broken: CancellationToken::new() });
-        Self { lines: BoundedLines::new(BufReader::new(input), MESSAGE_BYTES), output, refusing: None }
+        Self { lines: BoundedLines::new(input, MESSAGE_BYTES), output, refusing: None }
     }
 
     /// Returns the message of a line, `None` if it needs no answer, or the error for the client.

@@ -8,7 +8,7 @@ use patchbay_session::OptionKind;
 use serde_json::{Value, json};
 
 use super::{SessionTask, SideTaskEnd};
-use crate::wire::{Responder, RpcError};
+use patchbay_jsonrpc::{Responder, RpcError};
 
 impl SessionTask {
     /// Sets an option on a task of its own, so that updates go on.

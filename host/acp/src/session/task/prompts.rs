@@ -6,7 +6,9 @@ use super::{
     super::open_prompts::{AbortOnDrop, OpenPrompt, StopReason},
     SessionTask, SideTaskEnd,
 };
-use crate::{params::ContentBlock, prompt, wire::Responder};
+use patchbay_jsonrpc::Responder;
+
+use crate::{params::ContentBlock, prompt};
 
 impl SessionTask {
     pub(super) async fn prompt(&mut self, responder: Responder, blocks: Vec<ContentBlock>) {

@@ -27,7 +27,7 @@ use super::{
     open_connections::OpenConnection,
     session_uses::{SessionRequest, SessionUses},
 };
-use crate::json_bounds::is_parsable;
+use patchbay_jsonrpc::is_parsable;
 
 /// The answer to a request. Its body may be a stream of events.
 type HttpReply = Response<BoxBody<Bytes, Infallible>>;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rmcp::model::{CallToolResult, ClientRequest, ContentBlock, ServerResult};
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncBufReadExt as _, DuplexStream, Lines, duplex},
+    io::{AsyncBufReadExt as _, BufReader, DuplexStream, Lines, duplex},
     time::timeout,
 };
 

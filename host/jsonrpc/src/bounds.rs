@@ -2,11 +2,11 @@
 //! in several forms at once while it looks for the kind of message.
 
 /// Limit of the values in a message. A message at the limit takes some tens of megabytes while it is parsed.
-pub(crate) const VALUES: usize = 100_000;
+pub const VALUES: usize = 100_000;
 
 /// Returns whether `json` has few enough values to be parsed: separators outside of strings are counted. The text need not be
 /// valid JSON. The depth is bounded by the parser.
-pub(crate) fn is_parsable(json: &[u8]) -> bool {
+pub fn is_parsable(json: &[u8]) -> bool {
     let (mut values, mut in_string, mut escaped) = (0, false, false);
     for byte in json {
         match byte {

@@ -12,15 +12,18 @@ use serde_json::{Value, json};
 
 /// Length limit of an id that is a text, and of a method, in bytes: they are kept and sent back.
 const WORD_BYTES: usize = 256;
-/// Length limit of the message of a client's error, in characters.
+/// Length limit of the message of a peer's error, in characters.
 const ERROR_CHARS: usize = 500;
 
 /// The id of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged)]
-pub(crate) enum RequestId {
+pub enum RequestId {
+    /// A whole number.
     Number(i64),
+    /// A text of at most 256 bytes.
     Text(String),
+    /// The id of an error about a message whose id could not be read.
     Null,
 }
 
@@ -55,34 +58,45 @@ impl<'de> Deserialize<'de> for RequestId {
     }
 }
 
-/// A message from the client.
+/// A message of the peer.
 #[derive(Debug)]
-pub(crate) enum Incoming {
+pub enum Incoming {
+    /// A request, which needs an answer.
     Request {
+        /// Sent back with the answer.
         id: RequestId,
+        /// The name of the method.
         method: String,
     },
+    /// A message that needs no answer.
     Notification {
+        /// The name of the method.
         method: String,
     },
     /// An answer to a request of this side.
     Response {
+        /// The id of that request.
         id: RequestId,
     },
     /// What cannot be understood, with the error to answer.
     Invalid {
+        /// The id of the message, if it has one that can be answered.
         id: RequestId,
+        /// The error to answer with.
         error: RpcError,
     },
 }
 
 /// An error object.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct RpcError {
-    pub(crate) code: i32,
-    pub(crate) message: String,
+pub struct RpcError {
+    /// The code of JSON-RPC, of the protocol above it, or of the program.
+    pub code: i32,
+    /// What is wrong, and what to do.
+    pub message: String,
+    /// More for programs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) data: Option<Value>,
+    pub data: Option<Value>,
 }
 
 impl fmt::Display for RpcError {
@@ -92,45 +106,39 @@ impl fmt::Display for RpcError {
 }
 
 impl RpcError {
-    fn new(code: i32, message: impl fmt::Display) -> Self {
+    /// An error with this code.
+    pub fn new(code: i32, message: impl fmt::Display) -> Self {
         Self { code, message: message.to_string(), data: None }
     }
 
-    pub(crate) fn parse_error(message: impl fmt::Display) -> Self {
+    /// A line that is no JSON.
+    pub fn parse_error(message: impl fmt::Display) -> Self {
         Self::new(-32700, message)
     }
 
-    pub(crate) fn invalid_request(message: impl fmt::Display) -> Self {
+    /// JSON that is no message, or a message that is not expected.
+    pub fn invalid_request(message: impl fmt::Display) -> Self {
         Self::new(-32600, message)
     }
 
-    pub(crate) fn unknown_method(method: &str) -> Self {
+    /// A method that this side does not have.
+    pub fn unknown_method(method: &str) -> Self {
         Self::new(-32601, format_args!("unknown method '{}'.", text::excerpt(method, 80)))
     }
 
-    /// The error of `session/set_mode`. Modes are older than options; clients that have a command for modes call it anyway.
-    pub(crate) fn no_modes() -> Self {
-        let message = "this agent has no modes. Its personas are the option 'mode': call session/set_config_option with the \
-                       configId 'mode'.";
-        Self::new(-32601, message)
-    }
-
-    pub(crate) fn invalid_params(message: impl fmt::Display) -> Self {
+    /// Parameters or a result of another form.
+    pub fn invalid_params(message: impl fmt::Display) -> Self {
         Self::new(-32602, message)
     }
 
     /// An error of the host, with its stable code in `data.code`.
-    pub(crate) fn of_host(code: Code, message: impl fmt::Display) -> Self {
+    pub fn of_host(code: Code, message: impl fmt::Display) -> Self {
         Self { data: Some(json!({ "code": code })), ..Self::new(-32603, message) }
     }
 
-    pub(crate) fn cancelled() -> Self {
+    /// The request was given up.
+    pub fn cancelled() -> Self {
         Self::new(-32800, "the request was cancelled.")
-    }
-
-    pub(crate) fn session_not_found(id: &str) -> Self {
-        let message = format!("session '{}' was not found.", text::excerpt(id, 80));
-        Self { data: Some(json!({ "code": Code::SessionNotFound })), ..Self::new(-32002, message) }
     }
 }
 
@@ -160,7 +168,7 @@ fn is_there<'de, D: Deserializer<'de>>(value: D) -> Result<bool, D::Error> {
 
 impl Incoming {
     /// Reads the envelope of a line.
-    pub(crate) fn parse(line: &[u8]) -> Self {
+    pub fn parse(line: &[u8]) -> Self {
         let nameless = |error| Self::Invalid { id: RequestId::Null, error };
         if serde_json::from_slice::<IgnoredAny>(line).is_err() {
             return nameless(RpcError::parse_error("this line is no JSON."));
@@ -192,7 +200,7 @@ impl Incoming {
 ///
 /// # Errors
 /// [`RpcError`] -32602 with the place and the kind of what is wrong, never its content.
-pub(crate) fn params_of<T: DeserializeOwned>(line: &[u8]) -> Result<T, RpcError> {
+pub fn params_of<T: DeserializeOwned>(line: &[u8]) -> Result<T, RpcError> {
     #[derive(Deserialize)]
     struct Params<T> {
         params: Option<T>,
@@ -210,7 +218,7 @@ pub(crate) fn params_of<T: DeserializeOwned>(line: &[u8]) -> Result<T, RpcError>
 ///
 /// # Errors
 /// The client's error, or what is wrong with the result.
-pub(crate) fn result_of<T: DeserializeOwned>(line: &[u8]) -> Result<T, RpcError> {
+pub fn result_of<T: DeserializeOwned>(line: &[u8]) -> Result<T, RpcError> {
     #[derive(Deserialize)]
     struct Response<T> {
         result: Option<T>,

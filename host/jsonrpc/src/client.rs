@@ -1,4 +1,4 @@
-//! Requests of this side to the client, such as for a permission. `connection` passes the answers here.
+//! Requests of this side to the client, such as for a permission.
 
 use std::{
     collections::HashMap,
@@ -13,11 +13,11 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::{Outbox, RequestId, RpcError, message::result_of};
+use crate::{Outbox, RequestId, RpcError, message::result_of};
 
 /// The client, as far as it can be asked.
 #[derive(Clone)]
-pub(crate) struct Client {
+pub struct Client {
     outbox: Outbox,
     open: Arc<OpenAnswers>,
 }
@@ -36,7 +36,8 @@ struct SentRequest<'a> {
 }
 
 impl Client {
-    pub(crate) fn new(outbox: Outbox) -> Self {
+    /// The peer that reads `outbox`.
+    pub fn new(outbox: Outbox) -> Self {
         Self { outbox, open: Arc::default() }
     }
 
@@ -44,7 +45,7 @@ impl Client {
     ///
     /// # Errors
     /// The client's error, an invalid result, or that the client has left.
-    pub(crate) async fn request<T: DeserializeOwned>(&self, method: &str, params: &Value) -> Result<T, RpcError> {
+    pub async fn request<T: DeserializeOwned>(&self, method: &str, params: &Value) -> Result<T, RpcError> {
         let id = self.open.last.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
         self.open.waiting.lock().insert(id, sender);
@@ -59,7 +60,7 @@ impl Client {
     }
 
     /// Takes an answer of the client. One that nothing waits for is ignored: it was withdrawn, or came twice.
-    pub(crate) fn answered(&self, id: &RequestId, line: Vec<u8>) {
+    pub fn answered(&self, id: &RequestId, line: Vec<u8>) {
         let RequestId::Number(id) = id else { return };
         match self.open.waiting.lock().remove(id) {
             // An error means that the request was withdrawn at this moment.
@@ -69,7 +70,7 @@ impl Client {
     }
 
     /// Ends all requests: the client has left.
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         self.open.waiting.lock().clear();
     }
 }

@@ -17,7 +17,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{RequestId, RpcError};
+use crate::{RequestId, RpcError};
 
 /// Limit of the lines that wait to be written.
 const LINES: usize = 256;
@@ -28,11 +28,11 @@ const CHUNK: usize = 64 << 10;
 
 /// The client does not read any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct OutboxClosed;
+pub struct OutboxClosed;
 
 /// The sending end of the queue.
 #[derive(Clone)]
-pub(crate) struct Outbox {
+pub struct Outbox {
     lines: mpsc::Sender<OutgoingLine>,
     room: Arc<Semaphore>,
     /// Number of times that lines were written.
@@ -47,7 +47,7 @@ struct OutgoingLine {
 
 impl Outbox {
     /// Returns a queue, and the future that writes what is in it to `output` until all senders are gone.
-    pub(crate) fn new<W: AsyncWrite + Unpin>(output: W) -> (Self, impl Future<Output = ()>) {
+    pub fn new<W: AsyncWrite + Unpin>(output: W) -> (Self, impl Future<Output = ()>) {
         let (sender, lines) = mpsc::channel(LINES);
         let (room, closed) = (Arc::new(Semaphore::new(BYTES as usize)), CancellationToken::new());
         let writes = Arc::new(AtomicU64::new(0));
@@ -62,22 +62,22 @@ impl Outbox {
     }
 
     /// Waits until nothing can be written any more.
-    pub(crate) async fn closed(&self) {
+    pub async fn closed(&self) {
         self.closed.cancelled().await;
     }
 
     /// Gives up the client: nothing more can be sent.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         self.closed.cancel();
     }
 
     /// Returns whether nothing can be sent any more.
-    pub(crate) fn is_closed(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         self.closed.is_cancelled()
     }
 
     /// Waits until the client has read nothing for this time, although lines waited.
-    pub(crate) async fn stalled(&self, time: Duration) {
+    pub async fn stalled(&self, time: Duration) {
         loop {
             let before = self.writes.load(Ordering::Relaxed);
             tokio::time::sleep(time).await;
@@ -89,17 +89,17 @@ impl Outbox {
     }
 
     /// Sends a notification.
-    pub(crate) async fn notify(&self, method: &str, params: &Value) -> Result<(), OutboxClosed> {
+    pub async fn notify(&self, method: &str, params: &Value) -> Result<(), OutboxClosed> {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await
     }
 
     /// Sends a request.
-    pub(crate) async fn request(&self, id: i64, method: &str, params: &Value) -> Result<(), OutboxClosed> {
+    pub async fn request(&self, id: i64, method: &str, params: &Value) -> Result<(), OutboxClosed> {
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await
     }
 
     /// Answers a request.
-    pub(crate) async fn respond(&self, id: &RequestId, result: Result<Value, RpcError>) -> Result<(), OutboxClosed> {
+    pub async fn respond(&self, id: &RequestId, result: Result<Value, RpcError>) -> Result<(), OutboxClosed> {
         let response = match result {
             Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
             Err(error) => json!({"jsonrpc": "2.0", "id": id, "error": error}),
@@ -151,10 +151,10 @@ async fn write_lines<W: AsyncWrite + Unpin>(
 }
 
 /// The requests of the client that have no answer yet.
-pub(crate) type OpenRequests = Arc<Mutex<std::collections::HashMap<RequestId, CancellationToken>>>;
+pub type OpenRequests = Arc<Mutex<std::collections::HashMap<RequestId, CancellationToken>>>;
 
 /// The right and the duty to answer one request. A request whose responder is dropped is answered with an error.
-pub(crate) struct Responder {
+pub struct Responder {
     id: RequestId,
     outbox: Outbox,
     open: OpenRequests,
@@ -164,7 +164,7 @@ pub(crate) struct Responder {
 
 impl Responder {
     /// Returns the responder of the request `id`; `None` if a request with this id has no answer yet.
-    pub(crate) fn new(id: RequestId, outbox: &Outbox, open: &OpenRequests) -> Option<Self> {
+    pub fn new(id: RequestId, outbox: &Outbox, open: &OpenRequests) -> Option<Self> {
         let cancelled = CancellationToken::new();
         match open.lock().entry(id.clone()) {
             std::collections::hash_map::Entry::Occupied(_) => return None,
@@ -174,12 +174,12 @@ impl Responder {
     }
 
     /// Returns a token that is cancelled when the client gives the request up (`$/cancel_request`).
-    pub(crate) fn cancelled(&self) -> &CancellationToken {
+    pub fn cancelled(&self) -> &CancellationToken {
         &self.cancelled
     }
 
     /// Answers the request.
-    pub(crate) async fn respond(mut self, result: Result<Value, RpcError>) {
+    pub async fn respond(mut self, result: Result<Value, RpcError>) {
         self.answered = true;
         self.open.lock().remove(&self.id);
         // The client may have left.

@@ -1,5 +1,5 @@
 //! Reads lines ahead of their handling, within bounds. While an answer waits for a client that does not read, the end of its input
-//! is still seen. `connection` calls it.
+//! is still seen.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -8,7 +8,7 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc},
 };
 
-use super::{LineReader, Outbox, ReceivedLine};
+use crate::{BoundedLines, Outbox, ReadLine};
 
 /// Limit of the lines that wait to be handled.
 const LINES: usize = 256;
@@ -16,21 +16,22 @@ const LINES: usize = 256;
 const BYTES: u32 = 16 << 20;
 
 /// A line that waits to be handled.
-pub(crate) struct UnhandledLine {
-    pub(crate) line: ReceivedLine,
+pub struct UnhandledLine {
+    /// Never [`ReadLine::End`].
+    pub line: ReadLine,
     /// Kept until the line, and what was parsed of it, is handled.
-    pub(crate) room: LineRoom,
+    pub room: LineRoom,
 }
 
 /// The part of the limit in bytes that one line uses. Dropping it lets further lines be read.
-pub(crate) struct LineRoom {
+pub struct LineRoom {
     _permit: OwnedSemaphorePermit,
 }
 
 /// Returns the lines of `input`, and the future that reads them. The future ends with the input, or if a client that sends more
 /// than may wait has read nothing for the time `patience`.
-pub(crate) fn read_ahead<R: AsyncRead + Unpin>(
-    mut input: LineReader<R>,
+pub fn read_ahead<R: AsyncRead + Unpin>(
+    mut input: BoundedLines<R>,
     outbox: &Outbox,
     patience: Duration,
 ) -> (mpsc::Receiver<UnhandledLine>, impl Future<Output = io::Result<()>>) {
@@ -38,10 +39,12 @@ pub(crate) fn read_ahead<R: AsyncRead + Unpin>(
     let outbox = outbox.clone();
     let reading = async move {
         let room = Arc::new(Semaphore::new(BYTES as usize));
-        while let Some(line) = input.next().await? {
+        loop {
+            let line = input.next().await?;
             let bytes = match &line {
-                ReceivedLine::Line(line) => u32::try_from(line.len()).unwrap_or(u32::MAX).min(BYTES),
-                ReceivedLine::TooLong(_) => 0,
+                ReadLine::Line(line) => u32::try_from(line.len()).unwrap_or(u32::MAX).min(BYTES),
+                ReadLine::TooLong => 0,
+                ReadLine::End => break,
             };
             let queued = async {
                 let permit = Arc::clone(&room).acquire_many_owned(bytes).await.ok()?;
@@ -72,10 +75,10 @@ mod tests {
     #[tokio::test]
     async fn end_of_input_is_seen_while_lines_wait() {
         let (outbox, _writing) = Outbox::new(tokio::io::sink());
-        let (mut lines, reading) = read_ahead(LineReader::new(&b"one\ntwo\n"[..], 100), &outbox, Duration::MAX);
+        let (mut lines, reading) = read_ahead(BoundedLines::new(&b"one\ntwo\n"[..], 100), &outbox, Duration::MAX);
         reading.await.unwrap();
         for expected in [&b"one"[..], b"two"] {
-            assert_eq!(lines.recv().await.unwrap().line, ReceivedLine::Line(expected.to_vec()));
+            assert_eq!(lines.recv().await.unwrap().line, ReadLine::Line(expected.to_vec()));
         }
         assert!(lines.recv().await.is_none());
     }
@@ -84,7 +87,7 @@ mod tests {
     async fn next_long_line_waits_until_the_room_of_the_last_is_free() {
         let (outbox, _writing) = Outbox::new(tokio::io::sink());
         let long = [vec![b'x'; BYTES as usize], b"\n".to_vec()].concat().repeat(2);
-        let (mut lines, reading) = read_ahead(LineReader::new(&long[..], long.len()), &outbox, Duration::MAX);
+        let (mut lines, reading) = read_ahead(BoundedLines::new(&long[..], long.len()), &outbox, Duration::MAX);
         let mut reading = Box::pin(reading);
         let UnhandledLine { line, room } = tokio::select! {
             _ = &mut reading => panic!("the second line has no room"),
@@ -106,7 +109,7 @@ mod tests {
         tokio::spawn(writing);
         outbox.notify("a", &serde_json::json!({"text": "more than sixteen bytes"})).await.unwrap();
         let (mut sending, input) = tokio::io::duplex(1 << 16);
-        let (mut lines, reading) = read_ahead(LineReader::new(input, 100), &outbox, Duration::from_millis(200));
+        let (mut lines, reading) = read_ahead(BoundedLines::new(input, 100), &outbox, Duration::from_millis(200));
         tokio::spawn(async move { while sending.write_all(b"line\n").await.is_ok() {} });
         tokio::time::timeout(Duration::from_secs(60), reading).await.unwrap().unwrap();
         let mut waiting = 0;

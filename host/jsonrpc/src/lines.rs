@@ -1,10 +1,15 @@
 //! Reads lines of a bounded length. A line that is too long is reported at once and skipped, and the next one is read.
 
-use tokio::io::{self, AsyncBufRead, AsyncBufReadExt as _};
+use tokio::io::{self, AsyncBufReadExt as _, AsyncRead, BufReader};
+
+/// Memory that is kept for the next line.
+const KEPT: usize = 64 << 10;
+/// Length of a line, in bytes, from which on it may become very long.
+const LONG: usize = 1 << 20;
 
 /// Reads lines that end with a line feed.
-pub(crate) struct BoundedLines<R> {
-    input: R,
+pub struct BoundedLines<R> {
+    input: BufReader<R>,
     /// The line so far.
     line: Vec<u8>,
     limit: usize,
@@ -14,7 +19,7 @@ pub(crate) struct BoundedLines<R> {
 
 /// What was read.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum ReadLine {
+pub enum ReadLine {
     /// A line without its end.
     Line(Vec<u8>),
     /// A line that was longer than the limit.
@@ -23,17 +28,17 @@ pub(crate) enum ReadLine {
     End,
 }
 
-impl<R: AsyncBufRead + Unpin> BoundedLines<R> {
+impl<R: AsyncRead + Unpin> BoundedLines<R> {
     /// Returns a reader of lines of at most `limit` bytes.
-    pub(crate) fn new(input: R, limit: usize) -> Self {
-        Self { input, line: Vec::new(), limit, skipping: false }
+    pub fn new(input: R, limit: usize) -> Self {
+        Self { input: BufReader::with_capacity(KEPT, input), line: Vec::new(), limit, skipping: false }
     }
 
     /// Reads the next line. Cancel safe: the next call goes on where a dropped one was.
     ///
     /// # Errors
     /// Errors of the input.
-    pub(crate) async fn next(&mut self) -> io::Result<ReadLine> {
+    pub async fn next(&mut self) -> io::Result<ReadLine> {
         loop {
             let bytes = self.input.fill_buf().await?;
             if bytes.is_empty() {
@@ -46,6 +51,11 @@ impl<R: AsyncBufRead + Unpin> BoundedLines<R> {
                 self.line = Vec::new();
                 self.skipping = true;
             } else if !self.skipping {
+                // A long line gets all its room at once: doubling would hold its beginning several times. Room that is not used
+                // takes no memory.
+                if self.line.len() > LONG && self.line.capacity() - self.line.len() < part.len() {
+                    self.line.reserve_exact(self.limit - self.line.len());
+                }
                 self.line.extend_from_slice(part);
             }
             let (consumed, is_end) = (part.len() + usize::from(end.is_some()), end.is_some());
@@ -66,12 +76,11 @@ impl<R: AsyncBufRead + Unpin> BoundedLines<R> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::BufReader;
-
     use super::*;
 
     async fn all(input: &[u8], limit: usize, buffer: usize) -> Vec<ReadLine> {
-        let mut lines = BoundedLines::new(BufReader::with_capacity(buffer, input), limit);
+        let mut lines = BoundedLines::new(input, limit);
+        lines.input = BufReader::with_capacity(buffer, input);
         let mut all = Vec::new();
         while let line = lines.next().await.unwrap()
             && line != ReadLine::End
@@ -93,16 +102,16 @@ mod tests {
     #[tokio::test]
     async fn long_line_takes_no_memory() {
         let input = std::iter::repeat_n(b'x', 1 << 20).chain(*b"\nend\n").collect::<Vec<_>>();
-        let mut lines = BoundedLines::new(BufReader::new(&input[..]), 1000);
+        let mut lines = BoundedLines::new(&input[..], 1000);
         assert_eq!(lines.next().await.unwrap(), ReadLine::TooLong);
-        assert!(lines.line.capacity() <= 16 << 10, "{}", lines.line.capacity());
+        assert!(lines.line.capacity() <= 1000, "{}", lines.line.capacity());
         assert_eq!(lines.next().await.unwrap(), ReadLine::Line(b"end".into()));
     }
 
     #[tokio::test]
     async fn long_line_is_reported_before_its_end() {
         let (mut client, server) = tokio::io::duplex(64);
-        let mut lines = BoundedLines::new(BufReader::new(server), 10);
+        let mut lines = BoundedLines::new(server, 10);
         tokio::io::AsyncWriteExt::write_all(&mut client, b"a line without an end").await.unwrap();
         assert_eq!(lines.next().await.unwrap(), ReadLine::TooLong);
         tokio::io::AsyncWriteExt::write_all(&mut client, b"\nnext\n").await.unwrap();
@@ -112,7 +121,7 @@ mod tests {
     #[tokio::test]
     async fn dropped_read_loses_nothing() {
         let (mut client, server) = tokio::io::duplex(64);
-        let mut lines = BoundedLines::new(BufReader::new(server), 100);
+        let mut lines = BoundedLines::new(server, 100);
         tokio::io::AsyncWriteExt::write_all(&mut client, b"half").await.unwrap();
         let dropped = tokio::time::timeout(std::time::Duration::from_millis(20), lines.next()).await;
         assert!(dropped.is_err());

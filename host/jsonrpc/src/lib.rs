@@ -1,0 +1,16 @@
+//! JSON-RPC 2.0 in lines of JSON, bounded in both directions: a peer that sends without end, or never reads, costs no more memory
+//! than the limits here. `acp` speaks it; `mcp` reads lines and checks JSON with it, and leaves the messages to `rmcp`.
+
+mod bounds;
+mod client;
+mod lines;
+mod message;
+mod outbox;
+mod read_ahead;
+
+pub use bounds::{VALUES, is_parsable};
+pub use client::Client;
+pub use lines::{BoundedLines, ReadLine};
+pub use message::{Incoming, RequestId, RpcError, params_of};
+pub use outbox::{OpenRequests, Outbox, OutboxClosed, Responder};
+pub use read_ahead::{LineRoom, UnhandledLine, read_ahead};
