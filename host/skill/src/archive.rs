@@ -6,6 +6,7 @@
 use std::{collections::BTreeMap, ops::Range};
 
 use patchbay_core::{Code, text};
+use tar::{Archive, Builder, EntryType, Header};
 
 use crate::{
     Problem,
@@ -17,13 +18,6 @@ pub const FILES_SECTION: &str = "patchbay:files";
 
 /// The unit of the format: a header, and the multiple to which contents are padded.
 const BLOCK: usize = 512;
-const NAME: Range<usize> = 0..100;
-const SIZE: Range<usize> = 124..136;
-const CHECKSUM: Range<usize> = 148..156;
-const TYPE: usize = 156;
-const MAGIC: Range<usize> = 257..265;
-const PREFIX: Range<usize> = 345..500;
-const USTAR: &[u8] = b"ustar\x0000";
 
 /// Writes an archive of `files`, which are contents by path.
 ///
@@ -31,31 +25,24 @@ const USTAR: &[u8] = b"ustar\x0000";
 /// `skill_files_limited` over a limit of a skill; `skill_file_skipped` for a path that the format cannot contain.
 pub fn write_archive(files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, Problem> {
     let mut totals = Totals::default();
-    let mut archive = Vec::new();
+    let mut archive = Builder::new(Vec::new());
     for (path, contents) in files {
         totals.add(path, contents.len() as u64)?;
-        let (prefix, name) = split(path).ok_or_else(|| {
+        let unfit = |_| {
             let message = format!("The path '{}' does not fit into an archive; shorten it.", text::excerpt(path, 80));
             Problem::new(Code::SkillFileSkipped, message)
-        })?;
-        let mut header = [0; BLOCK];
-        put(&mut header, NAME, name.as_bytes());
-        put(&mut header, PREFIX, prefix.as_bytes());
-        // Mode, owner and group, and the time, in octal digits.
-        for field in [100..107, 108..115, 116..123, 136..147] {
-            header[field].fill(b'0');
-        }
-        put(&mut header, SIZE, format!("{:011o}", contents.len()).as_bytes());
-        header[TYPE] = b'0';
-        put(&mut header, MAGIC, USTAR);
-        let sum = checksum(&header);
-        put(&mut header, CHECKSUM, format!("{sum:06o}\0 ").as_bytes());
-        archive.extend(header);
-        archive.extend(contents);
-        archive.resize(archive.len().next_multiple_of(BLOCK), 0);
+        };
+        let mut header = Header::new_ustar();
+        header.set_path(path).map_err(unfit)?;
+        header.set_entry_type(EntryType::Regular);
+        header.set_mode(0);
+        header.set_size(contents.len() as u64);
+        header.set_cksum();
+        archive.append(&header, &contents[..]).map_err(unfit)?;
     }
-    archive.extend([0; 2 * BLOCK]);
-    Ok(archive)
+    archive
+        .into_inner()
+        .map_err(|error| Problem::new(Code::SkillFileSkipped, format!("The archive cannot be written: {error}.")))
 }
 
 /// Returns the files of an archive: the place of the contents in `archive`, by path.
@@ -67,72 +54,41 @@ pub(crate) fn read_archive(archive: &[u8]) -> Result<BTreeMap<String, Range<usiz
         let message = format!("The section '{FILES_SECTION}' is not a valid archive: {what}.");
         Problem::new(Code::InvalidComponent, message)
     };
+    let damaged = |_| invalid("a header is damaged");
     let (mut files, mut totals, mut at) = (BTreeMap::<String, _>::new(), Totals::default(), 0);
-    loop {
-        let header = archive.get(at..at + BLOCK).ok_or_else(|| invalid("it is cut short"))?;
-        if header.iter().all(|byte| *byte == 0) {
-            break;
-        }
-        at += BLOCK;
-        let number = |field| octal(&header[field]).ok_or_else(|| invalid("a number is malformed"));
-        if number(CHECKSUM)? != checksum(header) || header[MAGIC] != *USTAR {
+    // Extensions of the format are entries like others here, and are refused.
+    for entry in Archive::new(archive).entries().map_err(damaged)?.raw(true) {
+        let entry = entry.map_err(damaged)?;
+        if entry.header().as_ustar().is_none() {
             return Err(invalid("a header is damaged"));
         }
-        let field = |field: Range<usize>| {
-            let end = header[field.clone()].iter().position(|byte| *byte == 0).unwrap_or(field.len());
-            std::str::from_utf8(&header[field.start..field.start + end]).map_err(|_| invalid("a path is not UTF-8"))
-        };
-        let (prefix, name) = (field(PREFIX)?, field(NAME)?);
-        let path = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}/{name}") };
-        let shown = text::excerpt(&path, 80);
-        if header[TYPE] != b'0' {
+        let path = entry.path_bytes();
+        let path = std::str::from_utf8(&path).map_err(|_| invalid("a path is not UTF-8"))?;
+        let shown = text::excerpt(path, 80);
+        if entry.header().as_bytes()[156] != b'0' {
             return Err(invalid(&format!("'{shown}' is not a regular file")));
         }
-        if !listing::is_file_path(&path) {
+        if !listing::is_file_path(path) {
             return Err(invalid(&format!("'{shown}' is not the path of a file of a skill")));
         }
-        if files.last_key_value().is_some_and(|(last, _)| *last >= path) {
+        if files.last_key_value().is_some_and(|(last, _)| last.as_str() >= path) {
             return Err(invalid(&format!("'{shown}' is not in the order of paths")));
         }
-        let size = number(SIZE)?;
-        totals.add(&path, size)?;
-        let end = usize::try_from(size).ok().and_then(|size| at.checked_add(size));
-        let end = end.filter(|end| *end <= archive.len()).ok_or_else(|| invalid("it is cut short"))?;
-        files.insert(path, at..end);
-        at = end.next_multiple_of(BLOCK);
+        totals.add(path, entry.size())?;
+        let place = || {
+            let start = usize::try_from(entry.raw_file_position()).ok()?;
+            let end = start.checked_add(usize::try_from(entry.size()).ok()?)?;
+            (end <= archive.len()).then_some(start..end)
+        };
+        let contents = place().ok_or_else(|| invalid("it is cut short"))?;
+        at = contents.end.next_multiple_of(BLOCK);
+        files.insert(path.to_owned(), contents);
     }
-    if archive[at..].iter().any(|byte| *byte != 0) {
-        return Err(invalid("something follows its end"));
+    match archive.get(at..).unwrap_or_default() {
+        end if end.len() < BLOCK => Err(invalid("it is cut short")),
+        end if end.iter().any(|byte| *byte != 0) => Err(invalid("something follows its end")),
+        _ => Ok(files),
     }
-    Ok(files)
-}
-
-/// Splits a path into the two fields of a header, at a `/`.
-fn split(path: &str) -> Option<(&str, &str)> {
-    if path.len() <= NAME.len() {
-        return Some(("", path));
-    }
-    let fits = |(prefix, name): &(&str, &str)| prefix.len() <= PREFIX.len() && name.len() <= NAME.len();
-    path.match_indices('/').map(|(at, _)| (&path[..at], &path[at + 1..])).find(fits)
-}
-
-fn put(header: &mut [u8; BLOCK], field: Range<usize>, value: &[u8]) {
-    for (to, from) in header[field].iter_mut().zip(value) {
-        *to = *from;
-    }
-}
-
-/// Returns the sum of a header's bytes, with blanks in place of the checksum.
-fn checksum(header: &[u8]) -> u64 {
-    let byte = |(at, byte): (usize, &u8)| u64::from(if CHECKSUM.contains(&at) { b' ' } else { *byte });
-    header.iter().enumerate().map(byte).sum()
-}
-
-/// Parses octal digits, which a NUL or a blank ends.
-fn octal(field: &[u8]) -> Option<u64> {
-    let end = field.iter().position(|byte| matches!(byte, 0 | b' ')).unwrap_or(field.len());
-    let digits = std::str::from_utf8(&field[..end]).ok()?;
-    u64::from_str_radix(digits, 8).ok().filter(|_| !digits.starts_with('+'))
 }
 
 #[cfg(test)]
@@ -183,15 +139,17 @@ mod tests {
         let edited = |at: usize, byte: u8| {
             let mut archive = good.clone();
             archive[at] = byte;
-            let sum = checksum(&archive[..BLOCK]);
-            archive[CHECKSUM].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+            let mut header = Header::new_ustar();
+            header.as_mut_bytes().copy_from_slice(&archive[..BLOCK]);
+            header.set_cksum();
+            archive[..BLOCK].copy_from_slice(header.as_bytes());
             problem(&archive)
         };
-        assert!(edited(TYPE, b'2').ends_with("'a.md' is not a regular file."));
+        assert!(edited(156, b'2').ends_with("'a.md' is not a regular file."));
         assert!(edited(0, b'/').ends_with("'/.md' is not the path of a file of a skill."));
         assert!(edited(0, 0xff).ends_with("a path is not UTF-8."));
-        assert!(edited(SIZE.start, b'7').contains("8 MiB"));
-        assert!(edited(MAGIC.start, b'x').ends_with("a header is damaged."));
+        assert!(edited(124, b'7').contains("8 MiB"));
+        assert!(edited(257, b'x').ends_with("a header is damaged."));
     }
 
     proptest! {
