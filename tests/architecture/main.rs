@@ -8,6 +8,7 @@ mod documents;
 mod features;
 mod plugins;
 mod shape;
+mod walks;
 mod words;
 
 use std::path::{Path, PathBuf};
