@@ -1,4 +1,4 @@
-//! Reads lines ahead of their handling, within bounds. While an answer waits for a client that does not read, the end of its input
+//! Reads lines ahead of their handling, within bounds; blank ones are skipped. While an answer waits for a client that does not read, the end of its input
 //! is still seen.
 
 use std::{io, sync::Arc, time::Duration};
@@ -42,6 +42,7 @@ pub fn read_ahead<R: AsyncRead + Unpin>(
         loop {
             let line = input.next().await?;
             let bytes = match &line {
+                ReadLine::Line(line) if line.trim_ascii().is_empty() => continue,
                 ReadLine::Line(line) => u32::try_from(line.len()).unwrap_or(u32::MAX).min(BYTES),
                 ReadLine::TooLong => 0,
                 ReadLine::End => break,
@@ -75,7 +76,7 @@ mod tests {
     #[tokio::test]
     async fn end_of_input_is_seen_while_lines_wait() {
         let (outbox, _writing) = Outbox::new(tokio::io::sink());
-        let (mut lines, reading) = read_ahead(BoundedLines::new(&b"one\ntwo\n"[..], 100), &outbox, Duration::MAX);
+        let (mut lines, reading) = read_ahead(BoundedLines::new(&b"one\n\n  \r\ntwo\n"[..], 100), &outbox, Duration::MAX);
         reading.await.unwrap();
         for expected in [&b"one"[..], b"two"] {
             assert_eq!(lines.recv().await.unwrap().line, ReadLine::Line(expected.to_vec()));
