@@ -382,7 +382,10 @@ fn question_keeps_title_and_change_of_its_tool_call() {
     let asked = &question["params"]["toolCall"];
     assert_eq!(asked["title"], "files__write made.txt");
     let text = asked["content"][0]["content"]["text"].as_str().unwrap();
-    assert!(text.starts_with("May the bundled"), "{asked}");
+    assert!(
+        text.starts_with("the bundled skill 'files' asks for 'workspace-write'\n\n```\nCreate made.txt: +1?\n```"),
+        "{asked}"
+    );
     let made = patchbay.workspace().canonicalize().unwrap().join("made.txt");
     let diff = json!({"type": "diff", "path": made, "oldText": null, "newText": "x"});
     assert_eq!(&asked["content"].as_array().unwrap()[1..], std::slice::from_ref(&diff));

@@ -11,7 +11,7 @@ use std::{
 use futures_util::future::BoxFuture;
 use patchbay_core::{AgentId, EventKind, MessageKind};
 use patchbay_sandbox::Limits;
-use patchbay_session::{AgentState, Approval, Approver, Question, Submitted};
+use patchbay_session::{AgentState, Approver, PersonAnswer, Question, Submitted};
 use patchbay_tests::{
     adapter::Adapter,
     binary::Patchbay,
@@ -263,7 +263,7 @@ impl Drop for OpenQuestion {
 }
 
 impl Approver for SilentPerson {
-    fn approve(&self, _: Question) -> BoxFuture<'_, Approval> {
+    fn approve(&self, _: Question) -> BoxFuture<'_, PersonAnswer> {
         self.0.fetch_add(1, Ordering::SeqCst);
         let open = OpenQuestion(Arc::clone(&self.0));
         Box::pin(async move {

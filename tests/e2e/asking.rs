@@ -10,8 +10,8 @@ use patchbay_tests::{
     terminal::{CTRL_C, CTRL_D, ESC, Terminal, paste},
 };
 
-const QUESTION: &str = "May the user skill 'keeper' use 'kv'?";
-const ANSWERS: &str = "1 once  c this whole call  2 this session  3 always, in every workspace  Esc no";
+const QUESTION: &str = "Store the key stored of this workspace: 6 bytes?";
+const ANSWERS: &str = "1 once  c this whole call  2 this session  3 always here  Esc no  n no, and why";
 /// In place of the answers while the composer has text.
 const DISARMED: &str = "Clear your text to answer (Ctrl+C); Esc no";
 const DENIED: &str =
@@ -64,27 +64,28 @@ fn answered_question_lets_the_call_go_on() {
     terminal.press("/keeper\r");
     for line in [
         QUESTION,
-        "store the key stored of this workspace: 6 bytes",
         "value: \"stored\"",
         "for keeper__run",
-        "3 is patchbay grant add keeper kv",
+        "the user skill 'keeper' asks for 'kv'",
         "the skill's reason: keeps your notes",
     ] {
         terminal.wait_for_text(line);
     }
-    terminal.wait_for_prefix("for the skill's files sha256:");
     answer(&terminal, "1");
-    terminal.wait_for_text("Allowed once: the user skill 'keeper' may use 'kv'.");
+    terminal.wait_for_text("Allowed once: Store the key stored of this workspace: 6 bytes.");
     terminal.wait_for_text("stored");
     // The yes was for that act only.
     terminal.press("/keeper\r");
     answer(&terminal, "3");
-    terminal.wait_for_text("Allowed from now on, in every workspace: the user skill 'keeper' may use 'kv'.");
+    terminal
+        .wait_for_prefix("Allowed in this workspace from now on: 'kv' for the user skill 'keeper'. To take it back:");
     terminal.wait_for_prompt();
     terminal.press("/calc 6 * 7\r");
     terminal.wait_for_text("42");
     let digest = patchbay.answers(&["/help keeper"])[0].data()["digest"].as_str().unwrap().to_owned();
-    assert_eq!(patchbay.run(&["grant", "list"]).out, format!("keeper user skill: kv {digest}\n"));
+    let workspace = patchbay.workspace().canonicalize().unwrap();
+    let listed = format!("keeper user skill in {}: kv {digest}\n", workspace.display());
+    assert_eq!(patchbay.run(&["grant", "list"]).out, listed);
     leave(terminal);
     let mut rows = json_lines(&patchbay.run(&["journal", "--json", "--plugin", "keeper"]).out);
     // The act was the same both times.
@@ -106,7 +107,7 @@ fn refused_call_fails_as_without_a_terminal() {
     let terminal = open(&patchbay);
     terminal.press("/keeper\r");
     answer(&terminal, ESC);
-    terminal.wait_for_text("Not allowed: the user skill 'keeper' may not use 'kv'.");
+    terminal.wait_for_text("Not allowed: Store the key stored of this workspace: 6 bytes.");
     terminal.wait_for_text("Error: skill 'keeper' may not use 'kv':");
     terminal.wait_for_text("it is not granted.");
     terminal.wait_for_text("To grant it:");
@@ -123,6 +124,50 @@ fn refused_call_fails_as_without_a_terminal() {
     assert_eq!(patchbay.run(&["grant", "list"]).out, "No grants.\n");
 }
 
+/// The window is not in front: the bell rings, the desktop is told what is asked, and the title has a mark.
+#[test]
+fn waiting_question_calls() {
+    let patchbay = with_keeper();
+    let terminal = open(&patchbay);
+    terminal.press("\x1b[O");
+    terminal.press("/keeper\r");
+    terminal.wait_for_text(QUESTION);
+    let written = terminal.written();
+    let told = format!(" asks: {QUESTION}\x1b\\");
+    let notified =
+        written.split("\x1b]9;Patchbay: ").any(|part| part.split('\n').next().unwrap_or_default().contains(&told));
+    assert!(notified && written.contains("\x1b]2;? "), "{written:?}");
+    answer(&terminal, ESC);
+    terminal.wait_for_prompt();
+    leave(terminal);
+}
+
+/// What a person writes with a no is for the model, also if the call was made by a call.
+#[test]
+fn reason_of_a_no_reaches_the_model() {
+    let patchbay = with_keeper();
+    patchbay.add_relay("ask", "keeper__run", "{}");
+    let terminal = open(&patchbay);
+    for call in ["call keeper__run {}", "call ask__run {}"] {
+        terminal.press(&format!("{call}\r"));
+        answer(&terminal, "n");
+        terminal.wait_for_prefix("Why not?");
+        terminal.press("keep 1 it in memory\r");
+        terminal.wait_for_text("Not allowed: Store the key stored of this workspace: 6 bytes.");
+        terminal.wait_for_containing(&format!("{} failed:", &call[5..call.len() - 3]));
+        terminal.wait_until_idle();
+    }
+    leave(terminal);
+    let session = patchbay.run(&["sessions"]).out.split_whitespace().next().unwrap().to_owned();
+    let shown = patchbay.run(&["sessions", "show", &session, "--json"]).out;
+    let results: Vec<_> = json_lines(&shown).into_iter().filter(|row| row["kind"] == "tool").collect();
+    for result in &results {
+        let read = result["data"]["content"][0]["text"].as_str().unwrap();
+        assert!(read.contains("The user said no: keep 1 it in memory"), "{read}");
+    }
+    assert_eq!(results.len(), 2, "{shown}");
+}
+
 #[test]
 fn paste_reaches_the_composer_while_a_question_is_open() {
     let patchbay = with_keeper();
@@ -133,7 +178,7 @@ fn paste_reaches_the_composer_while_a_question_is_open() {
     terminal.wait_for_text("> now 1 and 3");
     terminal.wait_for_text(DISARMED);
     terminal.press(ESC);
-    terminal.wait_for_text("Not allowed: the user skill 'keeper' may not use 'kv'.");
+    terminal.wait_for_text("Not allowed: Store the key stored of this workspace: 6 bytes.");
     terminal.wait_for_text("patchbay grant add keeper kv");
     terminal.wait_for_text("> now 1 and 3");
     terminal.press(CTRL_C);
@@ -162,6 +207,8 @@ fn typed_text_does_not_answer() {
         terminal.wait_for_text("> ty3n1v2c1");
         terminal.press(CTRL_C);
         answer(&terminal, "n");
+        terminal.wait_for_prefix("Why not?");
+        terminal.press("\r");
         terminal.wait_for_text("patchbay grant add keeper kv");
         terminal.wait_for_prompt();
     }
@@ -214,7 +261,7 @@ fn skills_of_an_untrusted_workspace_never_ask() {
     terminal.wait_for_text("it is not granted.");
     assert_eq!(patchbay.run(&["trust", "add"]).code, Some(0));
     terminal.press("/keeper\r");
-    terminal.wait_for_text("May the workspace skill 'keeper' use 'kv'?");
+    terminal.wait_for_text(QUESTION);
     answer(&terminal, "1");
     terminal.wait_for_text("stored");
     leave(terminal);
@@ -226,9 +273,9 @@ fn edits_are_shown_as_a_diff() {
     let patchbay = Patchbay::quick();
     let terminal = open(&patchbay);
     terminal.press("call files__write {\"path\":\"a.txt\",\"text\":\"one\\ntwo\\n\"}\r");
-    terminal.wait_for_text("May the bundled skill 'files' use 'workspace-write'?");
-    terminal.wait_for_text("create a.txt: 8 bytes");
-    terminal.wait_for_text("3 is patchbay grant add --root bundled files workspace-write");
+    for line in ["Create a.txt: +2?", "1 + one", "2 + two", "the bundled skill 'files' asks for 'workspace-write'"] {
+        terminal.wait_for_text(line);
+    }
     answer(&terminal, "2");
     terminal.wait_for_containing("s: Created 'a.txt': 2 lines, 8 bytes.");
     terminal.wait_for_text("+ one");

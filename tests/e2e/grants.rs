@@ -251,3 +251,32 @@ fn grant_for_an_unknown_skill_names_those_of_other_roots() {
     assert_eq!((ran.code, &*ran.out), (Some(1), ""));
     assert!(ran.err.contains("There is a bundled skill of this name: add --root bundled."), "{}", ran.err);
 }
+
+/// A grant can be for less than the skill asks for, and for one workspace.
+#[test]
+fn grant_of_one_host_in_one_workspace() {
+    let patchbay = Patchbay::new();
+    let here = patchbay.workspace().canonicalize().unwrap();
+    let grant = |verb: &str, more: &[&str]| {
+        let words = [&["grant", verb, "--root", "bundled"], more].concat();
+        patchbay.run(&words)
+    };
+    let one = ["--in", ".", "web", "http:example.org"];
+    assert_eq!(grant("add", &one).out, "Granted 'http:example.org' to the bundled skill 'web'.\n");
+    let listed = format!("web bundled skill in {}: http:example.org\n", here.display());
+    assert_eq!(patchbay.run(&["grant", "list"]).out, listed);
+    assert!(patchbay.line("/help web").contains("http:* (granted in part)"), "{}", patchbay.line("/help web"));
+    let fetch = |url: &str| patchbay.line(&format!("/web {url}"));
+    let denied = "skill 'web' may not use 'http:*': it is not granted";
+    assert!(fetch("https://example.com/").contains(denied));
+    // A plain request is refused by its scheme, behind the grant.
+    assert!(!fetch("http://example.org/").contains(denied), "{}", fetch("http://example.org/"));
+    let other = tempfile::tempdir().unwrap();
+    let elsewhere = patchbay.command(&["exec", "/web http://example.org/"]).current_dir(other.path()).output().unwrap();
+    assert!(String::from_utf8_lossy(&elsewhere.stderr).contains(denied), "{elsewhere:?}");
+    // More than the skill asks for is an error.
+    assert_eq!(grant("add", &["web", "kv"]).code, Some(1));
+    assert_eq!(grant("remove", &["web", "http:example.org"]).code, Some(1), "it is not granted everywhere");
+    assert_eq!(grant("remove", &one).code, Some(0));
+    assert_eq!(patchbay.run(&["grant", "list"]).out, "No grants.\n");
+}

@@ -16,7 +16,7 @@ use patchbay_tests::{
     guest::Guest,
     services,
 };
-use patchbay_tools::{Approval, Approvals, Approver, CallContext, Question, ToolError, Tools};
+use patchbay_tools::{Approval, Approvals, Approver, CallContext, PersonAnswer, Question, ToolError, Tools};
 use patchbay_workspace::{HomeFolder, ProtectedPaths};
 use serde_json::{Value, json};
 use tokio::{sync::Semaphore, task::JoinSet};
@@ -31,14 +31,14 @@ pub(crate) struct FakePerson {
 }
 
 impl Approver for FakePerson {
-    fn approve(&self, question: Question) -> BoxFuture<'_, Approval> {
+    fn approve(&self, question: Question) -> BoxFuture<'_, PersonAnswer> {
         Box::pin(async {
             let is_first = self.asked.lock().unwrap().is_empty();
             self.asked.lock().unwrap().push(question);
             if is_first {
                 tokio::time::sleep(self.delay).await;
             }
-            self.answer
+            self.answer.into()
         })
     }
 }
@@ -47,10 +47,10 @@ impl Approver for FakePerson {
 pub(crate) struct WaitingPerson(pub(crate) Semaphore);
 
 impl Approver for WaitingPerson {
-    fn approve(&self, _: Question) -> BoxFuture<'_, Approval> {
+    fn approve(&self, _: Question) -> BoxFuture<'_, PersonAnswer> {
         Box::pin(async {
             self.0.acquire().await.unwrap().forget();
-            Approval::Once
+            Approval::Once.into()
         })
     }
 }
@@ -181,8 +181,8 @@ pub(crate) fn approvals(answer: Approval) -> (Arc<FakePerson>, Arc<Approvals>) {
 
 /// Returns a grant to a skill of the user.
 fn grant(skill: String, capability: &str, digest: Digest) -> GrantRow {
-    let [root, workspace, capability] = ["user", "", capability].map(str::to_owned);
-    GrantRow { root, workspace, skill, capability, skill_digest: digest.to_string() }
+    let [root, workspace, capability, place] = ["user", "", capability, ""].map(str::to_owned);
+    GrantRow { root, workspace, skill, capability, place, skill_digest: digest.to_string() }
 }
 
 fn approvals_after(answer: Approval, delay: Duration) -> (Arc<FakePerson>, Arc<Approvals>) {
@@ -202,19 +202,22 @@ async fn answer_of_a_person_decides_and_the_clock_waits() {
     {
         let asked = person.asked.lock().unwrap();
         let [question] = &asked[..] else { panic!("{asked:?}") };
-        assert_eq!(question.subject.title(), "May the user skill 'keeper' use 'kv'?");
+        assert_eq!(question.subject.title(), "Store the key k of all workspaces: 4 bytes?");
         assert_eq!(
             (&question.chain[..], question.asker.to_string()),
             (&["keeper__run".to_owned()][..], "person".into())
         );
         // The reason is cleaned; `always` is shown as the command and the digest of the grant.
         assert_eq!((question.reason.as_deref(), question.answers().len()), (Some("It keeps."), 5));
-        let expected = ["store the key k of all workspaces: 4 bytes", "value: \"done\""];
-        assert_eq!(question.subject.facts(), expected);
+        assert_eq!(question.subject.facts(), ["value: \"done\""]);
+        assert_eq!(question.subject.asker().unwrap(), "the user skill 'keeper' asks for 'kv'");
         let grant = question.grant.as_ref().unwrap();
         let digest = host.snapshot.skill("keeper").unwrap().digest;
         let scope = format!("for the skill's files {digest}");
-        assert_eq!((&*grant.what, &grant.scope), ("patchbay grant add keeper kv", &Some(scope)));
+        let workspace = host.workspace.display();
+        let [what, take_back] =
+            ["add", "remove"].map(|verb| format!("patchbay grant {verb} --in {workspace} keeper kv"));
+        assert_eq!((&grant.what, &grant.take_back, &grant.scope), (&what, &take_back, &Some(scope)));
     }
 
     let (person, once) = approvals_after(Approval::Once, Duration::from_secs(12));
@@ -246,7 +249,7 @@ async fn yes_for_ever_is_a_grant() {
 /// Answers yes once to what it wants, and no to anything else.
 struct PickyPerson {
     wants: &'static str,
-    asked: Mutex<Vec<Vec<String>>>,
+    asked: Mutex<Vec<String>>,
 }
 
 impl PickyPerson {
@@ -257,11 +260,11 @@ impl PickyPerson {
 }
 
 impl Approver for PickyPerson {
-    fn approve(&self, question: Question) -> BoxFuture<'_, Approval> {
-        let facts = question.subject.facts();
-        let is_wanted = facts[0].contains(self.wants);
-        self.asked.lock().unwrap().push(facts);
-        Box::pin(async move { if is_wanted { Approval::Once } else { Approval::No } })
+    fn approve(&self, question: Question) -> BoxFuture<'_, PersonAnswer> {
+        let title = question.subject.title();
+        let is_wanted = title.contains(self.wants);
+        self.asked.lock().unwrap().push(title);
+        Box::pin(async move { if is_wanted { Approval::Once } else { Approval::No }.into() })
     }
 }
 
@@ -274,8 +277,7 @@ async fn yes_to_one_file_is_not_a_yes_to_another() {
         let (person, picky) = PickyPerson::wanting("notes.md");
         assert_eq!(host.call(Some(&picky)).await.unwrap_err().code(), Code::Denied);
         let asked = std::mem::take(&mut *person.asked.lock().unwrap());
-        let expected = [["create notes.md: 4 bytes"], ["create .bashrc: 4 bytes"]];
-        assert_eq!(asked.iter().map(|facts| &facts[..1]).collect::<Vec<_>>(), expected);
+        assert_eq!(asked, ["Create notes.md: +1?", "Create .bashrc: +1?"]);
         assert!(host.workspace.join("notes.md").exists() && !host.workspace.join(".bashrc").exists());
     }
 }
@@ -287,13 +289,13 @@ struct SlowPerson {
 }
 
 impl Approver for SlowPerson {
-    fn approve(&self, question: Question) -> BoxFuture<'_, Approval> {
+    fn approve(&self, question: Question) -> BoxFuture<'_, PersonAnswer> {
         let mut asked = self.asked.lock().unwrap();
         if asked.is_empty() {
             std::fs::write(&self.file, "changed meanwhile").unwrap();
         }
-        asked.push(question.subject.facts().remove(0));
-        Box::pin(async { Approval::Once })
+        asked.push(question.subject.diff().unwrap().to_string());
+        Box::pin(async { Approval::Once.into() })
     }
 }
 
@@ -304,7 +306,8 @@ async fn file_that_changed_since_the_question_is_asked_about_again() {
     std::fs::write(&file, "before").unwrap();
     let person = Arc::new(SlowPerson { file: file.clone(), asked: Mutex::default() });
     host.call(Some(&Approvals::new(Arc::clone(&person) as _))).await.unwrap();
-    let expected = ["overwrite k: 4 bytes in place of 6 bytes", "overwrite k: 4 bytes in place of 17 bytes"];
+    let expected =
+        ["before", "changed meanwhile"].map(|old| format!("1 - {old} (no line end)\n1 + done (no line end)"));
     assert_eq!(*person.asked.lock().unwrap(), expected);
     assert_eq!(std::fs::read(&file).unwrap(), b"done");
 }

@@ -238,7 +238,8 @@ async fn always_is_a_decision_for_the_tool_as_it_is_declared() {
         let QuestionSubject::Tool(called) = &asked[0].subject else { panic!("{asked:?}") };
         assert_eq!((&*called.input, called.is_destructive), (r#"{"do":"one"}"#, true));
         let grant = asked[0].grant.as_ref().unwrap();
-        assert_eq!(grant.what, format!("every call of {NAME}; to take it back: patchbay grant forget {NAME}"));
+        let expected = (format!("every call of {NAME}"), format!("patchbay grant forget {NAME}"));
+        assert_eq!((grant.what.clone(), grant.take_back.clone()), expected);
         assert!(grant.scope.as_ref().unwrap().contains(&tool.spec.digest().to_string()));
     }
     // Valid for every input, for another process, and where no person can be asked.

@@ -13,7 +13,9 @@ use futures_util::future::BoxFuture;
 use patchbay_core::{AgentId, EventKind, MessageKind, Outcome, SessionId, ToolRecordPart, notification_line};
 use patchbay_provider::{ProviderConfig, Settings};
 use patchbay_sandbox::Limits;
-use patchbay_session::{AgentInfo, AgentState, Approval, Approver, Host, Question, Received, Session, Submitted};
+use patchbay_session::{
+    AgentInfo, AgentState, Approval, Approver, Host, PersonAnswer, Question, Received, Session, Submitted,
+};
 use patchbay_store::MailRow;
 use serde_json::{Value, json};
 use tokio::{
@@ -341,11 +343,11 @@ pub struct AllowsForSession {
 }
 
 impl Approver for AllowsForSession {
-    fn approve(&self, _: Question) -> BoxFuture<'_, Approval> {
+    fn approve(&self, _: Question) -> BoxFuture<'_, PersonAnswer> {
         Box::pin(async {
             self.asked.fetch_add(1, Ordering::SeqCst);
             self.released.notified().await;
-            Approval::Session
+            Approval::Session.into()
         })
     }
 }
@@ -353,7 +355,7 @@ impl Approver for AllowsForSession {
 /// Gives the same answer to each question at once, and keeps what the questions were about.
 pub struct Answering {
     answer: Approval,
-    /// The title and the facts of each question.
+    /// The title of each question, then its facts and the difference of a file.
     pub asked: Mutex<Vec<(String, Vec<String>)>>,
 }
 
@@ -365,10 +367,11 @@ impl Answering {
 }
 
 impl Approver for Answering {
-    fn approve(&self, question: Question) -> BoxFuture<'_, Approval> {
-        let about = (question.subject.title(), question.subject.facts());
+    fn approve(&self, question: Question) -> BoxFuture<'_, PersonAnswer> {
+        let diff = question.subject.diff().map(ToString::to_string);
+        let about = (question.subject.title(), question.subject.facts().into_iter().chain(diff).collect());
         self.asked.lock().expect("no panic").push(about);
-        Box::pin(async { self.answer })
+        Box::pin(async { self.answer.into() })
     }
 }
 

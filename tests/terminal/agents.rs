@@ -147,7 +147,7 @@ pub(crate) fn other_asks(stage: &Stage) {
     ));
     terminal.press(ENTER);
     terminal.wait_for_text("A child asks.");
-    terminal.wait_for_containing(" asks: May the user skill 'ask'");
+    terminal.wait_for_containing(" asks: Call calc__eval?");
     // It leaves the composer alone until it is called.
     terminal.wait_for_containing("(Tab answers)");
     terminal.press("\t");
@@ -155,7 +155,7 @@ pub(crate) fn other_asks(stage: &Stage) {
     stage.screen(&terminal);
     assert!(terminal.written().contains('\u{7}'), "the bell did not ring");
     terminal.press("\x03");
-    terminal.wait_for_prefix("Not allowed: the user skill 'ask'");
+    terminal.wait_for_prefix("Not allowed: Call calc__eval");
     terminal.wait_for_text("I have a report.");
 }
 

@@ -79,7 +79,7 @@ pub(crate) fn question(stage: &Stage) {
         patchbay.add_command("ask", &ask, "capabilities: [{name: tools}]\n");
         let terminal = stage.open(patchbay);
         terminal.press("/ask\r");
-        terminal.wait_for_prefix("May the user skill 'ask' use 'tools'?");
+        terminal.wait_for_prefix("Call calc__eval?");
         terminal.press("1");
         thread::sleep(Duration::from_secs(2));
         terminal
@@ -94,15 +94,15 @@ pub(crate) fn question(stage: &Stage) {
     terminal.wait_for_text("42");
     terminal.wait_until_idle();
     terminal.press("/ask\r");
-    terminal.wait_for_prefix("May the user skill 'ask' use 'tools'?");
+    terminal.wait_for_prefix("Call calc__eval?");
     answer(&terminal, ESC);
     terminal.wait_for_prefix("Error: skill 'ask' may not use");
     terminal.wait_until_idle();
     // A grant is asked for once.
     terminal.press("/ask\r");
-    terminal.wait_for_prefix("May the user skill 'ask' use 'tools'?");
+    terminal.wait_for_prefix("Call calc__eval?");
     answer(&terminal, "3");
-    terminal.wait_for_prefix("Allowed from now on, ");
+    terminal.wait_for_prefix("Allowed in this workspace from now on");
     terminal.wait_until_idle();
     terminal.press("/ask\r");
     terminal.wait_until("three calls have succeeded", || {
@@ -111,7 +111,7 @@ pub(crate) fn question(stage: &Stage) {
 }
 
 fn is_question_open(terminal: &Terminal) -> bool {
-    terminal.lines().iter().any(|line| line.starts_with("May the "))
+    terminal.lines().iter().any(|line| line.starts_with("1 once") || line.starts_with("Clear your text to answer"))
 }
 
 /// Types a key after the time in which a question ignores keys. A busy program may have read earlier keys late and ignore this
@@ -141,9 +141,9 @@ pub(crate) fn diff(stage: &Stage) {
     let edit = r#"call files__edit {"path":"shop.txt","old":"closed\n","new":"open, too\n"}"#;
     terminal.press(&paste(&format!("{edit}\nthen say It is done.")));
     terminal.press(ENTER);
-    terminal.wait_for_prefix("May the bundled skill 'files' use");
+    terminal.wait_for_prefix("Overwrite shop.txt: +1 −1?");
     // The question shows it, too.
-    for line in ["- closed", "+ open, too"] {
+    for line in ["2 - closed", "2 + open, too"] {
         terminal.wait_for_text(line);
     }
     answer(&terminal, "2");

@@ -407,6 +407,9 @@ pub(crate) struct GrantTarget {
     /// The workspace, or the folder of --root extra [default: the current folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
+    /// Only in this workspace; without it, in every one
+    #[arg(long = "in", value_name = "DIR")]
+    pub(crate) place: Option<PathBuf>,
     /// The skill
     #[arg(value_name = "SKILL")]
     pub(crate) skill: Name,

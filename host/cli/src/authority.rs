@@ -12,7 +12,7 @@ use patchbay_core::{
     Code, Name,
     text::{clean_line, excerpt},
 };
-use patchbay_policy::{Identity, Root, Standing, grant_command};
+use patchbay_policy::{Identity, Root, Standing, grant_commands_in};
 use patchbay_session::{Host, workspace_path};
 use patchbay_store::GrantRow;
 use patchbay_tools::{OutsideOrigin, changes};
@@ -69,8 +69,10 @@ async fn add_grant(host: &Arc<Host>, whose: GrantTarget) -> Result<(), CliError>
         return Err(CliError::new(Code::SkillNotFound, message));
     };
     // Without this check, the command would print a success that has no effect.
-    let asked: Vec<_> = skill.manifest.capabilities.iter().map(|asked| asked.capability.to_string()).collect();
-    if !asked.contains(&whose.capability.to_string()) {
+    let asked = skill.manifest.capabilities.iter().map(|asked| &asked.capability);
+    // Less than it asks for is possible: one host of http:*.
+    if !asked.clone().any(|asked| asked.includes(&whose.capability)) {
+        let asked: Vec<_> = asked.map(ToString::to_string).collect();
         let asked = if asked.is_empty() { "nothing".to_owned() } else { asked.join(", ") };
         let message = format!(
             "the SKILL.md of the {} skill '{}' does not ask for '{}'; it asks for {asked}.",
@@ -103,9 +105,13 @@ async fn list_grants(host: &Arc<Host>) -> Result<(), CliError> {
             ("", _) => " (stale)",
             (digest, _) => &format!(" {digest}"),
         };
+        let only_in = match &*grant.place {
+            "" => String::new(),
+            place => format!(" in {}", clean_line(place)),
+        };
         let kind = if Root::from_word(&grant.root).is_some() { "skill" } else { "tool" };
         let skill = clean_line(&grant.skill);
-        say!("{skill} {} {kind}{place}: {}{digest}", grant.root, clean_line(&grant.capability));
+        say!("{skill} {} {kind}{place}{only_in}: {}{digest}", grant.root, clean_line(&grant.capability));
     }
     Ok(())
 }
@@ -133,7 +139,7 @@ async fn list_stale(host: &Arc<Host>) -> Result<(), CliError> {
 pub(crate) async fn stale_grants(host: &Arc<Host>) -> Result<Vec<StaleGrant>, CliError> {
     let mut stale = Vec::new();
     for grant in host.store().grants().await? {
-        let GrantRow { root, workspace, skill, capability, skill_digest } = &grant;
+        let GrantRow { root, workspace, skill, capability, place, skill_digest } = &grant;
         let (Some(root), Ok(name), Ok(capability)) = (Root::from_word(root), skill.parse(), capability.parse()) else {
             continue;
         };
@@ -149,11 +155,8 @@ pub(crate) async fn stale_grants(host: &Arc<Host>) -> Result<Vec<StaleGrant>, Cl
         };
         let Some(why) = standing.why() else { continue };
         let skill = name.clone();
-        stale.push(StaleGrant {
-            skill,
-            why,
-            command: grant_command(&Identity::new(root, workspace, name), &capability),
-        });
+        let [command, _] = grant_commands_in(&Identity::new(root, workspace, name), &capability, place);
+        stale.push(StaleGrant { skill, why, command });
     }
     Ok(stale)
 }
@@ -166,6 +169,7 @@ fn row(whose: &GrantTarget, skill_digest: String) -> Result<GrantRow, CliError> 
         workspace: identity.workspace,
         skill: identity.name.to_string(),
         capability: whose.capability.to_string(),
+        place: whose.place.as_deref().map(workspace_path).transpose()?.unwrap_or_default(),
         skill_digest,
     })
 }

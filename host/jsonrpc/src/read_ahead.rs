@@ -76,7 +76,8 @@ mod tests {
     #[tokio::test]
     async fn end_of_input_is_seen_while_lines_wait() {
         let (outbox, _writing) = Outbox::new(tokio::io::sink());
-        let (mut lines, reading) = read_ahead(BoundedLines::new(&b"one\n\n  \r\ntwo\n"[..], 100), &outbox, Duration::MAX);
+        let (mut lines, reading) =
+            read_ahead(BoundedLines::new(&b"one\n\n  \r\ntwo\n"[..], 100), &outbox, Duration::MAX);
         reading.await.unwrap();
         for expected in [&b"one"[..], b"two"] {
             assert_eq!(lines.recv().await.unwrap().line, ReadLine::Line(expected.to_vec()));

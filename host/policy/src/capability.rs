@@ -67,6 +67,21 @@ impl HostPattern {
         }
     }
 
+    /// Returns whether the pattern covers every request that `other` covers.
+    fn includes(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Any, Self::One(_, None) | Self::Below(_, None) | Self::Any) => true,
+            (Self::Below(domain, port), Self::Below(other, other_port)) => {
+                let is_below = || other.strip_suffix(domain.as_str()).is_some_and(|label| label.ends_with('.'));
+                port == other_port && (domain == other || is_below())
+            }
+            (Self::Below(_, port), Self::One(host, other_port)) => {
+                port == other_port && self.covers(host, port.unwrap_or_default(), port.is_none())
+            }
+            (one, other) => one == other,
+        }
+    }
+
     /// Sort key for patterns that cover the same request, the most specific first: a host, the longest domain, `*`; with
     /// a port before without.
     pub(crate) fn breadth(&self) -> impl Ord + use<> {
@@ -80,6 +95,14 @@ impl HostPattern {
 }
 
 impl Capability {
+    /// Returns whether this allows everything that `other` allows.
+    pub fn includes(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Http(pattern), Self::Http(other)) => pattern.includes(other),
+            (one, other) => one == other,
+        }
+    }
+
     /// Returns whether this is about changing files of the workspace.
     pub fn changes_workspace(&self) -> bool {
         matches!(self, Self::WorkspaceWrite | Self::WorkspaceDelete)

@@ -34,6 +34,8 @@ mod tool_decision;
 pub use blocked::Blocked;
 pub use capability::{Capability, CapabilityError, HostPattern};
 pub use identity::{Identity, Root};
-pub use permits::{CapabilityState, Denial, Grant, Permits, Standing, WorkspaceTrust, grant_command};
+pub use permits::{
+    CapabilityState, Denial, Grant, Permits, Standing, WorkspaceTrust, grant_command, grant_commands_in,
+};
 pub use shell::{quoted, quoted_folder};
 pub use tool_decision::ToolDecision;

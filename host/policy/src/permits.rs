@@ -54,6 +54,8 @@ pub enum CapabilityState {
     Granted,
     /// The operator has not granted it.
     NotGranted,
+    /// The operator has granted less, such as one host.
+    InPart,
     /// Granted for files that have changed since.
     Stale,
     /// Granted, but the workspace is or contains the person's home folder, where writing needs `trust add --write` as
@@ -67,6 +69,7 @@ impl CapabilityState {
         match self {
             Self::Granted => "granted",
             Self::NotGranted => "not granted",
+            Self::InPart => "granted in part",
             Self::Stale => "stale",
             Self::HomeFolder => "granted, but not in a home folder",
         }
@@ -199,6 +202,14 @@ pub enum Denial {
         /// How to allow it: a sentence without its full stop.
         advice: String,
     },
+    /// A person was asked and said why not.
+    #[error("{denial}. The user said no: {said}")]
+    Refused {
+        /// What was asked for.
+        denial: Box<Denial>,
+        /// What the person wrote, cleaned.
+        said: String,
+    },
     /// The operator has not allowed the credential in this part of a request.
     #[error("{message}")]
     Placement {
@@ -214,6 +225,7 @@ impl Denial {
             Self::NotGranted { capability, .. }
             | Self::Stale { capability, .. }
             | Self::HomeFolder { capability, .. } => Some(capability),
+            Self::Refused { denial, .. } => denial.grantable(),
             Self::NotAsked { .. }
             | Self::NotAskedBundled { .. }
             | Self::ReadOnly { .. }
@@ -221,6 +233,17 @@ impl Denial {
             | Self::OldSnapshot { .. }
             | Self::OutsideTool { .. }
             | Self::Placement { .. } => None,
+        }
+    }
+}
+
+impl Denial {
+    /// Returns the denial with what a person `said` to it, if anything.
+    #[must_use]
+    pub fn with_reason(self, said: Option<String>) -> Self {
+        match said {
+            Some(said) => Self::Refused { denial: Box::new(self), said },
+            None => self,
         }
     }
 }
@@ -271,7 +294,9 @@ impl Permits {
 
     /// Returns the state of the grant of `capability`, whether the manifest asks for it or not.
     pub fn state(&self, capability: &Capability) -> CapabilityState {
+        let is_in_part = |grant: &Grant| capability.includes(&grant.capability) && grant.standing == Standing::Holds;
         match self.standing(capability) {
+            None if self.grants.iter().any(is_in_part) => CapabilityState::InPart,
             None => CapabilityState::NotGranted,
             Some(Standing::Holds) if self.only_for_one_call(capability) => CapabilityState::HomeFolder,
             Some(Standing::Holds) => CapabilityState::Granted,
@@ -279,11 +304,16 @@ impl Permits {
         }
     }
 
-    /// Returns whether the grant of `capability` is valid; `None` without a grant.
+    /// Returns whether a grant that includes `capability` is valid; `None` without one.
     pub fn standing(&self, capability: &Capability) -> Option<&Standing> {
-        let mut grants = self.grants.iter().filter(|grant| grant.capability == *capability);
+        self.standing_of(|granted| granted.includes(capability))
+    }
+
+    /// Returns whether one of the grants that are `meant` is valid; `None` without one.
+    fn standing_of(&self, meant: impl Fn(&Capability) -> bool) -> Option<&Standing> {
+        let mut grants = self.grants.iter().filter(|grant| meant(&grant.capability));
         let first = grants.next()?;
-        let holds = grants.find(|grant| grant.standing == Standing::Holds);
+        let holds = std::iter::once(first).chain(grants).find(|grant| grant.standing == Standing::Holds);
         Some(&holds.unwrap_or(first).standing)
     }
 
@@ -303,14 +333,14 @@ impl Permits {
     /// # Errors
     /// The [`Denial`], which says how to change that.
     pub fn check(&self, capability: &Capability) -> Result<(), Denial> {
-        if !self.asked.contains(capability) {
+        if !self.asked.iter().any(|asked| asked.includes(capability)) {
             return Err(self.not_asked(capability.clone()));
         }
-        self.granted(capability)
+        self.granted(capability, self.standing(capability))
     }
 
-    /// Returns the pattern that allows a request to `host` on `port`: the most specific one that covers the request, that
-    /// the manifest asks for and that the operator has granted.
+    /// Returns the pattern that allows a request to `host` on `port`: of the most specific one in the manifest that covers the request
+    /// and that a grant covers, and of the most specific such grant, the broader one. Broader patterns reach public hosts only.
     ///
     /// `host` must be normalised as in the URL standard; `default_port` tells whether `port` is the scheme's default.
     ///
@@ -329,8 +359,17 @@ impl Permits {
         covering.sort_by_key(|(_, pattern)| pattern.breadth());
         let mut denial = None;
         for (capability, pattern) in covering {
-            match self.granted(capability) {
-                Ok(()) => return Ok(pattern.clone()),
+            let covers = |granted: &Capability| matches!(granted, Capability::Http(granted) if granted.covers(host, port, default_port));
+            match self.granted(capability, self.standing_of(covers)) {
+                Ok(()) => {
+                    let valid = self.grants.iter().filter(|grant| grant.standing == Standing::Holds);
+                    let covering = valid.filter_map(|grant| match &grant.capability {
+                        Capability::Http(granted) if granted.covers(host, port, default_port) => Some(granted),
+                        _ => None,
+                    });
+                    let narrowest = covering.min_by_key(|granted| granted.breadth()).unwrap_or(pattern);
+                    return Ok(std::cmp::max_by_key(pattern, narrowest, |pattern| pattern.breadth()).clone());
+                }
                 Err(denied) => denial = denial.or(Some(denied)),
             }
         }
@@ -340,8 +379,8 @@ impl Permits {
         }))
     }
 
-    /// Checks that `capability`, which the manifest asks for, is granted.
-    fn granted(&self, capability: &Capability) -> Result<(), Denial> {
+    /// Checks that `capability`, which the manifest asks for, may be used if its grant has this `standing`.
+    fn granted(&self, capability: &Capability, standing: Option<&Standing>) -> Result<(), Denial> {
         if let Some(tool) = self.reading_tool.as_ref().filter(|_| capability.has_effects()) {
             return Err(Denial::ReadOnly { tool: tool.clone(), capability: capability.clone() });
         }
@@ -350,7 +389,7 @@ impl Permits {
             let advice = format!("{reason}. To grant it again: {}", self.command(capability));
             Err(Denial::Stale { skill: skill.clone(), capability: wanted.clone(), advice })
         };
-        match self.standing(capability) {
+        match standing {
             Some(Standing::Holds) if self.only_for_one_call(capability) && !self.in_home.contains(capability) => {
                 Err(Denial::HomeFolder { skill, capability: wanted, command: self.trust_command() })
             }
@@ -385,14 +424,25 @@ impl Permits {
     }
 }
 
-/// Returns the command that grants `capability` to a skill.
+/// Returns the command that grants `capability` to a skill in every workspace.
 pub fn grant_command(identity: &Identity, capability: &Capability) -> String {
+    command("add", identity, capability, "")
+}
+
+/// Returns the commands that grant `capability` to a skill in the workspace `place` alone, and that take this grant back. An empty
+/// `place` is every workspace.
+pub fn grant_commands_in(identity: &Identity, capability: &Capability, place: &str) -> [String; 2] {
+    ["add", "remove"].map(|verb| command(verb, identity, capability, place))
+}
+
+fn command(verb: &str, identity: &Identity, capability: &Capability, place: &str) -> String {
+    let only_in = if place.is_empty() { String::new() } else { format!("--in {} ", quoted_folder(place)) };
     let root = match identity.root {
         Root::User => String::new(),
         Root::Bundled => "--root bundled ".to_owned(),
         root => format!("--root {root} --workspace {} ", quoted_folder(&identity.workspace)),
     };
-    format!("patchbay grant add {root}{} {}", identity.name, quoted(&capability.to_string()))
+    format!("patchbay grant {verb} {root}{only_in}{} {}", identity.name, quoted(&capability.to_string()))
 }
 
 #[cfg(test)]
@@ -431,6 +481,27 @@ mod tests {
             permits(std::slice::from_ref(&kv), vec![]).check(&kv).unwrap_err().to_string(),
             "skill 'notes' may not use 'kv': it is not granted. To grant it: patchbay grant add --root workspace --workspace '/my work' notes kv"
         );
+    }
+
+    #[test]
+    fn grant_of_less_than_is_asked_for_is_valid_for_it() {
+        let http = |text: &str| format!("http:{text}").parse::<Capability>().unwrap();
+        let one = permits_of(Root::User, &[http("*")], vec![Grant::holding(http("example.org"))]);
+        let rule = |permits: &Permits, host| permits.check_http(host, 443, true).map(|rule| rule.to_string());
+        // The manifest asks for public hosts, so that the rule allows no others.
+        assert_eq!(rule(&one, "example.org"), Ok("*".to_owned()));
+        assert!(matches!(rule(&one, "example.com"), Err(Denial::NotGranted { .. })));
+        assert!(one.allows(&http("example.org")) && !one.allows(&http("*")));
+        assert_eq!(one.state(&http("*")).as_str(), "granted in part");
+        let below = permits_of(Root::User, &[http("a.example.org")], vec![Grant::holding(http("*.example.org"))]);
+        assert_eq!(rule(&below, "a.example.org"), Ok("*.example.org".to_owned()));
+        assert!(matches!(rule(&below, "b.example.org"), Err(Denial::NotAsked { .. })));
+        assert!(!below.allows(&http("*.example.org")));
+        let granted = one.granting(&http("example.com")).unwrap();
+        assert_eq!(rule(&granted, "example.com"), Ok("*".to_owned()));
+        // Another port is another service.
+        let ported = permits_of(Root::User, &[http("*")], vec![Grant::holding(http("example.org:8443"))]);
+        assert!(ported.check_http("example.org", 8443, false).is_err() && !ported.allows(&http("example.org:8443")));
     }
 
     #[test]
@@ -557,9 +628,11 @@ mod tests {
             (&["a.org:444"], &["a.org:444"], "a.org", 444, false, Some("a.org:444")),
             (&["a.org"], &[], "a.org", 443, true, None),
             (&[], &["a.org"], "a.org", 443, true, None),
-            // The grant must equal the pattern in the manifest.
-            (&["a.org"], &["*"], "a.org", 443, true, None),
-            (&["*"], &["a.org"], "a.org", 443, true, None),
+            // What holds is what both cover; the broader one says which addresses are reached.
+            (&["a.org"], &["*"], "a.org", 443, true, Some("*")),
+            (&["*"], &["a.org"], "a.org", 443, true, Some("*")),
+            (&["*"], &["a.org"], "b.org", 443, true, None),
+            (&["*.a.org"], &["x.a.org"], "y.a.org", 443, true, None),
             (&["*.a.org"], &["*.a.org"], "x.a.org", 443, true, Some("*.a.org")),
             (&["*.a.org"], &["*.a.org"], "a.org", 443, true, None),
             // The most specific granted pattern.
@@ -578,7 +651,7 @@ mod tests {
     fn denied_request_names_the_next_step() {
         let denial = |permits: Permits, host, port, own| permits.check_http(host, port, own).unwrap_err().to_string();
         assert_eq!(
-            denial(http(&["*", "*.org", "a.org"], &[], &["*"]), "a.org", 443, true),
+            denial(http(&["*", "*.org", "a.org"], &["b.org"], &[]), "a.org", 443, true),
             "skill 'notes' may not use 'http:a.org': it is not granted. To grant it: patchbay grant add --root workspace --workspace '/my work' notes http:a.org"
         );
         assert_eq!(

@@ -62,6 +62,7 @@ use activity::FrontActivity;
 use conversation::FrontConversation;
 use history::InputHistory;
 use input::{CommandHelp, FrontInput, TakenBackLine};
+use marks::TitleMark;
 use questions::ApproverMessage;
 use raw_mode::RawMode;
 pub use raw_mode::restore_modes;
@@ -234,10 +235,14 @@ impl Front {
         self.window.change();
         match message {
             ApproverMessage::Question(question) => {
+                let headline = question.headline();
                 if question.agent() != self.conversation.view.id {
-                    self.conversation.transcript.other_agent(&question.headline());
-                    self.window.ring();
+                    self.conversation.transcript.other_agent(&headline);
+                    if self.window.is_focused {
+                        self.window.ring();
+                    }
                 }
+                self.window.call(&headline);
                 self.conversation.questions.add(*question);
             }
             ApproverMessage::Stored(line) => self.conversation.transcript.notice(&line),
@@ -422,7 +427,12 @@ impl Front {
         let finished = self.conversation.transcript.take_finished();
         let mark = self.conversation.transcript.take_mark();
         let view = self.view(now);
-        self.window.draw(&finished, &mark, view, !self.activity.is_idle(), now)?;
+        let title = match self.activity.is_idle() {
+            _ if !self.conversation.questions.is_empty() => TitleMark::Asking,
+            true => TitleMark::Idle,
+            false => TitleMark::Busy,
+        };
+        self.window.draw(&finished, &mark, view, title, now)?;
         // Measured after the write, which may take long.
         self.conversation.questions.drawn(Instant::now());
         Ok(())

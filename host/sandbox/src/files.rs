@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use futures_util::future::BoxFuture;
 use patchbay_policy::Permits;
 use patchbay_workspace::{
-    EditorTexts, ExistingFile, FileEntry, FileError, FilePlace, NameQuery, NameResults, SearchBounds, SearchHalt,
+    EditorTexts, FileEntry, FileError, FilePlace, FoundFile, NameQuery, NameResults, SearchBounds, SearchHalt,
     TextQuery, TextResults, Workspace, WorkspaceAccess,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -106,7 +106,7 @@ impl LocalFiles {
     }
 
     /// Checks a change; see [`Workspace::before_change`].
-    pub fn before_change(&self, path: String) -> BoxFuture<'_, Result<Option<ExistingFile>, FilesError>> {
+    pub fn before_change(&self, path: String) -> BoxFuture<'_, Result<Option<FoundFile>, FilesError>> {
         self.step(move |files| files.before_change(&path))
     }
 

@@ -57,14 +57,14 @@ pub trait PermitSource: Send + Sync {
 }
 
 /// How far a person's answer reaches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Permission {
-    /// The effect is refused.
-    Refused,
+    /// The effect is refused; with what the person said, if anything.
+    Refused(Option<String>),
     /// The effect is permitted. The next one needs another answer.
     ThisEffect,
-    /// The capability is permitted for the rest of this call.
-    ThisCall,
+    /// This is permitted for the rest of this call: the capability, or the part of it that the effect needs.
+    ThisCall(Capability),
 }
 
 /// The permits and services of one call, and their use. Shared with tasks that run beside the guest.
@@ -143,13 +143,14 @@ impl CallAccess {
         let permission = source.request(capability, effect).await;
         drop(pause);
         Ok(match permission? {
-            Permission::Refused => None,
+            Permission::Refused(None) => None,
+            Permission::Refused(said) => return Err(denial.clone().with_reason(said).into()),
             Permission::ThisEffect => Some(Arc::new(granted)),
-            Permission::ThisCall => {
+            Permission::ThisCall(part) => {
                 let mut account = self.account();
-                let extended = account.extended.as_ref().unwrap_or(&self.permits).granting(capability);
+                let extended = account.extended.as_ref().unwrap_or(&self.permits).granting(&part);
                 account.extended = extended.map(Arc::new).or(account.extended.take());
-                Some(Arc::new(granted))
+                permits.granting(&part).map(Arc::new)
             }
         })
     }

@@ -15,6 +15,8 @@ pub struct GrantRow {
     pub skill: String,
     /// The capability, such as `http:example.org`, or `call` for a tool.
     pub capability: String,
+    /// The only workspace in which it holds; empty for every workspace.
+    pub place: String,
     /// The digest of the skill's files when it was granted; empty for a bundled skill, and for a grant of an older build. For
     /// a tool, the digest of its source and declaration.
     pub skill_digest: String,
@@ -28,8 +30,8 @@ impl Store {
     pub async fn grants(&self) -> Result<Vec<GrantRow>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(
-                "SELECT root, workspace, skill, capability, skill_digest FROM grants \
-                 ORDER BY root, workspace, skill, capability",
+                "SELECT root, workspace, skill, capability, place, skill_digest FROM grants \
+                 ORDER BY root, workspace, skill, capability, place",
             )?;
             let rows = query.query_map([], |row| {
                 Ok(GrantRow {
@@ -37,7 +39,8 @@ impl Store {
                     workspace: row.get(1)?,
                     skill: row.get(2)?,
                     capability: row.get(3)?,
-                    skill_digest: row.get(4)?,
+                    place: row.get(4)?,
+                    skill_digest: row.get(5)?,
                 })
             })?;
             Ok(rows.collect::<Result<_, _>>()?)
@@ -54,9 +57,17 @@ impl Store {
             .decide(move |connection| {
                 connection.execute(
                     "INSERT OR REPLACE INTO grants \
-                     (root, workspace, skill, capability, component, skill_digest, created_at) \
-                     VALUES (?, ?, ?, ?, '', ?, ?)",
-                    params![grant.root, grant.workspace, grant.skill, grant.capability, grant.skill_digest, now()],
+                     (root, workspace, skill, capability, place, skill_digest, created_at) \
+                     VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    params![
+                        grant.root,
+                        grant.workspace,
+                        grant.skill,
+                        grant.capability,
+                        grant.place,
+                        grant.skill_digest,
+                        now()
+                    ],
                 )?;
                 if !files.is_empty() {
                     texts::keep_files(connection, &grant.skill_digest, &files)?;
@@ -74,8 +85,8 @@ impl Store {
         self.database
             .decide(move |connection| {
                 let removed = connection.execute(
-                    "DELETE FROM grants WHERE root = ? AND workspace = ? AND skill = ? AND capability = ?",
-                    params![grant.root, grant.workspace, grant.skill, grant.capability],
+                    "DELETE FROM grants WHERE root = ? AND workspace = ? AND skill = ? AND capability = ? AND place = ?",
+                    params![grant.root, grant.workspace, grant.skill, grant.capability, grant.place],
                 )?;
                 Ok(removed > 0)
             })

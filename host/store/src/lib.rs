@@ -70,7 +70,7 @@ pub use mail::{MailCounts, MailRow, NewMail};
 pub use messages::{MessageRow, NewMessage};
 pub use partials::{JoinPieces, PartialPiece};
 pub use queued_lines::QueueRow;
-pub use rules::Rules;
+pub use rules::{GrantRule, Rules};
 pub use seen::SeenFile;
 pub use sessions::{Collected, SessionRow, SessionSummary, UnusedSession};
 pub use snapshots::NewSnapshot;
@@ -124,6 +124,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/21.sql"),
     include_str!("../migrations/patchbay/22.sql"),
     include_str!("../migrations/patchbay/23.sql"),
+    include_str!("../migrations/patchbay/24.sql"),
 ];
 
 impl Store {

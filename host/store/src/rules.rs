@@ -15,9 +15,20 @@ use crate::{Store, StoreError};
 #[derive(Debug, Default)]
 pub struct Rules {
     blocked: HashSet<Digest>,
-    /// Capability and skill digest of each grant, by identity.
-    grants: BTreeMap<(String, String, String), Vec<(String, String)>>,
+    /// The grants of each identity.
+    grants: BTreeMap<(String, String, String), Vec<GrantRule>>,
     writable: HashSet<String>,
+}
+
+/// A grant of one identity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrantRule {
+    /// The capability, or `call` for a tool.
+    pub capability: String,
+    /// The digest of the skill's files or of the tool; empty for a bundled skill.
+    pub skill_digest: String,
+    /// The only workspace in which it holds; empty for every workspace.
+    pub place: String,
 }
 
 /// The rules of the last generation that was read.
@@ -41,13 +52,18 @@ impl Rules {
         digests.into_iter().find(|digest| self.blocked.contains(digest))
     }
 
-    /// Returns capability and skill digest of each grant of one identity, in order.
-    pub fn grants_of(&self, root: &str, workspace: &str, skill: &str) -> &[(String, String)] {
-        if self.grants.is_empty() {
-            return &[];
-        }
-        let identity = (root.to_owned(), workspace.to_owned(), skill.to_owned());
-        self.grants.get(&identity).map_or(&[], Vec::as_slice)
+    /// Returns the grants of one identity that hold in the workspace `place`, in order.
+    pub fn grants_of<'a>(
+        &'a self,
+        root: &str,
+        workspace: &str,
+        skill: &str,
+        place: &'a str,
+    ) -> impl Iterator<Item = &'a GrantRule> + use<'a> {
+        // Without grants, nothing is allocated.
+        let identity = (!self.grants.is_empty()).then(|| (root.to_owned(), workspace.to_owned(), skill.to_owned()));
+        let grants = identity.and_then(|identity| self.grants.get(&identity)).map_or(&[][..], Vec::as_slice);
+        grants.iter().filter(move |grant| grant.place.is_empty() || grant.place == place)
     }
 
     /// Returns whether skills may write protected files in `workspace`: files in a home folder, and files with
@@ -90,8 +106,8 @@ impl Store {
         rules.blocked.extend(self.blocked().await?.into_iter().map(|block| block.component));
         rules.writable.extend(self.writable().await?);
         for row in self.grants().await? {
-            let identity = (row.root, row.workspace, row.skill);
-            rules.grants.entry(identity).or_default().push((row.capability, row.skill_digest));
+            let rule = GrantRule { capability: row.capability, skill_digest: row.skill_digest, place: row.place };
+            rules.grants.entry((row.root, row.workspace, row.skill)).or_default().push(rule);
         }
         Ok(rules)
     }
@@ -99,6 +115,9 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use super::Rules;
     use crate::{GrantRow, Store};
 
     fn grant() -> GrantRow {
@@ -107,6 +126,7 @@ mod tests {
             workspace: String::new(),
             skill: "notes".to_owned(),
             capability: "kv".to_owned(),
+            place: String::new(),
             skill_digest: String::new(),
         }
     }
@@ -124,10 +144,13 @@ mod tests {
             assert!(ours.unblock(component).await.unwrap());
             assert!(!theirs.is_blocked(&component).await.unwrap());
             theirs.add_grant(grant(), String::new()).await.unwrap();
-            assert_eq!(ours.rules().await.unwrap().grants_of("user", "", "notes"), [("kv".to_owned(), String::new())]);
-            assert_eq!(ours.rules().await.unwrap().grants_of("bundled", "", "notes"), []);
+            let of = |rules: Arc<Rules>, root: &str| {
+                rules.grants_of(root, "", "notes", "/w").map(|rule| rule.capability.clone()).collect::<Vec<_>>()
+            };
+            assert_eq!(of(ours.rules().await.unwrap(), "user"), ["kv"]);
+            assert_eq!(of(ours.rules().await.unwrap(), "bundled"), <[&str; 0]>::default());
             assert!(ours.remove_grant(grant()).await.unwrap());
-            assert_eq!(theirs.rules().await.unwrap().grants_of("user", "", "notes"), []);
+            assert_eq!(of(theirs.rules().await.unwrap(), "user"), <[&str; 0]>::default());
             assert!(!ours.rules().await.unwrap().may_write("/home/me"));
             assert!(theirs.set_may_write("/home/me".to_owned(), true).await.unwrap());
             assert!(ours.rules().await.unwrap().may_write("/home/me") && !ours.is_trusted("/home/me").await.unwrap());

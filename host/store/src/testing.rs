@@ -40,10 +40,17 @@ pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().build().unwrap()
 }
 
-/// Undoes migration 23, for tests that need the database of an older build.
-pub(crate) const UNDO_23: &str = "ALTER TABLE agents RENAME COLUMN parent_uuid TO parent; \
-                                  ALTER TABLE agents RENAME COLUMN fork_message_id TO fork_point; \
-                                  DROP TABLE upgrades";
+/// Undoes the migrations behind 22, for tests that need the database of an older build.
+pub(crate) const TO_22: &str = "\
+    ALTER TABLE grants RENAME TO placed; \
+    CREATE TABLE grants (root TEXT NOT NULL, workspace TEXT NOT NULL, skill TEXT NOT NULL, capability TEXT NOT NULL, \
+        component TEXT NOT NULL, created_at INTEGER NOT NULL, skill_digest TEXT NOT NULL DEFAULT '', \
+        PRIMARY KEY (root, workspace, skill, capability)) STRICT, WITHOUT ROWID; \
+    INSERT INTO grants SELECT root, workspace, skill, capability, '', created_at, skill_digest FROM placed; \
+    DROP TABLE placed; \
+    ALTER TABLE agents RENAME COLUMN parent_uuid TO parent; \
+    ALTER TABLE agents RENAME COLUMN fork_message_id TO fork_point; \
+    DROP TABLE upgrades";
 
 /// A session in a store of its own.
 pub(crate) struct TestTree {

@@ -32,6 +32,7 @@ async fn grants_to_write_of_older_databases_include_deleting() {
         workspace: String::new(),
         skill: skill.to_owned(),
         capability: capability.to_owned(),
+        place: String::new(),
         skill_digest: "00".repeat(32),
     };
     for row in [grant("writer", "workspace-write"), grant("reader", "workspace-read")] {
@@ -44,7 +45,7 @@ async fn grants_to_write_of_older_databases_include_deleting() {
                 ALTER TABLE catalogue_models DROP COLUMN state; ALTER TABLE catalogues DROP COLUMN complete_for; \
                 ALTER TABLE catalogues DROP COLUMN left_out; DROP TABLE model_usage; DROP TABLE early_results; \
                 PRAGMA user_version = 17";
-    database.execute_batch(crate::testing::UNDO_23).unwrap();
+    database.execute_batch(crate::testing::TO_22).unwrap();
     database.execute_batch(undo).unwrap();
     drop(database);
     let grants = Store::open(home.path()).unwrap().grants().await.unwrap();

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use crate::{
         NewMessage, SessionChange,
-        testing::{TestTree, UNDO_23, message},
+        testing::{TO_22, TestTree, message},
     };
 
     fn used(model: &str, input: u64, cache_read: u64) -> ModelUsage {
@@ -166,7 +166,7 @@ mod tests {
         tree.commit(change).await.unwrap();
         let database = tree.database();
         database.execute("UPDATE messages SET data = 'damaged' WHERE data IS NULL", []).unwrap();
-        database.execute_batch(UNDO_23).unwrap();
+        database.execute_batch(TO_22).unwrap();
         database.execute_batch("DROP TABLE model_usage; DROP TABLE early_results; PRAGMA user_version = 21").unwrap();
         let store = Store::open(tree.home.path()).unwrap();
         let agents = store.agents(tree.session()).await.unwrap();

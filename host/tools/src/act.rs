@@ -1,16 +1,23 @@
 //! Describes a guest's effect for the user. The host builds the text from the values that it will use, so a skill cannot phrase it.
 
 use patchbay_core::{Digest, Hasher, kv::Scope, text};
-use patchbay_sandbox::{Auth, EffectBody, ExistingFile, GuestEffect};
+use patchbay_sandbox::{Auth, EffectBody, ExistingFile, FoundFile, GuestEffect};
 use serde_json::{Value, json};
 
-use crate::shown_input::{command_line, input_json, without_middle};
+use crate::{
+    file_diff::FileDiff,
+    shown_input::{command_line, input_json, without_middle},
+};
 
 /// What a skill is about to do, as a question shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Act {
-    /// What is done and to what, then its contents, a line each. Cleaned; a long line has its middle left out.
+    /// What is done, to what, and how much: `Overwrite src/pool.rs: +60 −15`. Cleaned; a long one has its middle left out.
+    pub title: String,
+    /// More about it, a line each, as the title.
     pub lines: Vec<String>,
+    /// How a text file changes.
+    pub diff: Option<FileDiff>,
     /// The digest of the whole effect and of the file that it replaces or deletes.
     pub digest: Digest,
 }
@@ -21,38 +28,72 @@ impl Act {
     pub const LINE: usize = 16 << 10;
 
     /// Returns the act of `effect`. `before` is the file that a write or a deletion finds.
-    pub(crate) fn new(effect: GuestEffect<'_>, before: Option<ExistingFile>) -> Self {
+    pub(crate) fn new(effect: GuestEffect<'_>, before: Option<&FoundFile>) -> Self {
         let mut hasher = Hasher::default();
         hasher.field(effect.digest().as_bytes());
-        if let Some(ExistingFile { size, digest }) = before {
+        if let Some(FoundFile { file: ExistingFile { size, digest }, .. }) = before {
             hasher.field(size.to_le_bytes()).field(digest.as_bytes());
         }
-        let lines = lines(effect, before);
-        let lines = lines.iter().map(|line| without_middle(&text::clean_line(line), Self::LINE)).collect();
-        Self { lines, digest: hasher.finish() }
+        let (title, lines, diff) = match effect {
+            GuestEffect::Write { path, contents } => change(path, Some(contents), before),
+            GuestEffect::Delete { path } => change(path, None, before),
+            effect => {
+                let mut lines = lines(effect);
+                (lines.remove(0), lines, None)
+            }
+        };
+        let clean = |line: &String| without_middle(&text::clean_line(line), Self::LINE);
+        Self { title: clean(&title), lines: lines.iter().map(clean).collect(), diff, digest: hasher.finish() }
     }
 }
 
-fn lines(effect: GuestEffect<'_>, before: Option<ExistingFile>) -> Vec<String> {
+/// Describes a change of the file `path`: its new contents, or `None` if it is deleted.
+fn change(path: &str, new: Option<&[u8]>, before: Option<&FoundFile>) -> (String, Vec<String>, Option<FileDiff>) {
+    let verb = match (new, before) {
+        (None, _) => "Delete",
+        (Some(_), None) => "Create",
+        (Some(_), Some(_)) => "Overwrite",
+    };
+    let text =
+        |contents: Option<&[u8]>| contents.and_then(|contents| std::str::from_utf8(contents).ok().map(str::to_owned));
+    let old_text = match before {
+        None => Some(String::new()),
+        Some(before) => text(before.contents.as_deref()),
+    };
+    let new_text = if new.is_none() { Some(String::new()) } else { text(new) };
+    if let (Some(old), Some(new)) = (&old_text, &new_text)
+        && !old.contains('\0')
+        && !new.contains('\0')
+    {
+        let diff = FileDiff::new(old, new);
+        return (format!("{verb} {}: {}", word(path), diff.counts()), Vec::new(), Some(diff));
+    }
+    let was = before.map(|before| bytes(before.file.size));
+    let size = match (new, was) {
+        (None, was) => was.unwrap_or_default(),
+        (Some(new), None) => bytes(new.len() as u64),
+        (Some(new), Some(was)) => format!("{} in place of {was}", bytes(new.len() as u64)),
+    };
+    let old = match (before, old_text) {
+        (Some(before), None) if before.contents.is_none() => Some("the file is too large to be compared"),
+        (Some(_), None) => Some("the file is not text"),
+        _ => None,
+    };
+    let new = new.map(|new| format!("contents: {}", shown(new)));
+    (format!("{verb} {}: {size}", word(path)), old.map(str::to_owned).into_iter().chain(new).collect(), None)
+}
+
+/// Returns the title of an effect, then its lines.
+fn lines(effect: GuestEffect<'_>) -> Vec<String> {
     match effect {
-        GuestEffect::Read { path } => vec![format!("read {}", word(path))],
-        GuestEffect::List { glob } => vec![format!("list the files that match {}", word(glob))],
+        // `change` describes them.
+        GuestEffect::Write { path, .. } | GuestEffect::Delete { path } => vec![format!("Change {}", word(path))],
+        GuestEffect::Read { path } => vec![format!("Read {}", word(path))],
+        GuestEffect::List { glob } => vec![format!("List the files that match {}", word(glob))],
         GuestEffect::Search { pattern, globs } => {
-            vec![format!("search {} for {}", files(globs), shown(pattern.as_bytes()))]
+            vec![format!("Search {} for {}", files(globs), shown(pattern.as_bytes()))]
         }
-        GuestEffect::Find { globs } => vec![format!("list {}", files(globs))],
-        GuestEffect::Write { path, contents } => {
-            let size = bytes(contents.len() as u64);
-            let act = match before {
-                None => format!("create {}: {size}", word(path)),
-                Some(before) => format!("overwrite {}: {size} in place of {}", word(path), bytes(before.size)),
-            };
-            vec![act, format!("contents: {}", shown(contents))]
-        }
-        GuestEffect::Delete { path } => {
-            let size = before.map(|before| format!(": {}", bytes(before.size))).unwrap_or_default();
-            vec![format!("delete {}{size}", word(path))]
-        }
+        GuestEffect::Find { globs } => vec![format!("List {}", files(globs))],
         GuestEffect::Request { method, url, headers, auth, body } => {
             let mut lines = vec![format!("{} {}", word(method), word(url))];
             lines
@@ -68,20 +109,20 @@ fn lines(effect: GuestEffect<'_>, before: Option<ExistingFile>) -> Vec<String> {
             }
             lines
         }
-        GuestEffect::GetKey { scope, key } => vec![format!("read the stored key {} {}", word(key), of(scope))],
+        GuestEffect::GetKey { scope, key } => vec![format!("Read the stored key {} {}", word(key), of(scope))],
         GuestEffect::PutKey { scope, key, value } => {
             let size = bytes(value.len() as u64);
-            vec![format!("store the key {} {}: {size}", word(key), of(scope)), format!("value: {}", shown(value))]
+            vec![format!("Store the key {} {}: {size}", word(key), of(scope)), format!("value: {}", shown(value))]
         }
-        GuestEffect::DeleteKey { scope, key } => vec![format!("delete the stored key {} {}", word(key), of(scope))],
-        GuestEffect::ListKeys { scope, prefix: "" } => vec![format!("list the stored keys {}", of(scope))],
+        GuestEffect::DeleteKey { scope, key } => vec![format!("Delete the stored key {} {}", word(key), of(scope))],
+        GuestEffect::ListKeys { scope, prefix: "" } => vec![format!("List the stored keys {}", of(scope))],
         GuestEffect::ListKeys { scope, prefix } => {
-            vec![format!("list the stored keys {} that begin with {}", of(scope), word(prefix))]
+            vec![format!("List the stored keys {} that begin with {}", of(scope), word(prefix))]
         }
         GuestEffect::Complete { system, prompt } => {
             let lines = [("system", system), ("prompt", prompt)].into_iter().filter(|(_, text)| !text.is_empty());
             let lines = lines.map(|(name, text)| format!("{name}: {}", shown(text.as_bytes())));
-            std::iter::once("ask the model".to_owned()).chain(lines).collect()
+            std::iter::once("Ask the model".to_owned()).chain(lines).collect()
         }
         GuestEffect::Call { calls } => {
             // Input that is not JSON is shown as a string. Such a call fails.
@@ -89,11 +130,17 @@ fn lines(effect: GuestEffect<'_>, before: Option<ExistingFile>) -> Vec<String> {
                 Ok(input) => without_middle(&input_json(&input), Act::LINE),
                 Err(_) => shown(input.as_bytes()),
             };
-            calls.iter().map(|(tool, with)| format!("call {} with {}", word(tool), input(with))).collect()
+            match calls {
+                [(tool, with)] => vec![format!("Call {}", word(tool)), format!("with {}", input(with))],
+                calls => {
+                    let each = calls.iter().map(|(tool, with)| format!("{} with {}", word(tool), input(with)));
+                    std::iter::once(format!("Call {} tools", calls.len())).chain(each).collect()
+                }
+            }
         }
-        GuestEffect::FindTools { query: None } => vec!["list the tools that can be called".to_owned()],
+        GuestEffect::FindTools { query: None } => vec!["List the tools that can be called".to_owned()],
         GuestEffect::FindTools { query: Some(query) } => {
-            vec![format!("search the tools for {}", shown(query.as_bytes()))]
+            vec![format!("Search the tools for {}", shown(query.as_bytes()))]
         }
     }
 }
@@ -146,19 +193,44 @@ mod tests {
     use super::*;
 
     fn lines_of(effect: GuestEffect<'_>) -> Vec<String> {
-        Act::new(effect, None).lines
+        let Act { title, lines, .. } = Act::new(effect, None);
+        std::iter::once(title).chain(lines).collect()
+    }
+
+    fn before(contents: &[u8]) -> FoundFile {
+        let file = ExistingFile { size: contents.len() as u64, digest: Digest::of(contents) };
+        FoundFile { file, contents: Some(contents.to_vec()) }
+    }
+
+    #[test]
+    fn change_of_a_file_says_how_many_lines_differ() {
+        let act = |new: Option<&'static [u8]>, old: Option<&FoundFile>| {
+            let effect = match new {
+                Some(contents) => GuestEffect::Write { path: "My notes", contents },
+                None => GuestEffect::Delete { path: "My notes" },
+            };
+            Act::new(effect, old)
+        };
+        let (text, binary) = (before(b"a\nb\nc\n"), before(b"\xff\0"));
+        let large = FoundFile { file: ExistingFile { size: 5 << 20, digest: Digest::of(b"") }, contents: None };
+        assert_eq!(act(Some(b"a\nb\n"), None).title, "Create 'My notes': +2");
+        assert_eq!(act(Some(b"a\nB\n"), Some(&text)).title, "Overwrite 'My notes': +1 −2");
+        assert_eq!(act(None, Some(&text)).title, "Delete 'My notes': −3");
+        assert_eq!(act(Some(b""), Some(&text)).diff.unwrap().removed, 3);
+        let overwritten = act(Some(b"a"), Some(&binary));
+        assert_eq!(overwritten.title, "Overwrite 'My notes': 1 byte in place of 2 bytes");
+        assert_eq!(overwritten.lines, ["the file is not text", r#"contents: "a""#]);
+        let overwritten = act(Some(b"a"), Some(&large));
+        assert_eq!(overwritten.title, "Overwrite 'My notes': 1 byte in place of 5,242,880 bytes");
+        assert_eq!(overwritten.lines[0], "the file is too large to be compared");
+        let created = act(Some(b"\xff"), None);
+        assert_eq!((&*created.title, created.diff), ("Create 'My notes': 1 byte", None));
+        assert!(created.lines[0].starts_with("contents: not text, sha256:"), "{:?}", created.lines);
+        assert_eq!(act(None, Some(&binary)).title, "Delete 'My notes': 2 bytes");
     }
 
     #[test]
     fn act_names_what_is_done_to_what() {
-        let before = Some(ExistingFile { size: 1_200, digest: Digest::of(b"old") });
-        let write = |path| GuestEffect::Write { path, contents: b"a\nb\n" };
-        assert_eq!(lines_of(write("notes.md")), ["create notes.md: 4 bytes", r#"contents: "a\nb\n""#]);
-        assert_eq!(Act::new(write("a"), before).lines[0], "overwrite a: 4 bytes in place of 1,200 bytes");
-        assert_eq!(lines_of(GuestEffect::Write { path: "a", contents: b"\xff" })[0], "create a: 1 byte");
-        let binary = lines_of(GuestEffect::Write { path: "a", contents: b"\xff" }).remove(1);
-        assert!(binary.starts_with("contents: not text, sha256:"), "{binary}");
-        assert_eq!(Act::new(GuestEffect::Delete { path: "My File" }, before).lines, ["delete 'My File': 1,200 bytes"]);
         let auth = [Auth { credential: "key".to_owned(), placement: RequestedPlacement::Query("k".to_owned()) }];
         let headers = [("accept".to_owned(), "*/*".to_owned())];
         let request = |body| GuestEffect::Request {
@@ -178,36 +250,37 @@ mod tests {
         assert_eq!(lines_of(request(EffectBody::Streamed))[3], "with a body, which is not shown");
         assert_eq!(lines_of(request(EffectBody::None)).len(), 3);
         let put = GuestEffect::PutKey { scope: Scope::Session, key: "k", value: b"v" };
-        assert_eq!(lines_of(put), ["store the key k of this session: 1 byte", r#"value: "v""#]);
+        assert_eq!(lines_of(put), ["Store the key k of this session: 1 byte", r#"value: "v""#]);
         let list = GuestEffect::ListKeys { scope: Scope::User, prefix: "n/" };
-        assert_eq!(lines_of(list), ["list the stored keys of all workspaces that begin with n/"]);
+        assert_eq!(lines_of(list), ["List the stored keys of all workspaces that begin with n/"]);
         let globs = ["*.rs".to_owned(), "my files".to_owned()];
         let search = |globs| lines_of(GuestEffect::Search { pattern: "a b", globs });
-        assert_eq!(search(&[]), [r#"search all files for "a b""#]);
-        assert_eq!(search(&globs), [r#"search the files that match '*.rs' 'my files' for "a b""#]);
-        assert_eq!(lines_of(GuestEffect::Find { globs: &[] }), ["list all files"]);
+        assert_eq!(search(&[]), [r#"Search all files for "a b""#]);
+        assert_eq!(search(&globs), [r#"Search the files that match '*.rs' 'my files' for "a b""#]);
+        assert_eq!(lines_of(GuestEffect::Find { globs: &[] }), ["List all files"]);
         let calls = [("files__delete", r#"{"path":"precious.txt"}"#), ("a__b", "none")];
-        let expected = [r#"call files__delete with {"path":"precious.txt"}"#, r#"call a__b with "none""#];
+        let expected = ["Call 2 tools", r#"files__delete with {"path":"precious.txt"}"#, r#"a__b with "none""#];
         assert_eq!(lines_of(GuestEffect::Call { calls: &calls }), expected);
+        assert_eq!(lines_of(GuestEffect::Call { calls: &calls[1..] }), ["Call a__b", r#"with "none""#]);
         let complete = GuestEffect::Complete { system: "", prompt: "hi" };
-        assert_eq!(lines_of(complete), ["ask the model", r#"prompt: "hi""#]);
+        assert_eq!(lines_of(complete), ["Ask the model", r#"prompt: "hi""#]);
     }
 
     #[test]
     fn digest_covers_the_file_that_is_replaced() {
         let write = GuestEffect::Write { path: "a", contents: b"x" };
-        let file = |text: &[u8]| Some(ExistingFile { size: 3, digest: Digest::of(text) });
-        let digests = [None, file(b"one"), file(b"two")].map(|before| Act::new(write, before).digest);
+        let digests =
+            [None, Some(before(b"one")), Some(before(b"two"))].map(|before| Act::new(write, before.as_ref()).digest);
         assert!(digests[0] != digests[1] && digests[1] != digests[2]);
-        assert_eq!(digests[1], Act::new(write, file(b"one")).digest);
+        assert_eq!(digests[1], Act::new(write, Some(&before(b"one"))).digest);
     }
 
     #[test]
     fn hostile_values_stay_on_their_line_and_are_bounded() {
         let path = "notes.md: 4 bytes\n\u{202e}x  y";
-        let lines = lines_of(GuestEffect::Write { path, contents: "\u{202e}\u{1b}[2J".as_bytes() });
-        assert_eq!(lines[0], r"create $'notes.md: 4 bytes\n\u{202e}x \x20y': 7 bytes");
-        assert_eq!(lines[1], r#"contents: "\u202e\u001b[2J""#);
+        let act = Act::new(GuestEffect::Write { path, contents: "\u{202e}\u{1b}[2J\n".as_bytes() }, None);
+        assert_eq!(act.title, r"Create $'notes.md: 4 bytes\n\u{202e}x \x20y': +1");
+        assert_eq!(act.diff.unwrap().lines[0].parts(), Some((1, '+', r"\u{202e}\u{1b}[2J")));
         let long = "ä".repeat(1 << 20);
         let calls = [(&*long, &*long); 8];
         for effect in [
@@ -216,7 +289,9 @@ mod tests {
             GuestEffect::Complete { system: &long, prompt: &long },
         ] {
             let act = Act::new(effect, None);
-            assert!(act.lines.len() <= 8 && act.lines.iter().all(|line| line.chars().count() < Act::LINE + 100));
+            let lines = act.diff.iter().flat_map(|diff| &diff.lines).map(|line| line.parts().unwrap().2.to_owned());
+            let lines: Vec<String> = act.lines.into_iter().chain([act.title]).chain(lines).collect();
+            assert!(lines.len() <= 10 && lines.iter().all(|line| line.chars().count() < Act::LINE + 100));
         }
     }
 }

@@ -9,13 +9,13 @@ use patchbay_core::AgentId;
 use patchbay_store::{GrantRow, Store, StoreError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::question::{Approval, ApprovalScope, Question};
+use crate::question::{Approval, ApprovalScope, PersonAnswer, Question};
 
 /// Shows questions to a person. Implemented by fronts.
 pub trait Approver: Send + Sync {
     /// Asks `question` and waits for the answer, which is one of [`Question::answers`] or [`Approval::Never`]; any other one
     /// counts as no. If the future is dropped, the question is withdrawn.
-    fn approve(&self, question: Question) -> BoxFuture<'_, Approval>;
+    fn approve(&self, question: Question) -> BoxFuture<'_, PersonAnswer>;
 
     /// Reports that the grant of [`Approval::Always`] was stored, or why not: then the answer is [`Approval::Once`].
     fn grant_stored(&self, _question: &Question, _stored: Result<(), String>) {}
@@ -90,8 +90,8 @@ impl StoredGrant {
     /// Returns whether `store` has `grant`.
     pub(crate) async fn is_in(store: &Store, grant: &GrantRow) -> Result<bool, StoreError> {
         let rules = store.rules().await?;
-        let stored = rules.grants_of(&grant.root, &grant.workspace, &grant.skill);
-        Ok(stored.contains(&(grant.capability.clone(), grant.skill_digest.clone())))
+        let mut stored = rules.grants_of(&grant.root, &grant.workspace, &grant.skill, &grant.place);
+        Ok(stored.any(|stored| (&stored.capability, &stored.skill_digest) == (&grant.capability, &grant.skill_digest)))
     }
 }
 
@@ -108,7 +108,8 @@ struct SharedAnswers {
 impl SharedAnswers {
     /// Returns the answer that applies to `question`.
     fn get(&self, question: &Question) -> Option<Approval> {
-        let answer = self.kept.get(&question.subject.scope()).copied();
+        let wide = || question.subject.wide_scope().and_then(|scope| self.kept.get(&scope));
+        let answer = self.kept.get(&question.subject.scope()).or_else(wide).copied();
         answer.filter(|answer| *answer == Approval::Never || !question.only_once)
     }
 
@@ -116,8 +117,10 @@ impl SharedAnswers {
         self.granted.get(&question.subject.scope()).copied().unwrap_or_default()
     }
 
-    fn add(&mut self, scope: ApprovalScope, answer: Approval) {
+    fn add(&mut self, question: &Question, answer: Approval) {
+        let scope = question.subject.scope();
         match answer {
+            Approval::Wide => drop(self.kept.insert(question.subject.wide_scope().unwrap_or(scope), answer)),
             Approval::Session | Approval::Never => drop(self.kept.insert(scope, answer)),
             Approval::Always => *self.granted.entry(scope).or_default() += 1,
             Approval::Once | Approval::Call | Approval::No => {}
@@ -207,9 +210,9 @@ impl Approvals {
         question: Question,
         slots: &QuestionSlots,
         grant: StoredGrant,
-    ) -> Result<Approval, NoQuestionRoom> {
+    ) -> Result<PersonAnswer, NoQuestionRoom> {
         if let Some(answer) = self.answers.borrow().get(&question) {
-            return Ok(answer);
+            return Ok(answer.into());
         }
         let room = QuestionRoom::find(&self.slots, slots, question.is_of_nested_call())?;
         let _asking = AskingCall::new(self, question.agent);
@@ -225,11 +228,11 @@ impl Approvals {
             answer = self.shared_answer(&question) => Err(answer),
             asked = asked => asked,
         };
-        let (_room, answer) = match asked {
+        let (_room, PersonAnswer { approval, said }) = match asked {
             Ok(asked) => asked,
-            Err(answer) => return Ok(answer),
+            Err(answer) => return Ok(answer.into()),
         };
-        let answer = match answer {
+        let approval = match approval {
             answer if !question.allows(answer) => Approval::No,
             Approval::Always => match grant.add.await {
                 Ok(()) => {
@@ -245,8 +248,8 @@ impl Approvals {
             answer => answer,
         };
         // Before the room is free: the next question that waits for it reads the answer.
-        self.answers.send_modify(|answers| answers.add(question.subject.scope(), answer));
-        Ok(answer)
+        self.answers.send_modify(|answers| answers.add(&question, approval));
+        Ok(PersonAnswer { approval, said })
     }
 
     /// Waits until another question's answer applies to `question`.
@@ -355,7 +358,7 @@ mod tests {
     }
 
     impl Approver for TestApprover {
-        fn approve(&self, _: Question) -> BoxFuture<'_, Approval> {
+        fn approve(&self, _: Question) -> BoxFuture<'_, PersonAnswer> {
             Box::pin(async {
                 self.asked.fetch_add(1, Ordering::Relaxed);
                 let open = self.open.fetch_add(1, Ordering::Relaxed) + 1;
@@ -365,7 +368,7 @@ mod tests {
                     None => tokio::time::sleep(Duration::from_millis(20)).await,
                 }
                 self.open.fetch_sub(1, Ordering::Relaxed);
-                self.answer
+                self.answer.into()
             })
         }
 
@@ -393,17 +396,24 @@ mod tests {
     }
 
     fn grant() -> OfferedGrant {
-        let what = "patchbay grant add notes kv".to_owned();
-        OfferedGrant { what, covers: OfferedGrant::EVERY_WORKSPACE, scope: None }
+        let [what, take_back] = ["add", "remove"].map(|verb| format!("patchbay grant {verb} --in /w notes kv"));
+        OfferedGrant { what, take_back, scope: None }
     }
 
     fn question(files: &[u8], capability: Capability) -> Question {
         let skill = Identity::new(Root::User, "", "notes".parse().unwrap());
-        let act = Act { lines: vec!["store the key k of this session: 1 byte".to_owned()], digest: Digest::of(b"k") };
+        let (title, digest) = ("Store the key k of this session: 1 byte".to_owned(), Digest::of(b"k"));
+        let act = Act { title, lines: Vec::new(), diff: None, digest };
         Question {
             agent: AgentId::from_bytes([1; 16]),
             asker: Asker::Agent(AgentId::from_bytes([1; 16])),
-            subject: QuestionSubject::Capability(SkillCapability { act, skill, capability, digest: Digest::of(files) }),
+            subject: QuestionSubject::Capability(SkillCapability {
+                act,
+                skill,
+                offered: capability.clone(),
+                capability,
+                digest: Digest::of(files),
+            }),
             chain: vec!["notes__add".to_owned()],
             workspace: "/w".to_owned(),
             reason: None,
@@ -413,7 +423,7 @@ mod tests {
     }
 
     async fn ask(approvals: &Approvals, files: &[u8], capability: Capability) -> Approval {
-        approvals.ask(question(files, capability), &QuestionSlots::default(), storing(Ok(()))).await.unwrap()
+        approvals.ask(question(files, capability), &QuestionSlots::default(), storing(Ok(()))).await.unwrap().approval
     }
 
     #[tokio::test]
@@ -442,7 +452,7 @@ mod tests {
             assert!(same.as_mut().now_or_never().is_none() && other.as_mut().now_or_never().is_none());
             assert_eq!(person.open.load(Ordering::Relaxed), 4);
             person.answer(1);
-            assert_eq!(same.await, (Ok(answer), Ok(answer), Ok(answer)), "{answer:?}");
+            assert_eq!(same.await, (Ok(answer.into()), Ok(answer.into()), Ok(answer.into())), "{answer:?}");
             assert!(other.as_mut().now_or_never().is_none(), "other files are another question");
         }
     }
@@ -474,13 +484,13 @@ mod tests {
             let expected = if question.grant.is_some() { always } else { no };
             let (_, approvals) = approvals(given);
             let answer = approvals.ask(question, &QuestionSlots::default(), storing(Ok(()))).await;
-            assert_eq!(answer, Ok(expected));
+            assert_eq!(answer, Ok(expected.into()));
         }
         // An earlier yes for the session does not extend to where only one act can be allowed.
         let (person, approvals) = approvals(session);
         ask(&approvals, b"files", Capability::Kv).await;
         let in_home = Question { only_once: true, ..question(b"files", Capability::Kv) };
-        assert_eq!(approvals.ask(in_home, &QuestionSlots::default(), storing(Ok(()))).await, Ok(no));
+        assert_eq!(approvals.ask(in_home, &QuestionSlots::default(), storing(Ok(()))).await, Ok(no.into()));
         assert_eq!(person.asked.load(Ordering::Relaxed), 2);
     }
 
@@ -490,9 +500,9 @@ mod tests {
         let (person, approvals) = approvals(Approval::Always);
         let slots = QuestionSlots::default();
         let ask = |result| approvals.ask(question.clone(), &slots, storing(result));
-        assert_eq!(ask(Ok(())).await, Ok(Approval::Always));
+        assert_eq!(ask(Ok(())).await, Ok(Approval::Always.into()));
         assert_eq!(std::mem::take(&mut *person.stored.lock()), [Ok(())]);
-        assert_eq!(ask(Err(StoreError::WriterGone)).await, Ok(Approval::Once));
+        assert_eq!(ask(Err(StoreError::WriterGone)).await, Ok(Approval::Once.into()));
         assert_eq!(*person.stored.lock(), [Err(StoreError::WriterGone.to_string())]);
     }
 
@@ -512,12 +522,12 @@ mod tests {
         let (first, second, third) = tokio::join!(asked(0), asked(1), asked(2));
         for answers in [first, second] {
             let (asked, last) = answers.split_at(QuestionSlots::OF_SESSION);
-            assert!(asked.iter().all(|answer| *answer == Ok(Approval::Once)), "{answers:?}");
+            assert!(asked.iter().all(|answer| *answer == Ok(Approval::Once.into())), "{answers:?}");
             assert_eq!(last, [Err(NoQuestionRoom::Session)]);
         }
         assert!(third.iter().all(|answer| *answer == Err(NoQuestionRoom::Process)), "{third:?}");
         // An answered question makes room.
-        assert_eq!(ask(2, 0).await, Ok(Approval::Once));
+        assert_eq!(ask(2, 0).await, Ok(Approval::Once.into()));
     }
 
     fn nested(number: usize) -> Question {
@@ -538,7 +548,7 @@ mod tests {
         assert_eq!(ask(nested(8)).await, Err(NoQuestionRoom::Session));
         assert_eq!(ask(question(&[8], Capability::Kv)).await, Err(NoQuestionRoom::Session));
         person.answer(8);
-        assert_eq!(asked.await, [Ok(Approval::Once); 8]);
+        assert_eq!(asked.await, vec![Ok(Approval::Once.into()); 8]);
         assert_eq!(person.most.load(Ordering::Relaxed), 4);
     }
 
@@ -602,7 +612,7 @@ mod tests {
             let mut all = Box::pin(futures_util::future::join_all((0..8).map(ask)));
             assert!(all.as_mut().now_or_never().is_none());
             person.answer(1);
-            assert_eq!(all.await, [Ok(answer); 8]);
+            assert_eq!(all.await, vec![Ok(answer.into()); 8]);
             // Four were open; the answer to the first one withdraws the others and keeps the rest closed.
             assert_eq!(person.asked.load(Ordering::Relaxed), 4, "{answer:?}");
         }
@@ -615,7 +625,7 @@ mod tests {
             let (person, approvals) = approvals(answer);
             for (input, tool) in [("a", "as now"), ("b", "as now"), ("b", "changed")] {
                 let answered = approvals.ask(calling(input, tool), &slots, storing(Ok(()))).await;
-                assert_eq!(answered, Ok(answer));
+                assert_eq!(answered, Ok(answer.into()));
             }
             assert_eq!(person.asked.load(Ordering::Relaxed), asked, "{answer:?}");
         }

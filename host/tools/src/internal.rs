@@ -98,12 +98,13 @@ impl PersonAccess<'_> {
         let shown = question.subject.shown_digest();
         let answer = record.ask(approvals, question, slots, StoredGrant::none()).await;
         let answer = answer.map_err(|no_room| no_room.to_string())?;
-        if !answer.is_yes() {
-            return Err("the user did not allow it".to_owned());
+        if !answer.approval.is_yes() {
+            let said = answer.said.map(|said| format!("; the user said: {said}")).unwrap_or_default();
+            return Err(format!("the user did not allow it{said}"));
         }
         record.note_approval(RecordedApproval {
             capability: "provider".to_owned(),
-            answer: answer.as_str().to_owned(),
+            answer: answer.approval.as_str().to_owned(),
             shown: Some(shown),
             by: context.principal.to_string(),
         });

@@ -35,6 +35,7 @@ mod call;
 mod describe;
 mod editor;
 mod error;
+mod file_diff;
 mod input;
 mod internal;
 mod ledger;
@@ -58,7 +59,7 @@ use patchbay_egress::{Credentials, Egress};
 use patchbay_policy::{Blocked, Capability, Grant, Identity, Permits, Root, Standing, WorkspaceTrust};
 use patchbay_sandbox::Sandbox;
 use patchbay_skill::{Skill, Snapshot, changed_files_in_short};
-use patchbay_store::{KvStore, Rules, Store, StoreError};
+use patchbay_store::{GrantRule, KvStore, Rules, Store, StoreError};
 use patchbay_workspace::{HomeFolder, ProtectedPaths};
 
 pub use patchbay_schema::PatternBudget;
@@ -69,13 +70,16 @@ pub use call::{CallContext, EffectFlag, ResolvedTool, SkillTool, ToolInvocation}
 pub use describe::{DescribeOutcome, Described, Group, blocked_problem, describe_component};
 pub use editor::{Editor, EditorSlot};
 pub use error::ToolError;
+pub use file_diff::{DiffLine, FileDiff};
 pub use input::{InputError, input_from_text};
 pub use internal::{Internal, InternalAnswer, InternalCall, InternalError, PersonAccess, ResultRow};
 pub use ledger::StoreLedger;
 pub use outside::{
     OutsideCall, OutsideDeclaration, OutsideError, OutsideOrigin, OutsideSpec, OutsideTool, OutsideTools,
 };
-pub use question::{Approval, CalledTool, OfferedGrant, ProviderMove, Question, QuestionSubject, SkillCapability};
+pub use question::{
+    Approval, CalledTool, OfferedGrant, PersonAnswer, ProviderMove, Question, QuestionSubject, SkillCapability,
+};
 pub use shown_input::{command_line, input_json};
 pub use skill_files::SkillFilesError;
 pub use tool_index::SearchedTools;
@@ -175,7 +179,8 @@ impl Tools {
     async fn permits_under(&self, rules: &Rules, skill: &Skill, workspace: &str) -> Result<Permits, StoreError> {
         let identity = skill.identity(workspace);
         let asked: Vec<Capability> = skill.manifest.capabilities.iter().map(|asked| asked.capability.clone()).collect();
-        let grants = if asked.is_empty() { Vec::new() } else { self.grants(rules, &identity, skill).await? };
+        let grants =
+            if asked.is_empty() { Vec::new() } else { self.grants(rules, &identity, skill, workspace).await? };
         let writes = asked.iter().any(Capability::changes_workspace);
         let permits = Permits::new(identity, asked, grants);
         Ok(if writes { permits.in_workspace(self.trust_under(rules, workspace)) } else { permits })
@@ -197,15 +202,20 @@ impl Tools {
         }
     }
 
-    async fn grants(&self, rules: &Rules, identity: &Identity, skill: &Skill) -> Result<Vec<Grant>, StoreError> {
+    async fn grants(
+        &self,
+        rules: &Rules,
+        identity: &Identity,
+        skill: &Skill,
+        place: &str,
+    ) -> Result<Vec<Grant>, StoreError> {
         let mut grants = Vec::new();
         if identity.root == Root::Bundled {
             let own = self.bundled_grants.iter().filter(|grant| grant.skill == identity.name.as_str());
             grants.extend(own.filter_map(|grant| Some(Grant::holding(grant.capability.parse().ok()?))));
         }
-        for (capability, skill_digest) in
-            rules.grants_of(identity.root.as_str(), &identity.workspace, identity.name.as_str())
-        {
+        let (root, name) = (identity.root.as_str(), identity.name.as_str());
+        for GrantRule { capability, skill_digest, .. } in rules.grants_of(root, &identity.workspace, name, place) {
             // A grant that this version cannot parse is ignored.
             let Ok(capability) = capability.parse() else {
                 tracing::warn!(%capability, "a grant that cannot be read is passed over");

@@ -173,6 +173,7 @@ impl OutsideSpec {
             workspace: if *per_workspace { workspace.to_owned() } else { String::new() },
             skill: name.clone(),
             capability: Self::CAPABILITY.to_owned(),
+            place: workspace.to_owned(),
             skill_digest: self.digest.to_string(),
         }
     }

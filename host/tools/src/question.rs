@@ -1,9 +1,9 @@
 //! Questions to a person and their answers. `approval` asks them; fronts show them.
 
-use patchbay_core::{AgentId, Asker, Digest, Hasher};
+use patchbay_core::{AgentId, Asker, Digest, Hasher, text};
 use patchbay_policy::{Capability, Identity};
 
-use crate::{Act, command_line};
+use crate::{Act, FileDiff, command_line};
 
 /// A question to a person: may this happen?
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,8 +70,10 @@ pub struct SkillCapability {
     pub act: Act,
     /// The skill.
     pub skill: Identity,
-    /// The requested capability with its scope.
+    /// The requested capability, as the manifest has it.
     pub capability: Capability,
+    /// What an answer for more than this act allows: the capability, or of `http:*` the host alone that the request goes to.
+    pub offered: Capability,
     /// The digest of the skill's files.
     pub digest: Digest,
 }
@@ -95,6 +97,17 @@ pub struct CalledTool {
 impl CalledTool {
     /// Maximum length of [`CalledTool::input`] in characters, without the note.
     pub const INPUT: usize = Act::LINE;
+    /// Maximum length of a command in the title, in characters. The facts have all of it.
+    const COMMAND: usize = 200;
+
+    /// Returns what a call does, as far as the host knows it.
+    fn act(&self) -> String {
+        match self.name.strip_prefix("mcp__").and_then(|name| name.split_once("__")) {
+            Some((server, tool)) => format!("Call {server}: {tool}"),
+            None if self.name == "terminal__run" => format!("Run {}", text::excerpt(&self.input, Self::COMMAND)),
+            None => format!("Call {}", self.name),
+        }
+    }
 }
 
 /// What an answer for the session applies to.
@@ -109,11 +122,21 @@ pub(crate) enum ApprovalScope {
 impl QuestionSubject {
     pub(crate) fn scope(&self) -> ApprovalScope {
         match self {
-            Self::Capability(SkillCapability { skill, capability, digest, .. }) => {
-                ApprovalScope::Capability(skill.clone(), *digest, capability.clone())
+            Self::Capability(SkillCapability { skill, offered, digest, .. }) => {
+                ApprovalScope::Capability(skill.clone(), *digest, offered.clone())
             }
             Self::Tool(tool) => ApprovalScope::Tool(tool.name.clone(), tool.digest),
             Self::Provider(ProviderMove { from, to, .. }) => ApprovalScope::Provider(from.clone(), to.clone()),
+        }
+    }
+
+    /// Returns what [`Approval::Wide`] applies to; `None` if there is nothing wider.
+    pub(crate) fn wide_scope(&self) -> Option<ApprovalScope> {
+        match self {
+            Self::Capability(SkillCapability { skill, capability, offered, digest, .. }) if capability != offered => {
+                Some(ApprovalScope::Capability(skill.clone(), *digest, capability.clone()))
+            }
+            Self::Capability(_) | Self::Tool(_) | Self::Provider(_) => None,
         }
     }
 
@@ -126,34 +149,43 @@ impl QuestionSubject {
         }
     }
 
-    /// Returns the question itself, for people.
+    /// Returns the question itself, for people: what will be done, from the values that are used. Cleaned, on one line.
     pub fn title(&self) -> String {
+        format!("{}?", self.act())
+    }
+
+    /// Returns what the question is about in words of the host and names alone, for where text could be read as markup.
+    pub fn topic(&self) -> String {
         match self {
-            Self::Capability(SkillCapability { skill, capability, .. }) => {
-                format!("May the {} skill '{}' use '{capability}'?", skill.root, skill.name)
-            }
-            Self::Tool(tool) => format!("May the tool '{}' be called?", tool.name),
+            Self::Tool(tool) => format!("Call {}?", tool.name),
+            Self::Capability(_) | Self::Provider(_) => self.asker().unwrap_or_else(|| self.title()),
+        }
+    }
+
+    /// Returns what will be done, without a full stop.
+    fn act(&self) -> String {
+        match self {
+            Self::Capability(SkillCapability { act, .. }) => act.title.clone(),
+            Self::Tool(tool) => tool.act(),
             Self::Provider(ProviderMove { agent, to, .. }) => {
-                format!("May agent {} move to provider '{to}'?", agent.short())
+                format!("Move agent {} to provider '{to}'", agent.short())
             }
         }
     }
 
-    /// Returns what an answer decides, without a full stop: `the user skill 'notes' may use 'kv'`, or that it may not.
-    pub fn decided(&self, is_allowed: bool) -> String {
-        let may = if is_allowed { "may" } else { "may not" };
-        match self {
-            Self::Capability(SkillCapability { skill, capability, .. }) => {
-                format!("the {} skill '{}' {may} use '{capability}'", skill.root, skill.name)
+    /// Returns what an answer has decided, without a full stop: the act that was shown, or what a wider answer allows.
+    pub fn decided(&self, answer: Approval) -> String {
+        match (self, answer) {
+            (Self::Capability(SkillCapability { skill, capability, offered, .. }), wide) if wide.is_wide() => {
+                let allowed = if wide == Approval::Wide { capability } else { offered };
+                format!("'{allowed}' for the {} skill '{}'", skill.root, skill.name)
             }
-            Self::Tool(tool) => format!("the tool '{}' {may} be called", tool.name),
-            Self::Provider(ProviderMove { agent, to, .. }) => {
-                format!("agent {} {may} move to provider '{to}'", agent.short())
-            }
+            (Self::Tool(tool), wide) if wide.is_wide() => format!("every call of {}", tool.name),
+            _ => self.act(),
         }
     }
 
-    /// Returns what the person should know of the subject itself, a line each, the most important first.
+    /// Returns what the person should know of the act itself, a line each, the most important first.
     pub fn facts(&self) -> Vec<String> {
         match self {
             Self::Capability(capability) => capability.act.lines.clone(),
@@ -170,24 +202,35 @@ impl QuestionSubject {
             }
         }
     }
+
+    /// Returns how the act changes a text file.
+    pub fn diff(&self) -> Option<&FileDiff> {
+        match self {
+            Self::Capability(capability) => capability.act.diff.as_ref(),
+            Self::Tool(_) | Self::Provider(_) => None,
+        }
+    }
+
+    /// Returns who wants it, as far as the chain of calls does not say it.
+    pub fn asker(&self) -> Option<String> {
+        match self {
+            Self::Capability(SkillCapability { skill, capability, .. }) => {
+                Some(format!("the {} skill '{}' asks for '{capability}'", skill.root, skill.name))
+            }
+            Self::Tool(_) | Self::Provider(_) => None,
+        }
+    }
 }
 
 /// The decision that the answer [`Approval::Always`] stores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfferedGrant {
-    /// What is allowed: for a skill the command that stores the same grant.
+    /// What is allowed, in this workspace alone: for a skill the command that stores the same grant.
     pub what: String,
-    /// Where it is valid.
-    pub covers: &'static str,
+    /// The command that takes it back.
+    pub take_back: String,
     /// How long it is valid; `None` if it is until it is removed.
     pub scope: Option<String>,
-}
-
-impl OfferedGrant {
-    /// Where a decision is valid that belongs to a skill or tool of one workspace.
-    pub const ONE_WORKSPACE: &str = "in this workspace";
-    /// Where any other decision is valid.
-    pub const EVERY_WORKSPACE: &str = "in every workspace";
 }
 
 impl Question {
@@ -201,7 +244,7 @@ impl Question {
 
     /// Returns the answers that a front offers.
     pub fn answers(&self) -> Vec<Approval> {
-        let all = [Approval::Once, Approval::Call, Approval::Session, Approval::Always, Approval::No];
+        let all = [Approval::Once, Approval::Call, Approval::Session, Approval::Always, Approval::Wide, Approval::No];
         all.into_iter().filter(|answer| self.allows(*answer)).collect()
     }
 
@@ -211,12 +254,39 @@ impl Question {
             Approval::Once | Approval::No | Approval::Never => true,
             Approval::Call => !self.only_once && matches!(self.subject, QuestionSubject::Capability(_)),
             Approval::Session => !self.only_once,
+            Approval::Wide => !self.only_once && self.subject.wide_scope().is_some(),
             Approval::Always => !self.only_once && self.grant.is_some(),
         }
     }
 }
 
-/// A person's answer.
+/// A person's answer, and what the person wrote besides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PersonAnswer {
+    /// The answer.
+    pub approval: Approval,
+    /// Why it is no, cleaned, at most [`PersonAnswer::SAID`] characters. The model reads it.
+    pub said: Option<String>,
+}
+
+impl PersonAnswer {
+    /// Maximum length of [`Answer::said`] in characters.
+    pub const SAID: usize = 2_000;
+
+    /// Returns a no for which a person wrote `why`; white space alone is no reason.
+    pub fn no(why: &str) -> Self {
+        let said = text::excerpt(why.trim(), Self::SAID);
+        Self { approval: Approval::No, said: (!said.is_empty()).then_some(said) }
+    }
+}
+
+impl From<Approval> for PersonAnswer {
+    fn from(approval: Approval) -> Self {
+        Self { approval, said: None }
+    }
+}
+
+/// What a person allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
     /// Allowed for what the question shows, and for nothing else.
@@ -225,8 +295,11 @@ pub enum Approval {
     Call,
     /// Allowed while this process has the session: for this skill and its current files, or this tool as it is declared.
     Session,
-    /// Allowed and stored as a grant or decision.
+    /// Allowed in this workspace from now on: stored as a grant or decision.
     Always,
+    /// Allowed while this process has the session, like [`Approval::Session`], for all that the manifest asks for: every host of
+    /// `http:*`, and not only the one of this request.
+    Wide,
     /// Not allowed for this call, nor for a later one of the same tool or capability within the same outermost call.
     No,
     /// Not allowed while this process has the session, for what [`Approval::Session`] would allow. For editors.
@@ -239,6 +312,11 @@ impl Approval {
         !matches!(self, Self::No | Self::Never)
     }
 
+    /// Whether the answer is for more than what the question shows.
+    fn is_wide(self) -> bool {
+        !matches!(self, Self::Once | Self::No)
+    }
+
     /// Returns the answer as the journal names it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -246,6 +324,7 @@ impl Approval {
             Self::Call => "call",
             Self::Session => "session",
             Self::Always => "always",
+            Self::Wide => "wide",
             Self::No => "no",
             Self::Never => "never",
         }

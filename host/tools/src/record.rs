@@ -18,7 +18,7 @@ use patchbay_store::{JournalRow, OpenCall, RecordedApproval, Store, StoreError};
 use tokio::sync::watch;
 
 use crate::{
-    Approval, Approvals, CallContext, Question, ResolvedTool, ToolError, ToolInvocation,
+    Approval, Approvals, CallContext, PersonAnswer, Question, ResolvedTool, ToolError, ToolInvocation,
     approval::{NoQuestionRoom, QuestionSlots, StoredGrant},
     call::SkillTool,
     internal,
@@ -180,17 +180,17 @@ impl CallRecord {
         question: Question,
         slots: &QuestionSlots,
         grant: StoredGrant,
-    ) -> Result<Approval, NoQuestionRoom> {
+    ) -> Result<PersonAnswer, NoQuestionRoom> {
         let outermost = self.and_callers().last().unwrap_or(self);
         let refused = outermost.refused.get_or_init(|| watch::Sender::new(BTreeSet::new()));
         let scope = question.subject.scope();
         let mut changes = refused.subscribe();
         let answer = tokio::select! {
             biased;
-            _ = changes.wait_for(|refused| refused.contains(&scope)) => return Ok(Approval::No),
+            _ = changes.wait_for(|refused| refused.contains(&scope)) => return Ok(Approval::No.into()),
             answer = approvals.ask(question, slots, grant) => answer?,
         };
-        if !answer.is_yes() {
+        if !answer.approval.is_yes() {
             refused.send_modify(|refused| {
                 refused.insert(scope);
             });

@@ -39,6 +39,12 @@ pub(crate) fn without_middle(text: &str, limit: usize) -> String {
     format!("{head} … {} characters are not shown … {tail}", text::with_commas(left_out as u64))
 }
 
+/// Returns a line of a file. Invisible characters are written with escapes; tabs and runs of spaces stay.
+pub(crate) fn line_of_file(line: &str) -> String {
+    let parts = line.split('\t').map(|part| with_escapes(part, |c| c.escape_unicode().collect()));
+    parts.collect::<Vec<_>>().join("\t")
+}
+
 /// Returns `text` with `escape` of each character that a front would remove or replace.
 fn with_escapes(text: &str, escape: impl Fn(char) -> String) -> String {
     let mut cleaner = TextCleaner::default();

@@ -189,6 +189,15 @@ pub struct ExistingFile {
     pub digest: Digest,
 }
 
+/// A file before a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundFile {
+    /// Its size and digest.
+    pub file: ExistingFile,
+    /// Its contents; `None` for a file over [`limits::SHOWN_BYTES`].
+    pub contents: Option<Vec<u8>>,
+}
+
 impl Workspace {
     /// Opens the workspace whose root is the directory `root`. `root` may be a link, because the operator chose it.
     ///
@@ -319,7 +328,7 @@ impl Workspace {
     ///
     /// # Errors
     /// Those of [`write`](Self::write).
-    pub fn before_change(&self, path: &str) -> Result<Option<ExistingFile>, FileError> {
+    pub fn before_change(&self, path: &str) -> Result<Option<FoundFile>, FileError> {
         write::before_change(self, path)
     }
 

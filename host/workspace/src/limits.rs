@@ -16,6 +16,8 @@ pub const WRITE_BYTES: usize = 8 << 20;
 /// The most bytes of a file that are compared before a change that a person allowed. Far more than a person reads, and hashed in
 /// half a second.
 pub const COMPARED_BYTES: u64 = 64 << 20;
+/// Bytes of a file whose contents a question about a change shows.
+pub const SHOWN_BYTES: u64 = 4 << 20;
 
 /// The most entries in one page of a walk.
 pub const PAGE: u32 = 1_000;

@@ -1,13 +1,13 @@
 //! Implements writing and deleting for [`Workspace`](crate::Workspace).
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read, Write as _};
 
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _};
 use cap_std::fs::{Dir, File, OpenOptions, Permissions};
 use parking_lot::Mutex;
 use patchbay_core::Digest;
 
-use crate::{ExistingFile, Workspace, error::FileError, guard, handle, limits, path::RelPath, resolve};
+use crate::{ExistingFile, FoundFile, Workspace, error::FileError, guard, handle, limits, path::RelPath, resolve};
 
 /// Held while a part of a git repository is written. Otherwise two concurrent writes could each create one half of a
 /// bare repository, and the check of neither would see the other half.
@@ -46,7 +46,7 @@ pub(crate) fn delete(workspace: &Workspace, path: &str) -> Result<(), FileError>
 }
 
 /// Implements [`Workspace::before_change`](crate::Workspace::before_change).
-pub(crate) fn before_change(workspace: &Workspace, path: &str) -> Result<Option<ExistingFile>, FileError> {
+pub(crate) fn before_change(workspace: &Workspace, path: &str) -> Result<Option<FoundFile>, FileError> {
     let path = RelPath::parse(path)?;
     guard::check_writing(path, workspace.rules.instructions)?;
     let (parents, name) = path.split();
@@ -60,8 +60,19 @@ pub(crate) fn before_change(workspace: &Workspace, path: &str) -> Result<Option<
         return Ok(None);
     }
     let (file, metadata) = handle::open(&dir, name, handle::OpenFor::Reading).map_err(FileError::io(path.as_str()))?;
-    let digest = Digest::of_reader(&mut file.take(limits::COMPARED_BYTES)).map_err(FileError::io(path.as_str()))?;
-    Ok(Some(ExistingFile { size: metadata.len(), digest }))
+    file_before(file, metadata.len()).map(Some).map_err(FileError::io(path.as_str()))
+}
+
+/// Reads a file of `size` bytes.
+fn file_before(mut file: File, size: u64) -> io::Result<FoundFile> {
+    let mut contents = Vec::new();
+    let head = Read::by_ref(&mut file).take(limits::SHOWN_BYTES + 1).read_to_end(&mut contents)? as u64;
+    if head <= limits::SHOWN_BYTES {
+        let file = ExistingFile { size: head, digest: Digest::of(&contents) };
+        return Ok(FoundFile { file, contents: Some(contents) });
+    }
+    let digest = Digest::of_reader(&mut contents.as_slice().chain(file.take(limits::COMPARED_BYTES - head)))?;
+    Ok(FoundFile { file: ExistingFile { size, digest }, contents: None })
 }
 
 /// Checks that an existing file is regular and writable. Returns its permissions; `None` if there is no such file.

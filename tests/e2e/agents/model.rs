@@ -146,7 +146,7 @@ async fn name_of_a_model_is_tried_with_one_request() {
     let next: Value = serde_json::from_str(body(&requests[1])).unwrap();
     assert_eq!((requests.len(), &next["model"]), (2, &"gemma3".into()));
     assert_eq!(model(&play, agent).await, "local/gemma3/default");
-    let title = format!("May agent {} move to provider 'local'?", agent.short());
+    let title = format!("Move agent {} to provider 'local'?", agent.short());
     let facts = ["its whole conversation will be sent to 'local' instead of 'demo'", "model: gemma3"];
     assert_eq!(*person.asked.lock().unwrap(), [(title, facts.map(str::to_owned).to_vec())]);
     // Selectors need no request. Without models of that size the model stays, and the result says so.

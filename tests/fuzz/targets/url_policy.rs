@@ -72,8 +72,7 @@ fn readable(url: &str, target: &Target, world: &World) {
     }
 
     let found = world.permits(&[]).check_http(host, port, own);
-    let best =
-        world.allowed().filter(|pattern| pattern.covers(host, port, own)).min_by_key(|pattern| pattern.breadth());
+    let best = world.rule(host, port, own);
     match &found {
         Ok(rule) => assert_eq!(Some(rule.to_string()), best.map(|pattern| pattern.text.clone())),
         Err(denial) => {
@@ -167,9 +166,14 @@ impl Pattern {
 }
 
 impl World {
-    /// Returns the patterns that are both requested and granted.
-    fn allowed(&self) -> impl Iterator<Item = &Pattern> {
-        self.asked.iter().filter(|asked| self.granted.iter().any(|granted| granted.text == asked.text))
+    /// Returns the broader one of the narrowest requested pattern and the narrowest granted one that cover a request.
+    fn rule(&self, host: &str, port: u16, own: bool) -> Option<&Pattern> {
+        let narrowest = |patterns: &'_ [Pattern]| {
+            let covering = patterns.iter().enumerate().filter(|(_, pattern)| pattern.covers(host, port, own));
+            covering.min_by_key(|(_, pattern)| pattern.breadth()).map(|(index, _)| index)
+        };
+        let (asked, granted) = (&self.asked[narrowest(&self.asked)?], &self.granted[narrowest(&self.granted)?]);
+        Some(if granted.breadth() > asked.breadth() { granted } else { asked })
     }
 
     /// Returns the permits, with `more` requested and granted.

@@ -2,7 +2,7 @@
 //! names the tool call that a question belongs to.
 
 use futures_util::future::BoxFuture;
-use patchbay_session::{Approval, Approver, Question};
+use patchbay_session::{Approval, Approver, PersonAnswer, Question};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -24,24 +24,24 @@ pub(super) enum PermissionMessage {
 /// A question that waits for its answer.
 pub(super) struct AskedQuestion {
     pub(super) question: Question,
-    answer: oneshot::Sender<Approval>,
+    answer: oneshot::Sender<PersonAnswer>,
 }
 
 impl Approver for ClientApprover {
-    fn approve(&self, question: Question) -> BoxFuture<'_, Approval> {
+    fn approve(&self, question: Question) -> BoxFuture<'_, PersonAnswer> {
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
             // An error means that the session is closed.
             match self.0.send(PermissionMessage::Asked(Box::new(AskedQuestion { question, answer }))).await {
-                Ok(()) => answered.await.unwrap_or(Approval::No),
-                Err(_) => Approval::No,
+                Ok(()) => answered.await.unwrap_or(Approval::No.into()),
+                Err(_) => Approval::No.into(),
             }
         })
     }
 
     fn grant_stored(&self, question: &Question, stored: Result<(), String>) {
         let Err(error) = stored else { return };
-        let allowed = question.subject.decided(true);
+        let allowed = question.subject.decided(Approval::Once);
         let line = format!("Error: the grant is not stored: {error}. Allowed once: {allowed}.");
         // An error means that the session is closed, or that many questions wait.
         let _ = self.0.try_send(PermissionMessage::NotStored(line));
@@ -73,12 +73,12 @@ pub(super) async fn ask(client: Client, session: &str, shown: &ShownQuestion, as
     let approval = approval.into_iter().find(|approval| chosen.as_deref() == Some(approval.as_str()));
     let approval = approval.unwrap_or(Approval::No);
     // An error means that the call was stopped.
-    answer.send(approval).is_ok() && approval.is_yes()
+    answer.send(approval.into()).is_ok() && approval.is_yes()
 }
 
 /// Returns the request. Clients replace title and content of the call by those of the request, so it repeats what the call shows.
-fn params(session: &str, ShownQuestion { title, call }: &ShownQuestion, question: &Question) -> Value {
-    let mut content = vec![call_text(&question_text(title, question))];
+fn params(session: &str, ShownQuestion { topic, call }: &ShownQuestion, question: &Question) -> Value {
+    let mut content = vec![call_text(&question_text(topic, question))];
     content.extend_from_slice(&call.content);
     let options: Vec<Value> = choices(question)
         .into_iter()
@@ -93,8 +93,9 @@ fn params(session: &str, ShownQuestion { title, call }: &ShownQuestion, question
 
 /// Returns the text of a question. The protocol's texts are Markdown, so everything that is not the host's own stands in code
 /// fences: a link, an image or a tag in a command would hide a part of it.
-fn question_text(title: &str, question: &Question) -> String {
-    let mut parts = vec![title.to_owned()];
+fn question_text(topic: &str, question: &Question) -> String {
+    let mut parts = vec![topic.to_owned(), fenced(&question.subject.title())];
+    parts.extend(question.subject.diff().map(|diff| fenced(&diff.to_string())));
     let facts = question.subject.facts();
     if !facts.is_empty() {
         parts.push(fenced(&facts.join("\n")));
@@ -104,7 +105,8 @@ fn question_text(title: &str, question: &Question) -> String {
         parts.push(format!("the skill's reason:\n{}", fenced(reason)));
     }
     if let Some(grant) = &question.grant {
-        parts.push(format!("always is valid {}:\n{}", grant.covers, fenced(&grant.what)));
+        parts.push(format!("always is, in this workspace:\n{}", fenced(&grant.what)));
+        parts.push(format!("to take it back:\n{}", fenced(&grant.take_back)));
         parts.extend(grant.scope.clone());
     }
     parts.join("\n\n")
@@ -122,7 +124,8 @@ fn choices(question: &Question) -> Vec<(Approval, String)> {
     // Clients know one kind of always: the grant, or the session where no grant can be given.
     let always = [Approval::Always, Approval::Session].into_iter().find(|approval| question.allows(*approval));
     let call = question.allows(Approval::Call).then_some(Approval::Call);
-    let all = [Some(Approval::Once), call, always, Some(Approval::No), Some(Approval::Never)];
+    let wide = question.allows(Approval::Wide).then_some(Approval::Wide);
+    let all = [Some(Approval::Once), call, always, wide, Some(Approval::No), Some(Approval::Never)];
     all.into_iter().flatten().map(|approval| (approval, name(approval, question))).collect()
 }
 
@@ -131,9 +134,9 @@ fn name(approval: Approval, question: &Question) -> String {
         Approval::Once => "Allow once".to_owned(),
         Approval::Call => "Allow for this whole call".to_owned(),
         Approval::Session => "Allow for this session".to_owned(),
+        Approval::Wide => format!("Allow for this session: {}", question.subject.decided(Approval::Wide)),
         Approval::Always => {
-            let covers = question.grant.as_ref().map_or("", |grant| grant.covers);
-            format!("Always, {covers}: {}", question.subject.decided(true))
+            format!("Always, in this workspace: {}", question.subject.decided(Approval::Always))
         }
         Approval::No => "Do not allow".to_owned(),
         Approval::Never => "Do not allow in this session".to_owned(),
@@ -143,7 +146,7 @@ fn name(approval: Approval, question: &Question) -> String {
 fn kind(approval: Approval) -> &'static str {
     match approval {
         Approval::Once | Approval::Call => "allow_once",
-        Approval::Session | Approval::Always => "allow_always",
+        Approval::Session | Approval::Always | Approval::Wide => "allow_always",
         Approval::No => "reject_once",
         Approval::Never => "reject_always",
     }
@@ -153,7 +156,7 @@ fn kind(approval: Approval) -> &'static str {
 mod tests {
     use patchbay_core::{AgentId, Asker, Digest, PrincipalId};
     use patchbay_session::{
-        Act, CalledTool, Identity, OfferedGrant, QuestionSubject, Root, SkillCapability, command_line,
+        Act, CalledTool, FileDiff, Identity, OfferedGrant, QuestionSubject, Root, SkillCapability, command_line,
     };
     use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
@@ -170,7 +173,7 @@ mod tests {
             only_once: false,
             grant: Some(OfferedGrant {
                 what: "patchbay grant add --root workspace --workspace '/a `b` <i>' keeper kv".to_owned(),
-                covers: OfferedGrant::ONE_WORKSPACE,
+                take_back: "patchbay grant remove --root workspace --workspace '/a `b` <i>' keeper kv".to_owned(),
                 scope: Some(format!("for the skill's files {}", Digest::of(b""))),
             }),
         }
@@ -220,9 +223,15 @@ mod tests {
         for words in words {
             let line = command_line(words.iter().copied());
             let asked = question(running(line), Some("<b>[good](x) ``` ![](y)"));
-            let (blocks, rest) = rendered(&question_text(&asked.subject.title(), &asked));
+            let (blocks, rest) = rendered(&question_text(&asked.subject.topic(), &asked));
             let grant = asked.grant.as_ref().unwrap();
-            let expected = [asked.subject.facts().join("\n"), asked.reason.clone().unwrap(), grant.what.clone()];
+            let expected = [
+                asked.subject.title(),
+                asked.subject.facts().join("\n"),
+                asked.reason.clone().unwrap(),
+                grant.what.clone(),
+                grant.take_back.clone(),
+            ];
             assert_eq!(blocks, expected);
             assert!(rest.contains("for code__run > mcp__bank__transfer_all"), "{rest}");
         }
@@ -231,24 +240,27 @@ mod tests {
     #[test]
     fn act_of_a_skill_is_shown_as_it_is() {
         let act = Act {
-            lines: vec!["create '[a](b).md': 3 bytes".to_owned(), r#"contents: "``` <b>\n""#.to_owned()],
+            title: "Create '[a](b).md': +1".to_owned(),
+            lines: Vec::new(),
+            diff: Some(FileDiff::new("", "``` <b>\n")),
             digest: Digest::of(b"act"),
         };
         let subject = QuestionSubject::Capability(SkillCapability {
             act: act.clone(),
             skill: Identity::new(Root::User, "", "keeper".parse().unwrap()),
             capability: "workspace-write".parse().unwrap(),
+            offered: "workspace-write".parse().unwrap(),
             digest: Digest::of(b"files"),
         });
         let asked = question(subject, None);
-        let (blocks, rest) = rendered(&question_text(&asked.subject.title(), &asked));
-        assert_eq!(blocks[0], act.lines.join("\n"));
-        assert!(rest.contains("May the user skill 'keeper' use 'workspace-write'?"), "{rest}");
+        let (blocks, rest) = rendered(&question_text(&asked.subject.topic(), &asked));
+        assert_eq!(blocks[..2], [format!("{}?", act.title), "1 + ``` <b>".to_owned()]);
+        assert!(rest.contains("the user skill 'keeper' asks for 'workspace-write'"), "{rest}");
         let names: Vec<_> = choices(&asked).into_iter().map(|(approval, name)| (kind(approval), name)).collect();
         let expected = [
             ("allow_once", "Allow once"),
             ("allow_once", "Allow for this whole call"),
-            ("allow_always", "Always, in this workspace: the user skill 'keeper' may use 'workspace-write'"),
+            ("allow_always", "Always, in this workspace: 'workspace-write' for the user skill 'keeper'"),
             ("reject_once", "Do not allow"),
             ("reject_always", "Do not allow in this session"),
         ];

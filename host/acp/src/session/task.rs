@@ -280,9 +280,9 @@ impl SessionTask {
         };
         // The call's own row may come after the question.
         self.drain().await;
-        let (agent, title) = (asked.question.agent, asked.question.subject.title());
+        let (agent, topic) = (asked.question.agent, asked.question.subject.topic());
         let mut updates = Vec::new();
-        let shown = self.transcript.question(agent, &asked.question.chain, &title, &mut updates);
+        let shown = self.transcript.question(agent, &asked.question.chain, &topic, &mut updates);
         self.send_all(updates).await;
         let (client, session) = (self.client.clone(), self.id.clone());
         self.side_tasks.spawn(async move {

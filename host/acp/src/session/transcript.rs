@@ -25,8 +25,8 @@ const LINES: usize = 200;
 /// A question as the client shows it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ShownQuestion {
-    /// The question itself. It names an agent that is not in view.
-    pub(super) title: String,
+    /// What it is about. It names an agent that is not in view.
+    pub(super) topic: String,
     /// The tool call that it belongs to.
     pub(super) call: CallInQuestion,
 }
@@ -187,25 +187,25 @@ impl SessionTranscript {
         &mut self,
         agent: AgentId,
         chain: &[String],
-        title: &str,
+        topic: &str,
         out: &mut Vec<Value>,
     ) -> ShownQuestion {
         let is_in_view = agent == self.view();
-        let title = if is_in_view { title.to_owned() } else { format!("{} asks: {title}", agent.short()) };
+        let topic = if is_in_view { topic.to_owned() } else { format!("{} asks: {topic}", agent.short()) };
         if is_in_view && let Some(call) = self.calls.question(chain) {
-            return ShownQuestion { title, call };
+            return ShownQuestion { topic, call };
         }
         let id = format!("question-{}", self.questions_asked);
         self.questions_asked += 1;
         self.open_questions.push(id.clone());
         self.push_all(out, |_, out| {
             out.push(json!({
-                "sessionUpdate": "tool_call", "toolCallId": id, "title": title, "kind": "other",
+                "sessionUpdate": "tool_call", "toolCallId": id, "title": topic, "kind": "other",
                 "status": CallStatus::Pending.as_str(),
             }));
         });
-        let call = CallInQuestion { id, title: title.clone(), content: Vec::new() };
-        ShownQuestion { title, call }
+        let call = CallInQuestion { id, title: topic.clone(), content: Vec::new() };
+        ShownQuestion { topic, call }
     }
 
     /// Shows a terminal in the call that runs a program in it.

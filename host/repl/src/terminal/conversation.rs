@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Instant};
 
 use patchbay_core::{AgentId, Code, Outcome};
-use patchbay_session::{AgentInView, Approval, ModelInUse};
+use patchbay_session::{AgentInView, ModelInUse, PersonAnswer};
 
 use super::{questions::Questions, transcript::Transcript};
 
@@ -61,9 +61,9 @@ impl FrontConversation {
         self.transcript.set_question(self.questions.agent() == Some(self.view.id), now);
     }
 
-    /// Denies what the open question asks for.
-    pub(super) fn deny(&mut self) {
-        let denied = self.questions.answer(Approval::No);
+    /// Denies what the open question asks for. The model reads `why`.
+    pub(super) fn deny(&mut self, why: &str) {
+        let denied = self.questions.answer(PersonAnswer::no(why));
         denied.iter().for_each(|line| self.transcript.notice(line));
     }
 }

@@ -69,11 +69,14 @@ impl Front {
 
     /// Passes a key to the open question. Returns false if the key is for the composer.
     fn question_key(&mut self, key: KeyEvent, now: Instant) -> bool {
+        if self.conversation.questions.is_refusing() {
+            return self.refusing_key(key, now);
+        }
         if !self.input.composer.is_empty() {
             self.conversation.questions.typed(now);
             let denies = key.code == KeyCode::Esc && self.input.menu.is_none();
             if denies {
-                self.conversation.deny();
+                self.conversation.deny("");
             }
             return denies;
         }
@@ -82,6 +85,20 @@ impl Front {
             QuestionKey::Taken => {}
             QuestionKey::Print(line) => self.conversation.transcript.notice(&line),
         }
+        true
+    }
+
+    /// Passes a key to the person's reason for a no, which is written in the composer.
+    fn refusing_key(&mut self, key: KeyEvent, now: Instant) -> bool {
+        self.conversation.questions.typed(now);
+        let why = match key.code {
+            KeyCode::Enter if key.modifiers.is_empty() => self.input.composer.expanded(),
+            KeyCode::Esc => String::new(),
+            _ => return false,
+        };
+        self.input.composer.clear();
+        self.edited();
+        self.conversation.deny(&why);
         true
     }
 
@@ -104,7 +121,7 @@ impl Front {
         let again = self.input.interrupted.take().is_some_and(|before| now.saturating_duration_since(before) < TWICE);
         let has_text = !self.input.composer.is_empty();
         if !has_text && self.conversation.questions.agent().is_some_and(|agent| agent != self.conversation.view.id) {
-            self.conversation.deny();
+            self.conversation.deny("");
         } else if !has_text && (self.conversation.questions.is_open() || !self.activity.is_idle()) {
             self.stop();
         } else if self.input.search.take().is_some() {

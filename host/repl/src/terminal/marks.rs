@@ -7,9 +7,14 @@ use patchbay_core::text;
 /// A turn that took as long rings the bell if the window is not in front.
 pub(crate) const LONG: Duration = Duration::from_secs(10);
 pub(crate) const BELL: &str = "\x07";
-/// Tells the desktop that a long turn is over (OSC 9). Terminals without notifications ignore it. The end is ST, as below.
-/// Source: <https://iterm2.com/documentation-escape-codes.html>, 2026-11-23.
-pub(crate) const NOTIFICATION: &str = "\x1b]9;Patchbay: the turn is over\x1b\\";
+/// Length limit in characters of a notification.
+const NOTIFIED: usize = 120;
+
+/// Returns the sequence that tells the desktop something (OSC 9), cleaned. Terminals without notifications ignore it. The end is ST,
+/// as below. Source: <https://iterm2.com/documentation-escape-codes.html>, 2026-11-23.
+pub(crate) fn notification(what: &str) -> String {
+    format!("\x1b]9;Patchbay: {}\x1b\\", text::excerpt(what, NOTIFIED))
+}
 
 /// Saves the window's title, and restores it (XTWINOPS). Terminals that do not know it ignore it.
 /// Source: <https://invisible-island.net/xterm/ctlseqs/ctlseqs.html>, 2026-11-23.
@@ -18,12 +23,21 @@ pub(crate) const TITLE_RESTORE: &str = "\x1b[23;2t";
 /// Length limit in characters of the folder in the title.
 const TITLE_FOLDER: usize = 40;
 
-/// The title of the window (OSC 2): the folder of the workspace, with a mark while anything runs.
+/// What the title of the window says besides the folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TitleMark {
+    Idle,
+    Busy,
+    /// A question waits for an answer.
+    Asking,
+}
+
+/// The title of the window (OSC 2): the folder of the workspace, with a mark while anything runs or a question waits.
 #[derive(Debug)]
 pub(crate) struct WindowTitle {
     folder: String,
-    /// Whether the title says that something runs; `None` if it is not set yet.
-    shown: Option<bool>,
+    /// What the title says; `None` if it is not set yet.
+    shown: Option<TitleMark>,
 }
 
 impl WindowTitle {
@@ -33,12 +47,16 @@ impl WindowTitle {
     }
 
     /// Returns the sequence that sets the title; `None` if the window has it already.
-    pub(crate) fn update(&mut self, is_busy: bool) -> Option<String> {
-        if self.shown == Some(is_busy) {
+    pub(crate) fn update(&mut self, mark: TitleMark) -> Option<String> {
+        if self.shown == Some(mark) {
             return None;
         }
-        self.shown = Some(is_busy);
-        let mark = if is_busy { "* " } else { "" };
+        self.shown = Some(mark);
+        let mark = match mark {
+            TitleMark::Idle => "",
+            TitleMark::Busy => "* ",
+            TitleMark::Asking => "? ",
+        };
         Some(format!("\x1b]2;{mark}{} - Patchbay\x1b\\", self.folder))
     }
 
@@ -185,9 +203,10 @@ mod tests {
     fn title_names_the_folder_and_marks_work() {
         let mut title = WindowTitle::new("/home/me/a\x1b]2;b\x07/");
         let idle = "\x1b]2;a]2;b - Patchbay\x1b\\".to_owned();
-        assert_eq!([title.update(false), title.update(false)], [Some(idle), None]);
-        assert_eq!(title.update(true).as_deref(), Some("\x1b]2;* a]2;b - Patchbay\x1b\\"));
-        assert_eq!(WindowTitle::new("/").update(false).as_deref(), Some("\x1b]2;/ - Patchbay\x1b\\"));
+        assert_eq!([title.update(TitleMark::Idle), title.update(TitleMark::Idle)], [Some(idle), None]);
+        assert_eq!(title.update(TitleMark::Busy).as_deref(), Some("\x1b]2;* a]2;b - Patchbay\x1b\\"));
+        assert!(title.update(TitleMark::Asking).is_some_and(|title| title.contains("2;? a")));
+        assert_eq!(WindowTitle::new("/").update(TitleMark::Idle).as_deref(), Some("\x1b]2;/ - Patchbay\x1b\\"));
     }
 
     #[test]

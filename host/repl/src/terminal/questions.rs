@@ -12,11 +12,13 @@ use std::{
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use patchbay_core::{AgentId, text};
-use patchbay_session::{Approval, Approver, Question, QuestionSubject, SkillCapability};
+use patchbay_markdown::Palette;
+use patchbay_session::{Approval, Approver, PersonAnswer, Question, QuestionSubject, SkillCapability};
 use tokio::sync::{mpsc, oneshot};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{
+    diff,
     live::Row,
     prose, style,
     wrap::{cut, cut_front},
@@ -29,10 +31,14 @@ const WAITING: usize = 16;
 /// Rows of one part of a question, such as the input of a call: of a longer one the first and the last row, with a note between
 /// them.
 const PART_ROWS: usize = 3;
+/// Rows of the difference of a file.
+const DIFF_ROWS: usize = 12;
 /// Prints the open question above it, with all that the host shows of the act.
 const SHOW_ALL: char = 'v';
 /// In place of the answers while the composer has text.
 const DISARMED: &str = "Clear your text to answer (Ctrl+C); Esc no";
+/// In place of the answers while the person writes why not.
+const REFUSING: &str = "Why not? Enter sends your no with it; Esc no without a reason";
 /// How to open the question of an agent that is not in view.
 const CALL: &str = "  (Tab answers)";
 
@@ -49,13 +55,13 @@ pub(crate) enum ApproverMessage {
 /// A question that waits for its answer.
 pub(crate) struct PendingQuestion {
     question: Question,
-    answer: oneshot::Sender<Approval>,
+    answer: oneshot::Sender<PersonAnswer>,
     /// Its place in the order of questions, from 1.
     number: u64,
 }
 
 impl PendingQuestion {
-    fn new(question: Question, answer: oneshot::Sender<Approval>) -> Self {
+    fn new(question: Question, answer: oneshot::Sender<PersonAnswer>) -> Self {
         Self { question, answer, number: 0 }
     }
 
@@ -77,24 +83,29 @@ pub(crate) fn channel() -> (QuestionSender, mpsc::Receiver<ApproverMessage>) {
 }
 
 impl Approver for QuestionSender {
-    fn approve(&self, question: Question) -> std::pin::Pin<Box<dyn Future<Output = Approval> + Send + '_>> {
+    fn approve(&self, question: Question) -> std::pin::Pin<Box<dyn Future<Output = PersonAnswer> + Send + '_>> {
         let (answer, answered) = oneshot::channel();
         Box::pin(async move {
             // Without room, or after the front has left, the answer is no.
             let pending = Box::new(PendingQuestion::new(question, answer));
             if self.0.try_send(ApproverMessage::Question(pending)).is_err() {
-                return Approval::No;
+                return Approval::No.into();
             }
-            answered.await.unwrap_or(Approval::No)
+            answered.await.unwrap_or(Approval::No.into())
         })
     }
 
     fn grant_stored(&self, question: &Question, stored: Result<(), String>) {
-        let allowed = question.subject.decided(true);
-        let covers = question.grant.as_ref().map(|grant| format!(", {}", grant.covers)).unwrap_or_default();
+        let decided = |answer| question.subject.decided(answer);
+        let take_back = question.grant.as_ref().map_or("", |grant| &grant.take_back);
         let line = match stored {
-            Ok(()) => format!("Allowed from now on{covers}: {allowed}."),
-            Err(error) => format!("Error: the grant is not stored: {error}. Allowed once: {allowed}."),
+            Ok(()) => format!(
+                "Allowed in this workspace from now on: {}. To take it back: {take_back}",
+                decided(Approval::Always)
+            ),
+            Err(error) => {
+                format!("Error: the grant is not stored: {error}. Allowed once: {}.", decided(Approval::Once))
+            }
         };
         // The front may have left.
         let _ = self.0.try_send(ApproverMessage::Stored(line));
@@ -119,6 +130,8 @@ pub(crate) struct Questions {
     view: AgentId,
     /// Whether the person has called the first question although its agent is not in view.
     is_called: bool,
+    /// The number of the question that is refused as soon as the person has written why.
+    refusing: Option<u64>,
     /// Number of questions so far.
     added: u64,
     /// The number of the open question that was drawn last: before, no key can be its answer.
@@ -129,7 +142,7 @@ pub(crate) struct Questions {
 
 impl Questions {
     pub(crate) fn new(view: AgentId, now: Instant) -> Self {
-        Self { waiting: VecDeque::new(), view, is_called: false, added: 0, drawn: 0, deaf_since: now }
+        Self { waiting: VecDeque::new(), view, is_called: false, refusing: None, added: 0, drawn: 0, deaf_since: now }
     }
 
     /// Adds a question behind those that wait. The host bounds their number.
@@ -167,6 +180,11 @@ impl Questions {
         if open != self.drawn {
             (self.deaf_since, self.drawn) = (now, open);
         }
+    }
+
+    /// Returns whether no question waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
     }
 
     /// Returns whether a question can be answered by a key.
@@ -214,7 +232,12 @@ impl Questions {
             KeyCode::Char('c') => Approval::Call,
             KeyCode::Char('2') => Approval::Session,
             KeyCode::Char('3') => Approval::Always,
-            KeyCode::Char('4' | 'n') | KeyCode::Esc => Approval::No,
+            KeyCode::Char('a') => Approval::Wide,
+            KeyCode::Esc => Approval::No,
+            KeyCode::Char('4' | 'n') => {
+                self.refusing = self.open().map(|open| open.number);
+                return QuestionKey::Taken;
+            }
             KeyCode::Char(SHOW_ALL) => {
                 return self.open().map_or(QuestionKey::NotMeant, |open| QuestionKey::Print(whole(&open.question)));
             }
@@ -227,51 +250,53 @@ impl Questions {
         if !self.open().is_some_and(|open| open.question.allows(approval)) {
             return QuestionKey::NotMeant;
         }
-        self.answer(approval).map_or(QuestionKey::Taken, QuestionKey::Print)
+        self.answer(approval.into()).map_or(QuestionKey::Taken, QuestionKey::Print)
     }
 
     /// Answers the open question. Returns the line for the transcript; `None` for `always`, whose line is printed when the grant is
     /// stored.
-    pub(crate) fn answer(&mut self, approval: Approval) -> Option<String> {
+    pub(crate) fn answer(&mut self, answer: PersonAnswer) -> Option<String> {
         let pending = self.waiting.remove(self.open_at()?)?;
         self.is_called = false;
-        let decided = pending.question.subject.decided(approval.is_yes());
-        let line = match approval {
+        let decided = pending.question.subject.decided(answer.approval);
+        let line = match answer.approval {
             Approval::Once => Some(format!("Allowed once: {decided}.")),
             Approval::Call => Some(format!("Allowed for this whole call: {decided}.")),
-            Approval::Session => Some(format!("Allowed for this session: {decided}.")),
+            Approval::Session | Approval::Wide => {
+                Some(format!("Allowed for this session, until you leave it: {decided}."))
+            }
             Approval::Always => None,
             Approval::No | Approval::Never => Some(format!("Not allowed: {decided}.")),
         };
         // The call may have ended in the meantime.
-        let _ = pending.answer.send(approval);
+        let _ = pending.answer.send(answer);
         line
     }
 
-    /// Returns the tool that needs the answer to the open question; `None` if another tool has called it.
-    pub(crate) fn tool(&self) -> Option<&str> {
-        match &*self.open()?.question.chain {
-            [tool] => Some(tool),
-            _ => None,
-        }
+    /// Whether the person writes why the answer to the open question is no.
+    pub(crate) fn is_refusing(&self) -> bool {
+        self.open().is_some_and(|open| self.refusing == Some(open.number))
     }
 
-    /// Returns the rows of the open question, at most `height`: where there is little room, its details are left out. `diff`
-    /// is what the call changes in a file. The agent is named if the session `has_several_agents`; the answers are shown if the
-    /// question `is_armed`: while the composer is empty.
+    /// Returns the rows of the open question, at most `height`: where there is little room, its details are left out. The agent is
+    /// named if the session `has_several_agents`; the answers are shown if the question `is_armed`: while the composer is empty.
     pub(crate) fn rows(
         &self,
         columns: usize,
         height: usize,
-        diff: Vec<Row>,
         has_several_agents: bool,
         is_armed: bool,
+        palette: Palette,
     ) -> Vec<Row> {
         let Some(PendingQuestion { question, .. }) = self.open() else { return Vec::new() };
         let limit = columns.saturating_sub(1);
         let title = shortened(&question.subject.title(), limit);
         let mut title: Vec<Row> = title.iter().map(|row| Row::styled(style::BOLD, row)).collect();
-        let foot = if is_armed { keys(question, limit) } else { prose::rows(DISARMED, limit) };
+        let foot = match is_armed {
+            _ if self.is_refusing() => prose::rows(REFUSING, limit),
+            true => keys(question, limit),
+            false => prose::rows(DISARMED, limit),
+        };
         let mut foot: Vec<Row> = foot.iter().map(|row| Row::plain(cut(row, limit))).collect();
         if self.waiting.len() > 1 {
             let count = self.waiting.len() - 1;
@@ -281,7 +306,8 @@ impl Questions {
         foot.truncate(height);
         title.truncate(height - foot.len());
         let room = height - foot.len() - title.len();
-        let diff: Vec<Row> = diff.into_iter().take(room).collect();
+        let diff = question.subject.diff();
+        let diff = diff.map(|diff| diff::rows(diff, room.min(DIFF_ROWS), palette, limit)).unwrap_or_default();
         let room = room - diff.len();
         let details = details(question, has_several_agents);
         let details = details.iter().flat_map(|detail| shortened(detail, limit)).take(room);
@@ -303,10 +329,7 @@ impl Questions {
 fn details(question: &Question, has_several_agents: bool) -> Vec<String> {
     let mut details = question.subject.facts();
     details.push(format!("for {}", question.chain.join(" → ")));
-    if let Some(grant) = &question.grant {
-        details.push(format!("3 is {}", grant.what));
-        details.extend(grant.scope.clone());
-    }
+    details.extend(question.subject.asker());
     if question.only_once {
         details.push("This workspace is or holds your home folder: a yes is for this act only.".to_owned());
     }
@@ -324,19 +347,35 @@ fn details(question: &Question, has_several_agents: bool) -> Vec<String> {
 
 /// Returns all of a question: a line for its title and for each detail.
 fn whole(question: &Question) -> String {
-    let lines = std::iter::once(question.subject.title()).chain(details(question, true));
-    lines.map(|line| text::clean_line(&line)).collect::<Vec<_>>().join("\n")
+    let title = text::clean_line(&question.subject.title());
+    let diff = question.subject.diff().map(ToString::to_string);
+    let mut details = details(question, true);
+    if let Some(grant) = &question.grant {
+        details.push(format!("3 is {}", grant.what));
+        details.push(format!("to take it back: {}", grant.take_back));
+        details.extend(grant.scope.clone());
+    }
+    let details = details.into_iter().map(|line| text::clean_line(&line));
+    std::iter::once(title).chain(diff).chain(details).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns how an answer is offered; `None` for one that the terminal does not offer.
 fn key_of(question: &Question, answer: Approval) -> Option<String> {
-    let always = || question.grant.as_ref().map(|grant| format!("3 always, {}", grant.covers));
+    // Of several hosts, an answer for more than one act is for the host that is asked for.
+    let (part, wide) = match &question.subject {
+        QuestionSubject::Capability(SkillCapability { capability, offered, .. }) if capability != offered => {
+            let part = offered.to_string();
+            (format!(", {}", part.strip_prefix("http:").unwrap_or(&part)), Some(capability))
+        }
+        _ => (String::new(), None),
+    };
     match answer {
         Approval::Once => Some("1 once".to_owned()),
-        Approval::Call => Some("c this whole call".to_owned()),
-        Approval::Session => Some("2 this session".to_owned()),
-        Approval::Always => always(),
-        Approval::No => Some("Esc no".to_owned()),
+        Approval::Call => Some(format!("c this whole call{part}")),
+        Approval::Session => Some(format!("2 this session{part}")),
+        Approval::Always => question.grant.as_ref().map(|_| format!("3 always here{part}")),
+        Approval::Wide => wide.map(|wide| format!("a this session, all of '{wide}'")),
+        Approval::No => Some("Esc no  n no, and why".to_owned()),
         Approval::Never => None,
     }
 }
@@ -373,21 +412,24 @@ fn shortened(part: &str, limit: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use patchbay_core::{AgentId, Asker, Digest, PrincipalId};
-    use patchbay_session::{Act, CalledTool, Identity, OfferedGrant, Root};
+    use patchbay_session::{Act, CalledTool, FileDiff, Identity, OfferedGrant, Root};
 
     use super::*;
 
     /// The agent in view.
     const VIEW: AgentId = AgentId::from_bytes([0xab; 16]);
-    const KEEPS: &str = "store the key k of this session";
+    const KEEPS: &str = "Store the key k of this session";
 
     fn keeper(capability: &str) -> QuestionSubject {
         QuestionSubject::Capability(SkillCapability {
             act: Act {
-                lines: vec![format!("{KEEPS}: 3 bytes"), "value: \"yes\"".to_owned()],
+                title: format!("{KEEPS}: 3 bytes"),
+                lines: vec!["value: \"yes\"".to_owned()],
+                diff: None,
                 digest: Digest::of(b"act"),
             },
             skill: Identity::new(Root::User, "", "keeper".parse().unwrap()),
+            offered: capability.parse().unwrap(),
             capability: capability.parse().unwrap(),
             digest: Digest::from_bytes([0x11; 32]),
         })
@@ -403,20 +445,20 @@ mod tests {
             reason: Some("keeps your notes".to_owned()),
             only_once: false,
             grant: Some(OfferedGrant {
-                what: "patchbay grant add keeper kv".to_owned(),
-                covers: OfferedGrant::EVERY_WORKSPACE,
+                what: "patchbay grant add --in /w keeper kv".to_owned(),
+                take_back: "patchbay grant remove --in /w keeper kv".to_owned(),
                 scope: Some(format!("for the skill's files {}", Digest::from_bytes([0x11; 32]))),
             }),
         }
     }
 
-    fn added(questions: &mut Questions, question: Question) -> oneshot::Receiver<Approval> {
+    fn added(questions: &mut Questions, question: Question) -> oneshot::Receiver<PersonAnswer> {
         let (answer, answered) = oneshot::channel();
         questions.add(PendingQuestion::new(question, answer));
         answered
     }
 
-    fn opened(question: Question, now: Instant) -> (Questions, oneshot::Receiver<Approval>) {
+    fn opened(question: Question, now: Instant) -> (Questions, oneshot::Receiver<PersonAnswer>) {
         let mut questions = Questions::new(VIEW, now);
         let answered = added(&mut questions, question);
         questions.drawn(now);
@@ -442,37 +484,87 @@ mod tests {
     }
 
     #[test]
-    fn question_shows_skill_chain_grant_and_reason() {
+    fn question_shows_act_chain_skill_and_reason() {
         let now = Instant::now();
-        let (questions, _answered) = opened(question(), now);
-        let digest = format!("for the skill's files sha256:{}", "11".repeat(32));
-        let rows = questions.rows(120, 20, Vec::new(), false, true);
+        let (mut questions, _answered) = opened(question(), now);
+        let rows = questions.rows(120, 20, false, true, Palette::NoColour);
         let expected = [
-            "May the user skill 'keeper' use 'kv'?",
-            "store the key k of this session: 3 bytes",
+            "Store the key k of this session: 3 bytes?",
             "value: \"yes\"",
             "for ask__run → keeper__run",
-            "3 is patchbay grant add keeper kv",
-            &digest,
+            "the user skill 'keeper' asks for 'kv'",
             "the skill's reason: keeps your notes",
-            "1 once  c this whole call  2 this session  3 always, in every workspace  Esc no",
+            "1 once  c this whole call  2 this session  3 always here  Esc no  n no, and why",
         ];
         assert_eq!(texts(&rows), expected);
-        assert_eq!(texts(&questions.rows(120, 20, Vec::new(), true, true))[7], "for agent abababab");
-        let diff = vec![Row::plain("- old"), Row::plain("+ new")];
-        assert_eq!(texts(&questions.rows(120, 20, diff.clone(), false, true))[..3], [expected[0], "- old", "+ new"]);
-        assert_eq!(texts(&questions.rows(120, 3, diff, false, true)), [expected[0], "- old", expected[7]]);
+        assert_eq!(texts(&questions.rows(120, 20, true, true, Palette::NoColour))[5], "for agent abababab");
         // The answers are shown in the smallest window, and no row is wider than it.
         let small = [
-            "May the user skill 'keeper' use 'kv'?",
+            "Store the key k of this session: 3",
             "1 once  c this whole call",
-            "2 this session",
-            "3 always, in every workspace  Esc no",
+            "2 this session  3 always here",
+            "Esc no  n no, and why",
         ];
-        assert_eq!(texts(&questions.rows(40, 4, Vec::new(), true, true)), small);
-        assert!(questions.rows(40, 20, Vec::new(), true, true).iter().all(|row| row.width < 40));
+        assert_eq!(texts(&questions.rows(40, 4, true, true, Palette::NoColour)), small);
+        assert!(questions.rows(40, 20, true, true, Palette::NoColour).iter().all(|row| row.width < 40));
+        // What it would store is shown by a key.
+        let all = printed(press(&mut questions, KeyCode::Char('v'), now + DEAF));
+        let digest = format!("for the skill's files sha256:{}", "11".repeat(32));
+        let grant =
+            ["3 is patchbay grant add --in /w keeper kv", "to take it back: patchbay grant remove --in /w keeper kv"];
+        assert!(all.ends_with(&format!("{}\n{}\n{digest}", grant[0], grant[1])), "{all}");
         // With a draft no single key answers.
-        assert_eq!(texts(&questions.rows(120, 2, Vec::new(), true, false)), [expected[0], DISARMED]);
+        assert_eq!(texts(&questions.rows(120, 2, true, false, Palette::NoColour)), [expected[0], DISARMED]);
+    }
+
+    #[test]
+    fn change_of_a_file_is_shown_with_its_difference() {
+        let now = Instant::now();
+        let mut asked = Question { grant: None, reason: None, ..question() };
+        if let QuestionSubject::Capability(capability) = &mut asked.subject {
+            capability.act.title = "Overwrite a.txt: +1 −1".to_owned();
+            capability.act.diff = Some(FileDiff::new("one\ntwo\n", "one\n2\n"));
+            capability.act.lines.clear();
+        }
+        let (mut questions, _answered) = opened(asked, now);
+        let expected = ["Overwrite a.txt: +1 −1?", "1   one", "2 - two", "2 + 2", "for ask__run → keeper__run"];
+        assert_eq!(texts(&questions.rows(120, 20, false, true, Palette::NoColour))[..5], expected);
+        let small = questions.rows(120, 4, false, true, Palette::NoColour);
+        assert_eq!(texts(&small)[..3], [expected[0], expected[1], "… 2 more changed lines: v shows them"]);
+        let all = printed(press(&mut questions, KeyCode::Char('v'), now + DEAF));
+        assert!(all.starts_with(&expected[..4].join("\n")), "{all}");
+    }
+
+    #[test]
+    fn answer_about_one_host_is_offered_first() {
+        let now = Instant::now();
+        let mut asked = question();
+        if let QuestionSubject::Capability(capability) = &mut asked.subject {
+            capability.capability = "http:*".parse().unwrap();
+            capability.offered = "http:example.org".parse().unwrap();
+        }
+        let (mut questions, mut answered) = opened(asked, now);
+        let keys = texts(&questions.rows(200, 20, false, true, Palette::NoColour)).pop().unwrap();
+        let expected = "1 once  c this whole call, example.org  2 this session, example.org  3 always here, example.org  \
+                        a this session, all of 'http:*'  Esc no  n no, and why";
+        assert_eq!(keys, expected);
+        let line = printed(press(&mut questions, KeyCode::Char('a'), now + DEAF));
+        assert_eq!(line, "Allowed for this session, until you leave it: 'http:*' for the user skill 'keeper'.");
+        assert_eq!(answered.try_recv(), Ok(Approval::Wide.into()));
+    }
+
+    #[test]
+    fn no_can_have_a_reason() {
+        let start = Instant::now();
+        let (mut questions, mut answered) = opened(question(), start);
+        assert_eq!(press(&mut questions, KeyCode::Char('n'), start + DEAF), QuestionKey::Taken);
+        assert!(questions.is_refusing() && questions.is_open() && answered.try_recv().is_err());
+        assert_eq!(texts(&questions.rows(120, 20, false, true, Palette::NoColour)).pop().unwrap(), REFUSING);
+        let line = questions.answer(PersonAnswer::no(" use\u{1b}[2J the API \n")).unwrap();
+        assert_eq!(line, "Not allowed: Store the key k of this session: 3 bytes.");
+        let said = Some("use[2J the API".to_owned());
+        assert_eq!(answered.try_recv(), Ok(PersonAnswer { approval: Approval::No, said }));
+        assert!(!questions.is_refusing());
     }
 
     fn calling(input: &str) -> Question {
@@ -491,18 +583,20 @@ mod tests {
         let start = Instant::now();
         let input = format!(r#"{{"args":["-c","{}\ncurl x | sh"],"command":"sh"}}"#, "Tests. ".repeat(1_000));
         let (mut questions, mut answered) = opened(calling(&input), start);
-        let rows = texts(&questions.rows(40, 20, Vec::new(), false, true));
+        let rows = texts(&questions.rows(40, 20, false, true, Palette::NoColour));
         let expected = [
-            "May the tool 'mcp__files__delete' be",
-            "called?",
+            "Call files: delete?",
             r#"with {"args":["-c","Tests. Tests. Test…"#,
             "… 6,975 more characters: v shows more",
             r#"…Tests. \ncurl x | sh"],"command":"sh"}"#,
         ];
-        assert_eq!(rows[..5], expected);
+        assert_eq!(rows[..4], expected);
         assert_eq!(press(&mut questions, KeyCode::Char('v'), start), QuestionKey::NotMeant);
         let all = printed(press(&mut questions, KeyCode::Char('v'), start + 2 * DEAF));
-        assert!(all.starts_with("May the tool") && all.contains(&format!("\nwith {input}\nits source says")), "{all}");
+        assert!(
+            all.starts_with("Call files: delete?") && all.contains(&format!("\nwith {input}\nits source says")),
+            "{all}"
+        );
         assert!(questions.is_open() && answered.try_recv().is_err());
     }
 
@@ -511,14 +605,14 @@ mod tests {
         let start = Instant::now();
         let (mut questions, _answered) = opened(calling(r#"{"path":"notes.txt"}"#), start);
         let expected = [
-            "May the tool 'mcp__files__delete' be called?",
+            "Call files: delete?",
             r#"with {"path":"notes.txt"}"#,
             "its source says that it deletes or overwrites something",
             "for mcp__files__delete",
         ];
-        assert_eq!(texts(&questions.rows(120, 20, Vec::new(), false, true))[..4], expected);
+        assert_eq!(texts(&questions.rows(120, 20, false, true, Palette::NoColour))[..4], expected);
         let line = printed(press(&mut questions, KeyCode::Esc, start + DEAF));
-        assert_eq!(line, "Not allowed: the tool 'mcp__files__delete' may not be called.");
+        assert_eq!(line, "Not allowed: Call files: delete.");
     }
 
     #[test]
@@ -527,8 +621,8 @@ mod tests {
         let now = start + DEAF;
         let in_home = Question { only_once: true, grant: None, subject: keeper("workspace-write"), ..question() };
         let (mut questions, mut answered) = opened(in_home, start);
-        let rows = texts(&questions.rows(120, 20, Vec::new(), false, true));
-        assert_eq!(rows.last().unwrap(), "1 once  Esc no");
+        let rows = texts(&questions.rows(120, 20, false, true, Palette::NoColour));
+        assert_eq!(rows.last().unwrap(), "1 once  Esc no  n no, and why");
         assert!(rows.contains(&"in /w".to_owned()), "{rows:?}");
         for key in ['c', '2', '3', 'x'] {
             assert_eq!(press(&mut questions, KeyCode::Char(key), now), QuestionKey::NotMeant);
@@ -537,8 +631,8 @@ mod tests {
         assert_eq!(questions.key(alt, now), QuestionKey::NotMeant);
         assert!(questions.is_open());
         let line = printed(press(&mut questions, KeyCode::Char('1'), now));
-        assert_eq!(line, "Allowed once: the user skill 'keeper' may use 'workspace-write'.");
-        assert_eq!((answered.try_recv(), questions.is_open()), (Ok(Approval::Once), false));
+        assert_eq!(line, "Allowed once: Store the key k of this session: 3 bytes.");
+        assert_eq!((answered.try_recv(), questions.is_open()), (Ok(Approval::Once.into()), false));
     }
 
     #[test]
@@ -546,8 +640,8 @@ mod tests {
         let start = Instant::now();
         let (mut questions, mut answered) = opened(question(), start);
         let line = printed(press(&mut questions, KeyCode::Char('c'), start + DEAF));
-        assert_eq!(line, "Allowed for this whole call: the user skill 'keeper' may use 'kv'.");
-        assert_eq!(answered.try_recv(), Ok(Approval::Call));
+        assert_eq!(line, "Allowed for this whole call: 'kv' for the user skill 'keeper'.");
+        assert_eq!(answered.try_recv(), Ok(Approval::Call.into()));
         // A call of a tool outside is one act.
         let (mut questions, _answered) = opened(calling("{}"), start);
         assert_eq!(press(&mut questions, KeyCode::Char('c'), start + DEAF), QuestionKey::NotMeant);
@@ -568,7 +662,7 @@ mod tests {
         }
         assert!(answered.try_recv().is_err());
         assert!(printed(press(&mut questions, KeyCode::Esc, after(1_100))).starts_with("Not allowed: "));
-        assert_eq!(answered.try_recv(), Ok(Approval::No));
+        assert_eq!(answered.try_recv(), Ok(Approval::No.into()));
     }
 
     /// `please 2 files`, `my draft here`, `typing`: none of them answers.
@@ -585,7 +679,7 @@ mod tests {
         assert_eq!(press(&mut questions, KeyCode::Char('2'), after(5_300)), QuestionKey::NotMeant);
         assert!(questions.is_open() && answered.try_recv().is_err());
         printed(press(&mut questions, KeyCode::Char('2'), after(5_800)));
-        assert_eq!(answered.try_recv(), Ok(Approval::Session));
+        assert_eq!(answered.try_recv(), Ok(Approval::Session.into()));
     }
 
     #[test]
@@ -596,9 +690,9 @@ mod tests {
         let mut answered = added(&mut questions, Question { agent: other, ..question() });
         questions.drawn(start);
         let (later, much_later) = (start + 2 * DEAF, start + 5 * DEAF);
-        assert!(!questions.is_open() && questions.rows(120, 20, Vec::new(), true, true).is_empty());
+        assert!(!questions.is_open() && questions.rows(120, 20, true, true, Palette::NoColour).is_empty());
         let row = questions.announcement(120).unwrap();
-        assert_eq!(texts(&[row]), ["cdcdcdcd asks: May the user skill 'keeper' use 'kv'?  (Tab answers)"]);
+        assert_eq!(texts(&[row]), ["cdcdcdcd asks: Store the key k of this session: 3 bytes?  (Tab answers)"]);
         assert!(questions.announcement(40).unwrap().width < 40);
         assert!(questions.call() && questions.is_open() && !questions.call());
         assert_eq!((questions.agent(), questions.announcement(120).is_none()), (Some(other), true));
@@ -612,12 +706,12 @@ mod tests {
         assert_eq!(questions.agent(), Some(VIEW));
         assert_eq!(press(&mut questions, KeyCode::Char('1'), later), QuestionKey::NotMeant, "just drawn");
         printed(press(&mut questions, KeyCode::Char('1'), much_later));
-        assert_eq!((own.try_recv(), questions.is_open()), (Ok(Approval::Once), false));
+        assert_eq!((own.try_recv(), questions.is_open()), (Ok(Approval::Once.into()), false));
         // It is open once its agent is in view.
         questions.set_view(other);
         questions.drawn(much_later);
-        printed(press(&mut questions, KeyCode::Char('n'), much_later + DEAF));
-        assert_eq!(answered.try_recv(), Ok(Approval::No));
+        printed(press(&mut questions, KeyCode::Esc, much_later + DEAF));
+        assert_eq!(answered.try_recv(), Ok(Approval::No.into()));
     }
 
     #[test]
@@ -634,7 +728,7 @@ mod tests {
         // Later frames change nothing.
         questions.drawn(later + 3 * DEAF);
         printed(press(&mut questions, KeyCode::Char('1'), later + 3 * DEAF));
-        assert_eq!(answered.try_recv(), Ok(Approval::Once));
+        assert_eq!(answered.try_recv(), Ok(Approval::Once.into()));
     }
 
     #[test]
@@ -642,7 +736,7 @@ mod tests {
         let start = Instant::now();
         let (mut questions, mut answered) = opened(question(), start);
         assert_eq!(press(&mut questions, KeyCode::Char('3'), start + DEAF), QuestionKey::Taken);
-        assert_eq!((answered.try_recv(), questions.is_open()), (Ok(Approval::Always), false));
+        assert_eq!((answered.try_recv(), questions.is_open()), (Ok(Approval::Always.into()), false));
         let (sender, mut messages) = channel();
         sender.grant_stored(&question(), Ok(()));
         sender.grant_stored(&question(), Err("the disk is full".to_owned()));
@@ -650,9 +744,12 @@ mod tests {
             Ok(ApproverMessage::Stored(line)) => line,
             _ => panic!("no line"),
         };
-        assert_eq!(line(), "Allowed from now on, in every workspace: the user skill 'keeper' may use 'kv'.");
+        assert_eq!(
+            line(),
+            "Allowed in this workspace from now on: 'kv' for the user skill 'keeper'. To take it back: patchbay grant remove --in /w keeper kv"
+        );
         let failed =
-            "Error: the grant is not stored: the disk is full. Allowed once: the user skill 'keeper' may use 'kv'.";
+            "Error: the grant is not stored: the disk is full. Allowed once: Store the key k of this session: 3 bytes.";
         assert_eq!(line(), failed);
     }
 
@@ -661,7 +758,10 @@ mod tests {
         let start = Instant::now();
         let (mut questions, answered) = opened(question(), start);
         let mut second = added(&mut questions, question());
-        assert_eq!(texts(&questions.rows(120, 20, Vec::new(), false, true)).last().unwrap(), "further questions: 1");
+        assert_eq!(
+            texts(&questions.rows(120, 20, false, true, Palette::NoColour)).last().unwrap(),
+            "further questions: 1"
+        );
         drop(answered);
         // A key that was meant for the withdrawn question does not answer the next one.
         let later = start + Duration::from_secs(5);

@@ -8,7 +8,7 @@ use patchbay_session::{AgentInView, ModelInUse};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{
-    Front, diff, front_command,
+    Front, front_command,
     input::CommandHelp,
     live::{LiveView, Row},
     style,
@@ -17,9 +17,6 @@ use super::{
 
 /// Waiting messages that are shown.
 const QUEUE_ROWS: usize = 3;
-
-/// Lines of a diff that a question shows.
-const QUESTION_DIFF: usize = 8;
 
 impl Front {
     /// Returns what the live area shows now. It is at most one row less high than the window.
@@ -54,9 +51,14 @@ impl Front {
         below.truncate(room);
         let question_height = room.saturating_sub(below.len());
         let several = self.session.has_several_agents();
-        let diff = self.diff_in_question(limit);
         let is_armed = self.input.composer.is_empty() && self.input.search.is_none();
-        let mut above = self.conversation.questions.rows(self.window.columns, question_height, diff, several, is_armed);
+        let mut above = self.conversation.questions.rows(
+            self.window.columns,
+            question_height,
+            several,
+            is_armed,
+            self.conversation.transcript.palette(),
+        );
         if above.is_empty() {
             let busy = self.activity.busy.text(
                 self.conversation.model.as_ref().map(|model| model.name.as_str()),
@@ -89,18 +91,6 @@ impl Front {
         rows.extend(input);
         rows.extend(below);
         LiveView { rows, cursor }
-    }
-
-    /// Returns the rows of what the call changes in a file that the open question is about; none if that is not known.
-    fn diff_in_question(&self, limit: usize) -> Vec<Row> {
-        let tool = self
-            .conversation
-            .questions
-            .tool()
-            .filter(|_| self.conversation.questions.agent() == Some(self.conversation.view.id));
-        let diff = tool.map(|tool| self.conversation.transcript.running_diff(tool)).unwrap_or_default();
-        let palette = self.conversation.transcript.palette();
-        diff::shortened(diff, QUESTION_DIFF).iter().map(|line| style::diff_row(line, palette, limit)).collect()
     }
 
     /// Finds how the typed command is marked, and its usage if its argument is still empty. The session lists its commands

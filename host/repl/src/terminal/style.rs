@@ -3,7 +3,6 @@
 
 use patchbay_markdown::{Palette, WrapMode};
 
-use super::{diff::DiffLine, live::Row, wrap::cut};
 use crate::settings::{ColourUse, ProseWrap, TerminalSettings, ThinkingDisplay};
 
 /// Faint text: everything that is not an answer.
@@ -11,8 +10,8 @@ pub(crate) const FAINT: &str = "\x1b[2m";
 /// Bold text.
 pub(crate) const BOLD: &str = "\x1b[1m";
 /// Lines of a diff: red and green of the terminal.
-const REMOVED: &str = "\x1b[31m";
-const ADDED: &str = "\x1b[32m";
+pub(crate) const REMOVED: &str = "\x1b[31m";
+pub(crate) const ADDED: &str = "\x1b[32m";
 /// Reverse video: the chosen row of a menu.
 pub(crate) const REVERSE: &str = "\x1b[7m";
 
@@ -45,23 +44,6 @@ impl Look {
             thinking: settings.thinking,
         }
     }
-}
-
-/// Returns a line of a diff with its sign.
-pub(crate) fn diff_line(line: &DiffLine, palette: Palette) -> String {
-    diff_row(line, palette, usize::MAX).text
-}
-
-/// Returns a line of a diff as a row of at most `limit` columns.
-pub(crate) fn diff_row(line: &DiffLine, palette: Palette, limit: usize) -> Row {
-    let (colour, shown) = match line {
-        DiffLine::Added(line) => (ADDED, format!("+ {line}")),
-        DiffLine::Removed(line) => (REMOVED, format!("- {line}")),
-        DiffLine::More(count) => (FAINT, format!("… {count} more lines")),
-    };
-    // A tab would move the cursor by an unknown number of columns.
-    let shown = if limit == usize::MAX { shown } else { cut(&shown.replace('\t', "    "), limit) };
-    if palette == Palette::NoColour && colour != FAINT { Row::plain(shown) } else { Row::styled(colour, &shown) }
 }
 
 /// Returns `text` in faint style.

@@ -11,12 +11,14 @@ use patchbay_core::{
     text::{self, TextCleaner},
 };
 use patchbay_markdown::{Palette, WrapMode};
-use patchbay_session::{AgentInView, AnswerAttempt, AnswerFollower, Followed, LastExchange, Received, unanswered_hint};
+use patchbay_session::{
+    AgentInView, AnswerAttempt, AnswerFollower, FileDiff, Followed, LastExchange, Received, unanswered_hint,
+};
 
 use super::{
     answer::StreamedAnswer,
     call_timer::{self, CallTimer, seconds},
-    diff::{self, DiffLine},
+    diff,
     live::Row,
     marks, outcome_text, prose,
     results::Results,
@@ -44,9 +46,8 @@ const RESUMED_BYTES: usize = 256 << 10;
 /// A call without a result.
 struct PendingCall {
     id: String,
-    tool: String,
     /// What it changes in a file.
-    diff: Vec<DiffLine>,
+    diff: Option<FileDiff>,
 }
 
 /// What was shown, and what is being shown.
@@ -318,7 +319,7 @@ impl Transcript {
                     let (name, input) = (text::excerpt(&call.name, SHOWN), text::excerpt(&call.input, SHOWN));
                     self.aside(&format!("→ {name} {input}"));
                     let diff = diff::of_call(&call);
-                    self.pending.push_back(PendingCall { id: call.id, tool: call.name, diff });
+                    self.pending.push_back(PendingCall { id: call.id, diff });
                 }
                 self.calls.start(now);
             }
@@ -335,13 +336,13 @@ impl Transcript {
                 let took = self.calls.lap(now).map(call_timer::tenths);
                 let about = size.into_iter().chain(took).collect::<Vec<_>>().join(", ");
                 let about = if about.is_empty() { about } else { format!("{about}: ") };
-                let diff = result.as_ref().map(|result| self.end_call(&result.call_id)).unwrap_or_default();
+                let diff = result.as_ref().and_then(|result| self.end_call(&result.call_id));
                 if failed.is_some() {
                     self.notice(&format!("✗ {number}  {about}{excerpt}"));
                 } else {
                     self.aside(&format!("← {number}  {about}{excerpt}"));
                     let palette = self.look.palette;
-                    self.finished.extend(diff.iter().map(|line| style::diff_line(line, palette)));
+                    self.finished.extend(diff.iter().flat_map(|diff| diff::changed_lines(diff, palette)));
                 }
             }
             EventKind::Message { .. }
@@ -388,15 +389,10 @@ impl Transcript {
         }
     }
 
-    /// Returns what the running call changes in a file, if it is a call of `tool`.
-    pub(crate) fn running_diff(&self, tool: &str) -> &[DiffLine] {
-        self.pending.front().filter(|call| call.tool == tool).map(|call| &*call.diff).unwrap_or_default()
-    }
-
     /// Removes a call that has a result, and returns what it changed.
-    fn end_call(&mut self, id: &str) -> Vec<DiffLine> {
+    fn end_call(&mut self, id: &str) -> Option<FileDiff> {
         let index = self.pending.iter().position(|call| call.id == id);
-        index.and_then(|index| self.pending.remove(index)).map(|call| call.diff).unwrap_or_default()
+        self.pending.remove(index?)?.diff
     }
 
     /// Returns the rows of the block that is being received, at most `height`.

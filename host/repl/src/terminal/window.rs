@@ -10,7 +10,8 @@ use futures_util::{FutureExt as _, future::BoxFuture};
 
 use super::{
     live::{LiveArea, LiveView},
-    marks, raw_mode,
+    marks::{self, TitleMark},
+    raw_mode,
 };
 
 /// Shortest time between two frames, after a key or the end of a line.
@@ -83,9 +84,16 @@ impl FrontWindow {
 
     /// Rings after long work if the window is not in front, and notifies the desktop.
     pub(super) fn ring_if_long(&mut self, took: Option<Duration>) {
-        if !self.is_focused && took.is_some_and(|took| took >= marks::LONG) {
+        if took.is_some_and(|took| took >= marks::LONG) {
+            self.call("the turn is over");
+        }
+    }
+
+    /// Rings if the window is not in front, and notifies the desktop of `what`.
+    pub(super) fn call(&mut self, what: &str) {
+        if !self.is_focused {
             self.ring();
-            self.area.mark(marks::NOTIFICATION);
+            self.area.mark(&marks::notification(what));
         }
     }
 
@@ -120,7 +128,7 @@ impl FrontWindow {
         finished: &[String],
         mark: &str,
         view: LiveView,
-        is_busy: bool,
+        title: TitleMark,
         now: Instant,
     ) -> io::Result<()> {
         self.area.mark(mark);
@@ -129,10 +137,10 @@ impl FrontWindow {
         if let Some(sequence) = self.clipboard.take() {
             raw_mode::write(&sequence)?;
         }
-        if let Some(sequence) = self.progress.update(is_busy, now) {
+        if let Some(sequence) = self.progress.update(title == TitleMark::Busy, now) {
             raw_mode::write(sequence)?;
         }
-        if let Some(sequence) = self.title.update(is_busy) {
+        if let Some(sequence) = self.title.update(title) {
             raw_mode::write(&sequence)?;
         }
         if !frame.is_empty() {

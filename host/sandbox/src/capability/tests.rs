@@ -849,7 +849,7 @@ impl PermitSource for TestPermitSource {
         Box::pin(async move {
             self.asked.lock().unwrap().push((capability.clone(), effect.digest()));
             tokio::time::sleep(std::time::Duration::from_millis(150)).await;
-            Ok(self.answer)
+            Ok(self.answer.clone())
         })
     }
 }
@@ -865,8 +865,8 @@ fn asking(answer: Permission, time_ms: u64, asked: &[Capability]) -> (GuestState
 async fn person_is_asked_for_missing_grants() {
     use kv::Host as _;
     // Permission for the call is asked for once; permission for an effect is asked for with each.
-    for (answer, questions) in [(Permission::ThisCall, 1), (Permission::ThisEffect, 2)] {
-        let (mut state, person) = asking(answer, 100, &[Capability::Kv]);
+    for (answer, questions) in [(Permission::ThisCall(Capability::Kv), 1), (Permission::ThisEffect, 2)] {
+        let (mut state, person) = asking(answer.clone(), 100, &[Capability::Kv]);
         let clock = state.budget.clock.clone();
         let calls = async {
             state.put(kv::Scope::User, "k".into(), b"v".to_vec(), None).await.unwrap().unwrap();
@@ -879,14 +879,14 @@ async fn person_is_asked_for_missing_grants() {
         assert!(state.take_denial().is_none() && state.take_used().into_iter().eq([Capability::Kv]));
     }
 
-    let (mut state, person) = asking(Permission::Refused, 10_000, &[Capability::Kv]);
+    let (mut state, person) = asking(Permission::Refused(None), 10_000, &[Capability::Kv]);
     let denied = state.get(kv::Scope::User, "k".into()).await.unwrap().unwrap_err();
     assert!(denied.message.ends_with("To grant it: patchbay grant add test kv"), "{}", denied.message);
     assert!(state.take_denial().is_some());
     assert_eq!(person.asked(), 1);
 
     // The manifest does not ask for it: no answer would help.
-    let (mut state, person) = asking(Permission::ThisCall, 10_000, &[]);
+    let (mut state, person) = asking(Permission::ThisCall(Capability::Kv), 10_000, &[]);
     assert_eq!(state.get(kv::Scope::User, "k".into()).await.unwrap().unwrap_err().kind, "denied");
     assert_eq!(person.asked(), 0);
 }
@@ -912,15 +912,15 @@ async fn yes_to_an_effect_is_for_that_effect() {
 #[tokio::test]
 async fn person_is_asked_for_a_request() {
     let http: Capability = "http:example.com".parse().unwrap();
-    for (answer, questions) in [(Permission::ThisEffect, 2), (Permission::ThisCall, 1)] {
-        let (mut state, person) = asking(answer, 100, std::slice::from_ref(&http));
+    for (answer, questions) in [(Permission::ThisEffect, 2), (Permission::ThisCall(http.clone()), 1)] {
+        let (mut state, person) = asking(answer.clone(), 100, std::slice::from_ref(&http));
         for url in ["https://example.com/a", "https://example.com/b"] {
             let response = http::Host::send(&mut state, request(url)).await.unwrap().unwrap();
             assert_eq!(response.status, 200);
         }
         assert_eq!(person.asked(), questions, "{answer:?}");
         // `wasi:http` checks before it reads the body, and sends with the permits of that check.
-        let (state, person) = asking(answer, 100, std::slice::from_ref(&http));
+        let (state, person) = asking(answer.clone(), 100, std::slice::from_ref(&http));
         let access = state.access().unwrap();
         for url in ["https://example.com/a", "https://example.com/b"] {
             let head = HttpRequest {

@@ -12,8 +12,8 @@ use patchbay_store::RecordedApproval;
 
 use super::{OutsideCall, OutsideDeclaration, OutsideError, OutsideTool};
 use crate::{
-    CalledTool, OfferedGrant, Question, QuestionSubject, ToolError, ToolInvocation, Tools, approval::StoredGrant,
-    record::CallRecord, shown_input::without_middle,
+    Approval, CalledTool, OfferedGrant, PersonAnswer, Question, QuestionSubject, ToolError, ToolInvocation, Tools,
+    approval::StoredGrant, record::CallRecord, shown_input::without_middle,
 };
 
 impl Tools {
@@ -85,16 +85,16 @@ impl Tools {
                 return Err(ToolError::Outside { tool: name.to_owned(), error });
             }
         }
-        let is_allowed = match tool.decision() {
-            ToolDecision::Allow => true,
-            ToolDecision::Deny => return Err(denied(tool, "it is denied")),
-            // The operator may have denied it while the person thought.
+        match tool.decision() {
+            ToolDecision::Allow => {}
+            ToolDecision::Deny => return Err(denied(tool, "it is denied", None)),
             ToolDecision::Ask => {
-                self.ask_outside(record, tool, call, input, budget).await? && tool.decision() != ToolDecision::Deny
+                let PersonAnswer { approval, said } = self.ask_outside(record, tool, call, input, budget).await?;
+                // The operator may have denied it while the person thought.
+                if !approval.is_yes() || tool.decision() == ToolDecision::Deny {
+                    return Err(denied(tool, "it is not allowed", said));
+                }
             }
-        };
-        if !is_allowed {
-            return Err(denied(tool, "it is not allowed"));
         }
         record.begin_effect().await?;
         Ok(())
@@ -108,13 +108,13 @@ impl Tools {
         call: &ToolInvocation<'_>,
         input: &str,
         budget: Option<&Budget>,
-    ) -> Result<bool, ToolError> {
+    ) -> Result<PersonAnswer, ToolError> {
         let (spec, context) = (tool.spec(), &record.context);
         let grant = spec.grant(&context.workspace);
         if StoredGrant::is_in(&self.store, &grant).await? {
-            return Ok(true);
+            return Ok(Approval::Always.into());
         }
-        let Some(approvals) = &context.approvals else { return Ok(false) };
+        let Some(approvals) = &context.approvals else { return Ok(Approval::No.into()) };
         let name = spec.name();
         let question = Question {
             agent: context.agent,
@@ -131,12 +131,8 @@ impl Tools {
             reason: None,
             only_once: false,
             grant: Some(OfferedGrant {
-                what: format!("every call of {name}; to take it back: patchbay grant forget {}", quoted(name)),
-                covers: if spec.declaration.per_workspace {
-                    OfferedGrant::ONE_WORKSPACE
-                } else {
-                    OfferedGrant::EVERY_WORKSPACE
-                },
+                what: format!("every call of {name}"),
+                take_back: format!("patchbay grant forget {}", quoted(name)),
                 scope: Some(format!("while its source and its declaration stay the same: {}", spec.digest)),
             }),
         };
@@ -151,15 +147,15 @@ impl Tools {
             tool: name.to_owned(),
             failure: Failure::Unavailable(no_room.to_string()),
         })?;
-        if answer.is_yes() {
+        if answer.approval.is_yes() {
             record.note_approval(RecordedApproval {
                 capability: format!("call:{name}"),
-                answer: answer.as_str().to_owned(),
+                answer: answer.approval.as_str().to_owned(),
                 shown: Some(shown),
                 by: context.principal.to_string(),
             });
         }
-        Ok(answer.is_yes())
+        Ok(answer)
     }
 }
 
@@ -168,10 +164,10 @@ fn shown_input(tool: &dyn OutsideTool, call: &ToolInvocation<'_>) -> String {
     text::clean_line(&tool.input_for_question(call.input))
 }
 
-fn denied(tool: &dyn OutsideTool, why: &'static str) -> ToolError {
+fn denied(tool: &dyn OutsideTool, why: &'static str, said: Option<String>) -> ToolError {
     let OutsideDeclaration { name, advice, .. } = &tool.spec().declaration;
     let denial = Denial::OutsideTool { tool: name.clone(), why, advice: advice.clone() };
-    ToolError::Failure { tool: name.clone(), failure: Failure::Denied(denial) }
+    ToolError::Failure { tool: name.clone(), failure: Failure::Denied(denial.with_reason(said)) }
 }
 
 /// Returns the error of a nested call that used up the time that its caller had `left`.

@@ -11,8 +11,8 @@ use std::{sync::Arc, time::Duration};
 use futures_util::future::BoxFuture;
 use patchbay_core::{Digest, text};
 use patchbay_sandbox::{
-    EditorTexts, ExistingFile, FileEntry, FilesError, NameQuery, NameResults, SearchBounds, TextQuery, TextResults,
-    WorkspaceFiles,
+    EditorTexts, ExistingFile, FileEntry, FilesError, FoundFile, NameQuery, NameResults, SearchBounds, TextQuery,
+    TextResults, WorkspaceFiles,
 };
 use tokio::time::timeout;
 
@@ -133,19 +133,20 @@ impl CallServices {
 
     /// Checks a write or deletion, and returns the file that it would find; `None` if there is none. A write finds the text in
     /// the editor.
-    pub(super) async fn before_change(&self, path: &str, is_write: bool) -> Result<Option<ExistingFile>, FilesError> {
+    pub(super) async fn before_change(&self, path: &str, is_write: bool) -> Result<Option<FoundFile>, FilesError> {
         let on_disk = self.files.before_change(path.to_owned()).await?;
         let editor = self.editor.as_ref().filter(|editor| is_write && editor.can_read() && editor.can_write());
-        let (Some(editor), Some(file)) = (editor, on_disk) else { return Ok(on_disk) };
+        let (Some(editor), Some(before)) = (editor, &on_disk) else { return Ok(on_disk) };
         let place = self.files.place_to_read(path.to_owned()).await?;
-        if !place.is_text || file.size > Self::EDITOR_BYTES as u64 {
+        if !place.is_text || before.file.size > Self::EDITOR_BYTES as u64 {
             return Ok(on_disk);
         }
         let limit = Duration::from_secs(Self::EDITOR_MINUTES * 60);
         let late = |_| Err(Self::late());
         let text = timeout(limit, editor.read(&self.absolute(&place.path))).await.unwrap_or_else(late);
         let text = text.map_err(|error| editor_error("read", path, &error))?;
-        Ok(Some(ExistingFile { size: text.len() as u64, digest: Digest::of(text.as_bytes()) }))
+        let file = ExistingFile { size: text.len() as u64, digest: Digest::of(text.as_bytes()) };
+        Ok(Some(FoundFile { file, contents: Some(text.into_bytes()) }))
     }
 
     fn late() -> String {

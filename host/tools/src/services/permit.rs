@@ -3,14 +3,17 @@
 
 use futures_util::future::BoxFuture;
 use patchbay_core::{Digest, text};
-use patchbay_policy::{Capability, Identity, Permits, Root, grant_command};
-use patchbay_sandbox::{ExistingFile, Fault, FilesError, GuestEffect, Permission, PermitSource};
+use patchbay_egress::Target;
+use patchbay_policy::{Capability, HostPattern, Identity, Permits, Root, grant_commands_in};
+use patchbay_sandbox::{Fault, FilesError, FoundFile, GuestEffect, Permission, PermitSource};
 use patchbay_skill::Skill;
 use patchbay_store::{GrantRow, RecordedApproval, Store, StoreError};
 use patchbay_workspace::FileError;
 
 use super::{CallServices, allowed_changes::FileChange};
-use crate::{Act, Approval, OfferedGrant, Question, QuestionSubject, SkillCapability, approval::StoredGrant};
+use crate::{
+    Act, Approval, OfferedGrant, PersonAnswer, Question, QuestionSubject, SkillCapability, approval::StoredGrant,
+};
 
 impl PermitSource for CallServices {
     fn request<'a>(
@@ -22,7 +25,7 @@ impl PermitSource for CallServices {
             let asked = self.ask(capability, effect).await;
             asked.unwrap_or_else(|error| {
                 tracing::error!("the grants could not be read: {error}");
-                Ok(Permission::Refused)
+                Ok(Permission::Refused(None))
             })
         })
     }
@@ -38,52 +41,61 @@ impl CallServices {
         let context = &self.record.context;
         let (Some(approvals), Some(skill)) = (&context.approvals, context.snapshot.skill(self.owner.name.as_str()))
         else {
-            return Ok(Ok(Permission::Refused));
+            return Ok(Ok(Permission::Refused(None)));
         };
         // Another process may have added a grant since the call began.
         let permits = self.tools.permits(skill, &context.workspace).await?;
-        if permits.allows(capability) {
-            return Ok(Ok(Permission::ThisCall));
+        let offered = offered(capability, effect);
+        if permits.allows(&offered) {
+            return Ok(Ok(Permission::ThisCall(offered)));
         }
         // A person is never asked for a skill of an untrusted workspace.
         if self.owner.root.is_workspace() && !self.tools.store.is_trusted(&self.owner.workspace).await? {
-            return Ok(Ok(Permission::Refused));
+            return Ok(Ok(Permission::Refused(None)));
         }
         loop {
             let before = match self.file_before(effect).await {
                 Ok(before) => before,
                 Err(error) => return Ok(Err(error.into_fault(&permits))),
             };
-            let change = FileChange::of(effect, before);
+            let found = before.as_ref().map(|before| before.file);
+            let change = FileChange::of(effect, found);
             // The file gets its earlier contents back, which needs no question.
             if change.as_ref().is_some_and(|change| self.allowed_changes.revert(change)) {
                 return Ok(Ok(Permission::ThisEffect));
             }
-            let act = Act::new(effect, before);
-            let question = self.question(skill, capability, act, &permits).await?;
+            let act = Act::new(effect, before.as_ref());
+            // A question may stay open for long.
+            drop(before);
+            let question = self.question(skill, capability, &offered, act, &permits).await?;
             let shown = question.subject.shown_digest();
-            let grant = stored_grant(&self.tools.store, &self.owner, skill.digest, capability);
-            let answer = match self.record.ask(approvals, question, &self.tools.question_slots, grant).await {
-                Ok(answer) => answer,
-                Err(no_room) => {
-                    self.record.note_unasked(capability, no_room);
-                    return Ok(Ok(Permission::Refused));
-                }
-            };
-            if answer.is_yes() {
+            let grant = stored_grant(&self.tools.store, &self.owner, skill.digest, &offered, self.only_in());
+            let PersonAnswer { approval, said } =
+                match self.record.ask(approvals, question, &self.tools.question_slots, grant).await {
+                    Ok(answer) => answer,
+                    Err(no_room) => {
+                        self.record.note_unasked(capability, no_room);
+                        return Ok(Ok(Permission::Refused(None)));
+                    }
+                };
+            if approval.is_yes() {
+                let of = if matches!(approval, Approval::Once | Approval::Wide) { capability } else { &offered };
                 self.record.note_approval(RecordedApproval {
-                    capability: capability.to_string(),
-                    answer: answer.as_str().to_owned(),
+                    capability: of.to_string(),
+                    answer: approval.as_str().to_owned(),
                     shown: Some(shown),
                     by: context.principal.to_string(),
                 });
             }
-            match answer {
-                Approval::No | Approval::Never => return Ok(Ok(Permission::Refused)),
-                Approval::Call | Approval::Session | Approval::Always => return Ok(Ok(Permission::ThisCall)),
+            match approval {
+                Approval::No | Approval::Never => return Ok(Ok(Permission::Refused(said))),
+                Approval::Call | Approval::Session | Approval::Always => {
+                    return Ok(Ok(Permission::ThisCall(offered)));
+                }
+                Approval::Wide => return Ok(Ok(Permission::ThisCall(capability.clone()))),
                 Approval::Once => match self.file_before(effect).await {
                     // The file changed since the question was shown, so the yes does not apply. Ask again.
-                    Ok(now) if now != before => {}
+                    Ok(now) if now.as_ref().map(|now| now.file) != found => {}
                     Ok(_) => {
                         self.allowed_changes.extend(change);
                         return Ok(Ok(Permission::ThisEffect));
@@ -94,8 +106,14 @@ impl CallServices {
         }
     }
 
+    /// Returns the workspace that a stored grant names: none for a skill that belongs to the workspace.
+    fn only_in(&self) -> &str {
+        let workspace = &self.record.context.workspace;
+        if self.owner.workspace == *workspace { "" } else { workspace }
+    }
+
     /// Checks a change of a file, and returns the file that it would find.
-    async fn file_before(&self, effect: GuestEffect<'_>) -> Result<Option<ExistingFile>, FilesError> {
+    async fn file_before(&self, effect: GuestEffect<'_>) -> Result<Option<FoundFile>, FilesError> {
         match effect {
             GuestEffect::Write { path, .. } => self.before_change(path, true).await,
             GuestEffect::Delete { path } => match self.before_change(path, false).await? {
@@ -111,6 +129,7 @@ impl CallServices {
         &self,
         skill: &Skill,
         capability: &Capability,
+        offered: &Capability,
         act: Act,
         permits: &Permits,
     ) -> Result<Question, StoreError> {
@@ -119,14 +138,11 @@ impl CallServices {
         let only_once = permits.only_for_one_call(capability);
         // Without the list of its files, as in a snapshot of an older build, nothing can be granted to a skill.
         let grantable = self.owner.root == Root::Bundled || store.skill_files(&skill.digest).await?.is_some();
-        let grant = (grantable && !only_once).then(|| OfferedGrant {
-            what: grant_command(&self.owner, capability),
-            covers: match self.owner.root {
-                Root::User | Root::Bundled => OfferedGrant::EVERY_WORKSPACE,
-                _ => OfferedGrant::ONE_WORKSPACE,
-            },
+        let grant = (grantable && !only_once).then(|| {
+            let [what, take_back] = grant_commands_in(&self.owner, offered, self.only_in());
             // Grants of bundled skills are valid for every version of them.
-            scope: (self.owner.root != Root::Bundled).then(|| format!("for the skill's files {}", skill.digest)),
+            let scope = (self.owner.root != Root::Bundled).then(|| format!("for the skill's files {}", skill.digest));
+            OfferedGrant { what, take_back, scope }
         });
         let asked = skill.manifest.capabilities.iter().find(|asked| asked.capability == *capability);
         let reason = asked.and_then(|asked| asked.reason.as_deref());
@@ -137,6 +153,7 @@ impl CallServices {
                 act,
                 skill: self.owner.clone(),
                 capability: capability.clone(),
+                offered: offered.clone(),
                 digest: skill.digest,
             }),
             chain: self.record.chain(),
@@ -148,15 +165,28 @@ impl CallServices {
     }
 }
 
+/// Returns what a yes beyond one effect allows: `capability`, or the host alone that a request goes to.
+fn offered(capability: &Capability, effect: GuestEffect<'_>) -> Capability {
+    let host = || {
+        let (Capability::Http(_), GuestEffect::Request { url, .. }) = (capability, effect) else { return None };
+        let target = Target::parse(url).ok()?;
+        let origin = target.origin();
+        let port = (!origin.is_default_port()).then(|| origin.port());
+        HostPattern::exactly(origin.host(), port).map(Capability::Http)
+    };
+    host().filter(|host| capability.includes(host)).unwrap_or_else(|| capability.clone())
+}
+
 /// Returns the grant that `patchbay grant add` would store. A grant of a bundled skill applies to every version of it; any
 /// other grant applies to the skill's files with this digest, which are listed in the store: the grant is not offered otherwise.
-fn stored_grant(store: &Store, skill: &Identity, digest: Digest, capability: &Capability) -> StoredGrant {
+fn stored_grant(store: &Store, skill: &Identity, digest: Digest, capability: &Capability, place: &str) -> StoredGrant {
     let is_bundled = skill.root == Root::Bundled;
     let grant = GrantRow {
         root: skill.root.as_str().to_owned(),
         workspace: skill.workspace.clone(),
         skill: skill.name.to_string(),
         capability: capability.to_string(),
+        place: place.to_owned(),
         skill_digest: if is_bundled { String::new() } else { digest.to_string() },
     };
     let files_store = store.clone();

@@ -198,10 +198,10 @@ fn question_of_another_agent_names_the_agent() {
     play.event(ROOT, answer("", &["files__write"]));
     let chain = ["files__write".to_owned()];
     let of_child = play.transcript.question(CHILD, &chain, "May it?", &mut out);
-    assert_eq!((&*of_child.title, &*of_child.call.title), ("abababab asks: May it?", "abababab asks: May it?"));
+    assert_eq!((&*of_child.topic, &*of_child.call.title), ("abababab asks: May it?", "abababab asks: May it?"));
     assert_eq!(out[0]["title"], "abababab asks: May it?");
     let of_root = play.transcript.question(ROOT, &chain, "May it?", &mut out);
-    assert_eq!((&*of_root.title, &*of_root.call.title), ("May it?", "files__write"));
+    assert_eq!((&*of_root.topic, &*of_root.call.title), ("May it?", "files__write"));
 }
 
 fn waiting(text: &str, attached: &[&str]) -> QueuedLine {
