@@ -300,3 +300,32 @@ fn bare_help_gets_a_hint_in_the_terminal_only() {
     leave(terminal);
     assert!(!patchbay.line("/help").contains(hint));
 }
+
+/// The walk of a person who uses a screen reader: allow, deny with a reason, leave. Nothing is drawn.
+#[test]
+fn plain_lines_ask_and_are_answered_by_lines() {
+    let patchbay = with_keeper();
+    let terminal = Terminal::open(&patchbay, &["--plain"]);
+    terminal.wait_for_prefix(">");
+    terminal.press("/keeper\r");
+    let keys =
+        "Type an answer and Enter: 1 once, c this whole call, 2 this session, 3 always here, n no, n WHY, v all of it.";
+    for line in [QUESTION, "value: \"stored\"", "for keeper__run", "the user skill 'keeper' asks for 'kv'", keys] {
+        terminal.wait_for_text(line);
+    }
+    terminal.press("1\r");
+    terminal.wait_for_text("Allowed once: Store the key stored of this workspace: 6 bytes.");
+    terminal.wait_for_text("stored");
+    terminal.press("call keeper__run {}\r");
+    terminal.wait_until("it asks again", || terminal.all_rows().iter().filter(|row| *row == keys).count() == 2);
+    // No answer: it is run later.
+    terminal.press("/calc 6 * 7\r");
+    terminal.press("n keep it in memory\r");
+    terminal.wait_for_text("Not allowed: Store the key stored of this workspace: 6 bytes.");
+    terminal.wait_for_containing("The user said no: keep it in memory");
+    terminal.wait_for_text("> /calc 6 * 7");
+    terminal.wait_for_text("42");
+    assert!(!terminal.written().contains("\u{1b}["), "something was drawn");
+    terminal.press("/quit\r");
+    assert_eq!(terminal.wait_for_exit(), 0);
+}

@@ -1,12 +1,16 @@
 //! The terminal front: an interactive terminal with a composer below the conversation. It has no logic of its own; the session
 //! parses and runs each line. The binary calls [`run`].
 
+mod approver;
+mod line_questions;
+mod question_text;
 mod settings;
 mod terminal;
 mod words;
 
 use std::{io::IsTerminal as _, path::Path, sync::Arc};
 
+pub use line_questions::{LineAnswer, LineQuestions};
 use patchbay_session::{LastExchange, Session, Subscription};
 pub use settings::{ColourUse, ProseWrap, TerminalSettings, ThinkingDisplay};
 pub use terminal::restore_modes;

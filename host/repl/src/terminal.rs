@@ -57,13 +57,16 @@ use patchbay_core::{Code, DequeueReason, EventKind, LineId, Outcome, text};
 use patchbay_session::{LineInput, Received, Session, Subscription};
 use tokio::sync::mpsc;
 
-use crate::{FrontEnd, Options, ReplError, Welcome, events_from_here};
+use crate::{
+    FrontEnd, Options, ReplError, Welcome,
+    approver::{self, ApproverMessage},
+    events_from_here,
+};
 use activity::FrontActivity;
 use conversation::FrontConversation;
 use history::InputHistory;
 use input::{CommandHelp, FrontInput, TakenBackLine};
 use marks::TitleMark;
-use questions::ApproverMessage;
 use raw_mode::RawMode;
 pub use raw_mode::restore_modes;
 use signals::{Signalled, Signals};
@@ -176,7 +179,7 @@ impl Front {
     async fn new(session: Arc<Session>, options: Options<'_>, greeting: Welcome) -> Result<Self, ReplError> {
         let history = InputHistory::open(options.history, session.workspace())?;
         let window = FrontWindow::new(session.workspace())?;
-        let (sender, asked) = questions::channel();
+        let (sender, asked) = approver::channel();
         session.set_approver(Arc::new(sender));
         let view = session.agent_in_view_now().await.map_err(|error| ReplError::Store(error.to_string()))?;
         let mut events = events_from_here(&session);

@@ -119,6 +119,11 @@ impl<W: Write> Printer<W> {
         self.write("\n")
     }
 
+    /// Prints a question, or what was answered.
+    pub(super) fn say(&mut self, text: &str) -> Result<(), EarlyEnd> {
+        self.print(text)
+    }
+
     /// Prints a line feed if the current line has none.
     pub(super) fn end_line(&mut self) -> Result<(), EarlyEnd> {
         if std::mem::take(&mut self.prompted) || self.open { self.write("\n") } else { Ok(()) }

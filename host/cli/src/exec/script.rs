@@ -1,6 +1,8 @@
 //! Runs the lines of `exec` one after another, prints what the agents do meanwhile, and waits until all are idle.
 
 use std::{
+    collections::VecDeque,
+    future::pending,
     io::{self, IsTerminal as _},
     path::PathBuf,
     process::ExitCode,
@@ -9,11 +11,12 @@ use std::{
 };
 
 use patchbay_core::{AgentId, Code, Event, EventKind, LineId, Outcome};
+use patchbay_repl::{LineAnswer, LineQuestions};
 use patchbay_session::{LineInput, NewAttachment, Received, Session, Submitted, Subscription};
 use tokio::time::timeout;
 
 use super::{EarlyEnd, last_turns::LastTurns, line_source::LineSource, printer::Printer};
-use crate::{FAILED, args::Exec, out::note};
+use crate::{CliError, FAILED, args::Exec, out::note};
 
 /// How long the turns that `/quit` stops may take to store their partial answers.
 const STOPPING: Duration = Duration::from_secs(2);
@@ -27,6 +30,11 @@ pub(super) struct ScriptRun {
     /// again as a whole, and a pipe or a file cannot take back what was printed. The answer's row is final.
     streams: bool,
     turns: LastTurns,
+    lines: LineSource,
+    /// Lines that were typed while a question waited and are no answers.
+    later: VecDeque<String>,
+    /// The questions that the user answers by lines; `None` if no user types.
+    questions: Option<LineQuestions>,
 }
 
 /// The end of a line that was submitted.
@@ -44,7 +52,17 @@ impl ScriptRun {
         if !json {
             events.only_deltas_of(streams.then_some(view));
         }
-        Self { session, events, printer: Printer::new(json, typed, view), streams, turns: LastTurns::default() }
+        let questions = (typed && io::stdin().is_terminal()).then(|| LineQuestions::of(&session));
+        Self {
+            session,
+            events,
+            printer: Printer::new(json, typed, view),
+            streams,
+            turns: LastTurns::default(),
+            lines: LineSource::new(exec),
+            later: VecDeque::new(),
+            questions,
+        }
     }
 
     /// Runs the lines of `exec` and waits until every agent is idle. Returns the exit code.
@@ -63,9 +81,8 @@ impl ScriptRun {
                 return Ok(ExitCode::from(FAILED));
             }
         };
-        let mut lines = LineSource::new(exec);
         let (mut succeeded, mut quit) = (true, false);
-        while let Some(line) = self.next_line(&mut lines, exec.typed).await? {
+        while let Some(line) = self.next_line(exec.typed).await? {
             if line.trim().is_empty() {
                 continue;
             }
@@ -118,22 +135,54 @@ impl ScriptRun {
     }
 
     /// Returns the next line, with a prompt before it if a user types. Events that come meanwhile are printed.
-    async fn next_line(&mut self, lines: &mut LineSource<'_>, typed: bool) -> Result<Option<String>, EarlyEnd> {
+    async fn next_line(&mut self, typed: bool) -> Result<Option<String>, EarlyEnd> {
+        if let Some(line) = self.later.pop_front() {
+            self.printer.say(&format!("> {line}"))?;
+            return Ok(Some(line));
+        }
         if typed && self.streams {
             self.printer.prompt(self.session.is_capturing())?;
         }
-        let mut next = std::pin::pin!(lines.next());
         let line = loop {
             tokio::select! {
-                line = &mut next => break line?,
+                line = self.lines.next() => match line? {
+                    Some(line) if self.answered(&line)? => {}
+                    line => break line,
+                },
+                said = next_of(&mut self.questions) => self.printer.say(&said)?,
                 received = self.events.next() => match received? {
                     Some(received) => self.print(received)?,
-                    None => break next.await?,
+                    None => break self.lines.next().await?,
                 },
             }
         };
         self.printer.read(line.as_deref())?;
         Ok(line)
+    }
+
+    /// Passes a line to the question that waits. Returns whether it was an answer.
+    fn answered(&mut self, line: &str) -> Result<bool, EarlyEnd> {
+        match self.questions.as_mut().map(|questions| questions.typed(line)) {
+            Some(LineAnswer::Print(said)) => {
+                if !said.is_empty() {
+                    self.printer.say(&said)?;
+                }
+                Ok(true)
+            }
+            Some(LineAnswer::None) | None => Ok(false),
+        }
+    }
+
+    /// Prints a question, or takes a line while one waits. A line that is no answer runs when what runs has ended.
+    fn meanwhile(&mut self, came: Meanwhile) -> Result<(), EarlyEnd> {
+        match came {
+            Meanwhile::Said(said) => self.printer.say(&said)?,
+            Meanwhile::Typed(Some(line)) if self.answered(&line)? => {}
+            Meanwhile::Typed(Some(line)) => self.later.push_back(line),
+            // The end of the input: nobody can answer.
+            Meanwhile::Typed(None) => self.questions = None,
+        }
+        Ok(())
     }
 
     /// Runs one line to its end: that of its own turn, if it begins one.
@@ -181,6 +230,7 @@ impl ScriptRun {
                     }
                     Some(lagged) => self.print(lagged)?,
                 },
+                came = meanwhile(&mut self.questions, &mut self.lines) => self.meanwhile(came?)?,
                 // The event of the outcome can be lost, if there were too many.
                 outcome = &mut submitted => {
                     if after.is_empty() {
@@ -205,6 +255,7 @@ impl ScriptRun {
                     Some(received) => self.print(received)?,
                     None => return Ok(true),
                 },
+                came = meanwhile(&mut self.questions, &mut self.lines) => self.meanwhile(came?)?,
                 // The event of the turn's end was lost.
                 () = session.wait_idle() => {
                     self.drain().await?;
@@ -225,6 +276,7 @@ impl ScriptRun {
                     Some(received) => self.print(received)?,
                     None => return Ok(()),
                 },
+                came = meanwhile(&mut self.questions, &mut self.lines) => self.meanwhile(came?)?,
                 () = &mut idle => return self.drain().await,
             }
         }
@@ -255,6 +307,34 @@ impl ScriptRun {
             self.events.only_deltas_of(self.streams.then_some(view));
         }
         Ok(())
+    }
+}
+
+/// Returns what the questions have to say; never without a user.
+async fn next_of(questions: &mut Option<LineQuestions>) -> String {
+    match questions {
+        Some(questions) => questions.next().await,
+        None => pending().await,
+    }
+}
+
+/// What comes from the user's side while lines run.
+enum Meanwhile {
+    /// The questions have something to say.
+    Said(String),
+    /// A line, typed while a question waits; `None` at the end of the input.
+    Typed(Option<String>),
+}
+
+/// Returns what comes next from the user's side; never without a user. Lines are read only while a question waits.
+async fn meanwhile(questions: &mut Option<LineQuestions>, lines: &mut LineSource) -> Result<Meanwhile, CliError> {
+    let Some(questions) = questions else { return pending().await };
+    if !questions.is_open() {
+        return Ok(Meanwhile::Said(questions.next().await));
+    }
+    tokio::select! {
+        said = questions.next() => Ok(Meanwhile::Said(said)),
+        line = lines.next() => line.map(Meanwhile::Typed),
     }
 }
 

@@ -1,5 +1,4 @@
-//! Questions of the host to the person, such as: may a skill use a capability? The session has the [`QuestionSender`]; the loop in
-//! `terminal` shows one question at a time, passes keys, and prints whether a grant was stored.
+//! Questions of the host to the person in the terminal. The loop in `terminal` shows one question at a time and passes keys.
 //!
 //! The composer keeps the keyboard. A question of the agent in view is answered by single keys, but only while the composer is
 //! empty: anything else that is typed begins a draft, and the keys of the draft answer nothing. A question of another agent is
@@ -13,8 +12,7 @@ use std::{
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use patchbay_core::{AgentId, text};
 use patchbay_markdown::Palette;
-use patchbay_session::{Approval, Approver, PersonAnswer, Question, QuestionSubject, SkillCapability};
-use tokio::sync::{mpsc, oneshot};
+use patchbay_session::{Approval, PersonAnswer, Question};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{
@@ -23,11 +21,10 @@ use super::{
     prose, style,
     wrap::{cut, cut_front},
 };
+use crate::{approver::PendingQuestion, question_text};
 
 /// Keys are ignored until this time has passed without one: they were meant for the composer.
 const DEAF: Duration = Duration::from_millis(400);
-/// Messages on their way to the loop: the host opens at most 4 questions of a session at once, and each may end with a grant.
-const WAITING: usize = 16;
 /// Rows of one part of a question, such as the input of a call: of a longer one the first and the last row, with a note between
 /// them.
 const PART_ROWS: usize = 3;
@@ -41,76 +38,6 @@ const DISARMED: &str = "Clear your text to answer (Ctrl+C); Esc no";
 const REFUSING: &str = "Why not? Enter sends your no with it; Esc no without a reason";
 /// How to open the question of an agent that is not in view.
 const CALL: &str = "  (Tab answers)";
-
-/// Passes questions to the loop.
-pub(crate) struct QuestionSender(mpsc::Sender<ApproverMessage>);
-
-/// What the host has for the person.
-pub(crate) enum ApproverMessage {
-    Question(Box<PendingQuestion>),
-    /// A line for the transcript: whether the grant of the answer `always` was stored.
-    Stored(String),
-}
-
-/// A question that waits for its answer.
-pub(crate) struct PendingQuestion {
-    question: Question,
-    answer: oneshot::Sender<PersonAnswer>,
-    /// Its place in the order of questions, from 1.
-    number: u64,
-}
-
-impl PendingQuestion {
-    fn new(question: Question, answer: oneshot::Sender<PersonAnswer>) -> Self {
-        Self { question, answer, number: 0 }
-    }
-
-    /// Returns the agent whose call needs the answer.
-    pub(crate) fn agent(&self) -> AgentId {
-        self.question.agent
-    }
-
-    /// Returns the line for the transcript while another agent is in view.
-    pub(crate) fn headline(&self) -> String {
-        format!("{} asks: {}", self.question.agent.short(), self.question.subject.title())
-    }
-}
-
-/// Returns the two ends of the way of questions.
-pub(crate) fn channel() -> (QuestionSender, mpsc::Receiver<ApproverMessage>) {
-    let (sender, receiver) = mpsc::channel(WAITING);
-    (QuestionSender(sender), receiver)
-}
-
-impl Approver for QuestionSender {
-    fn approve(&self, question: Question) -> std::pin::Pin<Box<dyn Future<Output = PersonAnswer> + Send + '_>> {
-        let (answer, answered) = oneshot::channel();
-        Box::pin(async move {
-            // Without room, or after the front has left, the answer is no.
-            let pending = Box::new(PendingQuestion::new(question, answer));
-            if self.0.try_send(ApproverMessage::Question(pending)).is_err() {
-                return Approval::No.into();
-            }
-            answered.await.unwrap_or(Approval::No.into())
-        })
-    }
-
-    fn grant_stored(&self, question: &Question, stored: Result<(), String>) {
-        let decided = |answer| question.subject.decided(answer);
-        let take_back = question.grant.as_ref().map_or("", |grant| &grant.take_back);
-        let line = match stored {
-            Ok(()) => format!(
-                "Allowed in this workspace from now on: {}. To take it back: {take_back}",
-                decided(Approval::Always)
-            ),
-            Err(error) => {
-                format!("Error: the grant is not stored: {error}. Allowed once: {}.", decided(Approval::Once))
-            }
-        };
-        // The front may have left.
-        let _ = self.0.try_send(ApproverMessage::Stored(line));
-    }
-}
 
 /// What became of a key.
 #[derive(Debug, PartialEq, Eq)]
@@ -228,24 +155,24 @@ impl Questions {
             return if is_text { QuestionKey::NotMeant } else { QuestionKey::Taken };
         }
         let approval = match key.code {
-            KeyCode::Char('1') => Approval::Once,
-            KeyCode::Char('c') => Approval::Call,
-            KeyCode::Char('2') => Approval::Session,
-            KeyCode::Char('3') => Approval::Always,
-            KeyCode::Char('a') => Approval::Wide,
             KeyCode::Esc => Approval::No,
             KeyCode::Char('4' | 'n') => {
                 self.refusing = self.open().map(|open| open.number);
                 return QuestionKey::Taken;
             }
             KeyCode::Char(SHOW_ALL) => {
-                return self.open().map_or(QuestionKey::NotMeant, |open| QuestionKey::Print(whole(&open.question)));
+                return self
+                    .open()
+                    .map_or(QuestionKey::NotMeant, |open| QuestionKey::Print(question_text::whole(&open.question)));
             }
-            _ => {
-                // The key begins a draft, so the question of another agent is closed again.
-                self.is_called &= !is_text;
-                return QuestionKey::NotMeant;
-            }
+            code => match code.as_char().and_then(question_text::answer_of) {
+                Some(answer) => answer,
+                None => {
+                    // The key begins a draft, so the question of another agent is closed again.
+                    self.is_called &= !is_text;
+                    return QuestionKey::NotMeant;
+                }
+            },
         };
         if !self.open().is_some_and(|open| open.question.allows(approval)) {
             return QuestionKey::NotMeant;
@@ -258,16 +185,7 @@ impl Questions {
     pub(crate) fn answer(&mut self, answer: PersonAnswer) -> Option<String> {
         let pending = self.waiting.remove(self.open_at()?)?;
         self.is_called = false;
-        let decided = pending.question.subject.decided(answer.approval);
-        let line = match answer.approval {
-            Approval::Once => Some(format!("Allowed once: {decided}.")),
-            Approval::Call => Some(format!("Allowed for this whole call: {decided}.")),
-            Approval::Session | Approval::Wide => {
-                Some(format!("Allowed for this session, until you leave it: {decided}."))
-            }
-            Approval::Always => None,
-            Approval::No | Approval::Never => Some(format!("Not allowed: {decided}.")),
-        };
+        let line = question_text::decided(&pending.question, answer.approval);
         // The call may have ended in the meantime.
         let _ = pending.answer.send(answer);
         line
@@ -309,7 +227,7 @@ impl Questions {
         let diff = question.subject.diff();
         let diff = diff.map(|diff| diff::rows(diff, room.min(DIFF_ROWS), palette, limit)).unwrap_or_default();
         let room = room - diff.len();
-        let details = details(question, has_several_agents);
+        let details = question_text::details(question, has_several_agents);
         let details = details.iter().flat_map(|detail| shortened(detail, limit)).take(room);
         let details: Vec<Row> = details.map(|row| Row::styled(style::FAINT, &row)).collect();
         title.into_iter().chain(diff).chain(details).chain(foot).collect()
@@ -325,65 +243,10 @@ impl Questions {
     }
 }
 
-/// Returns what the person should know before answering, the most important first.
-fn details(question: &Question, has_several_agents: bool) -> Vec<String> {
-    let mut details = question.subject.facts();
-    details.push(format!("for {}", question.chain.join(" → ")));
-    details.extend(question.subject.asker());
-    if question.only_once {
-        details.push("This workspace is or holds your home folder: a yes is for this act only.".to_owned());
-    }
-    details.extend(question.reason.as_ref().map(|reason| format!("the skill's reason: {reason}")));
-    if let QuestionSubject::Capability(SkillCapability { capability, .. }) = &question.subject
-        && capability.to_string().starts_with("workspace-")
-    {
-        details.push(format!("in {}", question.workspace));
-    }
-    if has_several_agents {
-        details.push(format!("for agent {}", question.agent.short()));
-    }
-    details
-}
-
-/// Returns all of a question: a line for its title and for each detail.
-fn whole(question: &Question) -> String {
-    let title = text::clean_line(&question.subject.title());
-    let diff = question.subject.diff().map(ToString::to_string);
-    let mut details = details(question, true);
-    if let Some(grant) = &question.grant {
-        details.push(format!("3 is {}", grant.what));
-        details.push(format!("to take it back: {}", grant.take_back));
-        details.extend(grant.scope.clone());
-    }
-    let details = details.into_iter().map(|line| text::clean_line(&line));
-    std::iter::once(title).chain(diff).chain(details).collect::<Vec<_>>().join("\n")
-}
-
-/// Returns how an answer is offered; `None` for one that the terminal does not offer.
-fn key_of(question: &Question, answer: Approval) -> Option<String> {
-    // Of several hosts, an answer for more than one act is for the host that is asked for.
-    let (part, wide) = match &question.subject {
-        QuestionSubject::Capability(SkillCapability { capability, offered, .. }) if capability != offered => {
-            let part = offered.to_string();
-            (format!(", {}", part.strip_prefix("http:").unwrap_or(&part)), Some(capability))
-        }
-        _ => (String::new(), None),
-    };
-    match answer {
-        Approval::Once => Some("1 once".to_owned()),
-        Approval::Call => Some(format!("c this whole call{part}")),
-        Approval::Session => Some(format!("2 this session{part}")),
-        Approval::Always => question.grant.as_ref().map(|_| format!("3 always here{part}")),
-        Approval::Wide => wide.map(|wide| format!("a this session, all of '{wide}'")),
-        Approval::No => Some("Esc no  n no, and why".to_owned()),
-        Approval::Never => None,
-    }
-}
-
 /// Returns the rows with the keys that answer.
 fn keys(question: &Question, limit: usize) -> Vec<String> {
     let mut rows: Vec<String> = Vec::new();
-    for key in question.answers().into_iter().filter_map(|answer| key_of(question, answer)) {
+    for key in question.answers().into_iter().filter_map(|answer| question_text::key_of(question, answer)) {
         match rows.last_mut() {
             Some(row) if row.len() + 2 + key.len() <= limit => *row += &format!("  {key}"),
             _ => rows.push(key),
@@ -411,46 +274,17 @@ fn shortened(part: &str, limit: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use patchbay_core::{AgentId, Asker, Digest, PrincipalId};
-    use patchbay_session::{Act, CalledTool, FileDiff, Identity, OfferedGrant, Root};
+    use patchbay_core::{AgentId, Digest};
+    use patchbay_session::{CalledTool, FileDiff};
+
+    use patchbay_session::QuestionSubject;
+    use tokio::sync::oneshot;
 
     use super::*;
-
-    /// The agent in view.
-    const VIEW: AgentId = AgentId::from_bytes([0xab; 16]);
-    const KEEPS: &str = "Store the key k of this session";
-
-    fn keeper(capability: &str) -> QuestionSubject {
-        QuestionSubject::Capability(SkillCapability {
-            act: Act {
-                title: format!("{KEEPS}: 3 bytes"),
-                lines: vec!["value: \"yes\"".to_owned()],
-                diff: None,
-                digest: Digest::of(b"act"),
-            },
-            skill: Identity::new(Root::User, "", "keeper".parse().unwrap()),
-            offered: capability.parse().unwrap(),
-            capability: capability.parse().unwrap(),
-            digest: Digest::from_bytes([0x11; 32]),
-        })
-    }
-
-    fn question() -> Question {
-        Question {
-            agent: VIEW,
-            asker: Asker::Person(PrincipalId::LOCAL),
-            subject: keeper("kv"),
-            chain: vec!["ask__run".to_owned(), "keeper__run".to_owned()],
-            workspace: "/w".to_owned(),
-            reason: Some("keeps your notes".to_owned()),
-            only_once: false,
-            grant: Some(OfferedGrant {
-                what: "patchbay grant add --in /w keeper kv".to_owned(),
-                take_back: "patchbay grant remove --in /w keeper kv".to_owned(),
-                scope: Some(format!("for the skill's files {}", Digest::from_bytes([0x11; 32]))),
-            }),
-        }
-    }
+    use crate::{
+        approver::{ApproverMessage, channel},
+        question_text::tests::{VIEW, keeper, question},
+    };
 
     fn added(questions: &mut Questions, question: Question) -> oneshot::Receiver<PersonAnswer> {
         let (answer, answered) = oneshot::channel();
@@ -738,8 +572,8 @@ mod tests {
         assert_eq!(press(&mut questions, KeyCode::Char('3'), start + DEAF), QuestionKey::Taken);
         assert_eq!((answered.try_recv(), questions.is_open()), (Ok(Approval::Always.into()), false));
         let (sender, mut messages) = channel();
-        sender.grant_stored(&question(), Ok(()));
-        sender.grant_stored(&question(), Err("the disk is full".to_owned()));
+        patchbay_session::Approver::grant_stored(&sender, &question(), Ok(()));
+        patchbay_session::Approver::grant_stored(&sender, &question(), Err("the disk is full".to_owned()));
         let mut line = || match messages.try_recv() {
             Ok(ApproverMessage::Stored(line)) => line,
             _ => panic!("no line"),
