@@ -179,7 +179,7 @@ impl ScriptRun {
             Meanwhile::Said(said) => self.printer.say(&said)?,
             Meanwhile::Typed(Some(line)) if self.answered(&line)? => {}
             Meanwhile::Typed(Some(line)) => self.later.push_back(line),
-            // The end of the input: nobody can answer.
+            // The end of the input: what waits is denied.
             Meanwhile::Typed(None) => self.questions = None,
         }
         Ok(())
