@@ -27,7 +27,7 @@ fn values(option: &Value) -> Vec<String> {
 }
 
 fn expected(model: &str, level: &str, persona: &str) -> Vec<(String, String)> {
-    [("model", model), ("thought_level", level), ("mode", persona)]
+    [("model", model), ("thought_level", level), ("mode", persona), ("permissions", "ask")]
         .map(|(id, value)| (id.to_owned(), value.to_owned()))
         .to_vec()
 }
@@ -52,6 +52,27 @@ fn options_come_with_the_answer_that_opens_a_session() {
         params["sessionId"] = json!(session);
         assert_eq!(&peer.call(id, method, params)["result"]["configOptions"], options, "{method}");
     }
+    assert_eq!(peer.leave(), Some(0));
+}
+
+/// The mode holds for what is already granted, too. It is not stored: a session that is loaded asks.
+#[test]
+fn permissions_are_an_option_of_the_session() {
+    let patchbay = with_persona();
+    assert_eq!(patchbay.run(&["grant", "add", "--root", "bundled", "files", "workspace-write"]).code, Some(0));
+    let mut peer = Peer::initialized(&patchbay);
+    let session = peer.session(&patchbay, 1);
+    let options = &set(&mut peer, 2, &session, "permissions", "plan")["result"]["configOptions"];
+    assert_eq!(current(options)[3], ("permissions".to_owned(), "plan".to_owned()));
+    assert_eq!(options[3]["category"], "_permissions");
+    let write = json!([{"type": "text", "text": r#"call files__write {"path":"made.txt","text":"x"}"#}]);
+    assert!(peer.say(3, &session, write).contains("plan mode"));
+    assert!(!patchbay.workspace().join("made.txt").exists());
+    peer.take();
+    peer.say(4, &session, json!([{"type": "text", "text": "/mode edits"}]));
+    let seen = peer.take();
+    let announced = updates(&seen, "config_option_update");
+    assert_eq!(current(&announced.last().unwrap()["configOptions"])[3].1, "edits");
     assert_eq!(peer.leave(), Some(0));
 }
 
@@ -144,7 +165,7 @@ fn values_that_are_no_choices_are_refused_with_the_choices() {
         assert!(error["message"].as_str().unwrap().contains(words), "{error}");
     }
     let error = &set(&mut peer, 10, &session, "colour", "red")["error"];
-    assert_eq!(error["message"], "unknown option 'colour'; use model, thought_level, mode.");
+    assert_eq!(error["message"], "unknown option 'colour'; use model, thought_level, mode, permissions.");
     let error = &set(&mut peer, 12, &session, "model", &"x".repeat(2_000))["error"];
     assert_eq!(error["message"], "a value is over 1024 bytes; use one of the choices.");
     let flag = json!({"sessionId": session, "configId": "model", "type": "boolean", "value": true});

@@ -70,7 +70,7 @@ fn commands_lists_built_ins_before_aliases() {
 /agent NAME - Switch the active persona
 /help SKILL - Show a skill's metadata, without running it
 /commands - List the commands that work now
-/model MODEL[/THINKING] - Switch the model of the agent in view
+/mode [ask|edits|plan] - Show or set how far tools may go without asking\n/model MODEL[/THINKING] - Switch the model of the agent in view
 /fork [--model MODEL[/THINKING]] [\"PROMPT\"] - Make a child of the agent in view, which knows its conversation, and talk to it
 /kill [UUID] - End an agent and its descendants; without a UUID, the agent in view
 /agents - List the agents, what they do, their models, mail and tokens

@@ -64,6 +64,7 @@ mod mcp_server;
 mod mcp_tools;
 mod menu;
 mod models;
+mod modes;
 mod nested;
 mod old_homes;
 mod old_sessions;

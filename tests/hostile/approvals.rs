@@ -16,7 +16,7 @@ use patchbay_tests::{
     guest::Guest,
     services,
 };
-use patchbay_tools::{Approval, Approvals, Approver, CallContext, PersonAnswer, Question, ToolError, Tools};
+use patchbay_tools::{Approval, Approvals, Approver, CallContext, ModeSlot, PersonAnswer, Question, ToolError, Tools};
 use patchbay_workspace::{HomeFolder, ProtectedPaths};
 use serde_json::{Value, json};
 use tokio::{sync::Semaphore, task::JoinSet};
@@ -59,33 +59,35 @@ impl Approver for WaitingPerson {
 pub(crate) const NO_ROOM: &str = "4 questions of this session wait for an answer; answer one, then call the tool again";
 
 /// A user's skills that request capabilities and use them. The workspace is the user's home folder, unless it is another one.
-struct Host {
+pub(crate) struct Host {
     folder: tempfile::TempDir,
-    store: Store,
+    pub(crate) store: Store,
     tools: Arc<Tools>,
-    snapshot: Arc<Snapshot>,
+    pub(crate) snapshot: Arc<Snapshot>,
     hold: Hold,
-    workspace: PathBuf,
+    pub(crate) workspace: PathBuf,
+    pub(crate) mode: ModeSlot,
 }
 
-const PUT: &str = "(call $use (i32.const 2) (i32.const 310) (i32.const 1) (i32.const 300) (i32.const 4) (i32.const 0) (i64.const 0) (i32.const 512))";
+pub(crate) const PUT: &str = "(call $use (i32.const 2) (i32.const 310) (i32.const 1) (i32.const 300) (i32.const 4) (i32.const 0) (i64.const 0) (i32.const 512))";
 /// Stores the input.
 const PUT_INPUT: &str = "(call $use (i32.const 2) (i32.const 310) (i32.const 1) (local.get $input) (local.get $input_len) (i32.const 0) (i64.const 0) (i32.const 512))";
-const IMPORT_PUT: &str =
+pub(crate) const IMPORT_PUT: &str =
     "\n(import \"patchbay:host/kv@0.1.0\" \"put\" (func $use (param i32 i32 i32 i32 i32 i32 i64 i32)))\n";
 const WRITE: &str = "(call $use (i32.const 310) (i32.const 1) (i32.const 300) (i32.const 4) (i32.const 512))";
-const WRITE_NOTES: &str = "(call $use (i32.const 320) (i32.const 8) (i32.const 300) (i32.const 4) (i32.const 512))";
+pub(crate) const WRITE_NOTES: &str =
+    "(call $use (i32.const 320) (i32.const 8) (i32.const 300) (i32.const 4) (i32.const 512))";
 const WRITE_BASHRC: &str = "(call $use (i32.const 330) (i32.const 7) (i32.const 300) (i32.const 4) (i32.const 512))";
-const IMPORT_WRITE: &str =
+pub(crate) const IMPORT_WRITE: &str =
     "\n(import \"patchbay:host/workspace-write@0.1.0\" \"write\" (func $use (param i32 i32 i32 i32 i32)))\n";
 
 /// Returns the skill `keeper`, which runs `functions` and returns `done`, or the error of the last one.
-fn keeper(capability: &str, functions: &str, import: &str) -> Vec<u8> {
+pub(crate) fn keeper(capability: &str, functions: &str, import: &str) -> Vec<u8> {
     let denied = failure((300, 4), (300, 4));
     let body = format!(
         "{functions} (if (i32.load8_u (i32.const 512)) (then (return {denied}))) (call $say (i32.const 300) (i32.const 4))"
     );
-    let data = [(300, "done"), (310, "k"), (320, "notes.md"), (330, ".bashrc")];
+    let data = [(300, "done"), (310, "k"), (320, "notes.md"), (330, ".bashrc"), (340, "Makefile")];
     let data: String = data.iter().map(|(at, text)| format!("\n(data (i32.const {at}) \"{text}\")\n")).collect();
     let guest = Guest::calling(&body).with(import).with(SAY).with(&data);
     guest.packaged(&format!("---\ncapabilities: [{{name: {capability}, reason: \"It\\u202e keeps.\"}}]\n---\n"))
@@ -102,7 +104,7 @@ impl Host {
         Self::with([("keeper", keeper(capability, &format!("{function} {function}"), import))]).await
     }
 
-    async fn with(skills: impl IntoIterator<Item = (&str, Vec<u8>)>) -> Self {
+    pub(crate) async fn with(skills: impl IntoIterator<Item = (&str, Vec<u8>)>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
         // Less time than a slow person takes to answer, and enough for the call on a busy machine.
@@ -113,7 +115,7 @@ impl Host {
         let snapshot = snapshot(folder.path(), &store, &tools, skills, 1).await;
         let hold = services::session(&store).await;
         let workspace = folder.path().canonicalize().unwrap();
-        Self { folder, store, tools, snapshot, hold, workspace }
+        Self { folder, store, tools, snapshot, hold, workspace, mode: ModeSlot::default() }
     }
 
     /// Replaces the skills, as a reload does.
@@ -122,7 +124,7 @@ impl Host {
     }
 
     /// Moves the workspace out of the home folder.
-    fn leave_home(&mut self) -> tempfile::TempDir {
+    pub(crate) fn leave_home(&mut self) -> tempfile::TempDir {
         let other = tempfile::tempdir().unwrap();
         self.workspace = other.path().canonicalize().unwrap();
         other
@@ -133,7 +135,7 @@ impl Host {
         self.call_by(person, "keeper__run", &json!({}), approvals).await
     }
 
-    async fn call_by(
+    pub(crate) async fn call_by(
         &self,
         asker: Asker,
         tool: &str,
@@ -142,7 +144,8 @@ impl Host {
     ) -> Result<Vec<Content>, ToolError> {
         let workspace = self.workspace.to_str().unwrap();
         let context = services::context(asker, self.hold.clone(), workspace, &self.snapshot);
-        let context = CallContext { approvals: approvals.cloned(), ..Arc::into_inner(context).unwrap() };
+        let mode = self.mode.clone();
+        let context = CallContext { approvals: approvals.cloned(), mode, ..Arc::into_inner(context).unwrap() };
         within_30_seconds(services::call(&self.tools, &Arc::new(context), &[], tool, input)).await
     }
 }
@@ -180,7 +183,7 @@ pub(crate) fn approvals(answer: Approval) -> (Arc<FakePerson>, Arc<Approvals>) {
 }
 
 /// Returns a grant to a skill of the user.
-fn grant(skill: String, capability: &str, digest: Digest) -> GrantRow {
+pub(crate) fn grant(skill: String, capability: &str, digest: Digest) -> GrantRow {
     let [root, workspace, capability, place] = ["user", "", capability, ""].map(str::to_owned);
     GrantRow { root, workspace, skill, capability, place, skill_digest: digest.to_string() }
 }

@@ -15,6 +15,7 @@ mod floods;
 mod internal;
 mod limits;
 mod loaded;
+mod matrix;
 mod memory;
 mod neighbours;
 mod outside;

@@ -16,8 +16,8 @@ use patchbay_sandbox::{Content, Limits, ProgressSink, Sandbox};
 use patchbay_store::{Hold, JournalRow, Store};
 use patchbay_tests::services;
 use patchbay_tools::{
-    Approval, Approvals, CallContext, CalledTool, OutsideCall, OutsideDeclaration, OutsideError, OutsideOrigin,
-    OutsideSpec, OutsideTool, PatternBudget, QuestionSubject, ToolError, Tools, input_json,
+    Approval, Approvals, CallContext, CalledTool, Mode, ModeSlot, OutsideCall, OutsideDeclaration, OutsideError,
+    OutsideOrigin, OutsideSpec, OutsideTool, PatternBudget, QuestionSubject, ToolError, Tools, input_json,
 };
 use serde_json::{Value, json};
 use tokio::{sync::Semaphore, task::JoinSet};
@@ -43,6 +43,15 @@ impl FakeTool {
     }
 
     fn with_time(decision: ToolDecision, description: &str, time: Duration) -> Arc<Self> {
+        Self::declared(decision, description, time, false)
+    }
+
+    /// A tool of which the operator says that it changes nothing.
+    fn reading() -> Arc<Self> {
+        Self::declared(ToolDecision::Allow, "Reads.", Duration::from_secs(60), true)
+    }
+
+    fn declared(decision: ToolDecision, description: &str, time: Duration, is_read_only: bool) -> Arc<Self> {
         let declaration = OutsideDeclaration {
             name: NAME.to_owned(),
             origin: OutsideOrigin::Mcp,
@@ -51,6 +60,7 @@ impl FakeTool {
             description: description.to_owned(),
             input_schema: json!({"type": "object", "properties": {"do": {"type": "string"}}, "required": ["do"]}),
             is_destructive: true,
+            is_read_only,
             advice: "To allow it: write tools.write = \"allow\" in [mcp.files] of config.toml".to_owned(),
             identity: Digest::of(b"the command"),
             per_workspace: false,
@@ -108,6 +118,7 @@ struct Caller {
     tools: Arc<Tools>,
     hold: Hold,
     approvals: Option<Arc<Approvals>>,
+    mode: ModeSlot,
     progress: Arc<Heard>,
 }
 
@@ -128,7 +139,15 @@ impl Caller {
         let sandbox = Sandbox::new(Limits { input_bytes: 1_000, ..small_limits() });
         let tools = Arc::new(services::tools(folder.path(), &store, sandbox));
         let hold = services::session(&store).await;
-        Self { _folder: folder, store, tools, hold, approvals: None, progress: Arc::default() }
+        Self {
+            _folder: folder,
+            store,
+            tools,
+            hold,
+            approvals: None,
+            mode: ModeSlot::default(),
+            progress: Arc::default(),
+        }
     }
 
     fn asks(&mut self, answer: Approval) -> Arc<FakePerson> {
@@ -143,6 +162,7 @@ impl Caller {
         let context = Arc::new(CallContext {
             outside: Arc::new([Arc::clone(tool) as _]),
             approvals: self.approvals.clone(),
+            mode: self.mode.clone(),
             progress: Arc::clone(&self.progress) as _,
             ..Arc::into_inner(context).unwrap()
         });
@@ -253,6 +273,23 @@ async fn always_is_a_decision_for_the_tool_as_it_is_declared() {
     assert!(caller.store.forget_tool(&["mcp", "client"], NAME.to_owned()).await.unwrap());
     assert_eq!(caller.says(&tool, "four").await.unwrap_err().code(), Code::Denied);
     assert!(!caller.store.forget_tool(&["mcp", "client"], NAME.to_owned()).await.unwrap());
+}
+
+/// Whatever was decided about the tool, and without a question.
+#[tokio::test]
+async fn plan_mode_calls_only_what_the_operator_says_reads() {
+    let mut caller = Caller::new().await;
+    let person = caller.asks(Approval::Once);
+    caller.mode.set(Mode::Plan);
+    for decision in [ToolDecision::Allow, ToolDecision::Ask] {
+        let error = caller.says(&FakeTool::new(decision, "Writes."), "x").await.unwrap_err();
+        assert_eq!(error.code(), Code::Denied);
+        assert!(error.to_string().contains("plan mode"), "{error}");
+    }
+    caller.says(&FakeTool::reading(), "x").await.unwrap();
+    caller.mode.set(Mode::Edits);
+    caller.says(&FakeTool::new(ToolDecision::Ask, "Writes."), "x").await.unwrap();
+    assert_eq!(person.asked.lock().unwrap().len(), 1);
 }
 
 #[tokio::test]

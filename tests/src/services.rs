@@ -16,7 +16,9 @@ use patchbay_sandbox::{
 };
 use patchbay_skill::{DescribedTools, FoundSkill, NoCache, Platform, Snapshot, SnapshotRules, build, discover};
 use patchbay_store::{Hold, KvStore, NewSnapshot, SessionRow, Store};
-use patchbay_tools::{CallContext, EffectFlag, Internal, OutsideTools, ResolvedTool, ToolError, ToolInvocation, Tools};
+use patchbay_tools::{
+    CallContext, EffectFlag, Internal, ModeSlot, OutsideTools, ResolvedTool, ToolError, ToolInvocation, Tools,
+};
 use serde_json::Value;
 
 /// Returns the tools of a host with its data in `folder`. Their calls run in `sandbox`.
@@ -78,6 +80,7 @@ pub fn unavailable() -> Services {
         written: Arc::default(),
         inference: None,
         permit_source: None,
+        gate: None,
         progress: Arc::new(Unavailable),
         log: Arc::new(Unavailable),
     }
@@ -111,6 +114,7 @@ pub fn context(asker: Asker, hold: Hold, workspace: &str, snapshot: &Arc<Snapsho
         outside: OutsideTools::default(),
         progress: Arc::new(Unavailable),
         inference: None,
+        mode: ModeSlot::default(),
         approvals: None,
         editor: None,
         line: None,

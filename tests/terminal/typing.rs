@@ -38,7 +38,11 @@ pub(crate) fn menu(stage: &Stage) {
 /// The usage stands behind the completed command, in faint.
 pub(crate) fn completed(stage: &Stage) {
     let terminal = stage.open(stage.demo());
+    // Another command begins with the same letters.
     terminal.press("/mo");
+    terminal.press(TAB);
+    terminal.wait_for_text("> /mode");
+    terminal.press("l");
     terminal.press(TAB);
     terminal.wait_for_prefix("> /model MODEL");
     assert!(terminal.cell("/model MODEL").bold(), "the command is not bold");

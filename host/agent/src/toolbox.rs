@@ -91,6 +91,7 @@ impl Toolbox {
             outside: Arc::clone(&self.outside),
             progress,
             inference: Some(inference),
+            mode: place.approvals.mode().clone(),
             approvals: place.approvals.get(),
             editor: place.editor.get(),
             line: None,

@@ -29,6 +29,7 @@ pub const RESERVED: &[&str] = &[
     "mail_filter",
     "mail_read",
     "mail_send",
+    "mode",
     "model",
     "providers",
     "quit",

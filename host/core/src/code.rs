@@ -36,6 +36,7 @@ codes! {
         SkillsReloaded = "skills_reloaded", "`/reload_skills`: the session has a new snapshot.";
         SkillAdded = "skill_added", "A skill's instructions are in the conversation.";
         AgentSet = "agent_set", "`/agent`: the session has another persona.";
+        ModeSet = "mode_set", "`/mode`: how far the tools of the session may go.";
         CommandsListed = "commands_listed", "`/commands`: the available commands.";
         ToolResult = "tool_result", "A tool ran and returned a result.";
         ModelSet = "model_set", "`/model`: the agent in view has another model.";

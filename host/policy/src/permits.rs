@@ -202,6 +202,14 @@ pub enum Denial {
         /// How to allow it: a sentence without its full stop.
         advice: String,
     },
+    /// The session's mode changes nothing.
+    #[error(
+        "the session is in plan mode, which changes nothing: {action} is denied. Do not try again in another way; say what you would do. The user can change the mode"
+    )]
+    PlanMode {
+        /// What is denied, such as `writing files`.
+        action: String,
+    },
     /// A person was asked and said why not.
     #[error("{denial}. The user said no: {said}")]
     Refused {
@@ -232,6 +240,7 @@ impl Denial {
             | Self::Instructions { .. }
             | Self::OldSnapshot { .. }
             | Self::OutsideTool { .. }
+            | Self::PlanMode { .. }
             | Self::Placement { .. } => None,
         }
     }

@@ -84,4 +84,4 @@ pub use patchbay_workspace::{
     TextResults, WorkspaceAccess,
 };
 pub use preinit::{INITIALIZE, preinitialize};
-pub use state::{Permission, PermitSource, Services};
+pub use state::{EffectGate, Permission, PermitSource, Services};

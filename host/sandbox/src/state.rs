@@ -36,6 +36,8 @@ pub struct Services {
     pub written: Arc<AtomicU64>,
     /// Asks a person for missing capabilities; `None` if no person can be asked.
     pub permit_source: Option<Arc<dyn PermitSource>>,
+    /// Denies effects whatever is granted; `None` denies nothing.
+    pub gate: Option<Arc<dyn EffectGate>>,
     /// Receives the partial output of the call.
     pub progress: Arc<dyn ProgressSink>,
     /// Receives the guest's log.
@@ -54,6 +56,12 @@ pub trait PermitSource: Send + Sync {
         capability: &'a Capability,
         effect: GuestEffect<'a>,
     ) -> BoxFuture<'a, Result<Permission, Fault>>;
+}
+
+/// Denies effects of a call, whatever it is granted. Asked before each effect, and again after an answer of a person.
+pub trait EffectGate: Send + Sync {
+    /// Returns the denial of `effect` at this moment.
+    fn denial(&self, effect: GuestEffect<'_>) -> Option<Denial>;
 }
 
 /// How far a person's answer reaches.
@@ -90,6 +98,11 @@ impl CallAccess {
         Self { permits, services, clock, account: Mutex::default() }
     }
 
+    /// Returns the denial of an effect that no grant lifts.
+    pub(crate) fn gate_denial(&self, effect: GuestEffect<'_>) -> Option<Denial> {
+        self.services.gate.as_ref()?.denial(effect)
+    }
+
     /// Returns the permits that apply to every effect from now on.
     pub(crate) fn permits(&self) -> Arc<Permits> {
         Arc::clone(self.account().extended.as_ref().unwrap_or(&self.permits))
@@ -97,6 +110,9 @@ impl CallAccess {
 
     /// Checks that the call may use `capability` for `effect`, and records its use. May ask a person.
     pub(crate) async fn permit(&self, capability: &Capability, effect: GuestEffect<'_>) -> Result<(), WitError> {
+        if let Some(denial) = self.gate_denial(effect) {
+            return Err(self.deny(denial));
+        }
         if self.permits.check(capability).is_err() {
             // Boxed: a denial is rare, and must not enlarge the future of every host call.
             let permitted = Box::pin(self.permitted(effect, |permits| Ok(permits.check(capability)?)));
@@ -115,6 +131,10 @@ impl CallAccess {
     ) -> Result<Arc<Permits>, Fault> {
         let mut permits = self.permits();
         loop {
+            // Before a question, and after an answer that may have taken long.
+            if let Some(denial) = self.gate_denial(effect) {
+                return Err(denial.into());
+            }
             let denial = match check(&permits) {
                 Ok(()) => return Ok(permits),
                 Err(Fault::Denied(denial)) => denial,

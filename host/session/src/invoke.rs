@@ -71,6 +71,7 @@ async fn dispatch(line: &LineContext, skill: &Skill, input: &str, command: &str)
         outside: session.outside_for(skill, line.agent.id()).await,
         progress: line.agent.progress(&tool),
         inference: Some(line.inference()),
+        mode: session.approvals.mode().clone(),
         approvals: session.approvals.get(),
         editor: session.editor.get(),
         // The line as typed, except for white space around the input.

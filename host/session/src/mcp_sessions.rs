@@ -14,7 +14,9 @@ use patchbay_mcp::server::{ClientCall, OfferedTool, ServedError, ServedSession, 
 use patchbay_policy::Capability;
 use patchbay_sandbox::{Content, ProgressSink};
 use patchbay_skill::{Skill, Snapshot};
-use patchbay_tools::{CallContext, EffectFlag, OutsideTools, ResolvedTool, SkillTool, ToolError, ToolInvocation};
+use patchbay_tools::{
+    CallContext, EffectFlag, ModeSlot, OutsideTools, ResolvedTool, SkillTool, ToolError, ToolInvocation,
+};
 
 use crate::{Host, Session, SessionError, invoke};
 
@@ -110,6 +112,7 @@ impl McpSession {
             outside,
             progress,
             inference: None,
+            mode: ModeSlot::default(),
             approvals: None,
             editor: None,
             line: None,

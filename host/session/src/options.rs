@@ -6,6 +6,8 @@ use std::{collections::BTreeSet, sync::Arc};
 use patchbay_core::{Code, EventKind, Outcome, completion::ThinkingLevel, text};
 use patchbay_provider::{Choice, ReadyModel};
 
+use patchbay_tools::Mode;
+
 use crate::Session;
 
 /// Limit of the choices of one option. Providers may list thousands of models; `/model` takes them all.
@@ -24,6 +26,8 @@ pub enum OptionKind {
     Thinking,
     /// The persona, from the next turn on.
     Persona,
+    /// How far tools may go, from their next effect on.
+    Mode,
 }
 
 /// An option of a session with its choices.
@@ -64,6 +68,7 @@ impl Session {
             options.extend(self.thinking_option(choice).await);
         }
         options.push(self.persona_option().await);
+        options.push(self.mode_option());
         options
     }
 
@@ -96,6 +101,10 @@ impl Session {
                 let personas = self.persona_option().await.choices;
                 check(&personas, value, Code::PersonaNotFound, "Unknown persona", "Personas")?;
                 format!("/agent {value}")
+            }
+            OptionKind::Mode => {
+                check(&self.mode_option().choices, value, Code::InvalidArgs, "Unknown mode", "Modes")?;
+                format!("/mode {value}")
             }
         };
         let outcome = self.submit_during_turn(&line).await;
@@ -146,6 +155,15 @@ impl Session {
             current: choice.level.map_or(DEFAULT_LEVEL, ThinkingLevel::as_str).to_owned(),
             choices: words.map(OptionChoice::named).collect(),
         })
+    }
+
+    fn mode_option(&self) -> SessionOption {
+        let choice = |mode: Mode| OptionChoice {
+            description: Some(mode.meaning().to_owned()),
+            ..OptionChoice::named(mode.as_str())
+        };
+        let choices = Mode::ALL.into_iter().map(choice).collect();
+        SessionOption { kind: OptionKind::Mode, current: self.mode().to_string(), choices }
     }
 
     async fn persona_option(&self) -> SessionOption {

@@ -15,7 +15,7 @@ use patchbay_policy::Capability;
 use patchbay_provider::Choice;
 use patchbay_skill::{Skill, Snapshot};
 use patchbay_store::{AgentRow, Hold, SessionRow, StoreError};
-use patchbay_tools::{ApprovalSlot, Approver, Editor, EditorSlot, OutsideTool, OutsideTools};
+use patchbay_tools::{ApprovalSlot, Approver, Editor, EditorSlot, Mode, OutsideTool, OutsideTools};
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -239,6 +239,16 @@ impl Session {
     /// denied with the command that grants the capability.
     pub fn set_approver(&self, approver: Arc<dyn Approver>) {
         self.approvals.set(approver);
+    }
+
+    /// Returns how far tools may go.
+    pub fn mode(&self) -> Mode {
+        self.approvals.mode().get()
+    }
+
+    /// Sets how far tools may go, from their next effect on. Only for a person.
+    pub fn set_mode(&self, mode: Mode) {
+        self.approvals.mode().set(mode);
     }
 
     /// Sets the editor through which skills that change files read and write, from the next call on. Without one, they use

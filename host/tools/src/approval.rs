@@ -9,7 +9,10 @@ use patchbay_core::AgentId;
 use patchbay_store::{GrantRow, Store, StoreError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::question::{Approval, ApprovalScope, PersonAnswer, Question};
+use crate::{
+    ModeSlot,
+    question::{Approval, ApprovalScope, PersonAnswer, Question},
+};
 
 /// Shows questions to a person. Implemented by fronts.
 pub trait Approver: Send + Sync {
@@ -160,9 +163,10 @@ impl Drop for AskingCall<'_> {
     }
 }
 
-/// The approvals of one session, shared by the session and its agents. Empty until a front gives an approver.
+/// What a person decides for one session, shared by the session and its agents: the approvals, which are empty until a front gives an
+/// approver, and the mode.
 #[derive(Clone, Default)]
-pub struct ApprovalSlot(Arc<Mutex<Option<Arc<Approvals>>>>);
+pub struct ApprovalSlot(Arc<Mutex<Option<Arc<Approvals>>>>, ModeSlot);
 
 impl fmt::Debug for ApprovalSlot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -174,6 +178,11 @@ impl ApprovalSlot {
     /// Makes `approver` answer all questions from the next call on.
     pub fn set(&self, approver: Arc<dyn Approver>) {
         *self.0.lock() = Some(Approvals::new(approver));
+    }
+
+    /// Returns the mode, which the caller can set.
+    pub fn mode(&self) -> &ModeSlot {
+        &self.1
     }
 
     /// Returns the approvals; `None` if no front can ask a person.

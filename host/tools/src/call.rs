@@ -25,7 +25,9 @@ use patchbay_skill::{Skill, Snapshot};
 use patchbay_store::Hold;
 use serde_json::Value;
 
-use crate::{Approvals, Editor, Internal, OutsideTool, OutsideTools, ResultRow, ToolError, record::CallRecord};
+use crate::{
+    Approvals, Editor, Internal, ModeSlot, OutsideTool, OutsideTools, ResultRow, ToolError, record::CallRecord,
+};
 
 /// The data that a call shares with all calls nested in it.
 pub struct CallContext {
@@ -47,6 +49,8 @@ pub struct CallContext {
     pub progress: Arc<dyn ProgressSink>,
     /// Runs completions of `agent`'s model; `None` makes `inference` unavailable.
     pub inference: Option<Arc<dyn Inference>>,
+    /// How far the tools of the session may go.
+    pub mode: ModeSlot,
     /// Asks a person for missing capabilities; `None` if no person can be asked.
     pub approvals: Option<Arc<Approvals>>,
     /// The user's editor; `None` if the session has none.

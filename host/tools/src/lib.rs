@@ -39,6 +39,7 @@ mod file_diff;
 mod input;
 mod internal;
 mod ledger;
+mod mode;
 mod outside;
 mod question;
 mod reading;
@@ -74,6 +75,7 @@ pub use file_diff::{DiffLine, FileDiff};
 pub use input::{InputError, input_from_text};
 pub use internal::{Internal, InternalAnswer, InternalCall, InternalError, PersonAccess, ResultRow};
 pub use ledger::StoreLedger;
+pub use mode::{Mode, ModeSlot};
 pub use outside::{
     OutsideCall, OutsideDeclaration, OutsideError, OutsideOrigin, OutsideSpec, OutsideTool, OutsideTools,
 };

@@ -89,6 +89,8 @@ pub struct OutsideDeclaration {
     pub input_schema: Value,
     /// Whether its source marks it as destructive. A claim.
     pub is_destructive: bool,
+    /// Whether the operator says that it changes nothing, so that it may be called in plan mode.
+    pub is_read_only: bool,
     /// How the operator can allow it: a sentence without its full stop, for denials.
     pub advice: String,
     /// What a stored decision depends on besides the declaration, such as the command of a server.
@@ -285,6 +287,7 @@ mod tests {
             is_destructive: false,
             advice: String::new(),
             identity: Digest::of(b"server"),
+            is_read_only: false,
             per_workspace: false,
             for_skills: true,
             time: Duration::from_secs(1),

@@ -91,6 +91,7 @@ async fn live(life: Life) {
             written: Arc::default(),
             inference: None,
             permit_source: None,
+            gate: None,
             progress: host.clone(),
             log: host.clone(),
         };

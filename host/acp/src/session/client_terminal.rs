@@ -102,6 +102,7 @@ impl ClientTerminal {
             is_destructive: false,
             advice: "The editor asks the user before each call".to_owned(),
             identity: Digest::of(NAME.as_bytes()),
+            is_read_only: false,
             per_workspace: true,
             for_skills: false,
             time: Duration::from_secs(SECONDS.1) + 3 * ANSWER,

@@ -8,14 +8,16 @@ use serde_json::{Value, json};
 use patchbay_jsonrpc::RpcError;
 
 /// All options.
-const ALL: [OptionKind; 3] = [OptionKind::Model, OptionKind::Thinking, OptionKind::Persona];
+const ALL: [OptionKind; 4] = [OptionKind::Model, OptionKind::Thinking, OptionKind::Persona, OptionKind::Mode];
 
-/// Returns the id of an option, which is also its category, and its name.
-fn words(kind: OptionKind) -> (&'static str, &'static str) {
+/// Returns the id of an option, its category and its name. Categories of one's own begin with `_`.
+/// Source: <https://agentclientprotocol.com/protocol/session-config-options>, 2026-11-23.
+fn words(kind: OptionKind) -> (&'static str, &'static str, &'static str) {
     match kind {
-        OptionKind::Model => ("model", "Model"),
-        OptionKind::Thinking => ("thought_level", "Thinking"),
-        OptionKind::Persona => ("mode", "Persona"),
+        OptionKind::Model => ("model", "model", "Model"),
+        OptionKind::Thinking => ("thought_level", "thought_level", "Thinking"),
+        OptionKind::Persona => ("mode", "mode", "Persona"),
+        OptionKind::Mode => ("permissions", "_permissions", "Permissions"),
     }
 }
 
@@ -51,8 +53,8 @@ impl SentOptions {
 
 fn option(SessionOption { kind, current, choices }: &SessionOption) -> Value {
     let choices: Vec<Value> = choices.iter().map(choice).collect();
-    let (id, name) = words(*kind);
-    json!({"type": "select", "id": id, "name": name, "category": id, "currentValue": current, "options": choices})
+    let (id, category, name) = words(*kind);
+    json!({"type": "select", "id": id, "name": name, "category": category, "currentValue": current, "options": choices})
 }
 
 fn choice(OptionChoice { value, name, description }: &OptionChoice) -> Value {

@@ -33,6 +33,8 @@ pub struct McpServerConfig {
     /// What is decided about tools, by their names at the server: `allow`, `ask` or `deny`. Unsaid: a tool that the server marks
     /// as read-only is allowed; you are asked about any other, and it is denied where you cannot be asked.
     pub tools: BTreeMap<String, ToolDecision>,
+    /// Whether its tools change nothing, in your judgement: then they may be called in [plan mode](using.md#modes).
+    pub read_only: bool,
     /// Time limit of the start, in milliseconds. Enough for a program that is downloaded first.
     #[schemars(range(min = 100, max = 600_000))]
     pub start_ms: u64,
@@ -50,6 +52,7 @@ impl Default for McpServerConfig {
             credential: None,
             in_workspace: false,
             tools: BTreeMap::new(),
+            read_only: false,
             start_ms: 60_000,
             call_ms: 120_000,
         }

@@ -31,6 +31,8 @@ pub(super) struct ServerTools {
     /// front named it.
     needed_trust: Option<NeededTrust>,
     call_ms: u64,
+    /// Whether the operator says that its tools change nothing.
+    read_only: bool,
     pub(super) server: McpServer,
     /// The checked form of the list that was seen last.
     checked: tokio::sync::Mutex<Option<(Arc<ToolList>, Arc<CheckedTools>)>>,
@@ -81,6 +83,7 @@ impl ServerTools {
             },
             needed_trust,
             call_ms: table.call_ms,
+            read_only: table.read_only,
             server: McpServer::new(name, address, limits),
             checked: tokio::sync::Mutex::default(),
             reported: Mutex::default(),
@@ -114,6 +117,7 @@ impl ServerTools {
             identity: identity(&["client", &name, workspace], &fields),
             needed_trust: None,
             call_ms,
+            read_only: false,
             server: McpServer::new(&name, address, limits),
             name,
             checked: tokio::sync::Mutex::default(),
@@ -239,6 +243,7 @@ impl ServerTools {
             is_destructive: tool.is_destructive,
             advice: text::clean_line(&advice),
             identity: self.identity,
+            is_read_only: self.read_only,
             per_workspace: self.needed_trust.is_some(),
             for_skills: true,
             time: Duration::from_millis(self.call_ms),

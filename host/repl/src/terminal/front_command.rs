@@ -11,6 +11,7 @@ Esc stops what runs; Ctrl+C clears the text, then stops; Ctrl+D leaves.
 / lists commands, @ files; Tab completes.
 Up and Down go through the history, Ctrl+R searches it.
 Ctrl+Enter stops what runs and sends at once.
+Shift+Tab goes to the next mode: ask, edits, plan.
 Ctrl+G opens the text in $EDITOR, Ctrl+L draws again, Ctrl+Z suspends.
 /show N prints the result of a tool in full,
 /show thinking the thinking before the last answer.

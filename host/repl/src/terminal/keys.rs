@@ -48,7 +48,10 @@ impl Front {
             (KeyCode::Esc, _) => self.escape(),
             (KeyCode::Tab, _) if self.input.composer.is_empty() && self.conversation.questions.call() => {}
             (KeyCode::Tab, _) => self.complete(),
-            (KeyCode::BackTab, _) => self.input.menu.iter_mut().for_each(Menu::previous),
+            (KeyCode::BackTab, _) => match &mut self.input.menu {
+                Some(menu) => menu.previous(),
+                None => self.next_mode(),
+            },
             (KeyCode::Up, _) => match &mut self.input.menu {
                 Some(menu) => menu.previous(),
                 None if self.input.composer.is_empty() && !self.activity.queue.lines.is_empty() => self.take_back(),
@@ -100,6 +103,13 @@ impl Front {
         self.edited();
         self.conversation.deny(&why);
         true
+    }
+
+    /// Shift+Tab: goes to the next mode, which holds from the next effect on.
+    fn next_mode(&mut self) {
+        let mode = self.session.mode().next();
+        self.session.set_mode(mode);
+        self.input.hint = Some(format!("Mode: {mode}. {}", mode.meaning()));
     }
 
     /// Ctrl+D: leaves. While agents work, it asks first.

@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use patchbay_core::text;
-use patchbay_session::{AgentInView, ModelInUse};
+use patchbay_session::{AgentInView, Mode, ModelInUse};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{
@@ -128,6 +128,9 @@ impl Front {
     /// its context window is, what waits, the workspace. In a narrow window the last parts are left out.
     fn status(&self, columns: usize) -> Option<String> {
         let mut parts = Vec::new();
+        if self.session.mode() != Mode::Ask {
+            parts.push(self.session.mode().to_string());
+        }
         let AgentInView { id, is_root, is_dead, unread, .. } = &self.conversation.view;
         if !is_root || self.session.has_several_agents() {
             parts.push(format!("{}{}", id.short(), if *is_dead { " dead" } else { "" }));

@@ -120,6 +120,10 @@ async fn ask_and_send(access: &CallAccess, request: HttpRequest) -> Result<HttpR
             Err(Fault::Failed { .. }) => access.permits(),
         }
     } else {
+        let effect = request.effect(request.body.as_deref().map_or(EffectBody::None, EffectBody::Whole));
+        if let Some(denial) = access.gate_denial(effect) {
+            return Err(access.deny(denial));
+        }
         access.permits()
     };
     send(access, request, &permits).await

@@ -205,6 +205,7 @@ fn state(limits: Limits, asked: &[Capability], granted: &[Capability]) -> (Guest
         written: Arc::default(),
         inference: Some(fake.clone()),
         permit_source: None,
+        gate: None,
         progress: fake.clone(),
         log: fake.clone(),
     };

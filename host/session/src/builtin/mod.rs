@@ -17,6 +17,7 @@ mod mail_delete;
 mod mail_filter;
 mod mail_read;
 mod mail_send;
+mod mode;
 mod model;
 mod providers;
 mod quit;
@@ -40,6 +41,7 @@ pub(crate) const TABLE: &[&dyn BuiltIn] = &[
     &agent::AgentCommand,
     &help::HelpCommand,
     &commands::CommandsCommand,
+    &mode::ModeCommand,
     &model::ModelCommand,
     &fork::ForkCommand,
     &kill::KillCommand,

@@ -12,8 +12,8 @@ use patchbay_store::RecordedApproval;
 
 use super::{OutsideCall, OutsideDeclaration, OutsideError, OutsideTool};
 use crate::{
-    Approval, CalledTool, OfferedGrant, PersonAnswer, Question, QuestionSubject, ToolError, ToolInvocation, Tools,
-    approval::StoredGrant, record::CallRecord, shown_input::without_middle,
+    Approval, CalledTool, Mode, OfferedGrant, PersonAnswer, Question, QuestionSubject, ToolError, ToolInvocation,
+    Tools, approval::StoredGrant, record::CallRecord, shown_input::without_middle,
 };
 
 impl Tools {
@@ -85,6 +85,12 @@ impl Tools {
                 return Err(ToolError::Outside { tool: name.to_owned(), error });
             }
         }
+        let check_mode = || {
+            let is_denied = record.context.mode.get() == Mode::Plan && !spec.declaration.is_read_only;
+            let failure = Failure::Denied(Mode::denied("calling a tool outside of the sandbox"));
+            if is_denied { Err(ToolError::Failure { tool: name.to_owned(), failure }) } else { Ok(()) }
+        };
+        check_mode()?;
         match tool.decision() {
             ToolDecision::Allow => {}
             ToolDecision::Deny => return Err(denied(tool, "it is denied", None)),
@@ -94,6 +100,7 @@ impl Tools {
                 if !approval.is_yes() || tool.decision() == ToolDecision::Deny {
                     return Err(denied(tool, "it is not allowed", said));
                 }
+                check_mode()?;
             }
         }
         record.begin_effect().await?;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use patchbay_policy::{Capability, Identity, Permits};
-use patchbay_sandbox::{Inference, LocalFiles, PermitSource, Services};
+use patchbay_sandbox::{EffectGate, Inference, LocalFiles, PermitSource, Services};
 use patchbay_skill::Skill;
 
 use crate::{Editor, Tools, record::CallRecord};
@@ -64,7 +64,8 @@ impl CallServices {
             allowed_changes: AllowedChanges::default(),
         });
         let inference = context.inference.is_some().then(|| Arc::clone(&services) as Arc<dyn Inference>);
-        let permit_source = context.approvals.is_some().then(|| Arc::clone(&services) as Arc<dyn PermitSource>);
+        let permit_source = Some(Arc::clone(&services) as Arc<dyn PermitSource>);
+        let gate = Some(Arc::clone(&services) as Arc<dyn EffectGate>);
         Services {
             kv: Arc::clone(&services) as _,
             http: Arc::clone(&services) as _,
@@ -77,6 +78,7 @@ impl CallServices {
             inference,
             written,
             permit_source,
+            gate,
         }
     }
 

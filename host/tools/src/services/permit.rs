@@ -4,8 +4,8 @@
 use futures_util::future::BoxFuture;
 use patchbay_core::{Digest, text};
 use patchbay_egress::Target;
-use patchbay_policy::{Capability, HostPattern, Identity, Permits, Root, grant_commands_in};
-use patchbay_sandbox::{Fault, FilesError, FoundFile, GuestEffect, Permission, PermitSource};
+use patchbay_policy::{Capability, Denial, HostPattern, Identity, Permits, Root, grant_commands_in};
+use patchbay_sandbox::{EffectGate, Fault, FilesError, FoundFile, GuestEffect, Permission, PermitSource};
 use patchbay_skill::Skill;
 use patchbay_store::{GrantRow, RecordedApproval, Store, StoreError};
 use patchbay_workspace::FileError;
@@ -31,6 +31,12 @@ impl PermitSource for CallServices {
     }
 }
 
+impl EffectGate for CallServices {
+    fn denial(&self, effect: GuestEffect<'_>) -> Option<Denial> {
+        self.record.context.mode.get().denial(effect)
+    }
+}
+
 impl CallServices {
     /// Returns the permission for `effect`. The outer error is one of the store.
     async fn ask(
@@ -39,8 +45,7 @@ impl CallServices {
         effect: GuestEffect<'_>,
     ) -> Result<Result<Permission, Fault>, StoreError> {
         let context = &self.record.context;
-        let (Some(approvals), Some(skill)) = (&context.approvals, context.snapshot.skill(self.owner.name.as_str()))
-        else {
+        let Some(skill) = context.snapshot.skill(self.owner.name.as_str()) else {
             return Ok(Ok(Permission::Refused(None)));
         };
         // Another process may have added a grant since the call began.
@@ -54,10 +59,20 @@ impl CallServices {
             return Ok(Ok(Permission::Refused(None)));
         }
         loop {
+            let mode = context.mode.get();
+            // Without a person, only the mode can answer.
+            if !mode.asks(effect) || (context.approvals.is_none() && !mode.allows(effect)) {
+                return Ok(Ok(Permission::Refused(None)));
+            }
             let before = match self.file_before(effect).await {
                 Ok(before) => before,
                 Err(error) => return Ok(Err(error.into_fault(&permits))),
             };
+            if mode.allows(effect) && !permits.only_for_one_call(capability) {
+                self.note_approval(capability, mode.as_str(), None);
+                return Ok(Ok(Permission::ThisEffect));
+            }
+            let Some(approvals) = &context.approvals else { return Ok(Ok(Permission::Refused(None))) };
             let found = before.as_ref().map(|before| before.file);
             let change = FileChange::of(effect, found);
             // The file gets its earlier contents back, which needs no question.
@@ -70,40 +85,43 @@ impl CallServices {
             let question = self.question(skill, capability, &offered, act, &permits).await?;
             let shown = question.subject.shown_digest();
             let grant = stored_grant(&self.tools.store, &self.owner, skill.digest, &offered, self.only_in());
-            let PersonAnswer { approval, said } =
-                match self.record.ask(approvals, question, &self.tools.question_slots, grant).await {
-                    Ok(answer) => answer,
-                    Err(no_room) => {
-                        self.record.note_unasked(capability, no_room);
-                        return Ok(Ok(Permission::Refused(None)));
-                    }
-                };
+            let asked = self.record.ask(approvals, question, &self.tools.question_slots, grant).await;
+            let PersonAnswer { approval, said } = match asked {
+                Ok(answer) => answer,
+                Err(no_room) => {
+                    self.record.note_unasked(capability, no_room);
+                    return Ok(Ok(Permission::Refused(None)));
+                }
+            };
             if approval.is_yes() {
                 let of = if matches!(approval, Approval::Once | Approval::Wide) { capability } else { &offered };
-                self.record.note_approval(RecordedApproval {
-                    capability: of.to_string(),
-                    answer: approval.as_str().to_owned(),
-                    shown: Some(shown),
-                    by: context.principal.to_string(),
-                });
+                self.note_approval(of, approval.as_str(), Some(shown));
             }
-            match approval {
-                Approval::No | Approval::Never => return Ok(Ok(Permission::Refused(said))),
-                Approval::Call | Approval::Session | Approval::Always => {
-                    return Ok(Ok(Permission::ThisCall(offered)));
-                }
-                Approval::Wide => return Ok(Ok(Permission::ThisCall(capability.clone()))),
+            return Ok(Ok(match approval {
+                Approval::No | Approval::Never => Permission::Refused(said),
+                Approval::Call | Approval::Session | Approval::Always => Permission::ThisCall(offered),
+                Approval::Wide => Permission::ThisCall(capability.clone()),
                 Approval::Once => match self.file_before(effect).await {
                     // The file changed since the question was shown, so the yes does not apply. Ask again.
-                    Ok(now) if now.as_ref().map(|now| now.file) != found => {}
+                    Ok(now) if now.as_ref().map(|now| now.file) != found => continue,
                     Ok(_) => {
                         self.allowed_changes.extend(change);
-                        return Ok(Ok(Permission::ThisEffect));
+                        Permission::ThisEffect
                     }
                     Err(error) => return Ok(Err(error.into_fault(&permits))),
                 },
-            }
+            }));
         }
+    }
+
+    /// Notes in the journal that a person allowed `capability`, with an answer or a mode.
+    fn note_approval(&self, capability: &Capability, answer: &str, shown: Option<Digest>) {
+        self.record.note_approval(RecordedApproval {
+            capability: capability.to_string(),
+            answer: answer.to_owned(),
+            shown,
+            by: self.record.context.principal.to_string(),
+        });
     }
 
     /// Returns the workspace that a stored grant names: none for a skill that belongs to the workspace.

@@ -1,0 +1,261 @@
+//! The mode of a session: what its tools may do without a question, and what they may not do at all. A person sets it; nothing that a
+//! model, a skill, a persona or a workspace says changes it. It is read at each effect.
+
+use std::{
+    fmt,
+    str::FromStr,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+};
+
+use patchbay_core::caseless;
+use patchbay_policy::Denial;
+use patchbay_sandbox::{EffectBody, GuestEffect};
+
+/// How far the tools of a session may go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// What is not granted is asked about.
+    #[default]
+    Ask,
+    /// Writes of files in the workspace need no answer, except of files that start programs.
+    Edits,
+    /// Nothing is changed.
+    Plan,
+}
+
+impl Mode {
+    /// All modes, in the order in which a key goes through them.
+    pub const ALL: [Self; 3] = [Self::Ask, Self::Edits, Self::Plan];
+
+    /// Returns the word for `/mode`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::Edits => "edits",
+            Self::Plan => "plan",
+        }
+    }
+
+    /// Returns what the mode means, as a sentence.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Ask => "Tools ask before they do what you have not granted.",
+            Self::Edits => {
+                "Files of this workspace are written without a question. Deleting, programs, requests and files that start programs \
+                 still ask."
+            }
+            Self::Plan => "Nothing is changed: tools read, and what they would change is denied.",
+        }
+    }
+
+    /// Returns the next mode of a key that goes through all of them.
+    #[must_use]
+    pub fn next(self) -> Self {
+        match self {
+            Self::Ask => Self::Edits,
+            Self::Edits => Self::Plan,
+            Self::Plan => Self::Ask,
+        }
+    }
+
+    /// Returns the denial of an effect in this mode.
+    pub(crate) fn denial(self, effect: GuestEffect<'_>) -> Option<Denial> {
+        (self == Self::Plan).then(|| changed_by(effect)).flatten().map(Self::denied)
+    }
+
+    /// Returns the denial of an `action` in plan mode, such as `writing files`.
+    pub(crate) fn denied(action: &str) -> Denial {
+        Denial::PlanMode { action: action.to_owned() }
+    }
+
+    /// Returns whether this mode allows `effect` without an answer. The guard of the workspace has checked the path.
+    pub(crate) fn allows(self, effect: GuestEffect<'_>) -> bool {
+        matches!(effect, GuestEffect::Write { path, .. } if self == Self::Edits && !starts_programs(path))
+    }
+
+    /// Returns whether a person is asked about `effect` in this mode.
+    pub(crate) fn asks(self, effect: GuestEffect<'_>) -> bool {
+        !(self == Self::Plan && matches!(effect, GuestEffect::Request { .. }))
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Mode {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<Self, ()> {
+        Self::ALL.into_iter().find(|mode| mode.as_str() == word).ok_or(())
+    }
+}
+
+/// The mode of one session. Clones share it. It is not stored: a resumed session asks.
+#[derive(Clone, Debug, Default)]
+pub struct ModeSlot(Arc<AtomicU8>);
+
+impl ModeSlot {
+    /// Returns the mode at this moment.
+    pub fn get(&self) -> Mode {
+        let index = usize::from(self.0.load(Ordering::Acquire));
+        Mode::ALL.get(index).copied().unwrap_or_default()
+    }
+
+    /// Sets the mode for every effect from now on.
+    pub fn set(&self, mode: Mode) {
+        let index = Mode::ALL.iter().position(|other| *other == mode).unwrap_or_default();
+        self.0.store(u8::try_from(index).unwrap_or_default(), Ordering::Release);
+    }
+}
+
+/// Returns what an effect changes; `None` if it only reads, or calls a tool whose effects are looked at one by one.
+fn changed_by(effect: GuestEffect<'_>) -> Option<&'static str> {
+    match effect {
+        GuestEffect::Write { .. } => Some("writing files"),
+        GuestEffect::Delete { .. } => Some("deleting files"),
+        GuestEffect::PutKey { .. } | GuestEffect::DeleteKey { .. } => Some("changing stored keys"),
+        GuestEffect::Request { method: "GET", body: EffectBody::None, .. } => None,
+        GuestEffect::Request { .. } => Some("any request but GET without a body"),
+        GuestEffect::Read { .. }
+        | GuestEffect::List { .. }
+        | GuestEffect::Search { .. }
+        | GuestEffect::Find { .. }
+        | GuestEffect::GetKey { .. }
+        | GuestEffect::ListKeys { .. }
+        | GuestEffect::Complete { .. }
+        | GuestEffect::Call { .. }
+        | GuestEffect::FindTools { .. } => None,
+    }
+}
+
+/// Files that tools of developers run, or whose commands they run.
+const PROGRAM_FILES: [&str; 36] = [
+    "bitbucket-pipelines.yml",
+    "brewfile",
+    "build",
+    "build.bazel",
+    "build.rs",
+    "build.xml",
+    "build.zig",
+    "cargo.toml",
+    "cmakelists.txt",
+    "compose.yaml",
+    "compose.yml",
+    "configure",
+    "conftest.py",
+    "deno.json",
+    "docker-compose.yaml",
+    "docker-compose.yml",
+    "dockerfile",
+    "gemfile",
+    "gnumakefile",
+    "jenkinsfile",
+    "justfile",
+    "makefile",
+    "manage.py",
+    "meson.build",
+    "mix.exs",
+    "noxfile.py",
+    "package.json",
+    "pom.xml",
+    "procfile",
+    "pyproject.toml",
+    "rakefile",
+    "setup.py",
+    "taskfile.yml",
+    "tox.ini",
+    "vagrantfile",
+    "workspace",
+];
+/// The same by their ends.
+const PROGRAM_ENDS: [&str; 14] =
+    ["bash", "bat", "cmd", "command", "fish", "gradle", "kts", "mk", "ps1", "psm1", "service", "sh", "tcl", "zsh"];
+
+/// Returns whether the file at `path` starts programs, or may: such files, hidden ones, and those in hidden folders.
+fn starts_programs(path: &str) -> bool {
+    let name = caseless(path.rsplit('/').next().unwrap_or(path));
+    let end = name.rsplit_once('.').map(|(_, end)| end);
+    path.split('/').any(|part| part.starts_with('.'))
+        || PROGRAM_FILES.contains(&&*name)
+        || end.is_some_and(|end| PROGRAM_ENDS.contains(&end))
+        || name.contains(".config.")
+}
+
+#[cfg(test)]
+mod tests {
+    use patchbay_core::kv::Scope;
+
+    use super::*;
+
+    fn write(path: &str) -> GuestEffect<'_> {
+        GuestEffect::Write { path, contents: b"x" }
+    }
+
+    /// Each kind of effect in each mode: denied, done without a question, or as the grants say. Written by hand.
+    #[test]
+    fn each_effect_has_its_place_in_each_mode() {
+        let request =
+            |method, body| GuestEffect::Request { method, url: "https://a.org/", headers: &[], auth: &[], body };
+        let (scope, body) = (Scope::Session, EffectBody::Whole(b"x"));
+        let table = [
+            (write("src/a.rs"), "asks free denied"),
+            (write("Makefile"), "asks asks denied"),
+            (GuestEffect::Delete { path: "a" }, "asks asks denied"),
+            (GuestEffect::PutKey { scope, key: "k", value: b"v" }, "asks asks denied"),
+            (GuestEffect::DeleteKey { scope, key: "k" }, "asks asks denied"),
+            (GuestEffect::GetKey { scope, key: "k" }, "asks asks asks"),
+            (GuestEffect::ListKeys { scope, prefix: "" }, "asks asks asks"),
+            (request("GET", EffectBody::None), "asks asks granted"),
+            (request("GET", body), "asks asks denied"),
+            (request("get", EffectBody::None), "asks asks denied"),
+            (request("POST", EffectBody::None), "asks asks denied"),
+            (GuestEffect::Read { path: "a" }, "asks asks asks"),
+            (GuestEffect::List { glob: "*" }, "asks asks asks"),
+            (GuestEffect::Search { pattern: "a", globs: &[] }, "asks asks asks"),
+            (GuestEffect::Find { globs: &[] }, "asks asks asks"),
+            (GuestEffect::Complete { system: "", prompt: "x" }, "asks asks asks"),
+            (GuestEffect::Call { calls: &[("a__b", "{}")] }, "asks asks asks"),
+            (GuestEffect::FindTools { query: None }, "asks asks asks"),
+        ];
+        for (effect, expected) in table {
+            let found = Mode::ALL.map(|mode| match (mode.denial(effect), mode.allows(effect), mode.asks(effect)) {
+                (Some(_), false, _) => "denied",
+                (None, true, true) => "free",
+                (None, false, true) => "asks",
+                (None, false, false) => "granted",
+                other => panic!("{effect:?} in {mode}: {other:?}"),
+            });
+            assert_eq!(found.join(" "), expected, "{effect:?}");
+        }
+    }
+
+    #[test]
+    fn files_that_start_programs_are_asked_about() {
+        for path in
+            ["MakeFile", "a/build.rs", "package.json", "x/run.SH", ".envrc", "a/.github/w.yml", "vite.config.ts"]
+        {
+            assert!(starts_programs(path), "{path}");
+        }
+        for path in ["src/main.rs", "docs/a.md", "makefile.md", "a.shx", "config.toml"] {
+            assert!(!starts_programs(path), "{path}");
+        }
+        assert!(PROGRAM_FILES.is_sorted() && PROGRAM_ENDS.is_sorted());
+    }
+
+    #[test]
+    fn clones_share_the_mode() {
+        let slot = ModeSlot::default();
+        let other = slot.clone();
+        for mode in Mode::ALL {
+            other.set(mode);
+            assert_eq!((slot.get(), mode.as_str().parse()), (mode, Ok(mode)));
+        }
+        assert_eq!((Mode::Plan.next(), "no".parse::<Mode>()), (Mode::Ask, Err(())));
+    }
+}
