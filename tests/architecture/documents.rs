@@ -94,6 +94,7 @@ These commands show what the open terminal has kept. They are not stored, and ot
 | `?` | the keys of the terminal and these commands |
 | `/show` | the newest result of a tool, in full |
 | `/show N` | result N; the last 200 results, at most 8 MiB, are kept |
+| `/show N in` | the input of the call of result N: of `code` the whole program, else JSON |
 | `/show thinking` | the thinking before the last answer |
 | `/copy` | copies the last answer: `Copied N characters, if the terminal allows it (OSC 52).` |
 | `/copy code` | copies the last block of code of the last answer |

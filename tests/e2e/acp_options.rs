@@ -69,7 +69,7 @@ fn permissions_are_an_option_of_the_session() {
     assert!(peer.say(3, &session, write).contains("plan mode"));
     assert!(!patchbay.workspace().join("made.txt").exists());
     peer.take();
-    peer.say(4, &session, json!([{"type": "text", "text": "/mode edits"}]));
+    assert_eq!(peer.prompt(4, &session, "/mode edits"), "end_turn");
     let seen = peer.take();
     let announced = updates(&seen, "config_option_update");
     assert_eq!(current(&announced.last().unwrap()["configOptions"])[3].1, "edits");

@@ -6,6 +6,7 @@ mod agents;
 mod answer;
 mod attaching;
 mod busy;
+mod call_text;
 mod call_timer;
 mod completion;
 mod composer;

@@ -13,7 +13,7 @@ Up and Down go through the history, Ctrl+R searches it.
 Ctrl+Enter stops what runs and sends at once.
 Shift+Tab goes to the next mode: ask, edits, plan.
 Ctrl+G opens the text in $EDITOR, Ctrl+L draws again, Ctrl+Z suspends.
-/show N prints the result of a tool in full,
+/show N prints the result of a tool in full, /show N in its input,
 /show thinking the thinking before the last answer.
 /copy copies the last answer, /copy N a result,
 /copy code the last block of code.

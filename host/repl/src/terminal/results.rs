@@ -2,15 +2,31 @@
 
 use std::collections::VecDeque;
 
+use patchbay_core::text;
+use serde_json::Value;
+
 /// Results that are kept.
 const KEPT: usize = 200;
 /// Bytes of all kept results.
 const KEPT_BYTES: usize = 8 << 20;
 
+/// A result, and the input of its call.
+#[derive(Debug)]
+struct KeptResult {
+    text: String,
+    input: String,
+}
+
+impl KeptResult {
+    fn bytes(&self) -> usize {
+        self.text.len() + self.input.len()
+    }
+}
+
 /// The kept results, numbered from 1 in the order in which they were shown.
 #[derive(Debug, Default)]
 pub(crate) struct Results {
-    kept: VecDeque<String>,
+    kept: VecDeque<KeptResult>,
     bytes: usize,
     /// The number of the newest result.
     last: usize,
@@ -19,13 +35,14 @@ pub(crate) struct Results {
 
 impl Results {
     /// Keeps a result and returns its number. The oldest ones are given up beyond the limits.
-    pub(crate) fn add(&mut self, text: String) -> usize {
-        self.bytes += text.len();
-        self.kept.push_back(text);
+    pub(crate) fn add(&mut self, text: String, input: String) -> usize {
+        let result = KeptResult { text, input: readable(&input) };
+        self.bytes += result.bytes();
+        self.kept.push_back(result);
         self.last += 1;
         while self.kept.len() > KEPT || (self.bytes > KEPT_BYTES && self.kept.len() > 1) {
             if let Some(oldest) = self.kept.pop_front() {
-                self.bytes -= oldest.len();
+                self.bytes -= oldest.bytes();
             }
         }
         self.last
@@ -43,6 +60,10 @@ impl Results {
             return self.thinking.as_deref().ok_or_else(|| "Error: no thinking was shown yet.".to_owned());
         }
         let usage = "Error: the number of a result or 'thinking' is required.";
+        let (argument, is_input) = match argument.strip_suffix("in").map(str::trim_end) {
+            Some(number) => (number, true),
+            None => (argument, false),
+        };
         let number = match argument {
             "" => self.last,
             argument => argument.parse::<usize>().map_err(|_| usage.to_owned())?,
@@ -54,9 +75,17 @@ impl Results {
         number
             .checked_sub(first)
             .and_then(|index| self.kept.get(index))
-            .map(String::as_str)
+            .map(|result| if is_input { &*result.input } else { &*result.text })
             .ok_or_else(|| format!("Error: there is no result {number}; results {first} to {} are kept.", self.last))
     }
+}
+
+/// Returns an input for a person: a program as its lines, any other as JSON with one member on each line. Cleaned.
+fn readable(input: &str) -> String {
+    let Ok(value) = serde_json::from_str::<Value>(input) else { return text::clean(input) };
+    let program = value.get("code").and_then(Value::as_str);
+    let json = || serde_json::to_string_pretty(&value).unwrap_or_default();
+    text::clean(&program.map_or_else(json, str::to_owned))
 }
 
 #[cfg(test)]
@@ -67,8 +96,15 @@ mod tests {
     fn results_are_shown_by_number() {
         let mut results = Results::default();
         assert_eq!(results.show(""), Err("Error: no result of a tool was shown yet.".to_owned()));
-        assert_eq!((results.add("one".to_owned()), results.add("two".to_owned())), (1, 2));
+        assert_eq!(
+            (
+                results.add("one".to_owned(), r#"{"code":"a\nb"}"#.to_owned()),
+                results.add("two".to_owned(), r#"{"a":1}"#.to_owned())
+            ),
+            (1, 2)
+        );
         assert_eq!((results.show("1"), results.show("")), (Ok("one"), Ok("two")));
+        assert_eq!((results.show("1 in"), results.show("in")), (Ok("a\nb"), Ok("{\n  \"a\": 1\n}")));
         let missing = results.show("3").unwrap_err();
         assert_eq!(missing, "Error: there is no result 3; results 1 to 2 are kept.");
         assert_eq!(results.show("x").unwrap_err(), "Error: the number of a result or 'thinking' is required.");
@@ -78,10 +114,10 @@ mod tests {
     fn oldest_results_are_given_up() {
         let mut results = Results::default();
         for _ in 0..KEPT + 5 {
-            results.add("x".repeat(10));
+            results.add("x".repeat(10), String::new());
         }
         assert!(results.show("5").is_err() && results.show("6").is_ok());
-        results.add("y".repeat(KEPT_BYTES));
+        results.add("y".repeat(KEPT_BYTES), String::new());
         assert_eq!(results.kept.len(), 1);
     }
 }

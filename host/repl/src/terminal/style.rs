@@ -46,6 +46,14 @@ impl Look {
     }
 }
 
+/// Returns a line about a failure: its mark is red, and the rest as legible as an answer.
+pub(crate) fn failure(line: &str, palette: Palette) -> String {
+    match line.strip_prefix('✗') {
+        Some(rest) if palette != Palette::NoColour => format!("{}{rest}", styled(REMOVED, "✗")),
+        _ => line.to_owned(),
+    }
+}
+
 /// Returns `text` in faint style.
 pub(crate) fn faint(text: &str) -> String {
     styled(FAINT, text)

@@ -7,7 +7,7 @@ use std::{
 };
 
 use patchbay_core::{
-    AgentId, AssistantPart, Attachment, Code, DeltaKind, EventKind, MessageKind, Outcome,
+    AgentId, AssistantPart, Attachment, Code, DeltaKind, EventKind, MessageKind, Outcome, ToolRecord,
     text::{self, TextCleaner},
 };
 use patchbay_markdown::{Palette, WrapMode};
@@ -17,6 +17,7 @@ use patchbay_session::{
 
 use super::{
     answer::StreamedAnswer,
+    call_text,
     call_timer::{self, CallTimer, seconds},
     diff,
     live::Row,
@@ -47,6 +48,9 @@ const RESUMED_BYTES: usize = 256 << 10;
 struct PendingCall {
     id: String,
     /// What it changes in a file.
+    /// What it does, as shown.
+    what: String,
+    input: String,
     diff: Option<FileDiff>,
 }
 
@@ -72,6 +76,8 @@ pub(crate) struct Transcript {
     /// Tokens of the conversation after the last answer.
     context_tokens: Option<u64>,
     /// The calls of the last answer without a result. They run one after another, so that the first one runs.
+    /// Whether the last answer has several calls.
+    are_several: bool,
     pending: VecDeque<PendingCall>,
     calls: CallTimer,
 }
@@ -107,6 +113,7 @@ impl Transcript {
             mark: String::new(),
             context_tokens: None,
             pending: VecDeque::new(),
+            are_several: false,
             calls: CallTimer::default(),
         }
     }
@@ -316,35 +323,15 @@ impl Transcript {
                 self.context_tokens = answer.as_ref().map(|answer| answer.usage.total()).filter(|total| *total > 0);
                 self.pending.clear();
                 for call in answer.iter().flat_map(|answer| &answer.parts).filter_map(AssistantPart::tool_call) {
-                    let (name, input) = (text::excerpt(&call.name, SHOWN), text::excerpt(&call.input, SHOWN));
-                    self.aside(&format!("→ {name} {input}"));
+                    let what = call_text::sentence(&call);
+                    self.aside(&format!("→ {what}"));
                     let diff = diff::of_call(&call);
-                    self.pending.push_back(PendingCall { id: call.id, diff });
+                    self.pending.push_back(PendingCall { id: call.id, what, input: call.input, diff });
                 }
+                self.are_several = self.pending.len() > 1;
                 self.calls.start(now);
             }
-            EventKind::Message { kind: MessageKind::Tool, content, .. } => {
-                let content = text::clean(&content);
-                let failed = result.as_ref().and_then(|result| result.error);
-                let excerpt = match failed {
-                    Some(code) => words::failure(code, &content, SHOWN),
-                    None => text::excerpt(&content, SHOWN),
-                };
-                let lines = content.lines().count();
-                let number = self.results.add(content);
-                let size = (lines > 1).then(|| format!("{lines} lines"));
-                let took = self.calls.lap(now).map(call_timer::tenths);
-                let about = size.into_iter().chain(took).collect::<Vec<_>>().join(", ");
-                let about = if about.is_empty() { about } else { format!("{about}: ") };
-                let diff = result.as_ref().and_then(|result| self.end_call(&result.call_id));
-                if failed.is_some() {
-                    self.notice(&format!("✗ {number}  {about}{excerpt}"));
-                } else {
-                    self.aside(&format!("← {number}  {about}{excerpt}"));
-                    let palette = self.look.palette;
-                    self.finished.extend(diff.iter().flat_map(|diff| diff::changed_lines(diff, palette)));
-                }
-            }
+            EventKind::Message { kind: MessageKind::Tool, content, .. } => self.call_ended(&content, result, now),
             EventKind::Message { .. }
             | EventKind::Delta { .. }
             | EventKind::GivenUp { .. }
@@ -389,10 +376,43 @@ impl Transcript {
         }
     }
 
+    /// Prints the result of a call.
+    fn call_ended(&mut self, content: &str, result: Option<ToolRecord>, now: Instant) {
+        let content = text::clean(content);
+        let failed = result.as_ref().and_then(|result| result.error);
+        let call = result.as_ref().and_then(|result| self.end_call(&result.call_id));
+        let lines = content.lines().count();
+        let size = (failed.is_none() && lines > 1).then(|| format!("{lines} lines"));
+        let took = self.calls.lap(now).map(call_timer::tenths);
+        // Of several calls, each result names its own.
+        let what = call.as_ref().filter(|_| self.are_several).map(|call| call.what.clone());
+        let about = what.into_iter().chain(size).chain(took).collect::<Vec<_>>().join(", ");
+        let last = call_text::last_lines(&content);
+        let said = match failed {
+            Some(code) => words::failure(code, &content, SHOWN),
+            None if last.is_empty() => text::excerpt(&content, SHOWN),
+            None => String::new(),
+        };
+        let between = if about.is_empty() || said.is_empty() { "" } else { ": " };
+        let input = call.as_ref().map(|call| call.input.clone()).unwrap_or_default();
+        let number = self.results.add(content, input);
+        let row = format!("{number}  {about}{between}{said}");
+        let palette = self.look.palette;
+        if failed.is_some() {
+            let lines = prose::lines(&format!("✗ {row}"), self.prose_columns());
+            self.finished.extend(lines.iter().map(|line| style::failure(line, palette)));
+        } else {
+            self.aside(&format!("← {row}"));
+            last.iter().for_each(|line| self.aside(line));
+            let diff = call.and_then(|call| call.diff);
+            self.finished.extend(diff.iter().flat_map(|diff| diff::changed_lines(diff, palette)));
+        }
+    }
+
     /// Removes a call that has a result, and returns what it changed.
-    fn end_call(&mut self, id: &str) -> Option<FileDiff> {
+    fn end_call(&mut self, id: &str) -> Option<PendingCall> {
         let index = self.pending.iter().position(|call| call.id == id);
-        self.pending.remove(index?)?.diff
+        self.pending.remove(index?)
     }
 
     /// Returns the rows of the block that is being received, at most `height`.

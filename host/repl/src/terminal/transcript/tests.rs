@@ -120,8 +120,28 @@ fn results_have_a_number_a_size_and_a_time() {
     transcript.event(called("no such file", Some(Code::InvalidInput)), at(62_000));
     let lines = printed(&mut transcript);
     assert_eq!(lines[0], "← 1  x");
-    assert_eq!(lines[lines.len() - 2..], ["← 2  2 lines, 0.1 s: one two", "✗ 3  2.1 s: no such file"]);
+    let failed = "\x1b[31m✗ 3  2.1 s: no such file";
+    assert_eq!(lines[lines.len() - 4..], ["← 2  2 lines, 0.1 s", "  one", "  two", failed]);
     assert_eq!(transcript.results().show("3"), Ok("no such file"));
+}
+
+/// Each result of an answer with several calls names its own.
+#[test]
+fn results_of_several_calls_name_them() {
+    let mut transcript = Transcript::new(VIEW, 80, Look::default());
+    let parts = [("1", "grep__search", r#"{"pattern":"foo"}"#), ("2", "files__read", r#"{"path":"a.rs"}"#)]
+        .map(|(id, name, input)| serde_json::json!({"type": "tool_call", "id": id, "name": name, "input": input}));
+    let answer = serde_json::json!({
+        "provider": "p", "adapter": "a", "model": "m", "usage": {"input": 0, "output": 0}, "interrupted": false, "parts": parts,
+    });
+    let content = String::new();
+    let asked = EventKind::Message { kind: MessageKind::Assistant, content, data: Some(answer) };
+    transcript.event(at(1, asked), Instant::now());
+    transcript.event(called("12 hits", None), Instant::now());
+    let lines = printed(&mut transcript);
+    assert_eq!(lines[..2], ["→ search \"foo\"", "→ read a.rs"], "{lines:?}");
+    assert!(lines[2].starts_with("← 1  search \"foo\", ") && lines[2].ends_with(": 12 hits"), "{lines:?}");
+    assert_eq!(transcript.results().show("1 in"), Ok("{\n  \"pattern\": \"foo\"\n}"));
 }
 
 #[test]
@@ -130,7 +150,8 @@ fn failure_names_its_command_whole() {
     let command = "patchbay grant add --root bundled files workspace-write";
     let denied = format!("skill 'files' may not use 'workspace-write': it is not granted. To grant it: {command}");
     transcript.event(called(&denied, Some(Code::Denied)), Instant::now());
-    let expected = ["✗ 1  skill 'files' may not use 'workspace-write': it is not", "granted. To grant it:", command];
+    let expected =
+        ["\x1b[31m✗ 1  skill 'files' may not use 'workspace-write': it is not", "granted. To grant it:", command];
     assert_eq!(printed(&mut transcript), expected);
     assert_eq!(transcript.results().show("1"), Ok(&*denied));
 }
