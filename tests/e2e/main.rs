@@ -70,6 +70,7 @@ mod old_homes;
 mod old_sessions;
 mod personas;
 mod plugin;
+mod policies;
 mod portable;
 mod provider_adapters;
 mod provider_command;

@@ -17,6 +17,7 @@ mod mcp;
 mod mcp_servers;
 mod out;
 mod plugin;
+mod policy;
 mod progress_line;
 mod provider;
 mod sessions;
@@ -117,6 +118,7 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
             runtime.block_on(provider::run(&host, command))
         }
         Some(Command::Grant { command }) => runtime.block_on(authority::grant(&open(&HomeDirs::find()?)?, command)),
+        Some(Command::Policy { command }) => runtime.block_on(policy::run(&open(&HomeDirs::find()?)?, command)),
         Some(Command::Trust { command }) => runtime.block_on(authority::trust(&open(&HomeDirs::find()?)?, command)),
         Some(Command::Journal(journal)) => runtime.block_on(journal::run(&open(&HomeDirs::find()?)?, &journal)),
         Some(Command::Mcp { command: Some(command), .. }) => {

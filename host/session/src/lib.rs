@@ -45,6 +45,7 @@ mod commands;
 mod complete;
 mod error;
 mod expiry;
+mod explain;
 mod filter;
 mod gathering;
 mod host;
@@ -99,6 +100,7 @@ pub use commands::CommandInfo;
 pub use complete::Suggestion;
 pub use error::SessionError;
 pub use expiry::ExpiredSessions;
+pub use explain::{Explanation, Fate, Verdict};
 pub use host::{Config, Host, Paths};
 pub use line::{
     input::{LineInput, NewAttachment},

@@ -270,7 +270,7 @@ pub struct PersonAnswer {
 }
 
 impl PersonAnswer {
-    /// Maximum length of [`Answer::said`] in characters.
+    /// Maximum length of [`PersonAnswer::said`] in characters.
     pub const SAID: usize = 2_000;
 
     /// Returns a no for which a person wrote `why`; white space alone is no reason.

@@ -1,0 +1,122 @@
+//! The arguments of `patchbay grant`, `policy` and `trust`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use patchbay_core::Name;
+use patchbay_policy::{Capability, Root};
+
+/// The skill and the capability of a grant
+#[derive(Args)]
+pub(crate) struct GrantTarget {
+    /// Where the skill comes from
+    #[arg(long, value_enum, default_value_t = RootArgument::User)]
+    root: RootArgument,
+    /// The workspace, or the folder of --root extra [default: the current folder]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+    /// Only in this workspace; without it, in every one
+    #[arg(long = "in", value_name = "DIR")]
+    pub(crate) place: Option<PathBuf>,
+    /// The skill
+    #[arg(value_name = "SKILL")]
+    pub(crate) skill: Name,
+    /// The capability, such as kv
+    #[arg(value_name = "CAPABILITY")]
+    pub(crate) capability: Capability,
+}
+
+impl GrantTarget {
+    pub(crate) fn root(&self) -> Root {
+        match self.root {
+            RootArgument::Extra => Root::Extra,
+            RootArgument::Bundled => Root::Bundled,
+            RootArgument::User => Root::User,
+            RootArgument::WorkspaceClaude => Root::WorkspaceClaude,
+            RootArgument::WorkspaceAgents => Root::WorkspaceAgents,
+            RootArgument::Workspace => Root::Workspace,
+        }
+    }
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum RootArgument {
+    Extra,
+    Bundled,
+    User,
+    WorkspaceClaude,
+    WorkspaceAgents,
+    Workspace,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum GrantCommand {
+    /// Grant a capability that the skill's SKILL.md asks for
+    Add(GrantTarget),
+    /// Remove a grant
+    Remove(GrantTarget),
+    /// Take back every answer 'always' to the question whether a tool of an MCP server or an editor may be called
+    Forget {
+        /// The tool's full name, as 'patchbay grant list' shows it
+        #[arg(value_name = "TOOL")]
+        tool: String,
+    },
+    /// List all grants
+    List {
+        /// Print only the commands that renew stale grants; the reasons go to standard error
+        #[arg(long)]
+        stale: bool,
+    },
+}
+
+#[derive(Subcommand)]
+pub(crate) enum PolicyCommand {
+    /// Print what would decide about a call, and why, without running it
+    Explain {
+        /// A tool by its full name, such as files__write, or a line that begins with '/'
+        #[arg(value_name = "CALL")]
+        what: String,
+        /// The mode of the session: ask, edits or plan [default: ask]
+        #[arg(long, value_name = "MODE")]
+        mode: Option<String>,
+        /// The workspace [default: the current folder]
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        workspace: Option<PathBuf>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check a file of cases, a JSON object on each line: call, capability, expect (allow, ask, deny), and mode. Exits with 1 if one is
+    /// not as expected
+    Test {
+        /// The file
+        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+        /// The workspace [default: the current folder]
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        workspace: Option<PathBuf>,
+    },
+}
+
+#[derive(Subcommand)]
+pub(crate) enum TrustCommand {
+    /// Let a workspace's skills and personas replace yours, and MCP servers start in it (in_workspace); with --write, only let
+    /// skills write there
+    Add {
+        /// The workspace
+        #[arg(value_name = "DIR", default_value = ".")]
+        workspace: PathBuf,
+        /// Let skills with the grant workspace-write also write AGENTS.md and similar files, and write in DIR if it is or
+        /// contains your home folder; everything else stays as it is
+        #[arg(long)]
+        write: bool,
+    },
+    /// Remove both kinds of trust
+    Remove {
+        /// The workspace
+        #[arg(value_name = "DIR", default_value = ".")]
+        workspace: PathBuf,
+    },
+    /// List the workspaces that are trusted
+    List,
+}

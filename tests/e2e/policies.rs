@@ -1,0 +1,61 @@
+//! `patchbay policy`: what would decide about a call, without running it.
+
+use patchbay_tests::binary::Patchbay;
+use serde_json::Value;
+
+#[test]
+fn decision_is_explained_and_is_what_happens() {
+    let patchbay = Patchbay::quick();
+    let explain = |words: &[&str]| {
+        let ran = patchbay.run(&[&["policy", "explain"][..], words].concat());
+        format!("{}{}", ran.out, ran.err)
+    };
+    let asked = explain(&["files__write"]);
+    assert!(asked.starts_with("files__write is a tool of the bundled skill 'files': "), "{asked}");
+    let line = "workspace-write: ask. It is not granted. To grant it: patchbay grant add --root bundled files workspace-write\n";
+    assert!(asked.contains(line) && asked.contains("workspace-read: allow. "), "{asked}");
+    assert!(explain(&["files__write", "--mode", "edits"]).contains("workspace-write: allow. Mode 'edits' writes"));
+    assert!(explain(&["files__write", "--mode", "plan"]).contains("workspace-write: deny. Plan mode changes nothing."));
+    assert!(explain(&["files__write", "--mode", "fast"]).contains("there is no mode 'fast'"));
+    // What happens without a person.
+    assert!(patchbay.run(&["exec", r#"call files__write {"path":"a","text":"x"}"#]).err.contains("it is not granted"));
+    let here = ["grant", "add", "--root", "bundled", "--in", ".", "files", "workspace-write"];
+    assert_eq!(patchbay.run(&here).code, Some(0));
+    assert!(explain(&["files__write"]).contains("workspace-write: allow. It is granted"));
+    let json: Value = serde_json::from_str(&patchbay.run(&["policy", "explain", "--json", "/web x"]).out).unwrap();
+    assert_eq!(json["verdicts"][0]["capability"], "http:*");
+    assert_eq!(json["verdicts"][0]["fate"], "ask");
+    assert!(explain(&["/mode plan"]).contains("/mode is a built-in command"));
+    assert!(explain(&["/nope"]).contains("unknown command '/nope'."));
+    assert!(explain(&["files__nope"]).contains("files__nope"), "{}", explain(&["files__nope"]));
+    assert!(!patchbay.workspace().join("a").exists());
+}
+
+#[test]
+fn table_of_cases_is_checked() {
+    let patchbay = Patchbay::quick();
+    patchbay.write(
+        "workspace/policy.jsonl",
+        r#"{"call":"files__write","capability":"workspace-write","expect":"ask"}
+{"call":"files__write","capability":"workspace-write","mode":"plan","expect":"deny"}
+
+{"call":"/web x","capability":"http:*","expect":"ask"}
+"#,
+    );
+    let ran = patchbay.run(&["policy", "test", "policy.jsonl"]);
+    assert_eq!((&*ran.out, ran.code), ("3 cases, 0 not as expected.\n", Some(0)), "{ran:?}");
+    assert_eq!(patchbay.run(&["grant", "add", "--root", "bundled", "web", "http:*"]).code, Some(0));
+    let ran = patchbay.run(&["policy", "test", "policy.jsonl"]);
+    assert!(ran.out.starts_with("line 4: http:* is 'allow' and not 'ask'. It is granted"), "{ran:?}");
+    assert_eq!(ran.code, Some(1));
+    for (line, words) in [
+        ("no JSON", "line 1: "),
+        (r#"{"call":"files__write","capability":"kv","expect":"ask"}"#, "the skill does not ask for 'kv'"),
+        (r#"{"call":"a__b","capability":"kv","expect":"ask"}"#, "line 1: "),
+        (r#"{"call":"files__write","capability":"kv","expect":"yes"}"#, "'yes' is not allow, ask or deny"),
+    ] {
+        patchbay.write("workspace/wrong.jsonl", line);
+        let ran = patchbay.run(&["policy", "test", "wrong.jsonl"]);
+        assert!(ran.code == Some(1) && ran.err.contains(words), "{line}: {ran:?}");
+    }
+}
