@@ -200,17 +200,18 @@ async def options(home):
         session, connection = opened.session_id, patchbay.connection
         await patchbay.client.until(session, is_commands)
         equal([(option.id, option.category) for option in opened.config_options],
-              [("model", "model"), ("thought_level", "thought_level"), ("mode", "mode")])
-        equal(current(opened.config_options), ["demo:demo-1", "default", "default"])
+              # The SDK knows no category of one's own.
+              [("model", "model"), ("thought_level", "thought_level"), ("mode", "mode"), ("permissions", None)])
+        equal(current(opened.config_options), ["demo:demo-1", "default", "default", "ask"])
         set = await connection.set_config_option(config_id="model", session_id=session, value="demo:demo-big")
-        equal(current(set.config_options), ["demo:demo-big", "default", "default"])
+        equal(current(set.config_options), ["demo:demo-big", "default", "default", "ask"])
         set = await connection.set_config_option(config_id="mode", session_id=session, value="pirate")
-        equal(current(set.config_options), ["demo:demo-big", "default", "pirate"])
+        equal(current(set.config_options), ["demo:demo-big", "default", "pirate", "ask"])
         shown = await patchbay.say(session, "show context")
         assert "model: demo-big\n" in shown and "You are a pirate." in shown, shown
         _, updates = await patchbay.prompt(session, "/model demo-1/high")
         [announced] = [update for update in updates if kind(update) == "config_option_update"]
-        equal(current(announced.config_options), ["demo:demo-1", "high", "pirate"])
+        equal(current(announced.config_options), ["demo:demo-1", "high", "pirate", "ask"])
         data = await refused(-32602, connection.set_config_option(config_id="mode", session_id=session, value="none"))
         equal(data["code"], "persona_not_found")
 
