@@ -96,6 +96,9 @@ mod tests {
     fn unknown_option_is_refused_with_the_ids() {
         assert_eq!(option_kind("mode"), Ok(OptionKind::Persona));
         let refused = option_kind("colour").unwrap_err();
-        assert_eq!(refused.to_string(), "unknown option 'colour'; use model, thought_level, mode. (-32602)");
+        assert_eq!(
+            refused.to_string(),
+            "unknown option 'colour'; use model, thought_level, mode, permissions. (-32602)"
+        );
     }
 }
