@@ -73,7 +73,10 @@ impl Mode {
 
     /// Returns whether this mode allows `effect` without an answer. The guard of the workspace has checked the path.
     pub(crate) fn allows(self, effect: GuestEffect<'_>) -> bool {
-        matches!(effect, GuestEffect::Write { path, .. } if self == Self::Edits && !starts_programs(path))
+        match effect {
+            GuestEffect::Write { path, contents } => self == Self::Edits && !starts_programs(path, contents),
+            _ => false,
+        }
     }
 
     /// Returns whether a person is asked about `effect` in this mode.
@@ -177,14 +180,15 @@ const PROGRAM_FILES: [&str; 36] = [
 const PROGRAM_ENDS: [&str; 14] =
     ["bash", "bat", "cmd", "command", "fish", "gradle", "kts", "mk", "ps1", "psm1", "service", "sh", "tcl", "zsh"];
 
-/// Returns whether the file at `path` starts programs, or may: such files, hidden ones, and those in hidden folders.
-fn starts_programs(path: &str) -> bool {
+/// Returns whether the file at `path` starts programs, or may: such files, hidden ones, those in hidden folders, and scripts.
+fn starts_programs(path: &str, contents: &[u8]) -> bool {
     let name = caseless(path.rsplit('/').next().unwrap_or(path));
     let end = name.rsplit_once('.').map(|(_, end)| end);
     path.split('/').any(|part| part.starts_with('.'))
         || PROGRAM_FILES.contains(&&*name)
         || end.is_some_and(|end| PROGRAM_ENDS.contains(&end))
         || name.contains(".config.")
+        || contents.starts_with(b"#!")
 }
 
 #[cfg(test)]
@@ -240,11 +244,12 @@ mod tests {
         for path in
             ["MakeFile", "a/build.rs", "package.json", "x/run.SH", ".envrc", "a/.github/w.yml", "vite.config.ts"]
         {
-            assert!(starts_programs(path), "{path}");
+            assert!(starts_programs(path, b"x"), "{path}");
         }
         for path in ["src/main.rs", "docs/a.md", "makefile.md", "a.shx", "config.toml"] {
-            assert!(!starts_programs(path), "{path}");
+            assert!(!starts_programs(path, b"x"), "{path}");
         }
+        assert!(starts_programs("tools/release", b"#!/bin/sh\n"));
         assert!(PROGRAM_FILES.is_sorted() && PROGRAM_ENDS.is_sorted());
     }
 

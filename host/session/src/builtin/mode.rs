@@ -35,7 +35,9 @@ impl BuiltIn for ModeCommand {
                 let message = format!("there is no mode '{word}'; modes are ask, edits and plan.");
                 return Outcome::error(Code::InvalidArgs, message).into();
             };
-            line.session.set_mode(mode);
+            if !word.is_empty() {
+                line.session.set_mode(mode);
+            }
             let message = format!("Mode: {mode}. {}", mode.meaning());
             Effect::Show(Outcome::ok(Code::ModeSet, message).with_data(json!({"mode": mode.as_str()})))
         })
