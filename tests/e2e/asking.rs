@@ -48,8 +48,13 @@ fn open(patchbay: &Patchbay) -> Terminal {
 /// Types a key after the time in which a question ignores keys.
 fn answer(terminal: &Terminal, key: &str) {
     terminal.wait_for_prefix("1 once");
+    press_late(terminal, key);
+}
+
+/// Types keys when a question that is already shown takes an answer.
+fn press_late(terminal: &Terminal, keys: &str) {
     thread::sleep(Duration::from_millis(600));
-    terminal.press(key);
+    terminal.press(keys);
 }
 
 fn leave(terminal: Terminal) {
@@ -313,13 +318,13 @@ fn plain_lines_ask_and_are_answered_by_lines() {
     for line in [QUESTION, "value: \"stored\"", "for keeper__run", "the user skill 'keeper' asks for 'kv'", keys] {
         terminal.wait_for_text(line);
     }
-    terminal.press("1\r");
+    press_late(&terminal, "1\r");
     terminal.wait_for_text("Allowed once: Store the key stored of this workspace: 6 bytes.");
     terminal.wait_for_text("stored");
     terminal.press("call keeper__run {}\r");
     terminal.wait_until("it asks again", || terminal.all_rows().iter().filter(|row| *row == keys).count() == 2);
     // No answer: it is run later.
-    terminal.press("/calc 6 * 7\r");
+    press_late(&terminal, "/calc 6 * 7\r");
     terminal.press("n keep it in memory\r");
     terminal.wait_for_text("Not allowed: Store the key stored of this workspace: 6 bytes.");
     terminal.wait_for_containing("The user said no: keep it in memory");

@@ -10,7 +10,7 @@ mod words;
 
 use std::{io::IsTerminal as _, path::Path, sync::Arc};
 
-pub use line_questions::{LineAnswer, LineQuestions};
+pub use line_questions::LineQuestions;
 use patchbay_session::{LastExchange, Session, Subscription};
 pub use settings::{ColourUse, ProseWrap, TerminalSettings, ThinkingDisplay};
 pub use terminal::restore_modes;

@@ -1,7 +1,11 @@
 //! Questions of the host in plain lines, for terminals without drawing and for screen readers: a question is printed, and a line with
 //! one of its answers answers it.
 
-use std::collections::VecDeque;
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use patchbay_core::text;
 use patchbay_session::{Approval, PersonAnswer, Session};
@@ -15,32 +19,32 @@ use crate::{
 /// Lines of the difference of a file that are printed at once.
 const DIFF_LINES: usize = 40;
 
+/// A line that comes sooner after a question was shown was typed before the person could have read it.
+const DEAF: Duration = Duration::from_millis(400);
+
 /// The questions of a session that wait for a line.
 pub struct LineQuestions {
     asked: mpsc::Receiver<ApproverMessage>,
+    /// The first one was shown. Those behind it are shown when they are the first.
     waiting: VecDeque<PendingQuestion>,
-}
-
-/// What a line meant.
-#[derive(Debug, PartialEq, Eq)]
-pub enum LineAnswer {
-    /// It is no answer, or no question waits.
-    None,
-    /// It was an answer, or asked for all of the question. These lines are printed.
-    Print(String),
+    /// When the first one was shown.
+    shown: Instant,
 }
 
 impl LineQuestions {
     /// Makes the caller answer the questions of `session`.
     pub fn of(session: &Session) -> Self {
         let (sender, asked) = channel();
-        session.set_approver(std::sync::Arc::new(sender));
-        Self { asked, waiting: VecDeque::new() }
+        session.set_approver(Arc::new(sender));
+        Self::new(asked)
+    }
+
+    fn new(asked: mpsc::Receiver<ApproverMessage>) -> Self {
+        Self { asked, waiting: VecDeque::new(), shown: Instant::now() }
     }
 
     /// Returns whether a question waits for an answer.
-    pub fn is_open(&mut self) -> bool {
-        self.waiting.retain(|pending| !pending.answer.is_closed());
+    pub fn is_open(&self) -> bool {
         !self.waiting.is_empty()
     }
 
@@ -59,50 +63,50 @@ impl LineQuestions {
                 ApproverMessage::Question(question) => {
                     self.waiting.push_back(*question);
                     match self.waiting.len() {
-                        1 => self.shown(),
+                        1 => self.show_first().unwrap_or_default(),
                         more => format!("{} more questions wait.", more - 1),
                     }
                 }
             },
             () = withdrawn => {
-                self.waiting.pop_front();
-                let next = self.shown();
-                format!("The question was withdrawn.{}{next}", if next.is_empty() { "" } else { "\n" })
+                let lines = ["The question was withdrawn.".to_owned()].into_iter().chain(self.show_next());
+                lines.collect::<Vec<_>>().join("\n")
             }
         }
     }
 
-    /// Takes a line that was typed: an answer is a whole line, and a reason follows its `n`.
-    pub fn typed(&mut self, line: &str) -> LineAnswer {
+    /// Takes a line that was typed at this time: an answer is a whole line, and a reason follows its `n`. Returns what is printed, or
+    /// `None` for a line that is no answer to the question that is shown.
+    pub fn typed(&mut self, line: &str, at: Instant) -> Option<String> {
         let line = line.trim();
-        if !self.is_open() {
-            return LineAnswer::None;
+        let first = self.waiting.front().filter(|first| !first.answer.is_closed())?;
+        if at.saturating_duration_since(self.shown) < DEAF {
+            return None;
         }
-        let Some(first) = self.waiting.front() else { return LineAnswer::None };
-        let answer = match (line, line.chars().next()) {
-            ("v", _) => return LineAnswer::Print(question_text::whole(&first.question)),
+        let answer = match (line, line.chars().next()?) {
+            ("v", _) => return Some(question_text::whole(&first.question)),
             ("n" | "4", _) => PersonAnswer::no(""),
-            (_, Some(key)) if key.len_utf8() == line.len() => match question_text::answer_of(key) {
-                Some(approval) if first.question.allows(approval) => approval.into(),
-                _ => return LineAnswer::None,
-            },
-            _ => match line.strip_prefix("n ") {
-                Some(why) => PersonAnswer::no(why),
-                None => return LineAnswer::None,
-            },
+            (_, key) if key.len_utf8() == line.len() => {
+                question_text::answer_of(key).filter(|answer| first.question.allows(*answer))?.into()
+            }
+            _ => PersonAnswer::no(line.strip_prefix("n ")?),
         };
-        let Some(pending) = self.waiting.pop_front() else { return LineAnswer::None };
-        let decided = question_text::decided(&pending.question, answer.approval);
+        let decided = question_text::decided(&first.question, answer.approval);
         // The call may have ended in the meantime.
-        let _ = pending.answer.send(answer);
-        let next = self.shown();
-        let lines = decided.into_iter().chain((!next.is_empty()).then_some(next));
-        LineAnswer::Print(lines.collect::<Vec<_>>().join("\n"))
+        let _ = self.waiting.pop_front()?.answer.send(answer);
+        Some(decided.into_iter().chain(self.show_next()).collect::<Vec<_>>().join("\n"))
     }
 
-    /// Returns the text of the first question; empty without one.
-    fn shown(&self) -> String {
-        let Some(PendingQuestion { question, .. }) = self.waiting.front() else { return String::new() };
+    /// Removes questions whose calls have ended, and shows the first one that is left.
+    fn show_next(&mut self) -> Option<String> {
+        self.waiting.retain(|pending| !pending.answer.is_closed());
+        self.show_first()
+    }
+
+    /// Returns the text of the first question, which is answered from now on.
+    fn show_first(&mut self) -> Option<String> {
+        self.shown = Instant::now();
+        let PendingQuestion { question, .. } = self.waiting.front()?;
         let mut lines = vec![text::clean_line(&question.subject.title())];
         if let Some(diff) = question.subject.diff().map(ToString::to_string) {
             let all = diff.lines().count();
@@ -114,7 +118,7 @@ impl LineQuestions {
         let keys = keys.filter_map(|answer| question_text::key_of(question, answer));
         let keys: Vec<String> = keys.chain(["n no".to_owned(), "n WHY".to_owned(), "v all of it".to_owned()]).collect();
         lines.push(format!("Type an answer and Enter: {}.", keys.join(", ")));
-        lines.join("\n")
+        Some(lines.join("\n"))
     }
 }
 
@@ -128,8 +132,9 @@ mod tests {
     #[tokio::test]
     async fn question_is_answered_by_a_line_of_its_own() {
         let (sender, asked) = channel();
-        let mut questions = LineQuestions { asked, waiting: VecDeque::new() };
-        assert_eq!(questions.typed("1"), LineAnswer::None);
+        let mut questions = LineQuestions::new(asked);
+        let later = || Instant::now() + DEAF;
+        assert_eq!(questions.typed("1", later()), None);
         let answered = tokio::spawn(async move {
             let answers = [sender.approve(question()).await, sender.approve(question()).await];
             (answers, sender.approve(question()).await)
@@ -141,19 +146,45 @@ mod tests {
                         v all of it.";
         assert_eq!(shown, expected);
         for other in ["11", "x", "a", "no", "please 1", "", "/help"] {
-            assert_eq!(questions.typed(other), LineAnswer::None, "{other}");
+            assert_eq!(questions.typed(other, later()), None, "{other}");
         }
-        assert!(matches!(questions.typed("v"), LineAnswer::Print(all) if all.contains("3 is patchbay grant add")));
+        // Typed before the question could be read.
+        assert_eq!(questions.typed("1", Instant::now()), None);
+        assert!(questions.typed("v", later()).unwrap().contains("3 is patchbay grant add"));
         let once = "Allowed once: Store the key k of this session: 3 bytes.".to_owned();
-        assert_eq!(questions.typed(" 1 "), LineAnswer::Print(once));
+        assert_eq!(questions.typed(" 1 ", later()), Some(once));
         questions.next().await;
         let no = "Not allowed: Store the key k of this session: 3 bytes.".to_owned();
-        assert_eq!(questions.typed("n not now"), LineAnswer::Print(no));
+        assert_eq!(questions.typed("n not now", later()), Some(no));
         questions.next().await;
-        questions.typed("3");
+        questions.typed("3", later());
         let (answers, always) = answered.await.unwrap();
         assert_eq!(answers, [Approval::Once.into(), PersonAnswer::no("not now")]);
         assert_eq!(always, Approval::Always.into());
         assert!(!questions.is_open());
+    }
+
+    /// The person has not read the next question: no line answers it before it is shown.
+    #[tokio::test]
+    async fn line_never_answers_a_question_behind_a_withdrawn_one() {
+        let (sender, asked) = channel();
+        let mut questions = LineQuestions::new(asked);
+        let sender = Arc::new(sender);
+        let ask = || {
+            let sender = Arc::clone(&sender);
+            tokio::spawn(async move { sender.approve(question()).await })
+        };
+        let (first, mut second) = (ask(), None);
+        questions.next().await;
+        second.replace(ask());
+        assert_eq!(questions.next().await, "1 more questions wait.");
+        first.abort();
+        let _ = first.await;
+        let later = Instant::now() + DEAF;
+        assert_eq!(questions.typed("3", later), None);
+        assert!(questions.next().await.starts_with("The question was withdrawn.\nStore the key"));
+        assert_eq!(questions.typed("1", later), None, "it was typed before");
+        assert!(questions.typed("1", Instant::now() + DEAF).is_some());
+        assert_eq!(second.unwrap().await.unwrap(), Approval::Once.into());
     }
 }

@@ -1,5 +1,7 @@
 //! The lines of `exec`: those of the command line, else those of standard input.
 
+use std::time::Instant;
+
 use patchbay_core::Code;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
@@ -8,17 +10,26 @@ use tokio::{
 
 use crate::{CliError, args::Exec};
 
+/// Lines that a user may type ahead. They are read at once, so that it is known when they came.
+const TYPED_AHEAD: usize = 1_000;
+
 pub(super) enum LineSource {
     Given(std::vec::IntoIter<String>),
-    /// Read by a task of its own, one line ahead.
-    Input(mpsc::Receiver<Result<String, CliError>>),
+    /// Read by a task of its own.
+    Input(mpsc::Receiver<Result<TimedLine, CliError>>),
+}
+
+/// A line, and when it came.
+pub(super) struct TimedLine {
+    pub(super) line: String,
+    pub(super) at: Instant,
 }
 
 impl LineSource {
     /// Must be called within a runtime.
     pub(super) fn new(exec: &Exec) -> Self {
         if exec.lines.is_empty() {
-            let (sender, lines) = mpsc::channel(1);
+            let (sender, lines) = mpsc::channel(if exec.typed { TYPED_AHEAD } else { 1 });
             tokio::spawn(read_input(sender));
             Self::Input(lines)
         } else {
@@ -27,18 +38,18 @@ impl LineSource {
     }
 
     /// Returns the next line; `None` at the end. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Result<Option<String>, CliError> {
+    pub(super) async fn next(&mut self) -> Result<Option<TimedLine>, CliError> {
         match self {
-            Self::Given(lines) => Ok(lines.next()),
+            Self::Given(lines) => Ok(lines.next().map(|line| TimedLine { line, at: Instant::now() })),
             Self::Input(lines) => lines.recv().await.transpose(),
         }
     }
 }
 
-async fn read_input(lines: mpsc::Sender<Result<String, CliError>>) {
+async fn read_input(lines: mpsc::Sender<Result<TimedLine, CliError>>) {
     let mut input = BufReader::new(tokio::io::stdin());
     loop {
-        // The next line is read when the one before was taken, or one ahead of it.
+        // Nothing is read before there is room for it.
         let Ok(place) = lines.reserve().await else { return };
         let mut bytes = Vec::new();
         let line = match input.read_until(b'\n', &mut bytes).await {
@@ -50,7 +61,8 @@ async fn read_input(lines: mpsc::Sender<Result<String, CliError>>) {
             Err(error) => Err(CliError::new(Code::Internal, format!("standard input cannot be read: {error}."))),
         };
         let failed = line.is_err();
-        place.send(line.map(|line| line.trim_end_matches(['\n', '\r']).to_owned()));
+        let at = Instant::now();
+        place.send(line.map(|line| TimedLine { line: line.trim_end_matches(['\n', '\r']).to_owned(), at }));
         if failed {
             return;
         }

@@ -113,15 +113,10 @@ impl<W: Write> Printer<W> {
     }
 
     /// Prints one or more lines and flushes them before the next line runs.
-    fn print(&mut self, text: &str) -> Result<(), EarlyEnd> {
+    pub(super) fn print(&mut self, text: &str) -> Result<(), EarlyEnd> {
         self.end_line()?;
         self.write(text)?;
         self.write("\n")
-    }
-
-    /// Prints a question, or what was answered.
-    pub(super) fn say(&mut self, text: &str) -> Result<(), EarlyEnd> {
-        self.print(text)
     }
 
     /// Prints a line feed if the current line has none.

@@ -11,11 +11,16 @@ use std::{
 };
 
 use patchbay_core::{AgentId, Code, Event, EventKind, LineId, Outcome};
-use patchbay_repl::{LineAnswer, LineQuestions};
+use patchbay_repl::LineQuestions;
 use patchbay_session::{LineInput, NewAttachment, Received, Session, Submitted, Subscription};
 use tokio::time::timeout;
 
-use super::{EarlyEnd, last_turns::LastTurns, line_source::LineSource, printer::Printer};
+use super::{
+    EarlyEnd,
+    last_turns::LastTurns,
+    line_source::{LineSource, TimedLine},
+    printer::Printer,
+};
 use crate::{CliError, FAILED, args::Exec, out::note};
 
 /// How long the turns that `/quit` stops may take to store their partial answers.
@@ -137,7 +142,7 @@ impl ScriptRun {
     /// Returns the next line, with a prompt before it if a user types. Events that come meanwhile are printed.
     async fn next_line(&mut self, typed: bool) -> Result<Option<String>, EarlyEnd> {
         if let Some(line) = self.later.pop_front() {
-            self.printer.say(&format!("> {line}"))?;
+            self.printer.print(&format!("> {line}"))?;
             return Ok(Some(line));
         }
         if typed && self.streams {
@@ -147,12 +152,12 @@ impl ScriptRun {
             tokio::select! {
                 line = self.lines.next() => match line? {
                     Some(line) if self.answered(&line)? => {}
-                    line => break line,
+                    line => break line.map(|line| line.line),
                 },
-                said = next_of(&mut self.questions) => self.printer.say(&said)?,
+                said = next_of(&mut self.questions) => self.printer.print(&said)?,
                 received = self.events.next() => match received? {
                     Some(received) => self.print(received)?,
-                    None => break self.lines.next().await?,
+                    None => break self.lines.next().await?.map(|line| line.line),
                 },
             }
         };
@@ -161,24 +166,20 @@ impl ScriptRun {
     }
 
     /// Passes a line to the question that waits. Returns whether it was an answer.
-    fn answered(&mut self, line: &str) -> Result<bool, EarlyEnd> {
-        match self.questions.as_mut().map(|questions| questions.typed(line)) {
-            Some(LineAnswer::Print(said)) => {
-                if !said.is_empty() {
-                    self.printer.say(&said)?;
-                }
-                Ok(true)
-            }
-            Some(LineAnswer::None) | None => Ok(false),
+    fn answered(&mut self, TimedLine { line, at }: &TimedLine) -> Result<bool, EarlyEnd> {
+        let said = self.questions.as_mut().and_then(|questions| questions.typed(line, *at));
+        if let Some(said) = said.as_deref().filter(|said| !said.is_empty()) {
+            self.printer.print(said)?;
         }
+        Ok(said.is_some())
     }
 
     /// Prints a question, or takes a line while one waits. A line that is no answer runs when what runs has ended.
     fn meanwhile(&mut self, came: Meanwhile) -> Result<(), EarlyEnd> {
         match came {
-            Meanwhile::Said(said) => self.printer.say(&said)?,
+            Meanwhile::Said(said) => self.printer.print(&said)?,
             Meanwhile::Typed(Some(line)) if self.answered(&line)? => {}
-            Meanwhile::Typed(Some(line)) => self.later.push_back(line),
+            Meanwhile::Typed(Some(line)) => self.later.push_back(line.line),
             // The end of the input: what waits is denied.
             Meanwhile::Typed(None) => self.questions = None,
         }
@@ -323,7 +324,7 @@ enum Meanwhile {
     /// The questions have something to say.
     Said(String),
     /// A line, typed while a question waits; `None` at the end of the input.
-    Typed(Option<String>),
+    Typed(Option<TimedLine>),
 }
 
 /// Returns what comes next from the user's side; never without a user. Lines are read only while a question waits.
