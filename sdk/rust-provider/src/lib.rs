@@ -76,7 +76,7 @@ extern crate self as patchbay_provider_sdk;
 #[allow(missing_docs, unsafe_code, clippy::all)]
 pub mod bindings {
     wit_bindgen::generate!({
-        path: ["../../wit/host", "../../wit/provider"],
+        path: ["wit/host", "wit/provider"],
         world: "patchbay:provider/provider-plugin",
         generate_all,
         additional_derives: [PartialEq, Eq],
@@ -93,7 +93,7 @@ pub mod bindings {
 pub mod optional {
     pub mod catalogue {
         wit_bindgen::generate!({
-            path: ["../../wit/host", "../../wit/provider"],
+            path: ["wit/host", "wit/provider"],
             inline: "
                 package patchbay:with-catalogue;
                 world with-catalogue { export patchbay:provider/catalogue@0.1.2; }
@@ -108,7 +108,7 @@ pub mod optional {
     }
     pub mod models {
         wit_bindgen::generate!({
-            path: ["../../wit/host", "../../wit/provider"],
+            path: ["wit/host", "wit/provider"],
             inline: "
                 package patchbay:with-models;
                 world with-models { export patchbay:provider/models@0.1.2; }
@@ -123,7 +123,7 @@ pub mod optional {
     }
     pub mod thinking {
         wit_bindgen::generate!({
-            path: ["../../wit/host", "../../wit/provider"],
+            path: ["wit/host", "wit/provider"],
             inline: "
                 package patchbay:with-thinking;
                 world with-thinking { export patchbay:provider/thinking@0.1.2; }

@@ -47,29 +47,7 @@ pub use reply::Reply;
 /// The bindings that wit-bindgen generates from `wit/`.
 #[doc(hidden)]
 #[allow(missing_docs, unsafe_code, clippy::all)]
-pub mod bindings {
-    wit_bindgen::generate!({
-        path: ["../../wit/host", "../../wit/skill"],
-        // A component imports only the interfaces whose functions it uses.
-        inline: "
-            package patchbay:sdk;
-            world sdk {
-                include patchbay:skill/skill-plugin@0.1.2;
-                import patchbay:host/call@0.1.2;
-                import patchbay:host/skill-files@0.1.2;
-                import patchbay:host/tool-calls@0.1.2;
-                import patchbay:host/tool-index@0.1.2;
-                import patchbay:host/workspace-search@0.1.2;
-            }
-        ",
-        world: "patchbay:sdk/sdk",
-        generate_all,
-        pub_export_macro: true,
-        export_macro_name: "export_component",
-        default_bindings_module: "patchbay_sdk::bindings",
-        runtime_path: "patchbay_sdk::wit_bindgen::rt",
-    });
-}
+pub mod bindings;
 
 #[doc(hidden)]
 pub use {schemars, serde_json, wit_bindgen};
