@@ -1,0 +1,22 @@
+// Everything that a skill or a provider imports. Modules that a plugin does not use are left out of its bundle.
+import "./globals.js";
+
+export { blob, json, link, text } from "./content.js";
+export { Failure, HostError } from "./failure.js";
+export { s, Schema } from "./schema.js";
+export { defineSkill, tool } from "./skill.js";
+export { act, defineProvider } from "./provider.js";
+
+export * as auth from "./auth.js";
+export * as call from "./call.js";
+export * as http from "./http.js";
+export * as inference from "./inference.js";
+export * as kv from "./kv.js";
+export * as log from "./log.js";
+export * as progress from "./progress.js";
+export * as search from "./workspace-search.js";
+export * as skillFiles from "./skill-files.js";
+export * as toolCalls from "./tool-calls.js";
+export * as toolIndex from "./tool-index.js";
+export * as tools from "./tools.js";
+export * as workspace from "./workspace.js";
