@@ -1,0 +1,13 @@
+from dataclasses import dataclass
+
+
+@dataclass
+class Pair:
+    name: str
+    value: str
+
+
+@dataclass
+class Error:
+    kind: str
+    message: str
