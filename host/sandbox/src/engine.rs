@@ -1,6 +1,7 @@
 //! The engine of the sandbox: its configuration, its pool of instances, and loading components into it.
 
 use std::{
+    num::NonZeroUsize,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -13,7 +14,7 @@ use wasmtime::{
 };
 
 use crate::{
-    Artefacts, Failure, Limits, Loaded,
+    Artefacts, Failure, Limits, Loaded, Symbols,
     adapter::{self, LoadedAdapter},
     artefacts, capability,
     component::{self, LinkedComponent, PluginWorld},
@@ -37,6 +38,7 @@ pub struct Sandbox {
     pub(crate) limits: Arc<Limits>,
     parts: OnceLock<Result<EngineParts, Failure>>,
     artefacts: Option<Artefacts>,
+    pub(crate) symbols: Option<Symbols>,
     skills: ComponentCache<Loaded>,
     pub(crate) adapters: ComponentCache<LoadedAdapter>,
     pub(crate) slot_pools: SlotPools,
@@ -87,6 +89,7 @@ impl Sandbox {
             limits: Arc::new(limits),
             parts: OnceLock::new(),
             artefacts: None,
+            symbols: None,
             skills: ComponentCache::keeping(RECENT_SKILLS),
             adapters: ComponentCache::keeping(RECENT_ADAPTERS),
             slot_pools,
@@ -106,6 +109,13 @@ impl Sandbox {
     #[must_use]
     pub fn with_artefacts(mut self, artefacts: Artefacts) -> Self {
         self.artefacts = Some(artefacts);
+        self
+    }
+
+    /// Finds the source lines of traps in `symbols`.
+    #[must_use]
+    pub fn with_symbols(mut self, symbols: Symbols) -> Self {
+        self.symbols = Some(symbols);
         self
     }
 
@@ -291,8 +301,8 @@ fn configured(limits: &Limits, clearing: Option<usize>) -> Config {
         .max_wasm_stack(512 << 10)
         .async_stack_size(2 << 20)
         .async_stack_zeroing(true)
-        // A trap is classified by its type; backtraces of guests are not used.
-        .wasm_backtrace_max_frames(None);
+        // For the source lines of a trap.
+        .wasm_backtrace_max_frames(NonZeroUsize::new(16));
     if let Some(clearing) = clearing {
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pooling(limits, clearing)));
     }

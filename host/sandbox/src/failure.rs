@@ -27,6 +27,9 @@ pub enum Failure {
     Trap {
         /// The engine's message.
         reason: String,
+        /// Where in the author's source it trapped, the innermost call first; empty if that is not known. For a person, like
+        /// `printed`.
+        places: Vec<String>,
         /// The last lines that the guest wrote to its log, standard output and standard error, the oldest first: at most
         /// five lines and 1 KiB, cleaned. For a person; not part of the message.
         printed: Vec<String>,
@@ -168,7 +171,15 @@ pub enum CompileLimit {
 impl Failure {
     /// Returns the failure of a guest that trapped without output.
     pub fn trap(reason: impl Into<String>) -> Self {
-        Self::Trap { reason: reason.into(), printed: Vec::new() }
+        Self::Trap { reason: reason.into(), places: Vec::new(), printed: Vec::new() }
+    }
+
+    /// Adds where a guest trapped.
+    pub(crate) fn at(mut self, found: Vec<String>) -> Self {
+        if let Self::Trap { places, .. } = &mut self {
+            *places = found;
+        }
+        self
     }
 
     /// Adds what the call had reported to an exceeded time limit, whose result is lost: a tool reports why it still waits.
@@ -184,6 +195,14 @@ impl Failure {
     pub fn printed(&self) -> &[String] {
         match self {
             Self::Trap { printed, .. } => printed,
+            _ => &[],
+        }
+    }
+
+    /// Returns where in the author's source a guest trapped, for a person. Empty if that is not known, and for other failures.
+    pub fn places(&self) -> &[String] {
+        match self {
+            Self::Trap { places, .. } => places,
             _ => &[],
         }
     }

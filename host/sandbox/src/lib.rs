@@ -53,6 +53,7 @@ mod output;
 mod preinit;
 mod run;
 mod state;
+mod symbols;
 mod wasi;
 
 pub use artefacts::{Artefacts, COMPILER_ENVIRONMENT, COMPILER_MEMORY_IS_WATCHED, Compiler, Ledger, precompile};
@@ -85,3 +86,4 @@ pub use patchbay_workspace::{
 };
 pub use preinit::{INITIALIZE, preinitialize};
 pub use state::{EffectGate, Permission, PermitSource, Services};
+pub use symbols::Symbols;

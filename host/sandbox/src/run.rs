@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use patchbay_core::text;
+use patchbay_core::{Digest, text};
 use tokio::sync::OwnedSemaphorePermit;
-use wasmtime::{PoolConcurrencyLimitError, Store, Trap, UpdateDeadline, component::ResourceTableError};
+use wasmtime::{PoolConcurrencyLimitError, Store, Trap, UpdateDeadline, WasmBacktrace, component::ResourceTableError};
 use wasmtime_wasi::I32Exit;
 
 use crate::{
@@ -62,10 +62,23 @@ impl Sandbox {
         work: impl AsyncFnOnce(W::Guest, &mut Store<GuestState>) -> wasmtime::Result<T>,
     ) -> Result<T, Failure> {
         let run = async |store: &mut Store<GuestState>| match component.pre.instantiate(store).await {
-            Ok(guest) => work(guest, store).await.map_err(|error| classify(error, store.data(), broken)),
+            Ok(guest) => work(guest, store).await.map_err(|error| {
+                let places = self.places(&component.digest, &error);
+                classify(error, store.data(), broken).at(places)
+            }),
             Err(error) => Err(classify(error, store.data(), invalid)),
         };
         within(store, run).await
+    }
+}
+
+impl Sandbox {
+    /// Returns where in its author's source a component trapped, if that is known.
+    fn places(&self, component: &Digest, error: &wasmtime::Error) -> Vec<String> {
+        match (&self.symbols, error.downcast_ref::<Trap>(), error.downcast_ref::<WasmBacktrace>()) {
+            (Some(symbols), Some(_), Some(backtrace)) => symbols.places(component, backtrace),
+            _ => Vec::new(),
+        }
     }
 }
 
@@ -95,7 +108,7 @@ async fn within<T>(
 /// Finds the failure that stopped a guest by the type of the error; `other` converts unknown errors.
 fn classify(error: wasmtime::Error, state: &GuestState, other: impl FnOnce(wasmtime::Error) -> Failure) -> Failure {
     let budget = &state.budget;
-    let trap = |reason: String| Failure::Trap { reason, printed: state.last_lines() };
+    let trap = |reason: String| Failure::Trap { reason, places: Vec::new(), printed: state.last_lines() };
     match error.downcast_ref::<Failure>() {
         Some(failure @ Failure::Memory { .. }) => return budget.exceeded(failure.clone()),
         Some(failure) => return failure.clone(),

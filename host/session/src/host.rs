@@ -17,7 +17,7 @@ use patchbay_mcp::{
 use patchbay_provider::{
     BundledAdapter, CatalogueSettings, ExchangeLimits, Providers, Settings, SettingsSource, Sources,
 };
-use patchbay_sandbox::{Artefacts, Compiler, Limits, Sandbox};
+use patchbay_sandbox::{Artefacts, Compiler, Limits, Sandbox, Symbols};
 use patchbay_skill::BundledSkill;
 use patchbay_store::{AgentRow, Collected, DatabaseHealth, JournalSettings, KvStore, Store, StoreError};
 use patchbay_tools::{BundledGrant, StoreLedger, Tools};
@@ -96,6 +96,11 @@ impl Paths {
         Artefacts::open(&self.cache.join("aot"), Arc::new(StoreLedger(store.clone())), compiler.clone())
     }
 
+    /// Returns the source lines of components that were built in this home.
+    pub fn symbols(&self) -> Symbols {
+        Symbols::new(self.cache.join("debug"))
+    }
+
     /// Returns the folders and the targets of links directly in them, which plugins cannot use; and `skill_roots` and the targets of
     /// linked skills, personas and adapters, which they cannot write.
     fn protected(&self, skill_roots: &[PathBuf]) -> ProtectedPaths {
@@ -172,6 +177,7 @@ impl Host {
         let store = store?.with_journal(journal);
         let kv = KvStore::open(&paths.data, store.clone())?;
         let artefacts = || paths.artefacts(&store, &compiler);
+        let symbols = paths.symbols();
         let egress = Egress::new(egress).map_err(SessionError::Egress)?;
         let secrets = Arc::new(Secrets::open(&paths.config));
         let for_servers = Credentials::new(credentials.clone(), Arc::clone(&secrets));
@@ -179,8 +185,10 @@ impl Host {
         let servers = servers.map_err(SessionError::Egress)?;
         let credentials = Credentials::new(credentials, Arc::clone(&secrets));
         // Adapters have their own engine and instance pool, so that skills and models cannot block each other.
-        let adapters =
-            Sandbox::new(config.exchange.sandbox(&limits)).decommit_immediately().with_artefacts(artefacts());
+        let adapters = Sandbox::new(config.exchange.sandbox(&limits))
+            .decommit_immediately()
+            .with_artefacts(artefacts())
+            .with_symbols(symbols.clone());
         let sources = Sources {
             folder: paths.config.join("providers"),
             bundled: config.bundled_adapters,
@@ -190,7 +198,7 @@ impl Host {
         };
         let providers =
             Providers::new(store.clone(), Arc::new(adapters), secrets, sources).map_err(SessionError::Egress)?;
-        let sandbox = Arc::new(Sandbox::new(limits).with_artefacts(artefacts()));
+        let sandbox = Arc::new(Sandbox::new(limits).with_artefacts(artefacts()).with_symbols(symbols));
         let tools = Tools::new(sandbox, store.clone(), kv.clone(), egress, credentials, config.bundled_grants)
             .with_bundled_answers(config.bundled_answers);
         let home_folder = home_folder.as_deref().map(HomeFolder::new).unwrap_or_default();

@@ -92,7 +92,8 @@ async fn dispatch(line: &LineContext, skill: &Skill, input: &str, command: &str)
         }
         Err(error) => {
             let printed: String = error.printed().iter().map(|line| format!("\n  printed: {line}")).collect();
-            let outcome = Outcome::error(error.code(), format_args!("{error}{printed}"));
+            let places: String = error.places().iter().map(|place| format!("\n  at {place}")).collect();
+            let outcome = Outcome::error(error.code(), format_args!("{error}{places}{printed}"));
             outcome.with_data(json!({"tool": tool, "kind": error.kind()}))
         }
     }

@@ -99,6 +99,14 @@ impl ToolError {
         }
     }
 
+    /// Returns where in its author's source the skill trapped, if that is known. For people only, not for models.
+    pub fn places(&self) -> &[String] {
+        match self {
+            Self::Failure { failure, .. } => failure.places(),
+            _ => &[],
+        }
+    }
+
     /// Returns the last lines that the skill printed before it trapped. For people only, not for models.
     pub fn printed(&self) -> &[String] {
         match self {

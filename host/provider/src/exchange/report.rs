@@ -81,8 +81,9 @@ impl Reporter<'_> {
     pub(super) fn sandbox_failure(&self, failure: Failure) -> ExchangeError {
         let clean = |text| self.scrub.clean(text);
         let failure = match failure {
-            Failure::Trap { reason, printed } => {
-                Failure::Trap { reason: clean(reason), printed: printed.into_iter().map(clean).collect() }
+            Failure::Trap { reason, places, printed } => {
+                let places = places.into_iter().map(&clean).collect();
+                Failure::Trap { reason: clean(reason), places, printed: printed.into_iter().map(clean).collect() }
             }
             Failure::InvalidOutput(text) => Failure::InvalidOutput(clean(text)),
             failure => failure,

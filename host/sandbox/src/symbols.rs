@@ -1,0 +1,162 @@
+//! Where a component trapped, as file and line of its author's source.
+//!
+//! `patchbay plugin build` strips debug information from components, and keeps the unstripped core module in the cache folder, under
+//! the digest of the component. Components from elsewhere have none there, so their traps have no place.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use addr2line::{
+    Context,
+    gimli::{Dwarf, EndianSlice, LittleEndian, SectionId},
+};
+use patchbay_core::{Digest, text};
+use wasmparser::{Parser, Payload, TypeRef};
+use wasmtime::WasmBacktrace;
+
+/// The most modules in the folder; the oldest is removed for a new one. Authors use the newest few.
+const KEPT: usize = 64;
+/// The most bytes that are read: debug information of a large Rust module has some ten megabytes.
+const MODULE_BYTES: u64 = 128 << 20;
+/// The most places of one trap.
+const PLACES: usize = 5;
+
+/// A folder of core modules with debug information.
+#[derive(Clone, Debug)]
+pub struct Symbols {
+    folder: PathBuf,
+}
+
+impl Symbols {
+    /// Uses `folder`, which need not exist.
+    pub fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// Returns the folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Stores the core module with debug information of a component.
+    ///
+    /// # Errors
+    /// A file cannot be written. Then traps of the component have no place.
+    pub fn keep(&self, component: &Digest, module: &[u8]) -> io::Result<()> {
+        fs::create_dir_all(&self.folder)?;
+        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+        io::Write::write_all(&mut file, module)?;
+        file.persist(self.path(component)).map_err(|error| error.error)?;
+        self.remove_oldest()
+    }
+
+    fn remove_oldest(&self) -> io::Result<()> {
+        let mut modules: Vec<(SystemTime, PathBuf)> = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            modules.push((entry.metadata()?.modified()?, entry.path()));
+        }
+        modules.sort();
+        for (_, path) in modules.iter().rev().skip(KEPT) {
+            fs::remove_file(path)?;
+        }
+        Ok(())
+    }
+
+    fn path(&self, component: &Digest) -> PathBuf {
+        self.folder.join(component.to_hex())
+    }
+
+    /// Returns the places of a trap in the author's source, the innermost first, such as `src/lib.rs:12 in greet::hello`. Empty
+    /// without debug information. Places in a language's library, and in the SDK, are left out.
+    pub(crate) fn places(&self, component: &Digest, backtrace: &WasmBacktrace) -> Vec<String> {
+        let frames = backtrace.frames().iter().filter_map(|frame| Some((frame.func_index(), frame.func_offset()?)));
+        self.places_of(component, frames)
+    }
+
+    fn places_of(&self, component: &Digest, frames: impl Iterator<Item = (u32, usize)>) -> Vec<String> {
+        let path = self.path(component);
+        let readable = fs::metadata(&path).is_ok_and(|found| found.len() <= MODULE_BYTES);
+        let Some(module) = readable.then(|| fs::read(&path).ok()).flatten() else { return Vec::new() };
+        let Some(debug) = DebugModule::read(&module) else { return Vec::new() };
+        let mut places = Vec::new();
+        for (function, offset) in frames {
+            debug.add_places(function, offset, &mut places);
+        }
+        places.truncate(PLACES);
+        places
+    }
+}
+
+/// A core module with the parts that tell places.
+struct DebugModule<'a> {
+    /// Number of imported functions, which come first in the index space.
+    imported: u32,
+    /// Start of each function's body, relative to the code section, as DWARF counts.
+    bodies: Vec<u64>,
+    context: Context<EndianSlice<'a, LittleEndian>>,
+}
+
+impl<'a> DebugModule<'a> {
+    /// `None` if the bytes are no module, or have no debug information.
+    fn read(module: &'a [u8]) -> Option<Self> {
+        let (mut imported, mut code, mut bodies, mut sections) = (0, 0, Vec::new(), Vec::new());
+        for payload in Parser::new(0).parse_all(module) {
+            match payload.ok()? {
+                Payload::ImportSection(imports) => {
+                    for import in imports.into_imports() {
+                        imported += u32::from(matches!(import.ok()?.ty, TypeRef::Func(_) | TypeRef::FuncExact(_)));
+                    }
+                }
+                Payload::CodeSectionStart { range, .. } => code = range.start,
+                Payload::CodeSectionEntry(body) => bodies.push((body.range().start - code) as u64),
+                Payload::CustomSection(section) => sections.push((section.name(), section.data())),
+                _ => {}
+            }
+        }
+        let section = |id: SectionId| {
+            let found = sections.iter().find(|(name, _)| *name == id.name());
+            Ok::<_, ()>(EndianSlice::new(found.map_or(&[][..], |(_, data)| data), LittleEndian))
+        };
+        if section(SectionId::DebugLine).is_ok_and(|line| line.is_empty()) {
+            return None;
+        }
+        let context = Context::from_dwarf(Dwarf::load(section).ok()?).ok()?;
+        Some(Self { imported, bodies, context })
+    }
+
+    /// Adds the places of one frame: several if functions were inlined.
+    fn add_places(&self, function: u32, offset: usize, places: &mut Vec<String>) {
+        let body = function.checked_sub(self.imported).and_then(|index| self.bodies.get(index as usize));
+        let Some(address) = body.map(|start| start + offset as u64) else { return };
+        let Ok(mut frames) = self.context.find_frames(address).skip_all_loads() else { return };
+        while let Ok(Some(frame)) = frames.next() {
+            let Some((file, line)) =
+                frame.location.as_ref().and_then(|location| Some((location.file?, location.line?)))
+            else {
+                continue;
+            };
+            let file = file.strip_prefix("./").unwrap_or(file);
+            if !is_authors(file) {
+                continue;
+            }
+            let name = frame.function.as_ref().and_then(|function| Some(function.demangle().ok()?.into_owned()));
+            let place = match name {
+                Some(name) => format!("{}:{line} in {}", text::excerpt(file, 160), text::excerpt(&name, 80)),
+                None => format!("{}:{line}", text::excerpt(file, 160)),
+            };
+            if places.last() != Some(&place) {
+                places.push(place);
+            }
+        }
+    }
+}
+
+/// Returns false for sources of a language's library, of dependencies, of the SDK and of generated bindings. `plugin build` makes
+/// paths relative to the plugin's folder.
+fn is_authors(file: &str) -> bool {
+    !Path::new(file).is_absolute() && !file.starts_with("sdk/")
+}
