@@ -1,0 +1,67 @@
+;; What Go's runtime imports from WASI, without WASI: a component for Patchbay has none. Printed text goes to the log.
+(module
+  (import "go" "memory" (memory 1))
+  (import "patchbay:host/log@0.1.2" "write" (func $log (param i32 i32 i32)))
+  (global $length (mut i32) (i32.const 0))
+  (global $full (mut i32) (i32.const 0))
+  (global $now (mut i64) (i64.const 1577836800000000000))
+  (func (export "sched_yield") (result i32) (i32.const 0))
+  (func (export "proc_exit") (param i32) (unreachable))
+  (func (export "args_get") (param i32 i32) (result i32) (i32.const 0))
+  (func (export "args_sizes_get") (param i32 i32) (result i32)
+    (i32.store (local.get 0) (i32.const 0)) (i32.store (local.get 1) (i32.const 0)) (i32.const 0))
+  (func (export "environ_get") (param i32 i32) (result i32) (i32.const 0))
+  (func (export "environ_sizes_get") (param i32 i32) (result i32)
+    (i32.store (local.get 0) (i32.const 0)) (i32.store (local.get 1) (i32.const 0)) (i32.const 0))
+  ;; Time starts in 2020 and moves on by a millisecond at each reading.
+  (func (export "clock_time_get") (param i32 i64 i32) (result i32)
+    (global.set $now (i64.add (global.get $now) (i64.const 1000000)))
+    (i64.store (local.get 2) (global.get $now)) (i32.const 0))
+  ;; Always the same bytes: calls are deterministic.
+  (func (export "random_get") (param i32 i32) (result i32)
+    (block $done (loop $next
+      (br_if $done (i32.eqz (local.get 1)))
+      (local.set 1 (i32.sub (local.get 1) (i32.const 1)))
+      (i32.store8 (i32.add (local.get 0) (local.get 1)) (i32.mul (local.get 1) (i32.const 37)))
+      (br $next)))
+    (i32.const 0))
+  ;; A sleep ends at once.
+  (func (export "poll_oneoff") (param i32 i32 i32 i32) (result i32)
+    (i32.store (local.get 3) (local.get 2)) (i32.const 0))
+  ;; Collects a line, and sends it to the log at its end. The buffer is at 4096, in memory that Go's linker keeps free; what does
+  ;; not fit is dropped, but never half a character.
+  (func $put (param $byte i32)
+    (if (i32.eq (local.get $byte) (i32.const 10))
+      (then
+        (if (global.get $length) (then (call $log (i32.const 1) (i32.const 4096) (global.get $length))))
+        (global.set $length (i32.const 0)) (global.set $full (i32.const 0)) (return)))
+    (if (i32.and
+          (i32.gt_u (global.get $length) (i32.const 4000))
+          (i32.ne (i32.and (local.get $byte) (i32.const 0xc0)) (i32.const 0x80)))
+      (then (global.set $full (i32.const 1))))
+    (if (global.get $full) (then (return)))
+    (i32.store8 offset=4096 (global.get $length) (local.get $byte))
+    (global.set $length (i32.add (global.get $length) (i32.const 1))))
+  (func (export "fd_write") (param $fd i32) (param $at i32) (param $count i32) (param $written i32) (result i32)
+    (local $total i32) (local $byte i32) (local $left i32)
+    (block $done (loop $next
+      (br_if $done (i32.eqz (local.get $count)))
+      (local.set $count (i32.sub (local.get $count) (i32.const 1)))
+      (local.set $byte (i32.load (local.get $at)))
+      (local.set $left (i32.load offset=4 (local.get $at)))
+      (local.set $total (i32.add (local.get $total) (local.get $left)))
+      (block $end (loop $bytes
+        (br_if $end (i32.eqz (local.get $left)))
+        (call $put (i32.load8_u (local.get $byte)))
+        (local.set $byte (i32.add (local.get $byte) (i32.const 1)))
+        (local.set $left (i32.sub (local.get $left) (i32.const 1)))
+        (br $bytes)))
+      (local.set $at (i32.add (local.get $at) (i32.const 8)))
+      (br $next)))
+    (i32.store (local.get $written) (local.get $total)) (i32.const 0))
+  (func (export "fd_read") (param i32 i32 i32 i32) (result i32) (i32.store (local.get 3) (i32.const 0)) (i32.const 0))
+  (func (export "fd_close") (param i32) (result i32) (i32.const 0))
+  (func (export "fd_fdstat_get") (param i32 i32) (result i32) (i32.const 8))
+  (func (export "fd_fdstat_set_flags") (param i32 i32) (result i32) (i32.const 8))
+  (func (export "fd_prestat_get") (param i32 i32) (result i32) (i32.const 8))
+  (func (export "fd_prestat_dir_name") (param i32 i32 i32) (result i32) (i32.const 8)))
