@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 use patchbay_core::Name;
+use patchbay_plugin::Language;
 
 mod authority;
 
@@ -289,17 +290,82 @@ pub(crate) struct CollectGarbage {
     pub(crate) dry_run: bool,
 }
 
+const BUILD_HELP: &str = "The language is that of the file found in the folder: Cargo.toml (Rust), skill.js, skill.ts, skill.py or skill.c, for a \
+provider also provider.js or provider.ts. SKILL.md and the skill's other files are embedded; sources and build folders are left out.";
+
+#[derive(Args)]
+pub(crate) struct NewPlugin {
+    /// The plugin's name, and that of its folder
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Name,
+    /// rust, js, ts, python, c, zig or go; without it, a terminal asks
+    #[arg(long, value_name = "LANG")]
+    pub(crate) lang: Option<Language>,
+    /// What the plugin is
+    #[arg(long, value_name = "KIND", value_enum, default_value_t)]
+    pub(crate) kind: PluginKind,
+}
+
+/// What a plugin is.
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
+pub(crate) enum PluginKind {
+    /// Tools and commands
+    #[default]
+    Skill,
+    /// The adapter of a language-model API
+    Provider,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Tools {
+    /// Install the compilers of a language into the cache folder, in the versions that this Patchbay was tested with
+    Install {
+        /// js (also for ts), python or c
+        #[arg(value_name = "LANG", value_parser = ["js", "ts", "python", "c"])]
+        language: String,
+    },
+}
+
 #[derive(Subcommand)]
 pub(crate) enum Plugin {
-    /// Build a folder with Rust sources into one component: a skill with its SKILL.md, or a provider's adapter
+    /// Create a folder with a working plugin: source, test case, SDK and contract
+    New(NewPlugin),
+    /// Write the contract (WIT), in the layout that bindings generators read
+    Wit {
+        /// The folder to write into; a world.wit that is there stays
+        #[arg(value_name = "DIR", default_value = "wit")]
+        folder: PathBuf,
+        /// What the plugin is
+        #[arg(long, value_name = "KIND", value_enum, default_value_t)]
+        kind: PluginKind,
+    },
+    /// Write the C bindings of a world, for languages that compile with C
+    Bindings {
+        /// The language of the bindings
+        #[arg(value_name = "LANG", value_parser = ["c"])]
+        language: String,
+        /// The folder to write into
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// The folder with the contract
+        #[arg(long, value_name = "DIR", default_value = "wit")]
+        wit: PathBuf,
+    },
+    /// Install compilers for plugins in other languages than Rust
+    Tools {
+        #[command(subcommand)]
+        command: Tools,
+    },
+    /// Build a folder with sources into one component: a skill with its SKILL.md, or a provider's adapter
+    #[command(after_help = BUILD_HELP)]
     Build {
         /// The folder; its name is the name of the skill or the provider
-        #[arg(value_name = "DIR")]
+        #[arg(value_name = "DIR", default_value = ".")]
         folder: PathBuf,
         /// The file to write [default: NAME.wasm in the folder]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
-        /// Use this core module or component instead of running cargo
+        /// Use this core module or component, from any compiler, instead of building the sources
         #[arg(long, value_name = "FILE", conflicts_with = "target")]
         wasm: Option<PathBuf>,
         /// The Rust target [default: wasm32-unknown-unknown]

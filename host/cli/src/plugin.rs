@@ -1,4 +1,6 @@
-//! `patchbay plugin`: builds, inspects and blocks plugins. `main` calls it.
+//! `patchbay plugin`: creates, builds, inspects and blocks plugins. `main` calls it.
+
+mod authoring;
 
 use std::{io, path::Path, process::ExitCode};
 
@@ -12,18 +14,26 @@ use patchbay_store::Store;
 
 use crate::{
     CliError, FAILED,
-    args::Plugin,
+    args::{Plugin, Tools},
     blocks,
     compile::compiler,
     config::{self, ConfigFile},
-    home::HomeDirs,
+    home::{self, HomeDirs},
     open,
     out::say,
 };
 
 pub(crate) async fn run(command: Plugin) -> Result<ExitCode, CliError> {
     match command {
-        Plugin::Build { folder, out, wasm, target } => build_one(&folder, &BuildOptions { out, wasm, target }).await,
+        Plugin::New(new) => authoring::new(&new),
+        Plugin::Wit { folder, kind } => authoring::wit(&folder, kind),
+        Plugin::Bindings { language: _, folder, wit } => authoring::bindings(&wit, &folder),
+        Plugin::Tools { command: Tools::Install { language } } => authoring::install(&language),
+        Plugin::Build { folder, out, wasm, target } => {
+            let toolchains = authoring::toolchains()?;
+            let symbols = Some(home::paths()?.symbols());
+            build_one(&folder, &BuildOptions { out, wasm, target, toolchains, symbols }).await
+        }
         Plugin::Inspect { path, json } => {
             let report = inspector()?.inspect(&path).await.map_err(CliError::io(&path))?;
             if json {
@@ -91,11 +101,12 @@ fn inspector() -> Result<Inspector, CliError> {
     let adapters = config.exchange.sandbox(&config.limits);
     let compiler = compiler()?;
     let Some(home) = home else {
-        return Ok(Inspector::with_artefacts(config.limits, adapters, || Artefacts::not_kept(compiler.clone())));
+        let artefacts = || Artefacts::not_kept(compiler.clone());
+        return Ok(Inspector::with_artefacts(config.limits, adapters, artefacts, &home::paths()?.symbols()));
     };
     let store = Store::open(&home.paths.data)?;
     let artefacts = || home.paths.artefacts(&store, &compiler);
-    let inspector = Inspector::with_artefacts(config.limits, adapters, artefacts);
+    let inspector = Inspector::with_artefacts(config.limits, adapters, artefacts, &home.paths.symbols());
     Ok(inspector.blocking(move |digest| {
         let store = store.clone();
         async move { store.is_blocked(&digest).await.map_err(io::Error::other) }
@@ -190,6 +201,9 @@ fn print_problems(report: &InspectionReport) {
     }
     for problem in &report.problems {
         say!("wrong: {}", text::clean_line(problem));
+    }
+    for place in &report.places {
+        say!("  at {place}");
     }
     for line in &report.printed {
         say!("  printed: {line}");

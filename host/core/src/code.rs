@@ -178,6 +178,8 @@ codes! {
         SnapshotNewer = "snapshot_newer", "The session was written by a newer version of Patchbay.";
         StoreFailed = "store_failed", "The database failed; everything acknowledged before is stored.";
         BuildFailed = "build_failed", "A plugin could not be built; the message says why.";
+        PluginNotCreated = "plugin_not_created", "`plugin new` could not create the plugin's folder.";
+        ToolsNotInstalled = "tools_not_installed", "`plugin tools install` failed.";
         GrantNotFound = "grant_not_found", "The grant does not exist.";
         TrustNotFound = "trust_not_found", "The workspace was not trusted.";
         SessionNotFound = "session_not_found", "No stored session has that id, or `--continue` found none in the workspace.";

@@ -9,15 +9,17 @@ use std::{
 };
 
 use patchbay_core::{Code, Digest, Name, text};
-use patchbay_sandbox::{Failure, inspect as shape, preinitialize};
+use patchbay_sandbox::{Failure, Symbols, inspect as shape, preinitialize};
 use patchbay_skill::{FILES_SECTION, Manifest, Problem, SECTION, SKILL_MD_BYTES, embedded_skill_md};
 use wasm_encoder::{ComponentSection as _, CustomSection};
 use wit_component::ComponentEncoder;
 
 use crate::{
-    cargo,
+    Language, PluginKind, ToolchainError, Toolchains,
+    compile::{self, Sources},
     files::{self, EmbeddedFiles},
     inspect::{read, read_at_most},
+    strip::without_debug_info,
 };
 
 /// The default Rust target. It has no system interface, so a plugin imports only what it declares.
@@ -28,10 +30,14 @@ const TARGET: &str = "wasm32-unknown-unknown";
 pub struct BuildOptions {
     /// Path of the component; `None`: `NAME.wasm` in the plugin's folder.
     pub out: Option<PathBuf>,
-    /// A core module or component from another compiler; `None`: cargo builds the folder.
+    /// A core module or component from another compiler; `None`: the folder's sources are compiled.
     pub wasm: Option<PathBuf>,
     /// The Rust target; `None`: `wasm32-unknown-unknown`.
     pub target: Option<String>,
+    /// The compilers of languages other than Rust.
+    pub toolchains: Toolchains,
+    /// Where the debug information goes, which is not in the component; `None`: it is dropped.
+    pub symbols: Option<Symbols>,
 }
 
 /// The result of [`build`].
@@ -70,8 +76,9 @@ pub enum BuildError {
     },
     /// The folder has no SKILL.md and nothing to build a component from.
     #[error(
-        "{} has neither a SKILL.md nor a Cargo.toml. {}. A provider has no SKILL.md; its adapter is built from Rust sources \
-         with a Cargo.toml, or given with --wasm FILE",
+        "{} has no SKILL.md, and no sources that Patchbay can build (Cargo.toml, skill.js, skill.ts, skill.py, skill.c, or for a \
+         provider Cargo.toml, provider.js, provider.ts). {}. To begin from a template: patchbay plugin new NAME. To use a component \
+         from another compiler: --wasm FILE",
         folder.display(),
         minimal_skill(name)
         )]
@@ -102,6 +109,70 @@ pub enum BuildError {
         path: PathBuf,
         /// What is wrong.
         problem: Problem,
+    },
+    /// The folder has sources in several languages.
+    #[error("{} has both {first} and {second}, so its language is not clear. Keep one of them there", folder.display())]
+    SeveralLanguages {
+        /// The folder.
+        folder: PathBuf,
+        /// The entry file of one language.
+        first: &'static str,
+        /// That of another one.
+        second: &'static str,
+    },
+    /// Patchbay does not run the compiler of this language.
+    #[error(
+        "{language} plugins are built by their own Makefile: run 'make' in {}",
+        folder.display()
+    )]
+    BuiltElsewhere {
+        /// The folder.
+        folder: PathBuf,
+        /// Its language.
+        language: Language,
+    },
+    /// A compiler is not installed.
+    #[error("{0}")]
+    Toolchain(ToolchainError),
+    /// A compiler cannot be started.
+    #[error("cannot run {program}: {source}")]
+    NoCompiler {
+        /// The program.
+        program: String,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// A compiler failed. Its messages went to standard error.
+    #[error("{program} could not build {}; its messages are above", folder.display())]
+    Compiler {
+        /// The program.
+        program: String,
+        /// The plugin's folder.
+        folder: PathBuf,
+    },
+    /// The entry file does not export what a plugin exports.
+    #[error(
+        "{} does not export '{wanted}'; it exports {}. Write: {example}",
+        file.display(),
+        if exports.is_empty() { "nothing".to_owned() } else { text::excerpt(&exports.join(", "), 200) }
+    )]
+    MissingExport {
+        /// The entry file.
+        file: PathBuf,
+        /// The missing export.
+        wanted: &'static str,
+        /// The names that it exports.
+        exports: Vec<String>,
+        /// A line with the export.
+        example: &'static str,
+    },
+    /// The WIT of the plugin cannot be used.
+    #[error("{}: {}", folder.display(), text::excerpt(reason, 600))]
+    Wit {
+        /// The WIT folder.
+        folder: PathBuf,
+        /// The message of the parser or the generator.
+        reason: String,
     },
     /// cargo cannot be started.
     #[error("cannot run cargo: {0}. Install Rust, or give the module with --wasm FILE")]
@@ -146,7 +217,7 @@ impl BuildError {
 }
 
 /// Builds the plugin in `folder`: a skill if there is a SKILL.md, otherwise the adapter of a provider. The folder's
-/// name is the plugin's name. cargo's messages go to standard error.
+/// name is the plugin's name. The compiler's messages go to standard error.
 ///
 /// # Errors
 /// [`BuildError`]. No component is written then.
@@ -159,17 +230,23 @@ pub fn build(folder: &Path, options: &BuildOptions) -> Result<BuiltPlugin, Build
     })?;
     let skill_md = skill_md(&folder, &name)?;
 
-    let module = match &options.wasm {
-        Some(path) => path.clone(),
-        None if folder.join("Cargo.toml").exists() => {
-            cargo::build(&folder, options.target.as_deref().unwrap_or(TARGET))?
+    let (module, bytes) = match &options.wasm {
+        Some(path) => (path.clone(), read(path).map_err(BuildError::io(path))?),
+        None => {
+            let kind = if skill_md.is_some() { PluginKind::Skill } else { PluginKind::Provider };
+            match compiled(&folder, kind, options)? {
+                Some(compiled) => compiled,
+                None if skill_md.is_none() => return Err(BuildError::Nothing { folder, name }),
+                None => return Ok(built(name, None, EmbeddedFiles::default())),
+            }
         }
-        None if skill_md.is_none() => return Err(BuildError::Nothing { folder, name }),
-        None => return Ok(built(name, None, EmbeddedFiles::default())),
     };
-    let bytes = read(&module).map_err(BuildError::io(&module))?;
     let encode_error = |reason| BuildError::Encode { path: module.clone(), reason };
     let module_bytes = preinitialized(bytes).map_err(|failure| encode_error(failure.to_string()))?;
+    let (module_bytes, unstripped) = match without_debug_info(&module_bytes) {
+        Some(stripped) => (stripped, Some(module_bytes)),
+        None => (module_bytes, None),
+    };
     let mut component = to_component(&module_bytes).map_err(encode_error)?;
     let embedded = match skill_md {
         Some(skill_md) => {
@@ -198,7 +275,24 @@ pub fn build(folder: &Path, options: &BuildOptions) -> Result<BuiltPlugin, Build
 
     let out = options.out.clone().unwrap_or_else(|| folder.join(format!("{name}.wasm")));
     write_if_changed(&out, &component).map_err(BuildError::io(&out))?;
+    if let (Some(symbols), Some(unstripped)) = (&options.symbols, unstripped) {
+        symbols.keep(&Digest::of(&component), &unstripped).map_err(BuildError::io(symbols.folder()))?;
+    }
     Ok(built(name, Some((out, component)), embedded))
+}
+
+/// Compiles the sources in `folder`. Returns the path of the entry file and the module or component; `None` if there are no sources.
+fn compiled(folder: &Path, kind: PluginKind, options: &BuildOptions) -> Result<Option<(PathBuf, Vec<u8>)>, BuildError> {
+    let (language, entry) = match Language::found_in(folder)[..] {
+        [] => return Ok(None),
+        [found] => found,
+        [(_, first), (_, second), ..] => {
+            return Err(BuildError::SeveralLanguages { folder: folder.to_owned(), first, second });
+        }
+    };
+    let sources = Sources { folder, entry, kind, toolchains: &options.toolchains };
+    let bytes = compile::compile(language, &sources, options.target.as_deref().unwrap_or(TARGET))?;
+    Ok(Some((folder.join(entry), bytes)))
 }
 
 /// Returns the result of a build. `component` is its path and its bytes.

@@ -16,9 +16,12 @@ const SOURCES: &[&str] = &[
     "benches",
     "build",
     "clippy.toml",
+    "compile_flags.txt",
     "dist",
+    "fixtures",
     "go.mod",
     "go.sum",
+    "jsconfig.json",
     "package-lock.json",
     "package.json",
     "pnpm-lock.yaml",
@@ -26,6 +29,7 @@ const SOURCES: &[&str] = &[
     "requirements.txt",
     "rust-toolchain.toml",
     "rustfmt.toml",
+    "sdk",
     "src",
     "target",
     "tests",
@@ -39,7 +43,7 @@ const SOURCES: &[&str] = &[
 
 /// Extensions of source files directly in a skill's folder. Scripts that belong to the skill are in a folder such as `scripts`.
 const SOURCE_EXTENSIONS: &[&str] =
-    &["a", "c", "cc", "cjs", "cpp", "go", "h", "hpp", "js", "mjs", "o", "py", "rs", "ts", "wat", "wit"];
+    &["a", "c", "cc", "cjs", "cpp", "go", "h", "hpp", "js", "mjs", "o", "py", "rs", "ts", "wat", "wit", "zig"];
 
 /// The files of a skill that are put into its component beside the SKILL.md.
 #[derive(Debug, Default)]

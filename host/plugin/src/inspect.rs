@@ -6,7 +6,7 @@ use std::{io, path::Path, sync::Arc};
 
 use futures_util::future::BoxFuture;
 use patchbay_core::{COMPONENT_BYTES, Code, Digest, RootLimits, ToolSpec, text};
-use patchbay_sandbox::{Artefacts, Failure, Limits, Sandbox, adapter::AdapterManifest, inspect as shape};
+use patchbay_sandbox::{Artefacts, Failure, Limits, Sandbox, Symbols, adapter::AdapterManifest, inspect as shape};
 use patchbay_session::{HostPlatform, INTERNAL_TOOLS, RESERVED};
 use patchbay_skill::{
     Candidate, DescribedTools, Manifest, Problem, SnapshotRules, check_skill, discover_one, embedded_skill_md, files,
@@ -35,6 +35,8 @@ pub struct InspectionReport {
     pub exports: Vec<String>,
     /// One line for each reason why loading would refuse the plugin. Empty if it would be loaded.
     pub problems: Vec<String>,
+    /// Where in the author's source the component trapped, if that is known.
+    pub places: Vec<String>,
     /// The last lines that the component printed before it trapped, cleaned.
     pub printed: Vec<String>,
     /// One line for each condition on the machine or on other skills. Not errors.
@@ -64,8 +66,15 @@ impl Inspector {
     }
 
     /// Creates an inspector that compiles in child processes, as loading does. `artefacts` returns where the results are kept.
-    pub fn with_artefacts(skills: Limits, adapters: Limits, artefacts: impl Fn() -> Artefacts) -> Self {
-        let sandbox = |limits| Arc::new(Sandbox::new(limits).with_artefacts(artefacts()));
+    ///
+    /// `symbols` has the source lines of traps.
+    pub fn with_artefacts(
+        skills: Limits,
+        adapters: Limits,
+        artefacts: impl Fn() -> Artefacts,
+        symbols: &Symbols,
+    ) -> Self {
+        let sandbox = |limits| Arc::new(Sandbox::new(limits).with_artefacts(artefacts()).with_symbols(symbols.clone()));
         Self { skills: sandbox(skills), adapters: sandbox(adapters), ..Self::new(Limits::default(), Limits::default()) }
     }
 
@@ -136,7 +145,9 @@ impl Inspector {
             return Ok(Err(blocked_problem(&digest)));
         }
         let DescribeOutcome { answer, failure } = describe_component(&self.skills, digest, bytes).await;
-        report.printed = failure.map(|failure| failure.printed().to_vec()).unwrap_or_default();
+        if let Some(failure) = failure {
+            (report.places, report.printed) = (failure.places().to_vec(), failure.printed().to_vec());
+        }
         Ok(answer)
     }
 
@@ -206,7 +217,7 @@ impl InspectionReport {
 
     fn failure(&mut self, failure: &Failure) {
         self.problems.push(format!("[{}] {failure}.", failure.code()));
-        self.printed = failure.printed().to_vec();
+        (self.places, self.printed) = (failure.places().to_vec(), failure.printed().to_vec());
     }
 }
 

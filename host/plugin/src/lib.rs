@@ -1,17 +1,31 @@
-//! Tools for plugin authors: builds a plugin and inspects one. Behind `patchbay plugin build` and `patchbay plugin
-//! inspect`.
+//! Tools for plugin authors. Behind `patchbay plugin`.
 //!
-//! - [`build`]: turns a folder with Rust sources, or a `.wasm` from another compiler, into one `NAME.wasm`: a skill
-//!   with its SKILL.md and its files embedded, or the adapter of a provider.
+//! - [`create`]: writes the folder of a new plugin from a template, with SDK and contract; [`write_contract`] writes the contract
+//!   alone, [`write_c_bindings`] the C bindings.
+//! - [`Toolchains`]: installs the compilers that authors usually don't have.
+//! - [`build`]: turns a folder with sources, or a `.wasm` from another compiler, into one `NAME.wasm`: a skill with its SKILL.md and
+//!   its files embedded, or the adapter of a provider.
 //! - [`Inspector`]: reports manifest, tools, imports, exports and digest of a plugin, and each reason why loading would
 //!   refuse it.
 //!
 //! The binary `patchbay-bundle` of this package builds the bundled plugins, which the binary `patchbay` then embeds.
 
 mod build;
-mod cargo;
+mod compile;
+mod contract;
+mod create;
+mod embedded;
 mod files;
 mod inspect;
+mod language;
+mod rust_bindings;
+mod strip;
+mod toolchain;
 
 pub use build::{BuildError, BuildOptions, BuiltPlugin, build};
+pub use compile::write_c_bindings;
+pub use contract::write_contract;
+pub use create::{CreateError, create};
 pub use inspect::{InspectionReport, Inspector};
+pub use language::{Language, PluginKind, UnknownLanguage};
+pub use toolchain::{Toolchain, ToolchainError, Toolchains};

@@ -1,4 +1,4 @@
-//! Builds a crate with cargo so that the module contains no path of this machine. Called by `build.rs`.
+//! Builds a crate with cargo, without any path of this machine in the module.
 
 use std::{
     collections::BTreeSet,
@@ -11,11 +11,11 @@ use std::{
 
 use serde::Deserialize;
 
-use crate::BuildError;
+use crate::{BuildError, inspect::read};
 
-/// Builds the library of the crate in `folder` and returns the path of its module. cargo writes its own messages to
-/// standard error.
-pub(crate) fn build(folder: &Path, target: &str) -> Result<PathBuf, BuildError> {
+/// Builds the library of the crate in `folder` and returns its module, or its component. cargo writes its own messages to standard
+/// error.
+pub(super) fn compile(folder: &Path, target: &str) -> Result<Vec<u8>, BuildError> {
     let manifest = folder.join("Cargo.toml");
     let failed = || BuildError::Cargo { folder: folder.to_owned(), target: target.to_owned() };
     let flags = Metadata::load(&manifest, target)?.remap_flags(&registries());
@@ -26,11 +26,12 @@ pub(crate) fn build(folder: &Path, target: &str) -> Result<PathBuf, BuildError> 
     }
     let messages = String::from_utf8_lossy(&output.stdout);
     let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<Artifact>(line).ok());
-    artifacts
+    let module = artifacts
         .filter(|artifact| artifact.reason == "compiler-artifact" && artifact.manifest_path.as_ref() == Some(&manifest))
         .flat_map(|artifact| artifact.filenames)
         .find(|file| file.extension().is_some_and(|extension| extension == "wasm"))
-        .ok_or_else(|| BuildError::NoLibrary { folder: folder.to_owned() })
+        .ok_or_else(|| BuildError::NoLibrary { folder: folder.to_owned() })?;
+    read(&module).map_err(BuildError::io(&module))
 }
 
 /// A message of cargo about a file that it produced.
@@ -94,6 +95,7 @@ impl Metadata {
             .filter_map(|package| package.manifest_path.parent()?.parent())
             .chain(registries.iter().map(PathBuf::as_path))
             .collect();
+        // The package's own folder becomes nothing: paths in debug information are relative to it.
         let remap = |from: &Path, to: &str| {
             let mut flag = OsString::from("--remap-path-prefix=");
             flag.push(from);
@@ -102,6 +104,9 @@ impl Metadata {
             flag
         };
         let mut flags: Vec<_> = folders.into_iter().map(|folder| remap(folder, "/deps")).collect();
+        if !self.workspace_root.as_os_str().is_empty() {
+            flags.insert(0, remap(&self.workspace_root, ""));
+        }
         if !self.target_directory.as_os_str().is_empty() {
             flags.push(remap(&self.target_directory, "/target"));
         }
@@ -170,6 +175,7 @@ mod tests {
         assert_eq!(
             flags,
             [
+                "--remap-path-prefix=/home/ada/greet=",
                 "--remap-path-prefix=/home/ada/.cargo/registry/src/index-1=/deps",
                 "--remap-path-prefix=/home/ada/.cargo/registry/src/index-2=/deps",
                 "--remap-path-prefix=/home/ada/greet/vendor=/deps",

@@ -1,0 +1,62 @@
+//! Removes debug information from a core module.
+
+/// Returns the module without its debug information and names, or `None` if it has none, or is not a core module.
+pub(crate) fn without_debug_info(module: &[u8]) -> Option<Vec<u8>> {
+    const HEADER: usize = 8;
+    if !wasmparser::Parser::is_core_wasm(module) {
+        return None;
+    }
+    let mut stripped = module.get(..HEADER)?.to_vec();
+    let mut at = HEADER;
+    while at < module.len() {
+        // A section: its kind, its size, and so many bytes.
+        let mut reader = wasmparser::BinaryReader::new(&module[at + 1..], 0);
+        let size = reader.read_var_u32().ok()? as usize;
+        let content = at + 1 + reader.original_position();
+        let end = content.checked_add(size)?;
+        let is_debug = module[at] == 0 && is_debug_section(module.get(content..end)?);
+        if !is_debug {
+            stripped.extend_from_slice(module.get(at..end)?);
+        }
+        at = end;
+    }
+    (stripped.len() < module.len()).then_some(stripped)
+}
+
+/// Returns whether a custom section, which begins with its name, is debug information.
+fn is_debug_section(content: &[u8]) -> bool {
+    let name = wasmparser::BinaryReader::new(content, 0).read_string();
+    name.is_ok_and(|name| name == "name" || name.starts_with(".debug_"))
+}
+
+#[cfg(test)]
+mod tests {
+    use wasm_encoder::{CustomSection, Module, NameMap, NameSection};
+
+    use super::*;
+
+    fn custom(module: &mut Module, name: &str) {
+        module.section(&CustomSection { name: name.into(), data: b"data"[..].into() });
+    }
+
+    #[test]
+    fn only_debug_information_is_removed() {
+        let mut module = Module::new();
+        custom(&mut module, "component-type:plugin");
+        custom(&mut module, "producers");
+        let plain = module.clone().finish();
+        assert_eq!(without_debug_info(&plain), None);
+        custom(&mut module, ".debug_line");
+        let mut names = NameSection::new();
+        names.functions(&NameMap::new());
+        module.section(&names);
+        assert_eq!(without_debug_info(&module.finish()), Some(plain));
+    }
+
+    #[test]
+    fn damaged_modules_are_left_alone() {
+        for bytes in [&b""[..], b"\0asm", b"\0asm\x01\0\0\0\0\xff\xff\xff\xff\x0f", b"\0asm\x01\0\0\0\0", b"text"] {
+            assert_eq!(without_debug_info(bytes), None);
+        }
+    }
+}
