@@ -73,6 +73,9 @@ async fn build_one(folder: &Path, options: &BuildOptions) -> Result<ExitCode, Cl
     if !built.left_out.is_empty() {
         say!("note: not embedded, as sources of the component: {}", named(&built.left_out));
     }
+    for note in &built.notes {
+        say!("note: {}", text::clean_line(note));
+    }
     print_problems(&report);
     Ok(code(&report))
 }

@@ -9,16 +9,17 @@ use std::{
 };
 
 use patchbay_core::{Code, Digest, Name, text};
-use patchbay_sandbox::{Failure, Symbols, inspect as shape, preinitialize};
+use patchbay_sandbox::{DebugInfo, Failure, Symbols, inspect as shape, preinitialize};
 use patchbay_skill::{FILES_SECTION, Manifest, Problem, SECTION, SKILL_MD_BYTES, embedded_skill_md};
 use wasm_encoder::{ComponentSection as _, CustomSection};
 use wit_component::ComponentEncoder;
 
 use crate::{
     Language, PluginKind, ToolchainError, Toolchains,
-    compile::{self, Sources},
+    compile::{self, Compiled, Sources},
     files::{self, EmbeddedFiles},
     inspect::{read, read_at_most},
+    printing::lost_output,
     strip::without_debug_info,
 };
 
@@ -60,6 +61,8 @@ pub struct BuiltPlugin {
     /// Names of files and folders directly in the skill's folder that are not in the component, because they are its sources,
     /// sorted.
     pub left_out: Vec<String>,
+    /// What the author probably did not mean; the plugin is built anyway.
+    pub notes: Vec<String>,
 }
 
 /// Why a plugin was not built.
@@ -166,6 +169,9 @@ pub enum BuildError {
         /// A line with the export.
         example: &'static str,
     },
+    /// The compiler ran the sources, and they failed.
+    #[error("{0}")]
+    Source(String),
     /// The WIT of the plugin cannot be used.
     #[error("{}: {}", folder.display(), text::excerpt(reason, 600))]
     Wit {
@@ -230,8 +236,8 @@ pub fn build(folder: &Path, options: &BuildOptions) -> Result<BuiltPlugin, Build
     })?;
     let skill_md = skill_md(&folder, &name)?;
 
-    let (module, bytes) = match &options.wasm {
-        Some(path) => (path.clone(), read(path).map_err(BuildError::io(path))?),
+    let (module, Compiled { bytes, source_map }) = match &options.wasm {
+        Some(path) => (path.clone(), read(path).map_err(BuildError::io(path))?.into()),
         None => {
             let kind = if skill_md.is_some() { PluginKind::Skill } else { PluginKind::Provider };
             match compiled(&folder, kind, options)? {
@@ -275,14 +281,20 @@ pub fn build(folder: &Path, options: &BuildOptions) -> Result<BuiltPlugin, Build
 
     let out = options.out.clone().unwrap_or_else(|| folder.join(format!("{name}.wasm")));
     write_if_changed(&out, &component).map_err(BuildError::io(&out))?;
-    if let (Some(symbols), Some(unstripped)) = (&options.symbols, unstripped) {
-        symbols.keep(&Digest::of(&component), &unstripped).map_err(BuildError::io(symbols.folder()))?;
+    let debug = unstripped.map(DebugInfo::Module).or(source_map.map(DebugInfo::SourceMap));
+    if let (Some(symbols), Some(debug)) = (&options.symbols, debug) {
+        symbols.keep(&Digest::of(&component), &debug).map_err(BuildError::io(symbols.folder()))?;
     }
-    Ok(built(name, Some((out, component)), embedded))
+    let notes = if options.wasm.is_none() { lost_output(&folder).into_iter().collect() } else { Vec::new() };
+    Ok(BuiltPlugin { notes, ..built(name, Some((out, component)), embedded) })
 }
 
 /// Compiles the sources in `folder`. Returns the path of the entry file and the module or component; `None` if there are no sources.
-fn compiled(folder: &Path, kind: PluginKind, options: &BuildOptions) -> Result<Option<(PathBuf, Vec<u8>)>, BuildError> {
+fn compiled(
+    folder: &Path,
+    kind: PluginKind,
+    options: &BuildOptions,
+) -> Result<Option<(PathBuf, Compiled)>, BuildError> {
     let (language, entry) = match Language::found_in(folder)[..] {
         [] => return Ok(None),
         [found] => found,
@@ -291,13 +303,14 @@ fn compiled(folder: &Path, kind: PluginKind, options: &BuildOptions) -> Result<O
         }
     };
     let sources = Sources { folder, entry, kind, toolchains: &options.toolchains };
-    let bytes = compile::compile(language, &sources, options.target.as_deref().unwrap_or(TARGET))?;
-    Ok(Some((folder.join(entry), bytes)))
+    let compiled = compile::compile(language, &sources, options.target.as_deref().unwrap_or(TARGET))?;
+    Ok(Some((folder.join(entry), compiled)))
 }
 
 /// Returns the result of a build. `component` is its path and its bytes.
 fn built(name: Name, component: Option<(PathBuf, Vec<u8>)>, embedded: EmbeddedFiles) -> BuiltPlugin {
     let EmbeddedFiles { archive: _, count, bytes, names, left_out } = embedded;
+    let notes = Vec::new();
     BuiltPlugin {
         name,
         size: component.as_ref().map_or(0, |(_, bytes)| bytes.len()),
@@ -307,6 +320,7 @@ fn built(name: Name, component: Option<(PathBuf, Vec<u8>)>, embedded: EmbeddedFi
         embedded_bytes: bytes,
         embedded_names: names,
         left_out,
+        notes,
     }
 }
 
@@ -352,7 +366,26 @@ fn to_component(bytes: &[u8]) -> Result<Vec<u8>, String> {
         return Ok(bytes.to_vec());
     }
     let encode = || ComponentEncoder::default().module(bytes)?.validate(true).encode();
-    encode().map_err(|error: anyhow::Error| text::excerpt(&format!("{error:#}"), 600))
+    encode().map_err(|error: anyhow::Error| {
+        let message = format!("{error:#}");
+        missing_system_call(&message).unwrap_or_else(|| text::excerpt(&message, 600))
+    })
+}
+
+/// Explains an import of WASI preview 1, which the C library of a language brings in. `None` if the encoder failed for another reason.
+fn missing_system_call(message: &str) -> Option<String> {
+    let (_, after) = message.split_once("wasi_snapshot_preview1::")?;
+    let name = after.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next()?;
+    let why = match name {
+        "clock_time_get" | "clock_res_get" => "it reads the clock",
+        "random_get" => "it uses randomness",
+        "path_open" | "fd_read" | "fd_prestat_get" | "fd_prestat_dir_name" => {
+            "it opens a file (for files of the workspace, use workspace-read)"
+        }
+        "environ_get" | "environ_sizes_get" => "it reads environment variables",
+        _ => "it uses a function of the operating system",
+    };
+    Some(format!("{why}, which the sandbox does not have ({name} of WASI). Remove the call"))
 }
 
 /// Writes a file atomically. An unchanged file is not written, so that no file watcher reacts.
@@ -373,4 +406,17 @@ fn write_if_changed(path: &Path, bytes: &[u8]) -> io::Result<()> {
 fn permissions() -> fs::Permissions {
     use std::os::unix::fs::PermissionsExt as _;
     fs::Permissions::from_mode(0o644)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_the_system_are_named() {
+        let message = "failed to resolve import `wasi_snapshot_preview1::clock_time_get`";
+        let expected = "it reads the clock, which the sandbox does not have (clock_time_get of WASI). Remove the call";
+        assert_eq!(missing_system_call(message).as_deref(), Some(expected));
+        assert_eq!(missing_system_call("failed to resolve import `env::f`"), None);
+    }
 }

@@ -11,10 +11,12 @@ pub use c::write_c_bindings;
 use std::{
     ffi::OsStr,
     fs,
+    io::{self, Write as _},
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
+use patchbay_core::text;
 use wit_parser::{Resolve, WorldId};
 
 use crate::{BuildError, Language, PluginKind, Toolchain, Toolchains, contract, toolchain};
@@ -30,16 +32,30 @@ pub(crate) struct Sources<'a> {
     pub(crate) toolchains: &'a Toolchains,
 }
 
+/// The result of a compiler.
+pub(crate) struct Compiled {
+    /// A core module or component.
+    pub(crate) bytes: Vec<u8>,
+    /// The source map of the bundle in it.
+    pub(crate) source_map: Option<Vec<u8>>,
+}
+
+impl From<Vec<u8>> for Compiled {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { bytes, source_map: None }
+    }
+}
+
 /// Compiles the sources and returns the core module or component.
 ///
 /// # Errors
 /// The compiler is missing or failed, or the language is not built by Patchbay.
-pub(crate) fn compile(language: Language, sources: &Sources<'_>, target: &str) -> Result<Vec<u8>, BuildError> {
+pub(crate) fn compile(language: Language, sources: &Sources<'_>, target: &str) -> Result<Compiled, BuildError> {
     match language {
-        Language::Rust => rust::compile(sources.folder, target),
+        Language::Rust => rust::compile(sources.folder, target).map(Compiled::from),
         Language::JavaScript | Language::TypeScript => javascript::compile(sources),
-        Language::Python => python::compile(sources),
-        Language::C => c::compile(sources),
+        Language::Python => python::compile(sources).map(Compiled::from),
+        Language::C => c::compile(sources).map(Compiled::from),
         Language::Zig | Language::Go => Err(BuildError::BuiltElsewhere { folder: sources.folder.to_owned(), language }),
     }
 }
@@ -85,8 +101,11 @@ impl Contract {
 
 /// Creates the command of a program of `toolchain`, which is in `folder`.
 fn command(folder: &Path, toolchain: Toolchain, name: &str) -> Command {
-    let mut command = Command::new(toolchain::program(folder, toolchain, name));
-    // What a compiler prints to standard output is progress; its errors go to standard error.
+    silent(Command::new(toolchain::program(folder, toolchain, name)))
+}
+
+/// Makes a compiler silent but for its errors: what it prints to standard output is progress.
+fn silent(mut command: Command) -> Command {
     command.stdin(Stdio::null()).stdout(Stdio::null());
     command
 }
@@ -103,9 +122,36 @@ fn run(command: &mut Command, folder: &Path) -> Result<(), BuildError> {
     }
 }
 
+/// Runs a compiler that evaluates the sources. If it fails, `message` finds the author's part of its output.
+fn run_evaluating(
+    command: &mut Command,
+    folder: &Path,
+    message: impl FnOnce(&str) -> Option<String>,
+) -> Result<(), BuildError> {
+    let program =
+        || Path::new(command.get_program()).file_name().unwrap_or(OsStr::new("?")).to_string_lossy().into_owned();
+    let name = program();
+    let output = command.stderr(Stdio::piped()).output();
+    let output = output.map_err(|source| BuildError::NoCompiler { program: name.clone(), source })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let printed = text::clean(&String::from_utf8_lossy(&output.stderr));
+    match message(&printed).filter(|message| !message.trim().is_empty()) {
+        Some(message) => Err(BuildError::Source(message.trim().to_owned())),
+        None => {
+            let _ = io::stderr().write_all(printed.as_bytes());
+            Err(BuildError::Compiler { program: name, folder: folder.to_owned() })
+        }
+    }
+}
+
 /// Creates a folder for intermediate files.
 fn scratch() -> Result<tempfile::TempDir, BuildError> {
-    tempfile::Builder::new().prefix("patchbay-build-").tempdir().map_err(BuildError::io(&std::env::temp_dir()))
+    // Without links in its path, which a bundler resolves.
+    let parent = std::env::temp_dir();
+    let parent = parent.canonicalize().map_err(BuildError::io(&parent))?;
+    tempfile::Builder::new().prefix("patchbay-build-").tempdir_in(&parent).map_err(BuildError::io(&parent))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, BuildError> {

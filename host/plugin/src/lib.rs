@@ -18,6 +18,7 @@ mod embedded;
 mod files;
 mod inspect;
 mod language;
+mod printing;
 mod rust_bindings;
 mod strip;
 mod toolchain;

@@ -182,6 +182,14 @@ impl Failure {
         self
     }
 
+    /// Changes the lines that a guest printed before it trapped.
+    pub(crate) fn with_printed(mut self, change: impl FnOnce(Vec<String>) -> Vec<String>) -> Self {
+        if let Self::Trap { printed, .. } = &mut self {
+            *printed = change(std::mem::take(printed));
+        }
+        self
+    }
+
     /// Adds what the call had reported to an exceeded time limit, whose result is lost: a tool reports why it still waits.
     pub(crate) fn after_report(self, reported: &str) -> Self {
         let reported = reported.trim();

@@ -52,6 +52,7 @@ mod memory_watch;
 mod output;
 mod preinit;
 mod run;
+mod source_map;
 mod state;
 mod symbols;
 mod wasi;
@@ -85,5 +86,6 @@ pub use patchbay_workspace::{
     TextResults, WorkspaceAccess,
 };
 pub use preinit::{INITIALIZE, preinitialize};
+pub use source_map::{BUNDLE, BundleMap};
 pub use state::{EffectGate, Permission, PermitSource, Services};
-pub use symbols::Symbols;
+pub use symbols::{DebugInfo, Symbols};

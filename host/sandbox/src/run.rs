@@ -64,7 +64,11 @@ impl Sandbox {
         let run = async |store: &mut Store<GuestState>| match component.pre.instantiate(store).await {
             Ok(guest) => work(guest, store).await.map_err(|error| {
                 let places = self.places(&component.digest, &error);
-                classify(error, store.data(), broken).at(places)
+                let failure = classify(error, store.data(), broken).at(places);
+                match &self.symbols {
+                    Some(symbols) => failure.with_printed(|lines| symbols.translated(&component.digest, lines)),
+                    None => failure,
+                }
             }),
             Err(error) => Err(classify(error, store.data(), invalid)),
         };

@@ -1,7 +1,7 @@
 //! Where a component trapped, as file and line of its author's source.
 //!
-//! `patchbay plugin build` strips debug information from components, and keeps the unstripped core module in the cache folder, under
-//! the digest of the component. Components from elsewhere have none there, so their traps have no place.
+//! `patchbay plugin build` strips debug information from components, and keeps the unstripped core module, or the source map of
+//! bundled JavaScript, in the cache folder, under the digest of the component. Components from elsewhere have none there, so their traps have no place.
 
 use std::{
     fs, io,
@@ -17,6 +17,8 @@ use patchbay_core::{Digest, text};
 use wasmparser::{Parser, Payload, TypeRef};
 use wasmtime::WasmBacktrace;
 
+use crate::BundleMap;
+
 /// The most modules in the folder; the oldest is removed for a new one. Authors use the newest few.
 const KEPT: usize = 64;
 /// The most bytes that are read: debug information of a large Rust module has some ten megabytes.
@@ -24,7 +26,16 @@ const MODULE_BYTES: u64 = 128 << 20;
 /// The most places of one trap.
 const PLACES: usize = 5;
 
-/// A folder of core modules with debug information.
+/// What tells places in the author's source.
+#[derive(Clone, Debug)]
+pub enum DebugInfo {
+    /// The core module of the component, with DWARF.
+    Module(Vec<u8>),
+    /// The source map of the bundle inside the component.
+    SourceMap(Vec<u8>),
+}
+
+/// A folder with debug information of components.
 #[derive(Clone, Debug)]
 pub struct Symbols {
     folder: PathBuf,
@@ -41,16 +52,32 @@ impl Symbols {
         &self.folder
     }
 
-    /// Stores the core module with debug information of a component.
+    /// Stores the debug information of a component.
     ///
     /// # Errors
     /// A file cannot be written. Then traps of the component have no place.
-    pub fn keep(&self, component: &Digest, module: &[u8]) -> io::Result<()> {
+    pub fn keep(&self, component: &Digest, info: &DebugInfo) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
         let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
-        io::Write::write_all(&mut file, module)?;
-        file.persist(self.path(component)).map_err(|error| error.error)?;
+        let (path, bytes) = match info {
+            DebugInfo::Module(bytes) => (self.path(component), bytes),
+            DebugInfo::SourceMap(bytes) => (self.map_path(component), bytes),
+        };
+        io::Write::write_all(&mut file, bytes)?;
+        file.persist(path).map_err(|error| error.error)?;
         self.remove_oldest()
+    }
+
+    fn map_path(&self, component: &Digest) -> PathBuf {
+        self.path(component).with_extension("map")
+    }
+
+    /// Returns the lines that a component printed, with the places of its author's sources.
+    pub(crate) fn translated(&self, component: &Digest, printed: Vec<String>) -> Vec<String> {
+        let Some(map) = read(&self.map_path(component)).and_then(|bytes| BundleMap::read(&bytes)) else {
+            return printed;
+        };
+        map.translate_all(&printed)
     }
 
     fn remove_oldest(&self) -> io::Result<()> {
@@ -78,9 +105,7 @@ impl Symbols {
     }
 
     fn places_of(&self, component: &Digest, frames: impl Iterator<Item = (u32, usize)>) -> Vec<String> {
-        let path = self.path(component);
-        let readable = fs::metadata(&path).is_ok_and(|found| found.len() <= MODULE_BYTES);
-        let Some(module) = readable.then(|| fs::read(&path).ok()).flatten() else { return Vec::new() };
+        let Some(module) = read(&self.path(component)) else { return Vec::new() };
         let Some(debug) = DebugModule::read(&module) else { return Vec::new() };
         let mut places = Vec::new();
         for (function, offset) in frames {
@@ -89,6 +114,12 @@ impl Symbols {
         places.truncate(PLACES);
         places
     }
+}
+
+/// Reads a file of debug information. `None` if there is none that can be used.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let is_small = fs::metadata(path).is_ok_and(|found| found.len() <= MODULE_BYTES);
+    is_small.then(|| fs::read(path).ok()).flatten()
 }
 
 /// A core module with the parts that tell places.

@@ -14,7 +14,15 @@ const OPTIONS: &[&str] = &[
     "-std=c17",
     "-Wall",
     "-Wextra",
+    // What is certainly wrong; other warnings don't stop a build.
+    "-Werror=format",
+    "-Werror=implicit-function-declaration",
+    "-Werror=return-stack-address",
+    "-Werror=return-type",
+    "-Werror=unused-result",
     "-Os",
+    // `assert` works: at this level the compiler defines NDEBUG.
+    "-UNDEBUG",
     // Stripped afterwards, and kept for the places of traps.
     "-gline-tables-only",
     "-fdebug-compilation-dir=.",

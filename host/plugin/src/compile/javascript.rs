@@ -1,29 +1,37 @@
 //! Bundles JavaScript or TypeScript with esbuild, and makes a component of the bundle with componentize-qjs.
 
-use std::{collections::BTreeMap, ffi::OsString, path::Path};
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs,
+    path::{Component, Path, PathBuf},
+    process::Command,
+};
 
+use patchbay_sandbox::{BUNDLE, BundleMap};
 use serde::Deserialize;
 
-use super::{Contract, Sources, command, read, run, scratch};
-use crate::{BuildError, PluginKind, Toolchain};
+use super::{Compiled, Contract, Sources, command, read, run, run_evaluating, scratch, silent};
+use crate::{BuildError, PluginKind, Toolchain, toolchain};
 
-pub(super) fn compile(sources: &Sources<'_>) -> Result<Vec<u8>, BuildError> {
+pub(super) fn compile(sources: &Sources<'_>) -> Result<Compiled, BuildError> {
     let tools = sources.tools(Toolchain::JavaScript)?;
     let scratch = scratch()?;
     let wit = sources.wit(scratch.path())?;
     let contract = Contract::read(&wit)?;
-    // Stack traces show the bundle's name.
-    let bundle = scratch.path().join("bundle.js");
+    let bundle = scratch.path().join(BUNDLE);
     let metafile = scratch.path().join("bundle.json");
     let component = scratch.path().join("component.wasm");
 
-    let mut esbuild = command(&tools, Toolchain::JavaScript, "esbuild");
+    let mut esbuild = silent(Command::new(esbuild_binary(&tools)));
     esbuild.current_dir(sources.folder).arg(sources.entry).args([
         "--bundle",
         "--format=esm",
         "--platform=neutral",
         "--main-fields=module,main",
         "--target=es2023",
+        "--sourcemap=external",
+        "--sources-content=false",
         "--external:patchbay:*",
         "--log-level=warning",
     ]);
@@ -43,8 +51,40 @@ pub(super) fn compile(sources: &Sources<'_>) -> Result<Vec<u8>, BuildError> {
         .arg(&bundle)
         .arg("--output")
         .arg(&component);
-    run(&mut componentize, sources.folder)?;
-    read(&component)
+    let source_map = relative_sources(&read(&bundle.with_extension("js.map"))?, scratch.path(), sources.folder);
+    run_evaluating(&mut componentize, sources.folder, |printed| {
+        let map = source_map.as_deref().and_then(BundleMap::read)?;
+        let error = &printed[printed.find("module evaluation: ")? + "module evaluation: ".len()..];
+        let lines: Vec<String> = error.lines().map(str::to_owned).collect();
+        let message = map.translate_all(&lines).join("\n");
+        Some(message.strip_prefix("Error: ").map(str::to_owned).unwrap_or(message))
+    })?;
+    Ok(Compiled { bytes: read(&component)?, source_map })
+}
+
+/// Returns the path of esbuild's binary for this machine. Not its script in `.bin`, which prints a trace of its own after the errors.
+fn esbuild_binary(tools: &Path) -> PathBuf {
+    let packages = fs::read_dir(tools.join("node_modules/@esbuild")).into_iter().flatten().flatten();
+    let binary = packages.map(|package| package.path().join("bin/esbuild")).find(|binary| binary.exists());
+    binary.unwrap_or_else(|| toolchain::program(tools, Toolchain::JavaScript, "esbuild"))
+}
+
+/// Returns a source map whose sources are relative to the plugin's folder, not to that of the bundle. `None` if it is not a source
+/// map: then traces show places in the bundle.
+fn relative_sources(map: &[u8], bundle_folder: &Path, folder: &Path) -> Option<Vec<u8>> {
+    let mut map: serde_json::Value = serde_json::from_slice(map).ok()?;
+    for source in map.get_mut("sources")?.as_array_mut()? {
+        let mut path = PathBuf::new();
+        for part in bundle_folder.join(source.as_str()?).components() {
+            match part {
+                Component::ParentDir => drop(path.pop()),
+                part => path.push(part),
+            }
+        }
+        let path = path.strip_prefix(folder).unwrap_or(&path);
+        *source = path.to_string_lossy().into();
+    }
+    serde_json::to_vec(&map).ok()
 }
 
 fn joined(option: &str, path: &Path) -> OsString {

@@ -1,0 +1,76 @@
+//! Finds `println!` in the sources of a Rust skill: on the target without a system, what it prints goes nowhere.
+
+use std::{fs, path::Path};
+
+/// Macros whose output is lost.
+const LOST: [&str; 5] = ["println!", "eprintln!", "print!", "eprint!", "dbg!"];
+/// The most files that are read.
+const FILES: usize = 500;
+/// The most bytes of a file that is read.
+const BYTES: u64 = 1 << 20;
+
+/// Returns a note for the first such macro in `src`, or `None`. It reads the text alone, so a macro in a comment after code counts, too.
+pub(crate) fn lost_output(folder: &Path) -> Option<String> {
+    let mut folders = vec![folder.join("src")];
+    let mut read = 0;
+    while let Some(next) = folders.pop() {
+        let mut entries: Vec<_> = fs::read_dir(next).ok()?.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        entries.sort();
+        for path in entries {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                read += 1;
+                let small = path.metadata().is_ok_and(|found| found.len() <= BYTES);
+                if read > FILES || !small {
+                    continue;
+                }
+                if let Some((line, found)) = fs::read_to_string(&path).ok().as_deref().and_then(first) {
+                    let file = path.strip_prefix(folder).unwrap_or(&path).display().to_string();
+                    return Some(format!(
+                        "{file}:{line}: {found} prints nothing in a component; write to the plugin's log with patchbay_sdk::log::write"
+                    ));
+                }
+            }
+        }
+    }
+    None
+}
+
+/// Returns the line and name of the first macro before the tests of a file.
+fn first(source: &str) -> Option<(usize, &'static str)> {
+    let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+    code.lines().enumerate().find_map(|(index, line)| {
+        let is_call = |name: &&&str| {
+            line.match_indices(**name).any(|(at, _)| {
+                let before = line[..at].chars().next_back();
+                !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
+            })
+        };
+        let found = LOST.iter().find(is_call).filter(|_| !line.trim_start().starts_with("//"))?;
+        Some((index + 1, *found))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_macro_is_found() {
+        assert_eq!(first("fn a() {\n    eprintln!(\"x\");\n}"), Some((2, "eprintln!")));
+        assert_eq!(first("let x = dbg!(y);"), Some((1, "dbg!")));
+        assert_eq!(first("// println!(1)\nmy_println!(2);\nwriteln!(f)"), None);
+        assert_eq!(first("fn a() {}\n#[cfg(test)]\nmod tests { println!(1) }"), None);
+    }
+
+    #[test]
+    fn folder_is_searched_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("src/deep")).unwrap();
+        assert_eq!(lost_output(folder.path()), None);
+        fs::write(folder.path().join("src/deep/b.rs"), "\nprintln!(1);").unwrap();
+        let note = lost_output(folder.path()).unwrap();
+        assert!(note.starts_with("src/deep/b.rs:2: println! prints nothing"), "{note}");
+    }
+}
