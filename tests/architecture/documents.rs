@@ -34,6 +34,25 @@ fn codes() {
     assert_document("docs/codes.md", &text);
 }
 
+/// The command that calls any tool, in `docs/commands.md`.
+const TOOL: &str = r#"
+## Calling one tool
+
+`/tool NAME JSON` calls any tool of the session by its full name: `SKILL__TOOL` for a skill's tool, `mcp__SERVER__TOOL` for a tool of an MCP server. No model is involved. The call is checked, limited, asked about and recorded like a command that calls a tool, so it is a quick way to try a tool that has no command:
+
+```
+/tool calc__eval {"expression": "2^100"}
+```
+
+The JSON is the tool's input, an object; without it the input is `{}`.
+
+| error | code |
+| --- | --- |
+| `Error: tool 'calc__x' not found in snapshot. Tools of 'calc': calc__eval.` | `tool_not_found` |
+| `Error: input for 'calc__eval' is an array: write a JSON object, such as {"name": "Ada"}.` | `invalid_input` |
+| `Error: input for 'calc__eval' is invalid: "expression" is a required property.` | `invalid_input` |
+"#;
+
 /// The commands of the conversation and the queue, in `docs/commands.md`.
 const QUEUE: &str = "
 ## While a turn runs
@@ -129,6 +148,7 @@ fn commands() {
          `$ARGUMENTS`, its words replace `$0`, `$1` … and `$ARGUMENTS[N]`, and if nothing is replaced, the text follows as \
          `ARGUMENTS: …`.\n",
     );
+    text.push_str(TOOL);
     text.push_str(QUEUE);
     text.push_str(TERMINAL);
     assert_document("docs/commands.md", &text);

@@ -33,6 +33,7 @@ fn lines_that_cannot_run_say_why() {
         ("/\t", "parse_error", no_name),
         ("/a\u{1b}[31mb", "unknown_command", "Error: unknown command '/a[31mb'."),
         ("/skill  ", "invalid_args", "Error: /skill requires a skill name."),
+        ("/tool ", "invalid_args", "Error: /tool requires a tool's full name, such as calc__eval."),
         ("/agent", "invalid_args", "Error: /agent requires an agent name."),
         ("/help", "invalid_args", "Error: /help requires a skill name."),
         ("/skill Calc 1", "skill_not_found", "Error: skill 'Calc' not found in snapshot."),
@@ -66,6 +67,7 @@ fn commands_lists_built_ins_before_aliases() {
     let expected = "\
 /skills - List the skills of this session's snapshot
 /skill NAME [INPUT] - Invoke one skill, and no other
+/tool SKILL__TOOL [JSON] - Call one tool by its full name, without a model
 /reload_skills - Rebuild this session's snapshot of skills
 /agent NAME - Switch the active persona
 /help SKILL - Show a skill's metadata, without running it

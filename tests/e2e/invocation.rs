@@ -1,6 +1,7 @@
-//! Invocation of skills: text input for tools, instructions for the conversation.
+//! Invocation of skills: text input for tools, tools by their full name, instructions for the conversation.
 
-use patchbay_tests::{binary::Patchbay, guest::Guest};
+use patchbay_provider::Settings;
+use patchbay_tests::{binary::Patchbay, guest::Guest, host::host};
 use serde_json::json;
 
 /// Installs a skill `probe` whose command returns the input of its tool; `schema` is the input schema.
@@ -73,6 +74,74 @@ fn missing_input_shows_the_skill_hint_and_a_failure_its_message() {
     assert_eq!(answers[3].message(), "Error: column 6: cannot add time to data; give both the same kind of unit");
     assert_eq!(answers[3].data(), &json!({"tool": "calc__eval", "kind": "unit-mismatch"}));
     assert_eq!(answers[4].data()["kind"], "invalid-input");
+}
+
+/// `/tool` has the path of every command that calls a tool: schema, capabilities, attachments, journal.
+#[test]
+fn tools_are_called_by_their_full_name() {
+    let patchbay = Patchbay::new();
+    add_probe(&patchbay, r#"{"type":"object","properties":{"n":{"type":"integer"}}}"#);
+    patchbay.skill("bare", "command: bare", "Do it.");
+    patchbay.write("home/config/skills/sub.wasm", Guest::default().packaged("---\nname: sub\n---\n"));
+    let expected = [
+        ("/tool sub__run {\"a\": [1]}", "tool_result", "{\"a\":[1]}"),
+        ("/tool\tprobe__run", "tool_result", "{}"),
+        (
+            "/tool probe__run {\"n\": \"x\"}",
+            "invalid_input",
+            "Error: input for 'probe__run' is invalid: at /n: \"x\" is not of type \"integer\".",
+        ),
+        (
+            "/tool probe__run words",
+            "invalid_input",
+            "Error: input for 'probe__run' is not JSON (expected value at line 1 column 1): write a JSON object, such as \
+             {\"name\": \"Ada\"}.",
+        ),
+        (
+            "/tool probe__walk",
+            "tool_not_found",
+            "Error: tool 'probe__walk' not found in snapshot. Tools of 'probe': probe__run.",
+        ),
+        ("/tool bare__x", "tool_not_found", "Error: tool 'bare__x' not found in snapshot. Skill 'bare' has no tools."),
+        (
+            "/tool nope__x",
+            "tool_not_found",
+            "Error: tool 'nope__x' not found in snapshot. There is no skill 'nope' in it.",
+        ),
+        (
+            "/tool mail_send {}",
+            "tool_not_found",
+            "Error: tool 'mail_send' not found in snapshot. A tool's full name is SKILL__TOOL or mcp__SERVER__TOOL.",
+        ),
+    ];
+    let answers = patchbay.answers(&expected.map(|(line, ..)| line));
+    for ((line, code, message), answer) in expected.iter().zip(&answers) {
+        assert_eq!((answer.code(), answer.message()), (*code, *message), "{line}");
+        assert_eq!(answer.rows(), [("command", *line)], "{line}");
+    }
+    assert_eq!(answers[0].data()["tool"], "sub__run");
+    let journal = patchbay.run(&["journal", "--json"]).out;
+    let called = patchbay_tests::answers::json_lines(&journal);
+    let called: Vec<_> = called.iter().map(|row| (row["skill"].as_str(), row["outcome"].as_str())).collect();
+    let [sub, probe] = ["sub", "probe"].map(Some);
+    assert_eq!(called, [(sub, Some("ok")), (probe, Some("ok")), (probe, Some("invalid_input"))]);
+    patchbay.write("workspace/a.txt", "text");
+    patchbay.write("home/config/skills/sub.wasm", Guest::returning_attachments().packaged("---\nname: sub\n---\n"));
+    let attached = patchbay.run(&["exec", "--attach", "a.txt", "/tool sub__run"]);
+    assert_eq!(attached.out, "text/plain\ntext\n", "{attached:?}");
+}
+
+#[tokio::test]
+async fn completion_offers_tools_by_their_full_name() {
+    let patchbay = Patchbay::new();
+    for (name, invocable) in [("shown", true), ("hidden", false)] {
+        let skill_md = format!("---\nname: {name}\nuser-invocable: {invocable}\n---\n");
+        patchbay.write(&format!("home/config/skills/{name}.wasm"), Guest::default().packaged(&skill_md));
+    }
+    let session = host(&patchbay, Settings::default()).new_session(&patchbay.workspace()).await.unwrap();
+    let found = session.complete("/tool ").await;
+    let found: Vec<_> = found.iter().map(|found| (&*found.text, &*found.summary, found.takes_argument)).collect();
+    assert_eq!(found, [("shown__run", "Echoes its input", true)]);
 }
 
 #[test]

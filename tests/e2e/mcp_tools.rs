@@ -68,6 +68,24 @@ fn model_calls_tools_of_a_server() {
 }
 
 #[test]
+fn person_calls_tools_of_a_server() {
+    let said = lines(
+        &served("plain", ""),
+        &[
+            r#"/tool mcp__test__echo {"text": "hi"}"#,
+            "/tool mcp__test__fail",
+            r#"/tool mcp__test__write_it {"text": "hi"}"#,
+            "/tool mcp__test__nope",
+        ],
+    );
+    assert_eq!(said[0], "echo: hi");
+    assert_eq!(said[1], "Error: the disk is full.");
+    let denied = "Error: tool 'mcp__test__write_it' may not be called: it is not allowed.";
+    assert!(said[2].starts_with(denied), "{}", said[2]);
+    assert_eq!(said[3], "Error: tool 'mcp__test__nope' not found: no MCP server that is available now has it.");
+}
+
+#[test]
 fn tool_with_effects_needs_a_decision() {
     let write = r#"call mcp__test__write_it {"text": "hi"}"#;
     let denied = "tool 'mcp__test__write_it' may not be called: it is not allowed. To allow it: write \

@@ -41,6 +41,7 @@ pub const RESERVED: &[&str] = &[
     "skill_file",
     "skills",
     "switch",
+    "tool",
     "usage",
     "use_skill",
 ];

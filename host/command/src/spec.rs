@@ -41,6 +41,8 @@ pub enum Completion {
     None,
     /// Names of the snapshot's skills.
     Skills,
+    /// Full names of tools.
+    Tools,
     /// Names of personas.
     Personas,
     /// Models of ready providers, with and without a thinking level.

@@ -2,7 +2,9 @@
 //! Fronts call it while the user types.
 
 use patchbay_command::Completion;
+use patchbay_core::{ToolSpec, text};
 use patchbay_provider::SuggestedModel;
+use patchbay_skill::Skill;
 
 use crate::{AgentTree, CommandInfo, Session, builtin, filter, workspace_files::PathToken};
 
@@ -85,6 +87,7 @@ impl Session {
                 let skills = snapshot.skills().filter(|skill| skill.manifest.audience.menus);
                 skills.map(|skill| named((skill.name.to_string(), skill.manifest.summary.clone()))).collect()
             }
+            Completion::Tools => self.suggested_tools().await,
             Completion::Personas => match self.host.personas(self.workspace()).await {
                 Ok(personas) => personas.names().into_iter().map(|name| named((name, String::new()))).collect(),
                 Err(error) => {
@@ -99,9 +102,27 @@ impl Session {
         suggestions = filter::by_name(suggestions, argument, |suggestion| &suggestion.text);
         for suggestion in &mut suggestions {
             (suggestion.start, suggestion.end) = (line.len() - argument.len(), line.len());
-            suggestion.takes_argument = name == "skill";
+            suggestion.takes_argument = matches!(name, "skill" | "tool");
         }
         suggestions
+    }
+
+    /// Returns the tools of the snapshot's skills, then those outside of the sandbox that are there already.
+    async fn suggested_tools(&self) -> Vec<Suggestion> {
+        let (snapshot, outside) = (self.snapshot(), self.outside_now().await);
+        let skills = snapshot.skills().filter(|skill| skill.manifest.audience.menus);
+        let of_skill = |skill: &Skill| -> Vec<(String, String)> {
+            let named = |tool: &ToolSpec| (format!("{}__{}", skill.name, tool.name), tool.description.clone());
+            skill.tools.iter().map(named).collect()
+        };
+        let of_servers =
+            outside.iter().map(|tool| (tool.spec().name().to_owned(), tool.spec().description().to_owned()));
+        let suggestion = |(text, description): (String, String)| Suggestion {
+            text,
+            summary: text::clean_line(description.lines().next().unwrap_or_default()),
+            ..Suggestion::default()
+        };
+        skills.flat_map(of_skill).chain(of_servers).map(suggestion).collect()
     }
 
     /// Returns the living agents by their short ids, and the words of `/switch`.

@@ -1,4 +1,5 @@
-//! Invokes a skill for a command: `/skill NAME` or an alias. `line::run` and `builtin/skill` call it.
+//! Invokes a skill for a command, `/skill NAME` or an alias, or one tool for `/tool`. `line::run`, `builtin/skill` and
+//! `builtin/tool` call it.
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use patchbay_core::{Asker, CallId, Code, MessageKind, Outcome, text};
 use patchbay_sandbox::Content;
 use patchbay_skill::{InvocationMode, Skill, Snapshot, with_arguments};
 use patchbay_tools::{CallContext, OutsideTools, ResolvedTool, SkillTool, ToolInvocation, input_from_text};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     builtin::{BeginsTurn, CommandChange, Effect},
@@ -61,6 +62,22 @@ async fn dispatch(line: &LineContext, skill: &Skill, input: &str, command: &str)
         Ok(input) => input,
         Err(error) => return error.into(),
     };
+    let outside = session.outside_for(skill, line.agent.id()).await;
+    // The line as typed, except for white space around the input.
+    let typed = format!("{command} {typed}").trim_end().to_owned();
+    call(line, ResolvedTool::Skill(found), &input, outside, typed).await
+}
+
+/// Runs a tool for a command. `outside` are the tools outside of the sandbox that it can use, `typed` is the command's line.
+pub(crate) async fn call(
+    line: &LineContext,
+    tool: ResolvedTool<'_>,
+    input: &Value,
+    outside: OutsideTools,
+    typed: String,
+) -> Outcome {
+    let LineContext { session, state, .. } = line;
+    let name = tool.full_name();
     let context = Arc::new(CallContext {
         asker: Asker::Person(session.owner.clone()),
         principal: session.owner.clone(),
@@ -68,17 +85,16 @@ async fn dispatch(line: &LineContext, skill: &Skill, input: &str, command: &str)
         agent: line.agent.id(),
         workspace: session.workspace().to_owned(),
         snapshot: Arc::clone(&state.snapshot),
-        outside: session.outside_for(skill, line.agent.id()).await,
-        progress: line.agent.progress(&tool),
+        outside,
+        progress: line.agent.progress(name),
         inference: Some(line.inference()),
         mode: session.approvals.mode().clone(),
         approvals: session.approvals.get(),
         editor: session.editor.get(),
-        // The line as typed, except for white space around the input.
-        line: Some(format!("{command} {input}", input = typed).trim_end().to_owned()),
+        line: Some(typed),
         effect: line.effect.clone(),
     });
-    let mut call = ToolInvocation::new(CallId::of_line(line.line), ResolvedTool::Skill(found), &input);
+    let mut call = ToolInvocation::new(CallId::of_line(line.line), tool, input);
     call.attachments = match line.blobs().await {
         Ok(attachments) => attachments,
         Err(outcome) => return outcome,
@@ -88,13 +104,13 @@ async fn dispatch(line: &LineContext, skill: &Skill, input: &str, command: &str)
             let shown: Vec<_> = content.iter().map(ToString::to_string).collect();
             let content: Vec<_> = content.iter().map(data).collect();
             Outcome::ok(Code::ToolResult, shown.join("\n").trim_end())
-                .with_data(json!({"tool": tool, "content": content}))
+                .with_data(json!({"tool": name, "content": content}))
         }
         Err(error) => {
             let printed: String = error.printed().iter().map(|line| format!("\n  printed: {line}")).collect();
             let places: String = error.places().iter().map(|place| format!("\n  at {place}")).collect();
             let outcome = Outcome::error(error.code(), format_args!("{error}{places}{printed}"));
-            outcome.with_data(json!({"tool": tool, "kind": error.kind()}))
+            outcome.with_data(json!({"tool": name, "kind": error.kind()}))
         }
     }
 }
@@ -133,7 +149,7 @@ async fn instruct(line: &LineContext, skill: &Skill, input: &str) -> Effect {
 }
 
 /// Converts a piece of a result to JSON. Binary content is described, not copied.
-fn data(content: &Content) -> serde_json::Value {
+fn data(content: &Content) -> Value {
     match content {
         Content::Text(text) => json!({"type": "text", "text": text}),
         Content::Json(value) => json!({"type": "json", "json": value}),

@@ -26,6 +26,7 @@ mod retry;
 mod skill;
 mod skills;
 mod switch;
+mod tool;
 mod usage;
 
 use patchbay_command::Spec;
@@ -37,6 +38,7 @@ pub(crate) use effect::{BeginsTurn, BuiltIn, CommandChange, Effect, EffectFuture
 pub(crate) const TABLE: &[&dyn BuiltIn] = &[
     &skills::SkillsCommand,
     &skill::SkillCommand,
+    &tool::ToolCommand,
     &reload_skills::ReloadSkillsCommand,
     &agent::AgentCommand,
     &help::HelpCommand,

@@ -47,6 +47,7 @@ async fn completion_offers_commands_skills_and_personas() {
         ("/skill plan", &["planner"]),
         ("/help  pla", &["planner", "player"]),
         ("/skill planner x", &[]),
+        ("/tool ", &[]),
         ("/skills ", &[]),
         ("/nope ", &[]),
         ("/plan ", &[]),
