@@ -1,49 +1,11 @@
-//! The files that `plugin build` puts into a component beside the SKILL.md, and the names of the sources that it leaves out.
+//! The files that `plugin build` puts into a component beside the SKILL.md, and the names of the
+//! sources that it leaves out.
 
 use std::{collections::BTreeSet, fs, io, path::Path};
 
-use patchbay_skill::{Problem, files_to_embed, write_archive};
+use patchbay_skill::{Problem, files_to_embed, is_source, write_archive};
 
 use crate::BuildError;
-
-/// Names directly in a skill's folder that belong to the sources of its component: files and folders of compilers, package
-/// managers and their outputs.
-const SOURCES: &[&str] = &[
-    "CMakeLists.txt",
-    "Cargo.lock",
-    "Cargo.toml",
-    "Makefile",
-    "benches",
-    "build",
-    "clippy.toml",
-    "compile_flags.txt",
-    "dist",
-    "fixtures",
-    "go.mod",
-    "go.sum",
-    "jsconfig.json",
-    "package-lock.json",
-    "package.json",
-    "pnpm-lock.yaml",
-    "pyproject.toml",
-    "requirements.txt",
-    "rust-toolchain.toml",
-    "rustfmt.toml",
-    "sdk",
-    "src",
-    "target",
-    "tests",
-    "tsconfig.json",
-    "uv.lock",
-    "vendor",
-    "venv",
-    "wit",
-    "yarn.lock",
-];
-
-/// Extensions of source files directly in a skill's folder. Scripts that belong to the skill are in a folder such as `scripts`.
-const SOURCE_EXTENSIONS: &[&str] =
-    &["a", "c", "cc", "cjs", "cpp", "go", "h", "hpp", "js", "mjs", "o", "py", "rs", "ts", "wat", "wit", "zig"];
 
 /// The files of a skill that are put into its component beside the SKILL.md.
 #[derive(Debug, Default)]
@@ -66,7 +28,7 @@ pub(crate) fn embedded(folder: &Path) -> Result<EmbeddedFiles, BuildError> {
     let advised = |Problem { code, message }| {
         problem(Problem::new(code, format!("{message} Move what is not part of the skill out of its folder.")))
     };
-    let files = files_to_embed(folder, is_source).map_err(BuildError::io(folder))?.map_err(advised)?;
+    let files = files_to_embed(folder).map_err(BuildError::io(folder))?.map_err(advised)?;
     let archive = if files.is_empty() { None } else { Some(write_archive(&files).map_err(problem)?) };
     let name = |path: &String| path.split_inclusive('/').next().unwrap_or_default().to_owned();
     Ok(EmbeddedFiles {
@@ -90,12 +52,6 @@ fn sources(folder: &Path) -> io::Result<Vec<String>> {
     }
     names.sort();
     Ok(names)
-}
-
-/// Returns whether a file or folder with this name directly in a skill's folder belongs to the sources of its component.
-fn is_source(name: &str) -> bool {
-    let extension = name.rsplit_once('.').map(|(_, extension)| extension);
-    SOURCES.contains(&name) || extension.is_some_and(|extension| SOURCE_EXTENSIONS.contains(&extension))
 }
 
 #[cfg(test)]

@@ -84,6 +84,7 @@ mod search;
 mod shown;
 mod snapshot;
 mod source;
+mod sources;
 
 pub use archive::{FILES_SECTION, write_archive};
 pub use arguments::{ArgumentsError, INPUT_BYTES, INSTRUCTIONS_BYTES, with_arguments};
@@ -104,3 +105,4 @@ pub use search::{SearchIndex, SearchMatches, SearchTexts};
 pub use shown::{ResultLimit, ShownRank};
 pub use snapshot::{Diagnostic, Skill, Snapshot, SnapshotError};
 pub use source::{ReadFiles, files_to_embed};
+pub use sources::is_source;

@@ -1,8 +1,8 @@
 //! Lists the files that belong to a skill in a folder, within the limits of one skill.
 //!
 //! Called by `discover.rs`. Every regular file below the folder belongs to the skill, except hidden files, left-overs
-//! of editors and build tools, and the component (`*.wasm` directly in the folder). Links are followed only inside the
-//! folder.
+//! of editors and build tools, and the component (`*.wasm` directly in the folder) with its sources. Links are followed only inside
+//! the folder.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -13,7 +13,7 @@ use std::{
 use cap_std::fs::{Dir, DirEntry, FileType, Metadata, ReadDir};
 use patchbay_core::{Code, text};
 
-use crate::{Problem, names};
+use crate::{Problem, is_source, names};
 
 /// The most files of a skill; also the most folders.
 const FILES: usize = 1_000;
@@ -96,23 +96,42 @@ pub(crate) fn is_file_path(path: &str) -> bool {
     !is_own && !path.contains('\0') && path.split('/').all(|name| !name.is_empty() && !is_ignored(name.as_bytes()))
 }
 
-/// Lists the files of the skill in `folder`. Stops at the first limit and reports it in [`Listing::over`].
+/// Lists the files of the skill in `folder`. Stops at the first limit and reports it in [`Listing::over`]. The sources of a
+/// component are ignored. A skill without a component has no sources: its scripts are part of it.
 ///
 /// # Errors
 /// The folder itself cannot be read.
 pub(crate) fn list(folder: &Dir) -> io::Result<Listing> {
-    list_if(folder, |_| true)
+    list_for(folder, ListingUse::Loading)
 }
 
-/// Like [`list`], for those entries directly in `folder` for whose name `keep` returns true.
-pub(crate) fn list_if(folder: &Dir, keep: impl Fn(&OsStr) -> bool) -> io::Result<Listing> {
+/// Like [`list`], for the files that are embedded in a component: without SKILL.md and sources.
+pub(crate) fn list_to_embed(folder: &Dir) -> io::Result<Listing> {
+    list_for(folder, ListingUse::Embedding)
+}
+
+/// What a folder is listed for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ListingUse {
+    Loading,
+    /// The component is not there yet, or about to be replaced.
+    Embedding,
+}
+
+fn list_for(folder: &Dir, purpose: ListingUse) -> io::Result<Listing> {
     let mut listing = Listing::default();
-    let entries = listing.read(folder.entries()?)?.map(|mut entries| {
-        entries.retain(|name, _| keep(name));
+    let embeds = purpose == ListingUse::Embedding;
+    let entries = listing.read(folder.entries()?)?.map(|entries| {
         // Taken out before the rest is added, so that a skill over a limit keeps its component.
         let is_component = |(name, (kind, _)): &(OsString, (FileType, DirEntry))| is_component(name, *kind);
-        let (components, others) = entries.into_iter().partition::<FolderEntries, _>(is_component);
+        let (components, mut others) = entries.into_iter().partition::<FolderEntries, _>(is_component);
         listing.components = components.into_keys().filter_map(|name| name.into_string().ok()).collect();
+        if embeds || !listing.components.is_empty() {
+            others.retain(|name, _| name.to_str().is_none_or(|name| !is_source(name)));
+        }
+        if embeds {
+            others.remove(OsStr::new(crate::discover::SKILL_MD));
+        }
         others
     });
     listing.is_cut = entries.is_none();

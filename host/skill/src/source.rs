@@ -107,18 +107,14 @@ impl Candidate {
 }
 
 /// Reads the files that belong into the component of the skill in `folder`: all files of the skill besides SKILL.md, without
-/// the files and folders directly in it for whose name `is_source` returns true. Returns the contents by path, or why a file of
-/// them cannot be a file of a skill.
+/// the sources of the component ([`is_source`](crate::is_source)). Returns the contents by path, or why a file of them cannot be a
+/// file of a skill.
 ///
 /// # Errors
 /// The folder cannot be read.
-pub fn files_to_embed(
-    folder: &Path,
-    is_source: impl Fn(&str) -> bool,
-) -> io::Result<Result<BTreeMap<String, Vec<u8>>, Problem>> {
+pub fn files_to_embed(folder: &Path) -> io::Result<Result<BTreeMap<String, Vec<u8>>, Problem>> {
     let Some(folder) = files::open_folder(folder)? else { return Ok(Ok(BTreeMap::new())) };
-    let listing =
-        listing::list_if(&folder, |name| name.to_str().is_none_or(|name| name != SKILL_MD && !is_source(name)))?;
+    let listing = listing::list_to_embed(&folder)?;
     if let Some(problem) = listing.over.into_iter().chain(listing.skipped).next() {
         return Ok(Err(problem));
     }

@@ -219,6 +219,23 @@ fn folders_behind_a_link_do_not_count_as_links() {
     assert_eq!(all.files.keys().collect::<Vec<_>>(), ["SKILL.md", "deep/7/a.md", "link/7/a.md"]);
 }
 
+/// What `plugin build` leaves beside a component does not count, however large. Without a component, the same names are files of the
+/// skill, which a model may read.
+#[test]
+fn sources_are_files_of_a_skill_without_a_component_only() {
+    let skill =
+        TestSkill::new(&[("forms.md", b"1"), ("package.json", b"{}"), ("src/lib.rs", b"x"), ("data/src/a.rs", b"x")]);
+    let names = || listed(&skill).files.into_keys().collect::<Vec<_>>();
+    assert_eq!(names(), ["SKILL.md", "data/src/a.rs", "forms.md", "package.json", "src/lib.rs"]);
+    skill.write("greet.wasm", b"x");
+    for n in 0..=1_000 {
+        skill.write(&format!("target/release/{n}"), b"");
+    }
+    assert_eq!(names(), ["SKILL.md", "data/src/a.rs", "forms.md"]);
+    let all = listed(&skill);
+    assert_eq!((all.components, all.over), (vec!["greet.wasm".to_owned()], None));
+}
+
 #[test]
 fn all_files_but_sources_are_embedded() {
     let skill = TestSkill::new(&[
@@ -232,7 +249,7 @@ fn all_files_but_sources_are_embedded() {
         ("assets/.hidden", b"x"),
         ("node_modules/m/index.js", b"x"),
     ]);
-    let embedded = || files_to_embed(&skill.path(""), |name| name == "src").unwrap();
+    let embedded = || files_to_embed(&skill.path("")).unwrap();
     let files = embedded().unwrap();
     let expected = ["LICENSE.txt", "data/src/t.csv", "forms.md", "references/a.md", "scripts/deep/run.sh"];
     assert_eq!(files.keys().collect::<Vec<_>>(), expected);
