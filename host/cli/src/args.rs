@@ -7,8 +7,10 @@ use patchbay_core::Name;
 use patchbay_plugin::Language;
 
 mod authority;
+mod plugins;
 
 pub(crate) use authority::{GrantCommand, GrantTarget, PolicyCommand, TrustCommand};
+pub(crate) use plugins::PluginCall;
 
 use crate::age::Age;
 
@@ -372,6 +374,7 @@ pub(crate) enum Plugin {
         #[arg(long, value_name = "TARGET")]
         target: Option<String>,
     },
+    Call(PluginCall),
     /// Show what a plugin is, what it asks for, and what is wrong with it
     Inspect {
         /// A component, or a plugin's folder

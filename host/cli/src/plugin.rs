@@ -2,7 +2,9 @@
 
 mod authoring;
 
-use std::{io, path::Path, process::ExitCode};
+mod call;
+
+use std::{fs::File, io, path::Path, process::ExitCode, time::SystemTime};
 
 use patchbay_core::{Code, text};
 use patchbay_plugin::{BuildOptions, InspectionReport, Inspector, build};
@@ -34,6 +36,7 @@ pub(crate) async fn run(command: Plugin) -> Result<ExitCode, CliError> {
             let symbols = Some(home::paths()?.symbols());
             build_one(&folder, &BuildOptions { out, wasm, target, toolchains, symbols }).await
         }
+        Plugin::Call(arguments) => call::run(&arguments).await,
         Plugin::Inspect { path, json } => {
             let report = inspector()?.inspect(&path).await.map_err(CliError::io(&path))?;
             if json {
@@ -59,6 +62,8 @@ async fn build_one(folder: &Path, options: &BuildOptions) -> Result<ExitCode, Cl
         return Ok(code(&report));
     };
     let report = inspector.inspect(&component).await.map_err(CliError::io(&component))?;
+    // An unchanged component is not written, but its sources are not newer any more.
+    let _ = File::options().append(true).open(&component).and_then(|file| file.set_modified(SystemTime::now()));
     say!("{}: {} bytes", component.display(), built.size);
     let (files, bytes, names) = (built.embedded_files, built.embedded_bytes, named(&built.embedded_names));
     match files {

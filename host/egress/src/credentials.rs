@@ -112,16 +112,21 @@ impl CredentialConfig {
         Err(PlacementError::Elsewhere { name: name.clone(), asked, allowed })
     }
 
-    /// Returns how the secret of the credential `name` is found: by `key_command`; else in the variables of `env`, or in that of
-    /// the name in capitals, with `_` for `-`, and `_TOKEN`; else in `credentials.json`.
+    /// Returns how the secret of the credential `name` is found: by `key_command`; else in [`Self::variables`], else in
+    /// `credentials.json`.
     pub fn secret(&self, name: &Name) -> SecretRef {
-        let made = || format!("{}_TOKEN", name.as_str().to_ascii_uppercase().replace('-', "_"));
-        let lookup = match (&self.key_command, &self.env) {
-            (Some(line), _) => SecretLookup::Command(line.within(self.key_command_ms)),
-            (None, Some(variables)) => SecretLookup::Stored(variables.clone()),
-            (None, None) => SecretLookup::Stored(Variables::new([made()])),
+        let lookup = match &self.key_command {
+            Some(line) => SecretLookup::Command(line.within(self.key_command_ms)),
+            None => SecretLookup::Stored(self.variables(name)),
         };
         SecretRef { name: name.clone(), lookup }
+    }
+
+    /// Returns the environment variables that may have the secret of the credential `name`, without a `key_command`: those of `env`,
+    /// or that of the name in capitals, with `_` for `-`, and `_TOKEN`.
+    pub fn variables(&self, name: &Name) -> Variables {
+        let made = || format!("{}_TOKEN", name.as_str().to_ascii_uppercase().replace('-', "_"));
+        self.env.clone().unwrap_or_else(|| Variables::new([made()]))
     }
 }
 

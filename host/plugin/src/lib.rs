@@ -7,6 +7,7 @@
 //!   its files embedded, or the adapter of a provider.
 //! - [`Inspector`]: reports manifest, tools, imports, exports and digest of a plugin, and each reason why loading would
 //!   refuse it.
+//! - [`locate`]: finds the plugin that an author names, for `call` and `add`.
 //!
 //! The binary `patchbay-bundle` of this package builds the bundled plugins, which the binary `patchbay` then embeds.
 
@@ -18,6 +19,7 @@ mod embedded;
 mod files;
 mod inspect;
 mod language;
+mod located;
 mod printing;
 mod rust_bindings;
 mod strip;
@@ -29,4 +31,5 @@ pub use contract::write_contract;
 pub use create::{CreateError, create};
 pub use inspect::{InspectionReport, Inspector};
 pub use language::{Language, PluginKind, UnknownLanguage};
+pub use located::{LocateError, LocatedPlugin, PluginForm, locate};
 pub use toolchain::{Toolchain, ToolchainError, Toolchains};

@@ -166,6 +166,18 @@ impl Host {
     /// # Errors
     /// [`SessionError`] if the home or the configuration cannot be used.
     pub fn open(config: Config) -> Result<Arc<Self>, SessionError> {
+        Self::open_with(config, None)
+    }
+
+    /// Like [`Host::open`], with the compiled components of the home `paths`, which has `store`: for a home that is deleted soon.
+    ///
+    /// # Errors
+    /// As [`Host::open`].
+    pub fn open_compiled_by(config: Config, paths: &Paths, store: &Store) -> Result<Arc<Self>, SessionError> {
+        Self::open_with(config, Some((paths, store)))
+    }
+
+    fn open_with(config: Config, compiled_by: Option<(&Paths, &Store)>) -> Result<Arc<Self>, SessionError> {
         let Config { paths, limits, egress, credentials, journal, compiler, bundled, home_folder, .. } = config;
         let protected = paths.protected(&config.skill_roots);
         let roots = Roots::new(bundled, paths.config.join("skills"), config.skill_roots, limits.root.clone());
@@ -176,8 +188,9 @@ impl Host {
         });
         let store = store?.with_journal(journal);
         let kv = KvStore::open(&paths.data, store.clone())?;
-        let artefacts = || paths.artefacts(&store, &compiler);
-        let symbols = paths.symbols();
+        let (compiled_in, ledger) = compiled_by.unwrap_or((&paths, &store));
+        let artefacts = || compiled_in.artefacts(ledger, &compiler);
+        let symbols = compiled_in.symbols();
         let egress = Egress::new(egress).map_err(SessionError::Egress)?;
         let secrets = Arc::new(Secrets::open(&paths.config));
         let for_servers = Credentials::new(credentials.clone(), Arc::clone(&secrets));

@@ -1,0 +1,46 @@
+//! Answers each question with no, and notes what was asked for. `call` prints it.
+
+use std::{future::ready, pin::Pin};
+
+use parking_lot::Mutex;
+use patchbay_session::{Approval, Approver, PersonAnswer, Question, QuestionSubject};
+
+/// The most denials that are noted.
+const NOTED: usize = 100;
+
+/// An act of a tool that was denied.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub(super) struct Denied {
+    /// The skill whose tool wanted to do it: the called one, or that of a nested call.
+    pub(super) skill: String,
+    /// The capability that would allow it.
+    pub(super) capability: String,
+    /// What the tool wanted to do, as a question shows it.
+    pub(super) act: String,
+}
+
+#[derive(Default)]
+pub(super) struct DenyingApprover(Mutex<Vec<Denied>>);
+
+impl DenyingApprover {
+    /// Returns what was denied, in order.
+    pub(super) fn take(&self) -> Vec<Denied> {
+        std::mem::take(&mut self.0.lock())
+    }
+}
+
+impl Approver for DenyingApprover {
+    fn approve(&self, question: Question) -> Pin<Box<dyn Future<Output = PersonAnswer> + Send + '_>> {
+        if let QuestionSubject::Capability(asked) = question.subject {
+            let mut denied = self.0.lock();
+            if denied.len() < NOTED {
+                denied.push(Denied {
+                    skill: asked.skill.name.to_string(),
+                    capability: asked.offered.to_string(),
+                    act: asked.act.title,
+                });
+            }
+        }
+        Box::pin(ready(Approval::No.into()))
+    }
+}

@@ -1,0 +1,76 @@
+//! Collects the lines that a plugin prints or logs during the call.
+
+use std::{fmt, sync::Arc};
+
+use parking_lot::Mutex;
+use tracing::{Event, Level, Subscriber, field::Field};
+use tracing_subscriber::{
+    Layer,
+    layer::{Context, SubscriberExt as _},
+    util::SubscriberInitExt as _,
+};
+
+/// The most lines that are kept, and the most bytes of them.
+const LINES: usize = 10_000;
+const BYTES: usize = 4 << 20;
+
+/// A line of the plugin.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub(super) struct PrintedLine {
+    /// `debug`, `info`, `warn` or `error`.
+    pub(super) level: &'static str,
+    pub(super) text: String,
+}
+
+/// The lines so far.
+#[derive(Clone, Default)]
+pub(super) struct PrintedLines(Arc<Mutex<CollectedLines>>);
+
+#[derive(Default)]
+struct CollectedLines {
+    lines: Vec<PrintedLine>,
+    bytes: usize,
+}
+
+impl PrintedLines {
+    /// Takes the place of the host's log, which is not written, and collects the lines of plugins.
+    pub(super) fn collect() -> Self {
+        let lines = Self::default();
+        // It fails if there is a subscriber already; then there are no lines.
+        let _ = tracing_subscriber::registry().with(lines.clone()).try_init();
+        lines
+    }
+
+    /// Returns the lines, and forgets them.
+    pub(super) fn take(&self) -> Vec<PrintedLine> {
+        std::mem::take(&mut *self.0.lock()).lines
+    }
+}
+
+impl<S: Subscriber> Layer<S> for PrintedLines {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        if event.metadata().target() != "plugin" {
+            return;
+        }
+        let mut text = String::new();
+        event.record(&mut |field: &Field, value: &dyn fmt::Debug| {
+            if field.name() == "message" {
+                text = format!("{value:?}");
+            }
+        });
+        let mut collected = self.0.lock();
+        if collected.lines.len() < LINES && collected.bytes + text.len() <= BYTES {
+            collected.bytes += text.len();
+            collected.lines.push(PrintedLine { level: level(*event.metadata().level()), text });
+        }
+    }
+}
+
+fn level(level: Level) -> &'static str {
+    match level {
+        Level::ERROR => "error",
+        Level::WARN => "warn",
+        Level::INFO => "info",
+        _ => "debug",
+    }
+}

@@ -1,0 +1,321 @@
+//! Finds the plugin that an author names: a component, or a folder with one. `patchbay plugin call` and `add` use it.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use patchbay_core::{Name, text};
+use patchbay_sandbox::inspect as shape;
+use patchbay_skill::{embedded_skill_md, is_source};
+
+use crate::inspect;
+
+/// A plugin on disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocatedPlugin {
+    /// The name of its folder, else of its file.
+    pub name: Name,
+    /// How it is packaged.
+    pub form: PluginForm,
+    /// A file that was changed after the component was built, as a path below the folder. The component may be outdated.
+    pub newer: Option<String>,
+}
+
+/// How a plugin is packaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PluginForm {
+    /// A component with an embedded SKILL.md: a skill in one file.
+    File(PathBuf),
+    /// A folder with a SKILL.md and its component; `None` for a skill of instructions alone.
+    Folder(PathBuf, Option<PathBuf>),
+    /// A component that exports a skill's tools, without a SKILL.md.
+    Bare(PathBuf),
+    /// The adapter of a provider.
+    Adapter(PathBuf),
+}
+
+/// Why no plugin was found.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LocateError {
+    /// A file or folder cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// The name of the folder or file cannot be the name of a plugin.
+    #[error("{}: {reason}. Rename it", path.display())]
+    Name {
+        /// The folder or file.
+        path: PathBuf,
+        /// What is wrong with its name.
+        reason: String,
+    },
+    /// The folder has sources, but was not built.
+    #[error("{} is not built yet: it has sources, but no component. Run: patchbay plugin build {}", .0.display(), quoted(.0))]
+    NotBuilt(PathBuf),
+    /// The folder is not the folder of a plugin.
+    #[error("{} has neither a SKILL.md nor a component (*.wasm), so it is not a plugin's folder", .0.display())]
+    NoPlugin(PathBuf),
+    /// The folder has several components.
+    #[error("{} has several components: {}. Name one of them", path.display(), names.join(", "))]
+    Several {
+        /// The folder.
+        path: PathBuf,
+        /// The first names of components, sorted.
+        names: Vec<String>,
+    },
+    /// The file is not a component.
+    #[error("{} is {reason}", path.display())]
+    NoComponent {
+        /// The file.
+        path: PathBuf,
+        /// What it is instead, or what is damaged.
+        reason: String,
+    },
+}
+
+fn quoted(path: &Path) -> String {
+    patchbay_policy::quoted(&path.to_string_lossy()).into_owned()
+}
+
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> LocateError {
+    let path = path.to_owned();
+    move |source| LocateError::Io { path, source }
+}
+
+/// The most components that an error names.
+const NAMED: usize = 5;
+/// The most files and folders that are compared with the component's age.
+const COMPARED: usize = 10_000;
+/// The deepest folder of sources, counted from the plugin's.
+const DEPTH: usize = 8;
+/// What builds, tests and package managers write, or what a component does not depend on.
+const NOT_COMPILED: &[&str] = &[
+    "Cargo.lock",
+    "README.md",
+    "__pycache__",
+    "benches",
+    "build",
+    "dist",
+    "fixtures",
+    "node_modules",
+    "package-lock.json",
+    "pnpm-lock.yaml",
+    "target",
+    "tests",
+    "uv.lock",
+    "vendor",
+    "venv",
+    "yarn.lock",
+];
+
+/// Finds the plugin at `path`, a component or a plugin's folder.
+///
+/// # Errors
+/// [`LocateError`], which says what is there instead.
+pub fn locate(path: &Path) -> Result<LocatedPlugin, LocateError> {
+    let given = path;
+    let path = path.canonicalize().map_err(failed(given))?;
+    if path.is_dir() { folder(&path) } else { file(&path) }
+}
+
+fn file(path: &Path) -> Result<LocatedPlugin, LocateError> {
+    let stem = path.file_stem().unwrap_or_default();
+    Ok(LocatedPlugin { name: name(path, &stem.to_string_lossy())?, form: form(path)?, newer: None })
+}
+
+fn folder(path: &Path) -> Result<LocatedPlugin, LocateError> {
+    let name = name(path, &path.file_name().unwrap_or_default().to_string_lossy())?;
+    let (mut components, mut has_sources) = (Vec::new(), false);
+    for entry in fs::read_dir(path).map_err(failed(path))? {
+        let Ok(entry) = entry.map_err(failed(path))?.file_name().into_string() else { continue };
+        has_sources |= is_source(&entry);
+        if entry.ends_with(".wasm") && !entry.starts_with('.') {
+            components.push(entry);
+        }
+    }
+    components.sort();
+    let has_skill_md = path.join("SKILL.md").is_file();
+    let component = match &components[..] {
+        [] if has_sources => return Err(LocateError::NotBuilt(path.to_owned())),
+        [] if has_skill_md => {
+            return Ok(LocatedPlugin { name, form: PluginForm::Folder(path.to_owned(), None), newer: None });
+        }
+        [] => return Err(LocateError::NoPlugin(path.to_owned())),
+        [only] => path.join(only),
+        several => {
+            let names = several.iter().take(NAMED).map(|name| text::excerpt(name, 80)).collect();
+            return Err(LocateError::Several { path: path.to_owned(), names });
+        }
+    };
+    let form = match form(&component)? {
+        PluginForm::Bare(component) if has_skill_md => PluginForm::Folder(path.to_owned(), Some(component)),
+        other => other,
+    };
+    let all_counts = matches!(form, PluginForm::File(_));
+    Ok(LocatedPlugin { name, newer: newer(path, &component, all_counts), form })
+}
+
+fn name(path: &Path, label: &str) -> Result<Name, LocateError> {
+    label.parse().map_err(|error: patchbay_core::NameError| LocateError::Name {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })
+}
+
+/// Returns what the component at `path` is.
+fn form(path: &Path) -> Result<PluginForm, LocateError> {
+    let no_component = |reason: String| LocateError::NoComponent { path: path.to_owned(), reason };
+    let bytes = inspect::read(path).map_err(failed(path))?;
+    let shape = shape::shape(&bytes).map_err(|failure| no_component(failure.to_string()))?;
+    let skill_md = embedded_skill_md(&bytes).map_err(|problem| no_component(problem.message))?;
+    Ok(match skill_md {
+        Some(_) => PluginForm::File(path.to_owned()),
+        None if shape.is_adapter() => PluginForm::Adapter(path.to_owned()),
+        None => PluginForm::Bare(path.to_owned()),
+    })
+}
+
+/// Returns a file below `folder` that was changed after `component`: a source, or any file if `all` of them are in the component.
+fn newer(folder: &Path, component: &Path, all: bool) -> Option<String> {
+    let built = modified(component)?;
+    let mut left = COMPARED;
+    let mut folders = vec![(folder.to_owned(), 0)];
+    while let Some((below, depth)) = folders.pop() {
+        let mut entries: Vec<_> = fs::read_dir(below).ok()?.filter_map(Result::ok).collect();
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            left = left.checked_sub(1)?;
+            let (name, path) = (entry.file_name().to_string_lossy().into_owned(), entry.path());
+            let is_left_out = name.starts_with('.') || name.ends_with(".wasm") || NOT_COMPILED.contains(&&*name);
+            if is_left_out || (depth == 0 && !all && !is_source(&name)) {
+                continue;
+            }
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_dir() && depth < DEPTH {
+                folders.push((path, depth + 1));
+            } else if kind.is_file() && modified(&path).is_some_and(|modified| modified > built) {
+                let shown = path.strip_prefix(folder).unwrap_or(&path);
+                return Some(text::excerpt(&shown.to_string_lossy(), 80));
+            }
+        }
+    }
+    None
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).ok()?.modified().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A component without imports and exports.
+    const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
+
+    fn packaged() -> Vec<u8> {
+        let (section, skill_md) = ("patchbay:skill.md", "---\nname: greet\n---\n");
+        let length = u8::try_from(1 + section.len() + skill_md.len()).unwrap();
+        let head = [0, length, u8::try_from(section.len()).unwrap()];
+        [EMPTY, &head, section.as_bytes(), skill_md.as_bytes()].concat()
+    }
+
+    struct Folder(tempfile::TempDir);
+
+    impl Folder {
+        fn new() -> Self {
+            Self(tempfile::tempdir().unwrap())
+        }
+
+        fn path(&self, path: &str) -> PathBuf {
+            self.0.path().canonicalize().unwrap().join(path)
+        }
+
+        fn write(&self, path: &str, contents: impl AsRef<[u8]>) {
+            fs::create_dir_all(self.path(path).parent().unwrap()).unwrap();
+            fs::write(self.path(path), contents).unwrap();
+        }
+
+        /// Sets the time of a file to `seconds` after that of the component.
+        fn age(&self, path: &str, seconds: u64) {
+            let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000 + seconds);
+            fs::File::options().append(true).open(self.path(path)).unwrap().set_modified(time).unwrap();
+        }
+    }
+
+    #[test]
+    fn form_follows_from_skill_md_and_component() {
+        let folder = Folder::new();
+        folder.write("greet/SKILL.md", "---\nname: greet\n---\n");
+        let found = || locate(&folder.path("greet")).unwrap().form;
+        assert_eq!(found(), PluginForm::Folder(folder.path("greet"), None));
+        let component = folder.path("greet/out.wasm");
+        folder.write("greet/out.wasm", EMPTY);
+        assert_eq!(found(), PluginForm::Folder(folder.path("greet"), Some(component.clone())));
+        folder.write("greet/out.wasm", packaged());
+        assert_eq!(found(), PluginForm::File(component));
+        folder.write("bare/a.wasm", EMPTY);
+        let bare = locate(&folder.path("bare")).unwrap();
+        assert_eq!((bare.name.as_str(), bare.form), ("bare", PluginForm::Bare(folder.path("bare/a.wasm"))));
+        assert_eq!(locate(&folder.path("bare/a.wasm")).unwrap().name.as_str(), "a");
+    }
+
+    #[test]
+    fn what_is_no_plugin_is_named() {
+        let folder = Folder::new();
+        let error = |path: &str| locate(&folder.path(path)).unwrap_err().to_string();
+        folder.write("greet/src/lib.rs", "");
+        folder.write("greet/SKILL.md", "---\nname: greet\n---\n");
+        let path = folder.path("greet").display().to_string();
+        let not_built =
+            format!("{path} is not built yet: it has sources, but no component. Run: patchbay plugin build {path}");
+        assert_eq!(error("greet"), not_built);
+        for name in ["b.wasm", "a.wasm"] {
+            folder.write(&format!("greet/{name}"), EMPTY);
+        }
+        assert_eq!(error("greet"), format!("{path} has several components: a.wasm, b.wasm. Name one of them"));
+        folder.write("x/notes.txt", "");
+        assert!(
+            error("x").ends_with("x has neither a SKILL.md nor a component (*.wasm), so it is not a plugin's folder")
+        );
+        folder.write("y.wasm", b"\0asm\x01\0\0\0");
+        assert!(
+            error("y.wasm")
+                .ends_with("a core module, not a component; 'patchbay plugin build' makes a component of it")
+        );
+        folder.write("A b.wasm", EMPTY);
+        assert!(error("A b.wasm").contains("'A b' is not a valid name"), "{}", error("A b.wasm"));
+        assert!(error("nope").starts_with("cannot read "));
+    }
+
+    #[test]
+    fn change_after_the_build_is_found() {
+        let folder = Folder::new();
+        for path in ["SKILL.md", "out.wasm", "src/a/b.rs", "target/x", "Cargo.lock", "forms.md"] {
+            folder.write(&format!("greet/{path}"), if path == "out.wasm" { EMPTY } else { b"" });
+            folder.age(&format!("greet/{path}"), 0);
+        }
+        let newer = || locate(&folder.path("greet")).unwrap().newer;
+        folder.age("greet/target/x", 5);
+        folder.age("greet/Cargo.lock", 5);
+        assert_eq!(newer(), None);
+        // It is read from the folder.
+        folder.age("greet/forms.md", 5);
+        assert_eq!(newer(), None);
+        folder.age("greet/src/a/b.rs", 5);
+        assert_eq!(newer().as_deref(), Some("src/a/b.rs"));
+        folder.age("greet/src/a/b.rs", 0);
+        folder.write("greet/out.wasm", packaged());
+        folder.age("greet/out.wasm", 0);
+        assert_eq!(newer().as_deref(), Some("forms.md"));
+    }
+}
