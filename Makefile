@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET = wasm32-unknown-unknown
 PATCHBAY = target/debug/patchbay
 
-.PHONY: help run check test crash check-targets test-interop test-acp test-mcp peers test-terminal screens build plugins guests format lint deny advisories fuzz reproduce bench docs release install target
+.PHONY: help run check test crash check-targets test-interop test-acp test-mcp test-authors peers test-terminal screens build plugins guests format lint deny advisories fuzz reproduce bench docs release install target
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -40,6 +40,10 @@ test-mcp: build peers ## Check MCP, both ways, against clients and servers made 
 test-acp: build peers ## Drive `patchbay acp` with clients of others: acpx, and the official SDKs for TypeScript and Python
 	@echo "== checking patchbay acp against clients of others"
 	@$(MAKE) --no-print-directory -C tests/interop acp
+
+test-authors: build ## Write, build, call, test and add plugins in Rust, JavaScript, Python and C, as a new author would
+	@echo "== being an author"
+	@$(CARGO) test --workspace --test authors -- --nocapture
 
 # Before the three targets above, which may run at the same time (`make -j`).
 peers:

@@ -1,0 +1,85 @@
+//! An author's machine: a home, a folder for plugins, and installed compilers.
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{Mutex, OnceLock},
+};
+
+use patchbay_tests::binary::{self, Ran, ran};
+use tempfile::TempDir;
+
+/// A home and a folder for plugins. Both are empty, and outside of this repository.
+pub struct Author {
+    folder: TempDir,
+}
+
+/// The folder with what all authors share: compilers, and what cargo has built.
+fn shared() -> &'static Path {
+    static SHARED: OnceLock<PathBuf> = OnceLock::new();
+    SHARED.get_or_init(|| {
+        let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("authors");
+        fs::create_dir_all(shared.join("tools")).unwrap();
+        shared
+    })
+}
+
+impl Author {
+    /// Creates an author who has the compilers of `language`.
+    pub fn of(language: &str) -> Self {
+        let author = Self { folder: tempfile::tempdir().unwrap() };
+        fs::create_dir_all(author.folder.path().join("home/cache")).unwrap();
+        fs::create_dir(author.folder.path().join("work")).unwrap();
+        symlink(shared().join("tools"), author.folder.path().join("home/cache/tools")).unwrap();
+        let toolchain = match language {
+            "js" | "ts" => "js",
+            "python" | "c" => language,
+            _ => return author,
+        };
+        // One installation at a time: npm and pip share caches of their own.
+        static INSTALLING: Mutex<()> = Mutex::new(());
+        let _installing = INSTALLING.lock();
+        let installed = author.run(&["plugin", "tools", "install", toolchain]);
+        assert_eq!(installed.code, Some(0), "{}", installed.err);
+        author
+    }
+
+    /// The folder in which the author works.
+    pub fn work(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
+    /// Runs the binary in the author's folder.
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        self.run_in("", arguments)
+    }
+
+    /// Runs the binary in a folder below the author's.
+    pub fn run_in(&self, folder: &str, arguments: &[&str]) -> Ran {
+        let mut command = Command::new(binary::path());
+        command
+            .args(arguments)
+            .current_dir(self.work().join(folder))
+            .env("PATCHBAY_HOME", self.folder.path().join("home"))
+            // Packages of the registry are built once for all tests.
+            .env("CARGO_TARGET_DIR", shared().join("cargo"));
+        ran(command.output().unwrap())
+    }
+
+    /// Runs a command that must succeed, and returns its standard output.
+    pub fn succeed(&self, folder: &str, arguments: &[&str]) -> String {
+        let ran = self.run_in(folder, arguments);
+        assert_eq!(ran.code, Some(0), "{arguments:?}: {}{}", ran.out, ran.err);
+        ran.out
+    }
+
+    /// Replaces `from` by `to` in a file of the author, which must contain it.
+    pub fn edit(&self, path: &str, from: &str, to: &str) {
+        let path = self.work().join(path);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{} has no {from:?}:\n{text}", path.display());
+        fs::write(path, text.replace(from, to)).unwrap();
+    }
+}
