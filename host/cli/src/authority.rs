@@ -12,7 +12,7 @@ use patchbay_core::{
     Code, Name,
     text::{clean_line, excerpt},
 };
-use patchbay_policy::{Identity, Root, Standing, grant_commands_in};
+use patchbay_policy::{Capability, Identity, Root, Standing, grant_commands_in};
 use patchbay_session::{Host, workspace_path};
 use patchbay_store::GrantRow;
 use patchbay_tools::{OutsideOrigin, changes};
@@ -25,16 +25,8 @@ use crate::{
 
 pub(crate) async fn grant(host: &Arc<Host>, command: GrantCommand) -> Result<ExitCode, CliError> {
     match command {
-        GrantCommand::Add(whose) => add_grant(host, whose).await?,
-        GrantCommand::Remove(whose) => {
-            if host.store().remove_grant(row(&whose, String::new())?).await? {
-                say!("'{}' is no longer granted to the {} skill '{}'.", whose.capability, whose.root(), whose.skill);
-            } else {
-                let message =
-                    format!("'{}' was not granted to the {} skill '{}'.", whose.capability, whose.root(), whose.skill);
-                return Err(CliError::new(Code::GrantNotFound, message));
-            }
-        }
+        GrantCommand::Add(whose) => add_grants(host, &whose).await?,
+        GrantCommand::Remove(whose) => remove_grants(host, &whose).await?,
         GrantCommand::Forget { tool } => {
             const SOURCES: [&str; 2] = [OutsideOrigin::Mcp.as_str(), OutsideOrigin::Client.as_str()];
             let shown = excerpt(&tool, 80);
@@ -51,7 +43,7 @@ pub(crate) async fn grant(host: &Arc<Host>, command: GrantCommand) -> Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-async fn add_grant(host: &Arc<Host>, whose: GrantTarget) -> Result<(), CliError> {
+async fn add_grants(host: &Arc<Host>, whose: &GrantTarget) -> Result<(), CliError> {
     let workspace = folder(whose.workspace.as_deref());
     let found = host.candidate(whose.root(), &workspace, &whose.skill).await?;
     let Some(skill) = found.filter(|skill| skill.component.is_some()) else {
@@ -68,27 +60,45 @@ async fn add_grant(host: &Arc<Host>, whose: GrantTarget) -> Result<(), CliError>
         }
         return Err(CliError::new(Code::SkillNotFound, message));
     };
-    // Without this check, the command would print a success that has no effect.
-    let asked = skill.manifest.capabilities.iter().map(|asked| &asked.capability);
-    // Less than it asks for is possible: one host of http:*.
-    if !asked.clone().any(|asked| asked.includes(&whose.capability)) {
-        let asked: Vec<_> = asked.map(ToString::to_string).collect();
+    let asked: Vec<&Capability> = skill.manifest.capabilities.iter().map(|asked| &asked.capability).collect();
+    // Without this check, the command would print a success that has no effect. Less than it asks for is possible: one host of http:*.
+    let is_asked = |wanted: &&Capability| asked.iter().any(|asked| asked.includes(wanted));
+    if let Some(other) = whose.capabilities.iter().find(|wanted| !is_asked(wanted)) {
+        let asked: Vec<_> = asked.iter().map(ToString::to_string).collect();
         let asked = if asked.is_empty() { "nothing".to_owned() } else { asked.join(", ") };
         let message = format!(
-            "the SKILL.md of the {} skill '{}' does not ask for '{}'; it asks for {asked}.",
+            "the SKILL.md of the {} skill '{}' does not ask for '{other}'; it asks for {asked}.{}",
             whose.root(),
             whose.skill,
-            whose.capability
+            if whose.capabilities.len() > 1 { " Nothing was granted." } else { "" }
         );
         return Err(CliError::new(Code::InvalidArgs, message));
     }
     // Grants of bundled skills follow the binary; other grants apply to the digest of the skill's files.
     let is_bundled = whose.root() == Root::Bundled;
     let digest = if is_bundled { String::new() } else { skill.digest().to_string() };
-    let row = row(&whose, digest)?;
-    host.store().add_grant(row, skill.files.as_text().to_owned()).await?;
-    say!("Granted '{}' to the {} skill '{}'.", whose.capability, whose.root(), whose.skill);
+    for row in rows(whose, &digest)? {
+        let capability = row.capability.clone();
+        host.store().add_grant(row, skill.files.as_text().to_owned()).await?;
+        say!("Granted '{capability}' to the {} skill '{}'.", whose.root(), whose.skill);
+    }
     Ok(())
+}
+
+/// Removes all of them that there are, and then reports the first that there is not.
+async fn remove_grants(host: &Arc<Host>, whose: &GrantTarget) -> Result<(), CliError> {
+    let mut missing = None;
+    for row in rows(whose, "")? {
+        let capability = row.capability.clone();
+        if host.store().remove_grant(row).await? {
+            say!("'{capability}' is no longer granted to the {} skill '{}'.", whose.root(), whose.skill);
+        } else {
+            missing.get_or_insert(capability);
+        }
+    }
+    let Some(capability) = missing else { return Ok(()) };
+    let message = format!("'{capability}' was not granted to the {} skill '{}'.", whose.root(), whose.skill);
+    Err(CliError::new(Code::GrantNotFound, message))
 }
 
 async fn list_grants(host: &Arc<Host>) -> Result<(), CliError> {
@@ -161,17 +171,20 @@ pub(crate) async fn stale_grants(host: &Arc<Host>) -> Result<Vec<StaleGrant>, Cl
     Ok(stale)
 }
 
-fn row(whose: &GrantTarget, skill_digest: String) -> Result<GrantRow, CliError> {
+/// Returns a row for each capability.
+fn rows(whose: &GrantTarget, skill_digest: &str) -> Result<Vec<GrantRow>, CliError> {
     let workspace = workspace_path(&folder(whose.workspace.as_deref()))?;
     let identity = Identity::new(whose.root(), &workspace, whose.skill.clone());
-    Ok(GrantRow {
+    let place = whose.place.as_deref().map(workspace_path).transpose()?.unwrap_or_default();
+    let row = |capability: &Capability| GrantRow {
         root: identity.root.to_string(),
-        workspace: identity.workspace,
+        workspace: identity.workspace.clone(),
         skill: identity.name.to_string(),
-        capability: whose.capability.to_string(),
-        place: whose.place.as_deref().map(workspace_path).transpose()?.unwrap_or_default(),
-        skill_digest,
-    })
+        capability: capability.to_string(),
+        place: place.clone(),
+        skill_digest: skill_digest.to_owned(),
+    };
+    Ok(whose.capabilities.iter().map(row).collect())
 }
 
 fn folder(workspace: Option<&Path>) -> PathBuf {

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use patchbay_core::Name;
 use patchbay_policy::{Capability, Root};
 
-/// The skill and the capability of a grant
+/// The skill and the capabilities of grants
 #[derive(Args)]
 pub(crate) struct GrantTarget {
     /// Where the skill comes from
@@ -21,9 +21,9 @@ pub(crate) struct GrantTarget {
     /// The skill
     #[arg(value_name = "SKILL")]
     pub(crate) skill: Name,
-    /// The capability, such as kv
-    #[arg(value_name = "CAPABILITY")]
-    pub(crate) capability: Capability,
+    /// The capabilities, such as kv; one or more
+    #[arg(value_name = "CAPABILITY", required = true)]
+    pub(crate) capabilities: Vec<Capability>,
 }
 
 impl GrantTarget {
@@ -51,9 +51,9 @@ enum RootArgument {
 
 #[derive(Subcommand)]
 pub(crate) enum GrantCommand {
-    /// Grant a capability that the skill's SKILL.md asks for
+    /// Grant capabilities that the skill's SKILL.md asks for
     Add(GrantTarget),
-    /// Remove a grant
+    /// Remove grants
     Remove(GrantTarget),
     /// Take back every answer 'always' to the question whether a tool of an MCP server or an editor may be called
     Forget {
