@@ -70,6 +70,7 @@ mod old_homes;
 mod old_sessions;
 mod personas;
 mod plugin;
+mod plugin_add;
 mod plugin_call;
 mod policies;
 mod portable;

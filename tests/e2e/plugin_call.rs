@@ -135,6 +135,7 @@ fn files_and_attachments_reach_the_tool() {
 fn folder_is_called_as_it_would_be_installed() {
     let patchbay = Patchbay::new();
     let skill_md = "---\nname: greet\ncapabilities: [{name: kv}]\n---\n";
+    patchbay.write("workspace/greet/Cargo.toml", "");
     patchbay.write("workspace/greet/src/lib.rs", "");
     patchbay.write("workspace/greet/SKILL.md", skill_md);
     assert_usage(

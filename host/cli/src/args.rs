@@ -10,7 +10,7 @@ mod authority;
 mod plugins;
 
 pub(crate) use authority::{GrantCommand, GrantTarget, PolicyCommand, TrustCommand};
-pub(crate) use plugins::PluginCall;
+pub(crate) use plugins::{PluginAdd, PluginCall, PluginList};
 
 use crate::age::Age;
 
@@ -375,6 +375,15 @@ pub(crate) enum Plugin {
         target: Option<String>,
     },
     Call(PluginCall),
+    Add(PluginAdd),
+    /// Remove a skill from your skills
+    Remove {
+        /// The skill
+        #[arg(value_name = "NAME")]
+        name: Name,
+    },
+    /// List the plugins that a new session would have: skills, and adapters of providers
+    List(PluginList),
     /// Show what a plugin is, what it asks for, and what is wrong with it
     Inspect {
         /// A component, or a plugin's folder

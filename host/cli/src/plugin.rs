@@ -2,7 +2,10 @@
 
 mod authoring;
 
+mod add;
 mod call;
+mod list;
+mod remove;
 
 use std::{fs::File, io, path::Path, process::ExitCode, time::SystemTime};
 
@@ -37,6 +40,9 @@ pub(crate) async fn run(command: Plugin) -> Result<ExitCode, CliError> {
             build_one(&folder, &BuildOptions { out, wasm, target, toolchains, symbols }).await
         }
         Plugin::Call(arguments) => call::run(&arguments).await,
+        Plugin::Add(arguments) => add::run(&arguments).await,
+        Plugin::Remove { name } => remove::run(&name).await,
+        Plugin::List(arguments) => list::run(&arguments).await,
         Plugin::Inspect { path, json } => {
             let report = inspector()?.inspect(&path).await.map_err(CliError::io(&path))?;
             if json {

@@ -47,7 +47,8 @@ async fn refresh(host: &Arc<Host>, name: Option<&Name>) -> Result<ExitCode, CliE
     Ok(if refreshed.iter().any(|of| of.failed) { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }
 
-async fn add(host: &Arc<Host>, file: &Path, name: Option<&Name>) -> Result<(), CliError> {
+/// Adds the adapter in `file` under its own name or as `name`, or replaces it.
+pub(crate) async fn add(host: &Arc<Host>, file: &Path, name: Option<&Name>) -> Result<(), CliError> {
     let checked = host.providers().check(file, name).await.map_err(CliError::io(file))?;
     let (Some(name), Some(provider), []) = (&checked.name, &checked.status, &checked.problems[..]) else {
         let code = if checked.manifest.is_some() { Code::ProviderUnusable } else { Code::InvalidComponent };

@@ -7,7 +7,8 @@
 //!   its files embedded, or the adapter of a provider.
 //! - [`Inspector`]: reports manifest, tools, imports, exports and digest of a plugin, and each reason why loading would
 //!   refuse it.
-//! - [`locate`]: finds the plugin that an author names, for `call` and `add`.
+//! - [`locate`]: finds the plugin that an author names, for `call` and `add`. [`stage`] copies a skill to a folder of skills, and
+//!   [`uninstall`] removes one.
 //!
 //! The binary `patchbay-bundle` of this package builds the bundled plugins, which the binary `patchbay` then embeds.
 
@@ -18,6 +19,7 @@ mod create;
 mod embedded;
 mod files;
 mod inspect;
+mod install;
 mod language;
 mod located;
 mod printing;
@@ -30,6 +32,7 @@ pub use compile::write_c_bindings;
 pub use contract::write_contract;
 pub use create::{CreateError, create};
 pub use inspect::{InspectionReport, Inspector};
+pub use install::{InstallError, InstalledPlugin, StagedSkill, stage, uninstall};
 pub use language::{Language, PluginKind, UnknownLanguage};
 pub use located::{LocateError, LocatedPlugin, PluginForm, locate};
 pub use toolchain::{Toolchain, ToolchainError, Toolchains};

@@ -115,6 +115,11 @@ const NOT_COMPILED: &[&str] = &[
     "yarn.lock",
 ];
 
+/// Files that a component is built from. A folder with one of them needs a component; scripts alone belong to a skill of
+/// instructions.
+const BUILT_FROM: &[&str] =
+    &["Cargo.toml", "build.zig", "go.mod", "provider.js", "provider.ts", "skill.c", "skill.js", "skill.py", "skill.ts"];
+
 /// Finds the plugin at `path`, a component or a plugin's folder.
 ///
 /// # Errors
@@ -132,10 +137,10 @@ fn file(path: &Path) -> Result<LocatedPlugin, LocateError> {
 
 fn folder(path: &Path) -> Result<LocatedPlugin, LocateError> {
     let name = name(path, &path.file_name().unwrap_or_default().to_string_lossy())?;
-    let (mut components, mut has_sources) = (Vec::new(), false);
+    let (mut components, mut is_built) = (Vec::new(), false);
     for entry in fs::read_dir(path).map_err(failed(path))? {
         let Ok(entry) = entry.map_err(failed(path))?.file_name().into_string() else { continue };
-        has_sources |= is_source(&entry);
+        is_built |= BUILT_FROM.contains(&&*entry);
         if entry.ends_with(".wasm") && !entry.starts_with('.') {
             components.push(entry);
         }
@@ -143,7 +148,7 @@ fn folder(path: &Path) -> Result<LocatedPlugin, LocateError> {
     components.sort();
     let has_skill_md = path.join("SKILL.md").is_file();
     let component = match &components[..] {
-        [] if has_sources => return Err(LocateError::NotBuilt(path.to_owned())),
+        [] if is_built => return Err(LocateError::NotBuilt(path.to_owned())),
         [] if has_skill_md => {
             return Ok(LocatedPlugin { name, form: PluginForm::Folder(path.to_owned(), None), newer: None });
         }
@@ -273,7 +278,7 @@ mod tests {
     fn what_is_no_plugin_is_named() {
         let folder = Folder::new();
         let error = |path: &str| locate(&folder.path(path)).unwrap_err().to_string();
-        folder.write("greet/src/lib.rs", "");
+        folder.write("greet/Cargo.toml", "");
         folder.write("greet/SKILL.md", "---\nname: greet\n---\n");
         let path = folder.path("greet").display().to_string();
         let not_built =

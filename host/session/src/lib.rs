@@ -49,6 +49,7 @@ mod explain;
 mod filter;
 mod gathering;
 mod host;
+mod installed;
 mod invoke;
 mod json;
 mod known_files;
@@ -102,6 +103,7 @@ pub use error::SessionError;
 pub use expiry::ExpiredSessions;
 pub use explain::{Explanation, Fate, Verdict};
 pub use host::{Config, Host, Paths};
+pub use installed::{InstalledSkill, InstalledSkills};
 pub use line::{
     input::{LineInput, NewAttachment},
     queue::{QueueView, QueuedLine},

@@ -104,5 +104,5 @@ pub use package::{SECTION, SKILL_MD_BYTES, embedded_skill_md};
 pub use search::{SearchIndex, SearchMatches, SearchTexts};
 pub use shown::{ResultLimit, ShownRank};
 pub use snapshot::{Diagnostic, Skill, Snapshot, SnapshotError};
-pub use source::{ReadFiles, files_to_embed};
+pub use source::{FolderFiles, ReadFiles, files_to_copy, files_to_embed};
 pub use sources::is_source;

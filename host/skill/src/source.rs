@@ -106,24 +106,40 @@ impl Candidate {
     }
 }
 
+/// The contents of the files of a skill by path, or why a file cannot be one of them.
+pub type FolderFiles = Result<BTreeMap<String, Vec<u8>>, Problem>;
+
 /// Reads the files that belong into the component of the skill in `folder`: all files of the skill besides SKILL.md, without
-/// the sources of the component ([`is_source`](crate::is_source)). Returns the contents by path, or why a file of them cannot be a
-/// file of a skill.
+/// the sources of the component ([`is_source`](crate::is_source)).
 ///
 /// # Errors
 /// The folder cannot be read.
-pub fn files_to_embed(folder: &Path) -> io::Result<Result<BTreeMap<String, Vec<u8>>, Problem>> {
+pub fn files_to_embed(folder: &Path) -> io::Result<FolderFiles> {
     let Some(folder) = files::open_folder(folder)? else { return Ok(Ok(BTreeMap::new())) };
     let listing = listing::list_to_embed(&folder)?;
+    Ok(contents(&folder, listing))
+}
+
+/// Reads the files of the skill in `folder` as loading does, with its SKILL.md and without its component.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn files_to_copy(folder: &Path) -> io::Result<FolderFiles> {
+    let Some(folder) = files::open_folder(folder)? else { return Ok(Ok(BTreeMap::new())) };
+    let listing = listing::list(&folder)?;
+    Ok(contents(&folder, listing))
+}
+
+fn contents(folder: &Dir, listing: listing::Listing) -> FolderFiles {
     if let Some(problem) = listing.over.into_iter().chain(listing.skipped).next() {
-        return Ok(Err(problem));
+        return Err(problem);
     }
     let mut totals = Totals::default();
     let read = |path: String| {
-        let contents = read(&folder, &path, &mut totals)?.unwrap_or_default();
+        let contents = read(folder, &path, &mut totals)?.unwrap_or_default();
         Ok((path, contents))
     };
-    Ok(listing.files.into_keys().map(read).collect())
+    listing.files.into_keys().map(read).collect()
 }
 
 /// Reads one file. The limits of the skill are checked again, since files may have grown.

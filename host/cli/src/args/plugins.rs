@@ -1,4 +1,4 @@
-//! The arguments of `patchbay plugin call`.
+//! The arguments of `patchbay plugin call`, `add` and `list`.
 
 use std::path::PathBuf;
 
@@ -35,6 +35,29 @@ pub(crate) struct PluginCall {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) attach: Vec<PathBuf>,
     /// Print one JSON object: the result, and what the call used, printed and was denied
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Add a plugin: a skill to your skills, or an adapter to your providers
+///
+/// What is added is a copy. It is checked as loading does; what would not load is refused.
+#[derive(Args)]
+pub(crate) struct PluginAdd {
+    /// A component with its SKILL.md embedded, a skill's folder, or the adapter of a provider
+    #[arg(value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
+    pub(crate) plugin: PathBuf,
+    /// Replace the skill of this name
+    #[arg(long)]
+    pub(crate) replace: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct PluginList {
+    /// The workspace whose skills are listed, too [default: the current folder]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) workspace: Option<PathBuf>,
+    /// Print one JSON object a line
     #[arg(long)]
     pub(crate) json: bool,
 }

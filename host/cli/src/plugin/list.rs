@@ -1,0 +1,105 @@
+//! `patchbay plugin list`: the skills of a new session, and the providers.
+
+use std::{path::Path, process::ExitCode};
+
+use patchbay_core::{Digest, text};
+use patchbay_policy::CapabilityState;
+use patchbay_provider::{ProviderSource, ProviderStatus};
+use patchbay_session::{InstalledSkill, InstalledSkills};
+use serde_json::{Value, json};
+
+use crate::{
+    CliError,
+    args::PluginList,
+    home::HomeDirs,
+    open_watched,
+    out::say,
+    progress_line::{ProgressLine, Style},
+};
+
+pub(crate) async fn run(list: &PluginList) -> Result<ExitCode, CliError> {
+    let style = if list.json { Style::Silent } else { Style::of_standard_error() };
+    let host = open_watched(&HomeDirs::find()?, ProgressLine::new(style, &tokio::runtime::Handle::current()))?;
+    let workspace = list.workspace.as_deref().unwrap_or(Path::new("."));
+    let InstalledSkills { skills, diagnostics } = host.installed_skills(workspace).await?;
+    let providers = host.providers().list().await;
+    if list.json {
+        for value in skills.iter().map(skill_json).chain(providers.iter().map(provider_json)) {
+            say!("{value}");
+        }
+        for problem in &diagnostics {
+            let (name, code, message) = (&problem.name, problem.code, &problem.message);
+            say!("{}", json!({"kind": "problem", "name": name, "code": code, "message": message}));
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    for skill in &skills {
+        print_skill(skill);
+    }
+    for provider in &providers {
+        let digest = provider.digest.as_ref().map(|digest| format!(" {}", short(digest))).unwrap_or_default();
+        say!("{} {} provider{digest}: {}", provider.name, source(provider), provider.state);
+    }
+    for problem in &diagnostics {
+        say!("not loaded: {} [{}] {}", problem.name, problem.code, problem.message);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_skill(InstalledSkill { skill, component_bytes, capabilities }: &InstalledSkill) {
+    let version = skill.manifest.version.as_deref().map(|version| format!(" {}", text::clean_line(version)));
+    let size = component_bytes.map(|bytes| format!(", {}", text::size(bytes))).unwrap_or_default();
+    let (version, digest) = (version.unwrap_or_default(), short(&skill.digest));
+    say!("{}{version} {} skill {digest}{size}", skill.name, skill.root);
+    let tools: Vec<&str> = skill.tools.iter().map(|tool| tool.name.as_str()).collect();
+    if !tools.is_empty() {
+        say!("  tools: {}", tools.join(", "));
+    }
+    let asked: Vec<String> =
+        capabilities.iter().map(|(asked, state)| format!("{asked} ({})", state.as_str())).collect();
+    if !asked.is_empty() {
+        say!("  asks for: {}", asked.join(", "));
+    }
+}
+
+fn skill_json(InstalledSkill { skill, component_bytes, capabilities }: &InstalledSkill) -> Value {
+    let tools: Vec<&str> = skill.tools.iter().map(|tool| tool.name.as_str()).collect();
+    let capability = |(asked, state): &(patchbay_policy::Capability, CapabilityState)| json!({"capability": asked, "state": state.as_str(), "granted": *state == CapabilityState::Granted});
+    json!({
+        "kind": "skill",
+        "name": skill.name,
+        "root": skill.root.as_str(),
+        "version": skill.manifest.version,
+        "digest": skill.digest,
+        "component": skill.component,
+        "bytes": component_bytes,
+        "tools": tools,
+        "capabilities": capabilities.iter().map(capability).collect::<Vec<_>>(),
+    })
+}
+
+fn provider_json(provider: &ProviderStatus) -> Value {
+    json!({
+        "kind": "provider",
+        "name": provider.name,
+        "root": source(provider),
+        "adapter": provider.adapter,
+        "digest": provider.digest,
+        "state": provider.state,
+    })
+}
+
+/// Returns where a provider comes from, in the words of skills' roots where they have one.
+fn source(provider: &ProviderStatus) -> &'static str {
+    match &provider.source {
+        ProviderSource::Bundled => "bundled",
+        ProviderSource::Config => "config.toml",
+        ProviderSource::File(_) => "user",
+    }
+}
+
+/// Returns the first digits of a digest, enough for `plugin block`.
+fn short(digest: &Digest) -> String {
+    let digits: String = digest.to_hex().chars().take(12).collect();
+    format!("sha256:{digits}")
+}

@@ -1,0 +1,56 @@
+//! The skills that a new session would have, with what the operator wants to know about each: its size, and the state of its grants.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use patchbay_core::{Digest, SessionId};
+use patchbay_policy::{Capability, CapabilityState};
+use patchbay_skill::{Diagnostic, Skill};
+
+use crate::{Host, SessionError, roots::CacheMode, workspace_path::workspace_path};
+
+/// The skills of a new session, and what was left out.
+#[derive(Clone, Debug)]
+pub struct InstalledSkills {
+    /// The skills, sorted by name.
+    pub skills: Vec<InstalledSkill>,
+    /// The problems of those that are not among them.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// A skill of a new session.
+#[derive(Clone, Debug)]
+pub struct InstalledSkill {
+    /// The skill as the snapshot has it.
+    pub skill: Skill,
+    /// Size of its component in bytes; `None` without one.
+    pub component_bytes: Option<u64>,
+    /// What it asks for in its SKILL.md, in that order, and whether it may.
+    pub capabilities: Vec<(Capability, CapabilityState)>,
+}
+
+impl Host {
+    /// Returns the skills that a new session on the folder `workspace` would have. New components are compiled and stored.
+    ///
+    /// # Errors
+    /// [`SessionError`] if the workspace or the store cannot be used.
+    pub async fn installed_skills(self: &Arc<Self>, workspace: &Path) -> Result<InstalledSkills, SessionError> {
+        let workspace = workspace_path(workspace)?;
+        let snapshot = self.build_snapshot(SessionId::random(), &workspace, 1, false).await?.snapshot;
+        let trusted = self.store.is_trusted(&workspace).await?;
+        // All files are in the cache now.
+        let scan = self.scan(&workspace, trusted, CacheMode::Use).await?;
+        let candidates = scan.found.iter().filter_map(|found| found.candidate.as_ref().ok()?.component.as_ref());
+        let sizes: BTreeMap<Digest, u64> = candidates.map(|component| (component.digest(), component.size())).collect();
+        let mut skills = Vec::new();
+        for skill in snapshot.skills() {
+            let permits = self.tools.permits(skill, &workspace).await?;
+            let asked = skill.manifest.capabilities.iter().map(|asked| asked.capability.clone());
+            skills.push(InstalledSkill {
+                component_bytes: skill.component.and_then(|component| sizes.get(&component).copied()),
+                capabilities: asked.map(|asked| (asked.clone(), permits.state(&asked))).collect(),
+                skill: skill.clone(),
+            });
+        }
+        Ok(InstalledSkills { skills, diagnostics: snapshot.diagnostics().to_vec() })
+    }
+}
