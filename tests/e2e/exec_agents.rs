@@ -120,7 +120,7 @@ fn timeout_stops_all_agents_and_keeps_what_came() {
     assert_ran(&ran, 3, "forked\n1\n", &err);
     let session = patchbay.last_session();
     let tree = patchbay.run(&["exec", "--session", &session, "/agents", "/switch root", "say on"]);
-    assert_eq!((tree.code, tree.out.matches(" running held ").count()), (Some(0), 2), "{tree:?}");
+    assert_eq!((tree.code, tree.out.matches(" held \"").count()), (Some(0), 2), "{tree:?}");
     assert!(tree.out.contains("\non\n"), "{tree:?}");
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn fork(stage: &Stage) {
     terminal.wait_for_text("It moves in three steps.");
     terminal.wait_until_idle();
     terminal.press("/agents\r");
-    terminal.wait_for_containing(" running idle");
+    terminal.wait_for_containing(" idle \"say ");
     terminal.wait_until_idle();
     stage.screen(&terminal);
 }
@@ -157,6 +157,21 @@ pub(crate) fn other_asks(stage: &Stage) {
     terminal.press("\x03");
     terminal.wait_for_prefix("Not allowed: Call calc__eval");
     terminal.wait_for_text("I have a report.");
+}
+
+/// `/agents` while a child waits for an answer: one state for each, its task, and its question.
+pub(crate) fn listed(stage: &Stage) {
+    let patchbay = stage.demo();
+    let ask = relaying("calc__eval", r#"{"expression":"6 * 7"}"#);
+    patchbay.add_command("ask", &ask, "capabilities: [{name: tools}]\n");
+    let terminal = stage.open(patchbay);
+    terminal.press(&paste("call fork {\"prompt\": \"pause 5000\\ncall ask__run {}\"}\nthen say A child asks."));
+    terminal.press(ENTER);
+    terminal.wait_for_text("A child asks.");
+    terminal.wait_for_containing("(Tab answers)");
+    terminal.press("/agents\r");
+    terminal.wait_for_containing(" asking ");
+    stage.screen(&terminal);
 }
 
 /// Lines from a pipe: the text of the agent in view on standard output, others on standard error. At the end, agents finish.

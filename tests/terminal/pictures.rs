@@ -55,16 +55,18 @@ const SECTIONS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "Permissions",
-        "If a tool needs something that you have not granted, you are asked. Keys that you typed just before are no answer: they are in your text.",
-        &["question"],
+        "If a tool needs something that you have not granted, you are asked. Keys that you typed just before are no answer: they are in your text. \
+         Shift+Tab changes the mode, which the status row names: `edits` writes files without a question, `plan` changes nothing.",
+        &["question", "modes"],
     ),
     (
         "Agents",
         "`/fork` makes a child of the agent in view and shows it; `/agents` lists all of them. Only the agent in view is shown. Of \
          the others you see one dim line when a turn ends, fails or asks, or when one is killed, never inside what you type or \
          read. `/switch` shows an agent with its last exchange, and the answer that it is writing goes on. The status row says \
-         which agent is in view, how many others work, and its unread mail. `/kill` gives waiting lines back to you.",
-        &["fork", "child_done", "switch", "capturing", "kill", "quit"],
+         which agent is in view, which other one waits for your answer, how many others work, and its unread mail. `/kill` gives \
+         waiting lines back to you.",
+        &["fork", "agents", "child_done", "switch", "capturing", "kill", "quit"],
     ),
     (
         "Leaving and coming back",

@@ -114,6 +114,8 @@ fn is_question_open(terminal: &Terminal) -> bool {
     terminal.lines().iter().any(|line| line.starts_with("1 once") || line.starts_with("Clear your text to answer"))
 }
 
+const SHIFT_TAB: &str = "\x1b[Z";
+
 /// Types a key after the time in which a question ignores keys. A busy program may have read earlier keys late and ignore this
 /// one as well; then it is typed again.
 fn answer(terminal: &Terminal, key: &str) {
@@ -131,6 +133,24 @@ fn answer(terminal: &Terminal, key: &str) {
         }
     }
     panic!("the question is not answered:\n{}", terminal.lines().join("\n"));
+}
+
+/// Shift+Tab goes through the modes, which the status row names. In plan mode nothing is changed, and the model is told.
+pub(crate) fn modes(stage: &Stage) {
+    let terminal = stage.open(stage.demo());
+    terminal.press(SHIFT_TAB);
+    terminal.wait_for_prefix("edits · ");
+    terminal.press(&paste("call files__write {\"path\": \"a.txt\", \"text\": \"a\\n\"}\nthen say It is written."));
+    terminal.press(ENTER);
+    terminal.wait_for_text("It is written.");
+    terminal.wait_until_idle();
+    terminal.press(SHIFT_TAB);
+    terminal.wait_for_prefix("plan · ");
+    terminal.press(&paste("call files__write {\"path\": \"b.txt\", \"text\": \"b\\n\"}\nthen say It is planned."));
+    terminal.press(ENTER);
+    terminal.wait_for_text("It is planned.");
+    terminal.wait_until_idle();
+    stage.screen(&terminal);
 }
 
 /// An edit is shown as the lines that it changes.

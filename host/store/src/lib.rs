@@ -48,6 +48,7 @@ mod turns;
 mod upgrades;
 mod usage;
 mod windows;
+mod work;
 
 use std::{path::Path, sync::Arc};
 
@@ -78,6 +79,7 @@ pub use turns::{EndedTurn, NewTurn, TurnRow};
 pub use upgrades::PinnedModels;
 pub use usage::ModelUsage;
 pub use windows::AgentWindow;
+pub use work::AgentWork;
 
 use content::ContentFolder;
 use database::Database;

@@ -1,7 +1,7 @@
 //! Asks a person for what a call may not do by itself: use a capability that a skill is not granted, or call a tool outside
 //! of the sandbox. A session with a front provides an [`Approver`]; without one, the call is denied with what would allow it.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Instant};
 
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
@@ -135,30 +135,42 @@ impl SharedAnswers {
 pub struct Approvals {
     approver: Arc<dyn Approver>,
     answers: watch::Sender<SharedAnswers>,
-    /// The agents whose calls wait for an answer, one entry for each call.
-    asking: Mutex<Vec<AgentId>>,
+    /// The calls that wait for an answer, in the order in which they began to.
+    asking: Mutex<Vec<Asked>>,
     /// Room for the open questions of the session.
     slots: Arc<Semaphore>,
 }
 
-/// A call that waits for an answer.
+/// A question that waits for its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The agent whose call needs the answer.
+    pub agent: AgentId,
+    /// The question, such as `Overwrite src/pool.rs: +60 −15?`.
+    pub title: String,
+    /// When the call began to wait.
+    pub since: Instant,
+}
+
+/// Keeps a question in [`Approvals::asking`] while its call waits.
 struct AskingCall<'a> {
     approvals: &'a Approvals,
-    agent: AgentId,
+    asked: Asked,
 }
 
 impl<'a> AskingCall<'a> {
-    fn new(approvals: &'a Approvals, agent: AgentId) -> Self {
-        approvals.asking.lock().push(agent);
-        Self { approvals, agent }
+    fn new(approvals: &'a Approvals, question: &Question) -> Self {
+        let asked = Asked { agent: question.agent, title: question.subject.title(), since: Instant::now() };
+        approvals.asking.lock().push(asked.clone());
+        Self { approvals, asked }
     }
 }
 
 impl Drop for AskingCall<'_> {
     fn drop(&mut self) {
         let mut asking = self.approvals.asking.lock();
-        if let Some(at) = asking.iter().position(|agent| *agent == self.agent) {
-            asking.swap_remove(at);
+        if let Some(at) = asking.iter().position(|asked| *asked == self.asked) {
+            asking.remove(at);
         }
     }
 }
@@ -202,9 +214,9 @@ impl Approvals {
         })
     }
 
-    /// Returns whether a call of `agent` waits for an answer.
-    pub fn is_asking(&self, agent: AgentId) -> bool {
-        self.asking.lock().contains(&agent)
+    /// Returns the first question of `agent` that waits for its answer; `None` if none does.
+    pub fn asked_by(&self, agent: AgentId) -> Option<Asked> {
+        self.asking.lock().iter().find(|asked| asked.agent == agent).cloned()
     }
 
     /// Returns the answer to `question`. Each call asks for itself, also if another one asks for the same: only an answer for
@@ -224,7 +236,7 @@ impl Approvals {
             return Ok(answer.into());
         }
         let room = QuestionRoom::find(&self.slots, slots, question.is_of_nested_call())?;
-        let _asking = AskingCall::new(self, question.agent);
+        let _asking = AskingCall::new(self, &question);
         let asked = async {
             let (room, has_waited) = room.wait(&self.slots, slots).await;
             if has_waited && question.allows(Approval::Always) && exists(grant.exists, &question).await {

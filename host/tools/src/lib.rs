@@ -66,7 +66,7 @@ use patchbay_workspace::{HomeFolder, ProtectedPaths};
 pub use patchbay_schema::PatternBudget;
 
 pub use act::Act;
-pub use approval::{ApprovalSlot, Approvals, Approver};
+pub use approval::{ApprovalSlot, Approvals, Approver, Asked};
 pub use call::{CallContext, EffectFlag, ResolvedTool, SkillTool, ToolInvocation};
 pub use describe::{DescribeOutcome, Described, Group, blocked_problem, describe_component};
 pub use editor::{Editor, EditorSlot};

@@ -201,9 +201,9 @@ async fn the_only_place_goes_to_the_turn_of_a_person_first() {
     let list = play.ok("/agents").await.message;
     let state =
         |agent: AgentId| list.lines().find(|line| line.contains(&agent.short().to_string())).unwrap().to_owned();
-    assert!(state(root).contains(" running waiting "), "{list}");
-    assert!(state(woken).contains(" running waiting "), "{list}");
-    assert!(state(hanging).contains(" running working "), "{list}");
+    assert!(state(root).contains(" waiting "), "{list}");
+    assert!(state(woken).contains(" waiting "), "{list}");
+    assert!(state(hanging).contains(" working "), "{list}");
     play.ok(&format!("/kill {hanging}")).await;
     // The person's turn keeps the place until it is stopped, so the other would not wait any more if it had been first.
     play.wait_for_state(root, AgentState::Working).await;

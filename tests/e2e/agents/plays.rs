@@ -55,7 +55,7 @@ fn steps(blocks: &[Block]) -> Vec<Step> {
 struct Numbering(Vec<String>);
 
 impl Numbering {
-    /// Returns `text` with numbers for UUIDs and fixed words for times and tokens.
+    /// Returns `text` with numbers for UUIDs and fixed words for times, seconds and tokens.
     fn replace(&mut self, text: &str) -> String {
         let mut replaced = String::new();
         let mut rest = text;
@@ -71,7 +71,7 @@ impl Numbering {
             } else if starts_word && let Some(length) = time(rest) {
                 replaced += "TIME";
                 rest = &rest[length..];
-            } else if starts_word && let Some(length) = tokens(rest) {
+            } else if starts_word && let Some(length) = count(rest) {
                 replaced += "N";
                 rest = &rest[length..];
             } else {
@@ -104,10 +104,10 @@ fn time(text: &str) -> Option<usize> {
     (pattern == "0000-00-00 00:00").then_some(16)
 }
 
-/// Returns the length of a number of tokens at the beginning of `text`.
-fn tokens(text: &str) -> Option<usize> {
+/// Returns the length of a number of tokens or seconds at the beginning of `text`.
+fn count(text: &str) -> Option<usize> {
     let length = text.find(|c: char| !c.is_ascii_digit() && c != ',').filter(|length| *length > 0)?;
-    text[length..].starts_with(" tokens").then_some(length)
+    [" tokens", " s \""].iter().any(|unit| text[length..].starts_with(unit)).then_some(length)
 }
 
 /// The agents of a play as the document and the session name them, in the order of their first appearance.

@@ -94,7 +94,8 @@ async fn answer_for_the_session_holds_for_all_agents() {
     let child = play.fork("").await;
     let running = play.session.submit("call keeper__run {}");
     play.wait_for_state(child, AgentState::Asking).await;
-    assert!(play.text("/agents").await.contains(" running asking "));
+    let listed = play.text("/agents").await;
+    assert!(listed.contains(" asking ") && listed.contains(" s \"call keeper__run {}\" → Store the key "), "{listed}");
     // No place is taken while a question is open.
     play.switch(root).await;
     assert_eq!(play.run("say I answer.").await.message, "I answer.");

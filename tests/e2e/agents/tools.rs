@@ -243,7 +243,7 @@ async fn commands_and_tools_number_agents_alike() {
     let agents = play.ids().await;
     assert_eq!((agents.len(), agents[0]), (3, root));
     let listed = named(&play.text("/agents").await, &agents);
-    let marks: Vec<&str> = listed.lines().map(|line| line.split(" running").next().unwrap()).collect();
+    let marks: Vec<&str> = listed.lines().map(|line| line.split(" idle").next().unwrap()).collect();
     assert_eq!(marks, ["* <1>", "    <2>", "    <3>"]);
     assert_eq!((play.answers(agents[1]), play.answers(agents[2])), (vec!["A.".into()], vec!["B.".into()]));
 }

@@ -47,10 +47,10 @@ async fn agents_are_listed_as_a_tree() {
     assert_eq!(
         named(&listed.line(), &[root, first, below, second]),
         format!(
-            "  <1> running held demo/demo-1/default, 0 unread, 0 tokens\n\
-             \x20   <2> running held demo/demo-1/default, 1 unread, 0 tokens\n\
-             \x20     <3> running held demo/demo-big/high, 0 unread, 0 tokens\n\
-             \x20 * <4> running held demo/demo-1/default, 0 unread, {tokens} tokens"
+            "  <1> held, demo/demo-1/default, 0 unread, 0 tokens\n\
+             \x20   <2> held, demo/demo-1/default, 1 unread, 0 tokens\n\
+             \x20     <3> held, demo/demo-big/high, 0 unread, 0 tokens\n\
+             \x20 * <4> held \"repeat 1300 word\", demo/demo-1/default, 0 unread, {tokens} tokens"
         )
     );
     play.finish("say Go on.").await;
@@ -64,7 +64,7 @@ async fn agents_are_listed_as_a_tree() {
     let listed = play.text("/agents").await;
     let lines: Vec<&str> = listed.lines().collect();
     assert_eq!(lines.len(), 2 + 10 + 1, "{listed}");
-    assert_eq!(lines.iter().filter(|line| line.contains(" dead demo/")).count(), 10, "{listed}");
+    assert_eq!(lines.iter().filter(|line| line.contains(" dead, demo/")).count(), 10, "{listed}");
     assert!(lines[2].starts_with("  ") && lines[12] == "2 more are dead.", "{listed}");
 }
 
@@ -77,8 +77,12 @@ async fn states_of_agents_are_shown() {
     play.wait_for_state(child, AgentState::Waiting).await;
     let idle = play.fork("").await;
     let listed = named(&play.text("/agents").await, &[root, child, idle]);
-    let words: Vec<_> = listed.lines().map(|line| line.split(" demo/").next().unwrap()).collect();
-    assert_eq!(words, ["  <1> running working", "    <2> running waiting", "    * <3> running idle"], "{listed}");
+    let words: Vec<_> = listed.lines().map(|line| line.split(", demo/").next().unwrap()).collect();
+    // The seconds differ.
+    let begins = ["  <1> working ", "    <2> waiting ", "    * <3> idle"];
+    assert!(words.iter().zip(begins).all(|(line, begin)| line.starts_with(begin)), "{listed}");
+    let ends = [" s \"say I work. hang\"", " s \"say I wait.\"", "idle"];
+    assert!(words.iter().zip(ends).all(|(line, end)| line.ends_with(end)), "{listed}");
     play.switch(root).await;
     play.session.stop_turn();
     wait_for_end(working).await;

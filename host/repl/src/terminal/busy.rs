@@ -118,9 +118,9 @@ impl Busy {
         self.turns.contains_key(&agent)
     }
 
-    /// Number of other agents that run a turn.
-    pub(crate) fn others(&self) -> usize {
-        self.turns.keys().filter(|agent| **agent != self.view).count()
+    /// Number of other agents that run a turn, without those that are `asking`.
+    pub(crate) fn others(&self, asking: &[AgentId]) -> usize {
+        self.turns.keys().filter(|agent| **agent != self.view && !asking.contains(agent)).count()
     }
 
     /// Whether a line runs that is this command.
@@ -372,7 +372,7 @@ mod tests {
         busy.event(OTHER, &began, start);
         busy.begin(LineId::from_bytes([1; 16]), OTHER, "/spin {}", start);
         busy.event(OTHER, &delta(DeltaKind::Text), start);
-        assert_eq!((busy.is_idle(), busy.others(), busy.running().len()), (true, 1, 0));
+        assert_eq!((busy.is_idle(), busy.others(&[]), busy.running().len()), (true, 1, 0));
         assert_eq!(busy.text(Some("m1"), None, 80, start), None);
         assert!(busy.runs_command("/spin") && !busy.runs_command("/spi"));
         // A turn without a line of this front.
@@ -383,8 +383,8 @@ mod tests {
         assert_eq!(busy.text(None, None, 80, later).unwrap(), "* /spin {} · answering 2 s · Esc stops");
         busy.event(OTHER, &EventKind::AgentKilled, later);
         assert_eq!(busy.end_turn(AGENT, later), Some(Duration::from_secs(2)));
-        assert_eq!((busy.end_turn(AGENT, later), busy.others()), (None, 0));
+        assert_eq!((busy.end_turn(AGENT, later), busy.others(&[])), (None, 0));
         busy.set_turns([AGENT], later);
-        assert_eq!(busy.others(), 1);
+        assert_eq!((busy.others(&[]), busy.others(&[AGENT])), (1, 0));
     }
 }

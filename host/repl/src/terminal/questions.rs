@@ -124,6 +124,17 @@ impl Questions {
         self.open().map(PendingQuestion::agent)
     }
 
+    /// Returns the agents out of view whose calls need an answer, in the order of their questions.
+    pub(crate) fn asking_out_of_view(&self) -> Vec<AgentId> {
+        let mut agents = Vec::new();
+        for agent in self.waiting.iter().map(PendingQuestion::agent).filter(|agent| *agent != self.view) {
+            if !agents.contains(&agent) {
+                agents.push(agent);
+            }
+        }
+        agents
+    }
+
     /// Opens the question of an agent that is not in view. Returns false if there is none, or a question is open.
     pub(crate) fn call(&mut self) -> bool {
         let can_call = !self.is_open() && !self.waiting.is_empty();
@@ -528,6 +539,7 @@ mod tests {
         let row = questions.announcement(120).unwrap();
         assert_eq!(texts(&[row]), ["cdcdcdcd asks: Store the key k of this session: 3 bytes?  (Tab answers)"]);
         assert!(questions.announcement(40).unwrap().width < 40);
+        assert_eq!(questions.asking_out_of_view(), [other]);
         assert!(questions.call() && questions.is_open() && !questions.call());
         assert_eq!((questions.agent(), questions.announcement(120).is_none()), (Some(other), true));
         // A draft closes it again.
@@ -543,6 +555,7 @@ mod tests {
         assert_eq!((own.try_recv(), questions.is_open()), (Ok(Approval::Once.into()), false));
         // It is open once its agent is in view.
         questions.set_view(other);
+        assert!(questions.asking_out_of_view().is_empty());
         questions.drawn(much_later);
         printed(press(&mut questions, KeyCode::Esc, much_later + DEAF));
         assert_eq!(answered.try_recv(), Ok(Approval::No.into()));

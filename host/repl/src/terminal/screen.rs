@@ -124,8 +124,8 @@ impl Front {
         }
     }
 
-    /// Returns the status row: the agent in view if there are others, how many of them work, unread mail, the model, how full
-    /// its context window is, what waits, the workspace. In a narrow window the last parts are left out.
+    /// Returns the status row: the mode, the agent in view if there are others, who of them asks, how many work, unread mail, the
+    /// model, how full its context window is, what waits, the workspace. In a narrow window the last parts are left out.
     fn status(&self, columns: usize) -> Option<String> {
         let mut parts = Vec::new();
         if self.session.mode() != Mode::Ask {
@@ -135,7 +135,13 @@ impl Front {
         if !is_root || self.session.has_several_agents() {
             parts.push(format!("{}{}", id.short(), if *is_dead { " dead" } else { "" }));
         }
-        match self.activity.busy.others() {
+        let asking = self.conversation.questions.asking_out_of_view();
+        match &*asking {
+            [] => {}
+            [agent] => parts.push(format!("{} asks", agent.short())),
+            agents => parts.push(format!("{} others ask", agents.len())),
+        }
+        match self.activity.busy.others(&asking) {
             0 => {}
             1 => parts.push("1 other works".to_owned()),
             others => parts.push(format!("{others} others work")),

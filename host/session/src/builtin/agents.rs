@@ -40,9 +40,9 @@ impl BuiltIn for AgentsCommand {
 }
 
 fn data(agent: &AgentInfo) -> serde_json::Value {
-    let AgentInfo { id, parent, depth: _, in_view, alive, state, model, unread, tokens } = agent;
+    let AgentInfo { id, parent, depth: _, in_view, alive, state, age, task, action, model, unread, tokens } = agent;
     json!({
-        "agent": id, "parent": parent, "in_view": in_view, "alive": alive, "state": alive.then(|| state.as_str()), "model": model,
-        "unread": unread, "tokens": tokens,
+        "agent": id, "parent": parent, "in_view": in_view, "alive": alive, "state": alive.then(|| state.as_str()),
+        "age_s": age.map(|age| age.as_secs()), "task": task, "action": action, "model": model, "unread": unread, "tokens": tokens,
     })
 }

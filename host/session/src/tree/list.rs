@@ -1,16 +1,20 @@
 //! The list of agents: `/agents`, completion, and what fronts show.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use patchbay_agent::{Agent, Chosen};
 use patchbay_core::{AgentId, text};
-use patchbay_store::{AgentRow, StoreError};
+use patchbay_store::{AgentRow, AgentWork, StoreError};
+use patchbay_tools::Asked;
 
 use super::fork::shown_model;
-use crate::Session;
+use crate::{Session, recap};
 
 /// Number of dead agents that are listed.
 const DEAD: u32 = 10;
+/// Length limits in characters of a task and of what an agent did last.
+const TASK: usize = 40;
+const ACTION: usize = 60;
 
 /// An agent as a front shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +31,13 @@ pub struct AgentInfo {
     pub alive: bool,
     /// What it does.
     pub state: AgentState,
+    /// How long it has done that: since its turn began, since its question was asked, or since its last message was stored. `None`
+    /// if it has no message, and for a dead agent.
+    pub age: Option<Duration>,
+    /// The beginning of the last message of a person, or of the agent that forked it; `None` before the first one.
+    pub task: Option<String>,
+    /// The tool that it called last for its task, or the question that waits for an answer; `None` if it called none.
+    pub action: Option<String>,
     /// Its model, as `PROVIDER/MODEL/LEVEL`.
     pub model: String,
     /// Number of unread mails.
@@ -93,13 +104,22 @@ impl Session {
         };
         let mut tree = AgentTree::default();
         for agent in in_tree_order(&living) {
+            let work = store.agent_work(self.id(), agent.id()).await?;
+            let asked = self.asked_by(agent.id());
+            let (age, action) = match &asked {
+                Some(asked) => (Some(asked.since.elapsed()), Some(text::excerpt(&asked.title, ACTION))),
+                None => (work.age_s.map(Duration::from_secs), last_action(&work)),
+            };
             tree.living.push(AgentInfo {
                 id: agent.id(),
                 parent: agent.parent(),
                 depth: agent.ancestors().len(),
                 in_view: agent.id() == view,
                 alive: true,
-                state: self.state_of(agent),
+                state: self.state_of(agent, asked.is_some()),
+                age,
+                task: task(&work),
+                action,
                 model: self.shown_model_of(&agent.chosen()).await,
                 unread: unread.get(&agent.id()).copied().unwrap_or_default(),
                 tokens: agent.tokens(),
@@ -108,6 +128,7 @@ impl Session {
         let (dead, all) = store.dead_agents(self.id(), DEAD).await?;
         tree.more_dead = all.saturating_sub(dead.len() as u64);
         for AgentRow { id, parent, model, tokens, .. } in dead {
+            let work = store.agent_work(self.id(), id).await?;
             tree.dead.push(AgentInfo {
                 id,
                 parent,
@@ -115,6 +136,9 @@ impl Session {
                 in_view: id == view,
                 alive: false,
                 state: AgentState::Idle,
+                age: None,
+                task: task(&work),
+                action: last_action(&work),
                 model: self.shown_model_of(&Chosen::from_row(&model)).await,
                 unread: unread.get(&id).copied().unwrap_or_default(),
                 tokens,
@@ -128,10 +152,13 @@ impl Session {
         self.agents().living().filter(|agent| agent.is_answering()).count()
     }
 
-    fn state_of(&self, agent: &Agent) -> AgentState {
-        let asks = || self.approvals.get().is_some_and(|approvals| approvals.is_asking(agent.id()));
+    fn asked_by(&self, agent: AgentId) -> Option<Asked> {
+        self.approvals.get()?.asked_by(agent)
+    }
+
+    fn state_of(&self, agent: &Agent, is_asking: bool) -> AgentState {
         match agent.is_answering() {
-            _ if asks() => AgentState::Asking,
+            _ if is_asking => AgentState::Asking,
             true if agent.waits_for_place() => AgentState::Waiting,
             true => AgentState::Working,
             false if self.queue.is_stopped(agent.id()) => AgentState::Held,
@@ -162,24 +189,96 @@ fn in_tree_order(agents: &[Arc<Agent>]) -> Vec<&Arc<Agent>> {
     ordered
 }
 
+fn task(work: &AgentWork) -> Option<String> {
+    work.task.as_ref().map(|task| recap::first_words(task, TASK)).filter(|task| !task.is_empty())
+}
+
+fn last_action(work: &AgentWork) -> Option<String> {
+    work.last_tool.as_ref().map(|tool| text::excerpt(tool, ACTION))
+}
+
+impl AgentInfo {
+    /// Returns the line of `/agents`: `* a1b2c3d4 working 12 s "Read the logs" → grep__search, demo/demo-1/default, 0 unread, 9 tokens`.
+    fn line(&self) -> String {
+        let Self { id, depth, in_view, alive, state, age, task, action, model, unread, tokens, .. } = self;
+        let indent = 2 * depth;
+        let mark = if *in_view { '*' } else { ' ' };
+        // A dead agent does nothing.
+        let mut work = if *alive { state.as_str() } else { "dead" }.to_owned();
+        // How long nothing happened is of interest after a while only.
+        let is_shown = |age: &Duration| state.is_turn() || *age >= Duration::from_secs(60);
+        work.extend(age.filter(is_shown).map(|age| format!(" {}", shown_age(age))));
+        work.extend(task.as_ref().map(|task| format!(" \"{task}\"")));
+        work.extend(action.as_ref().map(|action| format!(" → {action}")));
+        let (id, tokens) = (id.short(), text::with_commas(*tokens));
+        format!("{:indent$}{mark} {id} {work}, {model}, {unread} unread, {tokens} tokens", "")
+    }
+}
+
+/// Returns how long something lasts in its largest unit.
+fn shown_age(age: Duration) -> String {
+    match age.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3_600 => format!("{} min", seconds / 60),
+        seconds @ 3_600..86_400 => format!("{} h", seconds / 3_600),
+        seconds => format!("{} d", seconds / 86_400),
+    }
+}
+
 impl AgentTree {
     /// Returns the lines of `/agents`.
     pub(crate) fn lines(&self) -> Vec<String> {
-        let line = |agent: &AgentInfo| {
-            let AgentInfo { id, depth, in_view, alive, state, model, unread, tokens, .. } = agent;
-            let indent = 2 * depth;
-            let mark = if *in_view { '*' } else { ' ' };
-            // A dead agent does nothing, so it has no state.
-            let life = if *alive { format!("running {}", state.as_str()) } else { "dead".to_owned() };
-            let (id, tokens) = (id.short(), text::with_commas(*tokens));
-            format!("{:indent$}{mark} {id} {life} {model}, {unread} unread, {tokens} tokens", "")
-        };
-        let mut lines: Vec<String> = self.living.iter().chain(&self.dead).map(line).collect();
+        let mut lines: Vec<String> = self.living.iter().chain(&self.dead).map(AgentInfo::line).collect();
         match self.more_dead {
             0 => {}
             1 => lines.push("1 more is dead.".to_owned()),
             more => lines.push(format!("{} more are dead.", text::with_commas(more))),
         }
         lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agent(state: AgentState) -> AgentInfo {
+        AgentInfo {
+            id: AgentId::from_bytes([0xa1; 16]),
+            parent: None,
+            depth: 1,
+            in_view: false,
+            alive: true,
+            state,
+            age: Some(Duration::from_secs(12)),
+            task: Some("Read the logs".to_owned()),
+            action: Some("grep__search".to_owned()),
+            model: "demo/demo-1/default".to_owned(),
+            unread: 2,
+            tokens: 1_234,
+        }
+    }
+
+    #[test]
+    fn line_has_one_state_the_task_and_the_last_action() {
+        let rest = "demo/demo-1/default, 2 unread, 1,234 tokens";
+        let did = "\"Read the logs\" → grep__search";
+        let line = agent(AgentState::Working).line();
+        assert_eq!(line, format!("    a1a1a1a1 working 12 s {did}, {rest}"));
+        assert_eq!(agent(AgentState::Idle).line(), format!("    a1a1a1a1 idle {did}, {rest}"));
+        let old = AgentInfo { age: Some(Duration::from_secs(7_300)), ..agent(AgentState::Held) };
+        assert_eq!(old.line(), format!("    a1a1a1a1 held 2 h {did}, {rest}"));
+        let asking = AgentInfo { action: Some("Delete a: −3?".to_owned()), ..agent(AgentState::Asking) };
+        assert_eq!(asking.line(), format!("    a1a1a1a1 asking 12 s \"Read the logs\" → Delete a: −3?, {rest}"));
+        let dead = AgentInfo { alive: false, age: None, ..agent(AgentState::Idle) };
+        assert_eq!(dead.line(), format!("    a1a1a1a1 dead {did}, {rest}"));
+        let new = AgentInfo { age: None, task: None, action: None, depth: 0, in_view: true, ..agent(AgentState::Idle) };
+        assert_eq!(new.line(), format!("* a1a1a1a1 idle, {rest}"));
+    }
+
+    #[test]
+    fn ages_have_one_unit() {
+        let shown = [0, 59, 60, 3_599, 3_600, 86_399, 90_000].map(|seconds| shown_age(Duration::from_secs(seconds)));
+        assert_eq!(shown, ["0 s", "59 s", "1 min", "59 min", "1 h", "23 h", "1 d"]);
     }
 }
