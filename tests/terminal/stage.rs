@@ -217,7 +217,7 @@ fn masks_hide_ids_and_seconds() {
     assert_eq!(masked("Patchbay 0.1.0 - session deadbeef, 8 skills"), "Patchbay 0.1.0 - session 25ac03e6, 8 skills");
     assert_eq!(masked("The session goes on: --session deadbeef"), "The session goes on: --session 25ac03e6");
     assert_eq!(masked("thought 14 s (/show thinking)"), "thought 0 s (/show thinking)");
-    assert_eq!(masked("← 3  30 lines, 2.7 s: 1 2"), "← 3  30 lines, 0.1 s: 1 2");
+    assert_eq!(masked("✓ 3  run x · 30 lines · 2.7 s: 1 2"), "✓ 3  run x · 30 lines · 0.1 s: 1 2");
     assert_eq!(masked("Stopped after 3 s; what came is kept."), "Stopped after 0 s; what came is kept.");
     assert_eq!(masked("30 lines"), "30 lines");
 }

@@ -2,12 +2,14 @@
 //! finished lines are printed once, above the live area. `lib` starts it when both ends are a terminal.
 
 mod activity;
+mod agent_text;
 mod agents;
 mod answer;
 mod attaching;
 mod busy;
 mod call_text;
 mod call_timer;
+mod calls;
 mod completion;
 mod composer;
 mod conversation;
@@ -322,6 +324,9 @@ impl Front {
             _ => self.agent_event(&event, now),
         }
         if in_view && (!self.conversation.is_joining || matches!(event.kind, EventKind::Notice { .. })) {
+            if event.kind.answer().is_some() {
+                self.conversation.transcript.set_skills(self.session.snapshot());
+            }
             self.conversation.transcript.event(Received::Event(event), now);
         }
     }

@@ -1,8 +1,11 @@
-//! Calls of tools as rows: what a model does, as a sentence for tools that most sessions have, else the name and the input. Pure;
-//! `transcript` prints them.
+//! Calls of tools as sentences: what a model does, by the kind that the tool declares and the name of its tool. Pure; `calls` shows
+//! them.
 
 use patchbay_core::{completion::ToolCall, text};
 use serde::de::IgnoredAny;
+use serde_json::Value;
+
+use super::agent_text;
 
 /// Length limit of a row in characters.
 const ROW: usize = 200;
@@ -10,32 +13,122 @@ const ROW: usize = 200;
 const QUOTED: usize = 80;
 /// Lines of a result that are shown below its row.
 const LAST_LINES: usize = 3;
+/// Files of a patch that are named.
+const PATCHED: usize = 3;
+
+/// What a skill declares about a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KindClaim<'a> {
+    /// The annotation `kind`.
+    pub(crate) kind: &'a str,
+    /// Whether the skill is a bundled one. The kind of any other tool is a claim, so its name is shown, too.
+    pub(crate) is_bundled: bool,
+}
 
 /// Returns what `call` does.
-pub(crate) fn sentence(call: &ToolCall) -> String {
-    let argument = |key: &str| match call.text_arguments([key]) {
-        [Some(argument)] if !argument.trim().is_empty() => Some(text::excerpt(&argument, ROW)),
-        _ => None,
-    };
-    let quoted = |key: &str| argument(key).map(|text| format!("\"{}\"", text::excerpt(&text, QUOTED)));
-    let said = match &*call.name {
-        "files__edit" => argument("path").map(|path| format!("edit {path}")),
-        "files__write" => argument("path").map(|path| format!("write {path}")),
-        "files__read" => argument("path").map(|path| format!("read {path}")),
-        "files__delete" => argument("path").map(|path| format!("delete {path}")),
-        "files__list" => argument("path").or_else(|| argument("glob")).map(|path| format!("list {path}")),
-        "grep__search" => quoted("pattern").map(|pattern| format!("search {pattern}")),
-        "web__fetch" => argument("url").map(|url| format!("fetch {url}")),
-        "calc__eval" => argument("expression").map(|expression| format!("calculate {expression}")),
-        "code__run" => call.text_arguments(["code"])[0].as_ref().map(|code| match code.lines().count() {
-            0 | 1 => format!("run {}", text::excerpt(code, QUOTED)),
-            lines => format!("run a program of {lines} lines"),
-        }),
-        "use_skill" => argument("name").map(|name| format!("use the skill {name}")),
-        "fork" => quoted("prompt").map(|prompt| format!("fork {prompt}")),
-        _ => None,
+pub(crate) fn sentence(call: &ToolCall, declared: Option<KindClaim<'_>>) -> String {
+    let input: Value = serde_json::from_str(&call.input).unwrap_or_default();
+    let said = match (call.name.split_once("__"), declared) {
+        (None, _) => agent_text::sentence(&call.name, &input),
+        (Some(("mcp", rest)), _) => outside(rest, &call.input),
+        (Some((_, tool)), Some(KindClaim { kind, is_bundled })) => by_kind(kind, tool, &input)
+            .map(|said| if is_bundled { said } else { format!("{said} ({})", text::excerpt(&call.name, ROW)) }),
+        (Some(_), None) => None,
     };
     said.unwrap_or_else(|| format!("{} {}", text::excerpt(&call.name, ROW), text::excerpt(&call.input, ROW)))
+}
+
+/// A call of a tool outside of the sandbox, named as its question names it.
+fn outside(name: &str, input: &str) -> Option<String> {
+    let (server, tool) = name.split_once("__")?;
+    let [server, tool, input] = [server, tool, input].map(|part| text::excerpt(part, ROW));
+    Some(format!("call {server}: {tool} {input}"))
+}
+
+/// Returns the sentence of a tool of this kind; `None` if its input has nothing to name.
+fn by_kind(kind: &str, tool: &str, input: &Value) -> Option<String> {
+    let argument = |keys: &[&str]| keys.iter().find_map(|key| word(input, key));
+    let quoted = |keys: &[&str]| keys.iter().find_map(|key| quoted(input, key));
+    // Tools of one kind differ: `list`, `find` and `search` all search.
+    let verb = |verbs: &[&'static str]| verbs.iter().copied().find(|verb| *verb == tool).or(verbs.first().copied());
+    let path = &["path", "file", "uri", "url"][..];
+    let (verb, about) = match kind {
+        "read" => (verb(&["read", "list", "show", "get"])?, argument(path).or_else(|| each(input, "paths"))?),
+        "edit" => {
+            let verb = verb(&["edit", "write", "patch", "create", "append"])?;
+            (verb, argument(path).or_else(|| patched(input))?)
+        }
+        "delete" => (verb(&["delete", "remove"])?, argument(path).or_else(|| argument(&["name"]))?),
+        "move" => (verb(&["move", "rename", "copy"])?, format!("{} to {}", argument(&["from"])?, argument(&["to"])?)),
+        "search" => {
+            let verb = verb(&["search", "list", "find", "grep"])?;
+            let within = argument(&["glob", "path"]);
+            match (quoted(&["pattern", "query", "text"]).or_else(|| argument(&["name"])), within) {
+                (Some(what), Some(within)) => (verb, format!("{what} in {within}")),
+                (Some(what), None) => (verb, what),
+                (None, Some(within)) => (verb, within),
+                (None, None) if input.as_object().is_some_and(serde_json::Map::is_empty) => {
+                    return Some(verb.to_owned());
+                }
+                (None, None) => return None,
+            }
+        }
+        "execute" => ("run", argument(&["command"]).or_else(|| program(input))?),
+        "think" => ("calculate", argument(&["expression"])?),
+        "fetch" => (verb(&["fetch", "get", "download"])?, argument(&["url", "uri"])?),
+        _ => return None,
+    };
+    Some(format!("{verb} {about}"))
+}
+
+/// Returns the text at `key`, on one line; `None` if there is none.
+pub(super) fn word(input: &Value, key: &str) -> Option<String> {
+    let text = text::excerpt(input.get(key)?.as_str()?, ROW);
+    (!text.is_empty()).then_some(text)
+}
+
+/// Like [`word`], in quotes and shorter.
+pub(super) fn quoted(input: &Value, key: &str) -> Option<String> {
+    word(input, key).map(|text| format!("\"{}\"", text::excerpt(&text, QUOTED)))
+}
+
+/// Returns the texts of the list at `key`.
+fn each(input: &Value, key: &str) -> Option<String> {
+    let texts = input.get(key)?.as_array()?.iter().filter_map(Value::as_str);
+    counted(texts.collect())
+}
+
+/// Returns the files that a unified diff changes.
+fn patched(input: &Value) -> Option<String> {
+    let lines = input.get("patch")?.as_str()?.lines();
+    let mut files: Vec<&str> = Vec::new();
+    for line in lines.filter_map(|line| line.strip_prefix("+++ ").or_else(|| line.strip_prefix("--- "))) {
+        let file = line.split('\t').next().unwrap_or_default().trim();
+        let file = ["a/", "b/"].into_iter().find_map(|prefix| file.strip_prefix(prefix)).unwrap_or(file);
+        if file != "/dev/null" && files.last() != Some(&file) {
+            files.push(file);
+        }
+    }
+    counted(files)
+}
+
+/// Names the first of `names` and counts the others.
+fn counted(names: Vec<&str>) -> Option<String> {
+    let shown = names.iter().take(PATCHED).map(|name| text::excerpt(name, QUOTED)).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(PATCHED) {
+        _ if names.is_empty() => None,
+        0 => Some(shown),
+        more => Some(format!("{shown} and {more} more")),
+    }
+}
+
+/// Returns a program, if it has one line, or its length.
+fn program(input: &Value) -> Option<String> {
+    let code = input.get("code")?.as_str()?;
+    Some(match code.lines().count() {
+        0 | 1 => text::excerpt(code, QUOTED),
+        lines => format!("a program of {lines} lines"),
+    })
 }
 
 /// Returns the last lines of a result that has more than one, for below its row. Those of JSON say nothing.
@@ -55,23 +148,47 @@ pub(crate) fn last_lines(content: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
+    fn said(name: &str, input: &str, kind: Option<&str>, is_bundled: bool) -> String {
+        let call = ToolCall { id: "1".to_owned(), name: name.to_owned(), input: input.to_owned() };
+        sentence(&call, kind.map(|kind| KindClaim { kind, is_bundled }))
+    }
+
     #[test]
-    fn known_calls_are_sentences() {
-        let said = |name: &str, input: &str| {
-            sentence(&ToolCall { id: "1".to_owned(), name: name.to_owned(), input: input.to_owned() })
-        };
-        for (name, input, expected) in [
-            ("files__edit", r#"{"path":"src/pool.rs","old":"a","new":"b"}"#, "edit src/pool.rs"),
-            ("grep__search", r#"{"pattern":"foo\nbar"}"#, "search \"foo bar\""),
-            ("fork", r#"{"prompt":"Read the logs"}"#, "fork \"Read the logs\""),
-            ("code__run", r#"{"code":"return 1"}"#, "run return 1"),
-            ("code__run", r#"{"code":"a\nb\nc"}"#, "run a program of 3 lines"),
-            ("files__edit", "none", "files__edit none"),
-            ("notes__add", r#"{"text":"x"}"#, r#"notes__add {"text":"x"}"#),
-            ("files__read", "{\"path\":\"a\\u001b[2Jb\"}", "read a[2Jb"),
+    fn calls_are_sentences_by_their_declared_kind() {
+        let diff = "--- a/one\\n+++ b/one\\n@@\\n-x\\n--- /dev/null\\n+++ b/two\\n--- three\\t1\\n+++ /dev/null\\n";
+        for (name, kind, input, expected) in [
+            ("files__edit", "edit", r#"{"path":"src/pool.rs","old":"a","new":"b"}"#, "edit src/pool.rs"),
+            ("files__write", "edit", r#"{"path":"a","text":"b"}"#, "write a"),
+            ("files__patch", "edit", &format!(r#"{{"patch":"{diff}"}}"#), "patch one, two, three"),
+            ("files__rename", "move", r#"{"from":"a","to":"b"}"#, "rename a to b"),
+            ("files__delete", "delete", r#"{"path":"a"}"#, "delete a"),
+            ("files__read", "read", "{\"path\":\"a\\u001b[2Jb\"}", "read a[2Jb"),
+            ("files__read_many", "read", r#"{"paths":["1","2","3","4"]}"#, "read 1, 2, 3 and 1 more"),
+            ("files__list", "search", "{}", "list"),
+            ("files__list", "search", r#"{"glob":"src"}"#, "list src"),
+            ("files__find", "search", r#"{"name":"*.rs"}"#, "find *.rs"),
+            ("grep__search", "search", r#"{"pattern":"foo\nbar","glob":"*.rs"}"#, "search \"foo bar\" in *.rs"),
+            ("web__fetch", "fetch", r#"{"url":"https://example.org/"}"#, "fetch https://example.org/"),
+            ("calc__eval", "think", r#"{"expression":"2^100"}"#, "calculate 2^100"),
+            ("code__run", "execute", r#"{"code":"return 1"}"#, "run return 1"),
+            ("code__run", "execute", r#"{"code":"a\nb\nc"}"#, "run a program of 3 lines"),
+            ("shop__order", "execute", r#"{"command":"cargo test"}"#, "run cargo test"),
+            ("files__edit", "edit", "none", "files__edit none"),
+            ("files__edit", "unknown", r#"{"path":"a"}"#, r#"files__edit {"path":"a"}"#),
         ] {
-            assert_eq!(said(name, input), expected);
+            assert_eq!(said(name, input, Some(kind), true), expected);
         }
+    }
+
+    /// A kind is what the skill says of itself.
+    #[test]
+    fn claims_of_other_skills_are_shown_with_their_names() {
+        let read = said("evil__wipe", r#"{"path":"a"}"#, Some("read"), false);
+        assert_eq!(read, "read a (evil__wipe)");
+        assert_eq!(said("notes__add", r#"{"text":"x"}"#, None, true), r#"notes__add {"text":"x"}"#);
+        let outside = said("mcp__bank__transfer", r#"{"to":"x"}"#, Some("read"), true);
+        assert_eq!(outside, r#"call bank: transfer {"to":"x"}"#);
+        assert_eq!(said("fork", r#"{"prompt":"Read the logs"}"#, None, false), "fork \"Read the logs\"");
     }
 
     #[test]

@@ -2,23 +2,23 @@
 //! area. The loop in `terminal` passes events and outcomes and takes the lines.
 
 use std::{
-    collections::VecDeque,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use patchbay_core::{
-    AgentId, AssistantPart, Attachment, Code, DeltaKind, EventKind, MessageKind, Outcome, ToolRecord,
+    AgentId, Attachment, Code, DeltaKind, EventKind, MessageKind, Outcome, ToolRecord,
     text::{self, TextCleaner},
 };
 use patchbay_markdown::{Palette, WrapMode};
 use patchbay_session::{
-    AgentInView, AnswerAttempt, AnswerFollower, FileDiff, Followed, LastExchange, Received, unanswered_hint,
+    AgentInView, AnswerAttempt, AnswerFollower, Followed, LastExchange, Received, Snapshot, unanswered_hint,
 };
 
 use super::{
     answer::StreamedAnswer,
-    call_text,
-    call_timer::{self, CallTimer, seconds},
+    call_timer::seconds,
+    calls::{self, Calls, EndedCall},
     diff,
     live::Row,
     marks, outcome_text, prose,
@@ -26,10 +26,8 @@ use super::{
     style::{self, Look},
     wrap,
 };
-use crate::{settings::ThinkingDisplay, words};
+use crate::settings::ThinkingDisplay;
 
-/// Length limit in characters of a shown tool input or result.
-const SHOWN: usize = 100;
 /// Rows of thinking that are shown while a model thinks.
 const THINKING_ROWS: usize = 3;
 /// Lines and characters of a message that are printed in full; the rest of a longer one is counted.
@@ -43,16 +41,6 @@ const HEAD_CHARACTERS: usize = 300;
 const RESUMED_LINES: usize = 20;
 /// Bytes of the last answer that are rendered for them.
 const RESUMED_BYTES: usize = 256 << 10;
-
-/// A call without a result.
-struct PendingCall {
-    id: String,
-    /// What it changes in a file.
-    /// What it does, as shown.
-    what: String,
-    input: String,
-    diff: Option<FileDiff>,
-}
 
 /// What was shown, and what is being shown.
 pub(crate) struct Transcript {
@@ -75,11 +63,7 @@ pub(crate) struct Transcript {
     mark: String,
     /// Tokens of the conversation after the last answer.
     context_tokens: Option<u64>,
-    /// The calls of the last answer without a result. They run one after another, so that the first one runs.
-    /// Whether the last answer has several calls.
-    are_several: bool,
-    pending: VecDeque<PendingCall>,
-    calls: CallTimer,
+    calls: Calls,
 }
 
 /// The block that is being received.
@@ -112,10 +96,13 @@ impl Transcript {
             answer_columns: columns,
             mark: String::new(),
             context_tokens: None,
-            pending: VecDeque::new(),
-            are_several: false,
-            calls: CallTimer::default(),
+            calls: Calls::default(),
         }
+    }
+
+    /// Notes the skills whose tools are called from now on.
+    pub(crate) fn set_skills(&mut self, skills: Arc<Snapshot>) {
+        self.calls.set_skills(skills);
     }
 
     /// Takes the lines that are finished and not printed yet.
@@ -185,7 +172,6 @@ impl Transcript {
     /// Begins to show another agent: its last exchange, and the text of the answer that it is writing.
     pub(crate) fn join(&mut self, view: &AgentInView, now: Instant) {
         self.end_at(now);
-        self.pending.clear();
         self.context_tokens = view.context_tokens;
         self.notice(&format!("Agent {} is in view; it is {}.", view.id.short(), state(view)));
         view.exchange.iter().for_each(|line| self.aside(line));
@@ -321,17 +307,9 @@ impl Transcript {
                     self.answer_columns = self.columns;
                 }
                 self.context_tokens = answer.as_ref().map(|answer| answer.usage.total()).filter(|total| *total > 0);
-                self.pending.clear();
-                for call in answer.iter().flat_map(|answer| &answer.parts).filter_map(AssistantPart::tool_call) {
-                    let what = call_text::sentence(&call);
-                    self.aside(&format!("→ {what}"));
-                    let diff = diff::of_call(&call);
-                    self.pending.push_back(PendingCall { id: call.id, what, input: call.input, diff });
-                }
-                self.are_several = self.pending.len() > 1;
-                self.calls.start(now);
+                self.calls.begin(answer.as_ref(), now);
             }
-            EventKind::Message { kind: MessageKind::Tool, content, .. } => self.call_ended(&content, result, now),
+            EventKind::Message { kind: MessageKind::Tool, content, .. } => self.call_ended(&content, result.as_ref(), now),
             EventKind::Message { .. }
             | EventKind::Delta { .. }
             | EventKind::GivenUp { .. }
@@ -376,49 +354,25 @@ impl Transcript {
         }
     }
 
-    /// Prints the result of a call.
-    fn call_ended(&mut self, content: &str, result: Option<ToolRecord>, now: Instant) {
-        let content = text::clean(content);
-        let failed = result.as_ref().and_then(|result| result.error);
-        let call = result.as_ref().and_then(|result| self.end_call(&result.call_id));
-        let lines = content.lines().count();
-        let size = (failed.is_none() && lines > 1).then(|| format!("{lines} lines"));
-        let took = self.calls.lap(now).map(call_timer::tenths);
-        // Of several calls, each result names its own.
-        let what = call.as_ref().filter(|_| self.are_several).map(|call| call.what.clone());
-        let about = what.into_iter().chain(size).chain(took).collect::<Vec<_>>().join(", ");
-        let last = call_text::last_lines(&content);
-        let said = match failed {
-            Some(code) => words::failure(code, &content, SHOWN),
-            None if last.is_empty() => text::excerpt(&content, SHOWN),
-            None => String::new(),
-        };
-        let between = if about.is_empty() || said.is_empty() { "" } else { ": " };
-        let input = call.as_ref().map(|call| call.input.clone()).unwrap_or_default();
+    /// Prints a call with its result.
+    fn call_ended(&mut self, content: &str, result: Option<&ToolRecord>, now: Instant) {
+        let EndedCall { row, last_lines, has_failed, content, input, diff } = self.calls.end(content, result, now);
         let number = self.results.add(content, input);
-        let row = format!("{number}  {about}{between}{said}");
+        let row = format!("{} {number}  {row}", calls::mark(has_failed));
         let palette = self.look.palette;
-        if failed.is_some() {
-            let lines = prose::lines(&format!("✗ {row}"), self.prose_columns());
-            self.finished.extend(lines.iter().map(|line| style::failure(line, palette)));
-        } else {
-            self.aside(&format!("← {row}"));
-            last.iter().for_each(|line| self.aside(line));
-            let diff = call.and_then(|call| call.diff);
-            self.finished.extend(diff.iter().flat_map(|diff| diff::changed_lines(diff, palette)));
+        if has_failed {
+            let lines = prose::lines(&row, self.prose_columns());
+            return self.finished.extend(lines.iter().map(|line| style::failure(line, palette)));
         }
+        self.aside(&row);
+        last_lines.iter().for_each(|line| self.aside(line));
+        self.finished.extend(diff.iter().flat_map(|diff| diff::changed_lines(diff, palette)));
     }
 
-    /// Removes a call that has a result, and returns what it changed.
-    fn end_call(&mut self, id: &str) -> Option<PendingCall> {
-        let index = self.pending.iter().position(|call| call.id == id);
-        self.pending.remove(index?)
-    }
-
-    /// Returns the rows of the block that is being received, at most `height`.
+    /// Returns the rows of the block that is being received, or of the calls that run, at most `height`.
     pub(crate) fn tail(&self, height: usize) -> Vec<Row> {
         match &self.open {
-            Open::None => Vec::new(),
+            Open::None => self.calls.rows(height, self.columns),
             Open::Answer(answer) => answer.tail(height),
             Open::Thinking { .. } if self.look.thinking == ThinkingDisplay::Hide => Vec::new(),
             Open::Thinking { text, printed, .. } => {
@@ -498,8 +452,9 @@ impl Transcript {
         self.end_at(Instant::now());
     }
 
-    /// Ends the open block: the rest of an answer is finished, thinking is folded to one line.
+    /// Ends the open block: the rest of an answer is finished, thinking is folded to one line, calls have no result.
     fn end_at(&mut self, now: Instant) {
+        self.calls.take_open().iter().for_each(|call| self.aside(call));
         match std::mem::replace(&mut self.open, Open::None) {
             Open::None => {}
             Open::Answer(answer) => self.finished.extend(answer.finish()),

@@ -119,17 +119,17 @@ fn results_have_a_number_a_size_and_a_time() {
     transcript.set_question(false, at(60_000));
     transcript.event(called("no such file", Some(Code::InvalidInput)), at(62_000));
     let lines = printed(&mut transcript);
-    assert_eq!(lines[0], "← 1  x");
-    let failed = "\x1b[31m✗ 3  2.1 s: no such file";
-    assert_eq!(lines[lines.len() - 4..], ["← 2  2 lines, 0.1 s", "  one", "  two", failed]);
+    assert_eq!(lines[0], "✓ 1  a__b: x");
+    let failed = "\x1b[31m✗ 3  a__b · 2.1 s: no such file";
+    assert_eq!(lines[lines.len() - 4..], ["✓ 2  a__b · 2 lines · 0.1 s", "  one", "  two", failed]);
     assert_eq!(transcript.results().show("3"), Ok("no such file"));
 }
 
-/// Each result of an answer with several calls names its own.
+/// A call is in the live area until its result is there, and then one row with it.
 #[test]
-fn results_of_several_calls_name_them() {
+fn result_stands_on_the_row_of_its_call() {
     let mut transcript = Transcript::new(VIEW, 80, Look::default());
-    let parts = [("1", "grep__search", r#"{"pattern":"foo"}"#), ("2", "files__read", r#"{"path":"a.rs"}"#)]
+    let parts = [("1", "grep__search", r#"{"pattern":"foo"}"#), ("2", "fork", r#"{"prompt":"Read"}"#)]
         .map(|(id, name, input)| serde_json::json!({"type": "tool_call", "id": id, "name": name, "input": input}));
     let answer = serde_json::json!({
         "provider": "p", "adapter": "a", "model": "m", "usage": {"input": 0, "output": 0}, "interrupted": false, "parts": parts,
@@ -137,11 +137,14 @@ fn results_of_several_calls_name_them() {
     let content = String::new();
     let asked = EventKind::Message { kind: MessageKind::Assistant, content, data: Some(answer) };
     transcript.event(at(1, asked), Instant::now());
+    assert!(printed(&mut transcript).is_empty());
+    assert_eq!(transcript.tail(9).len(), 2);
     transcript.event(called("12 hits", None), Instant::now());
-    let lines = printed(&mut transcript);
-    assert_eq!(lines[..2], ["→ search \"foo\"", "→ read a.rs"], "{lines:?}");
-    assert!(lines[2].starts_with("← 1  search \"foo\", ") && lines[2].ends_with(": 12 hits"), "{lines:?}");
+    assert_eq!(printed(&mut transcript), ["✓ 1  grep__search {\"pattern\":\"foo\"} · 0.1 s: 12 hits"]);
     assert_eq!(transcript.results().show("1 in"), Ok("{\n  \"pattern\": \"foo\"\n}"));
+    // The turn was stopped.
+    transcript.end();
+    assert_eq!((printed(&mut transcript), transcript.tail(9).len()), (vec!["→ fork \"Read\"".to_owned()], 0));
 }
 
 #[test]
@@ -151,7 +154,7 @@ fn failure_names_its_command_whole() {
     let denied = format!("skill 'files' may not use 'workspace-write': it is not granted. To grant it: {command}");
     transcript.event(called(&denied, Some(Code::Denied)), Instant::now());
     let expected =
-        ["\x1b[31m✗ 1  skill 'files' may not use 'workspace-write': it is not", "granted. To grant it:", command];
+        ["\x1b[31m✗ 1  a__b: skill 'files' may not use 'workspace-write': it is", "not granted. To grant it:", command];
     assert_eq!(printed(&mut transcript), expected);
     assert_eq!(transcript.results().show("1"), Ok(&*denied));
 }
