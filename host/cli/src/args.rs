@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 use patchbay_core::Name;
-use patchbay_plugin::Language;
 
 mod authority;
 mod plugins;
 
 pub(crate) use authority::{GrantCommand, GrantTarget, PolicyCommand, TrustCommand};
-pub(crate) use plugins::{PluginAdd, PluginCall, PluginList};
+use plugins::BUILD_HELP;
+pub(crate) use plugins::{NewPlugin, PluginAdd, PluginCall, PluginKind, PluginList, Tools};
 
 use crate::age::Age;
 
@@ -87,7 +87,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Option<Sessions>,
     },
-    /// Build, inspect and block plugins
+    /// Create, build, call, add, inspect and block plugins
     Plugin {
         #[command(subcommand)]
         command: Plugin,
@@ -292,42 +292,6 @@ pub(crate) struct CollectGarbage {
     pub(crate) dry_run: bool,
 }
 
-const BUILD_HELP: &str = "The language is that of the file found in the folder: Cargo.toml (Rust), skill.js, skill.ts, skill.py or skill.c, for a \
-provider also provider.js or provider.ts. SKILL.md and the skill's other files are embedded; sources and build folders are left out.";
-
-#[derive(Args)]
-pub(crate) struct NewPlugin {
-    /// The plugin's name, and that of its folder
-    #[arg(value_name = "NAME")]
-    pub(crate) name: Name,
-    /// rust, js, ts, python, c, zig or go; without it, a terminal asks
-    #[arg(long, value_name = "LANG")]
-    pub(crate) lang: Option<Language>,
-    /// What the plugin is
-    #[arg(long, value_name = "KIND", value_enum, default_value_t)]
-    pub(crate) kind: PluginKind,
-}
-
-/// What a plugin is.
-#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
-pub(crate) enum PluginKind {
-    /// Tools and commands
-    #[default]
-    Skill,
-    /// The adapter of a language-model API
-    Provider,
-}
-
-#[derive(Subcommand)]
-pub(crate) enum Tools {
-    /// Install the compilers of a language into the cache folder, in the versions that this Patchbay was tested with
-    Install {
-        /// js (also for ts), python or c
-        #[arg(value_name = "LANG", value_parser = ["js", "ts", "python", "c"])]
-        language: String,
-    },
-}
-
 #[derive(Subcommand)]
 pub(crate) enum Plugin {
     /// Create a folder with a working plugin: source, test case, SDK and contract
@@ -375,6 +339,18 @@ pub(crate) enum Plugin {
         target: Option<String>,
     },
     Call(PluginCall),
+    /// Print what a skill wrote to its log
+    Log {
+        /// The skill
+        #[arg(value_name = "SKILL")]
+        skill: Name,
+        /// Keep printing new lines until Ctrl+C
+        #[arg(long, short)]
+        follow: bool,
+        /// How many lines to print
+        #[arg(long, short = 'n', value_name = "N", default_value_t = 100)]
+        lines: usize,
+    },
     Add(PluginAdd),
     /// Remove a skill from your skills
     Remove {

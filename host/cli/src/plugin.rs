@@ -1,10 +1,10 @@
 //! `patchbay plugin`: creates, builds, inspects and blocks plugins. `main` calls it.
 
-mod authoring;
-
 mod add;
+mod authoring;
 mod call;
 mod list;
+mod log;
 mod remove;
 
 use std::{fs::File, io, path::Path, process::ExitCode, time::SystemTime};
@@ -28,6 +28,9 @@ use crate::{
     out::say,
 };
 
+/// The most lines of a log that are printed at once.
+const LOG_LINES: usize = 100_000;
+
 pub(crate) async fn run(command: Plugin) -> Result<ExitCode, CliError> {
     match command {
         Plugin::New(new) => authoring::new(&new),
@@ -40,6 +43,7 @@ pub(crate) async fn run(command: Plugin) -> Result<ExitCode, CliError> {
             build_one(&folder, &BuildOptions { out, wasm, target, toolchains, symbols }).await
         }
         Plugin::Call(arguments) => call::run(&arguments).await,
+        Plugin::Log { skill, follow, lines } => log::run(&skill, lines.clamp(1, LOG_LINES), follow),
         Plugin::Add(arguments) => add::run(&arguments).await,
         Plugin::Remove { name } => remove::run(&name).await,
         Plugin::List(arguments) => list::run(&arguments).await,

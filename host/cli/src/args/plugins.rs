@@ -1,8 +1,10 @@
-//! The arguments of `patchbay plugin call`, `add` and `list`.
+//! The arguments of the commands of `patchbay plugin`.
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{Args, Subcommand, ValueHint};
+use patchbay_core::Name;
+use patchbay_plugin::Language;
 use patchbay_policy::Capability;
 
 /// Call one tool of a plugin without installing it
@@ -60,4 +62,40 @@ pub(crate) struct PluginList {
     /// Print one JSON object a line
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+pub(crate) const BUILD_HELP: &str = "The language is that of the file found in the folder: Cargo.toml (Rust), skill.js, skill.ts, skill.py or skill.c, for a \
+provider also provider.js or provider.ts. SKILL.md and the skill's other files are embedded; sources and build folders are left out.";
+
+#[derive(Args)]
+pub(crate) struct NewPlugin {
+    /// The plugin's name, and that of its folder
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Name,
+    /// rust, js, ts, python, c, zig or go; without it, a terminal asks
+    #[arg(long, value_name = "LANG")]
+    pub(crate) lang: Option<Language>,
+    /// What the plugin is
+    #[arg(long, value_name = "KIND", value_enum, default_value_t)]
+    pub(crate) kind: PluginKind,
+}
+
+/// What a plugin is.
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
+pub(crate) enum PluginKind {
+    /// Tools and commands
+    #[default]
+    Skill,
+    /// The adapter of a language-model API
+    Provider,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Tools {
+    /// Install the compilers of a language into the cache folder, in the versions that this Patchbay was tested with
+    Install {
+        /// js (also for ts), python or c
+        #[arg(value_name = "LANG", value_parser = ["js", "ts", "python", "c"])]
+        language: String,
+    },
 }
