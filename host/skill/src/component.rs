@@ -6,10 +6,10 @@ use std::{io, path::Path, sync::Arc};
 
 use bytes::Bytes;
 use cap_std::{ambient_authority, fs::Dir};
-use patchbay_core::{COMPONENT_BYTES, Digest};
+use patchbay_core::{COMPONENT_BYTES, Code, Digest};
 use patchbay_policy::Root;
 
-use crate::files;
+use crate::{Problem, Stat, files};
 
 /// A component: the digest and the location of its bytes. The bytes of a file are not in memory, so that a thousand
 /// components need little memory.
@@ -102,13 +102,24 @@ impl ComponentFile {
         let Some(root) = open_root(self.root, &self.path)? else { return Ok(None) };
         match &self.folder {
             Some(folder) => read(&open_folder(self.root, &self.path, &root, folder)?, &self.file),
-            None => read(&root, &self.file),
+            None => match linked_file(self.root, &self.path, &root, &self.file)? {
+                Some((folder, file)) => read(&folder, &file),
+                None => read(&root, &self.file),
+            },
         }
     }
 }
 
 fn read(folder: &Dir, file: &str) -> io::Result<Option<Vec<u8>>> {
     files::read(folder, file, COMPONENT_BYTES)
+}
+
+/// Reads a whole component of at most [`COMPONENT_BYTES`], with its state just before it was read.
+pub(crate) fn read_component(folder: &Dir, file_name: &str) -> Result<(Vec<u8>, Option<Stat>), Problem> {
+    let invalid = |message: String| Problem::new(Code::InvalidComponent, message);
+    files::read_stat(folder, file_name, COMPONENT_BYTES)
+        .map_err(|error| invalid(Problem::unreadable("The component", &error).message))?
+        .ok_or_else(|| invalid("The component was removed while it was read.".to_owned()))
 }
 
 /// Opens the folder of a root: `path` itself, or the folder of skills in the workspace `path`. Follows no link out of a
@@ -126,4 +137,21 @@ pub(crate) fn open_folder(root: Root, path: &Path, parent: &Dir, name: &str) -> 
         Err(_) if !root.is_workspace() => Dir::open_ambient_dir(path.join(name), ambient_authority()),
         opened => opened,
     }
+}
+
+/// Returns the folder and the name of the file that the child `name` of a root leads to, if the child is a link out of the root. In a
+/// workspace no link leads out of it: `None`.
+///
+/// # Errors
+/// The link leads to nothing, or the folder cannot be opened.
+pub(crate) fn linked_file(root: Root, path: &Path, parent: &Dir, name: &str) -> io::Result<Option<(Dir, String)>> {
+    let is_link = parent.symlink_metadata(name).is_ok_and(|metadata| metadata.is_symlink());
+    if root.is_workspace() || !is_link || parent.metadata(name).is_ok() {
+        return Ok(None);
+    }
+    let target = path.join(name).canonicalize()?;
+    let (Some(folder), Some(name)) = (target.parent(), target.file_name().and_then(|name| name.to_str())) else {
+        return Err(io::ErrorKind::InvalidFilename.into());
+    };
+    Ok(Some((Dir::open_ambient_dir(folder, ambient_authority())?, name.to_owned())))
 }

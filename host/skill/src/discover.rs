@@ -5,15 +5,16 @@
 use std::{collections::BTreeMap, ffi::OsString, io, ops::ControlFlow, path::Path, sync::Arc};
 
 use cap_std::fs::{Dir, Metadata};
-use patchbay_core::{COMPONENT_BYTES, Code, Digest, Name, RootAllowance, text};
+use patchbay_core::{Code, Digest, Name, RootAllowance, text};
 use patchbay_policy::Root;
 
 use crate::{
     CachedFile, Candidate, Component, FileCache, FileRecord, FileStorage, FileTotals, FoundSkill, NoCache, Problem,
     SkillFiles, Stat,
     ahead::{ListedFolder, list_ahead},
-    component::{self, ComponentFile},
+    component::{self, ComponentFile, read_component},
     files::{self, HashedFile},
+    found::mark_duplicates,
     limit::RootBudget,
     listing::{self, Listing},
     package::SKILL_MD_BYTES,
@@ -36,7 +37,7 @@ pub struct Discovered {
 /// empty. A file that `cache` has in its present state is not read.
 ///
 /// `path` is the folder of skills, or the workspace. Nothing outside a workspace is read; other roots may contain links to
-/// folders elsewhere.
+/// folders and components elsewhere.
 ///
 /// The children are counted against `allowed` in the order of their names. The first child over a limit becomes the
 /// diagnostic `root_limit`; this child and all later ones are left out. Their files are not read, but the folders of some
@@ -120,7 +121,7 @@ pub fn discover_one(path: &Path) -> io::Result<FoundSkill> {
     let none = || Problem::new(Code::MissingSkillMd, "There is no SKILL.md.");
     let candidate = named.and_then(|name| match is_folder {
         true => scan.skill_folder(name, None)?.ok_or_else(none),
-        false => scan.skill_file(name, &label, None),
+        false => scan.skill_file(name, &label, SkillFilePlace::default()),
     });
     Ok(FoundSkill { label: text::excerpt(&label, 80), root, candidate })
 }
@@ -173,6 +174,15 @@ struct RootScan<'a> {
     folders: BTreeMap<(u64, u64), Name>,
 }
 
+/// Where the file of a skill in one file is.
+#[derive(Default)]
+struct SkillFilePlace {
+    /// `None` if it is not known.
+    metadata: Option<Metadata>,
+    /// The folder and the name of its target, if it is a link out of the root.
+    linked: Option<(Dir, String)>,
+}
+
 /// The content of a file, from the cache or just read.
 struct ScannedFile {
     cached: CachedFile,
@@ -204,25 +214,54 @@ impl RootScan<'_> {
     ) -> Option<(&'n str, Result<Candidate, Problem>)> {
         // A folder needs no system call before it is opened.
         let metadata = if kind == ChildKind::Folder { None } else { followed(self.folder, file_name) };
-        let is_folder = kind == ChildKind::Folder
-            || metadata.as_ref().map_or_else(|| leads_away(self.folder, file_name), Metadata::is_dir);
-        if is_folder {
+        let is_folder = kind == ChildKind::Folder || metadata.as_ref().is_some_and(Metadata::is_dir);
+        let leads_away = !is_folder && metadata.is_none() && leads_away(self.folder, file_name);
+        if leads_away && let Some(name) = file_name.strip_suffix(".wasm") {
+            return Some((name, self.linked_skill(file_name, name).transpose()?));
+        }
+        if is_folder || leads_away {
             return Some((file_name, self.skill_folder(file_name, listed).transpose()?));
         }
         let name = file_name.strip_suffix(".wasm")?;
-        Some((name, self.skill_file(file_name, name, metadata)))
+        Some((name, self.skill_file(file_name, name, SkillFilePlace { metadata, linked: None })))
+    }
+
+    /// Reads the skill `NAME.wasm` that is a link out of the root. A link in a workspace is refused.
+    fn linked_skill(&mut self, file: &str, name: &str) -> Result<Option<Candidate>, Problem> {
+        let refused = |why: &str| {
+            let message = format!("'{}' is a link {why}.", text::excerpt(file, 80));
+            Problem::new(Code::InvalidComponent, message)
+        };
+        let linked = component::linked_file(self.root, &self.path, self.folder, file);
+        let (folder, target) = match linked {
+            Ok(Some(linked)) => linked,
+            Ok(None) => {
+                return Err(refused("that leads out of the workspace; the links of its skills must stay inside"));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(refused("to nothing")),
+            Err(error) => return Err(refused(&format!("whose target cannot be read: {}", error.kind()))),
+        };
+        let metadata = folder.metadata(&target).ok();
+        if metadata.as_ref().is_some_and(Metadata::is_dir) {
+            return Err(refused("to a folder; give the link the name of the skill, without '.wasm'"));
+        }
+        self.skill_file(file, name, SkillFilePlace { metadata, linked: Some((folder, target)) }).map(Some)
     }
 
     /// Reads the skill `NAME.wasm`.
-    fn skill_file(&mut self, file: &str, name: &str, metadata: Option<Metadata>) -> Result<Candidate, Problem> {
+    fn skill_file(&mut self, file: &str, name: &str, place: SkillFilePlace) -> Result<Candidate, Problem> {
         let name = parse_name(name)?;
+        let SkillFilePlace { metadata, linked } = place;
         let location =
             ComponentFile { root: self.root, path: Arc::clone(&self.path), folder: None, file: file.to_owned() };
         self.budget.count_file(metadata.as_ref().map_or(0, Metadata::len))?;
         let scanned = match self.cached(file, metadata.as_ref()) {
             Some((cached, size)) if cached.skill_md.is_some() => ScannedFile { cached, size, instructions: None },
             _ => {
-                let (bytes, stat) = read_component(self.folder, file)?;
+                let (bytes, stat) = match &linked {
+                    Some((folder, target)) => read_component(folder, target)?,
+                    None => read_component(self.folder, file)?,
+                };
                 let fresh = parse_packaged(&name, &bytes, Digest::of(&bytes));
                 self.record(file.to_owned(), stat, fresh.cached.clone());
                 ScannedFile { cached: fresh.cached, size: bytes.len() as u64, instructions: fresh.instructions }
@@ -443,14 +482,6 @@ fn leads_away(folder: &Dir, name: &str) -> bool {
     folder.symlink_metadata(name).is_ok_and(|metadata| metadata.is_symlink())
 }
 
-/// Reads a whole component of at most [`COMPONENT_BYTES`], with its state just before it was read.
-fn read_component(folder: &Dir, file_name: &str) -> Result<(Vec<u8>, Option<Stat>), Problem> {
-    let invalid = |message: String| Problem::new(Code::InvalidComponent, message);
-    files::read_stat(folder, file_name, COMPONENT_BYTES)
-        .map_err(|error| invalid(Problem::unreadable("The component", &error).message))?
-        .ok_or_else(|| invalid("The component was removed while it was read.".to_owned()))
-}
-
 fn no_skill_md() -> Problem {
     Problem::new(Code::MissingSkillMd, "The folder has no SKILL.md.")
 }
@@ -459,18 +490,6 @@ fn no_skill_md() -> Problem {
 fn is_claimed_twice(children: &[(OsString, ChildKind)], name: &Name) -> bool {
     let file = OsString::from(format!("{name}.wasm"));
     children.binary_search_by(|(child, _)| child.cmp(&file)).is_ok()
-}
-
-/// Refuses both `NAME/` and `NAME.wasm` if a root has both, because it is not clear which one is meant.
-fn mark_duplicates(found: &mut [FoundSkill]) {
-    let mut claims = BTreeMap::<String, usize>::new();
-    for one in &*found {
-        *claims.entry(one.label.clone()).or_default() += 1;
-    }
-    for one in found.iter_mut().filter(|one| claims.get(&one.label).is_some_and(|claims| *claims > 1)) {
-        let message = format!("Both '{0}/' and '{0}.wasm' claim the name.", one.label);
-        one.candidate = Err(Problem::new(Code::SeveralComponents, message));
-    }
 }
 
 #[cfg(test)]

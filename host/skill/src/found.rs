@@ -2,7 +2,7 @@
 //!
 //! `discover.rs` and `bundled.rs` create them; `build.rs` turns them into a snapshot.
 
-use std::{io, sync::Arc};
+use std::{collections::BTreeMap, io, sync::Arc};
 
 use patchbay_core::{Code, Digest, Name};
 use patchbay_policy::Root;
@@ -82,5 +82,17 @@ impl Problem {
 impl From<Changed> for Problem {
     fn from(changed: Changed) -> Self {
         Self::new(Code::InvalidComponent, changed.to_string())
+    }
+}
+
+/// Refuses both `NAME/` and `NAME.wasm` if a root has both, because it is not clear which one is meant.
+pub(crate) fn mark_duplicates(found: &mut [FoundSkill]) {
+    let mut claims = BTreeMap::<String, usize>::new();
+    for one in &*found {
+        *claims.entry(one.label.clone()).or_default() += 1;
+    }
+    for one in found.iter_mut().filter(|one| claims.get(&one.label).is_some_and(|claims| *claims > 1)) {
+        let message = format!("Both '{0}/' and '{0}.wasm' claim the name.", one.label);
+        one.candidate = Err(Problem::new(Code::SeveralComponents, message));
     }
 }

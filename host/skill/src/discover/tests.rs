@@ -314,6 +314,43 @@ fn component_is_not_read_through_a_link_leaving_the_workspace() {
     }
 }
 
+/// What `ln -s DIR/greet/greet.wasm ~/.config/patchbay/skills/` makes. In a workspace, whose owner may be someone else, no link leads
+/// out.
+#[cfg(unix)]
+#[test]
+fn component_may_be_a_link_outside_of_workspaces() {
+    use std::os::unix::fs::symlink;
+    let home = SkillsFolder::new();
+    let target = home.write("built/out.wasm", component(FIRST, b""));
+    for folder in ["skills", "workspace/.patchbay/skills"] {
+        fs::create_dir_all(home.path().join(folder)).unwrap();
+        symlink(&target, home.path().join(folder).join("a.wasm")).unwrap();
+        symlink(home.path().join("nowhere"), home.path().join(folder).join("b.wasm")).unwrap();
+        symlink(home.path().join("built"), home.path().join(folder).join("c.wasm")).unwrap();
+    }
+    let skills = home.path().join("skills");
+    let found =
+        |root, path: &Path, cache: &dyn FileCache| discover(root, path, cache, &RootAllowance::default()).unwrap();
+    let words = |found: &FoundSkill| found.candidate.as_ref().unwrap_err().message.clone();
+    let own = found(Root::User, &skills, &NoCache);
+    let linked = own.found[0].candidate.as_ref().unwrap();
+    assert_eq!(linked.component.as_ref().unwrap().bytes().unwrap(), fs::read(&target).unwrap());
+    assert_eq!(listed(linked), ["a.wasm"]);
+    assert_eq!(words(&own.found[1]), "'b.wasm' is a link to nothing.");
+    let folder = "'c.wasm' is a link to a folder; give the link the name of the skill, without '.wasm'.";
+    assert_eq!(words(&own.found[2]), folder);
+    // A new build is seen through the link, and an unchanged one comes from the cache.
+    let cache = FakeCache::of(&own);
+    assert_eq!(found(Root::User, &skills, &cache).read.len(), 0);
+    fs::write(&target, component(FIRST, b"another build")).unwrap();
+    let again = found(Root::User, &skills, &NoCache);
+    assert_ne!(again.found[0].candidate.as_ref().unwrap().digest(), linked.digest());
+    assert_eq!(linked.component.as_ref().unwrap().bytes(), Err(Changed));
+    let workspace = found(Root::Workspace, &home.path().join("workspace"), &NoCache);
+    let refused = "'a.wasm' is a link that leads out of the workspace; the links of its skills must stay inside.";
+    assert_eq!(words(&workspace.found[0]), refused);
+}
+
 /// Returns the paths of the files that a candidate's digest covers.
 fn listed(candidate: &Candidate) -> Vec<String> {
     changed_files("", candidate.files.as_text()).iter().map(|file| file.replace(" (new)", "")).collect()
