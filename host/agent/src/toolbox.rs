@@ -180,7 +180,7 @@ fn result(call: &ToolCall, answer: Result<Vec<Content>, ToolError>) -> (String, 
         }
         Err(error) => {
             let text = ToolRecordPart::Text { text: failure(&error) };
-            (error.to_string(), Some(error.code()), (vec![text], Vec::new()))
+            (error.for_person(), Some(error.code()), (vec![text], Vec::new()))
         }
     };
     (shown, ToolRecord { call_id: call.id.clone(), name: call.name.clone(), error, content }, blobs)

@@ -107,9 +107,7 @@ pub(crate) async fn call(
                 .with_data(json!({"tool": name, "content": content}))
         }
         Err(error) => {
-            let printed: String = error.printed().iter().map(|line| format!("\n  printed: {line}")).collect();
-            let places: String = error.places().iter().map(|place| format!("\n  at {place}")).collect();
-            let outcome = Outcome::error(error.code(), format_args!("{error}{places}{printed}"));
+            let outcome = Outcome::error(error.code(), error.for_person());
             outcome.with_data(json!({"tool": name, "kind": error.kind()}))
         }
     }

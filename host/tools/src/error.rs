@@ -99,20 +99,15 @@ impl ToolError {
         }
     }
 
-    /// Returns where in its author's source the skill trapped, if that is known. For people only, not for models.
-    pub fn places(&self) -> &[String] {
-        match self {
-            Self::Failure { failure, .. } => failure.places(),
-            _ => &[],
+    /// Returns the message for a person: with the place in the author's source where the skill trapped, if that is known, and the last
+    /// lines that it printed. A model does not need them.
+    pub fn for_person(&self) -> String {
+        let mut message = self.to_string();
+        if let Self::Failure { failure, .. } = self {
+            message.extend(failure.places().iter().map(|place| format!("\n  at {place}")));
+            message.extend(failure.printed().iter().map(|line| format!("\n  printed: {line}")));
         }
-    }
-
-    /// Returns the last lines that the skill printed before it trapped. For people only, not for models.
-    pub fn printed(&self) -> &[String] {
-        match self {
-            Self::Failure { failure, .. } => failure.printed(),
-            _ => &[],
-        }
+        message
     }
 
     /// Returns the skill's own name for its failure.
