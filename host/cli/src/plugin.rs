@@ -10,7 +10,7 @@ mod remove;
 use std::{fs::File, io, path::Path, process::ExitCode, time::SystemTime};
 
 use patchbay_core::{Code, text};
-use patchbay_plugin::{BuildOptions, InspectionReport, Inspector, build};
+use patchbay_plugin::{BuildOptions, InspectionReport, Inspector, build, locate};
 use patchbay_sandbox::{
     Artefacts,
     adapter::{AdapterManifest, ModelEntry},
@@ -72,8 +72,7 @@ async fn build_one(folder: &Path, options: &BuildOptions) -> Result<ExitCode, Cl
         return Ok(code(&report));
     };
     let report = inspector.inspect(&component).await.map_err(CliError::io(&component))?;
-    // An unchanged component is not written, but its sources are not newer any more.
-    let _ = File::options().append(true).open(&component).and_then(|file| file.set_modified(SystemTime::now()));
+    touch_outdated(folder, &component);
     say!("{}: {} bytes", component.display(), built.size);
     let (files, bytes, names) = (built.embedded_files, built.embedded_bytes, named(&built.embedded_names));
     match files {
@@ -93,6 +92,14 @@ async fn build_one(folder: &Path, options: &BuildOptions) -> Result<ExitCode, Cl
     }
     print_problems(&report);
     Ok(code(&report))
+}
+
+/// An unchanged component is not written again, but after this build none of its sources is newer.
+fn touch_outdated(folder: &Path, component: &Path) {
+    if locate(folder).is_ok_and(|located| located.newer.is_some()) {
+        // Without it, 'plugin call' and 'add' say that the component may be outdated.
+        let _ = File::options().append(true).open(component).and_then(|file| file.set_modified(SystemTime::now()));
+    }
 }
 
 /// The most names of files in one line.
