@@ -178,7 +178,7 @@ fn unrequested_capability_remains_denied() {
     let skill_md = SKILL_MD.replace("capabilities: [{name: kv}]\n", "");
     patchbay.write(KEEPER, keeper("Keeps").packaged(&skill_md));
     let words = "Error: skill 'keeper' may not use 'kv': its SKILL.md does not ask for it. Add it under 'capabilities' \
-                 there, then run /reload_skills";
+                 there, build the component again if its SKILL.md is embedded, then run /reload_skills";
     assert_eq!(patchbay.line("/keep"), words);
     // A grant without effect would mislead the operator.
     let ran = patchbay.run(&["grant", "add", "keeper", "kv"]);

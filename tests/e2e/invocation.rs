@@ -55,7 +55,8 @@ fn missing_input_is_an_empty_object_if_valid() {
     // No property is required, so none takes the text.
     assert_eq!(
         answers[2].message(),
-        r#"Error: /probe expects {"properties":{"n":{"type":"integer"}},"type":"object"}."#
+        "Error: /probe expects {\"properties\":{\"n\":{\"type\":\"integer\"}},\"type\":\"object\"}: write a JSON object. Other text \
+         works only for a tool that requires one string and nothing else."
     );
 }
 
@@ -155,7 +156,7 @@ fn stopped_tool_is_named_and_session_continues() {
     assert!(answers[0].message().starts_with("Error: tool 'bomb__run' was stopped: the component trapped: "));
     assert_eq!(
         answers[1].message(),
-        "Error: tool 'spin__run' was stopped: the call used up its fuel of 50000000 units (limits.fuel)."
+        "Error: tool 'spin__run' was stopped: the call used up its fuel of 50000000 units (limits.fuel): it does too much work for one call, or it loops."
     );
 }
 

@@ -172,6 +172,17 @@ fn installation_dependent_findings_are_notes() {
 }
 
 #[test]
+fn tool_without_a_description_is_noted() {
+    let patchbay = Patchbay::new();
+    let mut guest = Guest::default();
+    guest.tools[0].1 = String::new();
+    patchbay.write("workspace/greeter.wasm", guest.packaged("---\n---\n"));
+    let ran = patchbay.run(&["plugin", "inspect", "greeter.wasm"]);
+    let note = "\nnote: Tool 'run' has no description. Models choose tools by their descriptions; in Rust it is the function's comment.\n";
+    assert!(ran.code == Some(0) && ran.out.contains(note), "{ran:?}");
+}
+
+#[test]
 fn inspect_shows_the_last_lines_before_a_trap() {
     let patchbay = Patchbay::new();
     let body = "(call $write (i32.const 3) (i32.const 131072) (i32.const 9)) (unreachable)";

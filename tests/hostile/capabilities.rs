@@ -28,7 +28,7 @@ fn telling(call: &str, at: u32, imported: &str) -> Guest {
 #[tokio::test]
 async fn kv_must_be_requested_and_granted() {
     let not_asked = "skill 'hostile' may not use 'kv': its SKILL.md does not ask for it. Add it under 'capabilities' \
-                     there, then run /reload_skills";
+                     there, build the component again if its SKILL.md is embedded, then run /reload_skills";
     let not_granted = "skill 'hostile' may not use 'kv': it is not granted. To grant it: patchbay grant add hostile kv";
     for (asked, granted, told) in [
         (&[][..], &[][..], not_asked),

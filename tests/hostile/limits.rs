@@ -43,7 +43,10 @@ async fn endless_loop_runs_out_of_fuel() {
         let failure = harness.assert_call_fails(&guest).await;
         assert_eq!(failure, Failure::Fuel { budget: 30_000_000 }, "{place}");
         assert_eq!(failure.code(), Code::LimitFuel);
-        assert_eq!(failure.to_string(), "the call used up its fuel of 30000000 units (limits.fuel)");
+        assert_eq!(
+            failure.to_string(),
+            "the call used up its fuel of 30000000 units (limits.fuel): it does too much work for one call, or it loops"
+        );
     }
 }
 

@@ -112,7 +112,7 @@ pub struct Permits {
 pub enum Denial {
     /// The manifest does not ask for the capability.
     #[error(
-        "skill '{skill}' may not use '{capability}': its SKILL.md does not ask for it. Add it under 'capabilities' there, then run /reload_skills"
+        "skill '{skill}' may not use '{capability}': its SKILL.md does not ask for it. Add it under 'capabilities' there, build the component again if its SKILL.md is embedded, then run /reload_skills"
     )]
     NotAsked {
         /// The skill's name.
@@ -671,7 +671,7 @@ mod tests {
             assert_eq!(
                 denial(http(&["a.org"], &["a.org"], &[]), "b.org", port, own),
                 format!(
-                    "skill 'notes' may not use '{capability}': its SKILL.md does not ask for it. Add it under 'capabilities' there, then run /reload_skills"
+                    "skill 'notes' may not use '{capability}': its SKILL.md does not ask for it. Add it under 'capabilities' there, build the component again if its SKILL.md is embedded, then run /reload_skills"
                 )
             );
         }

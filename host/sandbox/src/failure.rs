@@ -38,7 +38,9 @@ pub enum Failure {
     #[error("the component's answer is invalid: {0}")]
     InvalidOutput(String),
     /// The call used all its fuel.
-    #[error("the call used up its fuel of {budget} units (limits.fuel)")]
+    #[error(
+        "the call used up its fuel of {budget} units (limits.fuel): it does too much work for one call, or it loops"
+    )]
     Fuel {
         /// The fuel budget.
         budget: u64,

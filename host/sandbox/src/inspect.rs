@@ -11,8 +11,10 @@ use crate::{Failure, Limits};
 pub struct ComponentShape {
     /// Names of the imports, in the component's order.
     pub imports: Vec<String>,
-    /// Names of the exports, in the component's order.
+    /// Names of the exported interfaces, in the component's order.
     pub exports: Vec<String>,
+    /// Names of the exports that are no interfaces, such as functions. No world of Patchbay has any.
+    pub other_exports: Vec<String>,
     /// The needs of its core modules at instantiation.
     pub needs: Needs,
     /// Whether it uses the component model's async functions.
@@ -43,6 +45,8 @@ struct WorldSpec {
     offered: &'static [&'static str],
     /// Where its components belong, for messages.
     location: &'static str,
+    /// How authors export it, for messages: a sentence without its full stop.
+    how_to_export: &'static str,
 }
 
 const SKILL: WorldSpec = WorldSpec {
@@ -50,12 +54,14 @@ const SKILL: WorldSpec = WorldSpec {
     export: "patchbay:skill/skill@0.1.",
     offered: &["patchbay:host/", "patchbay:skill/types@0.1."],
     location: "a folder 'skills'",
+    how_to_export: "In Rust, 'skill! { … }' exports it; in JavaScript, 'export const skill'",
 };
 const ADAPTER: WorldSpec = WorldSpec {
     what: "a provider's adapter",
     export: "patchbay:provider/adapter@0.1.",
     offered: &["patchbay:host/log@0.1.", "patchbay:host/types@0.1.", "patchbay:provider/types@0.1."],
     location: "the folder 'providers' of the configuration",
+    how_to_export: "In Rust, 'provider! { … }' exports it; in JavaScript, 'export const adapter'",
 };
 /// Packages of WASI 0.2 that the host provides, closed and virtual.
 const WASI: &[&str] = &["cli", "clocks", "filesystem", "http", "io", "random", "sockets"];
@@ -144,7 +150,7 @@ pub fn shape(bytes: &[u8]) -> Result<ComponentShape, Failure> {
                         Ok(export) if export.kind == ComponentExternalKind::Instance => {
                             shape.exports.push(export.name.name.to_owned());
                         }
-                        Ok(_) => {}
+                        Ok(export) => shape.other_exports.push(export.name.name.to_owned()),
                         Err(error) => return damaged("a damaged export", error),
                     }
                 }
@@ -229,12 +235,15 @@ impl ComponentShape {
                 let WorldSpec { what: other, location, .. } = other;
                 return invalid(format!("another world: it is {other}, not {what}; {other} belongs into {location}"));
             }
-            let exports = if self.exports.is_empty() {
-                "nothing".to_owned()
-            } else {
-                text::excerpt(&self.exports.join(", "), 200)
+            let exports: Vec<&str> = self.exports.iter().chain(&self.other_exports).map(String::as_str).collect();
+            let exports = match &*exports {
+                [] => "nothing".to_owned(),
+                exports => text::excerpt(&exports.join(", "), 200),
             };
-            return invalid(format!("another world: {what} exports {export}x, this component exports {exports}"));
+            return invalid(format!(
+                "another world: {what} exports {export}x, this component exports {exports}. {}",
+                world.how_to_export
+            ));
         }
         if self.is_async {
             return invalid(
@@ -275,6 +284,18 @@ mod tests {
         // If the cut is between two sections, the parser sees a normal end; found by fuzzing.
         let cut = refused(&[COMPONENT, &[1, 14], MODULE, &[5, 3, 1, 0, 2]]);
         assert_eq!(cut, "cut short within a module or component that stands in it");
+    }
+
+    #[test]
+    fn component_of_another_world_names_all_its_exports() {
+        let words = |shape: ComponentShape| shape.check_skill().unwrap_err().to_string();
+        let how = "In Rust, 'skill! { … }' exports it; in JavaScript, 'export const skill'";
+        let other_exports = vec!["greet".to_owned()];
+        assert_eq!(
+            words(ComponentShape { other_exports, ..ComponentShape::default() }),
+            format!("another world: a skill exports patchbay:skill/skill@0.1.x, this component exports greet. {how}")
+        );
+        assert!(words(ComponentShape::default()).contains("this component exports nothing. In Rust"));
     }
 
     /// The parser's message has several lines if a nested module has a bad header; found by fuzzing.

@@ -379,6 +379,12 @@ fn check_command_tool(skill: &Skill) -> Result<(), Problem> {
             missing("invocation_mode is tool_dispatch, and no command_tool is named.".to_owned())
         }
         Some(tool) if !tool.contains("__") && skill.tool(tool).is_none() => {
+            if skill.component.is_none() {
+                return missing(format!(
+                    "Command tool '{tool}' needs a component, and the skill's folder has none (*.wasm). To build one: patchbay plugin \
+                     build DIR"
+                ));
+            }
             let tools: Vec<_> = skill.tools.iter().map(|tool| tool.name.as_str()).collect();
             let tools = if tools.is_empty() { "none".to_owned() } else { tools.join(", ") };
             missing(format!("Command tool '{tool}' is not among the skill's tools: {tools}."))

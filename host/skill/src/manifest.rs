@@ -6,7 +6,7 @@
 mod frontmatter;
 mod lenient;
 
-use patchbay_core::{Code, Digest, Name, text};
+use patchbay_core::{Code, Digest, Name, NameError, text};
 use patchbay_policy::Capability;
 use serde::{Deserialize, Serialize};
 
@@ -198,8 +198,8 @@ fn manifest(mut keys: FrontmatterKeys, name: &Name, instructions: Instructions) 
     };
     let command = match key!(command) {
         None => None,
-        Some(alias) => Some(alias.parse().map_err(|_| {
-            let message = format!("Alias '{}' is not a valid command name.", text::excerpt(&alias, 80));
+        Some(alias) => Some(alias.parse().map_err(|error: NameError| {
+            let message = format!("Alias {error}.");
             Problem::new(Code::InvalidCommandAlias, message)
         })?),
     };
@@ -343,7 +343,15 @@ mod tests {
             problem("---\nname: other\n---\n"),
             (Code::InvalidName, "Name 'other' in SKILL.md is not 'calc', as its folder or file is called.".to_owned())
         );
-        assert_eq!(problem("---\ncommand: /x\n---\n").0, Code::InvalidCommandAlias);
+        assert_eq!(
+            problem("---\ncommand: Greet Me\n---\n"),
+            (
+                Code::InvalidCommandAlias,
+                "Alias 'Greet Me' is not a valid name: use 1 to 64 of a-z, 0-9, '_' and '-', begin with a letter or digit, and do \
+                 not use '__'."
+                    .to_owned()
+            )
+        );
         assert_eq!(problem("---\ninvocation_mode: magic\n---\n").0, Code::MalformedFrontmatter);
         let (code, message) = problem("---\ncapabilities: [{name: files}]\n---\n");
         assert_eq!(code, Code::MalformedFrontmatter);

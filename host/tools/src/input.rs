@@ -28,7 +28,7 @@ pub enum InputError {
         schema: Value,
     },
     /// The text cannot become an input.
-    #[error("{command} expects {}.", clean_line(&.schema.to_string()))]
+    #[error("{command} expects {}{}.", clean_line(&.schema.to_string()), advice(.schema))]
     Expected {
         /// The command as typed.
         command: String,
@@ -87,6 +87,14 @@ pub fn input_from_text(tool: &ToolSpec, text: &str, command: &str, hint: Option<
     let property = only_required_string(&tool.input_schema).ok_or_else(expected)?;
     let input = Value::Object(Map::from_iter([(property.to_owned(), Value::from(text))]));
     schema.check(&input).map(|()| input).map_err(|_| expected())
+}
+
+/// Returns how to write an input that satisfies `schema`; empty if text can be one.
+fn advice(schema: &Value) -> &'static str {
+    match only_required_string(schema) {
+        Some(_) => "",
+        None => ": write a JSON object. Other text works only for a tool that requires one string and nothing else",
+    }
 }
 
 fn only_required_string(schema: &Value) -> Option<&str> {
@@ -159,7 +167,8 @@ mod tests {
         let error = input_from_text(&deceit, "", "/x", None).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "/x expects {\"required\":[\"a\",\"b\"],\"title\":\"x2Jy\",\"type\":\"object\"}."
+            "/x expects {\"required\":[\"a\",\"b\"],\"title\":\"x2Jy\",\"type\":\"object\"}: write a JSON object. Other text works \
+             only for a tool that requires one string and nothing else."
         );
     }
 

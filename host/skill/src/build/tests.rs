@@ -280,7 +280,8 @@ fn excluded_skill_names_the_limit_of_its_files() {
     assert_eq!(
         diagnostics(&snapshot_of(vec![cut, other], true)),
         [
-            "a [command_tool_missing] Command tool 'x' is not among the skill's tools: none.",
+            "a [command_tool_missing] Command tool 'x' needs a component, and the skill's folder has none (*.wasm). To build one: \
+             patchbay plugin build DIR",
             "a [skill_files_limited] More than 10,000 entries in its folder; none of them can be read, except a component with \
              the name 'a.wasm'.",
             "b [ineligible] OS 'linux' not in [darwin].",
