@@ -204,7 +204,6 @@ fn documented_command_lines_work_in_a_shell() {
     greet.tools[0] = ("hello".into(), "Greets".into(), schema.into());
     let greet = greet.packaged(&block("docs/skills.md", "", "---\nname: greet"));
     patchbay.write("elsewhere/greet/greet.wasm", &greet);
-    patchbay.write("home/config/skills/greet.wasm", &greet);
     let plain = json!({"name": "plain", "model-prefixes": ["plain-"], "models": [],
         "default-base-url": "https://plain.example.com/v1"});
     let plain = Adapter::manifest(&plain).component();
