@@ -11,7 +11,8 @@ use patchbay_tests::{
 };
 
 const QUESTION: &str = "Store the key stored of this workspace: 6 bytes?";
-const ANSWERS: &str = "1 once  c this whole call  2 this session  3 always here  Esc no  n no, and why";
+const ANSWERS: &str = "1 once  2 this session  3 always here  Esc no  n no, and why  c this whole call  \
+                       e exactly this again";
 /// In place of the answers while the composer has text.
 const DISARMED: &str = "Clear your text to answer (Ctrl+C); Esc no";
 const DENIED: &str =
@@ -306,6 +307,29 @@ fn bare_help_gets_a_hint_in_the_terminal_only() {
     assert!(!patchbay.line("/help").contains(hint));
 }
 
+/// A yes for a folder is for the files below it, and ends with the session.
+#[test]
+fn folder_is_allowed_for_the_session() {
+    let patchbay = Patchbay::quick();
+    let terminal = open(&patchbay);
+    let write = |path: &str| format!("call files__write {{\"path\":\"{path}\",\"text\":\"x\\n\"}}\r");
+    terminal.press(&write("src/a.txt"));
+    terminal.wait_for_prefix("Create src/a.txt: +1?");
+    press_late(&terminal, "f");
+    terminal.wait_for_text(
+        "Allowed for this session, until you leave it: 'workspace-write' below src/ for the bundled skill 'files'.",
+    );
+    terminal.press(&write("src/deep/b.txt"));
+    terminal.wait_for_prefix("✓ 2  write src/deep/b.txt");
+    terminal.press(&write("other.txt"));
+    terminal.wait_for_prefix("Create other.txt: +1?");
+    terminal.press(CTRL_C);
+    terminal.wait_for_prefix("Stopped after ");
+    leave(terminal);
+    assert!(patchbay.workspace().join("src/deep/b.txt").exists());
+    assert!(!patchbay.workspace().join("other.txt").exists());
+}
+
 /// The walk of a person who uses a screen reader: allow, deny with a reason, leave. Nothing is drawn.
 #[test]
 fn plain_lines_ask_and_are_answered_by_lines() {
@@ -313,8 +337,10 @@ fn plain_lines_ask_and_are_answered_by_lines() {
     let terminal = Terminal::open(&patchbay, &["--plain"]);
     terminal.wait_for_prefix(">");
     terminal.press("/keeper\r");
-    let keys =
-        "Type an answer and Enter: 1 once, c this whole call, 2 this session, 3 always here, n no, n WHY, v all of it.";
+    let keys = "Type an answer and Enter: 1 once, 2 this session, 3 always here, n no, n WHY, v all of it, c this whole call, \
+                e exactly this again.";
+    // The window ends in the middle of it.
+    let keys = keys[..120].trim_end();
     for line in [QUESTION, "value: \"stored\"", "for keeper__run", "the user skill 'keeper' asks for 'kv'", keys] {
         terminal.wait_for_text(line);
     }

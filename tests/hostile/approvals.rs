@@ -211,7 +211,7 @@ async fn answer_of_a_person_decides_and_the_clock_waits() {
             (&["keeper__run".to_owned()][..], "person".into())
         );
         // The reason is cleaned; `always` is shown as the command and the digest of the grant.
-        assert_eq!((question.reason.as_deref(), question.answers().len()), (Some("It keeps."), 5));
+        assert_eq!((question.reason.as_deref(), question.answers().len()), (Some("It keeps."), 6));
         assert_eq!(question.subject.facts(), ["value: \"done\""]);
         assert_eq!(question.subject.asker().unwrap(), "the user skill 'keeper' asks for 'kv'");
         let grant = question.grant.as_ref().unwrap();
@@ -355,6 +355,7 @@ async fn answers_reach_as_far_as_they_say() {
     let scopes = [
         (Approval::Once, [2, 2, 2, 2, 2, 2]),
         (Approval::Call, [1, 1, 1, 1, 1, 1]),
+        (Approval::Exact, [1, 0, 1, 0, 1, 1]),
         (Approval::Session, [1, 0, 0, 0, 1, 1]),
         (Approval::Always, [1, 0, 0, 0, 1, 1]),
     ];

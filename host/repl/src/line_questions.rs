@@ -114,9 +114,11 @@ impl LineQuestions {
             lines.extend((all > DIFF_LINES).then(|| format!("… {} more lines", all - DIFF_LINES)));
         }
         lines.extend(question_text::details(question, true).iter().map(|detail| text::clean_line(detail)));
-        let keys = question.answers().into_iter().filter(|answer| *answer != Approval::No);
-        let keys = keys.filter_map(|answer| question_text::key_of(question, answer));
-        let keys: Vec<String> = keys.chain(["n no".to_owned(), "n WHY".to_owned(), "v all of it".to_owned()]).collect();
+        let keys = question.answers().into_iter().flat_map(|answer| match answer {
+            Approval::No => ["n no", "n WHY", "v all of it"].map(str::to_owned).to_vec(),
+            answer => question_text::key_of(question, answer).into_iter().collect(),
+        });
+        let keys: Vec<String> = keys.collect();
         lines.push(format!("Type an answer and Enter: {}.", keys.join(", ")));
         Some(lines.join("\n"))
     }
@@ -142,8 +144,8 @@ mod tests {
         let shown = questions.next().await;
         let expected = "Store the key k of this session: 3 bytes?\nvalue: \"yes\"\nfor ask__run → keeper__run\n\
                         the user skill 'keeper' asks for 'kv'\nthe skill's reason: keeps your notes\nfor agent abababab\n\
-                        Type an answer and Enter: 1 once, c this whole call, 2 this session, 3 always here, n no, n WHY, \
-                        v all of it.";
+                        Type an answer and Enter: 1 once, 2 this session, 3 always here, n no, n WHY, v all of it, \
+                        c this whole call, e exactly this again.";
         assert_eq!(shown, expected);
         for other in ["11", "x", "a", "no", "please 1", "", "/help"] {
             assert_eq!(questions.typed(other, later()), None, "{other}");

@@ -3,6 +3,9 @@
 use patchbay_core::text;
 use patchbay_session::{Approval, Question, QuestionSubject, SkillCapability};
 
+/// Length limit in characters of a folder in an answer. The line that follows an answer has all of it.
+const FOLDER: usize = 30;
+
 /// Returns what the person should know before answering, the most important first.
 pub(crate) fn details(question: &Question, has_several_agents: bool) -> Vec<String> {
     let mut details = question.subject.facts();
@@ -33,6 +36,9 @@ pub(crate) fn whole(question: &Question) -> String {
         details.push(format!("to take it back: {}", grant.take_back));
         details.extend(grant.scope.clone());
     }
+    if question.allows(Approval::Session) {
+        details.push("any other yes ends at the latest when you leave the session".to_owned());
+    }
     let details = details.into_iter().map(|line| text::clean_line(&line));
     std::iter::once(title).chain(diff).chain(details).collect::<Vec<_>>().join("\n")
 }
@@ -50,6 +56,11 @@ pub(crate) fn key_of(question: &Question, answer: Approval) -> Option<String> {
     match answer {
         Approval::Once => Some("1 once".to_owned()),
         Approval::Call => Some(format!("c this whole call{part}")),
+        Approval::Exact => Some("e exactly this again".to_owned()),
+        Approval::Folder => {
+            let folder = text::excerpt(question.subject.folder().unwrap_or_default(), FOLDER);
+            Some(format!("f all below {folder}/"))
+        }
         Approval::Session => Some(format!("2 this session{part}")),
         Approval::Always => question.grant.as_ref().map(|_| format!("3 always here{part}")),
         Approval::Wide => wide.map(|wide| format!("a this session, all of '{wide}'")),
@@ -64,7 +75,10 @@ pub(crate) fn decided(question: &Question, answer: Approval) -> Option<String> {
     match answer {
         Approval::Once => Some(format!("Allowed once: {decided}.")),
         Approval::Call => Some(format!("Allowed for this whole call: {decided}.")),
-        Approval::Session | Approval::Wide => Some(format!("Allowed for this session, until you leave it: {decided}.")),
+        Approval::Exact => Some(format!("Allowed for this session, until you leave it, exactly so: {decided}.")),
+        Approval::Session | Approval::Wide | Approval::Folder => {
+            Some(format!("Allowed for this session, until you leave it: {decided}."))
+        }
         Approval::Always => None,
         Approval::No | Approval::Never => Some(format!("Not allowed: {decided}.")),
     }
@@ -75,6 +89,8 @@ pub(crate) fn answer_of(key: char) -> Option<Approval> {
     match key {
         '1' => Some(Approval::Once),
         'c' => Some(Approval::Call),
+        'e' => Some(Approval::Exact),
+        'f' => Some(Approval::Folder),
         '2' => Some(Approval::Session),
         '3' => Some(Approval::Always),
         'a' => Some(Approval::Wide),
@@ -95,12 +111,14 @@ pub(crate) mod tests {
 
     pub(crate) fn keeper(capability: &str) -> QuestionSubject {
         QuestionSubject::Capability(SkillCapability {
-            act: Act {
+            act: Box::new(Act {
                 title: format!("{KEEPS}: 3 bytes"),
                 lines: vec!["value: \"yes\"".to_owned()],
                 diff: None,
+                path: None,
                 digest: Digest::of(b"act"),
-            },
+                digest_again: None,
+            }),
             skill: Identity::new(Root::User, "", "keeper".parse().unwrap()),
             offered: capability.parse().unwrap(),
             capability: capability.parse().unwrap(),

@@ -18,8 +18,12 @@ pub struct Act {
     pub lines: Vec<String>,
     /// How a text file changes.
     pub diff: Option<FileDiff>,
+    /// The file of the workspace that is written or deleted, as the skill names it.
+    pub path: Option<String>,
     /// The digest of the whole effect and of the file that it replaces or deletes.
     pub digest: Digest,
+    /// The digest of the same effect once it has taken place, if that is another one: it then finds the file that it wrote.
+    pub digest_again: Option<Digest>,
 }
 
 impl Act {
@@ -29,11 +33,24 @@ impl Act {
 
     /// Returns the act of `effect`. `before` is the file that a write or a deletion finds.
     pub(crate) fn new(effect: GuestEffect<'_>, before: Option<&FoundFile>) -> Self {
-        let mut hasher = Hasher::default();
-        hasher.field(effect.digest().as_bytes());
-        if let Some(FoundFile { file: ExistingFile { size, digest }, .. }) = before {
-            hasher.field(size.to_le_bytes()).field(digest.as_bytes());
-        }
+        let of_effect = effect.digest();
+        let digest = |found: Option<ExistingFile>| {
+            let mut hasher = Hasher::default();
+            hasher.field(of_effect.as_bytes());
+            if let Some(ExistingFile { size, digest }) = found {
+                hasher.field(size.to_le_bytes()).field(digest.as_bytes());
+            }
+            hasher.finish()
+        };
+        let (path, digest_again) = match effect {
+            GuestEffect::Write { path, contents } => {
+                let written = ExistingFile { size: contents.len() as u64, digest: Digest::of(contents) };
+                (Some(path.to_owned()), Some(digest(Some(written))))
+            }
+            GuestEffect::Delete { path } => (Some(path.to_owned()), None),
+            _ => (None, None),
+        };
+        let digest = digest(before.map(|before| before.file));
         let (title, lines, diff) = match effect {
             GuestEffect::Write { path, contents } => change(path, Some(contents), before),
             GuestEffect::Delete { path } => change(path, None, before),
@@ -43,7 +60,8 @@ impl Act {
             }
         };
         let clean = |line: &String| without_middle(&text::clean_line(line), Self::LINE);
-        Self { title: clean(&title), lines: lines.iter().map(clean).collect(), diff, digest: hasher.finish() }
+        let digest_again = digest_again.filter(|again| *again != digest);
+        Self { title: clean(&title), lines: lines.iter().map(clean).collect(), diff, path, digest, digest_again }
     }
 }
 
@@ -273,6 +291,8 @@ mod tests {
             [None, Some(before(b"one")), Some(before(b"two"))].map(|before| Act::new(write, before.as_ref()).digest);
         assert!(digests[0] != digests[1] && digests[1] != digests[2]);
         assert_eq!(digests[1], Act::new(write, Some(&before(b"one"))).digest);
+        let written = Act::new(write, Some(&before(b"x")));
+        assert_eq!((Act::new(write, None).digest_again, written.digest_again), (Some(written.digest), None));
     }
 
     #[test]

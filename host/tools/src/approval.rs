@@ -101,7 +101,8 @@ impl StoredGrant {
 /// The answers of one session that apply to more than the question they were given to.
 #[derive(Default)]
 struct SharedAnswers {
-    /// [`Approval::Session`] and [`Approval::Never`].
+    /// The answers for the session: [`Approval::Session`], [`Approval::Wide`], [`Approval::Exact`], [`Approval::Folder`] and
+    /// [`Approval::Never`].
     kept: BTreeMap<ApprovalScope, Approval>,
     /// How often [`Approval::Always`] was stored. It answers the questions that are open at that moment; later ones read the
     /// grants.
@@ -111,8 +112,14 @@ struct SharedAnswers {
 impl SharedAnswers {
     /// Returns the answer that applies to `question`.
     fn get(&self, question: &Question) -> Option<Approval> {
-        let wide = || question.subject.wide_scope().and_then(|scope| self.kept.get(&scope));
-        let answer = self.kept.get(&question.subject.scope()).or_else(wide).copied();
+        let subject = &question.subject;
+        let scopes = std::iter::once(subject.scope())
+            .chain(subject.wide_scope())
+            .chain(subject.exact_scopes().into_iter().next())
+            .chain(subject.folder_scopes());
+        // Without any answer, most calls end here.
+        let answer = if self.kept.is_empty() { None } else { scopes.filter_map(|scope| self.kept.get(&scope)).next() };
+        let answer = answer.copied();
         answer.filter(|answer| *answer == Approval::Never || !question.only_once)
     }
 
@@ -125,6 +132,10 @@ impl SharedAnswers {
         match answer {
             Approval::Wide => drop(self.kept.insert(question.subject.wide_scope().unwrap_or(scope), answer)),
             Approval::Session | Approval::Never => drop(self.kept.insert(scope, answer)),
+            Approval::Exact => {
+                self.kept.extend(question.subject.exact_scopes().into_iter().map(|scope| (scope, answer)))
+            }
+            Approval::Folder => self.kept.extend(question.subject.folder_scopes().take(1).map(|scope| (scope, answer))),
             Approval::Always => *self.granted.entry(scope).or_default() += 1,
             Approval::Once | Approval::Call | Approval::No => {}
         }
@@ -424,12 +435,12 @@ mod tests {
     fn question(files: &[u8], capability: Capability) -> Question {
         let skill = Identity::new(Root::User, "", "notes".parse().unwrap());
         let (title, digest) = ("Store the key k of this session: 1 byte".to_owned(), Digest::of(b"k"));
-        let act = Act { title, lines: Vec::new(), diff: None, digest };
+        let act = Act { title, lines: Vec::new(), diff: None, path: None, digest, digest_again: None };
         Question {
             agent: AgentId::from_bytes([1; 16]),
             asker: Asker::Agent(AgentId::from_bytes([1; 16])),
             subject: QuestionSubject::Capability(SkillCapability {
-                act,
+                act: Box::new(act),
                 skill,
                 offered: capability.clone(),
                 capability,
@@ -498,8 +509,9 @@ mod tests {
         });
         let answers = offered.each_ref().map(Question::answers);
         let (once, session, always, no) = (Approval::Once, Approval::Session, Approval::Always, Approval::No);
-        let call = Approval::Call;
-        assert_eq!(answers, [vec![once, no], vec![once, call, session, no], vec![once, call, session, always, no]]);
+        let (call, exact) = (Approval::Call, Approval::Exact);
+        let unstored = vec![once, session, no, call, exact];
+        assert_eq!(answers, [vec![once, no], unstored, vec![once, session, always, no, call, exact]]);
         assert!(!calling("", "").allows(call), "a call of a tool is one act");
         for (question, given) in offered.into_iter().zip([call, always, always]) {
             let expected = if question.grant.is_some() { always } else { no };
@@ -642,13 +654,68 @@ mod tests {
     #[tokio::test]
     async fn yes_for_the_session_is_for_all_inputs_of_a_tool_as_it_is_declared() {
         let slots = QuestionSlots::default();
-        for (answer, asked) in [(Approval::Once, 3), (Approval::Session, 2)] {
+        for (answer, asked) in [(Approval::Once, 4), (Approval::Exact, 3), (Approval::Session, 2)] {
             let (person, approvals) = approvals(answer);
-            for (input, tool) in [("a", "as now"), ("b", "as now"), ("b", "changed")] {
+            for (input, tool) in [("a", "as now"), ("a", "as now"), ("b", "as now"), ("b", "changed")] {
                 let answered = approvals.ask(calling(input, tool), &slots, storing(Ok(()))).await;
                 assert_eq!(answered, Ok(answer.into()));
             }
             assert_eq!(person.asked.load(Ordering::Relaxed), asked, "{answer:?}");
         }
+    }
+
+    fn changing(path: &str, act: &[u8], capability: Capability) -> Question {
+        let mut question = question(b"files", capability);
+        if let QuestionSubject::Capability(capability) = &mut question.subject {
+            capability.act.path = Some(path.to_owned());
+            capability.act.digest = Digest::of(act);
+            capability.act.digest_again = Some(Digest::of(b"again"));
+        }
+        question
+    }
+
+    fn writing(path: &str, act: &[u8]) -> Question {
+        changing(path, act, Capability::WorkspaceWrite)
+    }
+
+    #[tokio::test]
+    async fn yes_for_a_folder_is_for_what_is_below_it() {
+        let (person, approvals) = approvals(Approval::Folder);
+        let slots = QuestionSlots::default();
+        let asked = async |path: &str| {
+            let before = person.asked.load(Ordering::Relaxed);
+            let answer = approvals.ask(writing(path, path.as_bytes()), &slots, storing(Ok(()))).await;
+            (answer.unwrap().approval, person.asked.load(Ordering::Relaxed) - before)
+        };
+        let (yes, no) = (Approval::Folder, Approval::No);
+        for (path, expected) in [
+            ("src/a/one.rs", (yes, 1)),
+            ("src/a/two.rs", (yes, 0)),
+            ("src/a/b/c/three.rs", (yes, 0)),
+            ("src/ab/four.rs", (yes, 1)),
+            ("src/five.rs", (yes, 1)),
+            ("src/new/six.rs", (yes, 0)),
+            // The workspace itself is no folder: the answer was not offered.
+            ("src", (no, 1)),
+            ("README.md", (no, 1)),
+        ] {
+            assert_eq!(asked(path).await, expected, "{path}");
+        }
+        let deletion = changing("src/a/one.rs", b"delete", Capability::WorkspaceDelete);
+        let answer = approvals.ask(deletion, &slots, storing(Ok(()))).await;
+        assert_eq!((answer, person.asked.load(Ordering::Relaxed)), (Ok(yes.into()), 6));
+    }
+
+    #[tokio::test]
+    async fn yes_for_exactly_this_is_for_the_same_act() {
+        let (person, approvals) = approvals(Approval::Exact);
+        for (act, asked) in [(b"act", 1), (b"act", 1), (b"aga", 2)] {
+            let answer = approvals.ask(writing("a/b", act), &QuestionSlots::default(), storing(Ok(()))).await;
+            assert_eq!(answer, Ok(Approval::Exact.into()));
+            assert_eq!(person.asked.load(Ordering::Relaxed), asked, "{act:?}");
+        }
+        // The file has what the act wrote.
+        let again = approvals.ask(writing("a/b", b"again"), &QuestionSlots::default(), storing(Ok(()))).await;
+        assert_eq!((again, person.asked.load(Ordering::Relaxed)), (Ok(Approval::Exact.into()), 2));
     }
 }

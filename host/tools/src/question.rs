@@ -67,7 +67,7 @@ impl ProviderMove {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillCapability {
     /// What the skill is about to do with it.
-    pub act: Act,
+    pub act: Box<Act>,
     /// The skill.
     pub skill: Identity,
     /// The requested capability, as the manifest has it.
@@ -114,7 +114,13 @@ impl CalledTool {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ApprovalScope {
     Capability(Identity, Digest, Capability),
+    /// One act of a skill, by its digest.
+    Act(Identity, Digest, Digest),
+    /// A capability, for the files below a folder of the workspace.
+    Folder(Identity, Digest, Capability, String),
     Tool(String, Digest),
+    /// One input of a tool, by its digest.
+    Input(String, Digest, Digest),
     /// From one provider to another, whichever agent and model.
     Provider(Option<String>, String),
 }
@@ -138,6 +144,43 @@ impl QuestionSubject {
             }
             Self::Capability(_) | Self::Tool(_) | Self::Provider(_) => None,
         }
+    }
+
+    /// Returns what [`Approval::Exact`] applies to: what is shown, and the same once it is done. The first one answers this
+    /// question. Empty if only this act can be allowed.
+    pub(crate) fn exact_scopes(&self) -> Vec<ApprovalScope> {
+        match self {
+            Self::Capability(SkillCapability { act, skill, digest, .. }) => {
+                let scope = |act| ApprovalScope::Act(skill.clone(), *digest, act);
+                std::iter::once(act.digest).chain(act.digest_again).map(scope).collect()
+            }
+            Self::Tool(tool) => vec![ApprovalScope::Input(tool.name.clone(), tool.digest, tool.input_digest)],
+            Self::Provider(_) => Vec::new(),
+        }
+    }
+
+    /// Returns the folder that [`Approval::Folder`] would allow, without a slash at its end; `None` if no file below a folder is
+    /// changed.
+    pub fn folder(&self) -> Option<&str> {
+        match self {
+            Self::Capability(SkillCapability { act, .. }) => {
+                act.path.as_deref()?.rsplit_once('/').map(|(folder, _)| folder)
+            }
+            Self::Tool(_) | Self::Provider(_) => None,
+        }
+    }
+
+    /// Returns the scopes of [`Approval::Folder`] that cover the act: its folder, and those around it.
+    pub(crate) fn folder_scopes(&self) -> impl Iterator<Item = ApprovalScope> + '_ {
+        let (of, folder) = match self {
+            Self::Capability(of) => (Some(of), self.folder()),
+            Self::Tool(_) | Self::Provider(_) => (None, None),
+        };
+        let folders = std::iter::successors(folder, |folder| folder.rsplit_once('/').map(|(parent, _)| parent));
+        folders.filter_map(move |folder| {
+            let SkillCapability { skill, digest, capability, .. } = of?;
+            Some(ApprovalScope::Folder(skill.clone(), *digest, capability.clone(), folder.to_owned()))
+        })
     }
 
     /// Returns the digest of what is shown, which [`Approval::Once`] is bound to.
@@ -176,6 +219,10 @@ impl QuestionSubject {
     /// Returns what an answer has decided, without a full stop: the act that was shown, or what a wider answer allows.
     pub fn decided(&self, answer: Approval) -> String {
         match (self, answer) {
+            (Self::Capability(SkillCapability { skill, capability, .. }), Approval::Folder) => {
+                let folder = command_line([self.folder().unwrap_or_default()]);
+                format!("'{capability}' below {folder}/ for the {} skill '{}'", skill.root, skill.name)
+            }
             (Self::Capability(SkillCapability { skill, capability, offered, .. }), wide) if wide.is_wide() => {
                 let allowed = if wide == Approval::Wide { capability } else { offered };
                 format!("'{allowed}' for the {} skill '{}'", skill.root, skill.name)
@@ -244,8 +291,10 @@ impl Question {
 
     /// Returns the answers that a front offers.
     pub fn answers(&self) -> Vec<Approval> {
-        let all = [Approval::Once, Approval::Call, Approval::Session, Approval::Always, Approval::Wide, Approval::No];
-        all.into_iter().filter(|answer| self.allows(*answer)).collect()
+        // The usual answers, then the narrower ones.
+        let usual = [Approval::Once, Approval::Session, Approval::Always, Approval::Wide, Approval::No];
+        let narrower = [Approval::Call, Approval::Exact, Approval::Folder];
+        usual.into_iter().chain(narrower).filter(|answer| self.allows(*answer)).collect()
     }
 
     /// Returns whether `answer` may be given.
@@ -254,6 +303,8 @@ impl Question {
             Approval::Once | Approval::No | Approval::Never => true,
             Approval::Call => !self.only_once && matches!(self.subject, QuestionSubject::Capability(_)),
             Approval::Session => !self.only_once,
+            Approval::Exact => !self.only_once && !self.subject.exact_scopes().is_empty(),
+            Approval::Folder => !self.only_once && self.subject.folder().is_some(),
             Approval::Wide => !self.only_once && self.subject.wide_scope().is_some(),
             Approval::Always => !self.only_once && self.grant.is_some(),
         }
@@ -293,6 +344,13 @@ pub enum Approval {
     Once,
     /// The capability is allowed for this call, to its end, but not for the calls that it makes.
     Call,
+    /// Exactly this is allowed while this process has the session: the same act of this skill with its current files, or the same
+    /// input of this tool as it is declared. If the act replaces or deletes a file, the file must be the one that the question
+    /// showed, or what the act left.
+    Exact,
+    /// The capability is allowed for files below the folder of this one while this process has the session, for this skill and its
+    /// current files.
+    Folder,
     /// Allowed while this process has the session: for this skill and its current files, or this tool as it is declared.
     Session,
     /// Allowed in this workspace from now on: stored as a grant or decision.
@@ -314,7 +372,7 @@ impl Approval {
 
     /// Whether the answer is for more than what the question shows.
     fn is_wide(self) -> bool {
-        !matches!(self, Self::Once | Self::No)
+        !matches!(self, Self::Once | Self::Exact | Self::No)
     }
 
     /// Returns the answer as the journal names it.
@@ -322,6 +380,8 @@ impl Approval {
         match self {
             Self::Once => "once",
             Self::Call => "call",
+            Self::Exact => "exact",
+            Self::Folder => "folder",
             Self::Session => "session",
             Self::Always => "always",
             Self::Wide => "wide",

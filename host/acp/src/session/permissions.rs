@@ -123,9 +123,10 @@ fn fenced(text: &str) -> String {
 fn choices(question: &Question) -> Vec<(Approval, String)> {
     // Clients know one kind of always: the grant, or the session where no grant can be given.
     let always = [Approval::Always, Approval::Session].into_iter().find(|approval| question.allows(*approval));
-    let call = question.allows(Approval::Call).then_some(Approval::Call);
-    let wide = question.allows(Approval::Wide).then_some(Approval::Wide);
-    let all = [Some(Approval::Once), call, always, wide, Some(Approval::No), Some(Approval::Never)];
+    let [call, exact, folder, wide] = [Approval::Call, Approval::Exact, Approval::Folder, Approval::Wide]
+        .map(|approval| question.allows(approval).then_some(approval));
+    // Some clients take the first one of a kind, so the grant stands before the answers for the session.
+    let all = [Some(Approval::Once), call, always, exact, folder, wide, Some(Approval::No), Some(Approval::Never)];
     all.into_iter().flatten().map(|approval| (approval, name(approval, question))).collect()
 }
 
@@ -133,8 +134,11 @@ fn name(approval: Approval, question: &Question) -> String {
     match approval {
         Approval::Once => "Allow once".to_owned(),
         Approval::Call => "Allow for this whole call".to_owned(),
+        Approval::Exact => "Allow exactly this again in this session".to_owned(),
         Approval::Session => "Allow for this session".to_owned(),
-        Approval::Wide => format!("Allow for this session: {}", question.subject.decided(Approval::Wide)),
+        Approval::Wide | Approval::Folder => {
+            format!("Allow for this session: {}", question.subject.decided(approval))
+        }
         Approval::Always => {
             format!("Always, in this workspace: {}", question.subject.decided(Approval::Always))
         }
@@ -146,7 +150,7 @@ fn name(approval: Approval, question: &Question) -> String {
 fn kind(approval: Approval) -> &'static str {
     match approval {
         Approval::Once | Approval::Call => "allow_once",
-        Approval::Session | Approval::Always | Approval::Wide => "allow_always",
+        Approval::Exact | Approval::Folder | Approval::Session | Approval::Always | Approval::Wide => "allow_always",
         Approval::No => "reject_once",
         Approval::Never => "reject_always",
     }
@@ -243,10 +247,12 @@ mod tests {
             title: "Create '[a](b).md': +1".to_owned(),
             lines: Vec::new(),
             diff: Some(FileDiff::new("", "``` <b>\n")),
+            path: Some("docs/[a](b).md".to_owned()),
             digest: Digest::of(b"act"),
+            digest_again: None,
         };
         let subject = QuestionSubject::Capability(SkillCapability {
-            act: act.clone(),
+            act: Box::new(act.clone()),
             skill: Identity::new(Root::User, "", "keeper".parse().unwrap()),
             capability: "workspace-write".parse().unwrap(),
             offered: "workspace-write".parse().unwrap(),
@@ -261,6 +267,8 @@ mod tests {
             ("allow_once", "Allow once"),
             ("allow_once", "Allow for this whole call"),
             ("allow_always", "Always, in this workspace: 'workspace-write' for the user skill 'keeper'"),
+            ("allow_always", "Allow exactly this again in this session"),
+            ("allow_always", "Allow for this session: 'workspace-write' below docs/ for the user skill 'keeper'"),
             ("reject_once", "Do not allow"),
             ("reject_always", "Do not allow in this session"),
         ];

@@ -232,7 +232,8 @@ impl Questions {
             let more = format!("further questions: {count}");
             foot.push(Row::styled(style::FAINT, &cut(&more, limit)));
         }
-        foot.truncate(height);
+        // The usual answers come first. The question itself keeps a row.
+        foot.truncate(height.saturating_sub(1).max(1).min(height));
         title.truncate(height - foot.len());
         let room = height - foot.len() - title.len();
         let diff = question.subject.diff();
@@ -339,16 +340,16 @@ mod tests {
             "for ask__run → keeper__run",
             "the user skill 'keeper' asks for 'kv'",
             "the skill's reason: keeps your notes",
-            "1 once  c this whole call  2 this session  3 always here  Esc no  n no, and why",
+            "1 once  2 this session  3 always here  Esc no  n no, and why  c this whole call  e exactly this again",
         ];
         assert_eq!(texts(&rows), expected);
         assert_eq!(texts(&questions.rows(120, 20, true, true, Palette::NoColour))[5], "for agent abababab");
         // The answers are shown in the smallest window, and no row is wider than it.
         let small = [
             "Store the key k of this session: 3",
-            "1 once  c this whole call",
-            "2 this session  3 always here",
+            "1 once  2 this session  3 always here",
             "Esc no  n no, and why",
+            "c this whole call  e exactly this again",
         ];
         assert_eq!(texts(&questions.rows(40, 4, true, true, Palette::NoColour)), small);
         assert!(questions.rows(40, 20, true, true, Palette::NoColour).iter().all(|row| row.width < 40));
@@ -357,7 +358,8 @@ mod tests {
         let digest = format!("for the skill's files sha256:{}", "11".repeat(32));
         let grant =
             ["3 is patchbay grant add --in /w keeper kv", "to take it back: patchbay grant remove --in /w keeper kv"];
-        assert!(all.ends_with(&format!("{}\n{}\n{digest}", grant[0], grant[1])), "{all}");
+        let ends = "any other yes ends at the latest when you leave the session";
+        assert!(all.ends_with(&format!("{}\n{}\n{digest}\n{ends}", grant[0], grant[1])), "{all}");
         // With a draft no single key answers.
         assert_eq!(texts(&questions.rows(120, 2, true, false, Palette::NoColour)), [expected[0], DISARMED]);
     }
@@ -390,12 +392,32 @@ mod tests {
         }
         let (mut questions, mut answered) = opened(asked, now);
         let keys = texts(&questions.rows(200, 20, false, true, Palette::NoColour)).pop().unwrap();
-        let expected = "1 once  c this whole call, example.org  2 this session, example.org  3 always here, example.org  \
-                        a this session, all of 'http:*'  Esc no  n no, and why";
+        let expected = "1 once  2 this session, example.org  3 always here, example.org  a this session, all of 'http:*'  \
+                        Esc no  n no, and why  c this whole call, example.org  e exactly this again";
         assert_eq!(keys, expected);
         let line = printed(press(&mut questions, KeyCode::Char('a'), now + DEAF));
         assert_eq!(line, "Allowed for this session, until you leave it: 'http:*' for the user skill 'keeper'.");
         assert_eq!(answered.try_recv(), Ok(Approval::Wide.into()));
+    }
+
+    #[test]
+    fn narrower_answers_say_what_they_are_for() {
+        let start = Instant::now();
+        let mut asked = Question { subject: keeper("workspace-write"), ..question() };
+        if let QuestionSubject::Capability(capability) = &mut asked.subject {
+            capability.act.path = Some("my src/a.rs".to_owned());
+        }
+        let (mut questions, mut answered) = opened(asked.clone(), start);
+        let keys = texts(&questions.rows(200, 20, false, true, Palette::NoColour)).pop().unwrap();
+        assert!(keys.ends_with("  e exactly this again  f all below my src/"), "{keys}");
+        let line = printed(press(&mut questions, KeyCode::Char('f'), start + DEAF));
+        let allowed = "Allowed for this session, until you leave it: 'workspace-write' below 'my src'/ for the user skill 'keeper'.";
+        assert_eq!((&*line, answered.try_recv()), (allowed, Ok(Approval::Folder.into())));
+        let (mut questions, mut answered) = opened(asked, start);
+        let line = printed(press(&mut questions, KeyCode::Char('e'), start + DEAF));
+        let allowed =
+            "Allowed for this session, until you leave it, exactly so: Store the key k of this session: 3 bytes.";
+        assert_eq!((&*line, answered.try_recv()), (allowed, Ok(Approval::Exact.into())));
     }
 
     #[test]
@@ -469,7 +491,7 @@ mod tests {
         let rows = texts(&questions.rows(120, 20, false, true, Palette::NoColour));
         assert_eq!(rows.last().unwrap(), "1 once  Esc no  n no, and why");
         assert!(rows.contains(&"in /w".to_owned()), "{rows:?}");
-        for key in ['c', '2', '3', 'x'] {
+        for key in ['c', 'e', 'f', '2', '3', 'x'] {
             assert_eq!(press(&mut questions, KeyCode::Char(key), now), QuestionKey::NotMeant);
         }
         let alt = KeyEvent::new(KeyCode::Char('1'), KeyModifiers::ALT);

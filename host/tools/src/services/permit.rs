@@ -94,14 +94,16 @@ impl CallServices {
                 }
             };
             if approval.is_yes() {
-                let of = if matches!(approval, Approval::Once | Approval::Wide) { capability } else { &offered };
+                let is_offered = matches!(approval, Approval::Call | Approval::Session | Approval::Always);
+                let of = if is_offered { &offered } else { capability };
                 self.note_approval(of, approval.as_str(), Some(shown));
             }
             return Ok(Ok(match approval {
                 Approval::No | Approval::Never => Permission::Refused(said),
                 Approval::Call | Approval::Session | Approval::Always => Permission::ThisCall(offered),
                 Approval::Wide => Permission::ThisCall(capability.clone()),
-                Approval::Once => match self.file_before(effect).await {
+                Approval::Folder => Permission::ThisEffect,
+                Approval::Once | Approval::Exact => match self.file_before(effect).await {
                     // The file changed since the question was shown, so the yes does not apply. Ask again.
                     Ok(now) if now.as_ref().map(|now| now.file) != found => continue,
                     Ok(_) => {
@@ -168,7 +170,7 @@ impl CallServices {
             agent: context.agent,
             asker: context.asker.clone(),
             subject: QuestionSubject::Capability(SkillCapability {
-                act,
+                act: Box::new(act),
                 skill: self.owner.clone(),
                 capability: capability.clone(),
                 offered: offered.clone(),
