@@ -213,7 +213,7 @@ async fn answer_of_a_person_decides_and_the_clock_waits() {
         // The reason is cleaned; `always` is shown as the command and the digest of the grant.
         assert_eq!((question.reason.as_deref(), question.answers().len()), (Some("It keeps."), 6));
         assert_eq!(question.subject.facts(), ["value: \"done\""]);
-        assert_eq!(question.subject.asker().unwrap(), "the user skill 'keeper' asks for 'kv'");
+        assert_eq!(question.subject.request().unwrap(), "the user skill 'keeper' asks for 'kv'");
         let grant = question.grant.as_ref().unwrap();
         let digest = host.snapshot.skill("keeper").unwrap().digest;
         let scope = format!("for the skill's files {digest}");

@@ -10,7 +10,7 @@ const FOLDER: usize = 30;
 pub(crate) fn details(question: &Question, has_several_agents: bool) -> Vec<String> {
     let mut details = question.subject.facts();
     details.push(format!("for {}", question.chain.join(" → ")));
-    details.extend(question.subject.asker());
+    details.extend(question.subject.request());
     if question.only_once {
         details.push("This workspace is or holds your home folder: a yes is for this act only.".to_owned());
     }

@@ -31,8 +31,8 @@ impl Act {
     /// what is allowed; terminals show less at first.
     pub const LINE: usize = 16 << 10;
 
-    /// Returns the act of `effect`. `before` is the file that a write or a deletion finds.
-    pub(crate) fn new(effect: GuestEffect<'_>, before: Option<&FoundFile>) -> Self {
+    /// Returns the act of `effect`. `before` is the file that a write or a deletion finds, `after` the one that a write leaves.
+    pub(crate) fn new(effect: GuestEffect<'_>, before: Option<&FoundFile>, after: Option<ExistingFile>) -> Self {
         let of_effect = effect.digest();
         let digest = |found: Option<ExistingFile>| {
             let mut hasher = Hasher::default();
@@ -42,13 +42,10 @@ impl Act {
             }
             hasher.finish()
         };
-        let (path, digest_again) = match effect {
-            GuestEffect::Write { path, contents } => {
-                let written = ExistingFile { size: contents.len() as u64, digest: Digest::of(contents) };
-                (Some(path.to_owned()), Some(digest(Some(written))))
-            }
-            GuestEffect::Delete { path } => (Some(path.to_owned()), None),
-            _ => (None, None),
+        let digest_again = after.map(|after| digest(Some(after)));
+        let path = match effect {
+            GuestEffect::Write { path, .. } | GuestEffect::Delete { path } => Some(path.to_owned()),
+            _ => None,
         };
         let digest = digest(before.map(|before| before.file));
         let (title, lines, diff) = match effect {
@@ -72,14 +69,13 @@ fn change(path: &str, new: Option<&[u8]>, before: Option<&FoundFile>) -> (String
         (Some(_), None) => "Create",
         (Some(_), Some(_)) => "Overwrite",
     };
-    let text =
-        |contents: Option<&[u8]>| contents.and_then(|contents| std::str::from_utf8(contents).ok().map(str::to_owned));
+    let text = |contents| std::str::from_utf8(contents).ok();
     let old_text = match before {
-        None => Some(String::new()),
-        Some(before) => text(before.contents.as_deref()),
+        None => Some(""),
+        Some(before) => before.contents.as_deref().and_then(text),
     };
-    let new_text = if new.is_none() { Some(String::new()) } else { text(new) };
-    if let (Some(old), Some(new)) = (&old_text, &new_text)
+    let new_text = new.map_or(Some(""), text);
+    if let (Some(old), Some(new)) = (old_text, new_text)
         && !old.contains('\0')
         && !new.contains('\0')
     {
@@ -209,9 +205,10 @@ mod tests {
     use patchbay_sandbox::RequestedPlacement;
 
     use super::*;
+    use crate::DiffLine;
 
     fn lines_of(effect: GuestEffect<'_>) -> Vec<String> {
-        let Act { title, lines, .. } = Act::new(effect, None);
+        let Act { title, lines, .. } = Act::new(effect, None, None);
         std::iter::once(title).chain(lines).collect()
     }
 
@@ -227,7 +224,7 @@ mod tests {
                 Some(contents) => GuestEffect::Write { path: "My notes", contents },
                 None => GuestEffect::Delete { path: "My notes" },
             };
-            Act::new(effect, old)
+            Act::new(effect, old, None)
         };
         let (text, binary) = (before(b"a\nb\nc\n"), before(b"\xff\0"));
         let large = FoundFile { file: ExistingFile { size: 5 << 20, digest: Digest::of(b"") }, contents: None };
@@ -287,18 +284,20 @@ mod tests {
     #[test]
     fn digest_covers_the_file_that_is_replaced() {
         let write = GuestEffect::Write { path: "a", contents: b"x" };
-        let digests =
-            [None, Some(before(b"one")), Some(before(b"two"))].map(|before| Act::new(write, before.as_ref()).digest);
+        let digests = [None, Some(before(b"one")), Some(before(b"two"))]
+            .map(|before| Act::new(write, before.as_ref(), None).digest);
         assert!(digests[0] != digests[1] && digests[1] != digests[2]);
-        assert_eq!(digests[1], Act::new(write, Some(&before(b"one"))).digest);
-        let written = Act::new(write, Some(&before(b"x")));
-        assert_eq!((Act::new(write, None).digest_again, written.digest_again), (Some(written.digest), None));
+        assert_eq!(digests[1], Act::new(write, Some(&before(b"one")), None).digest);
+        let left = before(b"x");
+        let written = Act::new(write, Some(&left), Some(left.file));
+        let first = Act::new(write, None, Some(left.file));
+        assert_eq!((first.digest_again, written.digest_again), (Some(written.digest), None));
     }
 
     #[test]
     fn hostile_values_stay_on_their_line_and_are_bounded() {
         let path = "notes.md: 4 bytes\n\u{202e}x  y";
-        let act = Act::new(GuestEffect::Write { path, contents: "\u{202e}\u{1b}[2J\n".as_bytes() }, None);
+        let act = Act::new(GuestEffect::Write { path, contents: "\u{202e}\u{1b}[2J\n".as_bytes() }, None, None);
         assert_eq!(act.title, r"Create $'notes.md: 4 bytes\n\u{202e}x \x20y': +1");
         assert_eq!(act.diff.unwrap().lines[0].parts(), Some((1, '+', r"\u{202e}\u{1b}[2J")));
         let long = "ä".repeat(1 << 20);
@@ -308,10 +307,29 @@ mod tests {
             GuestEffect::Call { calls: &calls },
             GuestEffect::Complete { system: &long, prompt: &long },
         ] {
-            let act = Act::new(effect, None);
+            let act = Act::new(effect, None, None);
             let lines = act.diff.iter().flat_map(|diff| &diff.lines).map(|line| line.parts().unwrap().2.to_owned());
             let lines: Vec<String> = act.lines.into_iter().chain([act.title]).chain(lines).collect();
             assert!(lines.len() <= 10 && lines.iter().all(|line| line.chars().count() < Act::LINE + 100));
         }
+    }
+
+    /// A question with 10 MB of difference keeps less than 1 MB: the texts themselves are dropped before it is asked.
+    #[test]
+    fn question_about_ten_megabytes_is_small() {
+        let text = |word: &str| format!("{word} of a long line that is not in the other text\n").repeat(200_000);
+        let (old, new) = (text("before"), text("after!"));
+        assert!(old.len() > 10_000_000);
+        let changed =
+            Act::new(GuestEffect::Write { path: "a", contents: new.as_bytes() }, Some(&before(old.as_bytes())), None);
+        assert_eq!(changed.title, "Overwrite a: +200000 −200000");
+        let diff = changed.diff.unwrap();
+        let bytes: usize = diff.lines.iter().filter_map(DiffLine::parts).map(|(_, _, text)| text.len()).sum();
+        let kept = bytes + diff.lines.capacity() * size_of::<DiffLine>();
+        assert!(
+            kept < 1_000_000 && diff.lines.len() + diff.more == 400_000,
+            "{kept} bytes in {} lines",
+            diff.lines.len()
+        );
     }
 }

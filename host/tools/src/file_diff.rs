@@ -1,10 +1,13 @@
 //! The difference that a change makes to a file, for a question about it. Pure; `act` calls it.
 
-use std::{collections::VecDeque, fmt, time::Duration};
+use std::{collections::VecDeque, fmt};
 
-use similar::{ChangeTag, TextDiff};
+use similar::ChangeTag;
 
-use crate::shown_input::{line_of_file, without_middle};
+use crate::{
+    line_changes,
+    shown_input::{line_of_file, without_middle},
+};
 
 /// Unchanged lines before and after each change.
 const CONTEXT: usize = 3;
@@ -15,9 +18,6 @@ const BYTES: usize = 256 << 10;
 const LINE: usize = 1_000;
 /// Bytes that are compared line by line. Of more, all old lines are removed ones, and all new lines added ones.
 const COMPARED: usize = 256 << 10;
-/// Time for the comparison; when it is over, the rest counts as changed.
-/// It is long for texts of this size, so that a busy machine shows the same difference as an idle one.
-const TIME: Duration = Duration::from_millis(200);
 
 /// The lines that differ between two texts, with unchanged ones around them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,7 +58,8 @@ impl DiffLine {
 }
 
 impl FileDiff {
-    /// Compares a file's text with its new one. Takes bounded time and memory besides the texts.
+    /// Compares a file's text with its new one. Takes bounded steps and memory besides the texts, and no clock: equal texts always
+    /// have the same difference.
     pub fn new(old: &str, new: &str) -> Self {
         let (start, end) = common_ends(old, new);
         let (old_part, new_part) = (&old[start..old.len() - end], &new[start..new.len() - end]);
@@ -80,8 +81,7 @@ impl FileDiff {
             old_part.split_inclusive('\n').for_each(|line| hunks.push(ChangeTag::Delete, line));
             new_part.split_inclusive('\n').for_each(|line| hunks.push(ChangeTag::Insert, line));
         } else {
-            let changes = TextDiff::configure().timeout(TIME).diff_lines(old_part, new_part);
-            changes.iter_all_changes().for_each(|change| hunks.push(change.tag(), change.value()));
+            line_changes::of(old_part, new_part, &mut |tag, line| hunks.push(tag, line));
         }
         new[new.len() - end..].split_inclusive('\n').take(CONTEXT).for_each(|line| hunks.push(ChangeTag::Equal, line));
         diff

@@ -39,6 +39,7 @@ mod file_diff;
 mod input;
 mod internal;
 mod ledger;
+mod line_changes;
 mod mode;
 mod outside;
 mod question;

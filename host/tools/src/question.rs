@@ -201,7 +201,7 @@ impl QuestionSubject {
     pub fn topic(&self) -> String {
         match self {
             Self::Tool(tool) => format!("Call {}?", tool.name),
-            Self::Capability(_) | Self::Provider(_) => self.asker().unwrap_or_else(|| self.title()),
+            Self::Capability(_) | Self::Provider(_) => self.request().unwrap_or_else(|| self.title()),
         }
     }
 
@@ -258,8 +258,8 @@ impl QuestionSubject {
         }
     }
 
-    /// Returns who wants it, as far as the chain of calls does not say it.
-    pub fn asker(&self) -> Option<String> {
+    /// Returns which skill requests which capability; `None` for what the chain of calls says already.
+    pub fn request(&self) -> Option<String> {
         match self {
             Self::Capability(SkillCapability { skill, capability, .. }) => {
                 Some(format!("the {} skill '{}' asks for '{capability}'", skill.root, skill.name))

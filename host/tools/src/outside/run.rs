@@ -86,9 +86,11 @@ impl Tools {
             }
         }
         let check_mode = || {
-            let is_denied = record.context.mode.get() == Mode::Plan && !spec.declaration.is_read_only;
+            if record.context.mode.get() != Mode::Plan || spec.declaration.is_read_only {
+                return Ok(());
+            }
             let failure = Failure::Denied(Mode::denied("calling a tool outside of the sandbox"));
-            if is_denied { Err(ToolError::Failure { tool: name.to_owned(), failure }) } else { Ok(()) }
+            Err(ToolError::Failure { tool: name.to_owned(), failure })
         };
         check_mode()?;
         match tool.decision() {

@@ -25,6 +25,11 @@ impl FileChange {
         Some(Self { path: path.to_owned(), before, after })
     }
 
+    /// Returns the file that the change leaves; `None` if it deletes it.
+    pub(super) fn after(&self) -> Option<ExistingFile> {
+        self.after
+    }
+
     fn reverts(&self, other: &Self) -> bool {
         (&self.path, self.before, self.after) == (&other.path, other.after, other.before)
     }

@@ -79,7 +79,7 @@ impl CallServices {
             if change.as_ref().is_some_and(|change| self.allowed_changes.revert(change)) {
                 return Ok(Ok(Permission::ThisEffect));
             }
-            let act = Act::new(effect, before.as_ref());
+            let act = Act::new(effect, before.as_ref(), change.as_ref().and_then(FileChange::after));
             // A question may stay open for long.
             drop(before);
             let question = self.question(skill, capability, &offered, act, &permits).await?;
