@@ -1,6 +1,7 @@
 //! Lines: `patchbay exec`, and `patchbay` where nothing is drawn. Runs them in a session and prints their results. `main` calls it.
 
 mod last_turns;
+mod later_lines;
 mod line_source;
 mod printer;
 mod script;

@@ -106,7 +106,7 @@ pub use host::{Config, Host, Paths};
 pub use installed::{InstalledSkill, InstalledSkills};
 pub use line::{
     input::{LineInput, NewAttachment},
-    queue::{QueueView, QueuedLine},
+    queue::{QueueView, QueuedLine, check_room as check_queue_room},
     submitted::Submitted,
 };
 pub use mcp_sessions::McpSessions;

@@ -1,7 +1,6 @@
 //! Runs the lines of `exec` one after another, prints what the agents do meanwhile, and waits until all are idle.
 
 use std::{
-    collections::VecDeque,
     future::pending,
     io::{self, IsTerminal as _},
     path::PathBuf,
@@ -18,6 +17,7 @@ use tokio::time::timeout;
 use super::{
     EarlyEnd,
     last_turns::LastTurns,
+    later_lines::LaterLines,
     line_source::{LineSource, TimedLine},
     printer::Printer,
 };
@@ -37,7 +37,7 @@ pub(super) struct ScriptRun {
     turns: LastTurns,
     lines: LineSource,
     /// Lines that were typed while a question waited and are no answers.
-    later: VecDeque<String>,
+    later: LaterLines,
     /// The questions that the user answers by lines; `None` if no user types.
     questions: Option<LineQuestions>,
 }
@@ -65,7 +65,7 @@ impl ScriptRun {
             streams,
             turns: LastTurns::default(),
             lines: LineSource::new(exec),
-            later: VecDeque::new(),
+            later: LaterLines::default(),
             questions,
         }
     }
@@ -141,7 +141,7 @@ impl ScriptRun {
 
     /// Returns the next line, with a prompt before it if a user types. Events that come meanwhile are printed.
     async fn next_line(&mut self, typed: bool) -> Result<Option<String>, EarlyEnd> {
-        if let Some(line) = self.later.pop_front() {
+        if let Some(line) = self.later.take_first() {
             self.printer.print(&format!("> {line}"))?;
             return Ok(Some(line));
         }
@@ -179,7 +179,11 @@ impl ScriptRun {
         match came {
             Meanwhile::Said(said) => self.printer.print(&said)?,
             Meanwhile::Typed(Some(line)) if self.answered(&line)? => {}
-            Meanwhile::Typed(Some(line)) => self.later.push_back(line.line),
+            Meanwhile::Typed(Some(line)) => {
+                if let Err(full) = self.later.add(line.line) {
+                    self.printer.refused(&full)?;
+                }
+            }
             // The end of the input: what waits is denied.
             Meanwhile::Typed(None) => self.questions = None,
         }

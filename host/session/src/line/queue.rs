@@ -523,7 +523,10 @@ impl AgentQueue {
 }
 
 /// Checks that a line of `new` bytes may wait beside lines of these lengths.
-pub(super) fn check_room(waiting: impl Iterator<Item = usize> + Clone, new: usize) -> Result<(), Outcome> {
+///
+/// # Errors
+/// The outcome of the line, `queue_full`: 100 lines or 1 MiB wait at most.
+pub fn check_room(waiting: impl Iterator<Item = usize> + Clone, new: usize) -> Result<(), Outcome> {
     let lines = waiting.clone().count();
     let bytes = waiting.sum::<usize>().saturating_add(new);
     let full = |what: String| {
