@@ -59,3 +59,44 @@ fn table_of_cases_is_checked() {
         assert!(ran.code == Some(1) && ran.err.contains(words), "{line}: {ran:?}");
     }
 }
+
+/// The file or the host that an input names decides, and the table of an MCP server.
+#[test]
+fn input_decides_where_it_names_what_is_changed() {
+    let patchbay = Patchbay::quick();
+    patchbay.write(
+        "home/config/config.toml",
+        "[mcp.bank]\ncommand = [\"/bin/false\"]\ntools = { transfer = \"deny\", balance = \"allow\" }\n\
+         [mcp.books]\ncommand = [\"/bin/false\"]\nread_only = true\n",
+    );
+    assert_eq!(patchbay.run(&["grant", "add", "--root", "bundled", "web", "http:example.org"]).code, Some(0));
+    let write = |path: &str| format!(r#"files__write {{"path":"{path}","text":"x"}}"#);
+    for (what, mode, expected) in [
+        (write("notes.md"), "ask", "workspace-write: ask. "),
+        (write("notes.md"), "edits", "workspace-write: allow. Mode 'edits' writes this file"),
+        (write("Makefile"), "edits", "workspace-write: ask. Mode 'edits' asks about files that start programs."),
+        (write(".git/config"), "edits", "workspace-write: deny. No grant allows this: "),
+        (write("../out"), "ask", "workspace-write: deny. No grant allows this: "),
+        (
+            r#"web__fetch {"url":"https://example.org/a"}"#.to_owned(),
+            "ask",
+            "http:*: allow. For 'http:example.org': It is",
+        ),
+        (
+            r#"web__fetch {"url":"https://example.com/a"}"#.to_owned(),
+            "ask",
+            "http:*: ask. For 'http:example.com': It is not",
+        ),
+        ("/web https://example.org/".to_owned(), "plan", "http:*: allow. For 'http:example.org': "),
+        ("mcp__bank__transfer {}".to_owned(), "ask", "call:mcp__bank__transfer: deny. [mcp.bank] denies it."),
+        ("mcp__bank__balance".to_owned(), "ask", "call:mcp__bank__balance: allow. [mcp.bank] allows it."),
+        ("mcp__bank__balance".to_owned(), "plan", "call:mcp__bank__balance: deny. Plan mode changes nothing"),
+        ("mcp__books__find".to_owned(), "plan", "call:mcp__books__find: ask. You are asked"),
+        ("mcp__none__find".to_owned(), "ask", "there is no table [mcp.none]"),
+    ] {
+        let ran = patchbay.run(&["policy", "explain", &what, "--mode", mode]);
+        let shown = format!("{}{}", ran.out, ran.err);
+        assert!(shown.contains(expected), "{what} in mode {mode}: {shown}");
+    }
+    assert!(!patchbay.workspace().join("notes.md").exists());
+}

@@ -1,14 +1,15 @@
 //! What would decide about a call, without running it: for `patchbay policy`. The rules are those of calls: block list, manifest,
-//! grants, trust, mode.
+//! grants, trust, mode. Where a tool declares what kind of tool it is and its input names a file or an address, these decide, too.
 
 use std::{path::Path, sync::Arc};
 
 use patchbay_command::{Line, Resolved, resolve};
 use patchbay_core::{Code, Outcome, text};
-use patchbay_policy::{Capability, CapabilityState, Permits, Standing, grant_command};
+use patchbay_policy::{Capability, CapabilityState, Permits, Standing, ToolDecision, grant_command};
 use patchbay_skill::{InvocationMode, Snapshot};
-use patchbay_tools::{Mode, SkillTool};
+use patchbay_tools::{Mode, SkillTool, http_capability, input_from_text};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::{Host, builtin, workspace_path};
 
@@ -56,8 +57,8 @@ impl Fate {
 }
 
 impl Host {
-    /// Returns what would decide about `what` in `workspace` at this moment: a tool by its full name, whose input is not looked at, or
-    /// a line that begins with `/`. Nothing of it runs; new components are asked for their tools.
+    /// Returns what would decide about `what` in `workspace` at this moment: a tool by its full name, with or without its input, or a
+    /// line that begins with `/`. Nothing of it runs; new components are asked for their tools.
     ///
     /// # Errors
     /// The outcome that the call would have: no such tool or command, or an error of the store.
@@ -65,8 +66,9 @@ impl Host {
         let failed = |error: crate::SessionError| Outcome::error(error.code(), error);
         let snapshot = self.preview_snapshot(workspace).await.map_err(failed)?;
         let workspace = workspace_path(workspace).map_err(failed)?;
-        let tool = match called(&snapshot, what)? {
-            Called::Tool(tool) => tool,
+        let (tool, text) = match called(&snapshot, what)? {
+            Called::Tool(tool, text) => (tool, text),
+            Called::Outside(name) => return self.explain_outside(&workspace, &name, mode).await,
             Called::Nothing(subject) => return Ok(Explanation { subject, verdicts: Vec::new() }),
         };
         let found = SkillTool::find(&snapshot, &tool).map_err(|error| Outcome::error(error.code(), error))?;
@@ -77,14 +79,19 @@ impl Host {
         let permits = self.tools.permits(skill, &workspace).await.map_err(store)?;
         let blocked = self.store.rules().await.map_err(store)?.first_blocked(skill.component).is_some();
         let trusted = !skill.root.is_workspace() || self.store.is_trusted(&workspace).await.map_err(store)?;
-        let case = Case { permits: &permits, mode, can_ask: trusted };
+        let named = Named::by(spec.annotation("kind"), input_from_text(spec, &text, &tool, None).ok());
+        let refusal = match &named.path {
+            Some(path) => self.tools.refusal_of_change(&workspace, path, &permits).await,
+            None => None,
+        };
+        let case = Case { permits: &permits, mode, can_ask: trusted, named: &named, refusal };
         let identity = skill.identity(&workspace);
         let asked = skill.manifest.capabilities.iter().map(|asked| &asked.capability);
         let verdicts = asked.map(|capability| {
             let (fate, why) = match (blocked, found.spec().is_read_only() && capability.has_effects()) {
                 (true, _) => (Fate::Deny, "The component is blocked (patchbay plugin unblock).".to_owned()),
                 (_, true) => (Fate::Deny, "The tool declares that it only reads.".to_owned()),
-                _ => case.decide(capability, &grant_command(&identity, capability)),
+                _ => case.decide_input(capability, |capability| grant_command(&identity, capability)),
             };
             Verdict { capability: capability.to_string(), fate, why }
         });
@@ -92,28 +99,83 @@ impl Host {
         let subject = format!("{tool} is a tool of the {} skill '{}': {does}", skill.root, skill.name);
         Ok(Explanation { subject, verdicts: verdicts.collect() })
     }
+
+    /// Explains a call of a tool of an MCP server by its table. The server is not started, so its own marks are not known.
+    async fn explain_outside(&self, workspace: &str, name: &str, mode: Mode) -> Result<Explanation, Outcome> {
+        let (server, tool) = name.strip_prefix("mcp__").and_then(|name| name.split_once("__")).unwrap_or_default();
+        let [server, tool] = [server, tool].map(|part| text::excerpt(part, 80));
+        let table = self.servers.table(&server).ok_or_else(|| {
+            Outcome::error(Code::ToolNotFound, format_args!("there is no table [mcp.{server}] in config.toml."))
+        })?;
+        let store = |error: patchbay_store::StoreError| Outcome::error(error.code(), format_args!("{error}."));
+        let starts = !table.in_workspace || self.store.is_trusted(workspace).await.map_err(store)?;
+        let said = table.tools.get(&tool);
+        let (fate, why) = match said {
+            _ if !starts => (Fate::Deny, "The server starts only in workspaces that you trust.".to_owned()),
+            _ if mode == Mode::Plan && !table.read_only => {
+                (Fate::Deny, format!("Plan mode changes nothing, and [mcp.{server}] does not have read_only = true."))
+            }
+            Some(ToolDecision::Deny) => (Fate::Deny, format!("[mcp.{server}] denies it.")),
+            Some(ToolDecision::Allow) => (Fate::Allow, format!("[mcp.{server}] allows it.")),
+            Some(ToolDecision::Ask) | None => {
+                let marked = if said.is_none() { " A tool that the server marks as read-only is allowed." } else { "" };
+                let why = "You are asked, unless an earlier answer was stored for it ('patchbay grant list').";
+                (Fate::Ask, format!("{why}{marked}"))
+            }
+        };
+        let subject = format!("{tool} is a tool of the MCP server '{server}', which is not started for this.");
+        Ok(Explanation {
+            subject,
+            verdicts: vec![Verdict { capability: format!("call:mcp__{server}__{tool}"), fate, why }],
+        })
+    }
+}
+
+/// What an input names, for a tool that declares its kind. A tool that declares none may do anything with its input.
+#[derive(Debug, Default)]
+struct Named {
+    /// The file of the workspace that is changed.
+    path: Option<String>,
+    /// Its new text, if that is in the input.
+    text: String,
+    /// The address of a request.
+    url: Option<String>,
+}
+
+impl Named {
+    fn by(kind: Option<&str>, input: Option<Value>) -> Self {
+        let input = input.unwrap_or_default();
+        let text = |key: &str| input.get(key).and_then(Value::as_str).map(str::to_owned);
+        match kind {
+            Some("edit" | "delete") => Self { path: text("path"), text: text("text").unwrap_or_default(), url: None },
+            Some("fetch") => Self { url: text("url"), ..Self::default() },
+            _ => Self::default(),
+        }
+    }
 }
 
 /// What a text calls.
 enum Called {
-    /// A tool by its full name.
-    Tool(String),
+    /// A tool by its full name, with the text of its input.
+    Tool(String, String),
+    /// A tool of an MCP server by its full name.
+    Outside(String),
     /// Nothing that is decided about, as a sentence.
     Nothing(String),
 }
 
 fn called(snapshot: &Snapshot, what: &str) -> Result<Called, Outcome> {
     let what = what.trim();
-    let Line::Command { name, .. } = Line::parse(what)? else {
-        let tool = what.split_whitespace().next().unwrap_or_default();
-        return match tool.strip_prefix("mcp__") {
-            Some(_) => Ok(Called::Nothing(format!(
-                "{} is a tool of an MCP server: its table in config.toml decides, then stored answers ('patchbay grant list'), then \
-                 you. In plan mode it is denied unless the table has read_only = true.",
-                text::excerpt(tool, 80)
-            ))),
-            None => Ok(Called::Tool(tool.to_owned())),
-        };
+    let (name, argument) = match Line::parse(what)? {
+        Line::Command { name, argument, .. } => (name, argument),
+        _ => {
+            let (tool, input) = what.split_once(char::is_whitespace).unwrap_or((what, ""));
+            let tool = tool.to_owned();
+            return Ok(match tool.starts_with("mcp__") {
+                true => Called::Outside(tool),
+                false => Called::Tool(tool, input.trim().to_owned()),
+            });
+        }
     };
     match resolve(name, builtin::TABLE, snapshot)? {
         Resolved::BuiltIn(_) => {
@@ -127,7 +189,7 @@ fn called(snapshot: &Snapshot, what: &str) -> Result<Called, Outcome> {
                 ));
             };
             match (skill.manifest.invocation_mode, skill.command_tool()) {
-                (InvocationMode::ToolDispatch, Some(tool)) => Ok(Called::Tool(tool)),
+                (InvocationMode::ToolDispatch, Some(tool)) => Ok(Called::Tool(tool, argument.to_owned())),
                 _ => Ok(Called::Nothing(format!(
                     "/{name} adds the instructions of the skill '{}' to the conversation. Each call that the model then makes is \
                      decided about by itself.",
@@ -144,9 +206,29 @@ struct Case<'a> {
     mode: Mode,
     /// Whether a person is asked: not for a skill of an untrusted workspace.
     can_ask: bool,
+    named: &'a Named,
+    /// Why the named file cannot be changed, whatever is granted.
+    refusal: Option<String>,
 }
 
 impl Case<'_> {
+    /// As [`Case::decide`], for the file or the host that the input names. `command` returns the command that grants a capability.
+    fn decide_input(&self, capability: &Capability, command: impl Fn(&Capability) -> String) -> (Fate, String) {
+        if let Some(refusal) = self.refusal.as_ref().filter(|_| capability.changes_workspace()) {
+            return (Fate::Deny, format!("No grant allows this: {refusal}."));
+        }
+        let host =
+            self.named.url.as_deref().filter(|_| matches!(capability, Capability::Http(_))).and_then(http_capability);
+        match host {
+            Some(host) if capability.includes(&host) => {
+                let (fate, why) = self.decide(&host, &command(&host));
+                (fate, format!("For '{host}': {why}"))
+            }
+            Some(host) => (Fate::Deny, format!("The skill does not ask for '{host}'.")),
+            None => self.decide(capability, &command(capability)),
+        }
+    }
+
     /// Returns what becomes of the use of `capability`, and why.
     fn decide(&self, capability: &Capability, command: &str) -> (Fate, String) {
         let (fate, why) = self.by_grants(capability, command);
@@ -161,7 +243,16 @@ impl Case<'_> {
             }
             (Mode::Plan, Capability::Http(_), _) => (Fate::Deny, format!("{why} Plan mode asks about no request.")),
             (Mode::Edits, Capability::WorkspaceWrite, Fate::Ask) if !self.permits.only_for_one_call(capability) => {
-                (Fate::Allow, "Mode 'edits' writes without a question, except files that start programs.".to_owned())
+                match &self.named.path {
+                    None => {
+                        let why = "Mode 'edits' writes without a question, except files that start programs.";
+                        (Fate::Allow, why.to_owned())
+                    }
+                    Some(path) if self.mode.writes_alone(path, &self.named.text) => {
+                        (Fate::Allow, "Mode 'edits' writes this file without a question.".to_owned())
+                    }
+                    Some(_) => (Fate::Ask, format!("Mode 'edits' asks about files that start programs. {why}")),
+                }
             }
             _ => (fate, why),
         }
@@ -218,14 +309,21 @@ mod tests {
             let grants = granted.then(|| Grant::holding(capability.clone())).into_iter().collect();
             let permits = Permits::new(identity(), vec![capability.clone()], grants);
             let fates = Mode::ALL.map(|mode| {
-                Case { permits: &permits, mode, can_ask: true }.decide(&capability, "patchbay grant add").0.as_str()
+                let named = Named::default();
+                Case { permits: &permits, mode, can_ask: true, named: &named, refusal: None }
+                    .decide(&capability, "patchbay grant add")
+                    .0
+                    .as_str()
             });
             assert_eq!(fates.join(" "), expected, "{name}, granted {granted}");
         }
         let write = Capability::WorkspaceWrite;
         let home = WorkspaceTrust { path: "/home/me".to_owned(), holds_home: true, write: false };
         let permits = Permits::new(identity(), vec![write.clone()], Vec::new()).in_workspace(home);
-        let case = |can_ask| Case { permits: &permits, mode: Mode::Edits, can_ask }.decide(&write, "").0;
+        let named = Named::default();
+        let case = |can_ask| {
+            Case { permits: &permits, mode: Mode::Edits, can_ask, named: &named, refusal: None }.decide(&write, "").0
+        };
         assert_eq!((case(true), case(false)), (Fate::Ask, Fate::Deny));
     }
 }

@@ -154,7 +154,7 @@ pub struct Host {
     pub(crate) program: String,
     /// The memory for the attached files of all lines.
     pub(crate) file_memory: FileMemory,
-    servers: Arc<ServerParts>,
+    pub(crate) servers: Arc<ServerParts>,
     kv: KvStore,
     /// The open sessions of this process. Locked while a session is resumed, so that two callers get the same session.
     pub(crate) open: tokio::sync::Mutex<HashMap<SessionId, Weak<Session>>>,

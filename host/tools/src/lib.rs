@@ -36,6 +36,7 @@ mod describe;
 mod editor;
 mod error;
 mod file_diff;
+mod foreseen;
 mod input;
 mod internal;
 mod ledger;
@@ -73,6 +74,7 @@ pub use describe::{DescribeOutcome, Described, Group, blocked_problem, describe_
 pub use editor::{Editor, EditorSlot};
 pub use error::ToolError;
 pub use file_diff::{DiffLine, FileDiff};
+pub use foreseen::http_capability;
 pub use input::{InputError, input_from_text};
 pub use internal::{Internal, InternalAnswer, InternalCall, InternalError, PersonAccess, ResultRow};
 pub use ledger::StoreLedger;

@@ -73,7 +73,7 @@ pub(crate) enum GrantCommand {
 pub(crate) enum PolicyCommand {
     /// Print what would decide about a call, and why, without running it
     Explain {
-        /// A tool by its full name, such as files__write, or a line that begins with '/'
+        /// A tool by its full name, such as files__write, with its input if you like, or a line that begins with '/'
         #[arg(value_name = "CALL")]
         what: String,
         /// The mode of the session: ask, edits or plan [default: ask]

@@ -58,6 +58,11 @@ pub struct ServerParts {
 }
 
 impl ServerParts {
+    /// Returns the table `[mcp.NAME]` of `config.toml`; `None` without one.
+    pub fn table(&self, name: &str) -> Option<&McpServerConfig> {
+        self.configured.iter().find(|(configured, _)| configured.as_str() == name).map(|(_, table)| table)
+    }
+
     /// Returns the parts for `configured` servers. `store` has the trusted workspaces, `config` is the configuration folder.
     ///
     /// # Errors

@@ -3,8 +3,7 @@
 
 use futures_util::future::BoxFuture;
 use patchbay_core::{Digest, text};
-use patchbay_egress::Target;
-use patchbay_policy::{Capability, Denial, HostPattern, Identity, Permits, Root, grant_commands_in};
+use patchbay_policy::{Capability, Denial, Identity, Permits, Root, grant_commands_in};
 use patchbay_sandbox::{EffectGate, Fault, FilesError, FoundFile, GuestEffect, Permission, PermitSource};
 use patchbay_skill::Skill;
 use patchbay_store::{GrantRow, RecordedApproval, Store, StoreError};
@@ -13,6 +12,7 @@ use patchbay_workspace::FileError;
 use super::{CallServices, allowed_changes::FileChange};
 use crate::{
     Act, Approval, OfferedGrant, PersonAnswer, Question, QuestionSubject, SkillCapability, approval::StoredGrant,
+    http_capability,
 };
 
 impl PermitSource for CallServices {
@@ -189,10 +189,7 @@ impl CallServices {
 fn offered(capability: &Capability, effect: GuestEffect<'_>) -> Capability {
     let host = || {
         let (Capability::Http(_), GuestEffect::Request { url, .. }) = (capability, effect) else { return None };
-        let target = Target::parse(url).ok()?;
-        let origin = target.origin();
-        let port = (!origin.is_default_port()).then(|| origin.port());
-        HostPattern::exactly(origin.host(), port).map(Capability::Http)
+        http_capability(url)
     };
     host().filter(|host| capability.includes(host)).unwrap_or_else(|| capability.clone())
 }
