@@ -55,7 +55,18 @@ impl From<Value> for InternalAnswer {
     }
 }
 
-/// A call of a tool of the host.
+/// A call of a tool of the host. Only [`Tools::run`](crate::Tools::run) makes one, so each call has its record:
+///
+/// ```compile_fail,E0639
+/// use patchbay_core::CallId;
+/// use patchbay_tools::{Internal, InternalCall, PersonAccess};
+/// use serde_json::Value;
+///
+/// async fn run(tool: &dyn Internal, id: CallId, input: &Value, person: PersonAccess<'_>) {
+///     let _ = tool.run(InternalCall { id, input, row: None, person }).await;
+/// }
+/// ```
+#[non_exhaustive]
 pub struct InternalCall<'a> {
     /// The id of the call.
     pub id: CallId,

@@ -2,6 +2,7 @@
 //! lists them for each turn; they are not part of a snapshot. They take the path of all tools: the input is checked, the
 //! decision about the tool is enforced, time and output are limited, and the call is recorded before it begins.
 
+mod gate;
 mod run;
 
 use std::{sync::Arc, time::Duration};
@@ -14,6 +15,7 @@ use patchbay_schema::{PatternBudget, Schema};
 use patchbay_store::GrantRow;
 use serde_json::Value;
 
+use self::gate::PassedGate;
 use crate::{input_json, record::JournalName};
 
 /// The tools outside of the sandbox that a turn or a command can call: the same from its begin to its end.
@@ -43,7 +45,19 @@ pub trait OutsideTool: Send + Sync {
     fn call<'a>(&'a self, call: OutsideCall<'a>) -> BoxFuture<'a, Result<Vec<Content>, OutsideError>>;
 }
 
-/// A call of a tool outside of the sandbox.
+/// A call of a tool outside of the sandbox. Only [`Tools::run`](crate::Tools::run) makes one, after the schema, the mode, the
+/// decision and the person have let the call through, so no other code can run such a tool:
+///
+/// ```compile_fail,E0451
+/// use patchbay_core::CallId;
+/// use patchbay_sandbox::ProgressSink;
+/// use patchbay_tools::{OutsideCall, OutsideTool};
+/// use serde_json::Value;
+///
+/// async fn run(tool: &dyn OutsideTool, id: CallId, input: &Value, progress: &dyn ProgressSink) {
+///     let _ = tool.call(OutsideCall { id, input, progress, gate: todo!() }).await;
+/// }
+/// ```
 pub struct OutsideCall<'a> {
     /// The id of the call.
     pub id: CallId,
@@ -51,6 +65,9 @@ pub struct OutsideCall<'a> {
     pub input: &'a Value,
     /// Receives partial output; cleaned and bounded by the caller.
     pub progress: &'a dyn ProgressSink,
+    /// Proves that the call was let through.
+    #[expect(dead_code, reason = "its existence is the proof")]
+    gate: PassedGate,
 }
 
 /// Where a tool outside of the sandbox comes from.

@@ -161,7 +161,7 @@ impl Internal for TreeTool {
             let Some(session) = self.session.upgrade() else {
                 return Err(InternalError { code: Code::SessionClosed, message: "the session is closed.".to_owned() });
             };
-            let InternalCall { id, input, row, person } = call;
+            let InternalCall { id, input, row, person, .. } = call;
             let refused = |outcome: Outcome| InternalError {
                 code: outcome.code,
                 message: outcome.message_for_models().to_owned(),

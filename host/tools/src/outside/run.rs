@@ -10,7 +10,7 @@ use patchbay_policy::{Denial, ToolDecision, quoted};
 use patchbay_sandbox::{Budget, Content, Failure, Finished, ProgressSink, Usage};
 use patchbay_store::RecordedApproval;
 
-use super::{OutsideCall, OutsideDeclaration, OutsideError, OutsideTool};
+use super::{OutsideCall, OutsideDeclaration, OutsideError, OutsideTool, gate::PassedGate};
 use crate::{
     Approval, CalledTool, Mode, OfferedGrant, PersonAnswer, Question, QuestionSubject, ToolError, ToolInvocation,
     Tools, approval::StoredGrant, record::CallRecord, shown_input::without_middle,
@@ -26,13 +26,14 @@ impl Tools {
         input: &str,
     ) -> Finished<Vec<Content>, ToolError> {
         let budget = call.parent.as_ref().map(|(_, budget)| budget);
-        if let Err(error) = self.check_outside(record, tool, &call, input, budget).await {
-            return Finished::failed(error);
-        }
+        let gate = match self.check_outside(record, tool, &call, input, budget).await {
+            Ok(gate) => gate,
+            Err(error) => return Finished::failed(error),
+        };
         let start = Instant::now();
         let limit = OutputLimit::of(self.sandbox.limits().output_bytes, budget);
         let progress = BoundedProgress { sink: &*record.context.progress, left: AtomicUsize::new(limit.bytes) };
-        let running = tool.call(OutsideCall { id: record.id, input: call.input, progress: &progress });
+        let running = tool.call(OutsideCall { id: record.id, input: call.input, progress: &progress, gate });
         let OutsideDeclaration { time, time_key, name, .. } = &tool.spec().declaration;
         let timed = async {
             let out_of_time = |_| OutsideError::Time { limit_ms: time.as_millis(), key: time_key.clone() };
@@ -62,7 +63,7 @@ impl Tools {
         call: &ToolInvocation<'_>,
         input: &str,
         budget: Option<&Budget>,
-    ) -> Result<(), ToolError> {
+    ) -> Result<PassedGate, ToolError> {
         let spec = tool.spec();
         let name = spec.name();
         if budget.is_some() && !spec.declaration.for_skills {
@@ -106,7 +107,7 @@ impl Tools {
             }
         }
         record.begin_effect().await?;
-        Ok(())
+        Ok(PassedGate::after_checks())
     }
 
     /// Returns whether a person allowed the call, now or for every call.
