@@ -81,6 +81,7 @@ pub fn unavailable() -> Services {
         inference: None,
         permit_source: None,
         gate: None,
+        fixed: None,
         progress: Arc::new(Unavailable),
         log: Arc::new(Unavailable),
     }

@@ -87,5 +87,5 @@ pub use patchbay_workspace::{
 };
 pub use preinit::{INITIALIZE, preinitialize};
 pub use source_map::{BUNDLE, BundleMap};
-pub use state::{EffectGate, Permission, PermitSource, Services};
+pub use state::{EffectGate, FixedInputs, Permission, PermitSource, Services};
 pub use symbols::{DebugInfo, Symbols};

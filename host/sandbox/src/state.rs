@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     sync::{Arc, atomic::AtomicU64},
+    time::Duration,
 };
 
 use futures_util::future::BoxFuture;
@@ -38,10 +39,24 @@ pub struct Services {
     pub permit_source: Option<Arc<dyn PermitSource>>,
     /// Denies effects whatever is granted; `None` denies nothing.
     pub gate: Option<Arc<dyn EffectGate>>,
+    /// Replaces clock and randomness, for a call that must be the same in every run; `None` for those of the system.
+    pub fixed: Option<FixedInputs>,
     /// Receives the partial output of the call.
     pub progress: Arc<dyn ProgressSink>,
     /// Receives the guest's log.
     pub log: Arc<dyn LogSink>,
+}
+
+/// Clock and randomness of a call that must be the same in every run, such as a test. Without a grant for `clock` or `random`, a call
+/// has the same virtual ones as any other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FixedInputs {
+    /// Where the granted clock starts, as the time since 1970. It advances only by readings and sleeps.
+    pub start: Duration,
+    /// The seed of the granted randomness.
+    pub seed: u64,
+    /// The remaining time that the call is told, whatever is left of it.
+    pub time_left: Duration,
 }
 
 /// Asks a person for a capability that a call lacks.
@@ -278,6 +293,11 @@ impl GuestState {
     /// Returns the host services; `None` while a component is asked for its tools, and for an adapter.
     pub(crate) fn services(&self) -> Option<&Services> {
         self.access.as_ref().map(|access| &access.services)
+    }
+
+    /// Returns what replaces clock and randomness.
+    pub(crate) fn fixed(&self) -> Option<FixedInputs> {
+        self.services()?.fixed
     }
 
     /// Returns permits and services, or the error for the guest.

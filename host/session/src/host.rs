@@ -20,7 +20,7 @@ use patchbay_provider::{
 use patchbay_sandbox::{Artefacts, Compiler, Limits, Sandbox, Symbols};
 use patchbay_skill::BundledSkill;
 use patchbay_store::{AgentRow, Collected, DatabaseHealth, JournalSettings, KvStore, Store, StoreError};
-use patchbay_tools::{BundledGrant, StoreLedger, Tools};
+use patchbay_tools::{BundledGrant, Interposer, StoreLedger, Tools};
 use patchbay_workspace::{HomeFolder, ProtectedPaths};
 
 use crate::{
@@ -166,7 +166,7 @@ impl Host {
     /// # Errors
     /// [`SessionError`] if the home or the configuration cannot be used.
     pub fn open(config: Config) -> Result<Arc<Self>, SessionError> {
-        Self::open_with(config, None)
+        Self::open_with(config, None, None)
     }
 
     /// Like [`Host::open`], with the compiled components of the home `paths`, which has `store`: for a home that is deleted soon.
@@ -174,10 +174,27 @@ impl Host {
     /// # Errors
     /// As [`Host::open`].
     pub fn open_compiled_by(config: Config, paths: &Paths, store: &Store) -> Result<Arc<Self>, SessionError> {
-        Self::open_with(config, Some((paths, store)))
+        Self::open_with(config, Some((paths, store)), None)
     }
 
-    fn open_with(config: Config, compiled_by: Option<(&Paths, &Store)>) -> Result<Arc<Self>, SessionError> {
+    /// Like [`Host::open_compiled_by`], with `interposer` between the tools of skills and the services of the host.
+    ///
+    /// # Errors
+    /// As [`Host::open`].
+    pub fn open_interposed(
+        config: Config,
+        paths: &Paths,
+        store: &Store,
+        interposer: Arc<dyn Interposer>,
+    ) -> Result<Arc<Self>, SessionError> {
+        Self::open_with(config, Some((paths, store)), Some(interposer))
+    }
+
+    fn open_with(
+        config: Config,
+        compiled_by: Option<(&Paths, &Store)>,
+        interposer: Option<Arc<dyn Interposer>>,
+    ) -> Result<Arc<Self>, SessionError> {
         let Config { paths, limits, egress, credentials, journal, compiler, bundled, home_folder, .. } = config;
         let protected = paths.protected(&config.skill_roots);
         let roots = Roots::new(bundled, paths.config.join("skills"), config.skill_roots, limits.root.clone());
@@ -213,7 +230,8 @@ impl Host {
             Providers::new(store.clone(), Arc::new(adapters), secrets, sources).map_err(SessionError::Egress)?;
         let sandbox = Arc::new(Sandbox::new(limits).with_artefacts(artefacts()).with_symbols(symbols));
         let tools = Tools::new(sandbox, store.clone(), kv.clone(), egress, credentials, config.bundled_grants)
-            .with_bundled_answers(config.bundled_answers);
+            .with_bundled_answers(config.bundled_answers)
+            .with_interposer(interposer);
         let home_folder = home_folder.as_deref().map(HomeFolder::new).unwrap_or_default();
         let tools = tools.with_protection(protected.clone(), home_folder);
         let tools = Arc::new(tools);

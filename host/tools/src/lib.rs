@@ -7,6 +7,7 @@
 //! - [`Approver`]: asks a person for what a call may not do by itself. [`Question`]: what is asked; [`Approval`]: the answer.
 //! - [`command_line`], [`input_json`]: a command or an input as a line that shows every character.
 //! - [`OutsideTool`]: a tool outside of the sandbox, such as one of an MCP server. [`OutsideSpec`] checks its declaration.
+//! - [`Interposer`]: stands between tools and the services of the host, such as a test that answers from recordings.
 //! - [`Editor`]: reads and writes files as the user's editor has them.
 //! - [`Internal`]: a tool implemented by the host; [`ResultRow`]: how it commits a change with its result.
 //! - [`Tools::find_tools`]: searches [`SearchedTools`] for a model.
@@ -39,6 +40,7 @@ mod file_diff;
 mod foreseen;
 mod input;
 mod internal;
+mod interposer;
 mod ledger;
 mod line_changes;
 mod mode;
@@ -77,6 +79,7 @@ pub use file_diff::{DiffLine, FileDiff};
 pub use foreseen::http_capability;
 pub use input::{InputError, input_from_text};
 pub use internal::{Internal, InternalAnswer, InternalCall, InternalError, PersonAccess, ResultRow};
+pub use interposer::Interposer;
 pub use ledger::StoreLedger;
 pub use mode::{Mode, ModeSlot};
 pub use outside::{
@@ -119,6 +122,7 @@ pub struct Tools {
     workspaces: Workspaces,
     question_slots: QuestionSlots,
     tool_index: ToolIndexCache,
+    interposer: Option<Arc<dyn Interposer>>,
 }
 
 impl Tools {
@@ -146,7 +150,15 @@ impl Tools {
             workspaces: Workspaces::default(),
             question_slots: QuestionSlots::default(),
             tool_index: ToolIndexCache::default(),
+            interposer: None,
         }
+    }
+
+    /// Sets what stands between the tools and the services of the host.
+    #[must_use]
+    pub fn with_interposer(mut self, interposer: Option<Arc<dyn Interposer>>) -> Self {
+        self.interposer = interposer;
+        self
     }
 
     /// Sets the paths that no plugin may use in any workspace, and the person's home folder, where plugins write only

@@ -40,6 +40,9 @@ impl Tools {
                 }
             };
             running.finish(&finished).await;
+            if let Some(interposer) = &self.interposer {
+                interposer.finished(&finished);
+            }
             finished
         };
         run.instrument(span).await
@@ -71,6 +74,10 @@ impl Tools {
         let permits = self.permits_under(&rules, skill, &record.context.workspace).await?;
         let permits = if spec.is_read_only() { permits.only_reading(full_name.to_owned()) } else { permits };
         let services = CallServices::of(self, record, skill, &permits);
+        let services = match &self.interposer {
+            Some(interposer) => interposer.services(services),
+            None => services,
+        };
         let call = Call {
             tool: spec.name.to_string(),
             input,

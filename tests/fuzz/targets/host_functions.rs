@@ -92,6 +92,7 @@ async fn live(life: Life) {
             inference: None,
             permit_source: None,
             gate: None,
+            fixed: None,
             progress: host.clone(),
             log: host.clone(),
         };

@@ -53,7 +53,10 @@ impl call::Host for GuestState {
             return Ok(Err(unavailable));
         }
         Ok(match &*limit {
-            "time-ms" => Ok(u64::try_from(self.budget.clock.time_left().as_millis()).unwrap_or(u64::MAX)),
+            "time-ms" => {
+                let left = self.fixed().map_or_else(|| self.budget.clock.time_left(), |fixed| fixed.time_left);
+                Ok(u64::try_from(left.as_millis()).unwrap_or(u64::MAX))
+            }
             "host-calls" => Ok(self.budget.host_calls.saturating_sub(self.spent.host_calls).into()),
             "output-bytes" => Ok(self.budget.output_bytes.saturating_sub(self.spent.output_bytes) as u64),
             "inference-tokens" => Ok(self.inference_tokens_left()),

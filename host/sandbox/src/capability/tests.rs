@@ -206,6 +206,7 @@ fn state(limits: Limits, asked: &[Capability], granted: &[Capability]) -> (Guest
         inference: Some(fake.clone()),
         permit_source: None,
         gate: None,
+        fixed: None,
         progress: fake.clone(),
         log: fake.clone(),
     };

@@ -59,8 +59,8 @@ impl NestedCalls {
         }
     }
 
-    /// Waits until a call has ended, and returns all that have, in the order of their ids.
-    async fn ended(&mut self) -> Vec<(NestedCall, Option<NestedResult>)> {
+    /// Waits until a call has ended, or `all` of them, and returns those that have, in the order of their ids.
+    async fn ended(&mut self, all: bool) -> Vec<(NestedCall, Option<NestedResult>)> {
         let mut ended = Vec::new();
         let mut next = self.tasks.join_next_with_id().await;
         while let Some(joined) = next {
@@ -69,7 +69,7 @@ impl NestedCalls {
                 Err(error) => (error.id(), panicked(&error)),
             };
             ended.extend(self.running.remove(&task).map(|call| (call, result)));
-            next = self.tasks.try_join_next_with_id();
+            next = if all { self.tasks.join_next_with_id().await } else { self.tasks.try_join_next_with_id() };
         }
         ended.sort_by_key(|(call, _)| call.id);
         ended
@@ -171,7 +171,8 @@ impl GuestState {
         }
         // There are running calls, so that there are services.
         let Ok(access) = self.access().cloned() else { return Ok((Vec::new(), 0)) };
-        let ended = self.nested.ended().await;
+        // Which of them ends first is no fixed input, so a call with fixed inputs gets all at once.
+        let ended = self.nested.ended(self.fixed().is_some()).await;
         // The calls have the same clock: when it runs out, this call ends as late, too, whichever of them sees it first.
         if self.budget.clock.time_left().is_zero() {
             return Err(self.budget.late().into());

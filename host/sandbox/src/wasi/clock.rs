@@ -17,8 +17,8 @@ use wasmtime_wasi::p2::{
 use super::Wasi;
 use crate::state::GuestState;
 
-/// Start of virtual time: 2020-01-01T00:00:00Z, in seconds since 1970.
-const BEGINNING: u64 = 1_577_836_800;
+/// Start of virtual time without a grant: 2020-01-01T00:00:00Z, as the time since 1970.
+pub(super) const BEGINNING: Duration = Duration::from_secs(1_577_836_800);
 /// Advance of virtual time at each reading.
 const STEP: Duration = Duration::from_millis(1);
 
@@ -26,20 +26,30 @@ const STEP: Duration = Duration::from_millis(1);
 pub(super) enum Clock {
     /// Real time, with the start of the guest.
     Real(Instant),
-    /// Virtual time, with its elapsed part.
-    Virtual(Duration),
+    /// Virtual time.
+    Virtual {
+        /// Its start, as the time since 1970.
+        start: Duration,
+        /// How far it has advanced.
+        elapsed: Duration,
+    },
 }
 
 impl Clock {
-    pub(super) fn new(real: bool) -> Self {
-        if real { Self::Real(Instant::now()) } else { Self::Virtual(Duration::ZERO) }
+    pub(super) fn real() -> Self {
+        Self::Real(Instant::now())
+    }
+
+    /// Returns a virtual clock that starts at `start`, the time since 1970.
+    pub(super) fn starting_at(start: Duration) -> Self {
+        Self::Virtual { start, elapsed: Duration::ZERO }
     }
 
     /// Returns the time since the guest started.
     fn elapsed(&mut self) -> Duration {
         match self {
             Self::Real(start) => start.elapsed(),
-            Self::Virtual(elapsed) => {
+            Self::Virtual { elapsed, .. } => {
                 *elapsed = elapsed.saturating_add(STEP);
                 *elapsed
             }
@@ -48,17 +58,17 @@ impl Clock {
 
     /// Returns the time since 1970.
     fn now(&mut self) -> Duration {
-        match self {
+        match *self {
             // A system clock before 1970 is wrong; there is no better value to return.
             Self::Real(_) => SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default(),
-            Self::Virtual(_) => Duration::from_secs(BEGINNING).saturating_add(self.elapsed()),
+            Self::Virtual { start, .. } => start.saturating_add(self.elapsed()),
         }
     }
 
     fn resolution(&self) -> Duration {
         match self {
             Self::Real(_) => Duration::from_micros(1),
-            Self::Virtual(_) => STEP,
+            Self::Virtual { .. } => STEP,
         }
     }
 
@@ -66,7 +76,7 @@ impl Clock {
     fn sleep(&mut self, duration: Duration) -> Sleep {
         match self {
             Self::Real(_) => Sleep { until: tokio::time::Instant::now().checked_add(duration), over: false },
-            Self::Virtual(elapsed) => {
+            Self::Virtual { elapsed, .. } => {
                 *elapsed = elapsed.saturating_add(duration);
                 Sleep { until: None, over: true }
             }
@@ -159,7 +169,7 @@ mod tests {
     #[test]
     fn virtual_time_advances_by_readings_and_sleeps_only() {
         let run = || {
-            let mut clock = Clock::new(false);
+            let mut clock = Clock::starting_at(BEGINNING);
             let first = (clock.now(), clock.elapsed());
             assert!(clock.sleep(Duration::from_secs(3600)).over);
             std::thread::sleep(Duration::from_millis(2));
@@ -167,17 +177,17 @@ mod tests {
         };
         assert_eq!(run(), run());
         let ((now, elapsed), later, _) = run();
-        assert_eq!((now, elapsed), (Duration::from_secs(BEGINNING) + STEP, STEP * 2));
-        assert_eq!(later, Duration::from_secs(BEGINNING + 3600) + STEP * 3);
+        assert_eq!((now, elapsed), (BEGINNING + STEP, STEP * 2));
+        assert_eq!(later, BEGINNING + Duration::from_secs(3600) + STEP * 3);
     }
 
     #[test]
     fn sleeps_do_not_overflow() {
-        let mut clock = Clock::new(false);
+        let mut clock = Clock::starting_at(BEGINNING);
         clock.sleep(Duration::MAX);
         clock.sleep(Duration::MAX);
         assert_eq!(nanoseconds(clock.elapsed()), u64::MAX);
-        let far = Clock::new(true).sleep(Duration::MAX);
+        let far = Clock::real().sleep(Duration::MAX);
         assert!(!far.over && far.until.is_none());
     }
 }

@@ -46,15 +46,22 @@ impl Wasi {
             .allow_udp(false)
             .allow_ip_name_lookup(false)
             .max_random_size(Limits::RANDOM_BYTES);
-        if !state.is_used(&Capability::Random) {
-            ctx.secure_random(Xoshiro256PlusPlus::seed_from_u64(SEED))
-                .insecure_random(Xoshiro256PlusPlus::seed_from_u64(SEED))
-                .insecure_random_seed(SEED.into());
+        let fixed = state.fixed();
+        let seed = if state.is_used(&Capability::Random) { fixed.map(|fixed| fixed.seed) } else { Some(SEED) };
+        if let Some(seed) = seed {
+            ctx.secure_random(Xoshiro256PlusPlus::seed_from_u64(seed))
+                .insecure_random(Xoshiro256PlusPlus::seed_from_u64(seed))
+                .insecure_random_seed(seed.into());
         }
+        let clock = match (state.is_used(&Capability::Clock), fixed) {
+            (true, None) => clock::Clock::real(),
+            (true, Some(fixed)) => clock::Clock::starting_at(fixed.start),
+            (false, _) => clock::Clock::starting_at(clock::BEGINNING),
+        };
         Self {
             ctx: ctx.build(),
             table,
-            clock: clock::Clock::new(state.is_used(&Capability::Clock)),
+            clock,
             http: WasiHttpCtx::new(),
             hooks: http::Hooks::new(state),
             printed: printed.clone(),

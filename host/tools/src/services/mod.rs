@@ -79,6 +79,7 @@ impl CallServices {
             written,
             permit_source,
             gate,
+            fixed: None,
         }
     }
 
