@@ -13,6 +13,7 @@ const CRATES: &[&str] = &[
     "session",
     "agent",
     "mcp",
+    "fixture",
     "tools",
     "provider",
     "events",

@@ -280,8 +280,9 @@ fn build_explains_why_a_folder_cannot_be_built() {
     let bare = patchbay.workspace().join("bare").canonicalize().unwrap().display().to_string();
     let least = "A skill needs a SKILL.md with at least four lines: ---, name: bare, summary: What it does, ---";
     let words = format!(
-        "{bare} has neither a SKILL.md nor a Cargo.toml. {least}. A provider has no SKILL.md; its adapter is built from Rust \
-         sources with a Cargo.toml, or given with --wasm FILE"
+        "{bare} has no SKILL.md, and no sources that Patchbay can build (Cargo.toml, skill.js, skill.ts, skill.py, skill.c, or for a \
+         provider Cargo.toml, provider.js, provider.ts). {least}. To begin from a template: patchbay plugin new NAME. To use a \
+         component from another compiler: --wasm FILE"
     );
     assert_refused(&build(&["bare"]), &words);
     for (bytes, exports) in [(module(), "patchbay:skill/skill@0.1.0"), (b"\0asm\x0d\0\x01\0".to_vec(), "nothing")] {

@@ -10,7 +10,7 @@ mod plugins;
 
 pub(crate) use authority::{GrantCommand, GrantTarget, PolicyCommand, TrustCommand};
 use plugins::BUILD_HELP;
-pub(crate) use plugins::{NewPlugin, PluginAdd, PluginCall, PluginKind, PluginList, Tools};
+pub(crate) use plugins::{NewPlugin, PluginAdd, PluginCall, PluginKind, PluginList, PluginTest, Tools};
 
 use crate::age::Age;
 
@@ -339,6 +339,7 @@ pub(crate) enum Plugin {
         target: Option<String>,
     },
     Call(PluginCall),
+    Test(PluginTest),
     /// Print what a skill wrote to its log
     Log {
         /// The skill

@@ -6,6 +6,7 @@ mod call;
 mod list;
 mod log;
 mod remove;
+mod test;
 
 use std::{fs::File, io, path::Path, process::ExitCode, time::SystemTime};
 
@@ -47,6 +48,7 @@ pub(crate) async fn run(command: Plugin) -> Result<ExitCode, CliError> {
         Plugin::Add(arguments) => add::run(&arguments).await,
         Plugin::Remove { name } => remove::run(&name).await,
         Plugin::List(arguments) => list::run(&arguments).await,
+        Plugin::Test(arguments) => test::run(&arguments).await,
         Plugin::Inspect { path, json } => {
             let report = inspector()?.inspect(&path).await.map_err(CliError::io(&path))?;
             if json {

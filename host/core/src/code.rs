@@ -178,6 +178,9 @@ codes! {
         SnapshotNewer = "snapshot_newer", "The session was written by a newer version of Patchbay.";
         StoreFailed = "store_failed", "The database failed; everything acknowledged before is stored.";
         BuildFailed = "build_failed", "A plugin could not be built; the message says why.";
+        FixtureInvalid = "fixture_invalid", "`plugin test`: a fixture cannot be used; the message says where and why.";
+        FixtureNewer = "fixture_newer", "`plugin test`: a fixture was written for a newer version of Patchbay.";
+        NotRecorded = "not_recorded", "`plugin test`: the tool made a host call that its fixture has no answer for.";
         PluginNotCreated = "plugin_not_created", "`plugin new` could not create the plugin's folder.";
         ToolsNotInstalled = "tools_not_installed", "`plugin tools install` failed.";
         GrantNotFound = "grant_not_found", "The grant does not exist.";

@@ -99,3 +99,26 @@ pub(crate) enum Tools {
         language: String,
     },
 }
+
+/// Run the test cases of a plugin against its component, in the real sandbox
+///
+/// The cases are the files fixtures/*.json of the plugin's folder, each with a tool's input, its grants, the answers to its host calls,
+/// and the expected result. docs/fixtures.md describes them. Each case has an empty home and workspace of its own, the default limits,
+/// and no network: a host call without a recorded answer fails as not_recorded. Of your home only compiled components are used.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    patchbay plugin test\n  \
+    patchbay plugin test greet --filter hello\n  \
+    patchbay plugin test greet.wasm    (the fixtures are beside the component)\n\n\
+    Exit code 0: every case passed; 1: a case failed; 2: the plugin or its fixtures cannot be used.")]
+pub(crate) struct PluginTest {
+    /// A plugin's folder with its component, or a component
+    #[arg(value_name = "DIR|FILE", default_value = ".", value_hint = ValueHint::AnyPath)]
+    pub(crate) plugin: PathBuf,
+    /// Run only cases whose name or tool contains this text
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) filter: Option<String>,
+    /// Print one JSON object: each case with its differences, and how much of each limit it used
+    #[arg(long)]
+    pub(crate) json: bool,
+}

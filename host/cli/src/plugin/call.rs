@@ -1,10 +1,10 @@
 //! `patchbay plugin call`: runs one tool of a plugin in a home of its own, which is deleted afterwards. The call takes the path of
 //! `/tool` in a session, so that it behaves as it will once the plugin is installed.
 
-mod denied;
-mod printed;
+pub(super) mod denied;
+pub(super) mod printed;
 mod report;
-mod trial_home;
+pub(super) mod trial_home;
 
 use std::{collections::BTreeMap, env, io::Read as _, path::PathBuf, process::ExitCode, sync::Arc};
 
@@ -52,7 +52,7 @@ impl<E: Into<CliError>> From<E> for NotCalled {
     }
 }
 
-fn usage(message: impl Into<String>) -> NotCalled {
+pub(super) fn usage(message: impl Into<String>) -> NotCalled {
     NotCalled::Usage(CliError::new(Code::InvalidArgs, message))
 }
 
@@ -123,7 +123,7 @@ async fn called(call: &PluginCall) -> Result<CallReport, NotCalled> {
 }
 
 /// Returns the plugin's skill, or why it was not loaded.
-fn loaded(session: &Session, trial: &TrialHome) -> Result<Skill, NotCalled> {
+pub(super) fn loaded(session: &Session, trial: &TrialHome) -> Result<Skill, NotCalled> {
     let snapshot = session.snapshot();
     if let Some(skill) = snapshot.skill(trial.name.as_str()).filter(|skill| skill.root == Root::User) {
         return Ok(skill.clone());
@@ -137,7 +137,7 @@ fn loaded(session: &Session, trial: &TrialHome) -> Result<Skill, NotCalled> {
 }
 
 /// A component that is blocked in the home must not run elsewhere either.
-async fn refuse_blocked(store: &Store, skill: &Skill) -> Result<(), NotCalled> {
+pub(super) async fn refuse_blocked(store: &Store, skill: &Skill) -> Result<(), NotCalled> {
     for digest in skill.component.into_iter().chain([skill.digest]) {
         if store.is_blocked(&digest).await? {
             let message =
@@ -149,7 +149,7 @@ async fn refuse_blocked(store: &Store, skill: &Skill) -> Result<(), NotCalled> {
 }
 
 /// Finds a tool by its bare or full name.
-fn tool<'s>(skill: &'s Skill, name: &str) -> Result<&'s ToolSpec, NotCalled> {
+pub(super) fn tool<'s>(skill: &'s Skill, name: &str) -> Result<&'s ToolSpec, NotCalled> {
     let bare = name.strip_prefix(skill.name.as_str()).and_then(|rest| rest.strip_prefix("__")).unwrap_or(name);
     skill.tool(bare).ok_or_else(|| {
         let names: Vec<&str> = skill.tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -183,7 +183,7 @@ fn input(tool: &str, spec: &ToolSpec, given: Option<&str>) -> Result<Value, NotC
 }
 
 /// Grants the capabilities of `--grant` to the skill, as `patchbay grant add` does.
-async fn grant(
+pub(super) async fn grant(
     host: &Arc<Host>,
     session: &Session,
     skill: &Skill,

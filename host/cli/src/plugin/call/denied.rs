@@ -10,21 +10,21 @@ const NOTED: usize = 100;
 
 /// An act of a tool that was denied.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub(super) struct Denied {
+pub(in crate::plugin) struct Denied {
     /// The skill whose tool wanted to do it: the called one, or that of a nested call.
-    pub(super) skill: String,
+    pub(in crate::plugin) skill: String,
     /// The capability that would allow it.
-    pub(super) capability: String,
+    pub(in crate::plugin) capability: String,
     /// What the tool wanted to do, as a question shows it.
-    pub(super) act: String,
+    pub(in crate::plugin) act: String,
 }
 
 #[derive(Default)]
-pub(super) struct DenyingApprover(Mutex<Vec<Denied>>);
+pub(in crate::plugin) struct DenyingApprover(Mutex<Vec<Denied>>);
 
 impl DenyingApprover {
     /// Returns what was denied, in order.
-    pub(super) fn take(&self) -> Vec<Denied> {
+    pub(in crate::plugin) fn take(&self) -> Vec<Denied> {
         std::mem::take(&mut self.0.lock())
     }
 }

@@ -16,15 +16,15 @@ const BYTES: usize = 4 << 20;
 
 /// A line of the plugin.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub(super) struct PrintedLine {
+pub(in crate::plugin) struct PrintedLine {
     /// `debug`, `info`, `warn` or `error`.
-    pub(super) level: &'static str,
-    pub(super) text: String,
+    pub(in crate::plugin) level: &'static str,
+    pub(in crate::plugin) text: String,
 }
 
 /// The lines so far.
 #[derive(Clone, Default)]
-pub(super) struct PrintedLines(Arc<Mutex<CollectedLines>>);
+pub(in crate::plugin) struct PrintedLines(Arc<Mutex<CollectedLines>>);
 
 #[derive(Default)]
 struct CollectedLines {
@@ -34,7 +34,7 @@ struct CollectedLines {
 
 impl PrintedLines {
     /// Takes the place of the host's log, which is not written, and collects the lines of plugins.
-    pub(super) fn collect() -> Self {
+    pub(in crate::plugin) fn collect() -> Self {
         let lines = Self::default();
         // It fails if there is a subscriber already; then there are no lines.
         let _ = tracing_subscriber::registry().with(lines.clone()).try_init();
@@ -42,7 +42,7 @@ impl PrintedLines {
     }
 
     /// Returns the lines, and forgets them.
-    pub(super) fn take(&self) -> Vec<PrintedLine> {
+    pub(in crate::plugin) fn take(&self) -> Vec<PrintedLine> {
         std::mem::take(&mut *self.0.lock()).lines
     }
 }

@@ -27,19 +27,23 @@ const COMPARED: usize = 1_000;
 const ALL: &[&str] =
     &["kv", "http:*", "workspace-read", "workspace-write", "workspace-delete", "inference", "tools", "clock", "random"];
 
-pub(super) struct TrialHome {
+pub(in crate::plugin) struct TrialHome {
     folder: TempDir,
     /// The plugin's name.
-    pub(super) name: Name,
+    pub(in crate::plugin) name: Name,
     /// What the caller should know about the plugin.
-    pub(super) notes: Vec<String>,
+    pub(in crate::plugin) notes: Vec<String>,
     /// The files of the workspace before the call.
     before: BTreeMap<String, Digest>,
 }
 
 impl TrialHome {
     /// Creates the home with the plugin in it, and copies `files` into the workspace.
-    pub(super) fn new(plugin: &LocatedPlugin, grants: &[Capability], files: &[PathBuf]) -> Result<Self, NotCalled> {
+    pub(in crate::plugin) fn new(
+        plugin: &LocatedPlugin,
+        grants: &[Capability],
+        files: &[PathBuf],
+    ) -> Result<Self, NotCalled> {
         let temporary = std::env::temp_dir();
         let folder = tempfile::Builder::new().prefix("patchbay-call-").tempdir().map_err(CliError::io(&temporary))?;
         let mut home = Self { folder, name: plugin.name.clone(), notes: Vec::new(), before: BTreeMap::new() };
@@ -105,12 +109,12 @@ impl TrialHome {
         Ok(())
     }
 
-    pub(super) fn workspace(&self) -> PathBuf {
+    pub(in crate::plugin) fn workspace(&self) -> PathBuf {
         self.folder.path().join("workspace")
     }
 
     /// Returns the folders of this home. `home` is the user's.
-    pub(super) fn dirs(&self, home: &HomeDirs) -> HomeDirs {
+    pub(in crate::plugin) fn dirs(&self, home: &HomeDirs) -> HomeDirs {
         let folder = |name: &str| self.folder.path().join(name);
         let paths =
             Paths { config: folder("config"), data: folder("data"), cache: folder("cache"), state: folder("state") };
@@ -118,7 +122,7 @@ impl TrialHome {
     }
 
     /// Returns the paths of the workspace's files that the call wrote or deleted, each with what happened.
-    pub(super) fn changed_files(&self) -> Vec<String> {
+    pub(in crate::plugin) fn changed_files(&self) -> Vec<String> {
         let after = self.files();
         let mut changed = Vec::new();
         for (path, digest) in &after {
@@ -154,7 +158,7 @@ impl TrialHome {
 }
 
 /// Reads a file that the command line names.
-pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, NotCalled> {
+pub(in crate::plugin) fn read_file(path: &Path) -> Result<Vec<u8>, NotCalled> {
     let shown = || text::clean_line(&path.to_string_lossy());
     let cannot = |error: std::io::Error| usage(format!("cannot read {}: {error}.", shown()));
     let metadata = fs::metadata(path).map_err(cannot)?;

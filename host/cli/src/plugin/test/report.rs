@@ -1,0 +1,197 @@
+//! What the cases of a plugin did, for people and programs.
+
+use patchbay_core::text;
+use patchbay_fixture::{ActualOutcome, CaseDifference, PreparedCase};
+use patchbay_policy::Capability;
+use patchbay_sandbox::{Limits, Usage};
+use serde::Serialize;
+
+use crate::{
+    out::{note, say},
+    plugin::call::{denied::Denied, printed::PrintedLine},
+};
+
+/// The most printed lines that are shown of a failed case.
+const PRINTED: usize = 20;
+
+/// The cases of a plugin, as `--json` prints them.
+#[derive(Debug, Serialize)]
+pub(super) struct TestReport {
+    plugin: String,
+    passed: usize,
+    failed: usize,
+    cases: Vec<CaseReport>,
+    /// What the author should know about the plugin.
+    pub(super) notes: Vec<String>,
+}
+
+/// One case.
+#[derive(Debug, Serialize)]
+pub(super) struct CaseReport {
+    /// The name, such as `fixtures/hello.json`.
+    case: String,
+    tool: String,
+    pub(super) passed: bool,
+    /// Why the case could not run; `null` if it ran.
+    problem: Option<String>,
+    differences: Vec<CaseDifference>,
+    /// How much of each limit it used; empty if it did not run.
+    limits: Vec<LimitUse>,
+    pub(super) printed: Vec<PrintedLine>,
+    pub(super) denied: Vec<Denied>,
+    /// What it did.
+    #[serde(skip)]
+    pub(super) actual: Option<Box<ActualOutcome>>,
+}
+
+/// How a case ended.
+pub(super) enum CaseStatus {
+    Ran(Box<ActualOutcome>),
+    /// It did not run, and why.
+    Refused(String),
+}
+
+/// How much a case used of one limit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct LimitUse {
+    /// The key in `[limits]` of `config.toml`.
+    pub(super) limit: &'static str,
+    pub(super) used: u64,
+    pub(super) most: u64,
+}
+
+impl LimitUse {
+    /// Whether more than half of the limit was used.
+    pub(super) fn is_over_half(&self) -> bool {
+        self.used > self.most / 2
+    }
+}
+
+impl TestReport {
+    pub(super) fn new(plugin: &str) -> Self {
+        Self { plugin: plugin.to_owned(), passed: 0, failed: 0, cases: Vec::new(), notes: Vec::new() }
+    }
+
+    /// Adds a case. Only `--json` prints the cases once more, so that of passed ones little is kept.
+    pub(super) fn add(&mut self, mut case: CaseReport) {
+        *(if case.passed { &mut self.passed } else { &mut self.failed }) += 1;
+        for used in case.limits.iter().filter(|used| used.is_over_half()) {
+            self.notes.push(format!("{} {}", case.case, used.sentence()));
+        }
+        case.actual = None;
+        self.cases.push(case);
+    }
+
+    pub(super) fn is_ok(&self) -> bool {
+        self.failed == 0
+    }
+
+    pub(super) fn print(&self, json: bool) {
+        if json {
+            say!("{}", serde_json::to_string(self).unwrap_or_default());
+            return;
+        }
+        say!("{} passed, {} failed", self.passed, self.failed);
+        for text in &self.notes {
+            note(&format!("note: {text}"));
+        }
+    }
+}
+
+impl LimitUse {
+    fn sentence(&self) -> String {
+        let percent = self.used.saturating_mul(100) / self.most.max(1);
+        let (used, most) = (text::with_commas(self.used), text::with_commas(self.most));
+        format!("used {percent} % of limits.{} ({used} of {most})", self.limit)
+    }
+}
+
+impl CaseReport {
+    pub(super) fn new(case: &PreparedCase, status: CaseStatus) -> Self {
+        let (problem, actual) = match status {
+            CaseStatus::Ran(actual) => (None, Some(actual)),
+            CaseStatus::Refused(problem) => (Some(problem), None),
+        };
+        let differences = actual.as_ref().map(|actual| actual.differences(case)).unwrap_or_default();
+        Self {
+            case: case.name(),
+            tool: case.tool.clone(),
+            passed: problem.is_none() && differences.is_empty(),
+            problem,
+            differences,
+            limits: Vec::new(),
+            printed: Vec::new(),
+            denied: Vec::new(),
+            actual,
+        }
+    }
+
+    /// Notes how much of each limit the case used.
+    pub(super) fn count(&mut self, grants: &[Capability], limits: &Limits) {
+        if let Some(actual) = &self.actual {
+            self.limits = uses(&actual.usage, grants, limits);
+        }
+    }
+
+    /// Returns the lines for people: whether it passed, and why it did not.
+    pub(super) fn lines(&self) -> Vec<String> {
+        if self.passed {
+            return vec![format!("passed  {}", self.case)];
+        }
+        let mut lines = vec![format!("FAILED  {}", self.case)];
+        lines.extend(self.problem.clone());
+        lines.extend(self.differences.iter().map(ToString::to_string));
+        for Denied { capability, act, .. } in &self.denied {
+            lines.push(format!("denied: {act} ({capability}): to allow it, add \"{capability}\" to \"grants\""));
+        }
+        let printed = self.printed.iter().take(PRINTED);
+        lines.extend(printed.map(|PrintedLine { text, .. }| format!("printed: {text}")));
+        if self.printed.len() > PRINTED {
+            lines.push(format!("printed: … {} more lines", self.printed.len() - PRINTED));
+        }
+        let (head, rest) = lines.split_at(1);
+        let rest = rest.iter().flat_map(|text| text.lines()).map(|line| format!("  {line}"));
+        head.iter().cloned().chain(rest).collect()
+    }
+}
+
+/// How many times the limits of host calls a call with the grant `tools` has.
+const TOOLS_HOST_CALLS: u64 = 10;
+
+/// Returns how much of each limit a call used.
+fn uses(usage: &Usage, grants: &[Capability], limits: &Limits) -> Vec<LimitUse> {
+    let (tools, inference) = (grants.contains(&Capability::Tools), grants.contains(&Capability::Inference));
+    let host_calls = u64::from(limits.host_calls) * if tools { TOOLS_HOST_CALLS } else { 1 };
+    let mut time_ms = limits.time_ms;
+    time_ms += if tools { limits.code_ms } else { 0 };
+    time_ms += if inference { limits.inference_ms } else { 0 };
+    let mut uses = vec![
+        LimitUse { limit: "fuel", used: usage.fuel, most: limits.fuel },
+        LimitUse { limit: "memory_bytes", used: usage.peak_memory as u64, most: limits.memory_bytes as u64 },
+        LimitUse { limit: "host_calls", used: usage.host_calls.into(), most: host_calls },
+        LimitUse { limit: "output_bytes", used: usage.output_bytes as u64, most: limits.output_bytes as u64 },
+        LimitUse { limit: "time_ms", used: u64::try_from(usage.time.as_millis()).unwrap_or(u64::MAX), most: time_ms },
+    ];
+    if inference {
+        let most = limits.inference_tokens;
+        uses.push(LimitUse { limit: "inference_tokens", used: usage.inference_tokens, most });
+    }
+    uses
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_half_of_a_limit_is_a_note() {
+        let usage = Usage { fuel: 1_000_000_001, host_calls: 5_001, ..Usage::default() };
+        let over = |grants: &[Capability]| {
+            let uses = uses(&usage, grants, &Limits::default());
+            uses.iter().filter(|used| used.is_over_half()).map(LimitUse::sentence).collect::<Vec<_>>()
+        };
+        let fuel = "used 50 % of limits.fuel (1,000,000,001 of 2,000,000,000)";
+        assert_eq!(over(&[]), [fuel, "used 50 % of limits.host_calls (5,001 of 10,000)"]);
+        assert_eq!(over(&[Capability::Tools]), [fuel]);
+    }
+}
