@@ -8,7 +8,7 @@ use patchbay_core::Code;
 use crate::repository;
 
 /// Asserts that a document has this text, or writes it if `UPDATE_DOCS` is set.
-fn assert_document(path: &str, expected: &str) {
+pub fn assert_document(path: &str, expected: &str) {
     let file = repository(path);
     if env::var_os("UPDATE_DOCS").is_some() {
         fs::write(&file, expected).unwrap();
@@ -168,10 +168,61 @@ fn paths_in_the_architecture_document_exist() {
     }
 }
 
-/// The example of tests in docs/skills.md is that of the SDK's module `testing`, which is tested as its documentation.
+/// Every relative link between documents leads to a file, and to a heading if it names one.
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let documents = fs::read_dir(repository("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let mut documents: Vec<_> = documents.collect();
+    documents.extend(["README.md", "CONTRIBUTING.md", "wit/README.md"].map(repository));
+    documents.sort();
+    let (mut links, mut broken) = (0, Vec::new());
+    for document in &documents {
+        let text = fs::read_to_string(document).unwrap();
+        for link in links_of(&text) {
+            links += 1;
+            let (path, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = if path.is_empty() { document.clone() } else { document.parent().unwrap().join(path) };
+            let is_there = match fs::read_to_string(&target) {
+                Ok(text) => heading.is_empty() || anchors_of(&text).iter().any(|anchor| anchor == heading),
+                Err(_) => heading.is_empty() && target.exists(),
+            };
+            if !is_there {
+                broken.push(format!("{}: {link}", document.display()));
+            }
+        }
+    }
+    assert!(links > 150, "the links are not found: {links}");
+    assert!(broken.is_empty(), "these links lead nowhere:\n{}", broken.join("\n"));
+}
+
+/// Returns the targets of Markdown links that are in this repository.
+fn links_of(text: &str) -> Vec<&str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    targets.filter(|target| !target.contains("://") && !target.contains(char::is_whitespace)).collect()
+}
+
+/// Returns the anchors that Markdown gives to headings: lower case, spaces as `-`, without punctuation.
+fn anchors_of(text: &str) -> Vec<String> {
+    let mut in_code = false;
+    let headings = text.lines().filter(|line| {
+        in_code ^= line.starts_with("```");
+        !in_code && line.starts_with('#')
+    });
+    let mut anchors: Vec<String> = Vec::new();
+    for heading in headings {
+        let heading = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = |c: &char| c.is_alphanumeric() || ['-', '_', ' '].contains(c);
+        let anchor: String = heading.chars().filter(kept).map(|c| if c == ' ' { '-' } else { c }).collect();
+        let same = anchors.iter().filter(|known| **known == anchor).count();
+        anchors.push(if same == 0 { anchor } else { format!("{anchor}-{same}") });
+    }
+    anchors
+}
+
+/// The example of tests in docs/skills-rust.md is that of the SDK's module `testing`, which is tested as its documentation.
 #[test]
 fn example_of_tests_in_the_author_guide_is_tested() {
-    let guide = fs::read_to_string(repository("docs/skills.md")).unwrap();
+    let guide = fs::read_to_string(repository("docs/skills-rust.md")).unwrap();
     let module = fs::read_to_string(repository("sdk/rust/src/testing.rs")).unwrap();
     let header: String = module
         .lines()
@@ -179,7 +230,7 @@ fn example_of_tests_in_the_author_guide_is_tested() {
         .fold(String::new(), |text, line| text + line.strip_prefix(' ').unwrap_or(line) + "\n");
     let (_, rest) = header.split_once("\n```\n").unwrap();
     let (example, _) = rest.split_once("\n```\n").unwrap();
-    assert!(guide.contains(&format!("```rust\n{example}\n```")), "docs/skills.md must contain:\n{example}");
+    assert!(guide.contains(&format!("```rust\n{example}\n```")), "docs/skills-rust.md must contain:\n{example}");
 }
 
 /// Every control in docs/security.md names existing tests.

@@ -9,6 +9,7 @@ mod features;
 mod plugins;
 mod shape;
 mod walks;
+mod wit;
 mod words;
 
 use std::path::{Path, PathBuf};
