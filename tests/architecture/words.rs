@@ -43,11 +43,12 @@ fn sources() -> Vec<Source> {
         for entry in fs::read_dir(folder).unwrap() {
             let entry = entry.unwrap();
             let name = entry.file_name().into_string().unwrap();
+            // A link to a folder is neither: its files are read in their own place.
             if entry.file_type().unwrap().is_dir() {
                 if !SKIPPED.contains(&&*name) && !name.starts_with(".venv") {
                     folders.push(entry.path());
                 }
-            } else if ENDINGS.contains(&name.rsplit('.').next().unwrap()) {
+            } else if !entry.path().is_dir() && ENDINGS.contains(&name.rsplit('.').next().unwrap()) {
                 paths.push(entry.path());
             }
         }
