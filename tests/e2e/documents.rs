@@ -2,46 +2,23 @@
 
 use std::{
     fs,
-    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use patchbay_core::Digest;
 use patchbay_tests::{
     adapter::Adapter,
     binary::Patchbay,
+    documents::{block, blocks, checkout},
     guest::Guest,
     server::{self, Server},
 };
 use serde_json::{Value, json};
 
 use crate::plugin;
-
-/// Returns the fenced blocks of a document: language and text.
-fn blocks(document: &str) -> Vec<(String, String)> {
-    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(document)).unwrap();
-    let mut blocks = Vec::new();
-    let mut open: Option<(String, String)> = None;
-    for line in text.lines() {
-        match (line.strip_prefix("```"), &mut open) {
-            (Some(language), None) => open = Some((language.to_owned(), String::new())),
-            (Some(_), Some(_)) => blocks.extend(open.take()),
-            (None, Some((_, text))) => *text += &format!("{line}\n"),
-            (None, None) => {}
-        }
-    }
-    blocks
-}
-
-/// Returns the block of this language that begins with `beginning`.
-fn block(document: &str, language: &str, beginning: &str) -> String {
-    let fits = |(of, text): &(String, String)| of == language && text.starts_with(beginning);
-    let found = blocks(document).into_iter().find(fits);
-    found.unwrap_or_else(|| panic!("{document} has no {language} block {beginning}")).1
-}
-
-fn checkout() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
 
 /// Builds the plugin `name`. Its sources are already written; its Cargo.toml is in `document`.
 fn build(patchbay: &Patchbay, document: &str, name: &str) {
@@ -53,17 +30,44 @@ fn build(patchbay: &Patchbay, document: &str, name: &str) {
     assert_eq!(built.code, Some(0), "{}{}", built.out, built.err);
 }
 
+/// The complete skill of the page about Rust, in a new project: it asks a server, and falls back to the last report.
 #[test]
-fn first_skill_of_the_author_guide_works() {
+fn complete_skill_of_the_rust_page_works() {
+    let page = "docs/skills-rust.md";
     let patchbay = Patchbay::new();
-    let guide = "docs/skills.md";
-    patchbay.write("greet/SKILL.md", block(guide, "", "---\nname: greet"));
-    patchbay.write("greet/src/lib.rs", block(guide, "rust", "use patchbay_sdk"));
-    build(&patchbay, guide, "greet");
-    fs::create_dir_all(patchbay.home().join("config/skills")).unwrap();
-    fs::copy(patchbay.folder().join("greet/greet.wasm"), patchbay.home().join("config/skills/greet.wasm")).unwrap();
-    assert_eq!(patchbay.line("/greet Ada"), "Hello, Ada!");
-    assert_eq!(patchbay.line("/skill greet {\"name\": \" \"}"), "Error: the name is empty");
+    let is_down = Arc::new(AtomicBool::new(false));
+    let server = Server::new({
+        let is_down = is_down.clone();
+        move |request| match (is_down.load(Ordering::Relaxed), request.starts_with("GET /rome.json ")) {
+            (true, _) => server::response("503 Service Unavailable", "text/plain", ""),
+            (false, true) => server::page(r#"{"sky": "clear", "celsius": 21.5}"#),
+            (false, false) => server::response("404 Not Found", "text/plain", ""),
+        }
+    });
+    let created = patchbay.run(&["plugin", "new", "weather", "--lang", "rust"]);
+    assert_eq!(created.code, Some(0), "{}", created.err);
+    let folder = patchbay.workspace().join("weather");
+    let example =
+        |language: &str, beginning: &str| block(page, language, beginning).replace("localhost:8080", &server.host());
+    patchbay.write("workspace/weather/SKILL.md", example("markdown", "---\nname: weather"));
+    patchbay.write("workspace/weather/src/lib.rs", example("rust", "//! The current weather"));
+    let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+    let added = format!("[dependencies]\n{}", example("toml", "serde_json"));
+    patchbay.write("workspace/weather/Cargo.toml", manifest.replace("[dependencies]\n", &added));
+    fs::copy(checkout().join("plugins/Cargo.lock"), folder.join("Cargo.lock")).unwrap();
+    let built = plugin::build(&patchbay, &folder);
+    assert_eq!(built.code, Some(0), "{}{}", built.out, built.err);
+
+    let http = format!("http:{}", server.host());
+    for command in [&["plugin", "add", "weather"][..], &["grant", "add", "weather", &http, "kv"]] {
+        let ran = patchbay.run(command);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+    }
+    assert_eq!(patchbay.line("/weather rome"), "rome: clear, 21.5 \u{b0}C");
+    assert_eq!(patchbay.line("/weather oslo"), "Error: the service knows no city 'oslo'");
+    is_down.store(true, Ordering::Relaxed);
+    assert_eq!(patchbay.line("/weather rome"), "rome, last known: clear, 21.5 \u{b0}C");
+    assert_eq!(patchbay.line("/weather oslo"), "Error: the weather service does not respond: try again later");
 }
 
 /// The adapter of the guide needs consent, receives it through its table, and then answers in a conversation.
@@ -190,7 +194,7 @@ fn model_lines_of_the_provider_guide_work() {
 }
 
 /// Every line that starts the binary works when pasted into a shell, with the names in capitals filled in. Lines that build a
-/// plugin are tested above.
+/// plugin are tested above, and those of the pages for authors in `tests/authors`.
 #[test]
 fn documented_command_lines_work_in_a_shell() {
     let patchbay = Patchbay::quick();
@@ -220,8 +224,7 @@ fn documented_command_lines_work_in_a_shell() {
         .unwrap();
     let names = [("SKILL", "keep"), ("CAPABILITY", "kv"), ("DIGEST", &*digest), ("ID", &*session), ("UUID", &*agent)];
 
-    let documents =
-        ["README.md", "docs/using.md", "docs/skills.md", "docs/providers.md", "docs/operating.md"].map(blocks);
+    let documents = ["README.md", "docs/using.md", "docs/providers.md", "docs/operating.md"].map(blocks);
     let shown: Vec<&String> =
         documents.iter().flatten().filter(|(of, _)| of.is_empty()).map(|(_, text)| text).collect();
     let starts = |line: &&str| line.starts_with("patchbay") || line.contains("| patchbay");

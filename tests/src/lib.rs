@@ -12,6 +12,7 @@
 //! | [`tree_check`] | `check`: are the stored agents, mail, turns and calls of a session whole? | after races and crashes |
 //! | [`session_events`] | `wait_for_event`, `wait_for_end`, `stored_texts` | to follow a session of that host |
 //! | [`guest`] | `Guest`: a skill's component from a builder or from WAT | to run a skill without a compiler |
+//! | [`documents`] | `block`, `blocks`: fenced blocks of a document | to run an example as it is written |
 //! | [`calls`] | `fetching`, `relaying`: guests that make one host call | to test a capability |
 //! | [`adapter`] | `Adapter`: a provider's component that follows a script in JSON | to test the host with any adapter |
 //! | [`mod@format`] | `Format`: the recorded responses and errors of the four provider formats | to test the bundled adapters |
@@ -36,6 +37,7 @@ pub mod answers;
 pub mod binary;
 pub mod calls;
 mod compiled;
+pub mod documents;
 pub mod format;
 pub mod guest;
 pub mod home;

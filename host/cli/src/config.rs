@@ -90,7 +90,7 @@ pub(crate) struct ConfigFile {
     /// When a conversation is summarised because it has become too long for its model.
     pub(crate) compaction: CompactionSettings,
     /// How much a model is shown of skills and tools. What is left out, it finds:
-    /// [skills.md](skills.md#what-a-model-sees). A conversation keeps what it has begun with for each model, as far as the
+    /// [skill-reference.md](skill-reference.md#what-a-model-sees). A conversation keeps what it has begun with for each model, as far as the
     /// skills stay the same.
     pub(crate) context: ContextSettings,
     /// Stored sessions: [operating.md](operating.md#sessions).
