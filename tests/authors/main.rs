@@ -3,3 +3,4 @@
 
 mod author;
 mod journeys;
+mod pages;
