@@ -5,7 +5,7 @@ export const skill = defineSkill({
   "greet-all": {
     description: "Greets several people with a tool of another skill.",
     input: s.object({
-      names: s.array(s.string(), "Whom to greet.", { minItems: 1 }),
+      names: s.array(s.string(), "Names of the people to greet.", { minItems: 1 }),
       tool: s.string("Full name of a tool with an input `name`.").default("hello-js__hello"),
     }),
     run({ names, tool }) {
