@@ -10,7 +10,7 @@ mod plugins;
 
 pub(crate) use authority::{GrantCommand, GrantTarget, PolicyCommand, TrustCommand};
 use plugins::BUILD_HELP;
-pub(crate) use plugins::{NewPlugin, PluginAdd, PluginCall, PluginKind, PluginList, PluginTest, Tools};
+pub(crate) use plugins::{NewPlugin, PluginAdd, PluginCall, PluginKindArgument, PluginList, PluginTest, ToolsCommand};
 
 use crate::age::Age;
 
@@ -303,7 +303,7 @@ pub(crate) enum Plugin {
         folder: PathBuf,
         /// What the plugin is
         #[arg(long, value_name = "KIND", value_enum, default_value_t)]
-        kind: PluginKind,
+        kind: PluginKindArgument,
     },
     /// Write the C bindings of a world, for languages that compile with C
     Bindings {
@@ -320,7 +320,7 @@ pub(crate) enum Plugin {
     /// Install compilers for plugins in other languages than Rust
     Tools {
         #[command(subcommand)]
-        command: Tools,
+        command: ToolsCommand,
     },
     /// Build a folder with sources into one component: a skill with its SKILL.md, or a provider's adapter
     #[command(after_help = BUILD_HELP)]

@@ -20,7 +20,7 @@ use patchbay_store::Store;
 
 use crate::{
     CliError, FAILED,
-    args::{Plugin, Tools},
+    args::{Plugin, ToolsCommand},
     blocks,
     compile::compiler,
     config::{self, ConfigFile},
@@ -37,7 +37,7 @@ pub(crate) async fn run(command: Plugin) -> Result<ExitCode, CliError> {
         Plugin::New(new) => authoring::new(&new),
         Plugin::Wit { folder, kind } => authoring::wit(&folder, kind),
         Plugin::Bindings { language: _, folder, wit } => authoring::bindings(&wit, &folder),
-        Plugin::Tools { command: Tools::Install { language } } => authoring::install(&language),
+        Plugin::Tools { command: ToolsCommand::Install { language } } => authoring::install(&language),
         Plugin::Build { folder, out, wasm, target } => {
             let toolchains = authoring::toolchains()?;
             let symbols = Some(home::paths()?.symbols());

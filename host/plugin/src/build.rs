@@ -16,7 +16,7 @@ use wit_component::ComponentEncoder;
 
 use crate::{
     Language, PluginKind, ToolchainError, Toolchains,
-    compile::{self, Compiled, Sources},
+    compile::{self, Compiled, PluginSources},
     files::{self, EmbeddedFiles},
     inspect::{read, read_at_most},
     printing::lost_output,
@@ -302,7 +302,7 @@ fn compiled(
             return Err(BuildError::SeveralLanguages { folder: folder.to_owned(), first, second });
         }
     };
-    let sources = Sources { folder, entry, kind, toolchains: &options.toolchains };
+    let sources = PluginSources { folder, entry, kind, toolchains: &options.toolchains };
     let compiled = compile::compile(language, &sources, options.target.as_deref().unwrap_or(TARGET))?;
     Ok(Some((folder.join(entry), compiled)))
 }

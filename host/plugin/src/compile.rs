@@ -9,7 +9,6 @@ pub(crate) use c::trial as c_trial;
 pub use c::write_c_bindings;
 
 use std::{
-    ffi::OsStr,
     fs,
     io::{self, Write as _},
     path::{Path, PathBuf},
@@ -22,7 +21,7 @@ use wit_parser::{Resolve, WorldId};
 use crate::{BuildError, Language, PluginKind, Toolchain, Toolchains, contract, toolchain};
 
 /// A plugin's sources, and what compiles them.
-pub(crate) struct Sources<'a> {
+pub(crate) struct PluginSources<'a> {
     /// The plugin's folder.
     pub(crate) folder: &'a Path,
     /// The file that the language's compiler starts with, in the folder.
@@ -50,7 +49,7 @@ impl From<Vec<u8>> for Compiled {
 ///
 /// # Errors
 /// The compiler is missing or failed, or the language is not built by Patchbay.
-pub(crate) fn compile(language: Language, sources: &Sources<'_>, target: &str) -> Result<Compiled, BuildError> {
+pub(crate) fn compile(language: Language, sources: &PluginSources<'_>, target: &str) -> Result<Compiled, BuildError> {
     match language {
         Language::Rust => rust::compile(sources.folder, target).map(Compiled::from),
         Language::JavaScript | Language::TypeScript => javascript::compile(sources),
@@ -60,7 +59,7 @@ pub(crate) fn compile(language: Language, sources: &Sources<'_>, target: &str) -
     }
 }
 
-impl Sources<'_> {
+impl PluginSources<'_> {
     /// Returns the folder of a toolchain.
     fn tools(&self, toolchain: Toolchain) -> Result<PathBuf, BuildError> {
         self.toolchains.find(toolchain).map_err(BuildError::Toolchain)
@@ -111,26 +110,23 @@ fn silent(mut command: Command) -> Command {
 }
 
 /// Runs a compiler. Its messages have gone to standard error if it fails.
-fn run(command: &mut Command, folder: &Path) -> Result<(), BuildError> {
-    let program =
-        || Path::new(command.get_program()).file_name().unwrap_or(OsStr::new("?")).to_string_lossy().into_owned();
-    let name = program();
+fn run(program: &str, command: &mut Command, folder: &Path) -> Result<(), BuildError> {
+    let program = program.to_owned();
     match command.status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err(BuildError::Compiler { program: name, folder: folder.to_owned() }),
-        Err(source) => Err(BuildError::NoCompiler { program: name, source }),
+        Ok(_) => Err(BuildError::Compiler { program, folder: folder.to_owned() }),
+        Err(source) => Err(BuildError::NoCompiler { program, source }),
     }
 }
 
 /// Runs a compiler that evaluates the sources. If it fails, `message` finds the author's part of its output.
 fn run_evaluating(
+    program: &str,
     command: &mut Command,
     folder: &Path,
     message: impl FnOnce(&str) -> Option<String>,
 ) -> Result<(), BuildError> {
-    let program =
-        || Path::new(command.get_program()).file_name().unwrap_or(OsStr::new("?")).to_string_lossy().into_owned();
-    let name = program();
+    let name = program.to_owned();
     let output = command.stderr(Stdio::piped()).output();
     let output = output.map_err(|source| BuildError::NoCompiler { program: name.clone(), source })?;
     if output.status.success() {

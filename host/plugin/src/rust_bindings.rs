@@ -48,6 +48,6 @@ mod tests {
         for part in ["mod workspace_search", "mod tool_calls", "macro_rules! __export_sdk_impl", "trait Guest"] {
             assert!(code.contains(part), "{part}");
         }
-        assert!(embedded::file("sdk/rust/src/bindings.rs").starts_with(b"// `patchbay plugin new`"));
+        assert!(embedded::file("sdk/rust/src/bindings.rs").starts_with(b"//! Generated from the contract."));
     }
 }

@@ -1,4 +1,5 @@
-// `patchbay plugin new` puts the generated code here, because compiling the generator takes longer than compiling a skill.
+//! Generated from the contract. `patchbay plugin new` puts the generated code here, because compiling the generator takes longer
+//! than compiling a skill.
 wit_bindgen::generate!({
     path: ["wit/host", "wit/skill", "src/sdk.wit"],
     world: "patchbay:sdk/sdk",

@@ -77,13 +77,13 @@ pub(crate) struct NewPlugin {
     pub(crate) lang: Option<Language>,
     /// What the plugin is
     #[arg(long, value_name = "KIND", value_enum, default_value_t)]
-    pub(crate) kind: PluginKind,
+    pub(crate) kind: PluginKindArgument,
 }
 
 /// What a plugin is.
 #[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
-pub(crate) enum PluginKind {
-    /// Tools and commands
+pub(crate) enum PluginKindArgument {
+    /// ToolsCommand and commands
     #[default]
     Skill,
     /// The adapter of a language-model API
@@ -91,7 +91,7 @@ pub(crate) enum PluginKind {
 }
 
 #[derive(Subcommand)]
-pub(crate) enum Tools {
+pub(crate) enum ToolsCommand {
     /// Install the compilers of a language into the cache folder, in the versions that this Patchbay was tested with
     Install {
         /// js (also for ts), python or c

@@ -25,11 +25,11 @@ pub(super) fn toolchains() -> Result<Toolchains, CliError> {
     Ok(Toolchains::new(home::paths()?.cache.join("tools")))
 }
 
-impl From<args::PluginKind> for PluginKind {
-    fn from(kind: args::PluginKind) -> Self {
+impl From<args::PluginKindArgument> for PluginKind {
+    fn from(kind: args::PluginKindArgument) -> Self {
         match kind {
-            args::PluginKind::Skill => Self::Skill,
-            args::PluginKind::Provider => Self::Provider,
+            args::PluginKindArgument::Skill => Self::Skill,
+            args::PluginKindArgument::Provider => Self::Provider,
         }
     }
 }
@@ -92,7 +92,7 @@ fn ask_language() -> Result<Language, CliError> {
     answer.trim().parse().map_err(|error| usage(format!("{error}.")))
 }
 
-pub(super) fn wit(folder: &Path, kind: args::PluginKind) -> Result<ExitCode, CliError> {
+pub(super) fn wit(folder: &Path, kind: args::PluginKindArgument) -> Result<ExitCode, CliError> {
     for path in write_contract(folder, kind.into()).map_err(CliError::io(folder))? {
         say!("{}", text::clean_line(&path.to_string_lossy()));
     }

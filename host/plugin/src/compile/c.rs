@@ -4,7 +4,7 @@ use std::{fs, path::Path, process::Command};
 
 use wit_bindgen_core::Files;
 
-use super::{Contract, Sources, command, read, run, scratch};
+use super::{Contract, PluginSources, command, read, run, scratch};
 use crate::{BuildError, Toolchain};
 
 /// Options of the compiler. Of WASI nothing is left when the module is linked; without a stack size of its own the memory would
@@ -30,7 +30,7 @@ const OPTIONS: &[&str] = &[
     "-Wl,-z,stack-size=65536",
 ];
 
-pub(super) fn compile(sources: &Sources<'_>) -> Result<Vec<u8>, BuildError> {
+pub(super) fn compile(sources: &PluginSources<'_>) -> Result<Vec<u8>, BuildError> {
     let tools = sources.tools(Toolchain::C)?;
     let scratch = scratch()?;
     let generated = scratch.path().join("bindings");
@@ -45,7 +45,7 @@ pub(super) fn compile(sources: &Sources<'_>) -> Result<Vec<u8>, BuildError> {
         zig.args(files.iter().filter_map(|path| path.strip_prefix(sources.folder).ok()));
     }
     zig.args(compiled_files(&generated)?);
-    run(&mut zig, sources.folder)?;
+    run("zig cc", &mut zig, sources.folder)?;
     read(&module)
 }
 

@@ -11,10 +11,10 @@ use std::{
 use patchbay_sandbox::{BUNDLE, BundleMap};
 use serde::Deserialize;
 
-use super::{Compiled, Contract, Sources, command, read, run, run_evaluating, scratch, silent};
+use super::{Compiled, Contract, PluginSources, command, read, run, run_evaluating, scratch, silent};
 use crate::{BuildError, PluginKind, Toolchain, toolchain};
 
-pub(super) fn compile(sources: &Sources<'_>) -> Result<Compiled, BuildError> {
+pub(super) fn compile(sources: &PluginSources<'_>) -> Result<Compiled, BuildError> {
     let tools = sources.tools(Toolchain::JavaScript)?;
     let scratch = scratch()?;
     let wit = sources.wit(scratch.path())?;
@@ -40,7 +40,7 @@ pub(super) fn compile(sources: &Sources<'_>) -> Result<Compiled, BuildError> {
         esbuild.arg("--alias:patchbay-sdk=./sdk");
     }
     esbuild.arg(joined("--outfile=", &bundle)).arg(joined("--metafile=", &metafile));
-    run(&mut esbuild, sources.folder)?;
+    run("esbuild", &mut esbuild, sources.folder)?;
     check_export(sources, &read(&metafile)?)?;
 
     let mut componentize = command(&tools, Toolchain::JavaScript, "componentize-qjs");
@@ -52,7 +52,7 @@ pub(super) fn compile(sources: &Sources<'_>) -> Result<Compiled, BuildError> {
         .arg("--output")
         .arg(&component);
     let source_map = relative_sources(&read(&bundle.with_extension("js.map"))?, scratch.path(), sources.folder);
-    run_evaluating(&mut componentize, sources.folder, |printed| {
+    run_evaluating("componentize-qjs", &mut componentize, sources.folder, |printed| {
         let map = source_map.as_deref().and_then(BundleMap::read)?;
         let error = &printed[printed.find("module evaluation: ")? + "module evaluation: ".len()..];
         let lines: Vec<String> = error.lines().map(str::to_owned).collect();
@@ -96,17 +96,17 @@ fn joined(option: &str, path: &Path) -> OsString {
 /// The part of esbuild's metafile that names the exports of the bundle.
 #[derive(Deserialize)]
 struct Metafile {
-    outputs: BTreeMap<String, Output>,
+    outputs: BTreeMap<String, BundleOutput>,
 }
 
 #[derive(Deserialize)]
-struct Output {
+struct BundleOutput {
     #[serde(default)]
     exports: Vec<String>,
 }
 
 /// Checks that the entry file exports what the world wants: without it, the component could be built, but not loaded.
-fn check_export(sources: &Sources<'_>, metafile: &[u8]) -> Result<(), BuildError> {
+fn check_export(sources: &PluginSources<'_>, metafile: &[u8]) -> Result<(), BuildError> {
     let (wanted, example) = match sources.kind {
         PluginKind::Skill => ("skill", "export const skill = defineSkill({ … });"),
         PluginKind::Provider => ("adapter", "export const adapter = defineProvider({ … });"),
@@ -129,7 +129,7 @@ mod tests {
     fn missing_export_is_named_with_an_example() {
         let toolchains = Toolchains::default();
         let folder = Path::new("/x");
-        let sources = Sources { folder, entry: "skill.js", kind: PluginKind::Skill, toolchains: &toolchains };
+        let sources = PluginSources { folder, entry: "skill.js", kind: PluginKind::Skill, toolchains: &toolchains };
         let check = |names: &str| {
             let metafile = format!(r#"{{"outputs":{{"b.js":{{"exports":{names}}}}}}}"#);
             check_export(&sources, metafile.as_bytes()).map_err(|error| error.to_string())

@@ -1,12 +1,12 @@
 //! Makes a component of Python sources with componentize-py, which puts the interpreter in.
 
-use super::{Contract, Sources, command, read, run_evaluating, scratch};
+use super::{Contract, PluginSources, command, read, run_evaluating, scratch};
 use crate::{BuildError, Toolchain};
 
 /// The module of the SDK that imports the author's `skill.py` and exports its tools.
 const ENTRY: &str = "patchbay_sdk.entry";
 
-pub(super) fn compile(sources: &Sources<'_>) -> Result<Vec<u8>, BuildError> {
+pub(super) fn compile(sources: &PluginSources<'_>) -> Result<Vec<u8>, BuildError> {
     let tools = sources.tools(Toolchain::Python)?;
     let scratch = scratch()?;
     let wit = sources.wit(scratch.path())?;
@@ -23,7 +23,7 @@ pub(super) fn compile(sources: &Sources<'_>) -> Result<Vec<u8>, BuildError> {
         .args(["--world", contract.world_name(), "componentize", "--stub-wasi", "--python-path", "."])
         .args(["--python-path", "sdk", ENTRY, "--output"])
         .arg(&component);
-    run_evaluating(&mut componentize, sources.folder, authors_part)?;
+    run_evaluating("componentize-py", &mut componentize, sources.folder, authors_part)?;
     read(&component)
 }
 
