@@ -5,7 +5,6 @@ mod javascript;
 mod python;
 mod rust;
 
-pub(crate) use c::trial as c_trial;
 pub use c::write_c_bindings;
 
 use std::{

@@ -13,6 +13,7 @@
 //! The binary `patchbay-bundle` of this package builds the bundled plugins, which the binary `patchbay` then embeds.
 
 mod build;
+mod build_error;
 mod compile;
 mod contract;
 mod create;
@@ -26,8 +27,10 @@ mod printing;
 mod rust_bindings;
 mod strip;
 mod toolchain;
+mod zig;
 
-pub use build::{BuildError, BuildOptions, BuiltPlugin, build};
+pub use build::{BuildOptions, BuiltPlugin, build};
+pub use build_error::BuildError;
 pub use compile::write_c_bindings;
 pub use contract::write_contract;
 pub use create::{CreateError, create};

@@ -13,7 +13,7 @@ use std::{
 
 use patchbay_core::{Digest, text};
 
-use crate::{compile, embedded};
+use crate::{embedded, zig};
 
 /// A set of compilers that is installed together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,7 +194,7 @@ impl Toolchains {
             }
         }
         if toolchain == Toolchain::C {
-            run(toolchain, "zig", &mut compile::c_trial(&folder))?;
+            run(toolchain, "zig", &mut zig::trial(&folder))?;
         }
         fs::write(folder.join(COMPLETE), "").map_err(io_error)?;
         Ok((folder, true))

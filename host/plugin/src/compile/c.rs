@@ -1,34 +1,11 @@
 //! Generates the C bindings of the plugin's world, and compiles them with the plugin's sources.
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, path::Path};
 
 use wit_bindgen_core::Files;
 
-use super::{Contract, PluginSources, command, read, run, scratch};
-use crate::{BuildError, Toolchain};
-
-/// Options of the compiler. Of WASI nothing is left when the module is linked; without a stack size of its own the memory would
-/// begin at 16 MiB.
-const OPTIONS: &[&str] = &[
-    "--target=wasm32-wasi",
-    "-std=c17",
-    "-Wall",
-    "-Wextra",
-    // What is certainly wrong; other warnings don't stop a build.
-    "-Werror=format",
-    "-Werror=implicit-function-declaration",
-    "-Werror=return-stack-address",
-    "-Werror=return-type",
-    "-Werror=unused-result",
-    "-Os",
-    // `assert` works: at this level the compiler defines NDEBUG.
-    "-UNDEBUG",
-    // Stripped afterwards, and kept for the places of traps.
-    "-gline-tables-only",
-    "-fdebug-compilation-dir=.",
-    "-mexec-model=reactor",
-    "-Wl,-z,stack-size=65536",
-];
+use super::{Contract, PluginSources, read, run, scratch};
+use crate::{BuildError, Toolchain, zig};
 
 pub(super) fn compile(sources: &PluginSources<'_>) -> Result<Vec<u8>, BuildError> {
     let tools = sources.tools(Toolchain::C)?;
@@ -37,7 +14,7 @@ pub(super) fn compile(sources: &PluginSources<'_>) -> Result<Vec<u8>, BuildError
     write_c_bindings(&sources.wit(scratch.path())?, &generated)?;
     let module = scratch.path().join("module.wasm");
 
-    let mut zig = zig(&tools);
+    let mut zig = zig::compiler(&tools);
     zig.current_dir(sources.folder).args(["-I", ".", "-I", "sdk", "-I"]).arg(&generated).arg("-o").arg(&module);
     // Paths in debug information are relative to the plugin's folder.
     for folder in [Path::new(""), Path::new("sdk")] {
@@ -47,25 +24,6 @@ pub(super) fn compile(sources: &PluginSources<'_>) -> Result<Vec<u8>, BuildError
     zig.args(compiled_files(&generated)?);
     run("zig cc", &mut zig, sources.folder)?;
     read(&module)
-}
-
-/// Creates the command of the C compiler with its options.
-fn zig(tools: &Path) -> Command {
-    let mut zig = command(tools, Toolchain::C, "python");
-    let cache = tools.join("cache");
-    zig.env("ZIG_GLOBAL_CACHE_DIR", &cache)
-        .env("ZIG_LOCAL_CACHE_DIR", &cache)
-        .args(["-m", "ziglang", "cc"])
-        .args(OPTIONS);
-    zig
-}
-
-/// Creates the command that compiles an empty program. The first run of the compiler also compiles the libc, which takes seconds, so
-/// that happens when it is installed.
-pub(crate) fn trial(tools: &Path) -> Command {
-    let mut zig = zig(tools);
-    zig.current_dir(tools).args(["-x", "c", "/dev/null", "-o", "trial.wasm"]);
-    zig
 }
 
 /// Returns the sources and object files directly in a folder, sorted. A folder that does not exist has none.

@@ -1,0 +1,168 @@
+//! Why a plugin was not built.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use patchbay_core::{Name, text};
+use patchbay_skill::Problem;
+
+use crate::{Language, ToolchainError};
+
+/// Why a plugin was not built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A file cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// The folder has no SKILL.md and nothing to build a component from.
+    #[error(
+        "{} has no SKILL.md, and no sources that Patchbay can build (Cargo.toml, skill.js, skill.ts, skill.py, skill.c, or for a \
+         provider Cargo.toml, provider.js, provider.ts). {}. To begin from a template: patchbay plugin new NAME. To use a component \
+         from another compiler: --wasm FILE",
+        folder.display(),
+        minimal_skill(name)
+        )]
+    Nothing {
+        /// The folder.
+        folder: PathBuf,
+        /// The name that the plugin would have.
+        name: Name,
+    },
+    /// The folder has no SKILL.md, and the component is not the adapter of a provider.
+    #[error(
+        "{} has no SKILL.md, and its component exports {exports}, not a provider's adapter. {}",
+        folder.display(),
+        minimal_skill(name)
+        )]
+    NoSkillMd {
+        /// The folder.
+        folder: PathBuf,
+        /// The name that the skill would have.
+        name: Name,
+        /// The exports of the component, separated by commas.
+        exports: String,
+    },
+    /// The folder's name or the SKILL.md is invalid.
+    #[error("{}: [{}] {}", path.display(), problem.code, problem.message)]
+    Skill {
+        /// The folder or the file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: Problem,
+    },
+    /// The folder has sources in several languages.
+    #[error("{} has both {first} and {second}, so its language is not clear. Keep one of them there", folder.display())]
+    SeveralLanguages {
+        /// The folder.
+        folder: PathBuf,
+        /// The entry file of one language.
+        first: &'static str,
+        /// That of another one.
+        second: &'static str,
+    },
+    /// Patchbay does not run the compiler of this language.
+    #[error(
+        "{language} plugins are built by their own Makefile: run 'make' in {}",
+        folder.display()
+    )]
+    BuiltElsewhere {
+        /// The folder.
+        folder: PathBuf,
+        /// Its language.
+        language: Language,
+    },
+    /// A compiler is not installed.
+    #[error("{0}")]
+    Toolchain(ToolchainError),
+    /// A compiler cannot be started.
+    #[error("cannot run {program}: {source}")]
+    NoCompiler {
+        /// The program.
+        program: String,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// A compiler failed. Its messages went to standard error.
+    #[error("{program} could not build {}; its messages are above", folder.display())]
+    Compiler {
+        /// The program.
+        program: String,
+        /// The plugin's folder.
+        folder: PathBuf,
+    },
+    /// The entry file does not export what a plugin exports.
+    #[error(
+        "{} does not export '{wanted}'; it exports {}. Write: {example}",
+        file.display(),
+        if exports.is_empty() { "nothing".to_owned() } else { text::excerpt(&exports.join(", "), 200) }
+    )]
+    MissingExport {
+        /// The entry file.
+        file: PathBuf,
+        /// The missing export.
+        wanted: &'static str,
+        /// The names that it exports.
+        exports: Vec<String>,
+        /// A line with the export.
+        example: &'static str,
+    },
+    /// The compiler ran the sources, and they failed.
+    #[error("{0}")]
+    Source(String),
+    /// The WIT of the plugin cannot be used.
+    #[error("{}: {}", folder.display(), text::excerpt(reason, 600))]
+    Wit {
+        /// The WIT folder.
+        folder: PathBuf,
+        /// The message of the parser or the generator.
+        reason: String,
+    },
+    /// cargo cannot be started.
+    #[error("cannot run cargo: {0}. Install Rust, or give the module with --wasm FILE")]
+    NoCargo(io::Error),
+    /// cargo failed. Its messages went to standard error.
+    #[error("cargo could not build {}; if the target is missing: rustup target add {target}", folder.display())]
+    Cargo {
+        /// The folder.
+        folder: PathBuf,
+        /// The Rust target.
+        target: String,
+    },
+    /// cargo built no WebAssembly library.
+    #[error("{} builds no WebAssembly library; its Cargo.toml needs crate-type = [\"cdylib\"] under [lib]", folder.display())]
+    NoLibrary {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The module cannot be turned into a component.
+    #[error("{} cannot be made a component: {reason}", path.display())]
+    Encode {
+        /// The module.
+        path: PathBuf,
+        /// The message of the encoder or parser.
+        reason: String,
+    },
+    /// The component has a SKILL.md embedded already: it is the output of a build, not an input.
+    #[error("{} has a SKILL.md embedded already; give the component from before that build, or run cargo again", .0.display())]
+    Packaged(PathBuf),
+}
+
+/// Describes the smallest SKILL.md, for errors.
+fn minimal_skill(name: &Name) -> String {
+    format!("A skill needs a SKILL.md with at least four lines: ---, name: {name}, summary: What it does, ---")
+}
+
+impl BuildError {
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { path, source }
+    }
+}
