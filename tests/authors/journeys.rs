@@ -73,5 +73,5 @@ fn python() {
 #[test]
 fn c() {
     let trap = "__builtin_trap(); return patchbay_textf";
-    journey("c", Some(("skill.c", "return patchbay_textf", trap, "at skill.c:11 in hello")));
+    journey("c", Some(("skill.c", "return patchbay_textf", trap, "at skill.c:11")));
 }

@@ -135,7 +135,9 @@ impl CallReport {
             note(&format!("note: {text}"));
         }
         if !self.is_ok() {
-            note(&format!("Error: {} [{}]", self.message, self.code));
+            // The code follows the first line; those after it are places in the source.
+            let (first, rest) = self.message.split_at(self.message.find('\n').unwrap_or(self.message.len()));
+            note(&format!("Error: {first} [{}]{rest}", self.code));
         }
     }
 }
