@@ -42,6 +42,9 @@ pub enum Content {
 }
 
 impl Content {
+    /// Bytes that each part of a result costs besides its own, which bounds a million empty texts, too.
+    pub const OVERHEAD: usize = 32;
+
     /// Returns this content with cleaned texts, for content of a source outside of the sandbox.
     #[must_use]
     pub fn cleaned(self) -> Self {
@@ -150,8 +153,7 @@ fn unclean_key(value: &Value) -> Option<&str> {
 pub(crate) fn read_content(content: Vec<WitContent>, state: &mut GuestState) -> Result<Vec<Content>, Failure> {
     let mut out = Vec::with_capacity(content.len());
     for piece in content {
-        // The cost of a part besides its bytes, so that a million empty texts are bounded, too.
-        state.count_result(PIECE_OVERHEAD)?;
+        state.count_result(Content::OVERHEAD)?;
         out.push(match piece {
             WitContent::Text(text) => {
                 state.count_result(text.len())?;
@@ -192,8 +194,6 @@ fn clean_json(value: Value) -> Value {
         other => other,
     }
 }
-
-const PIECE_OVERHEAD: usize = 32;
 
 fn invalid<T>(message: String) -> Result<T, Failure> {
     Err(Failure::InvalidOutput(message))

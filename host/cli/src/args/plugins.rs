@@ -108,9 +108,10 @@ pub(crate) enum ToolsCommand {
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     patchbay plugin test\n  \
-    patchbay plugin test greet --filter hello\n  \
+    patchbay plugin test greet --filter hello --update\n  \
+    patchbay plugin test --conformance stranger.wasm\n  \
     patchbay plugin test greet.wasm    (the fixtures are beside the component)\n\n\
-    Exit code 0: every case passed; 1: a case failed; 2: the plugin or its fixtures cannot be used.")]
+    Exit code 0: every case passed, or was updated; 1: a case failed; 2: the plugin or its fixtures cannot be used.")]
 pub(crate) struct PluginTest {
     /// A plugin's folder with its component, or a component
     #[arg(value_name = "DIR|FILE", default_value = ".", value_hint = ValueHint::AnyPath)]
@@ -118,6 +119,18 @@ pub(crate) struct PluginTest {
     /// Run only cases whose name or tool contains this text
     #[arg(long, value_name = "TEXT")]
     pub(crate) filter: Option<String>,
+    /// Make what differs the expected result: shows each difference, and writes it into the fixture
+    ///
+    /// Recorded host calls are not changed: a case whose host calls differ still fails.
+    #[arg(long)]
+    pub(crate) update: bool,
+    /// Check the rules that hold for every plugin, instead of results: works without fixtures, too
+    ///
+    /// The list of tools is valid and the same in fresh instances; what a schema refuses is refused; the same input gives the same
+    /// bytes in two fresh instances; each case stays within half of each default limit; the SKILL.md asks for everything that is
+    /// used; texts have no control characters.
+    #[arg(long, conflicts_with = "update")]
+    pub(crate) conformance: bool,
     /// Print one JSON object: each case with its differences, and how much of each limit it used
     #[arg(long)]
     pub(crate) json: bool,

@@ -2,6 +2,7 @@
 //! makes it, in a home and a workspace of its own, with recorded answers in place of network, models and other tools.
 
 mod bench;
+mod conformance;
 mod report;
 mod workspace;
 
@@ -55,9 +56,13 @@ pub(crate) async fn run(test: &PluginTest) -> Result<ExitCode, CliError> {
 
 async fn tested(test: &PluginTest) -> Result<TestReport, NotCalled> {
     let located = locate(&test.plugin).map_err(|error| usage(format!("{error}.")))?;
-    let folder = FixtureFolder::open(fixtures_of(&test.plugin))?;
-    let files = files(&folder, test.filter.as_deref())?;
+    let folder = FixtureFolder::open(fixtures_of(&test.plugin));
     let style = if test.json { Style::Silent } else { Style::of_standard_error() };
+    if test.conformance {
+        return conformance::check(test, &located, style, folder).await;
+    }
+    let folder = folder?;
+    let files = files(&folder, test.filter.as_deref())?;
     let bench = TestBench::open(&located, style)?;
     let mut report = TestReport::new(located.name.as_str());
     if let Some(newer) = &located.newer {
@@ -69,7 +74,10 @@ async fn tested(test: &PluginTest) -> Result<TestReport, NotCalled> {
     for file in files {
         // Read once more: the bodies of all cases together may be large.
         for case in folder.cases(&file)?.iter().filter(|case| matches(case, test.filter.as_deref())) {
-            let case_report = bench.run(case).await?;
+            let mut case_report = bench.run(case).await?;
+            if let Some(actual) = case_report.actual.as_deref().filter(|_| test.update && !case_report.passed) {
+                case_report.updated = folder.update(case, actual)?;
+            }
             if !test.json {
                 print_case(&case_report);
             }

@@ -13,9 +13,9 @@ use patchbay_policy::{Capability, Denial, Grant, Identity, Permits, Root, Worksp
 
 use crate::{
     Auth, Budget, CallClock, CallIdentity, CallableTool, Content, Failure, Fault, FileEntry, FilesError, Finished,
-    GuestEffect, Http, HttpRequest, HttpResponse, Inference, Kv, KvEntry, KvError, Limits, LocalFiles, LogLevel,
-    LogSink, NameQuery, NameResults, Permission, PermitSource, ProgressSink, Scope, SearchBounds, Services, TextQuery,
-    TextResults, ToolCaller, Usage, WorkspaceAccess, WorkspaceFiles,
+    FixedInputs, GuestEffect, Http, HttpRequest, HttpResponse, Inference, Kv, KvEntry, KvError, Limits, LocalFiles,
+    LogLevel, LogSink, NameQuery, NameResults, Permission, PermitSource, ProgressSink, Scope, SearchBounds, Services,
+    TextQuery, TextResults, ToolCaller, Usage, WorkspaceAccess, WorkspaceFiles,
     bindings::{
         patchbay::host::{
             http, inference, kv, log, progress, types::Error as WitError, workspace_read, workspace_write,
@@ -764,6 +764,14 @@ async fn call_learns_its_id_and_what_is_left() {
         (&*unknown.kind, unknown.message.starts_with("'money' is no limit; there are: time-ms, ")),
         ("invalid", true)
     );
+}
+
+#[tokio::test]
+async fn call_with_fixed_inputs_has_a_fixed_rest_of_its_time() {
+    let (mut state, _) = state(Limits::default(), &[Capability::Kv], &[Capability::Kv]);
+    let time_left = std::time::Duration::from_millis(1_234);
+    access(&mut state).services.fixed = Some(FixedInputs { start: time_left, seed: 0, time_left });
+    assert_eq!(call::Host::remaining(&mut state, "time-ms".to_owned()).await.unwrap().unwrap(), 1_234);
 }
 
 #[tokio::test]

@@ -182,6 +182,13 @@ mod tests {
     }
 
     #[test]
+    fn virtual_time_starts_where_it_is_told() {
+        let start = Duration::from_secs(1_767_225_600);
+        let mut clock = Clock::starting_at(start);
+        assert_eq!((clock.now(), clock.elapsed()), (start + STEP, STEP * 2));
+    }
+
+    #[test]
     fn sleeps_do_not_overflow() {
         let mut clock = Clock::starting_at(BEGINNING);
         clock.sleep(Duration::MAX);

@@ -6,7 +6,9 @@ use patchbay_fixture::{CaseRun, PreparedCase};
 use patchbay_plugin::LocatedPlugin;
 use patchbay_sandbox::Limits;
 use patchbay_session::{Host, LineInput, NewAttachment};
+use patchbay_skill::Skill;
 use patchbay_store::Store;
+use serde_json::Map;
 use tokio::time::timeout;
 
 use super::{
@@ -49,16 +51,32 @@ impl<'a> TestBench<'a> {
         }
     }
 
-    async fn run_in_home(&self, case: &PreparedCase) -> Result<CaseReport, NotCalled> {
-        let trial = TrialHome::new(self.plugin, &case.grants, &[])?;
-        workspace::write(&trial.workspace(), &case.files_before())?;
-        let run = Arc::new(CaseRun::new(case));
+    /// Returns the skill as loading finds it, described by a fresh instance.
+    pub(super) async fn skill(&self) -> Result<Skill, NotCalled> {
+        let trial = TrialHome::new(self.plugin, &[], &[])?;
+        let host = self.host(&trial, Arc::new(CaseRun::new(&PreparedCase::unwritten("", Map::new()))))?;
+        let session = host.new_session(&trial.workspace()).await?;
+        let skill = call::loaded(&session, &trial)?;
+        call::refuse_blocked(&self.store, &skill).await?;
+        let _ = timeout(SETTLING, session.close()).await;
+        drop(self.printed.take());
+        Ok(skill)
+    }
+
+    /// Opens the host of a throw-away home, with `run` between the tools and its services.
+    fn host(&self, trial: &TrialHome, run: Arc<CaseRun>) -> Result<Arc<Host>, NotCalled> {
         let mut settings = crate::host_config(&trial.dirs(&self.home), ConfigFile::default(), self.progress.clone())?;
         // Calls of other tools are answered by the fixture.
         (settings.bundled, settings.bundled_answers, settings.bundled_grants) = (&[], &[], &[]);
         settings.bundled_adapters = &[];
-        let interposer = Arc::clone(&run) as Arc<_>;
-        let host = Host::open_interposed(settings, &self.home.paths, &self.store, interposer)?;
+        Ok(Host::open_interposed(settings, &self.home.paths, &self.store, run)?)
+    }
+
+    async fn run_in_home(&self, case: &PreparedCase) -> Result<CaseReport, NotCalled> {
+        let trial = TrialHome::new(self.plugin, &case.grants, &[])?;
+        workspace::write(&trial.workspace(), &case.files_before())?;
+        let run = Arc::new(CaseRun::new(case));
+        let host = self.host(&trial, Arc::clone(&run))?;
         let session = host.new_session(&trial.workspace()).await?;
         let skill = call::loaded(&session, &trial)?;
         call::refuse_blocked(&self.store, &skill).await?;

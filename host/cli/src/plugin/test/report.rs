@@ -20,6 +20,8 @@ pub(super) struct TestReport {
     plugin: String,
     passed: usize,
     failed: usize,
+    /// Cases whose fixture was changed by `--update`.
+    updated: usize,
     cases: Vec<CaseReport>,
     /// What the author should know about the plugin.
     pub(super) notes: Vec<String>,
@@ -29,14 +31,16 @@ pub(super) struct TestReport {
 #[derive(Debug, Serialize)]
 pub(super) struct CaseReport {
     /// The name, such as `fixtures/hello.json`.
-    case: String,
+    pub(super) case: String,
     tool: String,
     pub(super) passed: bool,
+    /// Whether what differed was written into the fixture.
+    pub(super) updated: bool,
     /// Why the case could not run; `null` if it ran.
-    problem: Option<String>,
-    differences: Vec<CaseDifference>,
+    pub(super) problem: Option<String>,
+    pub(super) differences: Vec<CaseDifference>,
     /// How much of each limit it used; empty if it did not run.
-    limits: Vec<LimitUse>,
+    pub(super) limits: Vec<LimitUse>,
     pub(super) printed: Vec<PrintedLine>,
     pub(super) denied: Vec<Denied>,
     /// What it did.
@@ -69,12 +73,16 @@ impl LimitUse {
 
 impl TestReport {
     pub(super) fn new(plugin: &str) -> Self {
-        Self { plugin: plugin.to_owned(), passed: 0, failed: 0, cases: Vec::new(), notes: Vec::new() }
+        Self { plugin: plugin.to_owned(), passed: 0, failed: 0, updated: 0, cases: Vec::new(), notes: Vec::new() }
     }
 
     /// Adds a case. Only `--json` prints the cases once more, so that of passed ones little is kept.
     pub(super) fn add(&mut self, mut case: CaseReport) {
-        *(if case.passed { &mut self.passed } else { &mut self.failed }) += 1;
+        *(match (case.passed, case.updated) {
+            (true, _) => &mut self.passed,
+            (false, true) => &mut self.updated,
+            (false, false) => &mut self.failed,
+        }) += 1;
         for used in case.limits.iter().filter(|used| used.is_over_half()) {
             self.notes.push(format!("{} {}", case.case, used.sentence()));
         }
@@ -91,7 +99,8 @@ impl TestReport {
             say!("{}", serde_json::to_string(self).unwrap_or_default());
             return;
         }
-        say!("{} passed, {} failed", self.passed, self.failed);
+        let updated = if self.updated > 0 { format!(", {} updated", self.updated) } else { String::new() };
+        say!("{} passed, {} failed{updated}", self.passed, self.failed);
         for text in &self.notes {
             note(&format!("note: {text}"));
         }
@@ -99,7 +108,7 @@ impl TestReport {
 }
 
 impl LimitUse {
-    fn sentence(&self) -> String {
+    pub(super) fn sentence(&self) -> String {
         let percent = self.used.saturating_mul(100) / self.most.max(1);
         let (used, most) = (text::with_commas(self.used), text::with_commas(self.most));
         format!("used {percent} % of limits.{} ({used} of {most})", self.limit)
@@ -117,12 +126,29 @@ impl CaseReport {
             case: case.name(),
             tool: case.tool.clone(),
             passed: problem.is_none() && differences.is_empty(),
+            updated: false,
             problem,
             differences,
             limits: Vec::new(),
             printed: Vec::new(),
             denied: Vec::new(),
             actual,
+        }
+    }
+
+    /// Returns the report of a rule that holds for every plugin.
+    pub(super) fn of_rule(rule: &str, problems: Vec<String>) -> Self {
+        Self {
+            case: format!("conformance: {rule}"),
+            tool: String::new(),
+            passed: problems.is_empty(),
+            updated: false,
+            problem: (!problems.is_empty()).then(|| problems.join("\n")),
+            differences: Vec::new(),
+            limits: Vec::new(),
+            printed: Vec::new(),
+            denied: Vec::new(),
+            actual: None,
         }
     }
 
@@ -138,7 +164,7 @@ impl CaseReport {
         if self.passed {
             return vec![format!("passed  {}", self.case)];
         }
-        let mut lines = vec![format!("FAILED  {}", self.case)];
+        let mut lines = vec![format!("{} {}", if self.updated { "updated" } else { "FAILED " }, self.case)];
         lines.extend(self.problem.clone());
         lines.extend(self.differences.iter().map(ToString::to_string));
         for Denied { capability, act, .. } in &self.denied {
