@@ -201,7 +201,7 @@ async fn skill_component_is_rejected_as_adapter() {
     assert_eq!(failure, Failure::InvalidComponent(words.into()));
     let failure = harness.load_bytes(b"\0asm\x0d\0\x01\0".to_vec()).await.err().unwrap();
     let words = "another world: a provider's adapter exports patchbay:provider/adapter@0.1.x, this component exports \
-                 nothing. In Rust, 'provider! { … }' exports it; in JavaScript, 'export const adapter'";
+                 nothing. Declare it: in Rust with provider! { … }, in JavaScript with `export const adapter = defineProvider({ … })`";
     assert_eq!(failure, Failure::InvalidComponent(words.into()));
 }
 

@@ -74,13 +74,14 @@ async fn component_with_a_flipped_byte_does_no_harm() {
 #[tokio::test]
 async fn component_of_another_world_is_named() {
     let expects = "another world: a skill exports patchbay:skill/skill@0.1.x, this component exports";
-    let how = "In Rust, 'skill! { … }' exports it; in JavaScript, 'export const skill'";
-    assert_eq!(load_error(&component("(component)")).await, format!("{expects} nothing. {how}"));
+    let declared = ". Declare the tools: in Rust with skill! { … } in src/lib.rs, in JavaScript with `export const skill = \
+                    defineSkill({ … })`, in Python with @tool, in C with PATCHBAY_TOOLS(…)";
+    assert_eq!(load_error(&component("(component)")).await, format!("{expects} nothing{declared}"));
     let other = r#"(component (instance $i) (export "acme:robot/arm@1.2.0" (instance $i)))"#;
-    assert_eq!(load_error(&component(other)).await, format!("{expects} acme:robot/arm@1.2.0. {how}"));
+    assert_eq!(load_error(&component(other)).await, format!("{expects} acme:robot/arm@1.2.0{declared}"));
     // The right interface in another version.
     let newer = r#"(component (instance $i) (export "patchbay:skill/skill@0.2.0" (instance $i)))"#;
-    assert_eq!(load_error(&component(newer)).await, format!("{expects} patchbay:skill/skill@0.2.0. {how}"));
+    assert_eq!(load_error(&component(newer)).await, format!("{expects} patchbay:skill/skill@0.2.0{declared}"));
 }
 
 /// Returns a component with the exports of a skill and further content.

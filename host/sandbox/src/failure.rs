@@ -89,6 +89,14 @@ pub enum Failure {
     /// A nested call exceeded its share of its caller's budget.
     #[error("{0}, its share of what its caller had left")]
     Share(Box<Failure>),
+    /// A limit that the guest exceeded at a known place.
+    #[error("{failure}")]
+    Located {
+        /// The exceeded limit.
+        failure: Box<Failure>,
+        /// Where in the author's source, the innermost call first.
+        places: Vec<String>,
+    },
     /// A call that reported progress exceeded its time.
     #[error("{failure}. Before that it reported:\n{reported}")]
     AfterReport {
@@ -138,6 +146,11 @@ pub enum Failure {
     Unavailable(String),
 }
 
+/// Returns whether the innermost place is in a C source.
+fn is_in_c(places: &[String]) -> bool {
+    places.first().and_then(|place| place.split(':').next()).is_some_and(|file| file.ends_with(".c"))
+}
+
 /// Why the compiler of a component was stopped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompileLimit {
@@ -176,12 +189,24 @@ impl Failure {
         Self::Trap { reason: reason.into(), places: Vec::new(), printed: Vec::new() }
     }
 
-    /// Adds where a guest trapped.
+    /// Adds where a guest trapped or used up its fuel.
     pub(crate) fn at(mut self, found: Vec<String>) -> Self {
-        if let Self::Trap { places, .. } = &mut self {
-            *places = found;
+        match &mut self {
+            Self::Trap { places, .. } => *places = found,
+            Self::Fuel { .. } | Self::Share(_) if !found.is_empty() => {
+                return Self::Located { failure: Box::new(self), places: found };
+            }
+            _ => {}
         }
         self
+    }
+
+    /// Returns the failure without its place.
+    pub(crate) fn without_place(self) -> Self {
+        match self {
+            Self::Located { failure, .. } => *failure,
+            other => other,
+        }
     }
 
     /// Changes the lines that a guest printed before it trapped.
@@ -209,12 +234,37 @@ impl Failure {
         }
     }
 
-    /// Returns where in the author's source a guest trapped, for a person. Empty if that is not known, and for other failures.
+    /// Returns where in the author's source a guest was stopped, for a person. Empty if that is not known.
     pub fn places(&self) -> &[String] {
         match self {
-            Self::Trap { places, .. } => places,
+            Self::Trap { places, .. } | Self::Located { places, .. } => places,
             _ => &[],
         }
+    }
+
+    /// Returns the usual cause, for a person, of a failure whose message does not tell it.
+    pub fn hint(&self) -> Option<&'static str> {
+        let reason = match self {
+            // Of Rust, JavaScript and Python the printed lines say more.
+            Self::Trap { reason, places, .. } if is_in_c(places) && reason.contains("unreachable") => {
+                return Some("abort() was called, a NULL pointer was used, or an index was past the end of an array");
+            }
+            Self::Share(failure) | Self::Located { failure, .. } | Self::AfterReport { failure, .. } => {
+                return failure.hint();
+            }
+            Self::Trap { reason, .. } => reason,
+            _ => return None,
+        };
+        const CAUSES: &[(&str, &str)] = &[
+            (
+                "out of bounds memory access",
+                "often this is the stack (64 KiB in C, 1 MiB in Rust): a function calls itself too deeply, or has a large local array",
+            ),
+            ("call stack exhausted", "a function calls itself without end, or too deeply"),
+            ("uninitialized element", "a function pointer is NULL, or does not point to a function"),
+            ("indirect call type mismatch", "a function pointer has another type than the function"),
+        ];
+        CAUSES.iter().find(|(words, _)| reason.contains(words)).map(|(_, cause)| *cause)
     }
 
     /// Returns the stable code.
@@ -230,7 +280,7 @@ impl Failure {
             Self::Time { .. } | Self::InferenceTime { .. } | Self::ToolsTime { .. } => Code::LimitTime,
             Self::Memory { .. } => Code::LimitMemory,
             Self::HostCalls { .. } | Self::ToolsHostCalls { .. } => Code::LimitHostCalls,
-            Self::Share(failure) | Self::AfterReport { failure, .. } => failure.code(),
+            Self::Share(failure) | Self::Located { failure, .. } | Self::AfterReport { failure, .. } => failure.code(),
             Self::Input { .. } => Code::LimitInput,
             Self::Output { .. } => Code::LimitOutput,
             Self::Log { .. } => Code::LimitLog,
@@ -244,6 +294,9 @@ impl Failure {
     /// Returns whether the same bytes and input always fail this way, so that the failure can be stored. Failures of time
     /// and of the host are not a property of a component.
     pub fn is_deterministic(&self) -> bool {
+        if let Self::Located { failure, .. } = self {
+            return failure.is_deterministic();
+        }
         !matches!(
             self,
             Self::Time { .. }

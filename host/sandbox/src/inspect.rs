@@ -11,10 +11,8 @@ use crate::{Failure, Limits};
 pub struct ComponentShape {
     /// Names of the imports, in the component's order.
     pub imports: Vec<String>,
-    /// Names of the exported interfaces, in the component's order.
+    /// Names of the exports, in the component's order.
     pub exports: Vec<String>,
-    /// Names of the exports that are no interfaces, such as functions. No world of Patchbay has any.
-    pub other_exports: Vec<String>,
     /// The needs of its core modules at instantiation.
     pub needs: Needs,
     /// Whether it uses the component model's async functions.
@@ -45,8 +43,8 @@ struct WorldSpec {
     offered: &'static [&'static str],
     /// Where its components belong, for messages.
     location: &'static str,
-    /// How authors export it, for messages: a sentence without its full stop.
-    how_to_export: &'static str,
+    /// How an author exports it in each language, for messages.
+    declared: &'static str,
 }
 
 const SKILL: WorldSpec = WorldSpec {
@@ -54,15 +52,20 @@ const SKILL: WorldSpec = WorldSpec {
     export: "patchbay:skill/skill@0.1.",
     offered: &["patchbay:host/", "patchbay:skill/types@0.1."],
     location: "a folder 'skills'",
-    how_to_export: "In Rust, 'skill! { … }' exports it; in JavaScript, 'export const skill'",
+    declared: "Declare the tools: in Rust with skill! { … } in src/lib.rs, in JavaScript with `export const skill = defineSkill({ … })`, \
+               in Python with @tool, in C with PATCHBAY_TOOLS(…)",
 };
 const ADAPTER: WorldSpec = WorldSpec {
     what: "a provider's adapter",
     export: "patchbay:provider/adapter@0.1.",
     offered: &["patchbay:host/log@0.1.", "patchbay:host/types@0.1.", "patchbay:provider/types@0.1."],
     location: "the folder 'providers' of the configuration",
-    how_to_export: "In Rust, 'provider! { … }' exports it; in JavaScript, 'export const adapter'",
+    declared: "Declare it: in Rust with provider! { … }, in JavaScript with `export const adapter = defineProvider({ … })`",
 };
+/// The refusal of async functions, with what turns them off in each toolchain.
+const ASYNC: &str = "it uses the component model's async functions, which this host does not run; build it without them \
+                     (componentize-qjs: --sync; wit-bindgen: without --async, in Rust without `async` in generate!; a toolchain \
+                     for WASI 0.3: its target for WASI 0.2, such as wasm32-wasip2)";
 /// Packages of WASI 0.2 that the host provides, closed and virtual.
 const WASI: &[&str] = &["cli", "clocks", "filesystem", "http", "io", "random", "sockets"];
 
@@ -147,10 +150,10 @@ pub fn shape(bytes: &[u8]) -> Result<ComponentShape, Failure> {
             Payload::ComponentExportSection(section) if within.is_empty() => {
                 for export in section {
                     match export {
-                        Ok(export) if export.kind == ComponentExternalKind::Instance => {
+                        Ok(export) if export.kind != ComponentExternalKind::Type => {
                             shape.exports.push(export.name.name.to_owned());
                         }
-                        Ok(export) => shape.other_exports.push(export.name.name.to_owned()),
+                        Ok(_) => {}
                         Err(error) => return damaged("a damaged export", error),
                     }
                 }
@@ -229,28 +232,23 @@ impl ComponentShape {
 
     fn check(&self, world: &WorldSpec, other: &WorldSpec) -> Result<(), Failure> {
         let invalid = |message: String| Err(Failure::InvalidComponent(message));
-        let WorldSpec { what, export, .. } = world;
+        let WorldSpec { what, export, declared, .. } = world;
         if !self.has(world) {
             if self.has(other) {
                 let WorldSpec { what: other, location, .. } = other;
                 return invalid(format!("another world: it is {other}, not {what}; {other} belongs into {location}"));
             }
-            let exports: Vec<&str> = self.exports.iter().chain(&self.other_exports).map(String::as_str).collect();
-            let exports = match &*exports {
-                [] => "nothing".to_owned(),
-                exports => text::excerpt(&exports.join(", "), 200),
+            let exports = if self.exports.is_empty() {
+                "nothing".to_owned()
+            } else {
+                text::excerpt(&self.exports.join(", "), 200)
             };
             return invalid(format!(
-                "another world: {what} exports {export}x, this component exports {exports}. {}",
-                world.how_to_export
+                "another world: {what} exports {export}x, this component exports {exports}. {declared}"
             ));
         }
         if self.is_async {
-            return invalid(
-                "it uses the component model's async functions, which this host does not run; build it without them \
-                 (componentize-qjs: --sync)"
-                    .to_owned(),
-            );
+            return invalid(ASYNC.to_owned());
         }
         match self.imports.iter().find(|import| !world.offers(import)) {
             Some(import) => {
@@ -286,16 +284,15 @@ mod tests {
         assert_eq!(cut, "cut short within a module or component that stands in it");
     }
 
+    /// An author who exported a function should not read that nothing is exported.
     #[test]
-    fn component_of_another_world_names_all_its_exports() {
-        let words = |shape: ComponentShape| shape.check_skill().unwrap_err().to_string();
-        let how = "In Rust, 'skill! { … }' exports it; in JavaScript, 'export const skill'";
-        let other_exports = vec!["greet".to_owned()];
-        assert_eq!(
-            words(ComponentShape { other_exports, ..ComponentShape::default() }),
-            format!("another world: a skill exports patchbay:skill/skill@0.1.x, this component exports greet. {how}")
+    fn exported_functions_are_named() {
+        let shape = ComponentShape { exports: vec!["greet".to_owned()], ..ComponentShape::default() };
+        let refused = shape.check_skill().unwrap_err().to_string();
+        assert!(
+            refused.contains("this component exports greet. Declare the tools: in Rust with skill! {"),
+            "{refused}"
         );
-        assert!(words(ComponentShape::default()).contains("this component exports nothing. In Rust"));
     }
 
     /// The parser's message has several lines if a nested module has a bad header; found by fuzzing.

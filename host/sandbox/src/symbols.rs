@@ -73,7 +73,7 @@ impl Symbols {
     }
 
     /// Returns the lines that a component printed, with the places of its author's sources.
-    pub(crate) fn translated(&self, component: &Digest, printed: Vec<String>) -> Vec<String> {
+    pub fn translated(&self, component: &Digest, printed: Vec<String>) -> Vec<String> {
         let Some(map) = read(&self.map_path(component)).and_then(|bytes| BundleMap::read(&bytes)) else {
             return printed;
         };
@@ -100,11 +100,11 @@ impl Symbols {
     /// Returns the places of a trap in the author's source, the innermost first, such as `src/lib.rs:12 in greet::hello`. Empty
     /// without debug information. Places in a language's library, and in the SDK, are left out.
     pub(crate) fn places(&self, component: &Digest, backtrace: &WasmBacktrace) -> Vec<String> {
-        let frames = backtrace.frames().iter().filter_map(|frame| Some((frame.func_index(), frame.func_offset()?)));
+        let frames = backtrace.frames().iter().map(|frame| (frame.func_index(), frame.func_offset()));
         self.places_of(component, frames)
     }
 
-    fn places_of(&self, component: &Digest, frames: impl Iterator<Item = (u32, usize)>) -> Vec<String> {
+    fn places_of(&self, component: &Digest, frames: impl Iterator<Item = (u32, Option<usize>)>) -> Vec<String> {
         let Some(module) = read(&self.path(component)) else { return Vec::new() };
         let Some(debug) = DebugModule::read(&module) else { return Vec::new() };
         let mut places = Vec::new();
@@ -126,8 +126,8 @@ fn read(path: &Path) -> Option<Vec<u8>> {
 struct DebugModule<'a> {
     /// Number of imported functions, which come first in the index space.
     imported: u32,
-    /// Start of each function's body, relative to the code section, as DWARF counts.
-    bodies: Vec<u64>,
+    /// Start and first instruction of each function's body, relative to the code section, as DWARF counts.
+    bodies: Vec<(u64, u64)>,
     context: Context<EndianSlice<'a, LittleEndian>>,
 }
 
@@ -143,7 +143,10 @@ impl<'a> DebugModule<'a> {
                     }
                 }
                 Payload::CodeSectionStart { range, .. } => code = range.start,
-                Payload::CodeSectionEntry(body) => bodies.push((body.range().start - code) as u64),
+                Payload::CodeSectionEntry(body) => {
+                    let first = body.get_operators_reader().ok()?.original_position();
+                    bodies.push(((body.range().start - code) as u64, (first - code) as u64));
+                }
                 Payload::CustomSection(section) => sections.push((section.name(), section.data())),
                 _ => {}
             }
@@ -159,17 +162,28 @@ impl<'a> DebugModule<'a> {
         Some(Self { imported, bodies, context })
     }
 
-    /// Adds the places of one frame: several if functions were inlined.
-    fn add_places(&self, function: u32, offset: usize, places: &mut Vec<String>) {
+    /// Adds the places of one frame: several if functions were inlined. Where the engine has added code of its own, such as where it
+    /// counts fuel, it knows no offset; then the function's first line has to do.
+    fn add_places(&self, function: u32, offset: Option<usize>, places: &mut Vec<String>) {
         let body = function.checked_sub(self.imported).and_then(|index| self.bodies.get(index as usize));
-        let Some(address) = body.map(|start| start + offset as u64) else { return };
-        let Ok(mut frames) = self.context.find_frames(address).skip_all_loads() else { return };
+        let Some((start, first)) = body else { return };
+        let is_found = offset.is_some_and(|offset| self.add_places_at(start + offset as u64, places));
+        if !is_found {
+            self.add_places_at(*first, places);
+        }
+    }
+
+    /// Adds the places of an address. Returns whether it has a line, which code of a compiler's own lacks.
+    fn add_places_at(&self, address: u64, places: &mut Vec<String>) -> bool {
+        let mut is_found = false;
+        let Ok(mut frames) = self.context.find_frames(address).skip_all_loads() else { return false };
         while let Ok(Some(frame)) = frames.next() {
             let Some((file, line)) =
                 frame.location.as_ref().and_then(|location| Some((location.file?, location.line?)))
             else {
                 continue;
             };
+            is_found = true;
             let file = file.strip_prefix("./").unwrap_or(file);
             if !is_authors(file) {
                 continue;
@@ -183,6 +197,7 @@ impl<'a> DebugModule<'a> {
                 places.push(place);
             }
         }
+        is_found
     }
 }
 

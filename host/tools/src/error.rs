@@ -99,12 +99,13 @@ impl ToolError {
         }
     }
 
-    /// Returns the message for a person: with the place in the author's source where the skill trapped, if that is known, and the last
-    /// lines that it printed. A model does not need them.
+    /// Returns the message for a person: with the place in the author's source where the skill trapped, if that is known, the usual cause,
+    /// and the last lines that it printed. A model does not need them.
     pub fn for_person(&self) -> String {
         let mut message = self.to_string();
         if let Self::Failure { failure, .. } = self {
             message.extend(failure.places().iter().map(|place| format!("\n  at {place}")));
+            message.extend(failure.hint().map(|hint| format!("\n  note: {hint}")));
             message.extend(failure.printed().iter().map(|line| format!("\n  printed: {line}")));
         }
         message

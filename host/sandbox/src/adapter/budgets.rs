@@ -108,7 +108,7 @@ impl RemainingBudgets {
     /// Converts a failure of a step to one that names the limit of the exchange.
     pub(super) fn name(&self, failure: Failure) -> Failure {
         let Budgets { step_fuel, fuel, step_ms, step_bytes, .. } = self.budgets;
-        Failure::Exceeded(match failure {
+        Failure::Exceeded(match failure.without_place() {
             Failure::Fuel { budget } if budget == step_fuel => Exceeded::StepFuel(step_fuel),
             Failure::Fuel { .. } => Exceeded::Fuel(fuel),
             Failure::Time { .. } => Exceeded::StepTime(step_ms),
