@@ -1,6 +1,8 @@
 //! The error of a tool, with a conversion from every `std::error::Error`.
 
-use std::{fmt, result};
+use std::{fmt, panic::Location, result};
+
+use crate::unsupported;
 
 /// The result of a tool function.
 pub type Result<T, E = Failure> = result::Result<T, E>;
@@ -48,11 +50,13 @@ impl fmt::Display for Failure {
 }
 
 impl<E: std::error::Error + 'static> From<E> for Failure {
+    // The line with the `?`.
+    #[track_caller]
     fn from(error: E) -> Self {
         use crate::bindings::patchbay::host::types::Error as HostError;
         match (&error as &dyn std::any::Any).downcast_ref::<HostError>() {
             Some(host) => Self::new(host.kind.clone(), host.message.clone()),
-            None => Self::new("failed", error.to_string()),
+            None => Self::new("failed", unsupported::explained(&error, Location::caller())),
         }
     }
 }

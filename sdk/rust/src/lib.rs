@@ -34,7 +34,9 @@
 extern crate self as patchbay_sdk;
 
 mod failure;
+mod mistakes;
 mod reply;
+mod unsupported;
 
 #[doc(hidden)]
 pub mod rt;
@@ -147,7 +149,7 @@ macro_rules! skill {
                 let _ = &attachments;
                 match tool.as_str() {
                     $(stringify!($name) => $crate::rt::run(&input, |input: $ty| {
-                        $name(input $(, { let $blobs: $blobs_ty = attachments; $blobs })?)
+                        $name(input $(, { let $blobs: $blobs_ty = $crate::rt::attachments::<$blobs_ty>(attachments); $blobs })?)
                     }),)+
                     _ => $crate::rt::unknown(&tool),
                 }
@@ -156,5 +158,9 @@ macro_rules! skill {
 
         #[cfg(target_arch = "wasm32")]
         $crate::bindings::export_component!(PatchbaySkill with_types_in $crate::bindings);
+    };
+    // Anything else is a mistake: this says what to write, and then the compiler says where.
+    ($($tools:tt)*) => {
+        $crate::__explain_tools! { $($tools)* }
     };
 }

@@ -5,7 +5,7 @@ use schemars::{JsonSchema, Schema, generate::SchemaSettings, transform::Recursiv
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Content, Failure, Reply, Result,
+    Blob, Content, Failure, Reply, Result,
     bindings::patchbay::skill::types::{Failure as WitFailure, Pair, Tool},
 };
 
@@ -14,15 +14,71 @@ use crate::{
 #[cfg(all(target_arch = "wasm32", target_os = "unknown"))]
 pub fn log_panics() {
     use crate::bindings::patchbay::host::log;
-    std::panic::set_hook(Box::new(|panic| log::write(log::Level::Error, &panic.to_string())));
+    std::panic::set_hook(Box::new(|panic| {
+        let message = panic.to_string();
+        log::write(log::Level::Error, &message);
+        if let Some(advice) = crate::unsupported::advice(&message) {
+            log::write(log::Level::Error, advice);
+        }
+    }));
 }
 
 /// Does nothing: the standard library writes the message to standard error, which the host logs.
 #[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
 pub fn log_panics() {}
 
+/// The input of a tool.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the input of a tool",
+    note = "put #[derive(serde::Deserialize, schemars::JsonSchema)] above the type, and above the types of its fields"
+)]
+pub trait ToolInput: DeserializeOwned + JsonSchema {}
+
+#[diagnostic::do_not_recommend]
+impl<T: DeserializeOwned + JsonSchema> ToolInput for T {}
+
+/// What a tool returns.
+#[diagnostic::on_unimplemented(
+    message = "a tool cannot return `{Self}`",
+    note = "write `-> patchbay_sdk::Result<T>`, where T is String, serde_json::Value, Content or Reply; for a type of your own: \
+            Ok(serde_json::to_value(&it)?)"
+)]
+pub trait ToolOutput {
+    fn contents(self) -> Result<Vec<Content>>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<R: Into<Reply>> ToolOutput for Result<R> {
+    fn contents(self) -> Result<Vec<Content>> {
+        self.map(|reply| reply.into().0)
+    }
+}
+
+/// The second parameter of a tool.
+#[diagnostic::on_unimplemented(
+    message = "a tool has one input, and `{Self}` is a second one",
+    note = "make it a field of the input's type; only attachments are a parameter of their own: `files: Vec<Blob>`"
+)]
+pub trait Attachments {
+    fn of(blobs: Vec<Blob>) -> Self;
+}
+
+impl Attachments for Vec<Blob> {
+    fn of(blobs: Vec<Blob>) -> Self {
+        blobs
+    }
+}
+
+/// Returns the attachments for the second parameter of a tool.
+pub fn attachments<T: Attachments>(blobs: Vec<Blob>) -> T {
+    T::of(blobs)
+}
+
+/// Has nothing that a wrong declaration could name, so that the compiler shows where the declaration is.
+pub struct ToolDeclaration;
+
 /// Returns the description of a tool from its doc comment, its input type and its annotations.
-pub fn tool<T: JsonSchema>(name: &str, doc: &[&str], extra: &[(&str, &str)]) -> Tool {
+pub fn tool<T: ToolInput>(name: &str, doc: &[&str], extra: &[(&str, &str)]) -> Tool {
     // Models and persons read the schema, so it has no references and no title or description of a Rust type.
     let mut schema = SchemaSettings::draft2020_12()
         .with(|settings| settings.inline_subschemas = true)
@@ -58,15 +114,12 @@ fn remove_noise(schema: &mut Schema) {
 }
 
 /// Parses the input of a call and runs the tool.
-pub fn run<T: DeserializeOwned, R: Into<Reply>>(
+pub fn run<T: ToolInput, R: ToolOutput>(
     input: &str,
-    tool: impl FnOnce(T) -> Result<R>,
+    tool: impl FnOnce(T) -> R,
 ) -> std::result::Result<Vec<Content>, WitFailure> {
     let input = serde_json::from_str(input).map_err(|error| wit(Failure::invalid(error.to_string())))?;
-    match tool(input) {
-        Ok(reply) => Ok(reply.into().0),
-        Err(failure) => Err(wit(failure)),
-    }
+    tool(input).contents().map_err(wit)
 }
 
 /// Returns the failure for a tool that the skill does not have.
