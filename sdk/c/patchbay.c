@@ -501,21 +501,22 @@ static bool check_json(checker *in) {
 }
 
 // Checks a text that ends in a NUL byte. Names the mistake in a failure.
-static bool check(patchbay_call *call, const char *kind, const char *what, patchbay_str json) {
+static bool check(patchbay_call *call, const char *kind, const char *what, patchbay_str json, const char *advice) {
   checker in = {json.ptr, json.ptr, json.ptr + json.len, NULL};
   if (check_json(&in)) return true;
-  return patchbay_fail(call, kind, "%s is not JSON: %s at byte %zu", what, in.wrong, (size_t)(in.at - in.start));
+  return patchbay_fail(call, kind, "%s is not JSON: %s at byte %zu%s", what, in.wrong, (size_t)(in.at - in.start), advice);
 }
 
 bool patchbay_parse(patchbay_call *call, patchbay_str json, patchbay_value *value) {
   json = copy(json);
-  if (!check(call, "invalid-json", "the text", json)) return false;
+  if (!check(call, "invalid-json", "the text", json, "")) return false;
   *value = (patchbay_value){.call = call, .at = skip_space(json.ptr), .blame = "invalid-json"};
   return true;
 }
 
 static bool add_json(patchbay_call *call, patchbay_str owned) {
-  return check(call, "failed", "the result", owned) && add_content(call, (content){.tag = JSON, .first = owned});
+  const char *advice = "; insert texts with patchbay_quote and numbers with patchbay_number";
+  return check(call, "failed", "the result", owned, advice) && add_content(call, (content){.tag = JSON, .first = owned});
 }
 
 bool patchbay_json(patchbay_call *call, patchbay_str json) { return add_json(call, copy(json)); }
@@ -1059,7 +1060,7 @@ static bool run_tool(patchbay_call *call, patchbay_str name, patchbay_str input)
     const patchbay_tool *tool = &patchbay_tools[i];
     if (!tool->name || !patchbay_equal(name, tool->name)) continue;
     if (!tool->run) return patchbay_fail(call, "failed", "tool '%s' has no function: set .run in PATCHBAY_TOOLS", tool->name);
-    if (!check(call, "invalid-input", "the input", input)) return false;
+    if (!check(call, "invalid-input", "the input", input, "")) return false;
     patchbay_value value = {.call = call, .at = skip_space(input.ptr), .blame = "invalid-input"};
     if (tool->run(call, value)) return true;
     if (call->failure_kind.len) return false;

@@ -21,6 +21,7 @@ use crate::{
     inspect::{read, read_at_most},
     printing::lost_output,
     strip::without_debug_info,
+    system_calls,
 };
 
 /// The default Rust target. It has no system interface, so a plugin imports only what it declares.
@@ -79,7 +80,7 @@ pub fn build(folder: &Path, options: &BuildOptions) -> Result<BuiltPlugin, Build
     })?;
     let skill_md = skill_md(&folder, &name)?;
 
-    let (module, Compiled { bytes, source_map }) = match &options.wasm {
+    let (module, Compiled { bytes, source_map, mut notes }) = match &options.wasm {
         Some(path) => (path.clone(), read(path).map_err(BuildError::io(path))?.into()),
         None => {
             let kind = if skill_md.is_some() { PluginKind::Skill } else { PluginKind::Provider };
@@ -96,7 +97,8 @@ pub fn build(folder: &Path, options: &BuildOptions) -> Result<BuiltPlugin, Build
         Some(stripped) => (stripped, Some(module_bytes)),
         None => (module_bytes, None),
     };
-    let mut component = to_component(&module_bytes).map_err(encode_error)?;
+    let mut component = to_component(&module_bytes)
+        .map_err(|reason| encode_error(system_calls::explained(&module_bytes, &folder).unwrap_or(reason)))?;
     let embedded = match skill_md {
         Some(skill_md) => {
             match embedded_skill_md(&component).map_err(|problem| encode_error(problem.message))? {
@@ -128,7 +130,9 @@ pub fn build(folder: &Path, options: &BuildOptions) -> Result<BuiltPlugin, Build
     if let (Some(symbols), Some(debug)) = (&options.symbols, debug) {
         symbols.keep(&Digest::of(&component), &debug).map_err(BuildError::io(symbols.folder()))?;
     }
-    let notes = if options.wasm.is_none() { lost_output(&folder).into_iter().collect() } else { Vec::new() };
+    if options.wasm.is_none() {
+        notes.extend(lost_output(&folder));
+    }
     Ok(BuiltPlugin { notes, ..built(name, Some((out, component)), embedded) })
 }
 
@@ -209,26 +213,7 @@ fn to_component(bytes: &[u8]) -> Result<Vec<u8>, String> {
         return Ok(bytes.to_vec());
     }
     let encode = || ComponentEncoder::default().module(bytes)?.validate(true).encode();
-    encode().map_err(|error: anyhow::Error| {
-        let message = format!("{error:#}");
-        missing_system_call(&message).unwrap_or_else(|| text::excerpt(&message, 600))
-    })
-}
-
-/// Explains an import of WASI preview 1, which the C library of a language brings in. `None` if the encoder failed for another reason.
-fn missing_system_call(message: &str) -> Option<String> {
-    let (_, after) = message.split_once("wasi_snapshot_preview1::")?;
-    let name = after.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next()?;
-    let why = match name {
-        "clock_time_get" | "clock_res_get" => "it reads the clock",
-        "random_get" => "it uses randomness",
-        "path_open" | "fd_read" | "fd_prestat_get" | "fd_prestat_dir_name" => {
-            "it opens a file (for files of the workspace, use workspace-read)"
-        }
-        "environ_get" | "environ_sizes_get" => "it reads environment variables",
-        _ => "it uses a function of the operating system",
-    };
-    Some(format!("{why}, which the sandbox does not have ({name} of WASI). Remove the call"))
+    encode().map_err(|error: anyhow::Error| text::excerpt(&format!("{error:#}"), 600))
 }
 
 /// Writes a file atomically. An unchanged file is not written, so that no file watcher reacts.
@@ -249,17 +234,4 @@ fn write_if_changed(path: &Path, bytes: &[u8]) -> io::Result<()> {
 fn permissions() -> fs::Permissions {
     use std::os::unix::fs::PermissionsExt as _;
     fs::Permissions::from_mode(0o644)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn calls_of_the_system_are_named() {
-        let message = "failed to resolve import `wasi_snapshot_preview1::clock_time_get`";
-        let expected = "it reads the clock, which the sandbox does not have (clock_time_get of WASI). Remove the call";
-        assert_eq!(missing_system_call(message).as_deref(), Some(expected));
-        assert_eq!(missing_system_call("failed to resolve import `env::f`"), None);
-    }
 }

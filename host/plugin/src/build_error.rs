@@ -129,15 +129,18 @@ pub enum BuildError {
     #[error("cannot run cargo: {0}. Install Rust, or give the module with --wasm FILE")]
     NoCargo(io::Error),
     /// cargo failed. Its messages went to standard error.
-    #[error("cargo could not build {}; if the target is missing: rustup target add {target}", folder.display())]
+    #[error("cargo could not build {}; {advice}", folder.display())]
     Cargo {
         /// The folder.
         folder: PathBuf,
-        /// The Rust target.
-        target: String,
+        /// What to do.
+        advice: String,
     },
     /// cargo built no WebAssembly library.
-    #[error("{} builds no WebAssembly library; its Cargo.toml needs crate-type = [\"cdylib\"] under [lib]", folder.display())]
+    #[error(
+        "{} makes no WebAssembly library: write crate-type = [\"cdylib\", \"rlib\"] under [lib]",
+        folder.join("Cargo.toml").display()
+    )]
     NoLibrary {
         /// The folder.
         folder: PathBuf,

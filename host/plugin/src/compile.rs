@@ -5,6 +5,7 @@ mod javascript;
 mod python;
 mod rust;
 
+pub(crate) use c::places_of as c_places_of;
 pub use c::write_c_bindings;
 
 use std::{
@@ -36,11 +37,13 @@ pub(crate) struct Compiled {
     pub(crate) bytes: Vec<u8>,
     /// The source map of the bundle in it.
     pub(crate) source_map: Option<Vec<u8>>,
+    /// What the author should know about the sources.
+    pub(crate) notes: Vec<String>,
 }
 
 impl From<Vec<u8>> for Compiled {
     fn from(bytes: Vec<u8>) -> Self {
-        Self { bytes, source_map: None }
+        Self { bytes, source_map: None, notes: Vec::new() }
     }
 }
 
@@ -52,7 +55,7 @@ pub(crate) fn compile(language: Language, sources: &PluginSources<'_>, target: &
     match language {
         Language::Rust => rust::compile(sources.folder, target).map(Compiled::from),
         Language::JavaScript | Language::TypeScript => javascript::compile(sources),
-        Language::Python => python::compile(sources).map(Compiled::from),
+        Language::Python => python::compile(sources),
         Language::C => c::compile(sources).map(Compiled::from),
         Language::Zig | Language::Go => Err(BuildError::BuiltElsewhere { folder: sources.folder.to_owned(), language }),
     }
@@ -108,13 +111,22 @@ fn silent(mut command: Command) -> Command {
     command
 }
 
-/// Runs a compiler. Its messages have gone to standard error if it fails.
-fn run(program: &str, command: &mut Command, folder: &Path) -> Result<(), BuildError> {
-    let program = program.to_owned();
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err(BuildError::Compiler { program, folder: folder.to_owned() }),
-        Err(source) => Err(BuildError::NoCompiler { program, source }),
+/// Runs a compiler and prints its messages to standard error, after `explain` has added what to write instead.
+fn run_explained(
+    command: &mut Command,
+    program: &str,
+    folder: &Path,
+    explain: impl FnOnce(&str) -> String,
+) -> Result<(), BuildError> {
+    let output = command.stderr(Stdio::piped()).output();
+    let output = output.map_err(|source| BuildError::NoCompiler { program: program.to_owned(), source })?;
+    if !output.stderr.is_empty() {
+        let printed = explain(&text::clean(&String::from_utf8_lossy(&output.stderr)));
+        let _ = writeln!(io::stderr(), "{}", printed.trim_end());
+    }
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(BuildError::Compiler { program: program.to_owned(), folder: folder.to_owned() }),
     }
 }
 

@@ -147,6 +147,10 @@ impl Inspector {
         let DescribeOutcome { answer, failure } = describe_component(&self.skills, digest, bytes).await;
         if let Some(failure) = failure {
             (report.places, report.printed) = (failure.places().to_vec(), failure.printed().to_vec());
+            report.notes.extend(failure.hint().map(str::to_owned));
+        }
+        if let Ok(tools) = &answer {
+            report.notes.extend(tools.iter().filter(|tool| tool.description.is_empty()).map(undescribed));
         }
         Ok(answer)
     }
@@ -223,7 +227,17 @@ impl InspectionReport {
     fn failure(&mut self, failure: &Failure) {
         self.problems.push(format!("[{}] {failure}.", failure.code()));
         (self.places, self.printed) = (failure.places().to_vec(), failure.printed().to_vec());
+        self.notes.extend(failure.hint().map(str::to_owned));
     }
+}
+
+/// Returns the note about a tool without a description. It works, but models don't know what for.
+fn undescribed(tool: &ToolSpec) -> String {
+    format!(
+        "tool '{}' has no description; models choose tools by it: write what it does and when to use it (in Rust /// above it, in \
+         Python its docstring, in C .description)",
+        tool.name
+    )
 }
 
 /// Returns true for a component without a SKILL.md that exports an adapter.

@@ -26,6 +26,7 @@ mod located;
 mod printing;
 mod rust_bindings;
 mod strip;
+mod system_calls;
 mod toolchain;
 mod zig;
 

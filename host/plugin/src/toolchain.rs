@@ -238,7 +238,7 @@ fn check_requirement(toolchain: Toolchain) -> Result<(), ToolchainError> {
 }
 
 /// Returns the major and minor version in a line such as `v20.1.0` or `Python 3.11.7`.
-fn version(printed: &str) -> Option<(u32, u32)> {
+pub(crate) fn version(printed: &str) -> Option<(u32, u32)> {
     let start = printed.find(|c: char| c.is_ascii_digit())?;
     let mut numbers = printed[start..].split(|c: char| !c.is_ascii_digit()).map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))

@@ -23,6 +23,9 @@ const OPTIONS: &[&str] = &[
     "-UNDEBUG",
     // Stripped afterwards, and kept for the places of traps.
     "-gline-tables-only",
+    // Address 0 is ordinary memory, and so is what follows an array: without these checks both would be read and written.
+    "-fsanitize=null,bounds",
+    "-fsanitize-trap=null,bounds",
     "-fdebug-compilation-dir=.",
     "-mexec-model=reactor",
     "-Wl,-z,stack-size=65536",

@@ -315,7 +315,8 @@ static void checks_results(void) {
   CHECK(patchbay_blob(&call, "image/png", (patchbay_str){"\x89PNG\0", 5}) && patchbay_link(&call, "a.txt", "text/plain"), "blob, link");
   CHECK(call.count == 5 && call.contents[3].second.len == 5 && call.contents[2].tag == JSON, "%zu", call.count);
   CHECK(!patchbay_jsonf(&call, "{\"a\":%s}", "bare"), "not JSON");
-  CHECK(patchbay_equal(call.failure_message, "the result is not JSON: expected a value at byte 5"), "%s", call.failure_message.ptr);
+  CHECK(patchbay_equal(call.failure_message, "the result is not JSON: expected a value at byte 5; insert texts with patchbay_quote "
+                      "and numbers with patchbay_number"), "%s", call.failure_message.ptr);
   CHECK(!patchbay_text(&call, patchbay_cstr("abc\xff")), "not UTF-8");
   CHECK(patchbay_equal(call.failure_message, "the text of the result is not UTF-8: byte 0xFF at 3"), "%s", call.failure_message.ptr);
   CHECK(!patchbay_text(&call, patchbay_cstr(NULL)), "NULL");

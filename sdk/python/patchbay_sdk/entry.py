@@ -41,7 +41,9 @@ def _tools() -> dict[str, Tool]:
                 f"note: '{error.name}' is neither in this project nor in Python's standard library. Packages must be pure "
                 "Python; for requests use patchbay_sdk.http"
             )
-        _stop("\n".join(["error: skill.py cannot be imported", *lines]))
+        place = (_traceback.location(error) or "").partition(",")[0]
+        head = f"{place}: " if place else ""
+        _stop("\n".join([f"error: {head}skill.py cannot be imported", *lines]))
     try:
         tools = compile_tools(DECLARED)
     except DeclarationError as error:

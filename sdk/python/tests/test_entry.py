@@ -65,7 +65,7 @@ class Entry(unittest.TestCase):
     def test_an_exception_at_import_shows_only_the_authors_frames(self) -> None:
         self.assertEqual(
             run("import json\n\njson.loads('{')").error,
-            "error: skill.py cannot be imported\n"
+            "error: skill.py:3: skill.py cannot be imported\n"
             "Traceback (most recent call last):\n"
             '  File "skill.py", line 3, in <module>\n'
             "    json.loads('{')\n"

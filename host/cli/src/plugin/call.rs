@@ -118,6 +118,9 @@ async fn called(call: &PluginCall) -> Result<CallReport, NotCalled> {
     let rows = host.store().journal_rows(&filter, 0, CALLS).await?;
     let mut report = CallReport::new(full_name, &outcome, &rows, &limits);
     (report.printed, report.denied) = (printed.take(), denied.take());
+    if let Some(component) = skill.component {
+        printed::translate(&mut report.printed, |line| home.paths.symbols().translated(&component, line));
+    }
     (report.changed_files, report.notes) = (trial.changed_files(), notes);
     Ok(report)
 }

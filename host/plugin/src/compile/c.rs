@@ -1,10 +1,14 @@
 //! Generates the C bindings of the plugin's world, and compiles them with the plugin's sources.
 
+mod explain;
+
 use std::{fs, path::Path};
 
 use wit_bindgen_core::Files;
 
-use super::{Contract, PluginSources, read, run, scratch};
+pub(crate) use explain::places_of;
+
+use super::{Contract, PluginSources, read, run_explained, scratch};
 use crate::{BuildError, Toolchain, zig};
 
 pub(super) fn compile(sources: &PluginSources<'_>) -> Result<Vec<u8>, BuildError> {
@@ -22,7 +26,9 @@ pub(super) fn compile(sources: &PluginSources<'_>) -> Result<Vec<u8>, BuildError
         zig.args(files.iter().filter_map(|path| path.strip_prefix(sources.folder).ok()));
     }
     zig.args(compiled_files(&generated)?);
-    run("zig cc", &mut zig, sources.folder)?;
+    run_explained(&mut zig, "the C compiler", sources.folder, |printed| {
+        explain::explained(printed, &tools, sources.folder)
+    })?;
     read(&module)
 }
 

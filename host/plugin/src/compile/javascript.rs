@@ -1,5 +1,7 @@
 //! Bundles JavaScript or TypeScript with esbuild, and makes a component of the bundle with componentize-qjs.
 
+mod explain;
+
 use std::{
     collections::BTreeMap,
     ffi::OsString,
@@ -11,7 +13,7 @@ use std::{
 use patchbay_sandbox::{BUNDLE, BundleMap};
 use serde::Deserialize;
 
-use super::{Compiled, Contract, PluginSources, command, read, run, run_evaluating, scratch, silent};
+use super::{Compiled, Contract, PluginSources, command, read, run_evaluating, run_explained, scratch, silent};
 use crate::{BuildError, PluginKind, Toolchain, toolchain};
 
 pub(super) fn compile(sources: &PluginSources<'_>) -> Result<Compiled, BuildError> {
@@ -40,7 +42,10 @@ pub(super) fn compile(sources: &PluginSources<'_>) -> Result<Compiled, BuildErro
         esbuild.arg("--alias:patchbay-sdk=./sdk");
     }
     esbuild.arg(joined("--outfile=", &bundle)).arg(joined("--metafile=", &metafile));
-    run("esbuild", &mut esbuild, sources.folder)?;
+    run_explained(&mut esbuild, "esbuild", sources.folder, |printed| {
+        let sdk = fs::read_to_string(sources.folder.join("sdk/index.js")).unwrap_or_default();
+        explain::explained(printed, &sdk)
+    })?;
     check_export(sources, &read(&metafile)?)?;
 
     let mut componentize = command(&tools, Toolchain::JavaScript, "componentize-qjs");
@@ -56,10 +61,10 @@ pub(super) fn compile(sources: &PluginSources<'_>) -> Result<Compiled, BuildErro
         let map = source_map.as_deref().and_then(BundleMap::read)?;
         let error = &printed[printed.find("module evaluation: ")? + "module evaluation: ".len()..];
         let lines: Vec<String> = error.lines().map(str::to_owned).collect();
-        let message = map.translate_all(&lines).join("\n");
-        Some(message.strip_prefix("Error: ").map(str::to_owned).unwrap_or(message))
+        let entry = fs::read_to_string(sources.folder.join(sources.entry)).unwrap_or_default();
+        Some(explain::located(&map.translate_all(&lines), sources.entry, &entry))
     })?;
-    Ok(Compiled { bytes: read(&component)?, source_map })
+    Ok(Compiled { source_map, ..read(&component)?.into() })
 }
 
 /// Returns the path of esbuild's binary for this machine. Not its script in `.bin`, which prints a trace of its own after the errors.

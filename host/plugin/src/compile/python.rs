@@ -1,14 +1,19 @@
 //! Makes a component of Python sources with componentize-py, which puts the interpreter in.
 
-use super::{Contract, PluginSources, command, read, run_evaluating, scratch};
-use crate::{BuildError, Toolchain};
+use std::{fs, path::Path, process::Stdio};
+
+use patchbay_core::text;
+
+use super::{Compiled, Contract, PluginSources, command, read, run_evaluating, scratch};
+use crate::{BuildError, Toolchain, embedded};
 
 /// The module of the SDK that imports the author's `skill.py` and exports its tools.
 const ENTRY: &str = "patchbay_sdk.entry";
 
-pub(super) fn compile(sources: &PluginSources<'_>) -> Result<Vec<u8>, BuildError> {
+pub(super) fn compile(sources: &PluginSources<'_>) -> Result<Compiled, BuildError> {
     let tools = sources.tools(Toolchain::Python)?;
     let scratch = scratch()?;
+    let notes = checked(sources.folder, &tools, scratch.path())?;
     let wit = sources.wit(scratch.path())?;
     let contract = Contract::read(&wit)?;
     let component = scratch.path().join("component.wasm");
@@ -24,7 +29,42 @@ pub(super) fn compile(sources: &PluginSources<'_>) -> Result<Vec<u8>, BuildError
         .args(["--python-path", "sdk", ENTRY, "--output"])
         .arg(&component);
     run_evaluating("componentize-py", &mut componentize, sources.folder, authors_part)?;
-    read(&component)
+    Ok(Compiled { notes, ..read(&component)?.into() })
+}
+
+/// Runs the part of the SDK that finds mistakes in the text of the sources, and returns its notes. It takes a tenth of a second, and
+/// the compiler takes ten.
+///
+/// The SDK is the host's own, not that of the plugin's folder: nothing of a plugin runs outside of the sandbox.
+fn checked(folder: &Path, tools: &Path, scratch: &Path) -> Result<Vec<String>, BuildError> {
+    let sdk = scratch.join("checks");
+    for (path, content) in embedded::files_below("sdk/python") {
+        if path.starts_with("patchbay_sdk/") {
+            let path = sdk.join(path);
+            if let Some(parent) = path.parent() {
+                fs::create_dir_all(parent).map_err(BuildError::io(parent))?;
+            }
+            fs::write(&path, content).map_err(BuildError::io(&path))?;
+        }
+    }
+    let run = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module('patchbay_sdk.check', run_name='__main__')";
+    let mut python = command(tools, Toolchain::Python, "python");
+    // Isolated: neither the current folder nor packages of the user are imported.
+    python.args(["-I", "-B", "-X", "utf8", "-c", run]).arg(&sdk).arg(folder);
+    let output = python.stdout(Stdio::piped()).stderr(Stdio::piped()).output();
+    let output = output.map_err(|source| BuildError::NoCompiler { program: "python".to_owned(), source })?;
+    let (printed, errors) = (lossy(&output.stdout), lossy(&output.stderr));
+    match errors.strip_prefix("error: ") {
+        Some(errors) if output.status.code() == Some(1) => {
+            Err(BuildError::Source(errors.trim_end().replace("\nerror: ", "\n")))
+        }
+        // If the check itself fails, the build says what is wrong.
+        _ => Ok(printed.lines().filter_map(|line| Some(line.strip_prefix("note: ")?.to_owned())).collect()),
+    }
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    text::clean(&String::from_utf8_lossy(bytes))
 }
 
 /// Finds the SDK's message in the output of a failed build: it begins with `error: `, and ends where the interpreter's own messages

@@ -11,14 +11,15 @@ use std::{
 
 use serde::Deserialize;
 
-use crate::{BuildError, inspect::read};
+use crate::{BuildError, inspect::read, toolchain};
 
 /// Builds the library of the crate in `folder` and returns its module, or its component. cargo writes its own messages to standard
 /// error.
 pub(super) fn compile(folder: &Path, target: &str) -> Result<Vec<u8>, BuildError> {
     let manifest = folder.join("Cargo.toml");
-    let failed = || BuildError::Cargo { folder: folder.to_owned(), target: target.to_owned() };
-    let flags = Metadata::load(&manifest, target)?.remap_flags(&registries());
+    let metadata = Metadata::load(&manifest, target)?;
+    let failed = || BuildError::Cargo { folder: folder.to_owned(), advice: advice(folder, target, &metadata) };
+    let flags = metadata.remap_flags(&registries());
     let build = ["build", "--release", "--lib", "--target", target, "--message-format", "json-render-diagnostics"];
     let output = run_with_flags(&manifest, &build, target, &flags)?;
     if !output.status.success() {
@@ -32,6 +33,36 @@ pub(super) fn compile(folder: &Path, target: &str) -> Result<Vec<u8>, BuildError
         .find(|file| file.extension().is_some_and(|extension| extension == "wasm"))
         .ok_or_else(|| BuildError::NoLibrary { folder: folder.to_owned() })?;
     read(&module).map_err(BuildError::io(&module))
+}
+
+/// Returns what to do after cargo failed, besides reading its messages.
+fn advice(folder: &Path, target: &str, metadata: &Metadata) -> String {
+    if !folder.join("src/lib.rs").is_file() {
+        return "a plugin is a library: put its tools into src/lib.rs, and under [lib] in Cargo.toml write crate-type = [\"cdylib\", \
+                \"rlib\"]"
+            .to_owned();
+    }
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let print = |arguments: &[&str]| {
+        let output = Command::new(&rustc).args(arguments).current_dir(folder).stdin(Stdio::null()).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let version = print(&["--version"]).as_deref().and_then(toolchain::version);
+    let wanted =
+        metadata.packages.iter().filter_map(|package| toolchain::version(package.rust_version.as_deref()?)).max();
+    if let (Some(version), Some(wanted)) = (version, wanted)
+        && version < wanted
+    {
+        return format!(
+            "rustc {}.{} is too old, {}.{} is needed. To update it: rustup update",
+            version.0, version.1, wanted.0, wanted.1
+        );
+    }
+    let libraries = print(&["--print", "target-libdir", "--target", target]);
+    if libraries.is_none_or(|folder| !Path::new(&folder).is_dir()) {
+        return format!("the target is not installed. To install it: rustup target add {target}");
+    }
+    "its messages are above".to_owned()
 }
 
 /// A message of cargo about a file that it produced.
@@ -63,6 +94,9 @@ struct Package {
     /// `None` for a package in a local folder.
     source: Option<String>,
     manifest_path: PathBuf,
+    /// The oldest compiler for it.
+    #[serde(default)]
+    rust_version: Option<String>,
 }
 
 impl Metadata {
@@ -153,8 +187,11 @@ mod tests {
 
     #[test]
     fn paths_outside_the_workspace_are_remapped() {
-        let package =
-            |source: Option<&str>, path: &str| Package { source: source.map(Into::into), manifest_path: path.into() };
+        let package = |source: Option<&str>, path: &str| Package {
+            source: source.map(Into::into),
+            manifest_path: path.into(),
+            rust_version: None,
+        };
         let metadata = Metadata {
             packages: vec![
                 package(None, "/home/ada/greet/Cargo.toml"),

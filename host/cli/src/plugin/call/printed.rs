@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use parking_lot::Mutex;
+use patchbay_sandbox::BUNDLE;
 use tracing::{Event, Level, Subscriber, field::Field};
 use tracing_subscriber::{
     Layer,
@@ -45,6 +46,21 @@ impl PrintedLines {
     pub(in crate::plugin) fn take(&self) -> Vec<PrintedLine> {
         std::mem::take(&mut *self.0.lock()).lines
     }
+}
+
+/// Replaces places in a bundle by those of its sources, and removes lines that only the runtime understands.
+pub(super) fn translate(lines: &mut Vec<PrintedLine>, mut translated: impl FnMut(Vec<String>) -> Vec<String>) {
+    let is_place = |line: &PrintedLine| line.text.contains(BUNDLE) || line.text.trim_start().starts_with("at ");
+    lines.retain_mut(|line| {
+        if !is_place(line) {
+            return true;
+        }
+        match translated(vec![std::mem::take(&mut line.text)]).pop() {
+            Some(text) => line.text = text,
+            None => return false,
+        }
+        true
+    });
 }
 
 impl<S: Subscriber> Layer<S> for PrintedLines {
