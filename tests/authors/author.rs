@@ -46,6 +46,11 @@ impl Author {
         author
     }
 
+    /// The author's `PATCHBAY_HOME`.
+    pub fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
     /// The folder in which the author works.
     pub fn work(&self) -> PathBuf {
         self.folder.path().join("work")

@@ -3,4 +3,5 @@
 
 mod author;
 mod journeys;
+mod mistakes;
 mod pages;
