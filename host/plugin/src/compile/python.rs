@@ -17,7 +17,9 @@ pub(super) fn compile(sources: &PluginSources<'_>) -> Result<Compiled, BuildErro
     let wit = sources.wit(scratch.path())?;
     let contract = Contract::read(&wit)?;
     let component = scratch.path().join("component.wasm");
-    let mut componentize = command(&tools, Toolchain::Python, "componentize-py");
+    // Not the script alone: its first line names the folder that it was installed into, which may have moved.
+    let mut componentize = command(&tools, Toolchain::Python, "python");
+    componentize.arg(tools.join("bin/componentize-py"));
     // It looks for packages where VIRTUAL_ENV says: not among those of the user who builds.
     componentize
         .current_dir(sources.folder)
