@@ -12,7 +12,7 @@ from ._imports import check_imports
 from ._sources import Module, SourceError, load
 from ._tools import check_tools
 
-# Whoever has more mistakes reads them after these.
+# A user with more mistakes reads the others after these.
 _MOST = 10
 
 
