@@ -79,8 +79,10 @@ fn update_writes_what_came_out() {
 fn plugin_or_fixtures_that_cannot_be_used_are_named() {
     let patchbay = Patchbay::new();
     let good = json!({"fixture": 1, "tool": "run", "result": []});
-    patchbay.write("workspace/greet/src/lib.rs", "");
+    patchbay.write("workspace/greet/SKILL.md", "---\nname: greet\n---\n");
     patchbay.write("workspace/greet/fixtures/a.json", good.to_string());
+    assert_unusable(&test(&patchbay, &["greet"]), "greet is a skill without a component: it has no tools to call.");
+    patchbay.write("workspace/greet/Cargo.toml", "");
     assert_unusable(
         &test(&patchbay, &["greet"]),
         "is not built yet: it has sources, but no component. Run: patchbay plugin build",

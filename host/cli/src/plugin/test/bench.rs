@@ -36,6 +36,8 @@ pub(super) struct TestBench<'a> {
 
 impl<'a> TestBench<'a> {
     pub(super) fn open(plugin: &'a LocatedPlugin, style: Style) -> Result<Self, NotCalled> {
+        // Says at once that an adapter, or a skill of instructions alone, has no tools.
+        drop(TrialHome::new(plugin, &[], &[])?);
         let home = HomeDirs::find()?;
         let store = Store::open(&home.paths.data)?;
         let progress = ProgressLine::new(style, &tokio::runtime::Handle::current());
