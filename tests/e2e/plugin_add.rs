@@ -77,8 +77,8 @@ fn existing_skill_is_replaced_on_request_only() {
     plugin(&patchbay, &["add", "greet.wasm"]);
     patchbay.run(&["grant", "add", "greet", "kv"]);
     patchbay.write("workspace/greet/SKILL.md", SKILL_MD);
-    patchbay.write("workspace/greet/out.wasm", Guest::answering("two").component());
     patchbay.write("workspace/greet/Cargo.toml", "");
+    patchbay.write("workspace/greet/out.wasm", Guest::answering("two").component());
     let refused = plugin(&patchbay, &["add", "greet"]);
     let words = format!(
         "Error: there is a skill 'greet' already: {}. To replace it: patchbay plugin add --replace greet [invalid_args]\n",
