@@ -106,8 +106,8 @@ fn everything_of_an_old_home_is_there() {
     let tree = session_with(&patchbay, "captured");
     let answers = patchbay.answers_in(&["--session", &tree], &["/agents", "/cancel", "/note list", "/mail-check"]);
     let shown = messages(&answers);
-    assert_eq!(shown[0].matches(" running ").count(), 3, "{}", shown[0]);
-    assert_eq!(shown[0].matches(" dead ").count(), 1, "{}", shown[0]);
+    assert_eq!(shown[0].matches(" held ").count(), 3, "{}", shown[0]);
+    assert_eq!(shown[0].matches(" dead,").count(), 1, "{}", shown[0]);
     assert!(shown[0].contains("demo/demo-1/low, 1 unread"), "{}", shown[0]);
     assert_eq!(shown[1], "Capture cancelled.");
     assert!(shown[2].starts_with("1. Old note"), "{}", shown[2]);

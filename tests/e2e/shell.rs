@@ -38,7 +38,8 @@ fn completions_and_manual_page_have_every_subcommand() {
         }
         assert!(ran.out.contains("continue"), "{shell}");
         // The internal subcommand is not offered.
-        assert!(!ran.out.contains("compile"), "{shell}");
+        let mut words = ran.out.split(|c: char| !c.is_ascii_alphanumeric());
+        assert!(!words.any(|word| word == "compile"), "{shell}");
     }
     assert_eq!(patchbay.run(&["completions", "tcsh"]).code, Some(2));
     let ran = patchbay.run(&["man"]);

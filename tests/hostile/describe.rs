@@ -183,7 +183,7 @@ async fn deterministic_descriptions_are_cached() {
             before_tools(&endless_loop("")),
             refused(
                 "Asked for its tools, it ended with limit_fuel: the call used up its fuel of 10000000 units \
-                 (limits.fuel).",
+                 (limits.fuel): it does too much work for one call, or it loops.",
             ),
         ),
         (

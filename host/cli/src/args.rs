@@ -301,11 +301,11 @@ pub(crate) enum Plugin {
         /// The folder to write into; a world.wit that is there stays
         #[arg(value_name = "DIR", default_value = "wit")]
         folder: PathBuf,
-        /// What the plugin is
+        /// The kind of plugin
         #[arg(long, value_name = "KIND", value_enum, default_value_t)]
         kind: PluginKindArgument,
     },
-    /// Write the C bindings of a world, for languages that compile with C
+    /// Write the C bindings of a world, for languages that are built with a C toolchain
     Bindings {
         /// The language of the bindings
         #[arg(value_name = "LANG", value_parser = ["c"])]
@@ -340,7 +340,7 @@ pub(crate) enum Plugin {
     },
     Call(PluginCall),
     Test(PluginTest),
-    /// Print what a skill wrote to its log
+    /// Print the log lines of a skill
     Log {
         /// The skill
         #[arg(value_name = "SKILL")]

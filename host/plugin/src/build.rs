@@ -62,7 +62,7 @@ pub struct BuiltPlugin {
     /// Names of files and folders directly in the skill's folder that are not in the component, because they are its sources,
     /// sorted.
     pub left_out: Vec<String>,
-    /// What the author probably did not mean; the plugin is built anyway.
+    /// Likely mistakes that do not stop the build.
     pub notes: Vec<String>,
 }
 

@@ -65,7 +65,7 @@ pub enum BuildError {
         folder: PathBuf,
         /// The entry file of one language.
         first: &'static str,
-        /// That of another one.
+        /// The entry file of the other language.
         second: &'static str,
     },
     /// Patchbay does not run the compiler of this language.

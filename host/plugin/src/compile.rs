@@ -20,7 +20,7 @@ use wit_parser::{Resolve, WorldId};
 
 use crate::{BuildError, Language, PluginKind, Toolchain, Toolchains, contract, toolchain};
 
-/// A plugin's sources, and what compiles them.
+/// A plugin's sources, and the installed compilers.
 pub(crate) struct PluginSources<'a> {
     /// The plugin's folder.
     pub(crate) folder: &'a Path,
@@ -37,7 +37,7 @@ pub(crate) struct Compiled {
     pub(crate) bytes: Vec<u8>,
     /// The source map of the bundle in it.
     pub(crate) source_map: Option<Vec<u8>>,
-    /// What the author should know about the sources.
+    /// Likely mistakes in the sources that did not stop the compiler.
     pub(crate) notes: Vec<String>,
 }
 

@@ -37,7 +37,7 @@ fn shown(path: &Path) -> String {
     text::clean_line(&path.to_string_lossy())
 }
 
-/// Folders of `sdk/` that an author's folder gets as `sdk/`.
+/// The part of the repository's `sdk/` that is copied into a new plugin.
 enum VendoredSdk {
     /// The crate of skills, with generated bindings.
     RustSkill,

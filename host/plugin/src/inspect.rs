@@ -36,6 +36,7 @@ pub struct InspectionReport {
     /// One line for each reason why loading would refuse the plugin. Empty if it would be loaded.
     pub problems: Vec<String>,
     /// Where in the author's source the component trapped, if that is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<String>,
     /// The last lines that the component printed before it trapped, cleaned.
     pub printed: Vec<String>,

@@ -1,7 +1,7 @@
 //! Copies a skill into a folder of skills, and removes it. `patchbay plugin add` and `remove` use it.
 //!
 //! The copy is made beside the skills, under a hidden name that loading ignores. It is inspected there and then renamed, so a session
-//! sees either the skill of before or the whole new one, and what was inspected is what is installed.
+//! sees either the old skill or the complete new one, and installs exactly the inspected bytes.
 
 use std::{
     fs, io,

@@ -15,7 +15,7 @@ pub enum Language {
     Go,
 }
 
-/// What a plugin is.
+/// The kind of a plugin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PluginKind {
     /// Tools and commands, described by a SKILL.md.

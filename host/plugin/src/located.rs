@@ -75,7 +75,7 @@ pub enum LocateError {
     NoComponent {
         /// The file.
         path: PathBuf,
-        /// What it is instead, or what is damaged.
+        /// Its actual format, or the damage.
         reason: String,
     },
 }
@@ -123,7 +123,7 @@ const BUILT_FROM: &[&str] =
 /// Finds the plugin at `path`, a component or a plugin's folder.
 ///
 /// # Errors
-/// [`LocateError`], which says what is there instead.
+/// [`LocateError`], which describes the file or folder instead.
 pub fn locate(path: &Path) -> Result<LocatedPlugin, LocateError> {
     let given = path;
     let path = path.canonicalize().map_err(failed(given))?;

@@ -1,4 +1,4 @@
-//! Finds `println!` in the sources of a Rust skill: on the target without a system, what it prints goes nowhere.
+//! Finds `println!` in the sources of a Rust skill: on `wasm32-unknown-unknown` its output is discarded.
 
 use std::{fs, path::Path};
 
@@ -9,7 +9,7 @@ const FILES: usize = 500;
 /// The most bytes of a file that is read.
 const BYTES: u64 = 1 << 20;
 
-/// Returns a note for the first such macro in `src`, or `None`. It reads the text alone, so a macro in a comment after code counts, too.
+/// Returns a note for the first such macro in `src`, or `None`. This is a text search, so a macro in a comment behind code is reported, too.
 pub(crate) fn lost_output(folder: &Path) -> Option<String> {
     let mut folders = vec![folder.join("src")];
     let mut read = 0;

@@ -1,32 +1,31 @@
 //! Removes debug information from a core module.
 
-/// Returns the module without its debug information and names, or `None` if it has none, or is not a core module.
+/// Returns the module without its debug information, and the names that come with it. `None` if it has no debug information, or is
+/// not a core module: then it is used byte for byte.
 pub(crate) fn without_debug_info(module: &[u8]) -> Option<Vec<u8>> {
     const HEADER: usize = 8;
     if !wasmparser::Parser::is_core_wasm(module) {
         return None;
     }
     let mut stripped = module.get(..HEADER)?.to_vec();
-    let mut at = HEADER;
+    let (mut at, mut found) = (HEADER, false);
     while at < module.len() {
         // A section: its kind, its size, and so many bytes.
         let mut reader = wasmparser::BinaryReader::new(&module[at + 1..], 0);
         let size = reader.read_var_u32().ok()? as usize;
         let content = at + 1 + reader.original_position();
         let end = content.checked_add(size)?;
-        let is_debug = module[at] == 0 && is_debug_section(module.get(content..end)?);
-        if !is_debug {
+        let section = module.get(content..end)?;
+        // A custom section begins with its name.
+        let name = if module[at] == 0 { wasmparser::BinaryReader::new(section, 0).read_string().ok() } else { None };
+        let is_debug = name.is_some_and(|name| name.starts_with(".debug_"));
+        found |= is_debug;
+        if !is_debug && name != Some("name") {
             stripped.extend_from_slice(module.get(at..end)?);
         }
         at = end;
     }
-    (stripped.len() < module.len()).then_some(stripped)
-}
-
-/// Returns whether a custom section, which begins with its name, is debug information.
-fn is_debug_section(content: &[u8]) -> bool {
-    let name = wasmparser::BinaryReader::new(content, 0).read_string();
-    name.is_ok_and(|name| name == "name" || name.starts_with(".debug_"))
+    found.then_some(stripped)
 }
 
 #[cfg(test)]
@@ -46,10 +45,11 @@ mod tests {
         custom(&mut module, "producers");
         let plain = module.clone().finish();
         assert_eq!(without_debug_info(&plain), None);
-        custom(&mut module, ".debug_line");
         let mut names = NameSection::new();
         names.functions(&NameMap::new());
         module.section(&names);
+        assert_eq!(without_debug_info(&module.clone().finish()), None, "names alone stay");
+        custom(&mut module, ".debug_line");
         assert_eq!(without_debug_info(&module.finish()), Some(plain));
     }
 

@@ -1,4 +1,4 @@
-//! Explains imports of WASI preview 1 in a core module, which the C library of a language brings in. The sandbox has none of them.
+//! Explains imports of WASI preview 1 in a core module, which a C library adds. The sandbox provides none of them.
 
 use std::path::Path;
 

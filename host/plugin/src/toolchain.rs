@@ -126,7 +126,7 @@ pub struct Toolchains {
     folder: PathBuf,
 }
 
-/// Name of the file in a toolchain's folder that says that the installation is complete.
+/// Marker file, written as the last step of an installation.
 const COMPLETE: &str = ".complete";
 
 impl Toolchains {
@@ -153,7 +153,7 @@ impl Toolchains {
         Ok(folder)
     }
 
-    /// Installs `toolchain` unless it is there, and returns its folder and whether it was installed now. The messages of the package
+    /// Installs `toolchain` if it is missing. Returns its folder, and true if it was installed just now. The messages of the package
     /// manager go to standard error.
     ///
     /// # Errors

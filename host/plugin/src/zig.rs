@@ -12,7 +12,7 @@ const OPTIONS: &[&str] = &[
     "-std=c17",
     "-Wall",
     "-Wextra",
-    // What is certainly wrong; other warnings don't stop a build.
+    // Certain mistakes stop the build; other warnings don't.
     "-Werror=format",
     "-Werror=implicit-function-declaration",
     "-Werror=return-stack-address",

@@ -1,4 +1,4 @@
-//! Stack traces of bundled JavaScript, in terms of the author's files.
+//! Translates stack traces of bundled JavaScript to the author's files.
 
 use sourcemap::SourceMap;
 
@@ -9,7 +9,7 @@ pub const BUNDLE: &str = "bundle.js";
 pub struct BundleMap(SourceMap);
 
 impl BundleMap {
-    /// Reads a source map. `None` if it is none, or one in a form that bundlers don't write.
+    /// Parses a source map. `None` if the bytes are not a source map.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         SourceMap::from_slice(bytes).ok().map(Self)
     }

@@ -26,7 +26,7 @@ const MODULE_BYTES: u64 = 128 << 20;
 /// The most places of one trap.
 const PLACES: usize = 5;
 
-/// What tells places in the author's source.
+/// Debug information that maps a component to its source.
 #[derive(Clone, Debug)]
 pub enum DebugInfo {
     /// The core module of the component, with DWARF.
@@ -65,7 +65,8 @@ impl Symbols {
         };
         io::Write::write_all(&mut file, bytes)?;
         file.persist(path).map_err(|error| error.error)?;
-        self.remove_oldest()
+        self.remove_oldest();
+        Ok(())
     }
 
     fn map_path(&self, component: &Digest) -> PathBuf {
@@ -80,17 +81,16 @@ impl Symbols {
         map.translate_all(&printed)
     }
 
-    fn remove_oldest(&self) -> io::Result<()> {
-        let mut modules: Vec<(SystemTime, PathBuf)> = Vec::new();
-        for entry in fs::read_dir(&self.folder)? {
-            let entry = entry?;
-            modules.push((entry.metadata()?.modified()?, entry.path()));
-        }
+    /// Removes all but the newest files. Another process may remove the same ones, and a file too many does no harm, so errors are
+    /// ignored.
+    fn remove_oldest(&self) {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let mut modules: Vec<(SystemTime, PathBuf)> =
+            entries.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()))).collect();
         modules.sort();
         for (_, path) in modules.iter().rev().skip(KEPT) {
-            fs::remove_file(path)?;
+            let _ = fs::remove_file(path);
         }
-        Ok(())
     }
 
     fn path(&self, component: &Digest) -> PathBuf {
@@ -122,7 +122,7 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     is_small.then(|| fs::read(path).ok()).flatten()
 }
 
-/// A core module with the parts that tell places.
+/// A parsed core module with DWARF.
 struct DebugModule<'a> {
     /// Number of imported functions, which come first in the index space.
     imported: u32,
@@ -205,4 +205,38 @@ impl<'a> DebugModule<'a> {
 /// paths relative to the plugin's folder.
 fn is_authors(file: &str) -> bool {
     !Path::new(file).is_absolute() && !file.starts_with("sdk/")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn only_the_newest_files_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let symbols = Symbols::new(folder.path().join("debug"));
+        let digest = |number: usize| Digest::of(&number.to_le_bytes());
+        for number in 0..KEPT {
+            symbols.keep(&digest(number), &DebugInfo::Module(Vec::new())).unwrap();
+            let file = fs::File::options().append(true).open(symbols.path(&digest(number))).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(number as u64)).unwrap();
+        }
+        symbols.keep(&digest(KEPT), &DebugInfo::SourceMap(Vec::new())).unwrap();
+        assert_eq!(fs::read_dir(symbols.folder()).unwrap().count(), KEPT);
+        assert!(!symbols.path(&digest(0)).exists() && symbols.path(&digest(1)).exists());
+        assert!(symbols.map_path(&digest(KEPT)).exists());
+    }
+
+    #[test]
+    fn damaged_debug_information_has_no_places() {
+        let folder = tempfile::tempdir().unwrap();
+        let symbols = Symbols::new(folder.path().to_owned());
+        let digest = Digest::of(b"x");
+        for module in [&b""[..], b"\0asm\x01\0\0\0", b"no module", b"\0asm\x01\0\0\0\x0a\xff\xff\xff\xff\x0f"] {
+            symbols.keep(&digest, &DebugInfo::Module(module.to_vec())).unwrap();
+            assert!(symbols.places_of(&digest, [(0, Some(1)), (u32::MAX, None)].into_iter()).is_empty());
+        }
+    }
 }

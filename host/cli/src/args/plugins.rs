@@ -43,7 +43,7 @@ pub(crate) struct PluginCall {
 
 /// Add a plugin: a skill to your skills, or an adapter to your providers
 ///
-/// What is added is a copy. It is checked as loading does; what would not load is refused.
+/// The plugin is copied. It is checked first, and refused if it would not load.
 #[derive(Args)]
 pub(crate) struct PluginAdd {
     /// A component with its SKILL.md embedded, a skill's folder, or the adapter of a provider
@@ -69,18 +69,18 @@ provider also provider.js or provider.ts. SKILL.md and the skill's other files a
 
 #[derive(Args)]
 pub(crate) struct NewPlugin {
-    /// The plugin's name, and that of its folder
+    /// The name of the plugin and of its folder
     #[arg(value_name = "NAME")]
     pub(crate) name: Name,
     /// rust, js, ts, python, c, zig or go; without it, a terminal asks
     #[arg(long, value_name = "LANG")]
     pub(crate) lang: Option<Language>,
-    /// What the plugin is
+    /// The kind of plugin
     #[arg(long, value_name = "KIND", value_enum, default_value_t)]
     pub(crate) kind: PluginKindArgument,
 }
 
-/// What a plugin is.
+/// The kind of a plugin.
 #[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
 pub(crate) enum PluginKindArgument {
     /// ToolsCommand and commands

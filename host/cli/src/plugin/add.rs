@@ -1,4 +1,4 @@
-//! `patchbay plugin add`: copies a skill into the folder of skills, or an adapter into that of providers.
+//! `patchbay plugin add`: copies a skill into the skills folder, or an adapter into the providers folder.
 
 use std::{path::Path, process::ExitCode};
 

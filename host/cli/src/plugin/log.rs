@@ -1,4 +1,4 @@
-//! `patchbay plugin log`: the lines that a plugin wrote, out of the host's log.
+//! `patchbay plugin log`: extracts the lines of one plugin from the host's log.
 
 use std::{
     collections::VecDeque,

@@ -87,7 +87,7 @@ async fn tested(test: &PluginTest) -> Result<TestReport, NotCalled> {
     Ok(report)
 }
 
-/// Returns the folder that has the folder `fixtures`: the plugin's, or that of its component.
+/// Returns the folder that contains `fixtures`: the plugin's own, or the one beside a component.
 fn fixtures_of(plugin: &Path) -> &Path {
     if plugin.is_dir() {
         return plugin;

@@ -74,7 +74,7 @@ fn esbuild_binary(tools: &Path) -> PathBuf {
     binary.unwrap_or_else(|| toolchain::program(tools, Toolchain::JavaScript, "esbuild"))
 }
 
-/// Returns a source map whose sources are relative to the plugin's folder, not to that of the bundle. `None` if it is not a source
+/// Returns a source map whose sources are relative to the plugin's folder, instead of the bundle's folder. `None` if it is not a source
 /// map: then traces show places in the bundle.
 fn relative_sources(map: &[u8], bundle_folder: &Path, folder: &Path) -> Option<Vec<u8>> {
     let mut map: serde_json::Value = serde_json::from_slice(map).ok()?;

@@ -20,7 +20,7 @@ pub(super) fn compile(sources: &PluginSources<'_>) -> Result<Compiled, BuildErro
     // Not the script alone: its first line names the folder that it was installed into, which may have moved.
     let mut componentize = command(&tools, Toolchain::Python, "python");
     componentize.arg(tools.join("bin/componentize-py"));
-    // It looks for packages where VIRTUAL_ENV says: not among those of the user who builds.
+    // It searches packages in VIRTUAL_ENV, and must not find the ones that the user has installed.
     componentize
         .current_dir(sources.folder)
         .env("VIRTUAL_ENV", &tools)
@@ -37,7 +37,7 @@ pub(super) fn compile(sources: &PluginSources<'_>) -> Result<Compiled, BuildErro
 /// Runs the part of the SDK that finds mistakes in the text of the sources, and returns its notes. It takes a tenth of a second, and
 /// the compiler takes ten.
 ///
-/// The SDK is the host's own, not that of the plugin's folder: nothing of a plugin runs outside of the sandbox.
+/// It uses the SDK inside the binary, not the copy in the plugin's folder, because no code of a plugin may run outside of the sandbox.
 fn checked(folder: &Path, tools: &Path, scratch: &Path) -> Result<Vec<String>, BuildError> {
     let sdk = scratch.join("checks");
     for (path, content) in embedded::files_below("sdk/python") {

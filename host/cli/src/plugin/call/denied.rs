@@ -11,11 +11,11 @@ const NOTED: usize = 100;
 /// An act of a tool that was denied.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub(in crate::plugin) struct Denied {
-    /// The skill whose tool wanted to do it: the called one, or that of a nested call.
+    /// The skill that was denied: the called one, or one that it called.
     pub(in crate::plugin) skill: String,
     /// The capability that would allow it.
     pub(in crate::plugin) capability: String,
-    /// What the tool wanted to do, as a question shows it.
+    /// The denied act, worded as a permission question.
     pub(in crate::plugin) act: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a call returned, used, printed and was denied.
+//! The report of a call: its result, usage, printed lines and denials.
 
 use patchbay_core::{Outcome, Status, text};
 use patchbay_policy::quoted;
@@ -37,7 +37,7 @@ pub(super) struct CallReport {
     skill: String,
 }
 
-/// What a call used, and the limits that are the same for every call.
+/// The usage of a call, with the limits.
 #[derive(Debug, Serialize)]
 struct CallUsage {
     time_us: u64,

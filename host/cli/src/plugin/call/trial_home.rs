@@ -173,7 +173,7 @@ pub(in crate::plugin) fn read_file(path: &Path) -> Result<Vec<u8>, NotCalled> {
     Ok(content)
 }
 
-/// Returns a SKILL.md for a component without one. It asks for every capability, so that a denial names what `--grant` allows.
+/// Returns a SKILL.md for a component without one. It requests every capability, and therefore a denial always names the `--grant` option to use.
 fn minimal_skill_md(name: &Name, grants: &[Capability]) -> String {
     let mut skill_md = format!("---\nname: {name}\ncapabilities:\n");
     let asked = ALL.iter().map(ToString::to_string);

@@ -24,7 +24,7 @@ use crate::{
     signals::SETTLING,
 };
 
-/// What the cases of one plugin share.
+/// The parts that all cases of one plugin share.
 pub(super) struct TestBench<'a> {
     plugin: &'a LocatedPlugin,
     /// The user's home, which has compiled components and the list of blocked ones. A case gets nothing else of it.
@@ -47,7 +47,7 @@ impl<'a> TestBench<'a> {
     /// Runs a case.
     pub(super) async fn run(&self, case: &PreparedCase) -> Result<CaseReport, NotCalled> {
         match self.run_in_home(case).await {
-            // What the case asks for is not there: another case may pass.
+            // The case names something that does not exist; other cases may still pass.
             Err(NotCalled::Usage(error)) => Ok(CaseReport::new(case, CaseStatus::Refused(error.to_string()))),
             other => other,
         }

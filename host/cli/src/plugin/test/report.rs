@@ -1,4 +1,4 @@
-//! What the cases of a plugin did, for people and programs.
+//! The report of a test run, for people and programs.
 
 use patchbay_core::text;
 use patchbay_fixture::{ActualOutcome, CaseDifference, PreparedCase};
