@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn schema<T: JsonSchema>() -> Value {
+fn schema<T: rt::ToolInput>() -> Value {
     serde_json::from_str(&rt::tool::<T>("x", &[], &[]).input_schema).expect("JSON")
 }
 

@@ -18,7 +18,7 @@ fn unknown_fields_are_refused() {
 
 #[test]
 fn schemas_have_required_fields_and_limits() {
-    fn schema<T: JsonSchema>() -> Value {
+    fn schema<T: rt::ToolInput>() -> Value {
         serde_json::from_str(&rt::tool::<T>("x", &[], &[]).input_schema).expect("JSON")
     }
     assert_eq!(schema::<Search>()["required"], json!(["pattern"]));

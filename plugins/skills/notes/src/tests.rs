@@ -20,7 +20,7 @@ fn unknown_fields_are_refused() {
 
 #[test]
 fn schemas_have_required_fields() {
-    fn required<T: JsonSchema>() -> Value {
+    fn required<T: rt::ToolInput>() -> Value {
         let schema: Value = serde_json::from_str(&rt::tool::<T>("x", &[], &[]).input_schema).expect("JSON");
         schema["required"].clone()
     }
