@@ -12,6 +12,7 @@ export type * from "./provider.js";
 
 export * as auth from "./auth.js";
 export * as call from "./call.js";
+export * as changes from "./workspace-changes.js";
 export * as http from "./http.js";
 export * as inference from "./inference.js";
 export * as kv from "./kv.js";

@@ -12,6 +12,7 @@ mod languages;
 mod models;
 mod path;
 mod process;
+mod question;
 mod reload;
 mod report;
 mod round_trip;
@@ -73,6 +74,7 @@ const PARTS: &[(&str, Measure)] = &[
     ("tokens", tokens::measure),
     ("round_trip", round_trip::measure),
     ("search", search::measure),
+    ("question", question::measure),
     ("languages", languages::measure),
     ("code", code::measure),
     ("shown", shown::measure),

@@ -330,6 +330,30 @@ fn folder_is_allowed_for_the_session() {
     assert!(!patchbay.workspace().join("other.txt").exists());
 }
 
+/// A patch of several files is one question, which lists them.
+#[test]
+fn patch_of_several_files_is_one_question() {
+    let patchbay = Patchbay::quick();
+    patchbay.write("workspace/x", "a\nb\n");
+    patchbay.write("workspace/z", "z\n");
+    let terminal = open(&patchbay);
+    let patch = r"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+A\n--- /dev/null\n+++ b/d/y\n@@ -0,0 +1 @@\n+1\n--- a/z\n+++ /dev/null\n@@ -1 +0,0 @@\n-z\n";
+    terminal.press(&format!("call files__patch {{\"patch\":\"{patch}\"}}\r"));
+    terminal.wait_for_prefix("Change 3 files (1 new, 1 deleted): +2 −2?");
+    for line in ["Overwrite x: +1 −1", "1 - a", "1 + A", "Delete z: −1", "Create d/y: +1"] {
+        terminal.wait_for_text(line);
+    }
+    answer(&terminal, "1");
+    terminal.wait_for_containing("Created 'd/y': 1 line.");
+    terminal.press("call files__rename {\"from\":\"x\",\"to\":\"w\"}\r");
+    terminal.wait_for_prefix("Change 2 files (1 new, 1 deleted): +2 −2?");
+    answer(&terminal, "1");
+    terminal.wait_for_containing("Moved 'x' to 'w'");
+    leave(terminal);
+    let text = |name: &str| std::fs::read_to_string(patchbay.workspace().join(name)).ok();
+    assert_eq!(["w", "d/y", "x", "z"].map(text), [Some("A\nb\n".into()), Some("1\n".into()), None, None]);
+}
+
 /// The walk of a person who uses a screen reader: allow, deny with a reason, leave. Nothing is drawn.
 #[test]
 fn plain_lines_ask_and_are_answered_by_lines() {

@@ -130,7 +130,7 @@ impl Host {
         other
     }
 
-    async fn call(&self, approvals: Option<&Arc<Approvals>>) -> Result<Vec<Content>, ToolError> {
+    pub(crate) async fn call(&self, approvals: Option<&Arc<Approvals>>) -> Result<Vec<Content>, ToolError> {
         let person = Asker::Person(PrincipalId::LOCAL);
         self.call_by(person, "keeper__run", &json!({}), approvals).await
     }

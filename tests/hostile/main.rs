@@ -10,6 +10,7 @@ mod approvals;
 mod bytes;
 mod capabilities;
 mod compiler;
+mod declared;
 mod describe;
 mod floods;
 mod internal;

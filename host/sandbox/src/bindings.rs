@@ -19,6 +19,7 @@ pub mod unlisted {
                 import patchbay:host/skill-files@0.1.2;
                 import patchbay:host/tool-calls@0.1.2;
                 import patchbay:host/tool-index@0.1.2;
+                import patchbay:host/workspace-changes@0.1.2;
                 import patchbay:host/workspace-search@0.1.2;
             }
         ",

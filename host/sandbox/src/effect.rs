@@ -42,6 +42,11 @@ pub enum GuestEffect<'a> {
         /// The path below the root.
         path: &'a str,
     },
+    /// Make several changes of files, which the call declares before it makes them.
+    Change {
+        /// The changes, of different files.
+        edits: &'a [FileEdit<'a>],
+    },
     /// Send an HTTP request.
     Request {
         /// The method.
@@ -104,6 +109,15 @@ pub enum GuestEffect<'a> {
     },
 }
 
+/// A change of one file of the workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileEdit<'a> {
+    /// The path below the root.
+    pub path: &'a str,
+    /// The complete new contents; `None` if the file is deleted.
+    pub contents: Option<&'a [u8]>,
+}
+
 /// The body of a request, when its permit is checked.
 #[derive(Clone, Copy, Debug)]
 pub enum EffectBody<'a> {
@@ -115,7 +129,17 @@ pub enum EffectBody<'a> {
     Streamed,
 }
 
-impl GuestEffect<'_> {
+impl<'a> GuestEffect<'a> {
+    /// Returns the changes of files that the effect makes or declares.
+    pub fn edits(&self) -> Vec<FileEdit<'a>> {
+        match *self {
+            Self::Write { path, contents } => vec![FileEdit { path, contents: Some(contents) }],
+            Self::Delete { path } => vec![FileEdit { path, contents: None }],
+            Self::Change { edits } => edits.to_vec(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Returns the digest of all values of the effect. Effects with equal digests do the same.
     pub fn digest(&self) -> Digest {
         let mut hasher = Hasher::default();
@@ -137,6 +161,12 @@ impl GuestEffect<'_> {
             }
             Self::Write { path, contents } => add(&[b"write", path.as_bytes(), contents]),
             Self::Delete { path } => add(&[b"delete", path.as_bytes()]),
+            Self::Change { edits } => {
+                add(&[b"change"]);
+                for FileEdit { path, contents } in edits {
+                    add(&[path.as_bytes(), &[u8::from(contents.is_some())], contents.unwrap_or_default()]);
+                }
+            }
             Self::Request { method, url, headers, auth, body } => {
                 add(&[b"request", method.as_bytes(), url.as_bytes(), &count(headers.len()), &count(auth.len())]);
                 headers.iter().for_each(|(name, value)| add(&[name.as_bytes(), value.as_bytes()]));
@@ -203,6 +233,9 @@ mod tests {
             GuestEffect::Write { path: "a", contents: b"c" },
             GuestEffect::Write { path: "ab", contents: b"" },
             GuestEffect::Delete { path: "a" },
+            GuestEffect::Change { edits: &[FileEdit { path: "a", contents: Some(b"b") }] },
+            GuestEffect::Change { edits: &[FileEdit { path: "a", contents: Some(b"") }] },
+            GuestEffect::Change { edits: &[FileEdit { path: "a", contents: None }] },
             request("u", &[], &[], EffectBody::None),
             request("v", &[], &[], EffectBody::None),
             request("u", &header, &[], EffectBody::None),

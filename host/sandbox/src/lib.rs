@@ -74,7 +74,7 @@ pub use capability::{
 };
 pub use clock::{CallClock, ClockPause};
 pub use component::{Loaded, WORLD};
-pub use effect::{EffectBody, GuestEffect};
+pub use effect::{EffectBody, FileEdit, GuestEffect};
 pub use engine::{Sandbox, config};
 pub use failure::{CompileLimit, Failure};
 pub use files::{FilesError, LocalFiles, WorkspaceFiles};

@@ -1,7 +1,7 @@
 //! Describes a guest's effect for the user. The host builds the text from the values that it will use, so a skill cannot phrase it.
 
 use patchbay_core::{Digest, Hasher, kv::Scope, text};
-use patchbay_sandbox::{Auth, EffectBody, ExistingFile, FoundFile, GuestEffect};
+use patchbay_sandbox::{Auth, EffectBody, ExistingFile, FileEdit, FoundFile, GuestEffect};
 use serde_json::{Value, json};
 
 use crate::{
@@ -31,35 +31,86 @@ impl Act {
     /// what is allowed; terminals show less at first.
     pub const LINE: usize = 16 << 10;
 
-    /// Returns the act of `effect`. `before` is the file that a write or a deletion finds, `after` the one that a write leaves.
-    pub(crate) fn new(effect: GuestEffect<'_>, before: Option<&FoundFile>, after: Option<ExistingFile>) -> Self {
+    /// Returns the act of `effect`; `files` describes the files that it changes.
+    pub(crate) fn new(effect: GuestEffect<'_>, mut files: Vec<FileAct>) -> Self {
         let of_effect = effect.digest();
-        let digest = |found: Option<ExistingFile>| {
+        let digest = |found: &mut dyn Iterator<Item = Option<ExistingFile>>| {
             let mut hasher = Hasher::default();
             hasher.field(of_effect.as_bytes());
-            if let Some(ExistingFile { size, digest }) = found {
-                hasher.field(size.to_le_bytes()).field(digest.as_bytes());
+            for found in found {
+                match found {
+                    Some(ExistingFile { size, digest }) => hasher.field(size.to_le_bytes()).field(digest.as_bytes()),
+                    None => hasher.field([]),
+                };
             }
             hasher.finish()
         };
-        let digest_again = after.map(|after| digest(Some(after)));
-        let path = match effect {
-            GuestEffect::Write { path, .. } | GuestEffect::Delete { path } => Some(path.to_owned()),
-            _ => None,
-        };
-        let digest = digest(before.map(|before| before.file));
-        let (title, lines, diff) = match effect {
-            GuestEffect::Write { path, contents } => change(path, Some(contents), before),
-            GuestEffect::Delete { path } => change(path, None, before),
-            effect => {
+        let digest_now = digest(&mut files.iter().map(|file| file.before));
+        let digest_again = files
+            .iter()
+            .all(|file| file.after.is_some())
+            .then(|| digest(&mut files.iter().map(|file| file.after)))
+            .filter(|again| *again != digest_now);
+        let is_list = matches!(effect, GuestEffect::Change { .. });
+        let (title, lines, diff, path) = match files.len() {
+            0 => {
                 let mut lines = lines(effect);
-                (lines.remove(0), lines, None)
+                (lines.remove(0), lines, None, None)
             }
+            1 if !is_list => {
+                let FileAct { title, lines, diff, path, .. } = files.remove(0);
+                (title, lines, diff, Some(path))
+            }
+            _ => several(files),
         };
         let clean = |line: &String| without_middle(&text::clean_line(line), Self::LINE);
-        let digest_again = digest_again.filter(|again| *again != digest);
-        Self { title: clean(&title), lines: lines.iter().map(clean).collect(), diff, path, digest, digest_again }
+        let lines = lines.iter().map(clean).collect();
+        Self { title: clean(&title), lines, diff, path, digest: digest_now, digest_again }
     }
+}
+
+/// The change of one file, as a question shows it. The texts of the file are not kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FileAct {
+    path: String,
+    before: Option<ExistingFile>,
+    after: Option<ExistingFile>,
+    title: String,
+    lines: Vec<String>,
+    diff: Option<FileDiff>,
+}
+
+impl FileAct {
+    /// Describes `edit` of a file that is `before`.
+    pub(crate) fn new(edit: FileEdit<'_>, before: Option<&FoundFile>) -> Self {
+        let FileEdit { path, contents: new } = edit;
+        let (title, lines, diff) = change(path, new, before);
+        let after = new.map(|new| ExistingFile { size: new.len() as u64, digest: Digest::of(new) });
+        Self { path: path.to_owned(), before: before.map(|before| before.file), after, title, lines, diff }
+    }
+}
+
+/// Returns title, lines and difference of several changes: a line for each file, then the differences one after the other.
+fn several(files: Vec<FileAct>) -> (String, Vec<String>, Option<FileDiff>, Option<String>) {
+    let count = |is: fn(&FileAct) -> bool| files.iter().filter(|file| is(file)).count();
+    let kinds = [(count(|file| file.before.is_none()), "new"), (count(|file| file.after.is_none()), "deleted")];
+    let kinds: Vec<String> =
+        kinds.iter().filter(|(count, _)| *count > 0).map(|(count, kind)| format!("{count} {kind}")).collect();
+    let kinds = if kinds.is_empty() { String::new() } else { format!(" ({})", kinds.join(", ")) };
+    let files_word = if files.len() == 1 { "file" } else { "files" };
+    let mut title = format!("Change {} {files_word}{kinds}", files.len());
+    let (mut lines, mut diff) = (Vec::new(), FileDiff::default());
+    for FileAct { title, lines: more, diff: of_file, .. } in files {
+        if let Some(of_file) = of_file {
+            diff.append(&title, of_file);
+        }
+        lines.push(more.into_iter().fold(title, |line, more| format!("{line}; {more}")));
+    }
+    let has_text = !diff.lines.is_empty();
+    if has_text {
+        title += &format!(": {}", diff.counts());
+    }
+    (title, lines, has_text.then_some(diff), None)
 }
 
 /// Describes a change of the file `path`: its new contents, or `None` if it is deleted.
@@ -100,8 +151,9 @@ fn change(path: &str, new: Option<&[u8]>, before: Option<&FoundFile>) -> (String
 /// Returns the title of an effect, then its lines.
 fn lines(effect: GuestEffect<'_>) -> Vec<String> {
     match effect {
-        // `change` describes them.
+        // `FileAct` describes them.
         GuestEffect::Write { path, .. } | GuestEffect::Delete { path } => vec![format!("Change {}", word(path))],
+        GuestEffect::Change { edits } => vec![format!("Change {} files", edits.len())],
         GuestEffect::Read { path } => vec![format!("Read {}", word(path))],
         GuestEffect::List { glob } => vec![format!("List the files that match {}", word(glob))],
         GuestEffect::Search { pattern, globs } => {
@@ -208,8 +260,13 @@ mod tests {
     use crate::DiffLine;
 
     fn lines_of(effect: GuestEffect<'_>) -> Vec<String> {
-        let Act { title, lines, .. } = Act::new(effect, None, None);
+        let Act { title, lines, .. } = act_of(effect, None);
         std::iter::once(title).chain(lines).collect()
+    }
+
+    fn act_of(effect: GuestEffect<'_>, before: Option<&FoundFile>) -> Act {
+        let files = effect.edits().into_iter().map(|edit| FileAct::new(edit, before)).collect();
+        Act::new(effect, files)
     }
 
     fn before(contents: &[u8]) -> FoundFile {
@@ -224,7 +281,7 @@ mod tests {
                 Some(contents) => GuestEffect::Write { path: "My notes", contents },
                 None => GuestEffect::Delete { path: "My notes" },
             };
-            Act::new(effect, old, None)
+            act_of(effect, old)
         };
         let (text, binary) = (before(b"a\nb\nc\n"), before(b"\xff\0"));
         let large = FoundFile { file: ExistingFile { size: 5 << 20, digest: Digest::of(b"") }, contents: None };
@@ -242,6 +299,45 @@ mod tests {
         assert_eq!((&*created.title, created.diff), ("Create 'My notes': 1 byte", None));
         assert!(created.lines[0].starts_with("contents: not text, sha256:"), "{:?}", created.lines);
         assert_eq!(act(None, Some(&binary)).title, "Delete 'My notes': 2 bytes");
+    }
+
+    #[test]
+    fn several_changes_are_one_act() {
+        let edit = |path, new: Option<&'static str>| FileEdit { path, contents: new.map(str::as_bytes) };
+        let edits = [edit("new", Some("a\n")), edit("old", Some("a\nB\n")), edit("gone", None), edit("image", None)];
+        let found = [None, Some(before(b"a\nb\n")), Some(before(b"c\n")), Some(before(b"\xff"))];
+        let files = |found: &[Option<FoundFile>]| {
+            edits.iter().zip(found).map(|(edit, found)| FileAct::new(*edit, found.as_ref())).collect()
+        };
+        let act = Act::new(GuestEffect::Change { edits: &edits }, files(&found));
+        assert_eq!(act.title, "Change 4 files (1 new, 2 deleted): +2 −2");
+        assert_eq!(
+            act.lines,
+            ["Create new: +1", "Overwrite old: +1 −1", "Delete gone: −1", "Delete image: 1 byte; the file is not text"]
+        );
+        let expected =
+            ["Create new: +1", "1 + a", "Overwrite old: +1 −1", "1   a", "2 - b", "2 + B", "Delete gone: −1", "1 - c"];
+        assert_eq!(act.diff.unwrap().to_string().lines().collect::<Vec<_>>(), expected);
+        assert_eq!((act.path, act.digest_again), (None, None));
+        // Another file on disk, or another order, is another act.
+        let mut other = found.clone();
+        other[1] = Some(before(b"a\n"));
+        assert_ne!(Act::new(GuestEffect::Change { edits: &edits }, files(&other)).digest, act.digest);
+        let one = Act::new(GuestEffect::Change { edits: &edits[..1] }, vec![FileAct::new(edits[0], None)]);
+        assert_eq!((&*one.title, one.lines.len()), ("Change 1 file (1 new): +1", 1));
+    }
+
+    /// The bounds of a difference are those of one file, however many files there are.
+    #[test]
+    fn list_of_changes_is_bounded() {
+        let text = "one more line\n".repeat(1_500);
+        let edit = FileEdit { path: "a", contents: Some(text.as_bytes()) };
+        let edits = [edit; 200];
+        let act = Act::new(GuestEffect::Change { edits: &edits }, vec![FileAct::new(edit, None); 200]);
+        assert_eq!((&*act.title, act.lines.len()), ("Change 200 files (200 new): +300000", 200));
+        let diff = act.diff.unwrap();
+        let changed = diff.lines.iter().filter(|line| matches!(line, DiffLine::Added(..))).count();
+        assert!(diff.lines.len() <= 2_000 && changed + diff.more == 300_000, "{} and {}", changed, diff.more);
     }
 
     #[test]
@@ -284,20 +380,20 @@ mod tests {
     #[test]
     fn digest_covers_the_file_that_is_replaced() {
         let write = GuestEffect::Write { path: "a", contents: b"x" };
-        let digests = [None, Some(before(b"one")), Some(before(b"two"))]
-            .map(|before| Act::new(write, before.as_ref(), None).digest);
+        let digests =
+            [None, Some(before(b"one")), Some(before(b"two"))].map(|before| act_of(write, before.as_ref()).digest);
         assert!(digests[0] != digests[1] && digests[1] != digests[2]);
-        assert_eq!(digests[1], Act::new(write, Some(&before(b"one")), None).digest);
+        assert_eq!(digests[1], act_of(write, Some(&before(b"one"))).digest);
         let left = before(b"x");
-        let written = Act::new(write, Some(&left), Some(left.file));
-        let first = Act::new(write, None, Some(left.file));
+        let written = act_of(write, Some(&left));
+        let first = act_of(write, None);
         assert_eq!((first.digest_again, written.digest_again), (Some(written.digest), None));
     }
 
     #[test]
     fn hostile_values_stay_on_their_line_and_are_bounded() {
         let path = "notes.md: 4 bytes\n\u{202e}x  y";
-        let act = Act::new(GuestEffect::Write { path, contents: "\u{202e}\u{1b}[2J\n".as_bytes() }, None, None);
+        let act = act_of(GuestEffect::Write { path, contents: "\u{202e}\u{1b}[2J\n".as_bytes() }, None);
         assert_eq!(act.title, r"Create $'notes.md: 4 bytes\n\u{202e}x \x20y': +1");
         assert_eq!(act.diff.unwrap().lines[0].parts(), Some((1, '+', r"\u{202e}\u{1b}[2J")));
         let long = "ä".repeat(1 << 20);
@@ -307,7 +403,7 @@ mod tests {
             GuestEffect::Call { calls: &calls },
             GuestEffect::Complete { system: &long, prompt: &long },
         ] {
-            let act = Act::new(effect, None, None);
+            let act = act_of(effect, None);
             let lines = act.diff.iter().flat_map(|diff| &diff.lines).map(|line| line.parts().unwrap().2.to_owned());
             let lines: Vec<String> = act.lines.into_iter().chain([act.title]).chain(lines).collect();
             assert!(lines.len() <= 10 && lines.iter().all(|line| line.chars().count() < Act::LINE + 100));
@@ -320,8 +416,7 @@ mod tests {
         let text = |word: &str| format!("{word} of a long line that is not in the other text\n").repeat(200_000);
         let (old, new) = (text("before"), text("after!"));
         assert!(old.len() > 10_000_000);
-        let changed =
-            Act::new(GuestEffect::Write { path: "a", contents: new.as_bytes() }, Some(&before(old.as_bytes())), None);
+        let changed = act_of(GuestEffect::Write { path: "a", contents: new.as_bytes() }, Some(&before(old.as_bytes())));
         assert_eq!(changed.title, "Overwrite a: +200000 −200000");
         let diff = changed.diff.unwrap();
         let bytes: usize = diff.lines.iter().filter_map(DiffLine::parts).map(|(_, _, text)| text.len()).sum();

@@ -2,6 +2,7 @@
 
 use std::{collections::VecDeque, fmt};
 
+use patchbay_core::text;
 use similar::ChangeTag;
 
 use crate::{
@@ -43,16 +44,26 @@ pub enum DiffLine {
     Removed(usize, String),
     /// Unchanged lines that are left out.
     Gap,
+    /// The change of the file whose lines follow, in a difference of several files.
+    Heading(String),
 }
 
 impl DiffLine {
-    /// Returns the line's number, sign and text; `None` for a gap.
+    /// Returns the line's number, sign and text; `None` for a gap and a heading.
     pub fn parts(&self) -> Option<(usize, char, &str)> {
         match self {
             Self::Same(number, text) => Some((*number, ' ', text)),
             Self::Added(number, text) => Some((*number, '+', text)),
             Self::Removed(number, text) => Some((*number, '-', text)),
-            Self::Gap => None,
+            Self::Gap | Self::Heading(_) => None,
+        }
+    }
+
+    /// Returns the bytes of its text.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Same(_, text) | Self::Added(_, text) | Self::Removed(_, text) | Self::Heading(text) => text.len(),
+            Self::Gap => 0,
         }
     }
 }
@@ -87,6 +98,23 @@ impl FileDiff {
         diff
     }
 
+    /// Adds the difference of another file below `heading`. The bounds apply to all files together.
+    pub(crate) fn append(&mut self, heading: &str, other: Self) {
+        self.added += other.added;
+        self.removed += other.removed;
+        self.more += other.more;
+        let mut bytes: usize = self.lines.iter().map(DiffLine::bytes).sum();
+        let heading = DiffLine::Heading(without_middle(&text::clean_line(heading), LINE));
+        for line in std::iter::once(heading).chain(other.lines) {
+            if self.lines.len() < LINES && bytes < BYTES {
+                bytes += line.bytes();
+                self.lines.push(line);
+            } else if matches!(line, DiffLine::Added(..) | DiffLine::Removed(..)) {
+                self.more += 1;
+            }
+        }
+    }
+
     /// Returns the number of digits of the largest line number.
     pub fn digits(&self) -> usize {
         let largest = self.lines.iter().filter_map(DiffLine::parts).map(|(number, ..)| number).max();
@@ -110,9 +138,10 @@ impl fmt::Display for FileDiff {
         let digits = self.digits();
         for (index, line) in self.lines.iter().enumerate() {
             let end = if index == 0 { "" } else { "\n" };
-            match line.parts() {
-                Some((number, sign, text)) => write!(f, "{end}{number:>digits$} {sign} {text}")?,
-                None => write!(f, "{end}{:>digits$}", "…")?,
+            match (line, line.parts()) {
+                (_, Some((number, sign, text))) => write!(f, "{end}{number:>digits$} {sign} {text}")?,
+                (DiffLine::Heading(text), None) => write!(f, "{end}{text}")?,
+                (_, None) => write!(f, "{end}{:>digits$}", "…")?,
             }
         }
         if self.more > 0 {
@@ -201,7 +230,7 @@ impl<'a> Hunks<'a, '_> {
     /// Adds a line if there is room for it.
     fn keep(&mut self, line: DiffLine) {
         if self.diff.lines.len() < LINES && self.bytes < BYTES {
-            self.bytes += line.parts().map_or(0, |(_, _, text)| text.len());
+            self.bytes += line.bytes();
             self.diff.lines.push(line);
         }
     }
@@ -298,6 +327,7 @@ mod tests {
                         prop_assert_eq!(at(&old, *number), Some(text(line)));
                     }
                     DiffLine::Gap => {}
+                    DiffLine::Heading(_) => prop_assert!(false, "a heading"),
                 }
             }
             prop_assert_eq!((added, removed), (diff.added, diff.removed));

@@ -12,7 +12,7 @@ use std::{
 
 use patchbay_core::caseless;
 use patchbay_policy::Denial;
-use patchbay_sandbox::{EffectBody, GuestEffect};
+use patchbay_sandbox::{EffectBody, FileEdit, GuestEffect};
 
 /// How far the tools of a session may go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,10 +73,9 @@ impl Mode {
 
     /// Returns whether this mode allows `effect` without an answer. The guard of the workspace has checked the path.
     pub(crate) fn allows(self, effect: GuestEffect<'_>) -> bool {
-        match effect {
-            GuestEffect::Write { path, contents } => self == Self::Edits && !starts_programs(path, contents),
-            _ => false,
-        }
+        let allowed = |edit: &FileEdit<'_>| edit.contents.is_some_and(|new| !starts_programs(edit.path, new));
+        let edits = effect.edits();
+        self == Self::Edits && !edits.is_empty() && edits.iter().all(allowed)
     }
 
     /// Returns whether a person is asked about `effect` in this mode.
@@ -122,6 +121,7 @@ fn changed_by(effect: GuestEffect<'_>) -> Option<&'static str> {
     match effect {
         GuestEffect::Write { .. } => Some("writing files"),
         GuestEffect::Delete { .. } => Some("deleting files"),
+        GuestEffect::Change { .. } => Some("changing files"),
         GuestEffect::PutKey { .. } | GuestEffect::DeleteKey { .. } => Some("changing stored keys"),
         GuestEffect::Request { method: "GET", body: EffectBody::None, .. } => None,
         GuestEffect::Request { .. } => Some("any request but GET without a body"),
@@ -207,10 +207,15 @@ mod tests {
         let request =
             |method, body| GuestEffect::Request { method, url: "https://a.org/", headers: &[], auth: &[], body };
         let (scope, body) = (Scope::Session, EffectBody::Whole(b"x"));
+        let edit = |path, contents| FileEdit { path, contents };
+        let edits = [edit("a", Some(&b"x"[..])), edit("Makefile", Some(b"x")), edit("b", None)];
         let table = [
             (write("src/a.rs"), "asks free denied"),
             (write("Makefile"), "asks asks denied"),
             (GuestEffect::Delete { path: "a" }, "asks asks denied"),
+            (GuestEffect::Change { edits: &edits[..1] }, "asks free denied"),
+            (GuestEffect::Change { edits: &edits[..2] }, "asks asks denied"),
+            (GuestEffect::Change { edits: &edits[2..] }, "asks asks denied"),
             (GuestEffect::PutKey { scope, key: "k", value: b"v" }, "asks asks denied"),
             (GuestEffect::DeleteKey { scope, key: "k" }, "asks asks denied"),
             (GuestEffect::GetKey { scope, key: "k" }, "asks asks asks"),

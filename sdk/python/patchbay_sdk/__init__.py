@@ -14,7 +14,7 @@
         return f"Hello, {name}!"
 
 Type hints become the JSON Schema of the input; the docstring becomes the descriptions. What the host offers is in the
-modules `kv`, `http`, `workspace`, `workspace_search`, `inference`, `tools`, `tool_calls`, `tool_index`, `skill_files`,
+modules `kv`, `http`, `workspace`, `workspace_changes`, `workspace_search`, `inference`, `tools`, `tool_calls`, `tool_index`, `skill_files`,
 `call`, `log` and `progress`.
 
 The package also imports in plain CPython, so tools can be unit-tested there. Host functions raise `SandboxError` outside

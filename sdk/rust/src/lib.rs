@@ -95,9 +95,11 @@ pub use capabilities::log;
 /// Partial output of a running tool. Always granted.
 pub use capabilities::progress;
 
-/// Files below the workspace root. Needs `workspace-read`, `workspace-write`, `workspace-delete`.
+/// Files below the workspace root. Needs `workspace-read`, `workspace-write`, `workspace-delete`. A tool that changes several files
+/// calls `declare` first, which needs a host with contract 0.1.2: the user then answers one question for all of them.
 pub mod workspace {
     pub use crate::capabilities::{
+        workspace_changes::{Change, declare},
         workspace_read::{Entry, Error, read, walk},
         workspace_write::{delete, write},
     };

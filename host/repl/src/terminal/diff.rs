@@ -49,7 +49,10 @@ pub(crate) fn rows(diff: &FileDiff, most: usize, palette: Palette, limit: usize)
             let text = text.replace('\t', "    ");
             styled(sign, &cut(&format!("{number:>digits$} {sign} {text}"), limit), palette)
         }
-        None => Row::styled(FAINT, &format!("{:>digits$}", "…")),
+        None => match line {
+            DiffLine::Heading(text) => Row::styled(style::BOLD, &cut(text, limit)),
+            _ => Row::styled(FAINT, &format!("{:>digits$}", "…")),
+        },
     };
     let mut rows: Vec<Row> = diff.lines.iter().take(most).map(row).collect();
     let shown = diff.lines.iter().take(most).filter_map(DiffLine::parts).filter(|(_, sign, _)| *sign != ' ').count();

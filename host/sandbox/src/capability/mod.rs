@@ -16,6 +16,7 @@ mod tool_calls;
 pub(crate) mod tool_index;
 pub(crate) mod tools;
 mod workspace;
+mod workspace_changes;
 mod workspace_search;
 
 pub(crate) use tool_calls::NestedCalls;
@@ -80,6 +81,7 @@ pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result
     host::inference::add_to_linker::<_, HasSelf<_>>(linker, own)?;
     unlisted::patchbay::host::call::add_to_linker::<_, HasSelf<_>>(linker, own)?;
     unlisted::patchbay::host::skill_files::add_to_linker::<_, HasSelf<_>>(linker, own)?;
+    unlisted::patchbay::host::workspace_changes::add_to_linker::<_, HasSelf<_>>(linker, own)?;
     unlisted::patchbay::host::workspace_search::add_to_linker::<_, HasSelf<_>>(linker, own)?;
     tools::add_to_linker(linker)?;
     tool_calls::add_to_linker(linker)?;

@@ -1,12 +1,12 @@
-//! The changes of files that a person allowed once in a call. The call may revert them without a question: a patch that fails in
-//! its third file restores the first two. `permit` calls it.
+//! The file changes that the user allowed once in a call: those that the call declared and has yet to make, and those that it
+//! made, which it may revert without a question. A patch that fails in its third file restores the first two. `permit` calls it.
 
 use parking_lot::Mutex;
 use patchbay_core::Digest;
-use patchbay_sandbox::{ExistingFile, GuestEffect};
+use patchbay_sandbox::{ExistingFile, FileEdit};
 
 /// A change of a file.
-#[derive(Clone)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileChange {
     path: String,
     before: Option<ExistingFile>,
@@ -14,20 +14,10 @@ pub(super) struct FileChange {
 }
 
 impl FileChange {
-    /// Returns the change that `effect` makes to a file that is `before`; `None` for other effects.
-    pub(super) fn of(effect: GuestEffect<'_>, before: Option<ExistingFile>) -> Option<Self> {
-        let (path, after) = match effect {
-            GuestEffect::Write { path, contents } => (path, Some(contents)),
-            GuestEffect::Delete { path } => (path, None),
-            _ => return None,
-        };
-        let after = after.map(|new| ExistingFile { size: new.len() as u64, digest: Digest::of(new) });
-        Some(Self { path: path.to_owned(), before, after })
-    }
-
-    /// Returns the file that the change leaves; `None` if it deletes it.
-    pub(super) fn after(&self) -> Option<ExistingFile> {
-        self.after
+    /// Returns the change that `edit` makes to a file that is `before`.
+    pub(super) fn of(edit: FileEdit<'_>, before: Option<ExistingFile>) -> Self {
+        let after = edit.contents.map(|new| ExistingFile { size: new.len() as u64, digest: Digest::of(new) });
+        Self { path: edit.path.to_owned(), before, after }
     }
 
     fn reverts(&self, other: &Self) -> bool {
@@ -35,21 +25,46 @@ impl FileChange {
     }
 }
 
-/// The changes that were allowed once and are not reverted.
+/// The changes of one call that were allowed once.
 #[derive(Default)]
-pub(super) struct AllowedChanges(Mutex<Vec<FileChange>>);
+pub(super) struct AllowedChanges(Mutex<Changes>);
+
+#[derive(Default)]
+struct Changes {
+    /// Allowed by the answer to a list, and not made yet.
+    declared: Vec<FileChange>,
+    /// Made, and not reverted.
+    made: Vec<FileChange>,
+}
 
 impl AllowedChanges {
-    /// Adds a change that was allowed, if there is one.
-    pub(super) fn extend(&self, change: Option<FileChange>) {
-        self.0.lock().extend(change);
+    /// Adds a change that is made now.
+    pub(super) fn add_made(&self, change: FileChange) {
+        self.0.lock().made.push(change);
     }
 
-    /// Returns whether `change` reverts an allowed change. Each can be reverted once.
-    pub(super) fn revert(&self, change: &FileChange) -> bool {
+    /// Adds changes that may be made later in the call.
+    pub(super) fn declare(&self, changes: Vec<FileChange>) {
+        self.0.lock().declared.extend(changes);
+    }
+
+    /// Returns whether all of `changes` are declared and not made yet.
+    pub(super) fn are_declared(&self, changes: &[FileChange]) -> bool {
+        let allowed = self.0.lock();
+        !changes.is_empty() && changes.iter().all(|change| allowed.declared.contains(change))
+    }
+
+    /// Returns whether `change` can be made without a question, because it was declared or because it reverts one that was made.
+    /// Each declared change can be made once, and reverted once.
+    pub(super) fn make(&self, change: &FileChange) -> bool {
         let mut allowed = self.0.lock();
-        let reverted = allowed.iter().position(|allowed| change.reverts(allowed));
-        reverted.map(|index| allowed.remove(index)).is_some()
+        if let Some(index) = allowed.declared.iter().position(|declared| declared == change) {
+            let change = allowed.declared.remove(index);
+            allowed.made.push(change);
+            return true;
+        }
+        let reverted = allowed.made.iter().position(|made| change.reverts(made));
+        reverted.map(|index| allowed.made.remove(index)).is_some()
     }
 }
 
@@ -61,28 +76,41 @@ mod tests {
         Some(ExistingFile { size: contents.len() as u64, digest: Digest::of(contents.as_bytes()) })
     }
 
-    fn write(path: &str, before: Option<ExistingFile>, contents: &str) -> FileChange {
-        FileChange::of(GuestEffect::Write { path, contents: contents.as_bytes() }, before).unwrap()
+    fn edit(path: &str, before: Option<ExistingFile>, new: Option<&str>) -> FileChange {
+        FileChange::of(FileEdit { path, contents: new.map(str::as_bytes) }, before)
     }
 
     #[test]
     fn allowed_change_is_reverted_once() {
         let allowed = AllowedChanges::default();
-        allowed.extend(Some(write("a.md", file("old"), "new")));
-        assert!(!allowed.revert(&write("a.md", file("new"), "other")), "other contents");
-        assert!(!allowed.revert(&write("a.md", file("other"), "old")), "the file was changed since");
-        assert!(!allowed.revert(&write("b.md", file("new"), "old")), "another file");
-        let back = write("a.md", file("new"), "old");
-        assert!(allowed.revert(&back));
-        assert!(!allowed.revert(&back), "it is reverted");
+        allowed.add_made(edit("a.md", file("old"), Some("new")));
+        assert!(!allowed.make(&edit("a.md", file("new"), Some("other"))), "other contents");
+        assert!(!allowed.make(&edit("a.md", file("other"), Some("old"))), "the file was changed since");
+        assert!(!allowed.make(&edit("b.md", file("new"), Some("old"))), "another file");
+        let back = edit("a.md", file("new"), Some("old"));
+        assert!(allowed.make(&back));
+        assert!(!allowed.make(&back), "it is reverted");
     }
 
     #[test]
     fn created_file_is_deleted_again() {
         let allowed = AllowedChanges::default();
-        allowed.extend(Some(write("a.md", None, "new")));
-        let delete = |before| FileChange::of(GuestEffect::Delete { path: "a.md" }, before).unwrap();
-        assert!(!allowed.revert(&delete(file("other"))));
-        assert!(allowed.revert(&delete(file("new"))));
+        allowed.add_made(edit("a.md", None, Some("new")));
+        assert!(!allowed.make(&edit("a.md", file("other"), None)));
+        assert!(allowed.make(&edit("a.md", file("new"), None)));
+    }
+
+    #[test]
+    fn declared_changes_are_made_once_and_reverted() {
+        let allowed = AllowedChanges::default();
+        let changes = [edit("a.md", file("old"), Some("new")), edit("b.md", file("b"), None)];
+        assert!(!allowed.are_declared(&changes) && !allowed.are_declared(&[]));
+        allowed.declare(changes.to_vec());
+        assert!(allowed.are_declared(&changes));
+        assert!(!allowed.make(&edit("a.md", file("other"), Some("new"))), "the file is another one");
+        assert!(!allowed.make(&edit("a.md", file("old"), Some("more"))), "other contents");
+        assert!(changes.iter().all(|change| allowed.make(change)));
+        assert!(!allowed.make(&changes[0]) && !allowed.are_declared(&changes[..1]), "it is made");
+        assert!(allowed.make(&edit("b.md", None, Some("b"))), "reverted");
     }
 }

@@ -4,15 +4,15 @@
 use futures_util::future::BoxFuture;
 use patchbay_core::{Digest, text};
 use patchbay_policy::{Capability, Denial, Identity, Permits, Root, grant_commands_in};
-use patchbay_sandbox::{EffectGate, Fault, FilesError, FoundFile, GuestEffect, Permission, PermitSource};
+use patchbay_sandbox::{EffectGate, Fault, FilesError, GuestEffect, Permission, PermitSource};
 use patchbay_skill::Skill;
 use patchbay_store::{GrantRow, RecordedApproval, Store, StoreError};
 use patchbay_workspace::FileError;
 
 use super::{CallServices, allowed_changes::FileChange};
 use crate::{
-    Act, Approval, OfferedGrant, PersonAnswer, Question, QuestionSubject, SkillCapability, approval::StoredGrant,
-    http_capability,
+    Act, Approval, OfferedGrant, PersonAnswer, Question, QuestionSubject, SkillCapability, act::FileAct,
+    approval::StoredGrant, http_capability,
 };
 
 impl PermitSource for CallServices {
@@ -64,8 +64,8 @@ impl CallServices {
             if !mode.asks(effect) || (context.approvals.is_none() && !mode.allows(effect)) {
                 return Ok(Ok(Permission::Refused(None)));
             }
-            let before = match self.file_before(effect).await {
-                Ok(before) => before,
+            let (changes, acts) = match self.changes(effect).await {
+                Ok(changes) => changes,
                 Err(error) => return Ok(Err(error.into_fault(&permits))),
             };
             if mode.allows(effect) && !permits.only_for_one_call(capability) {
@@ -73,15 +73,15 @@ impl CallServices {
                 return Ok(Ok(Permission::ThisEffect));
             }
             let Some(approvals) = &context.approvals else { return Ok(Ok(Permission::Refused(None))) };
-            let found = before.as_ref().map(|before| before.file);
-            let change = FileChange::of(effect, found);
-            // The file gets its earlier contents back, which needs no question.
-            if change.as_ref().is_some_and(|change| self.allowed_changes.revert(change)) {
+            let is_declaration = matches!(effect, GuestEffect::Change { .. });
+            let is_answered = match &*changes {
+                [change] if !is_declaration => self.allowed_changes.make(change),
+                changes => self.allowed_changes.are_declared(changes),
+            };
+            if is_answered {
                 return Ok(Ok(Permission::ThisEffect));
             }
-            let act = Act::new(effect, before.as_ref(), change.as_ref().and_then(FileChange::after));
-            // A question may stay open for long.
-            drop(before);
+            let act = Act::new(effect, acts);
             let question = self.question(skill, capability, &offered, act, &permits).await?;
             let shown = question.subject.shown_digest();
             let grant = stored_grant(&self.tools.store, &self.owner, skill.digest, &offered, self.only_in());
@@ -103,11 +103,15 @@ impl CallServices {
                 Approval::Call | Approval::Session | Approval::Always => Permission::ThisCall(offered),
                 Approval::Wide => Permission::ThisCall(capability.clone()),
                 Approval::Folder => Permission::ThisEffect,
-                Approval::Once | Approval::Exact => match self.file_before(effect).await {
-                    // The file changed since the question was shown, so the yes does not apply. Ask again.
-                    Ok(now) if now.as_ref().map(|now| now.file) != found => continue,
+                Approval::Once | Approval::Exact => match self.changes(effect).await {
+                    // A file changed since the question was shown, so the yes does not apply. Ask again.
+                    Ok((now, _)) if now != changes => continue,
                     Ok(_) => {
-                        self.allowed_changes.extend(change);
+                        if is_declaration {
+                            self.allowed_changes.declare(changes);
+                        } else {
+                            changes.into_iter().for_each(|change| self.allowed_changes.add_made(change));
+                        }
                         Permission::ThisEffect
                     }
                     Err(error) => return Ok(Err(error.into_fault(&permits))),
@@ -132,16 +136,19 @@ impl CallServices {
         if self.owner.workspace == *workspace { "" } else { workspace }
     }
 
-    /// Checks a change of a file, and returns the file that it would find.
-    async fn file_before(&self, effect: GuestEffect<'_>) -> Result<Option<FoundFile>, FilesError> {
-        match effect {
-            GuestEffect::Write { path, .. } => self.before_change(path, true).await,
-            GuestEffect::Delete { path } => match self.before_change(path, false).await? {
-                None => Err(FileError::NotFound { path: text::excerpt(path, 200) }.into()),
-                file => Ok(file),
-            },
-            _ => Ok(None),
+    /// Checks the file changes of `effect`, and returns them with their descriptions. The contents of one file at a time are in
+    /// memory, and none while a question is open.
+    async fn changes(&self, effect: GuestEffect<'_>) -> Result<(Vec<FileChange>, Vec<FileAct>), FilesError> {
+        let (mut changes, mut acts) = (Vec::new(), Vec::new());
+        for edit in effect.edits() {
+            let before = self.before_change(edit.path, edit.contents.is_some()).await?;
+            if before.is_none() && edit.contents.is_none() {
+                return Err(FileError::NotFound { path: text::excerpt(edit.path, 200) }.into());
+            }
+            changes.push(FileChange::of(edit, before.as_ref().map(|before| before.file)));
+            acts.push(FileAct::new(edit, before.as_ref()));
         }
+        Ok((changes, acts))
     }
 
     /// Returns the question to the person.

@@ -14,7 +14,8 @@ pub(crate) fn delete(path: &str) -> Result<String> {
     Ok(format!("Deleted '{}'.", shown(path)))
 }
 
-/// Moves a file: writes it at its new path, then deletes it at the old one. If that fails, the new one is deleted again.
+/// Moves a file: writes it at its new path, then deletes it at the old one. The user is asked once for both. If the deletion fails,
+/// the new file is deleted again.
 pub(crate) fn rename(from: &str, to: &str) -> Result<String> {
     if from == to {
         return Err(Failure::invalid("'from' and 'to' are the same; nothing would change"));
@@ -32,7 +33,8 @@ pub(crate) fn rename(from: &str, to: &str) -> Result<String> {
     if exists(to)? {
         return Err(Failure::new("exists", format!("'{shown_to}' is there already; nothing was moved")));
     }
-    require_delete()?;
+    let change = |path: &str, contents| workspace::Change { path: path.to_owned(), contents, extra: Vec::new() };
+    workspace::declare(&[change(to, Some(bytes.clone())), change(from, None)])?;
     workspace::write(to, &bytes)?;
     // If another process has deleted the file by now, the new one is the only copy.
     if let Err(error) = workspace::delete(from)
@@ -57,18 +59,6 @@ pub(crate) fn rename(from: &str, to: &str) -> Result<String> {
     }
     let size = count(bytes.len(), "byte");
     Ok(format!("Moved '{shown_from}' to '{shown_to}': {size}. If it was executable, it is not any more."))
-}
-
-/// Fails if the skill may not delete, so that nothing is written before a deletion that is denied.
-///
-/// # Errors
-/// The denial.
-pub(crate) fn require_delete() -> Result<()> {
-    // The host checks the permission before the path, which names no file.
-    match workspace::delete("") {
-        Err(error) if error.kind == "denied" => Err(error.into()),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]
@@ -103,9 +93,10 @@ mod tests {
 
     #[test]
     fn denied_deletion_leaves_all_as_it_was() {
-        let host = denying("workspace.delete");
+        let host = denying("workspace.declare");
         assert_eq!(host.run(|| rename("a", "b")).unwrap_err().kind(), "denied");
         assert_eq!((host.file("a"), host.file("b")), (Some(b"x".to_vec()), None));
+        let host = denying("workspace.delete");
         assert_eq!(host.run(|| delete("a")).unwrap_err().kind(), "denied");
         assert_eq!(host.file("a"), Some(b"x".to_vec()));
     }

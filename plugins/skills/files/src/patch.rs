@@ -1,5 +1,6 @@
-//! The tool `patch`: applies a unified diff to several files. If a file cannot be changed, the changes before it are undone. If the
-//! host stops the call in between, they stay.
+//! The tool `patch`: applies a unified diff to several files. All changes are declared before the first one is made, which lets the
+//! user answer a single question. If a file cannot be changed, the changes before it are undone. If the host stops the call in
+//! between, they stay.
 //!
 //! * `parse`: the parts of the diff,
 //! * `fit`: where they stand in a file.
@@ -11,7 +12,6 @@ use patchbay_sdk::{Failure, Result, workspace};
 
 use crate::{
     contents::{MAX_FILE, exists, whole},
-    moving::require_delete,
     words::{count, shown},
 };
 #[cfg(test)]
@@ -45,9 +45,7 @@ pub(crate) fn patch(patch: &str) -> Result<String> {
         }
         prepared.push(file);
     }
-    if prepared.iter().any(|file| file.change == Change::Delete) {
-        require_delete()?;
-    }
+    workspace::declare(&prepared.iter().map(Prepared::declared).collect::<Vec<_>>())?;
     let mut order: Vec<&Prepared<'_>> = prepared.iter().collect();
     order.sort_by_key(|file| file.change);
     for (index, file) in order.iter().enumerate() {
@@ -60,6 +58,11 @@ pub(crate) fn patch(patch: &str) -> Result<String> {
 }
 
 impl Prepared<'_> {
+    fn declared(&self) -> workspace::Change {
+        let contents = (self.change != Change::Delete).then(|| self.new.clone().into_bytes());
+        workspace::Change { path: self.path.to_owned(), contents, extra: Vec::new() }
+    }
+
     fn apply(&self) -> Result<(), workspace::Error> {
         match self.change {
             Change::Delete => workspace::delete(self.path),
@@ -183,9 +186,9 @@ mod tests {
     }
 
     #[test]
-    fn denied_deletion_is_noticed_before_the_first_write() {
-        let host = two().on_call(|call| match call.function {
-            "workspace.delete" => Reaction::Fail("denied"),
+    fn denial_is_noticed_before_the_first_write() {
+        let host = two().on_call(|call| match (call.function, &*call.target) {
+            ("workspace.declare", "x\nd/y\nz") => Reaction::Fail("denied"),
             _ => Reaction::Proceed,
         });
         assert!(run(&host, THREE).unwrap_err().starts_with("denied"));

@@ -167,6 +167,18 @@ pub mod workspace_read {
     }
 }
 
+/// Several changes of files in one question. Needs `workspace-write`, `workspace-delete` or both.
+pub mod workspace_changes {
+    pub use crate::bindings::patchbay::host::workspace_changes::{Change, Error};
+    use crate::testing::host::call;
+
+    /// Allows all changes. The target of the call is their paths, one a line; use `on_call` for a denial.
+    pub fn declare(changes: &[Change]) -> Result<(), Error> {
+        let paths: Vec<&str> = changes.iter().map(|change| change.path.as_str()).collect();
+        call("workspace.declare", &paths.join("\n"), |_, _| Ok(()))
+    }
+}
+
 /// Searches of all files below the workspace root. Needs `workspace-read`.
 pub mod workspace_search {
     use super::workspace_read::path_matches;
