@@ -6,6 +6,7 @@ mod arrows;
 mod contract;
 mod documents;
 mod features;
+mod inputs;
 mod plugins;
 mod shape;
 mod walks;

@@ -65,12 +65,12 @@ const WIDE_STRUCTS: &[(&str, &str)] = &[
 ];
 
 /// A file of a crate.
-struct Source {
+pub(crate) struct Source {
     /// The path below `host`.
-    path: String,
+    pub(crate) path: String,
     /// The path of its module, such as `["line", "accept"]`.
     module: Vec<String>,
-    syntax: File,
+    pub(crate) syntax: File,
     /// Lines, without tests.
     lines: usize,
 }
@@ -84,7 +84,7 @@ struct Used {
     is_exported: bool,
 }
 
-fn is_test(attributes: &[Attribute]) -> bool {
+pub(crate) fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         Meta::List(list) => list.path.is_ident("cfg") && list.tokens.to_string().starts_with("test"),
         meta => meta.path().is_ident("test"),
@@ -97,7 +97,7 @@ fn lines_of(item: &impl syn::spanned::Spanned) -> usize {
 }
 
 /// Returns the product files of each crate.
-fn crates() -> BTreeMap<String, Vec<Source>> {
+pub(crate) fn crates() -> BTreeMap<String, Vec<Source>> {
     let host = repository("host");
     let mut crates = BTreeMap::new();
     for entry in fs::read_dir(&host).unwrap() {

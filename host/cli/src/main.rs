@@ -31,7 +31,8 @@ use clap::Parser as _;
 use patchbay_core::{Code, text};
 use patchbay_policy::quoted;
 use patchbay_provider::Watch;
-use patchbay_session::{Host, Observer, Session, Unobserved};
+use patchbay_session::{BundledSkills, Host, Observer, Session, Unobserved};
+use patchbay_store::Source;
 use tokio_util::sync::CancellationToken;
 
 use args::{Arguments, Command, Exec, SessionArguments};
@@ -198,11 +199,10 @@ fn host_config(
         credentials: config.credentials,
         mcp: config.mcp,
         journal: config.journal,
-        bundled: bundled::SKILLS,
-        bundled_grants: bundled::GRANTS,
-        bundled_answers: bundled::ANSWERS,
+        bundled: BundledSkills { skills: bundled::SKILLS, grants: bundled::GRANTS, answers: bundled::ANSWERS },
         observer: Arc::new(observer),
         program: program(),
+        source: Source::default(),
     })
 }
 

@@ -14,7 +14,7 @@ macro_rules! id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// Returns a new random id.
+            /// Returns a new random id, for tests. A host makes its ids from its `Source`, which a replay can set.
             pub fn random() -> Self {
                 Self(Uuid::new_v4())
             }
@@ -70,9 +70,8 @@ id!(
 );
 
 impl LineId {
-    /// Returns a new id (UUIDv7) for a line that is accepted at `unix_ms`, in milliseconds since 1970.
-    pub fn new(unix_ms: u64) -> Self {
-        let random = Uuid::new_v4().into_bytes();
+    /// Returns the id (UUIDv7) of a line that is accepted at `unix_ms`, in milliseconds since 1970. `random` is a random UUID.
+    pub fn new(unix_ms: u64, random: [u8; 16]) -> Self {
         // Bytes 6 and 8 of a random UUID hold its version and variant; the others are random.
         let [a, b, c, d, e, f, _, g, _, h, i, j, ..] = random;
         Self(Builder::from_unix_timestamp_millis(unix_ms, &[a, b, c, d, e, f, g, h, i, j]).into_uuid())
@@ -133,8 +132,8 @@ mod tests {
 
     #[test]
     fn line_ids_sort_by_time() {
-        let (early, late) = (LineId::new(1_795_291_440_123), LineId::new(1_795_291_440_124));
-        assert!(early < late && LineId::new(5) != LineId::new(5));
+        let (early, late) = (LineId::new(1_795_291_440_123, [9; 16]), LineId::new(1_795_291_440_124, [1; 16]));
+        assert!(early < late && LineId::new(5, [1; 16]) != LineId::new(5, [2; 16]));
         assert_eq!(early.0.get_version_num(), 7);
         assert_eq!(CallId::of_line(early).as_bytes(), early.as_bytes());
     }

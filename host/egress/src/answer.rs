@@ -57,7 +57,7 @@ impl Answer {
             return Err(over_wire(&exchange));
         }
         let wire = wire(response, exchange.clone());
-        let source = if gzip { Source::Packed(wire) } else { Source::Plain(wire) };
+        let source = if gzip { BodySource::Packed(wire) } else { BodySource::Plain(wire) };
         let scrubber = (!exchange.scrub.is_empty()).then(|| exchange.scrub.blind_stream());
         let body = Body { source, scrubber, decoded: 0, end: None, exchange, place: Some(place) };
         Ok(Self { status: status.as_u16(), headers, body })
@@ -96,7 +96,7 @@ impl Answer {
 type Wire = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
 type Gunzip = GzipDecoder<StreamReader<Wire, Bytes>>;
 
-enum Source {
+enum BodySource {
     Plain(Wire),
     /// Gzip before its first byte. A body without any byte is accepted as empty.
     Packed(Wire),
@@ -104,7 +104,7 @@ enum Source {
 }
 
 struct Body {
-    source: Source,
+    source: BodySource,
     /// `None` if no secret is bound to the server.
     scrubber: Option<Scrubber>,
     decoded: u64,
@@ -143,17 +143,17 @@ impl Body {
 
     /// Returns the next piece, decompressed, within the limit.
     async fn next(&mut self) -> Result<Option<Bytes>, EgressError> {
-        if let Source::Packed(wire) = &mut self.source {
+        if let BodySource::Packed(wire) = &mut self.source {
             let first = wire.next().await;
             let rest = std::mem::replace(wire, Box::pin(stream::empty()));
             self.source = match first {
-                Some(first) => Source::Gzip(Box::new(gunzip(first, rest)), BytesMut::new()),
-                None => Source::Plain(rest),
+                Some(first) => BodySource::Gzip(Box::new(gunzip(first, rest)), BytesMut::new()),
+                None => BodySource::Plain(rest),
             };
         }
         let piece = match &mut self.source {
-            Source::Plain(wire) | Source::Packed(wire) => wire.next().await.transpose(),
-            Source::Gzip(gunzip, buffer) => {
+            BodySource::Plain(wire) | BodySource::Packed(wire) => wire.next().await.transpose(),
+            BodySource::Gzip(gunzip, buffer) => {
                 // Small compared with the limit, so that a decompression bomb is stopped early.
                 buffer.reserve(16 << 10);
                 let read = gunzip.read_buf(buffer).await;

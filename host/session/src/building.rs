@@ -128,7 +128,13 @@ impl Host {
     /// [`SessionError`] if the workspace or the store cannot be used.
     pub async fn preview_snapshot(self: &Arc<Self>, workspace: &Path) -> Result<Snapshot, SessionError> {
         let workspace = workspace_path(workspace)?;
-        Ok(self.build_snapshot(SessionId::random(), &workspace, 1, false).await?.snapshot)
+        self.preview_snapshot_of(&workspace).await
+    }
+
+    /// Like [`Host::preview_snapshot`], on a canonical path.
+    pub(crate) async fn preview_snapshot_of(self: &Arc<Self>, workspace: &str) -> Result<Snapshot, SessionError> {
+        let unsaved = SessionId::from_bytes(self.store.source().uuid());
+        Ok(self.build_snapshot(unsaved, workspace, 1, false).await?.snapshot)
     }
 
     /// Returns whether a reload would change those skills of the snapshot `of` that come from files. Runs no

@@ -19,7 +19,7 @@ use patchbay_provider::{
 };
 use patchbay_sandbox::{Artefacts, Compiler, Limits, Sandbox, Symbols};
 use patchbay_skill::BundledSkill;
-use patchbay_store::{AgentRow, Collected, DatabaseHealth, JournalSettings, KvStore, Store, StoreError};
+use patchbay_store::{AgentRow, Collected, DatabaseHealth, JournalSettings, KvStore, Source, Store, StoreError};
 use patchbay_tools::{BundledGrant, Interposer, StoreLedger, Tools};
 use patchbay_workspace::{HomeFolder, ProtectedPaths};
 
@@ -44,6 +44,17 @@ pub struct Paths {
     pub cache: PathBuf,
     /// Locks, log and history.
     pub state: PathBuf,
+}
+
+/// The skills that are embedded in the binary.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BundledSkills {
+    /// Their files.
+    pub skills: &'static [BundledSkill],
+    /// Their capabilities that need no grant.
+    pub grants: &'static [BundledGrant],
+    /// The stored tool lists of their components, each a JSON text of digest and tools.
+    pub answers: &'static [&'static str],
 }
 
 /// The configuration of a [`Host`].
@@ -77,17 +88,15 @@ pub struct Config {
     /// The program that compiles components.
     pub compiler: Compiler,
     /// The skills that are embedded in the binary.
-    pub bundled: &'static [BundledSkill],
-    /// Capabilities of the embedded skills that need no grant.
-    pub bundled_grants: &'static [BundledGrant],
-    /// The stored tool lists of the embedded skills' components, each a JSON text of digest and tools.
-    pub bundled_answers: &'static [&'static str],
+    pub bundled: BundledSkills,
     /// Receives the progress of compilation.
     pub observer: Arc<dyn Observer>,
     /// More folders of skills, absolute, lowest first: `skill_roots` of `config.toml`.
     pub skill_roots: Vec<PathBuf>,
     /// The command that starts this program, for commands that are printed for the user.
     pub program: String,
+    /// The clock and the random ids.
+    pub source: Source,
 }
 
 impl Paths {
@@ -131,12 +140,11 @@ impl Config {
             mcp: BTreeMap::new(),
             journal: JournalSettings::default(),
             compiler,
-            bundled: &[],
-            bundled_grants: &[],
-            bundled_answers: &[],
+            bundled: BundledSkills::default(),
             observer: Arc::new(Unobserved),
             skill_roots: Vec::new(),
             program: "patchbay".to_owned(),
+            source: Source::default(),
         }
     }
 }
@@ -197,11 +205,12 @@ impl Host {
     ) -> Result<Arc<Self>, SessionError> {
         let Config { paths, limits, egress, credentials, journal, compiler, bundled, home_folder, .. } = config;
         let protected = paths.protected(&config.skill_roots);
-        let roots = Roots::new(bundled, paths.config.join("skills"), config.skill_roots, limits.root.clone());
+        let (user, source) = (paths.config.join("skills"), config.source);
+        let roots = Roots::new(bundled.skills, user, config.skill_roots, limits.root.clone(), source.clone());
         let store = thread::scope(|threads| {
             // Reading the bundled skills takes as long as opening the store. Without a thread, the first scan reads them.
             let _ = thread::Builder::new().spawn_scoped(threads, || roots.bundled());
-            Store::open(&paths.data)
+            Store::open_with(&paths.data, source)
         });
         let store = store?.with_journal(journal);
         let kv = KvStore::open(&paths.data, store.clone())?;
@@ -229,8 +238,8 @@ impl Host {
         let providers =
             Providers::new(store.clone(), Arc::new(adapters), secrets, sources).map_err(SessionError::Egress)?;
         let sandbox = Arc::new(Sandbox::new(limits).with_artefacts(artefacts()).with_symbols(symbols));
-        let tools = Tools::new(sandbox, store.clone(), kv.clone(), egress, credentials, config.bundled_grants)
-            .with_bundled_answers(config.bundled_answers)
+        let tools = Tools::new(sandbox, store.clone(), kv.clone(), egress, credentials, bundled.grants)
+            .with_bundled_answers(bundled.answers)
             .with_interposer(interposer);
         let home_folder = home_folder.as_deref().map(HomeFolder::new).unwrap_or_default();
         let tools = tools.with_protection(protected.clone(), home_folder);

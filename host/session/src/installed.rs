@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
-use patchbay_core::{Digest, SessionId};
+use patchbay_core::Digest;
 use patchbay_policy::{Capability, CapabilityState};
 use patchbay_skill::{Diagnostic, Skill};
 
@@ -35,7 +35,7 @@ impl Host {
     /// [`SessionError`] if the workspace or the store cannot be used.
     pub async fn installed_skills(self: &Arc<Self>, workspace: &Path) -> Result<InstalledSkills, SessionError> {
         let workspace = workspace_path(workspace)?;
-        let snapshot = self.build_snapshot(SessionId::random(), &workspace, 1, false).await?.snapshot;
+        let snapshot = self.preview_snapshot_of(&workspace).await?;
         let trusted = self.store.is_trusted(&workspace).await?;
         // All files are in the cache now.
         let scan = self.scan(&workspace, trusted, CacheMode::Use).await?;

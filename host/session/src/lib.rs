@@ -102,7 +102,7 @@ pub use complete::Suggestion;
 pub use error::SessionError;
 pub use expiry::ExpiredSessions;
 pub use explain::{Explanation, Fate, Verdict};
-pub use host::{Config, Host, Paths};
+pub use host::{BundledSkills, Config, Host, Paths};
 pub use installed::{InstalledSkill, InstalledSkills};
 pub use line::{
     input::{LineInput, NewAttachment},

@@ -1,15 +1,10 @@
 //! Sessions for the clients of `patchbay mcp`: one for each connection. A client calls tools by the one path, as every caller
 //! does; no model runs, and nothing is asked.
 
-use std::{
-    collections::BTreeSet,
-    path::PathBuf,
-    sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
 use futures_util::future::BoxFuture;
-use patchbay_core::{Asker, CallId, Code, LineId, Name, Outcome, text};
+use patchbay_core::{Asker, CallId, Code, Name, Outcome, text};
 use patchbay_mcp::server::{ClientCall, OfferedTool, ServedError, ServedSession, SessionSource};
 use patchbay_policy::Capability;
 use patchbay_sandbox::{Content, ProgressSink};
@@ -126,8 +121,7 @@ impl McpSession {
         let offered = self.snapshot.tool(name).filter(|(skill, _)| self.offers(skill));
         let Some((skill, _)) = offered else { return Err(ToolError::NotFound(name.to_owned())) };
         let tool = ResolvedTool::Skill(SkillTool::find(&self.snapshot, name)?);
-        let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-        let id = CallId::of_line(LineId::new(u64::try_from(unix_ms).unwrap_or(u64::MAX)));
+        let id = CallId::of_line(self.session.host.store.source().line_id());
         let invocation = ToolInvocation::new(id, tool, &input);
         self.session.keep_files_for(skill, self.session.view()).await;
         let outside = self.session.outside_for(skill, self.session.view()).await;

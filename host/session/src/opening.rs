@@ -23,14 +23,14 @@ impl Host {
     pub async fn new_session(self: &Arc<Self>, workspace: &Path) -> Result<Arc<Session>, SessionError> {
         let workspace = workspace_path(workspace)?;
         let moved = self.pin_models().await?;
-        let id = SessionId::random();
+        let id = SessionId::from_bytes(self.store.source().uuid());
         let lock = SessionLock::take(&self.lock_folder(), id).await?;
         let built = self.build_snapshot(id, &workspace, 1, false).await?;
         let persona = self.personas(&workspace).await?.read(DEFAULT)?;
         let row = SessionRow {
             id,
             workspace: workspace.clone(),
-            agent: AgentId::random(),
+            agent: AgentId::from_bytes(self.store.source().uuid()),
             persona: to_json(&persona),
             snapshot: built.snapshot.digest(),
             snapshot_version: built.snapshot.version(),

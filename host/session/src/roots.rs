@@ -7,7 +7,6 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use parking_lot::{Mutex, MutexGuard};
@@ -17,7 +16,7 @@ use patchbay_skill::{
     BundledSkill, CachedFile, Discovered, FileCache, FileRecord, FoundSkill, NoCache, Problem, SkillMd, Stat, bundled,
     discover,
 };
-use patchbay_store::{SeenFile, Store, StoreError};
+use patchbay_store::{SeenFile, Source, Store, StoreError};
 
 use crate::{
     json::to_json,
@@ -35,6 +34,7 @@ pub(crate) struct Roots {
     extra: Vec<PathBuf>,
     /// Identity of the running build; `None` if unknown, which disables the cache.
     program: Option<String>,
+    source: Source,
     limits: RootLimits,
     /// Cached files by the folder of their root.
     remembered: Mutex<HashMap<String, Arc<KnownFiles>>>,
@@ -87,9 +87,10 @@ impl Roots {
         user: PathBuf,
         extra: Vec<PathBuf>,
         limits: RootLimits,
+        source: Source,
     ) -> Self {
         let (read, remembered) = (OnceLock::new(), Mutex::default());
-        Self { bundled, read, user, extra, program: program(), limits, remembered }
+        Self { bundled, read, user, extra, program: program(&source), source, limits, remembered }
     }
 
     /// Returns the skills of the binary. The first call reads them.
@@ -192,7 +193,7 @@ impl Roots {
     ) -> io::Result<()> {
         let (root, path) = (scanned.root, &*scanned.path);
         // The clock is read before any file. A file whose times are settled by then cannot change unnoticed.
-        let (Some(now), true) = (now(), self.program.is_some()) else {
+        let (Some(now), true) = (now(&self.source), self.program.is_some()) else {
             scan.found.extend(discover(root, path, &NoCache, allowed)?.found);
             return Ok(());
         };
@@ -281,14 +282,14 @@ fn remembered(file: &SeenFile) -> Option<(Stat, CachedFile)> {
 }
 
 /// Identifies the running build by the stat of its file. Another build may parse the same SKILL.md differently.
-fn program() -> Option<String> {
+fn program(source: &Source) -> Option<String> {
     // On Linux this is the running program, even if its file has been replaced.
     let path = if cfg!(target_os = "linux") { "/proc/self/exe".into() } else { std::env::current_exe().ok()? };
     let stat = Stat::of(&path).ok()??;
-    stat.is_settled(now()?).then(|| stat.to_string())
+    stat.is_settled(now(source)?).then(|| stat.to_string())
 }
 
 /// Returns the nanoseconds since 1970.
-fn now() -> Option<i64> {
-    i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok()
+fn now(source: &Source) -> Option<i64> {
+    i64::try_from(source.since_1970().as_nanos()).ok()
 }

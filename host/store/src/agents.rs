@@ -4,7 +4,7 @@
 use patchbay_core::{AgentId, SessionId};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
-use crate::{Store, StoreError, now, turns, windows};
+use crate::{Store, StoreError, hold::SessionWrite, turns, windows};
 
 /// The model of an agent. All fields are `None` until one is chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -92,21 +92,24 @@ pub(crate) fn is_dead(connection: &Connection, agent: AgentId) -> Result<bool, S
 }
 
 /// Creates an agent. `last` is the number of the session's last row before the change.
-pub(crate) fn create(
-    connection: &Connection,
-    session: SessionId,
-    agent: &NewAgent,
-    last: i64,
-) -> Result<(), StoreError> {
+pub(crate) fn create(connection: &Connection, write: &SessionWrite, agent: &NewAgent) -> Result<(), StoreError> {
     let NewAgent { id, parent, foreground, model } = agent;
+    let session = write.session;
     require_alive(connection, session, *parent)?;
-    let fork_point = turns::open_turn(connection, session, *parent)?.map_or(last, |began| began - 1);
+    let fork_point = turns::open_turn(connection, session, *parent)?.map_or(write.last_row, |began| began - 1);
     connection
         .prepare_cached(
             "INSERT INTO agents (uuid, session, created_at, parent_uuid, fork_message_id, foreground, ordinal) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, (SELECT coalesce(max(ordinal) + 1, 0) FROM agents WHERE session = ?2))",
         )?
-        .execute(params![id.to_string(), session.to_string(), now(), parent.to_string(), fork_point, foreground])?;
+        .execute(params![
+            id.to_string(),
+            session.to_string(),
+            write.unix_s(),
+            parent.to_string(),
+            fork_point,
+            foreground
+        ])?;
     windows::inherit(connection, *parent, *id)?;
     set_model(connection, *id, model)
 }

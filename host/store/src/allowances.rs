@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::{Store, StoreError, catalogues, now};
+use crate::{Store, StoreError, catalogues};
 
 /// What a provider may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +95,7 @@ impl Store {
         allowance: Allowance,
         prefixes: Vec<String>,
     ) -> Result<Option<Conflict>, StoreError> {
+        let now = self.source.unix_s();
         self.database
             .write(move |connection| {
                 if let Some(taken) = taken_variable(connection, &provider, &allowance)? {
@@ -106,7 +107,7 @@ impl Store {
                 let Allowance { base_url, variable } = allowance;
                 connection.execute(
                     "INSERT OR REPLACE INTO allowances (provider, base_url, variable, created_at) VALUES (?, ?, ?, ?)",
-                    params![provider, base_url, variable, now()],
+                    params![provider, base_url, variable, now],
                 )?;
                 Ok::<_, StoreError>(None)
             })

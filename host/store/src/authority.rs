@@ -2,7 +2,7 @@
 
 use rusqlite::params;
 
-use crate::{Store, StoreError, now, texts};
+use crate::{Store, StoreError, texts};
 
 /// A stored grant of a skill, or a stored decision about a tool outside of the sandbox, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +53,7 @@ impl Store {
     /// # Errors
     /// A database error.
     pub async fn add_grant(&self, grant: GrantRow, files: String) -> Result<(), StoreError> {
+        let now = self.source.unix_s();
         self.database
             .decide(move |connection| {
                 connection.execute(
@@ -66,7 +67,7 @@ impl Store {
                         grant.capability,
                         grant.place,
                         grant.skill_digest,
-                        now()
+                        now
                     ],
                 )?;
                 if !files.is_empty() {
@@ -128,12 +129,13 @@ impl Store {
     /// # Errors
     /// A database error.
     pub async fn set_may_write(&self, workspace: String, may_write: bool) -> Result<bool, StoreError> {
+        let now = self.source.unix_s();
         self.database
             .decide(move |connection| {
                 let changed = if may_write {
                     connection.execute(
                         "INSERT INTO write_trust (workspace, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING",
-                        params![workspace, now()],
+                        params![workspace, now],
                     )?
                 } else {
                     connection.execute("DELETE FROM write_trust WHERE workspace = ?", params![workspace])?
@@ -171,12 +173,13 @@ impl Store {
     /// # Errors
     /// A database error.
     pub async fn set_trust(&self, workspace: String, trusted: bool) -> Result<bool, StoreError> {
+        let now = self.source.unix_s();
         self.database
             .decide(move |connection| {
                 let changed = if trusted {
                     connection.execute(
                         "INSERT INTO trust (workspace, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING",
-                        params![workspace, now()],
+                        params![workspace, now],
                     )?
                 } else {
                     connection.execute("DELETE FROM trust WHERE workspace = ?", params![workspace])?

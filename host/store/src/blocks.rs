@@ -3,7 +3,7 @@
 use patchbay_core::Digest;
 use rusqlite::params;
 
-use crate::{Store, StoreError, now};
+use crate::{Store, StoreError};
 
 /// A component or skill that may not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,11 +20,12 @@ impl Store {
     /// # Errors
     /// A database error.
     pub async fn block(&self, component: Digest) -> Result<bool, StoreError> {
+        let now = self.source.unix_s();
         self.database
             .decide(move |connection| {
                 let blocked = connection.execute(
                     "INSERT INTO blocks (component, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING",
-                    params![component.to_string(), now()],
+                    params![component.to_string(), now],
                 )?;
                 Ok(blocked > 0)
             })

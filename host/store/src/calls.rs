@@ -56,9 +56,9 @@ impl Store {
     /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], [`StoreError::AgentDead`] if the agent of a call was killed
     /// meanwhile, or a database error. The effect must not happen then.
     pub async fn begin_calls(&self, hold: &Hold, calls: Vec<OpenCall>) -> Result<(), StoreError> {
-        let (hold, settings) = (hold.clone(), self.journal_settings());
+        let (hold, source, settings) = (hold.clone(), self.source.clone(), self.journal_settings());
         let begin = move |connection: &Connection| {
-            hold.check(connection)?;
+            hold.begin_write(connection, &source, 0, 0)?;
             for call in &calls {
                 if agents::is_dead(connection, call.agent)? {
                     return Err(StoreError::AgentDead(call.agent));
@@ -94,10 +94,10 @@ impl Store {
         result: NewMessage,
         retained: Option<RetainedAttachments>,
     ) -> Result<(), StoreError> {
-        let hold = hold.clone();
+        let (hold, source) = (hold.clone(), self.source.clone());
         self.database
             .write(move |connection| {
-                hold.check(connection)?;
+                hold.begin_write(connection, &source, 0, 0)?;
                 let NewMessage { agent, content, data, .. } = result;
                 if agents::is_dead(connection, agent)? {
                     return Ok(());

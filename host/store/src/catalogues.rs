@@ -3,7 +3,7 @@
 use patchbay_core::Digest;
 use rusqlite::{Connection, OptionalExtension, named_params, params};
 
-use crate::{Store, StoreError, now};
+use crate::{Store, StoreError};
 
 /// Models that one listing may report, and that are kept of one provider; as many are kept that it no longer lists. All of them
 /// are in memory.
@@ -152,7 +152,7 @@ impl Store {
     /// # Errors
     /// A database error.
     pub async fn due_catalogues(&self) -> Result<Vec<(String, String)>, StoreError> {
-        let now = now();
+        let now = self.source.unix_s();
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(
                 "SELECT provider, base_url FROM catalogues WHERE used AND next_at <= ? ORDER BY provider",
@@ -174,10 +174,10 @@ impl Store {
         adapter: Digest,
         at_once: bool,
     ) -> Result<Option<Option<String>>, StoreError> {
+        let now = self.source.unix_s();
         self.database
             .write(move |connection| {
                 set_base_url(connection, &provider, &base_url)?;
-                let now = now();
                 let claim = "UPDATE catalogues SET next_at = ?1 + ?2 WHERE provider = ?3 AND (next_at <= ?1 OR ?4) \
                              RETURNING iif(complete_for = ?5, validator, NULL)";
                 let claim_of = params![now, CLAIM_S, provider, at_once, adapter.to_string()];
@@ -198,6 +198,7 @@ impl Store {
         base_url: String,
         listing: NewListing,
     ) -> Result<Option<ListingChange>, StoreError> {
+        let now = self.source.unix_s();
         self.database
             .write(move |connection| {
                 if stored_base_url(connection, &provider)?.as_deref() != Some(&*base_url) {
@@ -206,7 +207,6 @@ impl Store {
                 let NewListing { adapter, models, left_out, coverage, validator, problem, again_in_s } = listing;
                 let is_complete = coverage == ListingCoverage::Complete && !models.is_empty();
                 let is_part = coverage == ListingCoverage::Partial && problem.is_none();
-                let now = now();
                 let before = count_listed(connection, &provider)?;
                 let listed = models.len() as u64;
                 let mut insert = connection.prepare_cached(

@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 
 use crate::{
     AgentModel, AgentWindow, DroppedMessage, EndedTurn, Hold, MessageRow, ModelUsage, NewAgent, NewMail, NewMessage,
-    NewSnapshot, NewTurn, RetainedAttachments, Store, StoreError, agents, attachments, calls, exchanges, mail,
+    NewSnapshot, NewTurn, RetainedAttachments, Source, Store, StoreError, agents, attachments, calls, exchanges, mail,
     messages, partials, queued_lines, snapshots, turns, usage, windows,
 };
 
@@ -73,24 +73,29 @@ impl Store {
     /// is not alive, [`StoreError::CallBegan`] if an agent that is killed has an unsettled call, [`StoreError::InboxFull`], or a
     /// database error. Nothing is changed then.
     pub async fn commit(&self, hold: &Hold, change: SessionChange) -> Result<Vec<MessageRow>, StoreError> {
-        let hold = hold.clone();
+        let (hold, source) = (hold.clone(), self.source.clone());
         let _held =
             (change.snapshot.as_ref().map(|(snapshot, _)| snapshot.components.clone()), change.attachments.clone());
-        self.database.write(move |connection| apply(connection, &hold, change)).await
+        self.database.write(move |connection| apply(connection, &hold, &source, change)).await
     }
 }
 
-fn apply(connection: &Connection, hold: &Hold, change: SessionChange) -> Result<Vec<MessageRow>, StoreError> {
-    let last = hold.advance(connection, change.messages.len(), change.tokens)?;
+fn apply(
+    connection: &Connection,
+    hold: &Hold,
+    source: &Source,
+    change: SessionChange,
+) -> Result<Vec<MessageRow>, StoreError> {
+    let write = hold.begin_write(connection, source, change.messages.len(), change.tokens)?;
     let session = hold.session();
     let id = session.to_string();
     for agent in change.requires_alive {
         agents::require_alive(connection, session, agent)?;
     }
     if let Some(agent) = change.new_agent {
-        agents::create(connection, session, &agent, last)?;
+        agents::create(connection, &write, &agent)?;
     }
-    mail::send(connection, session, change.mail, &change.kills)?;
+    mail::send(connection, &write, change.mail, &change.kills)?;
     agents::kill(connection, session, &change.kills)?;
     if let Some(agent) = change.view {
         connection.execute("UPDATE sessions SET agent = ? WHERE id = ?", params![agent.to_string(), id])?;
@@ -143,10 +148,10 @@ fn apply(connection: &Connection, hold: &Hold, change: SessionChange) -> Result<
         mail::mark_counted(connection, recipient)?;
     }
     if let Some((agent, begins)) = change.capture {
-        agents::capture(connection, agent, begins, last)?;
+        agents::capture(connection, agent, begins, write.last_row)?;
     }
     turns::end(connection, session, &change.ends_turns)?;
-    let written = messages::append(connection, session, last, change.messages)?;
+    let written = messages::append(connection, &write, change.messages)?;
     turns::begin(connection, session, &change.begins_turns, &written)?;
     Ok(written)
 }

@@ -11,24 +11,23 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use uuid::Uuid;
-
-use crate::StoreError;
+use crate::{Source, StoreError};
 
 const CHANGING: u64 = 0;
 
 pub(crate) struct Generation {
     file: File,
     path: PathBuf,
+    source: Source,
 }
 
 impl Generation {
     /// Opens the file, or creates it.
-    pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn open(path: &Path, source: Source) -> Result<Self, StoreError> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
-        let generation = Self { file: file.map_err(StoreError::io(path))?, path: path.to_owned() };
+        let generation = Self { file: file.map_err(StoreError::io(path))?, path: path.to_owned(), source };
         if generation.file.metadata().map_err(StoreError::io(path))?.len() == 0 {
-            generation.write(unique())?;
+            generation.write(generation.unique())?;
         }
         Ok(generation)
     }
@@ -47,7 +46,7 @@ impl Generation {
 
     /// Called after the commit, before the caller of the write gets its result.
     pub(crate) fn end(&self) {
-        if let Err(error) = self.write(unique()) {
+        if let Err(error) = self.write(self.unique()) {
             tracing::error!("grants and blocks are read for each call, since their file cannot be written: {error}");
         }
     }
@@ -55,11 +54,12 @@ impl Generation {
     fn write(&self, number: u64) -> Result<(), StoreError> {
         self.file.write_all_at(&number.to_le_bytes(), 0).map_err(StoreError::io(&self.path))
     }
-}
 
-/// Returns a random number, which no process has written before.
-fn unique() -> u64 {
-    Uuid::new_v4().as_u64_pair().1
+    /// Returns a random number, which no process has written before.
+    fn unique(&self) -> u64 {
+        let [.., a, b, c, d, e, f, g, h] = self.source.uuid();
+        u64::from_be_bytes([a, b, c, d, e, f, g, h])
+    }
 }
 
 #[cfg(test)]
@@ -70,7 +70,8 @@ mod tests {
     fn decisions_change_the_generation() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("generation");
-        let (ours, theirs) = (Generation::open(&path).unwrap(), Generation::open(&path).unwrap());
+        let (ours, theirs) =
+            (Generation::open(&path, Source::default()).unwrap(), Generation::open(&path, Source::default()).unwrap());
         let first = ours.current().unwrap();
         assert_eq!(theirs.current(), Some(first));
         theirs.begin().unwrap();

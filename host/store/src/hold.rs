@@ -7,7 +7,7 @@
 use patchbay_core::SessionId;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::{Store, StoreError};
+use crate::{Source, Store, StoreError};
 
 /// The right to write one session. It ends when the session is held again, by this process or another one; every later
 /// write with it fails with [`StoreError::Fenced`]. Cheap to clone.
@@ -28,24 +28,32 @@ impl Hold {
         self.session
     }
 
-    /// Adds `rows` to the number of the session's last row and `tokens` to its token count. Returns the previous number
-    /// of the last row.
+    /// Begins a write to the session; every write under a hold begins here. It raises the session's revision and appends `rows`
+    /// rows and `tokens` tokens.
     ///
     /// # Errors
-    /// As [`Hold::check`].
-    pub(crate) fn advance(&self, connection: &Connection, rows: usize, tokens: u64) -> Result<i64, StoreError> {
+    /// [`StoreError::Fenced`] if the session was held again since, [`StoreError::SessionNotFound`] if it was removed, or
+    /// a database error.
+    pub(crate) fn begin_write(
+        &self,
+        connection: &Connection,
+        source: &Source,
+        rows: usize,
+        tokens: u64,
+    ) -> Result<SessionWrite, StoreError> {
+        let unix_ms = source.unix_ms();
         let rows = i64::try_from(rows).unwrap_or(i64::MAX);
         let tokens = i64::try_from(tokens).unwrap_or(i64::MAX);
         // A sum over the largest integer would be a floating-point number, which the column rejects.
         let last: Option<i64> = connection
             .prepare_cached(
-                "UPDATE sessions SET last_seq = last_seq + ?, tokens = min(tokens + ?, 9223372036854775807), used_at = ? \
-                 WHERE id = ? AND epoch = ? RETURNING last_seq",
+                "UPDATE sessions SET revision = revision + 1, last_seq = last_seq + ?, \
+                 tokens = min(tokens + ?, 9223372036854775807), used_at = ? WHERE id = ? AND epoch = ? RETURNING last_seq",
             )?
-            .query_row(params![rows, tokens, crate::now(), self.session.to_string(), self.epoch], |row| row.get(0))
+            .query_row(params![rows, tokens, unix_ms / 1000, self.session.to_string(), self.epoch], |row| row.get(0))
             .optional()?;
         match last {
-            Some(last) => Ok(last - rows),
+            Some(last) => Ok(SessionWrite { session: self.session, last_row: last - rows, unix_ms }),
             None => Err(self.check(connection).err().unwrap_or(StoreError::Fenced(self.session))),
         }
     }
@@ -55,7 +63,7 @@ impl Hold {
     /// # Errors
     /// [`StoreError::Fenced`] if the session was held again since, [`StoreError::SessionNotFound`] if it was removed, or
     /// a database error.
-    pub(crate) fn check(&self, connection: &Connection) -> Result<(), StoreError> {
+    fn check(&self, connection: &Connection) -> Result<(), StoreError> {
         let epoch: Option<i64> = connection
             .prepare_cached("SELECT epoch FROM sessions WHERE id = ?")?
             .query_row(params![self.session.to_string()], |row| row.get(0))
@@ -65,6 +73,23 @@ impl Hold {
             Some(_) => Err(StoreError::Fenced(self.session)),
             None => Err(StoreError::SessionNotFound(self.session)),
         }
+    }
+}
+
+/// One write to a session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SessionWrite {
+    pub(crate) session: SessionId,
+    /// The number of the session's last row before the write.
+    pub(crate) last_row: i64,
+    /// The time of all that is written, in milliseconds since 1970.
+    pub(crate) unix_ms: i64,
+}
+
+impl SessionWrite {
+    /// Returns the time in seconds since 1970.
+    pub(crate) fn unix_s(&self) -> i64 {
+        self.unix_ms / 1000
     }
 }
 

@@ -43,6 +43,7 @@ mod seen;
 mod sessions;
 mod skill_files;
 mod snapshots;
+mod source;
 mod texts;
 mod turns;
 mod upgrades;
@@ -75,6 +76,7 @@ pub use rules::{GrantRule, Rules};
 pub use seen::SeenFile;
 pub use sessions::{Collected, SessionRow, SessionSummary, UnusedSession};
 pub use snapshots::NewSnapshot;
+pub use source::Source;
 pub use turns::{EndedTurn, NewTurn, TurnRow};
 pub use upgrades::PinnedModels;
 pub use usage::ModelUsage;
@@ -98,6 +100,7 @@ pub struct Store {
     journal: JournalSettings,
     generation: Arc<Generation>,
     rules: Arc<RulesCache>,
+    source: Source,
     /// Identifies this instance of the store in the holds of sessions.
     holder: Uuid,
 }
@@ -127,6 +130,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/22.sql"),
     include_str!("../migrations/patchbay/23.sql"),
     include_str!("../migrations/patchbay/24.sql"),
+    include_str!("../migrations/patchbay/25.sql"),
 ];
 
 impl Store {
@@ -135,10 +139,18 @@ impl Store {
     /// # Errors
     /// [`StoreError`], if the folder or the database cannot be used, or if a newer Patchbay wrote the database.
     pub fn open(data: &Path) -> Result<Self, StoreError> {
+        Self::open_with(data, Source::default())
+    }
+
+    /// Like [`Store::open`], with times and ids from `source`.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_with(data: &Path, source: Source) -> Result<Self, StoreError> {
         let components = ContentFolder::open(&data.join("components"), ".wasm")?;
         let attachments = ContentFolder::open(&data.join("attachments"), ".bin")?;
         let skill_files = ContentFolder::open(&data.join("skill-files"), ".pack")?;
-        let generation = Arc::new(Generation::open(&data.join("generation"))?);
+        let generation = Arc::new(Generation::open(&data.join("generation"), source.clone())?);
         let database = Database::open(&data.join("patchbay.db"), MIGRATIONS, Some(Arc::clone(&generation)))?;
         Ok(Self {
             database: Arc::new(database),
@@ -148,8 +160,14 @@ impl Store {
             journal: JournalSettings::default(),
             generation,
             rules: Arc::default(),
-            holder: Uuid::new_v4(),
+            holder: Uuid::from_bytes(source.uuid()),
+            source,
         })
+    }
+
+    /// Returns the clock and the random ids of this store and of its host.
+    pub fn source(&self) -> &Source {
+        &self.source
     }
 
     /// Waits until all earlier writes are committed.
@@ -159,11 +177,6 @@ impl Store {
     pub async fn settle(&self) -> Result<(), StoreError> {
         self.database.write(|_| Ok(())).await
     }
-}
-
-/// Returns the seconds since 1970.
-fn now() -> i64 {
-    jiff::Timestamp::now().as_second()
 }
 
 #[cfg(test)]

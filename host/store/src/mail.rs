@@ -4,7 +4,7 @@
 use patchbay_core::{AgentId, SessionId};
 use rusqlite::{Connection, Row, params};
 
-use crate::{Store, StoreError, agents};
+use crate::{Store, StoreError, agents, hold::SessionWrite};
 
 /// A mail to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub struct MailCounts {
 /// Stores mail in its order. `kills` are the agents that the same change kills.
 pub(crate) fn send(
     connection: &Connection,
-    session: SessionId,
+    write: &SessionWrite,
     mails: Vec<NewMail>,
     kills: &[AgentId],
 ) -> Result<(), StoreError> {
@@ -58,7 +58,7 @@ pub(crate) fn send(
         if kills.contains(&to) {
             return Err(StoreError::AgentDead(to));
         }
-        agents::require_alive(connection, session, to)?;
+        agents::require_alive(connection, write.session, to)?;
         let recipient = to.to_string();
         if let Some(limit) = limit {
             let size: i64 = connection
@@ -81,7 +81,7 @@ pub(crate) fn send(
                 number,
                 from.to_string(),
                 body,
-                jiff::Timestamp::now().as_millisecond(),
+                write.unix_ms,
                 !wakes
             ])?;
     }

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use patchbay_core::{AgentId, MessageKind, SessionId};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::{Store, StoreError, now};
+use crate::{Store, StoreError, hold::SessionWrite};
 
 /// A row to append.
 #[derive(Clone, Debug)]
@@ -39,18 +39,18 @@ pub struct MessageRow {
 /// Appends rows after row number `last`. Returns them with their numbers.
 pub(crate) fn append(
     connection: &Connection,
-    session: SessionId,
-    last: i64,
+    write: &SessionWrite,
     messages: Vec<NewMessage>,
 ) -> Result<Vec<MessageRow>, StoreError> {
     let mut insert = connection.prepare_cached(
         "INSERT INTO messages (session, seq, agent, kind, content, data, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
     )?;
     let mut written = Vec::with_capacity(messages.len());
-    for (seq, message) in (last + 1..).zip(messages) {
+    for (seq, message) in (write.last_row + 1..).zip(messages) {
         let NewMessage { agent, kind, content, data } = message;
         let json = data.as_ref().map(ToString::to_string);
-        insert.execute(params![session.to_string(), seq, agent.to_string(), kind.as_str(), content, json, now()])?;
+        let (session, at) = (write.session.to_string(), write.unix_s());
+        insert.execute(params![session, seq, agent.to_string(), kind.as_str(), content, json, at])?;
         written.push(MessageRow { seq: seq.cast_unsigned(), agent, kind, content, data });
     }
     Ok(written)

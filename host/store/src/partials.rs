@@ -64,10 +64,10 @@ impl Store {
     /// # Errors
     /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error. Nothing is stored then.
     pub async fn checkpoint(&self, hold: &Hold, pieces: Vec<PartialPiece>) -> Result<(), StoreError> {
-        let hold = hold.clone();
+        let (hold, source) = (hold.clone(), self.source.clone());
         self.database
             .write(move |connection| {
-                hold.check(connection)?;
+                hold.begin_write(connection, &source, 0, 0)?;
                 let mut insert =
                     connection.prepare_cached("INSERT INTO partial_pieces (agent, ordinal, piece) VALUES (?, ?, ?)")?;
                 for PartialPiece { agent, ordinal, piece } in pieces {
@@ -113,15 +113,15 @@ impl Store {
     /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], a database error, or [`StoreError::BadRow`] for pieces
     /// that `join` cannot read.
     pub async fn recover(&self, hold: &Hold, join: JoinPieces) -> Result<(), StoreError> {
-        let hold = hold.clone();
+        let (hold, source) = (hold.clone(), self.source.clone());
         self.database
             .write(move |connection| {
                 let recovered = answers(connection, &answering(connection, hold.session())?, join)?;
                 for answer in &recovered {
                     end(connection, answer.agent)?;
                 }
-                let last = hold.advance(connection, recovered.len(), 0)?;
-                messages::append(connection, hold.session(), last, recovered)?;
+                let write = hold.begin_write(connection, &source, recovered.len(), 0)?;
+                messages::append(connection, &write, recovered)?;
                 Ok(())
             })
             .await

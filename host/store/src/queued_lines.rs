@@ -52,11 +52,11 @@ impl Store {
         row: QueueRow,
         retained: Option<RetainedAttachments>,
     ) -> Result<(), StoreError> {
-        let hold = hold.clone();
+        let (hold, source) = (hold.clone(), self.source.clone());
         let _held = retained.clone();
         self.database
             .write(move |connection| {
-                hold.check(connection)?;
+                hold.begin_write(connection, &source, 0, 0)?;
                 let QueueRow { line, agent, position, text, attachments } = row;
                 if agents::is_dead(connection, agent)? {
                     return Err(StoreError::AgentDead(agent));
@@ -87,10 +87,10 @@ impl Store {
     /// # Errors
     /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error.
     pub async fn remove_queued_line(&self, hold: &Hold, line: LineId) -> Result<(), StoreError> {
-        let hold = hold.clone();
+        let (hold, source) = (hold.clone(), self.source.clone());
         self.database
             .write(move |connection| {
-                hold.check(connection)?;
+                hold.begin_write(connection, &source, 0, 0)?;
                 remove(connection, hold.session(), line)
             })
             .await

@@ -9,7 +9,7 @@ use rusqlite::{OptionalExtension, params};
 use crate::{
     Hold, Store, StoreError,
     hold::FIRST_EPOCH,
-    journal, now,
+    journal,
     snapshots::{self, NewSnapshot},
     texts,
 };
@@ -82,7 +82,7 @@ impl Store {
     /// A database error.
     pub async fn create_session(&self, row: SessionRow, snapshot: NewSnapshot) -> Result<Hold, StoreError> {
         let _held = snapshot.components.clone();
-        let holder = self.holder.to_string();
+        let (holder, now) = (self.holder.to_string(), self.source.unix_s());
         self.database
             .write(move |connection| {
                 snapshots::insert(connection, &snapshot)?;
@@ -96,7 +96,7 @@ impl Store {
                         row.persona,
                         snapshot.digest.to_string(),
                         row.snapshot_version.cast_signed(),
-                        now(),
+                        now,
                         row.owner.as_str(),
                         holder,
                         FIRST_EPOCH,
@@ -104,7 +104,7 @@ impl Store {
                 )?;
                 connection.execute(
                     "INSERT INTO agents (uuid, session, created_at) VALUES (?, ?, ?)",
-                    params![row.agent.to_string(), row.id.to_string(), now()],
+                    params![row.agent.to_string(), row.id.to_string(), now],
                 )?;
                 Ok(Hold::first(row.id))
             })

@@ -50,7 +50,8 @@ pub(crate) const TO_22: &str = "\
     DROP TABLE placed; \
     ALTER TABLE agents RENAME COLUMN parent_uuid TO parent; \
     ALTER TABLE agents RENAME COLUMN fork_message_id TO fork_point; \
-    DROP TABLE upgrades";
+    DROP TABLE upgrades; \
+    ALTER TABLE sessions DROP COLUMN revision";
 
 /// A session in a store of its own.
 pub(crate) struct TestTree {

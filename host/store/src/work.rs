@@ -34,6 +34,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::BadRow`] or a database error.
     pub async fn agent_work(&self, session: SessionId, agent: AgentId) -> Result<AgentWork, StoreError> {
+        let now = self.source.unix_s();
         self.database.read(|connection| {
             // All statements read one state of the database.
             let _transaction = connection.unchecked_transaction()?;
@@ -44,7 +45,7 @@ impl Store {
                 Some(began) => written_at(connection, session, began)?,
                 None => last_written_at(connection, session, agent)?,
             };
-            let age_s = since.map(|since| u64::try_from(crate::now().saturating_sub(since)).unwrap_or_default());
+            let age_s = since.map(|since| u64::try_from(now.saturating_sub(since)).unwrap_or_default());
             Ok(AgentWork { last_tool: last_tool(connection, session, agent, began)?, task, age_s })
         })
     }

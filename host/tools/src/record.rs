@@ -7,7 +7,6 @@ use std::{
         Arc, OnceLock,
         atomic::{AtomicU8, AtomicU32, Ordering},
     },
-    time::SystemTime,
 };
 
 use parking_lot::Mutex;
@@ -73,9 +72,8 @@ impl CallRecord {
             }
         };
         let parent = call.parent.as_ref().map(|(parent, _)| parent);
-        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let row = JournalRow {
-            at: i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX),
+            at: store.source().unix_ms(),
             call: call.id,
             parent: parent.map(|parent| parent.id),
             session: context.hold.session(),

@@ -5,7 +5,7 @@ use std::{fs, sync::Arc};
 use patchbay_sandbox::Compiler;
 use patchbay_skill::BundledSkill;
 
-use crate::{Config, Host, Paths, Session};
+use crate::{BundledSkills, Config, Host, Paths, Session};
 
 const BUNDLED: &[BundledSkill] = &[
     BundledSkill::new("planner", b"---\nsummary: Makes plans\ncommand: plan\ninput_hint: goal\n---\n"),
@@ -21,7 +21,8 @@ async fn session(home: &std::path::Path) -> Arc<Session> {
     }
     // No component is compiled in these tests.
     let compiler = Compiler { program: folder("none"), arguments: Vec::new() };
-    let config = Config { bundled: BUNDLED, ..Config::new(paths, compiler) };
+    let config =
+        Config { bundled: BundledSkills { skills: BUNDLED, ..Default::default() }, ..Config::new(paths, compiler) };
     Host::open(config).unwrap().new_session(&folder("workspace")).await.unwrap()
 }
 

@@ -4,7 +4,6 @@
 use std::{
     panic::AssertUnwindSafe,
     sync::{Arc, OnceLock, atomic::AtomicBool},
-    time::SystemTime,
 };
 
 use futures_util::FutureExt as _;
@@ -111,7 +110,8 @@ impl Session {
     }
 
     fn receive(self: &Arc<Self>, input: LineInput, during_turn: bool) -> Submitted {
-        let (id, agent, typed) = (arriving_now(), Arc::default(), TypedLine::read(&input.text, &self.snapshot()));
+        let (id, agent, typed) =
+            (self.host.store.source().line_id(), Arc::default(), TypedLine::read(&input.text, &self.snapshot()));
         let (sender, outcome) = oneshot::channel();
         let moves = typed.built_in().is_some_and(|command| command.moves_view());
         let waits = moves || !matches!(typed.kind(), Some(CommandKind::Overtakes | CommandKind::Shows));
@@ -330,10 +330,4 @@ fn arrival(begins: BeginsTurn, ahead: bool) -> Option<Arrival> {
             Some(Arrival { first: true, waits: false, releases: releases && !ahead, is_message: releases })
         }
     }
-}
-
-/// Returns a new id for a line that arrives now.
-fn arriving_now() -> LineId {
-    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    LineId::new(u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX))
 }

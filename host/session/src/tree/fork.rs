@@ -51,7 +51,7 @@ impl Session {
                 prompt = (!captured.is_empty()).then(|| captured.join("\n"));
                 change.capture = Some((parent.id(), false));
             }
-            let id = AgentId::random();
+            let id = AgentId::from_bytes(session.host.store.source().uuid());
             let shown = shown_model(&model);
             let chosen = Chosen { model: Some(model), model_override: None };
             change.new_agent = Some(NewAgent { id, parent: parent.id(), foreground, model: chosen.to_row() });

@@ -127,7 +127,7 @@ async fn killed_agent_has_no_waiting_lines_and_no_new_pieces() {
     let tree = TestTree::new().await;
     let child = tree.fork(tree.root).await;
     let row = |agent, position| QueueRow {
-        line: LineId::new(1),
+        line: LineId::new(1, [0; 16]),
         agent,
         position,
         text: "later".to_owned(),

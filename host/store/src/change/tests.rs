@@ -21,7 +21,7 @@ async fn writes_of_a_fork(rows: usize) -> u64 {
     let mut database = tree.database();
     let transaction = database.transaction().unwrap();
     let before = transaction.total_changes();
-    apply(&transaction, &tree.hold, change).unwrap();
+    apply(&transaction, &tree.hold, tree.store.source(), change).unwrap();
     let writes = transaction.total_changes() - before;
     transaction.commit().unwrap();
     assert_eq!(tree.sent(child).await.len(), rows + 1);
@@ -64,7 +64,7 @@ async fn sessions_of_builds_without_a_tree_have_a_living_root() {
     let path = home.path().join("patchbay.db");
     drop(crate::database::Database::open(&path, &crate::MIGRATIONS[..14], None).unwrap());
     let (id, agent) = (SessionId::random(), AgentId::random());
-    let line = LineId::new(1);
+    let line = LineId::new(1, [0; 16]);
     let sql = format!(
         "INSERT INTO snapshots VALUES ('s', '');
          INSERT INTO sessions (id, workspace, agent, persona, snapshot, snapshot_version, created_at, used_at, epoch, last_seq)

@@ -1,11 +1,13 @@
 //! Tests of holds: writes of earlier holds, session state and partial answers.
 
-use patchbay_core::{AgentId, MessageKind, PrincipalId, SessionId};
+use std::time::{Duration, SystemTime};
+
+use patchbay_core::{AgentId, CallId, LineId, MessageKind, PrincipalId, SessionId};
 
 use super::*;
 use crate::{
-    KvPlace, KvScope, KvStore, KvStoreError, PartialPiece, SessionChange,
-    testing::{TestTree, message, new_session, new_store},
+    KvPlace, KvScope, KvStore, KvStoreError, NewMessage, PartialPiece, QueueRow, SessionChange,
+    testing::{TestTree, letter, message, new_agent, new_session, new_store},
 };
 
 fn says(agent: AgentId, texts: &[&str]) -> SessionChange {
@@ -46,6 +48,66 @@ async fn writes_of_an_earlier_hold_are_rejected() {
     let again = ours.hold(old.session()).await.unwrap();
     fenced(theirs.commit(&new, says(agent, &["lost"])).await);
     ours.commit(&again, says(agent, &["d"])).await.unwrap();
+}
+
+/// Runs each kind of write under `hold`. The call of `keep_result` does not exist, which is not checked.
+async fn each_write(store: &Store, hold: &Hold, agent: AgentId) -> [Result<(), StoreError>; 7] {
+    let line = LineId::new(1, *agent.as_bytes());
+    let row = QueueRow { line, agent, position: 1, text: "later".to_owned(), attachments: Vec::new() };
+    let result = NewMessage { data: Some(serde_json::json!({})), ..message(agent, MessageKind::Tool, "7") };
+    [
+        store.commit(hold, says(agent, &["a", "b"])).await.map(drop),
+        store.begin_calls(hold, Vec::new()).await,
+        store.keep_result(hold, CallId::of_line(line), result, None).await,
+        store.checkpoint(hold, vec![piece(agent, 0, "half")]).await,
+        store.recover(hold, join).await,
+        store.queue_line(hold, row, None).await,
+        store.remove_queued_line(hold, line).await,
+    ]
+}
+
+#[tokio::test]
+async fn every_write_raises_the_revision_and_refused_ones_do_not() {
+    let tree = TestTree::new().await;
+    let revision = |tree: &TestTree| -> i64 {
+        tree.database().query_row("SELECT revision FROM sessions", [], |row| row.get(0)).unwrap()
+    };
+    let before = revision(&tree);
+    for written in each_write(&tree.store, &tree.hold, tree.root).await {
+        written.unwrap();
+    }
+    assert_eq!(revision(&tree), before + 7);
+    tree.store.hold(tree.hold.session()).await.unwrap();
+    for refused in each_write(&tree.store, &tree.hold, tree.root).await {
+        fenced(refused);
+    }
+    assert_eq!(revision(&tree), before + 7);
+}
+
+#[tokio::test]
+async fn times_of_writes_come_from_the_source() {
+    let home = tempfile::tempdir().unwrap();
+    let at = Duration::from_millis(1_700_000_000_456);
+    let source = Source::new(move || SystemTime::UNIX_EPOCH + at, || [7; 16]);
+    let store = Store::open_with(home.path(), source).unwrap();
+    let (hold, agent) = new_session(&store).await;
+    let child = new_agent(agent);
+    let change =
+        SessionChange { mail: vec![letter(agent, child.id, "x")], new_agent: Some(child), ..says(agent, &["a"]) };
+    let child = change.mail[0].to;
+    store.commit(&hold, change).await.unwrap();
+    assert_eq!(store.inbox(child, None).await.unwrap()[0].sent_at, 1_700_000_000_456);
+    let database = rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap();
+    for sql in [
+        "SELECT created_at FROM sessions",
+        "SELECT used_at FROM sessions",
+        "SELECT created_at FROM agents WHERE ordinal = 1",
+        "SELECT created_at FROM messages",
+    ] {
+        let time: i64 = database.query_row(sql, [], |row| row.get(0)).unwrap();
+        assert_eq!(time, 1_700_000_000, "{sql}");
+    }
+    assert_eq!(store.source().line_id().to_string(), "018bcfe5-69c8-7707-8707-070707070707");
 }
 
 #[tokio::test]

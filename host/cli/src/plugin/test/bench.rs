@@ -5,7 +5,7 @@ use std::sync::Arc;
 use patchbay_fixture::{CaseRun, PreparedCase};
 use patchbay_plugin::LocatedPlugin;
 use patchbay_sandbox::Limits;
-use patchbay_session::{Host, LineInput, NewAttachment};
+use patchbay_session::{BundledSkills, Host, LineInput, NewAttachment};
 use patchbay_skill::Skill;
 use patchbay_store::Store;
 use serde_json::Map;
@@ -69,7 +69,7 @@ impl<'a> TestBench<'a> {
     fn host(&self, trial: &TrialHome, run: Arc<CaseRun>) -> Result<Arc<Host>, NotCalled> {
         let mut settings = crate::host_config(&trial.dirs(&self.home), ConfigFile::default(), self.progress.clone())?;
         // Calls of other tools are answered by the fixture.
-        (settings.bundled, settings.bundled_answers, settings.bundled_grants) = (&[], &[], &[]);
+        settings.bundled = BundledSkills::default();
         settings.bundled_adapters = &[];
         Ok(Host::open_interposed(settings, &self.home.paths, &self.store, run)?)
     }

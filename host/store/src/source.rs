@@ -1,0 +1,67 @@
+//! The wall clock and the random ids of a host. `store`, `events`, `tools`, `agent` and `session` get both from here and
+//! nowhere else, because a recording of a session can only be computed again if its times and ids are inputs. `Instant`
+//! stays: it measures and ends waits, and no row holds it.
+
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use uuid::Uuid;
+
+/// Where times and ids come from; the default is the operating system. Cheap to clone.
+#[derive(Clone)]
+pub struct Source(Arc<Inputs>);
+
+struct Inputs {
+    now: Box<dyn Fn() -> SystemTime + Send + Sync>,
+    uuid: Box<dyn Fn() -> [u8; 16] + Send + Sync>,
+}
+
+impl Source {
+    /// Returns a source that calls `now` for each time and `uuid` for the bytes of each random UUID (version 4).
+    pub fn new(
+        now: impl Fn() -> SystemTime + Send + Sync + 'static,
+        uuid: impl Fn() -> [u8; 16] + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(Inputs { now: Box::new(now), uuid: Box::new(uuid) }))
+    }
+
+    /// Returns the time since 1970; zero before it.
+    pub fn since_1970(&self) -> Duration {
+        (self.0.now)().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+    }
+
+    /// Returns the whole seconds since 1970.
+    pub fn unix_s(&self) -> i64 {
+        i64::try_from(self.since_1970().as_secs()).unwrap_or(i64::MAX)
+    }
+
+    /// Returns the whole milliseconds since 1970.
+    pub fn unix_ms(&self) -> i64 {
+        i64::try_from(self.since_1970().as_millis()).unwrap_or(i64::MAX)
+    }
+
+    /// Returns the bytes of a new UUID.
+    pub fn uuid(&self) -> [u8; 16] {
+        (self.0.uuid)()
+    }
+
+    /// Returns the id of a line, or of a client's request, that arrives now.
+    pub fn line_id(&self) -> patchbay_core::LineId {
+        patchbay_core::LineId::new(self.unix_ms().cast_unsigned(), self.uuid())
+    }
+}
+
+impl Default for Source {
+    fn default() -> Self {
+        Self::new(SystemTime::now, || Uuid::new_v4().into_bytes())
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Source")
+    }
+}
