@@ -100,5 +100,6 @@ mod snapshot;
 #[cfg(unix)]
 mod take_over;
 mod terminal;
+mod undo;
 mod unsaved_files;
 mod waiting;

@@ -110,6 +110,16 @@ impl LocalFiles {
         self.step(move |files| files.before_change(&path))
     }
 
+    /// Checks a change, and reads the whole file; see [`Workspace::before_change_whole`].
+    pub fn before_change_whole(&self, path: String) -> BoxFuture<'_, Result<Option<FoundFile>, FilesError>> {
+        self.step(move |files| files.before_change_whole(&path))
+    }
+
+    /// Gives a file contents that it had before; see [`Workspace::restore`].
+    pub fn restore(&self, path: String, contents: Vec<u8>, mode: Option<u32>) -> BoxFuture<'_, Result<(), FilesError>> {
+        self.step(move |files| files.restore(&path, &contents, mode))
+    }
+
     /// Searches the text of all files. `texts` are searched in place of the files with their paths.
     pub fn search_with(
         &self,

@@ -28,6 +28,7 @@ mod conversations;
 mod database;
 mod error;
 mod exchanges;
+mod file_changes;
 mod generation;
 mod health;
 mod hold;
@@ -64,6 +65,7 @@ pub use change::SessionChange;
 pub use components::RetainedComponents;
 pub use error::StoreError;
 pub use exchanges::{DroppedMessage, LastMessage};
+pub use file_changes::{ChangeSet, FileChangeRow, NewFileChange};
 pub use health::DatabaseHealth;
 pub use hold::Hold;
 pub use journal::{JournalEntry, JournalFilter, JournalRow, JournalSettings, RecordedApproval};
@@ -131,6 +133,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/23.sql"),
     include_str!("../migrations/patchbay/24.sql"),
     include_str!("../migrations/patchbay/25.sql"),
+    include_str!("../migrations/patchbay/26.sql"),
 ];
 
 impl Store {

@@ -51,6 +51,8 @@ pub(crate) const TO_22: &str = "\
     ALTER TABLE agents RENAME COLUMN parent_uuid TO parent; \
     ALTER TABLE agents RENAME COLUMN fork_message_id TO fork_point; \
     DROP TABLE upgrades; \
+    DROP TABLE change_sets; \
+    DROP TABLE file_changes; \
     ALTER TABLE sessions DROP COLUMN revision";
 
 /// A session in a store of its own.

@@ -88,6 +88,11 @@ impl FileAct {
         let after = new.map(|new| ExistingFile { size: new.len() as u64, digest: Digest::of(new) });
         Self { path: path.to_owned(), before: before.map(|before| before.file), after, title, lines, diff }
     }
+
+    /// Adds a line about the change.
+    pub(crate) fn add_line(&mut self, line: &str) {
+        self.lines.push(line.to_owned());
+    }
 }
 
 /// Returns title, lines and difference of several changes: a line for each file, then the differences one after the other.
@@ -271,7 +276,7 @@ mod tests {
 
     fn before(contents: &[u8]) -> FoundFile {
         let file = ExistingFile { size: contents.len() as u64, digest: Digest::of(contents) };
-        FoundFile { file, contents: Some(contents.to_vec()) }
+        FoundFile { file, contents: Some(contents.to_vec()), mode: None }
     }
 
     #[test]
@@ -284,7 +289,8 @@ mod tests {
             act_of(effect, old)
         };
         let (text, binary) = (before(b"a\nb\nc\n"), before(b"\xff\0"));
-        let large = FoundFile { file: ExistingFile { size: 5 << 20, digest: Digest::of(b"") }, contents: None };
+        let large =
+            FoundFile { file: ExistingFile { size: 5 << 20, digest: Digest::of(b"") }, contents: None, mode: None };
         assert_eq!(act(Some(b"a\nb\n"), None).title, "Create 'My notes': +2");
         assert_eq!(act(Some(b"a\nB\n"), Some(&text)).title, "Overwrite 'My notes': +1 −2");
         assert_eq!(act(None, Some(&text)).title, "Delete 'My notes': −3");

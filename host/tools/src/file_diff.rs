@@ -99,7 +99,7 @@ impl FileDiff {
     }
 
     /// Adds the difference of another file below `heading`. The bounds apply to all files together.
-    pub(crate) fn append(&mut self, heading: &str, other: Self) {
+    pub fn append(&mut self, heading: &str, other: Self) {
         self.added += other.added;
         self.removed += other.removed;
         self.more += other.more;

@@ -34,6 +34,7 @@ mod act;
 mod approval;
 mod call;
 mod describe;
+mod edited_files;
 mod editor;
 mod error;
 mod file_diff;
@@ -41,6 +42,7 @@ mod foreseen;
 mod input;
 mod internal;
 mod interposer;
+mod keep;
 mod ledger;
 mod line_changes;
 mod mode;
@@ -50,6 +52,7 @@ mod reading;
 mod ready;
 mod ready_cache;
 mod record;
+mod revert;
 mod run;
 mod services;
 mod shown_input;
@@ -88,6 +91,7 @@ pub use outside::{
 pub use question::{
     Approval, CalledTool, OfferedGrant, PersonAnswer, ProviderMove, Question, QuestionSubject, SkillCapability,
 };
+pub use revert::FileReverter;
 pub use shown_input::{command_line, input_json};
 pub use skill_files::SkillFilesError;
 pub use tool_index::SearchedTools;

@@ -167,6 +167,11 @@ impl CallRecord {
         std::iter::successors(Some(self), |record| record.parent.as_deref())
     }
 
+    /// Returns the outermost call around this one.
+    pub(crate) fn outermost(&self) -> &Self {
+        self.and_callers().last().unwrap_or(self)
+    }
+
     /// Returns the answer of a person to `question`. After a no, the outermost call and its nested calls do not ask for the same
     /// tool or capability again, whatever the input, and withdraw the questions about it that are open: the answer is no.
     ///
@@ -179,7 +184,7 @@ impl CallRecord {
         slots: &QuestionSlots,
         grant: StoredGrant,
     ) -> Result<PersonAnswer, NoQuestionRoom> {
-        let outermost = self.and_callers().last().unwrap_or(self);
+        let outermost = self.outermost();
         let refused = outermost.refused.get_or_init(|| watch::Sender::new(BTreeSet::new()));
         let scope = question.subject.scope();
         let mut changes = refused.subscribe();

@@ -196,6 +196,8 @@ pub struct FoundFile {
     pub file: ExistingFile,
     /// Its contents; `None` for a file over [`limits::SHOWN_BYTES`].
     pub contents: Option<Vec<u8>>,
+    /// Its bits for read, write and execute; `None` on a system without them.
+    pub mode: Option<u32>,
 }
 
 impl Workspace {
@@ -329,7 +331,24 @@ impl Workspace {
     /// # Errors
     /// Those of [`write`](Self::write).
     pub fn before_change(&self, path: &str) -> Result<Option<FoundFile>, FileError> {
-        write::before_change(self, path)
+        write::before_change(self, path, limits::SHOWN_BYTES)
+    }
+
+    /// Like [`before_change`](Self::before_change), with the contents of files of at most [`limits::KEPT_BYTES`].
+    ///
+    /// # Errors
+    /// Those of [`write`](Self::write).
+    pub fn before_change_whole(&self, path: &str) -> Result<Option<FoundFile>, FileError> {
+        write::before_change(self, path, limits::KEPT_BYTES)
+    }
+
+    /// Gives the file at `path` contents that it had before: at most [`limits::KEPT_BYTES`]. A file that does not exist gets the
+    /// permission bits `mode`.
+    ///
+    /// # Errors
+    /// Those of [`write`](Self::write).
+    pub fn restore(&self, path: &str, contents: &[u8], mode: Option<u32>) -> Result<(), FileError> {
+        write::restore(self, path, contents, mode)
     }
 
     /// Checks a read of `path` and returns the place of the file.

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write as _};
 
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _};
-use cap_std::fs::{Dir, File, OpenOptions, Permissions};
+use cap_std::fs::{Dir, File, Metadata, OpenOptions, Permissions};
 use parking_lot::Mutex;
 use patchbay_core::Digest;
 
@@ -15,17 +15,30 @@ static GIT_PARTS: Mutex<()> = Mutex::new(());
 
 /// Implements [`Workspace::write`](crate::Workspace::write).
 pub(crate) fn write(workspace: &Workspace, path: &str, contents: &[u8]) -> Result<(), FileError> {
+    if contents.len() > limits::WRITE_BYTES {
+        return Err(FileError::WriteTooLarge { path: RelPath::parse(path)?.shown(), size: contents.len() });
+    }
+    replace(workspace, path, contents, None)
+}
+
+/// Implements [`Workspace::restore`](crate::Workspace::restore).
+pub(crate) fn restore(workspace: &Workspace, path: &str, contents: &[u8], mode: Option<u32>) -> Result<(), FileError> {
+    if contents.len() as u64 > limits::KEPT_BYTES {
+        return Err(FileError::WriteTooLarge { path: RelPath::parse(path)?.shown(), size: contents.len() });
+    }
+    replace(workspace, path, contents, mode)
+}
+
+/// Replaces a file, or creates it with the permission bits `mode`.
+fn replace(workspace: &Workspace, path: &str, contents: &[u8], mode: Option<u32>) -> Result<(), FileError> {
     let path = RelPath::parse(path)?;
     guard::check_writing(path, workspace.rules.instructions)?;
-    if contents.len() > limits::WRITE_BYTES {
-        return Err(FileError::WriteTooLarge { path: path.shown(), size: contents.len() });
-    }
     let has_git_part = path.parts().any(guard::is_git_part);
     let _one_at_a_time = has_git_part.then(|| GIT_PARTS.lock());
     let (parents, name) = path.split();
     let dir = resolve::descend(workspace, parents, path, true)?;
     guard::check_git_part(&dir, name, path)?;
-    let permissions = check_existing(workspace, &dir, name, path)?;
+    let permissions = check_existing(workspace, &dir, name, path)?.or_else(|| permissions_of(mode?));
     replace_file(&dir, name, contents, permissions).map_err(FileError::io(path.as_str()))
 }
 
@@ -46,7 +59,8 @@ pub(crate) fn delete(workspace: &Workspace, path: &str) -> Result<(), FileError>
 }
 
 /// Implements [`Workspace::before_change`](crate::Workspace::before_change).
-pub(crate) fn before_change(workspace: &Workspace, path: &str) -> Result<Option<FoundFile>, FileError> {
+/// The contents are returned up to `most` bytes.
+pub(crate) fn before_change(workspace: &Workspace, path: &str, most: u64) -> Result<Option<FoundFile>, FileError> {
     let path = RelPath::parse(path)?;
     guard::check_writing(path, workspace.rules.instructions)?;
     let (parents, name) = path.split();
@@ -60,19 +74,21 @@ pub(crate) fn before_change(workspace: &Workspace, path: &str) -> Result<Option<
         return Ok(None);
     }
     let (file, metadata) = handle::open(&dir, name, handle::OpenFor::Reading).map_err(FileError::io(path.as_str()))?;
-    file_before(file, metadata.len()).map(Some).map_err(FileError::io(path.as_str()))
+    file_before(file, &metadata, most).map(Some).map_err(FileError::io(path.as_str()))
 }
 
-/// Reads a file of `size` bytes.
-fn file_before(mut file: File, size: u64) -> io::Result<FoundFile> {
+/// Reads a file.
+fn file_before(mut file: File, metadata: &Metadata, most: u64) -> io::Result<FoundFile> {
+    let (size, mode) = (metadata.len(), mode_of(metadata));
     let mut contents = Vec::new();
-    let head = Read::by_ref(&mut file).take(limits::SHOWN_BYTES + 1).read_to_end(&mut contents)? as u64;
-    if head <= limits::SHOWN_BYTES {
+    let head = Read::by_ref(&mut file).take(most + 1).read_to_end(&mut contents)? as u64;
+    if head <= most {
         let file = ExistingFile { size: head, digest: Digest::of(&contents) };
-        return Ok(FoundFile { file, contents: Some(contents) });
+        return Ok(FoundFile { file, contents: Some(contents), mode });
     }
-    let digest = Digest::of_reader(&mut contents.as_slice().chain(file.take(limits::COMPARED_BYTES - head)))?;
-    Ok(FoundFile { file: ExistingFile { size, digest }, contents: None })
+    let rest = limits::COMPARED_BYTES.saturating_sub(head);
+    let digest = Digest::of_reader(&mut contents.as_slice().chain(file.take(rest)))?;
+    Ok(FoundFile { file: ExistingFile { size, digest }, contents: None, mode })
 }
 
 /// Checks that an existing file is regular and writable. Returns its permissions; `None` if there is no such file.
@@ -168,6 +184,28 @@ fn permission_bits(permissions: Permissions) -> Permissions {
 #[cfg(not(unix))]
 fn permission_bits(permissions: Permissions) -> Permissions {
     permissions
+}
+
+#[cfg(unix)]
+fn mode_of(metadata: &Metadata) -> Option<u32> {
+    use cap_std::fs::PermissionsExt as _;
+    Some(metadata.permissions().mode() & 0o777)
+}
+
+#[cfg(not(unix))]
+fn mode_of(_: &Metadata) -> Option<u32> {
+    None
+}
+
+#[cfg(unix)]
+fn permissions_of(mode: u32) -> Option<Permissions> {
+    use cap_std::fs::PermissionsExt as _;
+    Some(Permissions::from_mode(mode & 0o777))
+}
+
+#[cfg(not(unix))]
+fn permissions_of(_: u32) -> Option<Permissions> {
+    None
 }
 
 /// Flushes the directory to disk if the system supports it. Errors are ignored because the change itself has succeeded.

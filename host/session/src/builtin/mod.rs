@@ -6,6 +6,7 @@ mod cancel;
 mod capture;
 mod commands;
 mod compact;
+mod diff;
 mod drop;
 mod effect;
 mod fork;
@@ -27,6 +28,7 @@ mod skill;
 mod skills;
 mod switch;
 mod tool;
+mod undo;
 mod usage;
 
 use patchbay_command::Spec;
@@ -58,6 +60,8 @@ pub(crate) const TABLE: &[&dyn BuiltIn] = &[
     &mail_filter::MailFilterCommand,
     &retry::RetryCommand,
     &drop::DropCommand,
+    &diff::DiffCommand,
+    &undo::UndoCommand,
     &history::HistoryCommand,
     &compact::CompactCommand,
     &usage::UsageCommand,

@@ -14,14 +14,19 @@ mod skill_files;
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use patchbay_core::Asker;
 use patchbay_policy::{Capability, Identity, Permits};
 use patchbay_sandbox::{EffectGate, Inference, LocalFiles, PermitSource, Services};
 use patchbay_skill::Skill;
+use patchbay_store::StoreError;
 
-use crate::{Editor, Tools, record::CallRecord};
+use crate::{
+    Tools,
+    edited_files::EditedFiles,
+    keep::{self, ChangeKeeper},
+    record::CallRecord,
+};
 use allowed_changes::AllowedChanges;
-use files::ReadInEditor;
 use nested_order::NestedOrder;
 
 /// The services of one call.
@@ -31,10 +36,8 @@ pub(crate) struct CallServices {
     owner: Identity,
     record: Arc<CallRecord>,
     nested_order: NestedOrder,
-    files: LocalFiles,
-    /// The user's editor, for a skill that may change files.
-    editor: Option<Arc<dyn Editor>>,
-    read_in_editor: Mutex<Option<ReadInEditor>>,
+    /// The workspace. The editor is only for a skill that may change files.
+    files: EditedFiles,
     allowed_changes: AllowedChanges,
 }
 
@@ -52,6 +55,7 @@ impl CallServices {
         let asks_to_write = skill.manifest.capabilities.iter().any(|it| it.capability == Capability::WorkspaceWrite);
         let written = if asks_to_write { workspaces.written(context.hold.session(), &owner) } else { Arc::default() };
         let editor = context.editor.clone().filter(|_| asks_to_write);
+        let files = EditedFiles::new(files, editor, context.workspace.clone());
         let (tools, record) = (Arc::clone(tools), Arc::clone(record));
         let services = Arc::new(Self {
             tools,
@@ -59,8 +63,6 @@ impl CallServices {
             record,
             nested_order: NestedOrder::default(),
             files,
-            editor,
-            read_in_editor: Mutex::default(),
             allowed_changes: AllowedChanges::default(),
         });
         let inference = context.inference.is_some().then(|| Arc::clone(&services) as Arc<dyn Inference>);
@@ -81,6 +83,24 @@ impl CallServices {
             gate,
             fixed: None,
         }
+    }
+
+    /// Returns what keeps the contents of files before this call changes them.
+    fn change_keeper(&self) -> ChangeKeeper<'_> {
+        let context = &self.record.context;
+        ChangeKeeper {
+            store: &self.tools.store,
+            hold: &context.hold,
+            agent: context.agent,
+            call: self.record.outermost().id,
+            in_turn: context.line.is_none() && matches!(context.asker, Asker::Agent(_)),
+            reverts: &[],
+        }
+    }
+
+    /// Returns why a file of `size` bytes could not be given back after its change; `None` if it could.
+    async fn why_not_kept(&self, size: u64) -> Result<Option<&'static str>, StoreError> {
+        keep::why_not_kept(&self.tools.store, &self.record.context.hold, size).await
     }
 
     /// Records that the call is about to have an effect. Returns whether that is committed; otherwise the effect must not

@@ -141,12 +141,18 @@ impl CallServices {
     async fn changes(&self, effect: GuestEffect<'_>) -> Result<(Vec<FileChange>, Vec<FileAct>), FilesError> {
         let (mut changes, mut acts) = (Vec::new(), Vec::new());
         for edit in effect.edits() {
-            let before = self.before_change(edit.path, edit.contents.is_some()).await?;
+            let before = self.files.before_change(edit.path, edit.contents.is_some()).await?;
             if before.is_none() && edit.contents.is_none() {
                 return Err(FileError::NotFound { path: text::excerpt(edit.path, 200) }.into());
             }
+            let mut act = FileAct::new(edit, before.as_ref());
+            if let Some(before) = &before
+                && let Ok(Some(why)) = self.why_not_kept(before.file.size).await
+            {
+                act.add_line(why);
+            }
             changes.push(FileChange::of(edit, before.as_ref().map(|before| before.file)));
-            acts.push(FileAct::new(edit, before.as_ref()));
+            acts.push(act);
         }
         Ok((changes, acts))
     }

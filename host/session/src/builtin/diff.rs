@@ -1,0 +1,86 @@
+//! `/diff [N]`: shows how a turn or command changed files.
+
+use patchbay_command::{Argument, Completion, Spec};
+use patchbay_core::{Code, Outcome};
+use patchbay_store::FileChangeRow;
+use patchbay_tools::FileReverter;
+use serde_json::json;
+
+use super::{BuiltIn, CommandKind, EffectFuture, undo::Wanted};
+use crate::{change_sets::ChangeGroup, file_differences::FileDifferences, line::context::LineContext};
+
+pub(crate) struct DiffCommand;
+
+static SPEC: Spec = Spec {
+    name: "diff",
+    argument: Argument::Optional { usage: "[N]" },
+    summary: "Show how the last turn or command changed files, or change N",
+    completion: Completion::None,
+};
+
+impl BuiltIn for DiffCommand {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn kind(&self) -> CommandKind {
+        CommandKind::Shows
+    }
+
+    fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> EffectFuture<'a> {
+        Box::pin(async move { diff(line, argument).await.unwrap_or_else(|refused| refused).into() })
+    }
+}
+
+async fn diff(line: &LineContext, argument: &str) -> Result<Outcome, Outcome> {
+    let wanted = Wanted::parse(argument).filter(|_| !argument.contains("--only"));
+    let wanted = wanted
+        .ok_or_else(|| Outcome::error(Code::InvalidArgs, "/diff requires the number of a change, or nothing."))?;
+    let group = wanted.find(line).await?;
+    let reverter = line.session.file_reverter(line, &group).await?;
+    let mut shown = FileDifferences::default();
+    let files = line.session.changes_of(&group).await?;
+    for (path, rows) in &files {
+        add(&mut shown, &reverter, &group, path, rows).await;
+    }
+    let (number, count) = (group.number(), files.len());
+    let word = if count == 1 { "file" } else { "files" };
+    let message = format!("Change {number}: {count} {word}.\n{shown}\nTo take it back: /undo {number}");
+    let paths: Vec<&String> = files.keys().collect();
+    Ok(Outcome::ok(Code::ChangeShown, message).with_data(json!({"change": number, "files": paths})))
+}
+
+/// Adds the difference of a file between its contents before the group's first change and those it has now.
+async fn add(
+    shown: &mut FileDifferences,
+    reverter: &FileReverter,
+    group: &ChangeGroup,
+    path: &str,
+    rows: &[FileChangeRow],
+) {
+    let mut of_group = rows.iter().filter(|row| group.numbers.contains(&row.number));
+    let (first, last) = (of_group.next(), of_group.next_back());
+    let Some(first) = first else { return };
+    let last = last.unwrap_or(first);
+    let before = match first.before {
+        Some(digest) => reverter.kept(digest).await,
+        None => None,
+    };
+    if first.before.is_some() && before.is_none() {
+        return shown.note(path, "what it had before is not stored");
+    }
+    match reverter.now(path).await {
+        Err(reason) => shown.note(path, &reason),
+        Ok(now) => {
+            let is_as_left = now.as_ref().map(|now| now.file.digest) == last.after;
+            let contents = match now {
+                Some(now) if now.contents.is_none() => return shown.note(path, "it is too large to be compared"),
+                now => now.and_then(|now| now.contents),
+            };
+            shown.add(path, before.as_deref(), contents.as_deref());
+            if !is_as_left {
+                shown.note(path, "changed since; this is the difference from what it has now");
+            }
+        }
+    }
+}

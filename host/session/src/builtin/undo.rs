@@ -1,0 +1,247 @@
+//! `/undo [N] [--only]`: gives files back what they had before a turn or command changed them.
+
+use std::collections::BTreeMap;
+
+use patchbay_command::{Argument, Completion, Spec};
+use patchbay_core::{AgentId, CallId, Code, Outcome, text};
+use patchbay_skill::Snapshot;
+use patchbay_store::FileChangeRow;
+use patchbay_tools::FileReverter;
+use serde_json::json;
+
+use super::{BeginsTurn, BuiltIn, EffectFuture};
+use crate::{
+    Session,
+    change_sets::{ChangeGroup, FileUndo, find_group, plan},
+    file_differences::FileDifferences,
+    line::context::LineContext,
+};
+
+pub(crate) struct UndoCommand;
+
+static SPEC: Spec = Spec {
+    name: "undo",
+    argument: Argument::Optional { usage: "[N] [--only]" },
+    summary: "Take back the file changes of the last turn or command, or of change N; --only: not those of forked agents",
+    completion: Completion::None,
+};
+
+impl BuiltIn for UndoCommand {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn begins_turn(&self, _: &Snapshot, _: &str) -> BeginsTurn {
+        BeginsTurn::IfIdle { releases: false }
+    }
+
+    fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> EffectFuture<'a> {
+        Box::pin(async move { undo(line, argument).await.unwrap_or_else(|refused| refused).into() })
+    }
+}
+
+async fn undo(line: &LineContext, argument: &str) -> Result<Outcome, Outcome> {
+    let wanted = Wanted::parse(argument).ok_or_else(|| {
+        Outcome::error(Code::InvalidArgs, "/undo requires the number of a change, --only, or nothing.")
+    })?;
+    if line.turn.is_none() {
+        return Err(running());
+    }
+    let group = wanted.find(line).await?;
+    if line.session.is_worked_on(&group, line.agent.id()) {
+        return Err(running());
+    }
+    Undo::new(line, group).await?.run().await
+}
+
+fn running() -> Outcome {
+    let message = "cannot undo changes while an agent works on them. Wait for it to finish or press Ctrl+C to stop it.";
+    Outcome::error(Code::TurnRunning, message)
+}
+
+/// Which changes a person means.
+pub(super) struct Wanted {
+    number: Option<u64>,
+    only: bool,
+}
+
+impl Wanted {
+    /// Parses `[N] [--only]`.
+    pub(super) fn parse(argument: &str) -> Option<Self> {
+        let mut wanted = Self { number: None, only: false };
+        for word in argument.split_whitespace() {
+            match word {
+                "--only" if !wanted.only => wanted.only = true,
+                number if wanted.number.is_none() => wanted.number = Some(number.parse().ok()?),
+                _ => return None,
+            }
+        }
+        Some(wanted)
+    }
+
+    /// Returns the change.
+    ///
+    /// # Errors
+    /// The outcome if there is none.
+    pub(super) async fn find(&self, line: &LineContext) -> Result<ChangeGroup, Outcome> {
+        let (session, store) = (&line.session, line.session.log().store());
+        let sets = store.change_sets(session.id()).await.map_err(|error| failed(&error))?;
+        let agents = store.agents(session.id()).await.map_err(|error| failed(&error))?;
+        let found = find_group(&sets, &agents, line.agent.id(), self.number, self.only);
+        found.ok_or_else(|| match self.number {
+            None => Outcome::error(Code::ChangeNotFound, "no changes of files can be taken back here."),
+            Some(number) if sets.iter().any(|set| set.number == number && set.is_reverted) => {
+                Outcome::error(Code::ChangeNotFound, format_args!("change {number} was taken back already."))
+            }
+            Some(number) => Outcome::error(Code::ChangeNotFound, format_args!("change {number} was not found.")),
+        })
+    }
+}
+
+pub(super) fn failed(error: &patchbay_store::StoreError) -> Outcome {
+    Outcome::error(error.code(), format_args!("{error}."))
+}
+
+/// The changes of a group, by file.
+pub(super) type ChangesByFile = BTreeMap<String, Vec<FileChangeRow>>;
+
+impl Session {
+    /// Returns whether an agent of the group has a turn, besides `own`, whose turn the command has.
+    fn is_worked_on(&self, group: &ChangeGroup, own: AgentId) -> bool {
+        let agents = self.agents();
+        let others = group.agents.iter().filter(|agent| **agent != own).filter_map(|agent| agents.get(*agent));
+        others.into_iter().any(|agent| agent.is_answering())
+    }
+
+    /// Returns all changes of the files that `group` changed.
+    ///
+    /// # Errors
+    /// The outcome of an error of the store.
+    pub(super) async fn changes_of(&self, group: &ChangeGroup) -> Result<ChangesByFile, Outcome> {
+        let rows = self.log().store().file_changes(self.id(), &group.numbers).await.map_err(|error| failed(&error))?;
+        let mut files = ChangesByFile::new();
+        for row in rows {
+            files.entry(row.path.clone()).or_default().push(row);
+        }
+        Ok(files)
+    }
+
+    /// Returns what changes files for the command of `line`, which takes back `group`.
+    ///
+    /// # Errors
+    /// The outcome of an error of the store.
+    pub(super) async fn file_reverter(&self, line: &LineContext, group: &ChangeGroup) -> Result<FileReverter, Outcome> {
+        let (hold, call) = (self.log().hold(), CallId::of_line(line.line));
+        let tools = &self.host.tools;
+        let (agent, workspace, editor) = (line.agent.id(), self.workspace(), self.editor.get());
+        let reverter = tools.file_reverter(hold, agent, call, &group.numbers, workspace, editor).await;
+        reverter.map_err(|error| failed(&error))
+    }
+}
+
+/// One run of the command.
+struct Undo<'a> {
+    line: &'a LineContext,
+    group: ChangeGroup,
+    reverter: FileReverter,
+    shown: FileDifferences,
+    restored: Vec<String>,
+    /// What was not taken back, with the reason.
+    refused: Vec<(String, String)>,
+}
+
+impl<'a> Undo<'a> {
+    async fn new(line: &'a LineContext, group: ChangeGroup) -> Result<Self, Outcome> {
+        let reverter = line.session.file_reverter(line, &group).await?;
+        let (shown, restored, refused) = (FileDifferences::default(), Vec::new(), Vec::new());
+        Ok(Self { line, group, reverter, shown, restored, refused })
+    }
+
+    async fn run(mut self) -> Result<Outcome, Outcome> {
+        for (path, rows) in self.line.session.changes_of(&self.group).await? {
+            match self.take_back(&path, &rows).await {
+                Ok(true) => self.restored.push(path),
+                Ok(false) => {}
+                Err(reason) => self.refused.push((path, reason)),
+            }
+        }
+        let (session, call) = (&self.line.session, CallId::of_line(self.line.line));
+        let number = self.group.number();
+        if self.restored.is_empty() && !self.refused.is_empty() {
+            let message = format!("nothing of change {number} was taken back:\n{}", self.reasons());
+            let data = json!({"change": number, "restored": [], "refused": self.refused_paths()});
+            return Ok(Outcome::error(Code::ChangeKept, message).with_data(data));
+        }
+        let store = session.log().store();
+        let own = store.end_reverting(session.log().hold(), call, self.group.numbers.clone()).await;
+        let own = own.map_err(|error| failed(&error))?;
+        let mut message = match self.restored.len() {
+            0 => format!("Change {number}: the files are as before already."),
+            1 => format!("Took back change {number}: 1 file."),
+            count => format!("Took back change {number}: {count} files."),
+        };
+        if !self.shown.is_empty() {
+            message += &format!("\n{}", self.shown);
+        }
+        if !self.refused.is_empty() {
+            message += &format!("\nNot taken back:\n{}", self.reasons());
+        }
+        if let Some(own) = own {
+            message += &format!("\nTo have it again: /undo {own}");
+        }
+        let data = json!({"change": number, "own": own, "restored": self.restored, "refused": self.refused_paths()});
+        Ok(Outcome::ok(Code::ChangeUndone, message).with_data(data))
+    }
+
+    /// Takes the changes of one file back. Returns whether the file changed.
+    ///
+    /// # Errors
+    /// Why not.
+    async fn take_back(&mut self, path: &str, rows: &[FileChangeRow]) -> Result<bool, String> {
+        let now = self.reverter.now(path).await?;
+        let to = match plan(rows, &self.group.numbers, now.as_ref().map(|now| now.file.digest)) {
+            FileUndo::Done => return Ok(false),
+            FileUndo::To(to) => to,
+            FileUndo::NotKept => return Err("what it had before was too large to be kept".to_owned()),
+            FileUndo::ChangedSince(Some(number)) => return Err(format!("changed since by change {number}")),
+            FileUndo::ChangedSince(None) => return Err("changed since, not by a tool of this session".to_owned()),
+        };
+        let contents = match to {
+            None => None,
+            Some((digest, mode)) => match self.reverter.kept(digest).await {
+                Some(contents) => Some((contents, mode)),
+                None => return Err("what it had before is no longer stored".to_owned()),
+            },
+        };
+        let shown = contents.as_ref().map(|(contents, _)| contents.clone());
+        self.reverter.restore(path, contents).await?;
+        self.shown.add(path, now.and_then(|now| now.contents).as_deref(), shown.as_deref());
+        Ok(true)
+    }
+
+    fn reasons(&self) -> String {
+        let lines = self.refused.iter().map(|(path, reason)| format!("- {}: {reason}", text::excerpt(path, 200)));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    fn refused_paths(&self) -> Vec<&str> {
+        self.refused.iter().map(|(path, _)| path.as_str()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn argument_is_a_number_and_a_word() {
+        let parsed = |argument| Wanted::parse(argument).map(|wanted| (wanted.number, wanted.only));
+        assert_eq!(parsed(""), Some((None, false)));
+        assert_eq!(parsed("--only"), Some((None, true)));
+        assert_eq!(parsed("12  --only"), Some((Some(12), true)));
+        assert_eq!(parsed("--only 12"), Some((Some(12), true)));
+        for wrong in ["-1", "1 2", "all", "--only --only"] {
+            assert_eq!(parsed(wrong), None, "{wrong}");
+        }
+    }
+}

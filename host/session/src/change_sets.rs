@@ -1,0 +1,283 @@
+//! Which changes of files belong together, and what a file gets back when they are taken back. Pure; `/undo` and `/diff` use it.
+//!
+//! A group is a turn or a command of one agent, with the change sets of the agents that its model forked in that turn, and of their
+//! descendants. It has the number of its first set.
+
+use std::collections::{BTreeMap, HashMap};
+
+use patchbay_core::{AgentId, Digest};
+use patchbay_store::{AgentRow, ChangeSet, FileChangeRow};
+
+/// The sets of one turn or command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ChangeGroup {
+    /// The sets' numbers, ascending. Never empty.
+    pub(crate) numbers: Vec<u64>,
+    /// The agents whose changes these are.
+    pub(crate) agents: Vec<AgentId>,
+}
+
+impl ChangeGroup {
+    /// Returns the number that people see.
+    pub(crate) fn number(&self) -> u64 {
+        self.numbers.first().copied().unwrap_or_default()
+    }
+
+    /// Returns only the sets of `agent` itself; `None` if there are none.
+    fn only_of(self, agent: AgentId, sets: &[ChangeSet]) -> Option<Self> {
+        let own = |number: &u64| sets.iter().any(|set| set.number == *number && set.agent == agent);
+        let numbers: Vec<u64> = self.numbers.into_iter().filter(own).collect();
+        (!numbers.is_empty()).then(|| Self { numbers, agents: vec![agent] })
+    }
+}
+
+/// A turn by its first row, or a command by the number of its set.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Began {
+    Turn(u64),
+    Command(u64),
+}
+
+/// Returns the newest group of `view` that is in force and is no undo itself, or the one with the set `number`. With `only`, without
+/// the sets of other agents.
+pub(crate) fn find_group(
+    sets: &[ChangeSet],
+    agents: &[AgentRow],
+    view: AgentId,
+    number: Option<u64>,
+    only: bool,
+) -> Option<ChangeGroup> {
+    let view = match number {
+        // A set of another agent is that agent's.
+        Some(number) => sets.iter().find(|set| set.number == number).map(|set| set.agent)?,
+        None => view,
+    };
+    let agents: HashMap<AgentId, &AgentRow> = agents.iter().map(|agent| (agent.id, agent)).collect();
+    let mut groups: BTreeMap<Began, ChangeGroup> = BTreeMap::new();
+    for set in sets {
+        let is_wanted = match number {
+            Some(_) => !set.is_reverted,
+            None => !set.is_reverted && set.reverts.is_empty(),
+        };
+        let Some(began) = began_for(set, &agents, view).filter(|_| is_wanted) else { continue };
+        let group = groups.entry(began).or_insert_with(|| ChangeGroup { numbers: Vec::new(), agents: Vec::new() });
+        group.numbers.push(set.number);
+        if !group.agents.contains(&set.agent) {
+            group.agents.push(set.agent);
+        }
+    }
+    let groups = groups.into_values();
+    let mut groups = groups.filter_map(|group| if only { group.only_of(view, sets) } else { Some(group) });
+    match number {
+        Some(number) => groups.find(|group| group.numbers.contains(&number)),
+        None => groups.max_by_key(|group| group.numbers.last().copied()),
+    }
+}
+
+/// Returns the turn or command of `view` that `set` belongs to; `None` if it belongs to none.
+fn began_for(set: &ChangeSet, agents: &HashMap<AgentId, &AgentRow>, view: AgentId) -> Option<Began> {
+    let mut began = set.turn.map_or(Began::Command(set.number), Began::Turn);
+    let mut agent = set.agent;
+    // A model forks only in a turn, and the fork point is the last row before that turn.
+    while agent != view {
+        let row = agents.get(&agent).filter(|row| !row.foreground)?;
+        began = Began::Turn(row.fork_point + 1);
+        agent = row.parent?;
+    }
+    Some(began)
+}
+
+/// What happens to a file when changes are taken back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FileUndo {
+    /// It gets this state: the digest of its contents and the permission bits, or no file.
+    To(Option<(Digest, Option<u32>)>),
+    /// It has its earlier state already.
+    Done,
+    /// It was changed since, by the set with this number, or outside of the session.
+    ChangedSince(Option<u64>),
+    /// The earlier contents were too large to be kept.
+    NotKept,
+}
+
+/// Returns what happens to a file if the changes of the sets `numbers` are taken back. `rows` are all changes of the file, in the
+/// order in which they began; `now` is what it has now.
+pub(crate) fn plan(rows: &[FileChangeRow], numbers: &[u64], now: Option<Digest>) -> FileUndo {
+    let mut open: Vec<&FileChangeRow> = rows.iter().filter(|row| numbers.contains(&row.number)).collect();
+    let Some(first) = open.first().copied() else { return FileUndo::Done };
+    let mut state = now;
+    let mut to = None;
+    // Each step takes back the last change that left what the file has then.
+    while let Some(at) = open.iter().rposition(|row| row.after == state) {
+        let row = open.remove(at);
+        state = row.before;
+        to = Some(row);
+    }
+    match to {
+        _ if !open.is_empty() && now == first.before => FileUndo::Done,
+        _ if !open.is_empty() => FileUndo::ChangedSince(changed_by(rows, numbers, now)),
+        Some(_) if state == now => FileUndo::Done,
+        Some(row) if !row.is_kept => FileUndo::NotKept,
+        Some(row) => FileUndo::To(row.before.map(|digest| (digest, row.mode))),
+        None => FileUndo::Done,
+    }
+}
+
+/// Returns the later set that left what the file has now; `None` if no set of the session did.
+fn changed_by(rows: &[FileChangeRow], numbers: &[u64], now: Option<Digest>) -> Option<u64> {
+    rows.iter().rev().find(|row| row.after == now && !numbers.contains(&row.number)).map(|row| row.number)
+}
+
+#[cfg(test)]
+mod tests {
+    use patchbay_store::AgentModel;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn agent(id: u8) -> AgentId {
+        AgentId::from_bytes([id; 16])
+    }
+
+    fn row(id: u8, parent: Option<u8>, fork_point: u64, foreground: bool) -> AgentRow {
+        AgentRow {
+            id: agent(id),
+            parent: parent.map(agent),
+            fork_point,
+            ordinal: id.into(),
+            alive: true,
+            foreground,
+            capturing: false,
+            model: AgentModel::default(),
+            tokens: 0,
+        }
+    }
+
+    fn set(number: u64, of: u8, turn: Option<u64>) -> ChangeSet {
+        ChangeSet { number, agent: agent(of), turn, reverts: Vec::new(), is_reverted: false }
+    }
+
+    fn numbers(group: Option<ChangeGroup>) -> Vec<u64> {
+        group.map(|group| group.numbers).unwrap_or_default()
+    }
+
+    /// 1 is the root. Its turn that began with row 10 forked 2, whose turn forked 3. A person made 4 from the root.
+    fn tree() -> Vec<AgentRow> {
+        vec![row(1, None, 0, true), row(2, Some(1), 9, false), row(3, Some(2), 14, false), row(4, Some(1), 9, true)]
+    }
+
+    #[test]
+    fn children_of_a_turn_belong_to_it() {
+        let sets = [
+            set(1, 1, Some(5)),
+            set(2, 1, Some(10)),
+            set(3, 2, Some(15)),
+            set(4, 3, Some(18)),
+            set(5, 4, Some(20)),
+            set(6, 2, Some(30)),
+        ];
+        let find = |view, number, only| numbers(find_group(&sets, &tree(), agent(view), number, only));
+        // Also what a child does in later turns.
+        assert_eq!(find(1, None, false), [2, 3, 4, 6]);
+        assert_eq!(find(1, None, true), [2]);
+        assert_eq!(find(2, None, false), [6]);
+        assert_eq!(find(2, Some(3), false), [3, 4]);
+        assert_eq!(find(4, None, false), [5]);
+        assert_eq!(find(4, Some(1), false), [1]);
+        assert_eq!((find(1, Some(9), false), find(3, None, true)), (vec![], vec![4]));
+        // A turn in which only children changed files.
+        assert_eq!(numbers(find_group(&sets[2..3], &tree(), agent(1), None, false)), [3]);
+    }
+
+    #[test]
+    fn what_was_taken_back_is_passed_over() {
+        let mut sets = [set(1, 1, None), set(2, 1, None), set(3, 1, None)];
+        sets[1].is_reverted = true;
+        sets[2].reverts = vec![2];
+        assert_eq!(numbers(find_group(&sets, &tree(), agent(1), None, false)), [1]);
+        // By its number, an undo is taken back.
+        assert_eq!(numbers(find_group(&sets, &tree(), agent(1), Some(3), false)), [3]);
+        assert_eq!(find_group(&sets, &tree(), agent(1), Some(2), false), None);
+    }
+
+    fn digest(text: &str) -> Option<Digest> {
+        (!text.is_empty()).then(|| Digest::of(text.as_bytes()))
+    }
+
+    fn change(number: u64, before: &str, after: &str) -> FileChangeRow {
+        FileChangeRow {
+            number,
+            path: "a".to_owned(),
+            before: digest(before),
+            after: digest(after),
+            mode: (!before.is_empty()).then_some(0o755),
+            is_kept: before != "large",
+        }
+    }
+
+    #[test]
+    fn file_gets_what_it_had_before_unless_it_changed_since() {
+        let to = |text: &str| FileUndo::To(digest(text).map(|digest| (digest, Some(0o755))));
+        let rows = [change(1, "a", "b"), change(2, "b", "c"), change(1, "c", "d"), change(3, "x", "y")];
+        for (numbers, now, expected) in [
+            (&[3][..], "y", to("x")),
+            (&[3], "x", FileUndo::Done),
+            (&[3], "z", FileUndo::ChangedSince(None)),
+            (&[1, 2], "d", to("a")),
+            (&[1, 2], "a", FileUndo::Done),
+            (&[1, 2], "y", FileUndo::ChangedSince(Some(3))),
+            // Another set changed the file between its changes.
+            (&[1], "d", FileUndo::ChangedSince(Some(1))),
+            (&[2], "c", to("b")),
+            (&[2], "d", FileUndo::ChangedSince(Some(1))),
+        ] {
+            let found = plan(&rows, numbers, digest(now));
+            match (&found, &expected) {
+                // Who changed it does not matter here.
+                (FileUndo::ChangedSince(_), FileUndo::ChangedSince(_)) => {}
+                _ => assert_eq!(found, expected, "{numbers:?} {now}"),
+            }
+        }
+        assert_eq!(plan(&[change(1, "", "a")], &[1], digest("a")), FileUndo::To(None));
+        assert_eq!(plan(&[change(1, "a", "")], &[1], None), to("a"));
+        assert_eq!(plan(&[change(1, "large", "a")], &[1], digest("a")), FileUndo::NotKept);
+        assert_eq!(plan(&[change(1, "a", "b"), change(1, "b", "a")], &[1], digest("a")), FileUndo::Done);
+    }
+
+    proptest! {
+        /// Any changes of one file by several sets and by others: what is taken back ends at the state before the group's first
+        /// change, or is refused; and only a file that the group left is changed.
+        #[test]
+        fn taking_back_ends_at_the_first_state(
+            steps in prop::collection::vec((0_u64..4, 0_usize..4), 1..12),
+            wanted in prop::collection::btree_set(1_u64..4, 1..3),
+        ) {
+            let contents = ["", "a", "b", "c"];
+            let mut state = "";
+            let mut rows: Vec<FileChangeRow> = Vec::new();
+            for (number, to) in steps {
+                let next = contents[to];
+                // Set 0 is a change from outside of the session.
+                if number > 0 {
+                    match rows.last_mut() {
+                        Some(last) if last.number == number && last.after == digest(state) => last.after = digest(next),
+                        _ => rows.push(change(number, state, next)),
+                    }
+                }
+                state = next;
+            }
+            let wanted: Vec<u64> = wanted.into_iter().collect();
+            let first = rows.iter().find(|row| wanted.contains(&row.number)).map(|row| row.before);
+            match plan(&rows, &wanted, digest(state)) {
+                FileUndo::To(to) => {
+                    prop_assert_eq!(Some(to.map(|(digest, _)| digest)), first);
+                    let left = rows.iter().any(|row| wanted.contains(&row.number) && row.after == digest(state));
+                    prop_assert!(left);
+                }
+                FileUndo::Done => prop_assert!(first.is_none_or(|first| first == digest(state))),
+                FileUndo::ChangedSince(_) => prop_assert!(first.is_some()),
+                FileUndo::NotKept => prop_assert!(false),
+            }
+        }
+    }
+}

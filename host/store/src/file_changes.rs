@@ -1,0 +1,396 @@
+//! The file changes of a session's turns and commands, with the contents from before each, so that they can be taken back. `tools`
+//! writes them before each change of a file; `session` reads them for `/undo` and `/diff`.
+
+use patchbay_core::{AgentId, CallId, Digest, SessionId};
+use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
+
+use crate::{Hold, RetainedAttachments, Store, StoreError, attachments, turns};
+
+/// The file changes of one turn or command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeSet {
+    /// Its number in the session, from 1.
+    pub number: u64,
+    /// The agent whose turn or command it is.
+    pub agent: AgentId,
+    /// The first row of the turn; `None` for a command.
+    pub turn: Option<u64>,
+    /// The sets that it took back.
+    pub reverts: Vec<u64>,
+    /// Whether it was taken back.
+    pub is_reverted: bool,
+}
+
+/// A change of one file, from before the first write of a set to after its last one, as long as no other change came in between.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileChangeRow {
+    /// The set's number.
+    pub number: u64,
+    /// The path below the workspace root.
+    pub path: String,
+    /// The contents before, `None` if there was no file.
+    pub before: Option<Digest>,
+    /// The contents after, `None` if the file was deleted.
+    pub after: Option<Digest>,
+    /// The permission bits before; `None` if there was no file, or on a system without them.
+    pub mode: Option<u32>,
+    /// Whether the contents before are stored.
+    pub is_kept: bool,
+}
+
+/// A change of a file that is about to be made.
+#[derive(Clone, Debug)]
+pub struct NewFileChange {
+    /// The agent that the change belongs to.
+    pub agent: AgentId,
+    /// The outermost call that makes it.
+    pub call: CallId,
+    /// Whether the call belongs to the agent's turn. Otherwise it is a command of its own.
+    pub in_turn: bool,
+    /// The sets that the command takes back; empty for all other commands. Stored with the first change, because the command may be
+    /// killed before its last one.
+    pub reverts: Vec<u64>,
+    /// The path below the workspace root.
+    pub path: String,
+    /// The contents now; `None` if there is no file.
+    pub before: Option<Digest>,
+    /// The contents after the change; `None` if it deletes the file.
+    pub after: Option<Digest>,
+    /// Bytes of the contents now.
+    pub size: u64,
+    /// The permission bits of the file now.
+    pub mode: Option<u32>,
+    /// The stored contents now; `None` if there is no file, and if they are not kept.
+    pub retained: Option<RetainedAttachments>,
+}
+
+const BAD: StoreError = StoreError::BadRow("change of a file");
+
+impl Store {
+    /// Commits that a file is about to be changed. The first change of a turn or command begins a set.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error. The file must not be changed then.
+    pub async fn begin_file_change(&self, hold: &Hold, change: NewFileChange) -> Result<(), StoreError> {
+        let (hold, source) = (hold.clone(), self.source.clone());
+        // Until the commit, garbage collection must not delete the contents.
+        let _held = change.retained.clone();
+        self.database
+            .write(move |connection| {
+                let write = hold.begin_write(connection, &source, 0, 0)?;
+                let turn = match change.in_turn {
+                    true => turns::open_turn(connection, write.session, change.agent)?,
+                    false => None,
+                };
+                let number = match find_set(connection, write.session, &change, turn)? {
+                    Some(number) => number,
+                    None => begin_set(connection, write.session, &change, turn, write.unix_ms)?,
+                };
+                if let Some(retained) = &change.retained {
+                    attachments::name(connection, write.session, retained)?;
+                }
+                add(connection, write.session, number, &change)
+            })
+            .await
+    }
+
+    /// Returns the change sets of a session, by number.
+    ///
+    /// # Errors
+    /// [`StoreError::BadRow`] or a database error.
+    pub async fn change_sets(&self, session: SessionId) -> Result<Vec<ChangeSet>, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached(
+                "SELECT number, agent, turn, reverts, reverted FROM change_sets WHERE session = ? ORDER BY number",
+            )?;
+            let mut rows = query.query([session.to_string()])?;
+            let mut sets = Vec::new();
+            while let Some(row) = rows.next()? {
+                let (agent, reverts): (String, String) = (row.get(1)?, row.get(3)?);
+                sets.push(ChangeSet {
+                    number: row.get::<_, i64>(0)?.cast_unsigned(),
+                    agent: agent.parse().map_err(|_| BAD)?,
+                    turn: row.get::<_, Option<i64>>(2)?.map(i64::cast_unsigned),
+                    reverts: serde_json::from_str(&reverts).map_err(|_| BAD)?,
+                    is_reverted: row.get(4)?,
+                });
+            }
+            Ok(sets)
+        })
+    }
+
+    /// Returns all changes of the files that the sets `numbers` changed, in the order in which they began.
+    ///
+    /// # Errors
+    /// [`StoreError::BadRow`] or a database error.
+    pub async fn file_changes(&self, session: SessionId, numbers: &[u64]) -> Result<Vec<FileChangeRow>, StoreError> {
+        let numbers = serde_json::json!(numbers).to_string();
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached(
+                "SELECT number, path, before, after, mode, kept FROM file_changes WHERE session = ?1 AND path IN \
+                 (SELECT path FROM file_changes WHERE session = ?1 AND number IN (SELECT value FROM json_each(?2))) \
+                 ORDER BY ordinal",
+            )?;
+            let mut rows = query.query(params![session.to_string(), numbers])?;
+            let mut changes = Vec::new();
+            while let Some(row) = rows.next()? {
+                changes.push(read(row)?);
+            }
+            Ok(changes)
+        })
+    }
+
+    /// Returns the bytes of contents that are kept for a session.
+    ///
+    /// # Errors
+    /// A database error.
+    pub async fn kept_bytes(&self, session: SessionId) -> Result<u64, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection
+                .prepare_cached("SELECT coalesce(sum(size), 0) FROM file_changes WHERE session = ? AND kept")?;
+            Ok(query.query_row([session.to_string()], |row| row.get::<_, i64>(0))?.cast_unsigned())
+        })
+    }
+
+    /// Commits that the command with the call `call` has taken back the sets `numbers`. The sets that these took back are in force
+    /// again. Returns the number of the command's own set; `None` if it changed no file.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error.
+    pub async fn end_reverting(&self, hold: &Hold, call: CallId, numbers: Vec<u64>) -> Result<Option<u64>, StoreError> {
+        let (hold, source) = (hold.clone(), self.source.clone());
+        self.database
+            .write(move |connection| {
+                let session = hold.begin_write(connection, &source, 0, 0)?.session.to_string();
+                let numbers = serde_json::json!(numbers).to_string();
+                let own: Option<i64> = connection
+                    .prepare_cached("SELECT number FROM change_sets WHERE session = ? AND call = ?")?
+                    .query_row(params![session, call.as_bytes()], |row| row.get(0))
+                    .optional()?;
+                connection
+                    .prepare_cached(
+                        "UPDATE change_sets SET reverted = 0 WHERE session = ?1 AND number IN \
+                         (SELECT again.value FROM change_sets AS taken, json_each(taken.reverts) AS again \
+                          WHERE taken.session = ?1 AND taken.number IN (SELECT value FROM json_each(?2)))",
+                    )?
+                    .execute(params![session, numbers])?;
+                connection
+                    .prepare_cached(
+                        "UPDATE change_sets SET reverted = 1 WHERE session = ? AND number IN (SELECT value FROM json_each(?))",
+                    )?
+                    .execute(params![session, numbers])?;
+                Ok(own.map(i64::cast_unsigned))
+            })
+            .await
+    }
+}
+
+fn find_set(
+    connection: &Connection,
+    session: SessionId,
+    change: &NewFileChange,
+    turn: Option<i64>,
+) -> Result<Option<i64>, StoreError> {
+    let session = session.to_string();
+    let found = match turn {
+        Some(turn) => connection
+            .prepare_cached("SELECT number FROM change_sets WHERE session = ? AND agent = ? AND turn = ?")?
+            .query_row(params![session, change.agent.to_string(), turn], |row| row.get(0)),
+        None => connection
+            .prepare_cached("SELECT number FROM change_sets WHERE session = ? AND call = ?")?
+            .query_row(params![session, change.call.as_bytes()], |row| row.get(0)),
+    };
+    Ok(found.optional()?)
+}
+
+fn begin_set(
+    connection: &Connection,
+    session: SessionId,
+    change: &NewFileChange,
+    turn: Option<i64>,
+    at: i64,
+) -> Result<i64, StoreError> {
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO change_sets (session, number, agent, turn, call, reverts, at) \
+         SELECT ?1, coalesce(max(number), 0) + 1, ?2, ?3, ?4, ?5, ?6 FROM change_sets WHERE session = ?1 RETURNING number",
+    )?;
+    let call = turn.is_none().then_some(change.call.as_bytes());
+    let (agent, reverts) = (change.agent.to_string(), serde_json::json!(change.reverts).to_string());
+    let number = insert.query_row(params![session.to_string(), agent, turn, call, reverts, at], |row| row.get(0))?;
+    Ok(number)
+}
+
+/// Adds a change to its set. It continues the last change of the file if that left what the file has now.
+fn add(connection: &Connection, session: SessionId, number: i64, change: &NewFileChange) -> Result<(), StoreError> {
+    let session = session.to_string();
+    let (before, after) = (change.before.map(|it| it.to_string()), change.after.map(|it| it.to_string()));
+    let continued = connection
+        .prepare_cached(
+            "UPDATE file_changes SET after = :after WHERE session = :session AND number = :number AND after IS :before \
+             AND ordinal = (SELECT max(ordinal) FROM file_changes WHERE session = :session AND path = :path)",
+        )?
+        .execute(named_params! {
+            ":after": after, ":before": before, ":session": session, ":number": number, ":path": change.path
+        })?;
+    if continued > 0 {
+        return Ok(());
+    }
+    connection
+        .prepare_cached(
+            "INSERT INTO file_changes (session, ordinal, number, path, before, after, size, mode, kept) \
+             SELECT :session, coalesce(max(ordinal), 0) + 1, :number, :path, :before, :after, :size, :mode, :kept \
+             FROM file_changes WHERE session = :session",
+        )?
+        .execute(named_params! {
+            ":session": session,
+            ":number": number,
+            ":path": change.path,
+            ":before": before,
+            ":after": after,
+            ":size": i64::try_from(change.size).unwrap_or(i64::MAX),
+            ":mode": change.mode,
+            ":kept": change.retained.is_some() || change.before.is_none(),
+        })?;
+    Ok(())
+}
+
+fn read(row: &Row<'_>) -> Result<FileChangeRow, StoreError> {
+    let digest = |column| -> Result<Option<Digest>, StoreError> {
+        let text: Option<String> = row.get(column)?;
+        text.map(|text| text.parse().map_err(|_| BAD)).transpose()
+    };
+    Ok(FileChangeRow {
+        number: row.get::<_, i64>(0)?.cast_unsigned(),
+        path: row.get(1)?,
+        before: digest(2)?,
+        after: digest(3)?,
+        mode: row.get(4)?,
+        is_kept: row.get(5)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use patchbay_core::{LineId, MessageKind};
+
+    use super::*;
+    use crate::testing::TestTree;
+
+    fn digest(contents: &str) -> Option<Digest> {
+        (!contents.is_empty()).then(|| Digest::of(contents.as_bytes()))
+    }
+
+    /// A change of a file from `before` to `after`, of which an empty one is no file.
+    async fn change(tree: &TestTree, call: CallId, path: &str, before: &str, after: &str) {
+        reverting(tree, call, &[], path, before, after).await;
+    }
+
+    async fn reverting(tree: &TestTree, call: CallId, reverts: &[u64], path: &str, before: &str, after: &str) {
+        let retained = (!before.is_empty()).then(|| tree.store.store_attachments([before.as_bytes()]).unwrap());
+        let change = NewFileChange {
+            agent: tree.root,
+            call,
+            in_turn: false,
+            reverts: reverts.to_vec(),
+            path: path.to_owned(),
+            before: digest(before),
+            after: digest(after),
+            size: before.len() as u64,
+            mode: (!before.is_empty()).then_some(0o644),
+            retained,
+        };
+        tree.store.begin_file_change(&tree.hold, change).await.unwrap();
+    }
+
+    fn call() -> CallId {
+        CallId::of_line(LineId::random())
+    }
+
+    async fn changes(tree: &TestTree, numbers: &[u64]) -> Vec<(u64, String, Option<Digest>, Option<Digest>)> {
+        let rows = tree.store.file_changes(tree.session(), numbers).await.unwrap();
+        rows.into_iter().map(|row| (row.number, row.path, row.before, row.after)).collect()
+    }
+
+    #[tokio::test]
+    async fn changes_of_a_call_are_one_set() {
+        let tree = TestTree::new().await;
+        let (first, second) = (call(), call());
+        change(&tree, first, "a", "", "1").await;
+        change(&tree, first, "a", "1", "2").await;
+        change(&tree, first, "b", "x", "").await;
+        change(&tree, second, "a", "2", "3").await;
+        let numbers: Vec<u64> =
+            tree.store.change_sets(tree.session()).await.unwrap().iter().map(|set| set.number).collect();
+        assert_eq!(numbers, [1, 2]);
+        let a = |number, before, after| (number, "a".to_owned(), digest(before), digest(after));
+        let b = (1, "b".to_owned(), digest("x"), None);
+        assert_eq!(changes(&tree, &[1]).await, [a(1, "", "2"), b.clone(), a(2, "2", "3")]);
+        assert_eq!(changes(&tree, &[2]).await, [a(1, "", "2"), a(2, "2", "3")]);
+        // The first set changes the file again after the second one, and after a change from outside.
+        change(&tree, first, "a", "3", "4").await;
+        change(&tree, first, "a", "other", "5").await;
+        assert_eq!(changes(&tree, &[2]).await, [a(1, "", "2"), a(2, "2", "3"), a(1, "3", "4"), a(1, "other", "5")]);
+        assert_eq!(tree.store.kept_bytes(tree.session()).await.unwrap(), 1 + 1 + 1 + 5);
+    }
+
+    #[tokio::test]
+    async fn changes_of_a_turn_are_one_set() {
+        use crate::{NewTurn, SessionChange, testing::message};
+        use patchbay_core::{TurnCause, TurnState};
+        let tree = TestTree::new().await;
+        let turn = NewTurn { agent: tree.root, cause: TurnCause::Person, state: TurnState::Running, began: None };
+        let change = SessionChange {
+            messages: vec![message(tree.root, MessageKind::User, "go")],
+            begins_turns: vec![turn],
+            ..SessionChange::default()
+        };
+        let began = tree.commit(change).await.unwrap()[0].seq;
+        for path in ["a", "b"] {
+            let change = NewFileChange {
+                agent: tree.root,
+                call: call(),
+                in_turn: true,
+                reverts: Vec::new(),
+                path: path.to_owned(),
+                before: None,
+                after: digest("x"),
+                size: 0,
+                mode: None,
+                retained: None,
+            };
+            tree.store.begin_file_change(&tree.hold, change).await.unwrap();
+        }
+        let sets = tree.store.change_sets(tree.session()).await.unwrap();
+        let set = ChangeSet { number: 1, agent: tree.root, turn: Some(began), reverts: vec![], is_reverted: false };
+        assert_eq!(sets, [set]);
+    }
+
+    #[tokio::test]
+    async fn set_that_was_taken_back_can_come_back() {
+        let tree = TestTree::new().await;
+        let (first, undo, redo) = (call(), call(), call());
+        change(&tree, first, "a", "", "1").await;
+        reverting(&tree, undo, &[1], "a", "1", "").await;
+        assert_eq!(tree.store.end_reverting(&tree.hold, undo, vec![1]).await.unwrap(), Some(2));
+        let state = async || {
+            let sets = tree.store.change_sets(tree.session()).await.unwrap();
+            sets.iter().map(|set| (set.is_reverted, set.reverts.clone())).collect::<Vec<_>>()
+        };
+        assert_eq!(state().await, [(true, vec![]), (false, vec![1])]);
+        reverting(&tree, redo, &[2], "a", "", "1").await;
+        assert_eq!(tree.store.end_reverting(&tree.hold, redo, vec![2]).await.unwrap(), Some(3));
+        assert_eq!(state().await, [(false, vec![]), (true, vec![1]), (false, vec![2])]);
+        assert_eq!(tree.store.end_reverting(&tree.hold, call(), vec![1]).await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn contents_are_collected_with_their_session() {
+        let tree = TestTree::new().await;
+        change(&tree, call(), "a", "before", "after").await;
+        assert_eq!(tree.store.collect().await.unwrap().attachments, 0);
+        let before = digest("before").unwrap();
+        assert_eq!(tree.store.attachment(&before).unwrap().as_deref(), Some(&b"before"[..]));
+        tree.store.remove_session(tree.session()).await.unwrap();
+        assert_eq!(tree.store.collect().await.unwrap().attachments, 1);
+    }
+}
