@@ -136,6 +136,12 @@ pub fn build(folder: &Path, options: &BuildOptions) -> Result<BuiltPlugin, Build
     Ok(BuiltPlugin { notes, ..built(name, Some((out, component)), embedded) })
 }
 
+/// Whether [`build`] can compile the sources in `folder`. Those of some languages are compiled by a Makefile.
+pub fn has_sources(folder: &Path) -> bool {
+    let found = Language::found_in(folder);
+    found.iter().any(|(language, _)| !matches!(language, Language::Zig | Language::Go))
+}
+
 /// Compiles the sources in `folder`. Returns the path of the entry file and the module or component; `None` if there are no sources.
 fn compiled(
     folder: &Path,

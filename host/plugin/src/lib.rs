@@ -7,6 +7,7 @@
 //!   its files embedded, or the adapter of a provider.
 //! - [`Inspector`]: reports manifest, tools, imports, exports and digest of a plugin, and each reason why loading would
 //!   refuse it.
+//! - [`PluginWatch`]: reports which files of a plugin were saved.
 //! - [`locate`]: finds the plugin that an author names, for `call` and `add`. [`stage`] copies a skill to a folder of skills, and
 //!   [`uninstall`] removes one.
 //!
@@ -28,9 +29,10 @@ mod rust_bindings;
 mod strip;
 mod system_calls;
 mod toolchain;
+mod watch;
 mod zig;
 
-pub use build::{BuildOptions, BuiltPlugin, build};
+pub use build::{BuildOptions, BuiltPlugin, build, has_sources};
 pub use build_error::BuildError;
 pub use compile::write_c_bindings;
 pub use contract::write_contract;
@@ -40,3 +42,4 @@ pub use install::{InstallError, InstalledPlugin, StagedSkill, stage, uninstall};
 pub use language::{Language, PluginKind, UnknownLanguage};
 pub use located::{LocateError, LocatedPlugin, PluginForm, locate};
 pub use toolchain::{Toolchain, ToolchainError, Toolchains};
+pub use watch::PluginWatch;

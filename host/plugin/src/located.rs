@@ -190,28 +190,45 @@ fn form(path: &Path) -> Result<PluginForm, LocateError> {
 /// Returns a file below `folder` that was changed after `component`: a source, or any file if `all` of them are in the component.
 fn newer(folder: &Path, component: &Path, all: bool) -> Option<String> {
     let built = modified(component)?;
-    let mut left = COMPARED;
-    let mut folders = vec![(folder.to_owned(), 0)];
-    while let Some((below, depth)) = folders.pop() {
-        let mut entries: Vec<_> = fs::read_dir(below).ok()?.filter_map(Result::ok).collect();
-        entries.sort_by_key(fs::DirEntry::file_name);
-        for entry in entries {
-            left = left.checked_sub(1)?;
-            let (name, path) = (entry.file_name().to_string_lossy().into_owned(), entry.path());
-            let is_left_out = name.starts_with('.') || name.ends_with(".wasm") || NOT_COMPILED.contains(&&*name);
-            if is_left_out || (depth == 0 && !all && !is_source(&name)) {
-                continue;
-            }
-            let Ok(kind) = entry.file_type() else { continue };
-            if kind.is_dir() && depth < DEPTH {
-                folders.push((path, depth + 1));
-            } else if kind.is_file() && modified(&path).is_some_and(|modified| modified > built) {
-                let shown = path.strip_prefix(folder).unwrap_or(&path);
-                return Some(text::excerpt(&shown.to_string_lossy(), 80));
+    let contents = PluginContents::read(folder, all)?;
+    let newer = contents.files.iter().find(|path| modified(path).is_some_and(|modified| modified > built))?;
+    let shown = newer.strip_prefix(folder).unwrap_or(newer);
+    Some(text::excerpt(&shown.to_string_lossy(), 80))
+}
+
+/// The files below a plugin's folder that its component depends on, and their folders.
+pub(crate) struct PluginContents {
+    pub(crate) folders: Vec<PathBuf>,
+    pub(crate) files: Vec<PathBuf>,
+}
+
+impl PluginContents {
+    /// Lists the sources, or all files if `all` of them are in the component. `None` if there are too many.
+    pub(crate) fn read(folder: &Path, all: bool) -> Option<Self> {
+        let mut contents = Self { folders: Vec::new(), files: Vec::new() };
+        let mut left = COMPARED;
+        let mut folders = vec![(folder.to_owned(), 0)];
+        while let Some((below, depth)) = folders.pop() {
+            let mut entries: Vec<_> = fs::read_dir(&below).ok()?.filter_map(Result::ok).collect();
+            contents.folders.push(below);
+            entries.sort_by_key(fs::DirEntry::file_name);
+            for entry in entries {
+                left = left.checked_sub(1)?;
+                let (name, path) = (entry.file_name().to_string_lossy().into_owned(), entry.path());
+                let is_left_out = name.starts_with('.') || name.ends_with(".wasm") || NOT_COMPILED.contains(&&*name);
+                if is_left_out || (depth == 0 && !all && !is_source(&name)) {
+                    continue;
+                }
+                let Ok(kind) = entry.file_type() else { continue };
+                if kind.is_dir() && depth < DEPTH {
+                    folders.push((path, depth + 1));
+                } else if kind.is_file() {
+                    contents.files.push(path);
+                }
             }
         }
+        Some(contents)
     }
-    None
 }
 
 fn modified(path: &Path) -> Option<SystemTime> {
