@@ -72,6 +72,7 @@ mod personas;
 mod plugin;
 mod plugin_add;
 mod plugin_call;
+mod plugin_dev;
 mod plugin_test;
 mod policies;
 mod portable;

@@ -5,8 +5,8 @@ use std::fs;
 use patchbay_tests::{
     answers::json_lines,
     binary::{Patchbay, Ran},
-    calls::{completing, fetching, relaying},
-    guest::{ECHO, Guest},
+    calls::{completing, copying, fetching, relaying, storing},
+    guest::Guest,
 };
 use serde_json::{Value, json};
 
@@ -166,17 +166,6 @@ fn models_and_tools_are_answered_from_the_fixture() {
     assert_eq!(test(&patchbay, &["relay/plug"]).out, "passed  fixtures/a.json\n1 passed, 0 failed\n");
 }
 
-/// A guest that stores `value` as the user's key `k`.
-fn storing() -> Guest {
-    let call = "
-      (call $put (i32.const 2) (i32.const 131072) (i32.const 1) (i32.const 131073) (i32.const 5) (i32.const 0) (i64.const 0)
-        (i32.const 512))";
-    Guest::calling(&format!("{call}\n{ECHO}")).with(
-        "\n(import \"patchbay:host/kv@0.1.0\" \"put\" (func $put (param i32 i32 i32 i32 i32 i32 i64 i32)))\n\
-         (data (i32.const 131072) \"kvalue\")\n",
-    )
-}
-
 #[test]
 fn store_is_given_as_a_tree_or_as_calls() {
     let patchbay = Patchbay::new();
@@ -203,20 +192,6 @@ fn store_is_given_as_a_tree_or_as_calls() {
     case["kv"] = json!({});
     fixture(&patchbay, "a.json", &case);
     assert_unusable(&test(&patchbay, &["plug.wasm"]), "'kv' and host calls of kv cannot be in one case");
-}
-
-/// A guest that reads the file `a` of the workspace and writes the file `b`.
-fn copying() -> Guest {
-    let call = "
-      (call $read (i32.const 131072) (i32.const 1) (i64.const 0) (i32.const 100) (i32.const 512))
-      (if (i32.load8_u (i32.const 512)) (then (unreachable)))
-      (call $write (i32.const 131073) (i32.const 1) (i32.load (i32.const 516)) (i32.load (i32.const 520)) (i32.const 600))
-      (if (i32.load8_u (i32.const 600)) (then (unreachable)))";
-    Guest::calling(&format!("{call}\n{ECHO}")).with(
-        "\n(import \"patchbay:host/workspace-read@0.1.0\" \"read\" (func $read (param i32 i32 i64 i32 i32)))\n\
-         (import \"patchbay:host/workspace-write@0.1.0\" \"write\" (func $write (param i32 i32 i32 i32 i32)))\n\
-         (data (i32.const 131072) \"ab\")\n",
-    )
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::guest::{Guest, data};
+use crate::guest::{ECHO, Guest, data};
 
 /// WAT function `$say ADDRESS LENGTH`: the result `ok([text])` of a tool.
 pub const SAY: &str = "
@@ -139,4 +139,29 @@ pub fn completing(system: &str, prompt: &str) -> Guest {
     let import =
         "\n(import \"patchbay:host/inference@0.1.0\" \"complete\" (func $complete (param i32 i32 i32 i32 i32)))\n";
     Guest::calling(&call).with(import).with(SAY).with(FAIL).with(&texts.data())
+}
+
+/// A guest that stores `value` as the user's key `k`.
+pub fn storing() -> Guest {
+    let call = "
+      (call $put (i32.const 2) (i32.const 131072) (i32.const 1) (i32.const 131073) (i32.const 5) (i32.const 0) (i64.const 0)
+        (i32.const 512))";
+    Guest::calling(&format!("{call}\n{ECHO}")).with(
+        "\n(import \"patchbay:host/kv@0.1.0\" \"put\" (func $put (param i32 i32 i32 i32 i32 i32 i64 i32)))\n\
+         (data (i32.const 131072) \"kvalue\")\n",
+    )
+}
+
+/// A guest that reads the file `a` of the workspace and writes the file `b`.
+pub fn copying() -> Guest {
+    let call = "
+      (call $read (i32.const 131072) (i32.const 1) (i64.const 0) (i32.const 100) (i32.const 512))
+      (if (i32.load8_u (i32.const 512)) (then (unreachable)))
+      (call $write (i32.const 131073) (i32.const 1) (i32.load (i32.const 516)) (i32.load (i32.const 520)) (i32.const 600))
+      (if (i32.load8_u (i32.const 600)) (then (unreachable)))";
+    Guest::calling(&format!("{call}\n{ECHO}")).with(
+        "\n(import \"patchbay:host/workspace-read@0.1.0\" \"read\" (func $read (param i32 i32 i64 i32 i32)))\n\
+         (import \"patchbay:host/workspace-write@0.1.0\" \"write\" (func $write (param i32 i32 i32 i32 i32)))\n\
+         (data (i32.const 131072) \"ab\")\n",
+    )
 }

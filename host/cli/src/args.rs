@@ -10,7 +10,9 @@ mod plugins;
 
 pub(crate) use authority::{GrantCommand, GrantTarget, PolicyCommand, TrustCommand};
 use plugins::BUILD_HELP;
-pub(crate) use plugins::{NewPlugin, PluginAdd, PluginCall, PluginKindArgument, PluginList, PluginTest, ToolsCommand};
+pub(crate) use plugins::{
+    NewPlugin, PluginAdd, PluginCall, PluginDev, PluginKindArgument, PluginList, PluginTest, ToolsCommand,
+};
 
 use crate::age::Age;
 
@@ -340,6 +342,7 @@ pub(crate) enum Plugin {
     },
     Call(PluginCall),
     Test(PluginTest),
+    Dev(PluginDev),
     /// Print the log lines of a skill
     Log {
         /// The skill

@@ -2,7 +2,9 @@
 
 mod add;
 mod authoring;
+mod bench;
 mod call;
+mod dev;
 mod list;
 mod log;
 mod remove;
@@ -49,6 +51,7 @@ pub(crate) async fn run(command: Plugin) -> Result<ExitCode, CliError> {
         Plugin::Remove { name } => remove::run(&name).await,
         Plugin::List(arguments) => list::run(&arguments).await,
         Plugin::Test(arguments) => test::run(&arguments).await,
+        Plugin::Dev(arguments) => dev::run(&arguments).await,
         Plugin::Inspect { path, json } => {
             let report = inspector()?.inspect(&path).await.map_err(CliError::io(&path))?;
             if json {

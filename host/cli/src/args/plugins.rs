@@ -135,3 +135,33 @@ pub(crate) struct PluginTest {
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+/// Work on a plugin: build it on each save, repeat the last call, and show what changed
+///
+/// Type calls such as 'hello {"name": "Ada"}'. After a save, the last call is repeated in a fresh throw-away session, with the store and
+/// the files that it began with. If it sent requests other than GET, or used credentials, models or other tools, the recorded answers
+/// are used until you press Enter. What you grant is granted until the command ends.
+#[derive(Args)]
+#[command(after_help = "Lines that you can type:
+  \
+    TOOL [INPUT]     call a tool, as with 'plugin call'
+  \
+    (an empty line)  repeat the last call live
+  \
+    fixture [NAME]   keep the last call as a test in the folder fixtures
+  \
+    help, quit")]
+pub(crate) struct PluginDev {
+    /// A plugin's folder, or a component that something else builds
+    #[arg(value_name = "DIR|FILE", default_value = ".", value_hint = ValueHint::AnyPath)]
+    pub(crate) plugin: PathBuf,
+    /// Grant a capability that the SKILL.md asks for, without a question; may be given several times
+    #[arg(long, value_name = "CAP")]
+    pub(crate) grant: Vec<Capability>,
+    /// Copy a file into the workspace, under its relative path; may be given several times
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub(crate) file: Vec<PathBuf>,
+    /// Use this folder as the workspace: calls change its files
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "file")]
+    pub(crate) workspace: Option<PathBuf>,
+}

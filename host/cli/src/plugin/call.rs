@@ -3,7 +3,7 @@
 
 pub(super) mod denied;
 pub(super) mod printed;
-mod report;
+pub(super) mod report;
 pub(super) mod trial_home;
 
 use std::{collections::BTreeMap, env, io::Read as _, path::PathBuf, process::ExitCode, sync::Arc};
@@ -33,9 +33,9 @@ use crate::{
 /// Exit code of wrong usage, as clap has it.
 const USAGE: u8 = 2;
 /// The most bytes of an input on standard input: those of a line of a session.
-const INPUT_BYTES: u64 = 1 << 20;
+pub(super) const INPUT_BYTES: u64 = 1 << 20;
 /// The most journal rows that are read: the call, and those nested in it.
-const CALLS: u32 = 100_000;
+pub(super) const CALLS: u32 = 100_000;
 
 /// Why the tool was not called.
 pub(super) enum NotCalled {
@@ -93,10 +93,8 @@ async fn called(call: &PluginCall) -> Result<CallReport, NotCalled> {
     let printed = PrintedLines::collect();
     let style = if call.json { Style::Silent } else { Style::of_standard_error() };
     let progress = ProgressLine::new(style, &tokio::runtime::Handle::current());
-    let limits = config.limits.clone();
-    let ConfigFile { egress, exchange, .. } = config;
-    let credentials = granted_credentials(&call.grant, config.credentials)?;
-    let settings = ConfigFile { limits: limits.clone(), egress, exchange, credentials, ..ConfigFile::default() };
+    let settings = live_settings(config, &call.grant)?;
+    let limits = settings.limits.clone();
     let settings = crate::host_config(&trial.dirs(&home), settings, progress)?;
     let host = Host::open_compiled_by(settings, &home.paths, &store)?;
     let session = host.new_session(&trial.workspace()).await?;
@@ -123,6 +121,13 @@ async fn called(call: &PluginCall) -> Result<CallReport, NotCalled> {
     }
     (report.changed_files, report.notes) = (trial.changed_files(), notes);
     Ok(report)
+}
+
+/// Returns the settings of the user's that a call outside of the home has: limits, and the granted credentials.
+pub(super) fn live_settings(config: ConfigFile, granted: &[Capability]) -> Result<ConfigFile, NotCalled> {
+    let ConfigFile { limits, egress, exchange, .. } = config;
+    let credentials = granted_credentials(granted, config.credentials)?;
+    Ok(ConfigFile { limits, egress, exchange, credentials, ..ConfigFile::default() })
 }
 
 /// Returns the plugin's skill, or why it was not loaded.
@@ -163,7 +168,7 @@ pub(super) fn tool<'s>(skill: &'s Skill, name: &str) -> Result<&'s ToolSpec, Not
 }
 
 /// Returns the input of a call from INPUT.
-fn input(tool: &str, spec: &ToolSpec, given: Option<&str>) -> Result<Value, NotCalled> {
+pub(super) fn input(tool: &str, spec: &ToolSpec, given: Option<&str>) -> Result<Value, NotCalled> {
     let mut read = String::new();
     let given = match given {
         None | Some("") => return Ok(Value::Object(Map::new())),

@@ -1,10 +1,9 @@
 //! `patchbay plugin test`: runs the cases of a plugin's folder `fixtures` against its component. Each case is a call as `plugin call`
 //! makes it, in a home and a workspace of its own, with recorded answers in place of network, models and other tools.
 
-mod bench;
 mod conformance;
 mod report;
-mod workspace;
+mod tested;
 
 use std::{path::Path, process::ExitCode};
 
@@ -13,8 +12,8 @@ use patchbay_fixture::{CASES, FixtureError, FixtureFolder, PreparedCase};
 use patchbay_plugin::locate;
 
 use self::{
-    bench::TestBench,
     report::{CaseReport, TestReport},
+    tested::TestedPlugin,
 };
 use super::call::{NotCalled, usage};
 use crate::{
@@ -63,7 +62,7 @@ async fn tested(test: &PluginTest) -> Result<TestReport, NotCalled> {
     }
     let folder = folder?;
     let files = files(&folder, test.filter.as_deref())?;
-    let bench = TestBench::open(&located, style)?;
+    let tested = TestedPlugin::open(&located, style)?;
     let mut report = TestReport::new(located.name.as_str());
     if let Some(newer) = &located.newer {
         let folder = patchbay_policy::quoted(&test.plugin.to_string_lossy()).into_owned();
@@ -74,7 +73,7 @@ async fn tested(test: &PluginTest) -> Result<TestReport, NotCalled> {
     for file in files {
         // Read once more: the bodies of all cases together may be large.
         for case in folder.cases(&file)?.iter().filter(|case| matches(case, test.filter.as_deref())) {
-            let mut case_report = bench.run(case).await?;
+            let mut case_report = tested.run(case).await?;
             if let Some(actual) = case_report.actual.as_deref().filter(|_| test.update && !case_report.passed) {
                 case_report.updated = folder.update(case, actual)?;
             }

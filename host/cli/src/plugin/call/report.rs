@@ -12,7 +12,7 @@ use crate::out::{note, say};
 
 /// The result of `plugin call`, as `--json` prints it.
 #[derive(Debug, Serialize)]
-pub(super) struct CallReport {
+pub(in crate::plugin) struct CallReport {
     /// The tool's full name.
     tool: String,
     status: Status,
@@ -24,14 +24,14 @@ pub(super) struct CallReport {
     /// The tool's own word for its failure.
     kind: Value,
     usage: Option<CallUsage>,
-    pub(super) printed: Vec<PrintedLine>,
-    pub(super) denied: Vec<Denied>,
+    pub(in crate::plugin) printed: Vec<PrintedLine>,
+    pub(in crate::plugin) denied: Vec<Denied>,
     /// The calls of other tools.
     calls: Vec<ReportedCall>,
     /// The files of the workspace that the call wrote or deleted.
-    pub(super) changed_files: Vec<String>,
+    pub(in crate::plugin) changed_files: Vec<String>,
     /// What the caller should know about the plugin.
-    pub(super) notes: Vec<String>,
+    pub(in crate::plugin) notes: Vec<String>,
     /// The name of the skill, for commands.
     #[serde(skip)]
     skill: String,
@@ -60,7 +60,7 @@ struct ReportedCall {
 
 impl CallReport {
     /// Returns the report of the call of `tool` with its outcome and the rows of the journal.
-    pub(super) fn new(tool: String, outcome: &Outcome, rows: &[JournalEntry], limits: &Limits) -> Self {
+    pub(in crate::plugin) fn new(tool: String, outcome: &Outcome, rows: &[JournalEntry], limits: &Limits) -> Self {
         let data = outcome.data.as_ref().and_then(|data| serde_json::to_value(data).ok()).unwrap_or_default();
         let skill = tool.split("__").next().unwrap_or_default().to_owned();
         let (outer, nested): (Vec<_>, Vec<_>) =
@@ -97,12 +97,12 @@ impl CallReport {
         }
     }
 
-    pub(super) fn is_ok(&self) -> bool {
+    pub(in crate::plugin) fn is_ok(&self) -> bool {
         self.status == Status::Ok
     }
 
     /// Prints the report: as JSON on standard output; else the result there, and the rest on standard error.
-    pub(super) fn print(&self, json: bool) {
+    pub(in crate::plugin) fn print(&self, json: bool) {
         if json {
             say!("{}", serde_json::to_string(self).unwrap_or_default());
             return;

@@ -10,6 +10,7 @@ use std::{
 };
 
 use patchbay_core::{Digest, Name, text};
+use patchbay_fixture::FileTree;
 use patchbay_plugin::{LocatedPlugin, PluginForm};
 use patchbay_policy::Capability;
 use patchbay_session::Paths;
@@ -95,8 +96,7 @@ impl TrialHome {
     /// Copies a file into the workspace. A path outside of the current folder is shortened to the file's name.
     fn add_file(&self, file: &Path) -> Result<(), NotCalled> {
         let content = read_file(file)?;
-        let is_below = file.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-        let short = if is_below { file } else { Path::new(file.file_name().unwrap_or_default()) };
+        let short = short(file);
         let to = self.workspace().join(short);
         if to.exists() {
             return Err(usage(format!(
@@ -155,6 +155,22 @@ impl TrialHome {
         }
         files
     }
+}
+
+/// Returns the path of a copied file in the workspace.
+fn short(file: &Path) -> &Path {
+    let is_below = file.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    if is_below { file } else { Path::new(file.file_name().unwrap_or_default()) }
+}
+
+/// Reads the files that are copied into a workspace.
+pub(in crate::plugin) fn files_to_copy(files: &[PathBuf]) -> Result<FileTree, NotCalled> {
+    let mut tree = FileTree::new();
+    for file in files {
+        let plain: PathBuf = short(file).components().filter(|part| *part != Component::CurDir).collect();
+        tree.insert(plain.to_string_lossy().into_owned(), read_file(file)?);
+    }
+    Ok(tree)
 }
 
 /// Reads a file that the command line names.

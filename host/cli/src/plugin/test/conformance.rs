@@ -11,9 +11,9 @@ use patchbay_skill::Skill;
 use serde_json::json;
 
 use super::{
-    bench::TestBench,
     files,
     report::{CaseReport, TestReport},
+    tested::TestedPlugin,
 };
 use crate::{args::PluginTest, plugin::call::NotCalled, progress_line::Style};
 
@@ -33,11 +33,11 @@ pub(super) async fn check(
         Err(FixtureError::None(_)) => None,
         Err(error) => return Err(error.into()),
     };
-    let bench = TestBench::open(plugin, style)?;
-    let skill = bench.skill().await?;
+    let tested = TestedPlugin::open(plugin, style)?;
+    let skill = tested.skill().await?;
     let mut rules = CheckedRules { json: test.json, report: TestReport::new(skill.name.as_str()) };
-    rules.add("the list of tools is the same in fresh instances", same_tools(&bench, &skill).await?);
-    let (refusals, accepting) = refusals(&bench, &skill).await?;
+    rules.add("the list of tools is the same in fresh instances", same_tools(&tested, &skill).await?);
+    let (refusals, accepting) = refusals(&tested, &skill).await?;
     rules.add("what a schema refuses is refused", refusals);
     for tool in accepting {
         rules.report.notes.push(format!("the schema of '{tool}' refuses no object, so nothing was refused"));
@@ -48,7 +48,7 @@ pub(super) async fn check(
         Some((files, folder)) => {
             for file in files {
                 for case in folder.cases(file)?.iter().filter(|case| super::matches(case, filter)) {
-                    seen.run_twice(&bench, case, &skill, has_manifest).await?;
+                    seen.run_twice(&tested, case, &skill, has_manifest).await?;
                 }
             }
         }
@@ -60,7 +60,7 @@ pub(super) async fn check(
             for tool in skill.tools.iter() {
                 let input = inputs::example(&tool.input_schema);
                 let case = PreparedCase::unwritten(tool.name.as_str(), input);
-                seen.run_twice(&bench, &case, &skill, has_manifest).await?;
+                seen.run_twice(&tested, &case, &skill, has_manifest).await?;
             }
         }
     }
@@ -100,8 +100,8 @@ impl CheckedRules {
     }
 }
 
-async fn same_tools(bench: &TestBench<'_>, skill: &Skill) -> Result<Vec<String>, NotCalled> {
-    let again = bench.skill().await?;
+async fn same_tools(tested: &TestedPlugin<'_>, skill: &Skill) -> Result<Vec<String>, NotCalled> {
+    let again = tested.skill().await?;
     Ok(if again.tools == skill.tools {
         Vec::new()
     } else {
@@ -115,7 +115,7 @@ async fn same_tools(bench: &TestBench<'_>, skill: &Skill) -> Result<Vec<String>,
 }
 
 /// Calls each tool with inputs that its schema refuses. Returns the problems, and the tools whose schema refuses nothing.
-async fn refusals(bench: &TestBench<'_>, skill: &Skill) -> Result<(Vec<String>, Vec<String>), NotCalled> {
+async fn refusals(tested: &TestedPlugin<'_>, skill: &Skill) -> Result<(Vec<String>, Vec<String>), NotCalled> {
     let (mut problems, mut accepting) = (Vec::new(), Vec::new());
     for tool in skill.tools.iter() {
         let refused = inputs::refused(&tool.input_schema);
@@ -124,7 +124,7 @@ async fn refusals(bench: &TestBench<'_>, skill: &Skill) -> Result<(Vec<String>, 
         }
         for input in refused {
             let shown = json!(input).to_string();
-            let report = bench.run(&PreparedCase::unwritten(tool.name.as_str(), input)).await?;
+            let report = tested.run(&PreparedCase::unwritten(tool.name.as_str(), input)).await?;
             let kind = report.actual.as_ref().and_then(|actual| actual.failure_kind());
             if kind != Some("invalid_input") {
                 problems.push(format!("{} accepted {shown}", tool.name));
@@ -149,12 +149,12 @@ impl Observations {
     /// Runs a case twice, in fresh homes.
     async fn run_twice(
         &mut self,
-        bench: &TestBench<'_>,
+        tested: &TestedPlugin<'_>,
         case: &PreparedCase,
         skill: &Skill,
         has_manifest: bool,
     ) -> Result<(), NotCalled> {
-        let (mut first, second) = (bench.run(case).await?, bench.run(case).await?);
+        let (mut first, second) = (tested.run(case).await?, tested.run(case).await?);
         if case.is_unwritten() {
             first.case = format!("{} with {}", case.tool, json!(case.input));
         }
