@@ -11,6 +11,7 @@ mod acp_prompts;
 mod acp_servers;
 mod acp_sessions;
 mod acp_terminal;
+mod adapter_test;
 mod adapters;
 mod agent_crashes;
 mod agent_model;

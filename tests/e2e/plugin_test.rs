@@ -50,7 +50,7 @@ fn cases_pass_or_fail_by_their_results() {
                     passed  fixtures/list.json#1\n\
                     FAILED  fixtures/list.json#2\n  result:\n    - text: {\"a\":2}\n    + text: {\"a\":1}\n\
                     FAILED  fixtures/z.json\n  failure:\n    - kind: not-found\n    + result:\n    +   text: {}\n\
-                    2 passed, 2 failed\n";
+                    2 passed, 2 failed; 6 rules hold\n";
     assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(1), expected, ""));
     let (code, said) = report(&patchbay, &["plug.wasm", "--filter", "#1"]);
     assert_eq!((code, &said["passed"], &said["failed"]), (Some(0), &json!(1), &json!(0)));
@@ -67,8 +67,7 @@ fn update_writes_what_came_out() {
     let written = "{\n  \"fixture\": 1, \"tool\": \"run\",\n  \"result\": [{\"text\": \"old\"}]\n}\n";
     patchbay.write("workspace/fixtures/a.json", written);
     let ran = test(&patchbay, &["plug.wasm", "--update"]);
-    let expected =
-        "updated fixtures/a.json\n  result:\n    - text: old\n    + text: {}\n0 passed, 0 failed, 1 updated\n";
+    let expected = "updated fixtures/a.json\n  result:\n    - text: old\n    + text: {}\n0 passed, 0 failed, 1 updated; 6 rules hold\n";
     assert_eq!((ran.code, &*ran.out), (Some(0), expected));
     let updated = fs::read_to_string(patchbay.workspace().join("fixtures/a.json")).unwrap();
     assert_eq!(updated, written.replace("[{\"text\": \"old\"}]", "[{\"text\":\"{}\"}]"));
@@ -112,7 +111,7 @@ fn requests_are_answered_from_the_fixture() {
                       "result": [{"text": "recorded"}], "usage": {"host_calls": 1}});
     fixture(&patchbay, "a.json", &case);
     patchbay.write("workspace/fixtures/a.txt", "recorded");
-    assert_eq!(test(&patchbay, &["plug.wasm"]).out, "passed  fixtures/a.json\n1 passed, 0 failed\n");
+    assert_eq!(test(&patchbay, &["plug.wasm"]).out, "passed  fixtures/a.json\n1 passed, 0 failed; 6 rules hold\n");
     // One byte of the answer changes.
     patchbay.write("workspace/fixtures/a.txt", "recordeD");
     assert!(test(&patchbay, &["plug.wasm"]).out.contains("    - text: recorded\n    + text: recordeD\n"));
@@ -156,14 +155,14 @@ fn models_and_tools_are_answered_from_the_fixture() {
     let case =
         json!({"fixture": 1, "tool": "run", "grants": ["inference"], "host": host, "result": [{"text": "Because."}]});
     patchbay.write("workspace/ask/plug/fixtures/a.json", case.to_string());
-    assert_eq!(test(&patchbay, &["ask/plug"]).out, "passed  fixtures/a.json\n1 passed, 0 failed\n");
+    assert_eq!(test(&patchbay, &["ask/plug"]).out, "passed  fixtures/a.json\n1 passed, 0 failed; 6 rules hold\n");
     let guest = relaying("calc__eval", "{\"expression\": \"6*7\"}");
     patchbay.write("workspace/relay/plug/plug.wasm", guest.packaged(&skill_md("{name: tools}")));
     let host = json!([{"call": "tools.call", "with": {"tool": "calc__eval", "input": {"expression": "6*7"}},
                        "gives": {"result": [{"text": "43"}]}}]);
     let case = json!({"fixture": 1, "tool": "run", "grants": ["tools"], "host": host, "result": [{"text": "43"}]});
     patchbay.write("workspace/relay/plug/fixtures/a.json", case.to_string());
-    assert_eq!(test(&patchbay, &["relay/plug"]).out, "passed  fixtures/a.json\n1 passed, 0 failed\n");
+    assert_eq!(test(&patchbay, &["relay/plug"]).out, "passed  fixtures/a.json\n1 passed, 0 failed; 6 rules hold\n");
 }
 
 #[test]
@@ -174,7 +173,7 @@ fn store_is_given_as_a_tree_or_as_calls() {
                           "kv": {"before": {"user": {"k": "old", "other": "x"}},
                                  "after": {"user": {"k": "value", "other": "x"}}}});
     fixture(&patchbay, "a.json", &case);
-    assert_eq!(test(&patchbay, &["plug.wasm"]).out, "passed  fixtures/a.json\n1 passed, 0 failed\n");
+    assert_eq!(test(&patchbay, &["plug.wasm"]).out, "passed  fixtures/a.json\n1 passed, 0 failed; 6 rules hold\n");
     case["kv"]["after"] = Value::Null;
     fixture(&patchbay, "a.json", &case);
     let ran = test(&patchbay, &["plug.wasm", "--update"]);
@@ -203,7 +202,7 @@ fn workspace_is_a_tree_that_is_checked_afterwards() {
                           "files": {"before": {"a": "text"}, "after": {"a": "text", "b": "text"}},
                           "result": [{"text": "{}"}]});
     fixture(&patchbay, "a.json", &case);
-    assert_eq!(test(&patchbay, &["plug.wasm"]).out, "passed  fixtures/a.json\n1 passed, 0 failed\n");
+    assert_eq!(test(&patchbay, &["plug.wasm"]).out, "passed  fixtures/a.json\n1 passed, 0 failed; 6 rules hold\n");
     case["files"]["after"] = json!({"a": "text"});
     fixture(&patchbay, "a.json", &case);
     assert!(test(&patchbay, &["plug.wasm"]).out.contains("  files:\n      a: text\n    + b: text\n"));
@@ -238,4 +237,19 @@ fn conformance_needs_no_fixtures() {
         ran.code == Some(1) && ran.out.contains("FAILED  conformance: texts have no control characters\n"),
         "{ran:?}"
     );
+}
+
+/// Without `--filter`, the rules are checked with the cases.
+#[test]
+fn rules_are_part_of_every_test() {
+    let patchbay = Patchbay::new();
+    patchbay.write("workspace/plug.wasm", Guest::answering("a\u{1b}b").packaged(&skill_md("{name: kv}")));
+    fixture(&patchbay, "a.json", &json!({"fixture": 1, "tool": "run", "result": [{"text": "ab"}]}));
+    let ran = test(&patchbay, &["plug.wasm"]);
+    let expected = "passed  fixtures/a.json\nFAILED  conformance: texts have no control characters\n";
+    assert!(ran.code == Some(1) && ran.out.starts_with(expected), "{ran:?}");
+    assert!(ran.out.ends_with("1 passed, 1 failed; 5 rules hold\n"), "{ran:?}");
+    assert!(ran.err.contains("note: SKILL.md asks for 'kv', which no case uses"), "{ran:?}");
+    let ran = test(&patchbay, &["plug.wasm", "--filter", "a.json"]);
+    assert_eq!((ran.code, &*ran.out), (Some(0), "passed  fixtures/a.json\n1 passed, 0 failed\n"));
 }

@@ -1,7 +1,7 @@
 """Checks that the official SDKs read the same recorded bytes as our codecs, with the same results.
 
-For each format one function streams an answer with the SDK and tells what it came to, in the words of
-`plugins/codecs/recordings/FORMAT/NAME.expected.json`. The words for stops and failures are of our contract, and are mapped
+For each format one function streams an answer with the SDK and tells what it came to, in the words of the fixtures
+`plugins/codecs/recordings/FORMAT/NAME.json`. The words for stops and failures are of our contract, and are mapped
 here a second time, from the SDK's own values and exceptions.
 """
 
@@ -245,21 +245,32 @@ def normal(summary):
     return {key: value for key, value in inner.items() if value not in (None, 0, "", [], {})}
 
 
-def parts(folder, name):
+def parts(folder, fixture):
     """The bodies of one recording: one, or one for each request."""
-    whole = folder / f"{name}.sse"
-    files = [whole] if whole.exists() else sorted(folder.glob(f"{name}.[0-9].sse"))
-    return [file.read_bytes() for file in files]
+    return [(folder / exchange["gives"]["body"]["file"]).read_bytes() for exchange in fixture["exchanges"]]
+
+
+def summary(events):
+    """What the events of a fixture come to."""
+    blocks = [event["signed"]["part"] if "signed" in event else event for event in events]
+    texts = {kind: "".join(block.get(kind, "") for block in blocks) for kind in ("text", "thinking")}
+    last = events[-1]
+    if "fail" in last:
+        return {"text": texts["text"], "failure": {"kind": last["fail"]["kind"], "code": last["fail"].get("code")}}
+    usage = next((event["usage"] for event in events if "usage" in event), {})
+    calls = [block["tool_call"] for block in blocks if "tool_call" in block]
+    return {**texts, "tool_calls": calls, "usage": usage, **last["finish"]}
 
 
 def run(report):
     for word, read in FORMATS.items():
         folder = FOLDER / word
-        names = sorted(file.name.removesuffix(".expected.json") for file in folder.glob("*.expected.json"))
+        names = sorted(file.stem for file in folder.glob("*.json"))
         if not names:
             report.failed(f"{word}: there is no recording in {folder}")
         for name in names:
-            expected = normal(json.loads((folder / f"{name}.expected.json").read_text()))
-            with report.case(f"{word}/{name}"), replay(parts(folder, name)) as (origin, _):
+            fixture = json.loads((folder / f"{name}.json").read_text())
+            expected = normal(summary(fixture["events"]))
+            with report.case(f"{word}/{name}"), replay(parts(folder, fixture)) as (origin, _):
                 found = normal(read(origin))
                 assert found == expected, f"\n  the SDK: {found}\n  our codec: {expected}"

@@ -114,9 +114,15 @@ impl Format {
         text.replace("files__read", "weather__now").replace("web__weather", "weather__now").into_bytes()
     }
 
-    /// The expected result of a recorded response: `text`, `tool_calls` and more.
+    /// What the events of a recorded response come to: `text`, `thinking`, `tool_calls` and `usage`.
     pub fn expected(&self, recording: &str) -> Value {
-        serde_json::from_slice(&self.file(&format!("{recording}.expected.json"))).expect("JSON")
+        let fixture: Value = serde_json::from_slice(&self.file(&format!("{recording}.json"))).expect("JSON");
+        let events = fixture["events"].as_array().expect("events");
+        let blocks = || events.iter().map(|event| event.pointer("/signed/part").unwrap_or(event));
+        let joined = |kind: &str| blocks().filter_map(|block| block[kind].as_str()).collect::<String>();
+        let calls: Vec<_> = blocks().filter_map(|block| block.get("tool_call")).collect();
+        let usage = events.iter().find_map(|event| event.get("usage"));
+        json!({"text": joined("text"), "thinking": joined("thinking"), "tool_calls": calls, "usage": usage})
     }
 
     /// The text of the recording `text`.

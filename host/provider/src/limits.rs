@@ -184,7 +184,7 @@ impl ExchangeLimits {
     }
 
     /// Returns what an adapter may use in one completion. The sandbox limits its memory and the number of completions.
-    pub(crate) fn budgets(&self) -> Budgets {
+    pub fn budgets(&self) -> Budgets {
         Budgets {
             step_fuel: self.step_fuel,
             fuel: self.fuel,

@@ -1,8 +1,8 @@
 //! Test helper of all codecs: plays recorded answers.
 //!
-//! `recordings/FOLDER/NAME.sse` has the bytes of one answer, or `NAME.1.sse`, `NAME.2.sse`… those of several requests
-//! of one completion. `NAME.expected.json` has the expected [`summary`]. Each recording is played as one chunk, as two
-//! chunks split at every position, and byte by byte, and must give the same events each time.
+//! `recordings/FOLDER/NAME.json` is a fixture as `patchbay plugin test` runs it on the adapter's component: the answers,
+//! whose bytes are in files beside it, and the expected events. Here their [`summary`] is compared. Each recording is
+//! played as one chunk, as two chunks split at every position, and byte by byte, and must give the same events each time.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,11 +19,10 @@ pub(crate) fn check_all<C: Codec>(folder: &str, begin: impl Fn() -> Stream<C>) {
     let mut played = 0;
     for entry in fs::read_dir(&directory).expect("recordings") {
         let file = entry.expect("an entry").file_name().into_string().expect("UTF-8");
-        let Some(name) = file.strip_suffix(".expected.json") else { continue };
-        let expected: Value = serde_json::from_slice(&fs::read(directory.join(&file)).expect("a file")).expect("JSON");
+        let Some(name) = file.strip_suffix(".json") else { continue };
         let parts = parts(folder, name);
         let whole = play(&mut begin(), &parts, &[]);
-        assert_eq!(summary(&whole), normal(expected), "{folder}/{name}");
+        assert_eq!(summary(&whole), expected(&fixture(folder, name)), "{folder}/{name}");
         for (at, part) in parts.iter().enumerate() {
             for cut in 0..=part.len() {
                 let again = play(&mut begin(), &parts, &[(at, cut)]);
@@ -40,14 +39,34 @@ pub(crate) fn check_all<C: Codec>(folder: &str, begin: impl Fn() -> Stream<C>) {
 
 /// Returns the bodies of one recording, in order.
 pub(crate) fn parts(folder: &str, name: &str) -> Vec<Vec<u8>> {
-    let directory = directory(folder);
-    if let Ok(only) = fs::read(directory.join(format!("{name}.sse"))) {
-        return vec![only];
+    let fixture = fixture(folder, name);
+    let exchanges = fixture["exchanges"].as_array().expect("exchanges").iter();
+    let file = |exchange: &Value| exchange["gives"]["body"]["file"].as_str().expect("a file").to_owned();
+    exchanges.map(|exchange| fs::read(directory(folder).join(file(exchange))).expect("a body")).collect()
+}
+
+fn fixture(folder: &str, name: &str) -> Value {
+    let file = directory(folder).join(format!("{name}.json"));
+    serde_json::from_slice(&fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display())))
+        .expect("JSON")
+}
+
+/// Returns the [`summary`] that the events of a fixture come to.
+fn expected(fixture: &Value) -> Value {
+    let events = fixture["events"].as_array().expect("events");
+    let blocks = || events.iter().map(|event| event.pointer("/signed/part").unwrap_or(event));
+    let joined = |kind: &str| blocks().filter_map(|block| block[kind].as_str()).collect::<String>();
+    let last = events.last().expect("an end");
+    if let Some(fail) = last.get("fail") {
+        return normal(json!({"failure": {"kind": fail["kind"], "code": fail["code"]}, "text": joined("text")}));
     }
-    let parts: Vec<_> =
-        (1..).map_while(|number| fs::read(directory.join(format!("{name}.{number}.sse"))).ok()).collect();
-    assert!(!parts.is_empty(), "no recording {folder}/{name}");
-    parts
+    let usage = events.iter().find_map(|event| event.get("usage"));
+    let calls: Vec<_> = blocks().filter_map(|block| block.get("tool_call")).collect();
+    let end = &last["finish"];
+    normal(json!({
+        "text": joined("text"), "thinking": joined("thinking"), "tool_calls": calls, "usage": usage,
+        "stop": end["stop"], "raw": end["raw"],
+    }))
 }
 
 fn directory(folder: &str) -> PathBuf {

@@ -103,7 +103,7 @@ pub(crate) enum ToolsCommand {
 /// Run the test cases of a plugin against its component, in the real sandbox
 ///
 /// The cases are the files fixtures/*.json of the plugin's folder, each with a tool's input, its grants, the answers to its host calls,
-/// and the expected result. docs/fixtures.md describes them. Each case has an empty home and workspace of its own, the default limits,
+/// and the expected result; those of an adapter have a request, the answers of the API, and the expected events. docs/fixtures.md describes them. Each case has an empty home and workspace of its own, the default limits,
 /// and no network: a host call without a recorded answer fails as not_recorded. Of your home only compiled components are used.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
@@ -124,9 +124,9 @@ pub(crate) struct PluginTest {
     /// Recorded host calls are not changed: a case whose host calls differ still fails.
     #[arg(long)]
     pub(crate) update: bool,
-    /// Check the rules that hold for every plugin, instead of results: works without fixtures, too
+    /// Check only the rules that hold for every plugin, and show all of them: works without fixtures, too
     ///
-    /// The list of tools is valid and the same in fresh instances; what a schema refuses is refused; the same input gives the same
+    /// Without it and without --filter, they are checked together with the results. The list of tools is valid and the same in fresh instances; what a schema refuses is refused; the same input gives the same
     /// bytes in two fresh instances; each case stays within half of each default limit; the SKILL.md asks for everything that is
     /// used; texts have no control characters.
     #[arg(long, conflicts_with = "update")]

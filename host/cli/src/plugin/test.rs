@@ -1,6 +1,7 @@
 //! `patchbay plugin test`: runs the cases of a plugin's folder `fixtures` against its component. Each case is a call as `plugin call`
 //! makes it, in a home and a workspace of its own, with recorded answers in place of network, models and other tools.
 
+mod answers;
 mod conformance;
 mod report;
 mod tested;
@@ -9,17 +10,18 @@ use std::{path::Path, process::ExitCode};
 
 use patchbay_core::{Code, text};
 use patchbay_fixture::{CASES, FixtureError, FixtureFolder, PreparedCase};
-use patchbay_plugin::locate;
+use patchbay_plugin::{PluginForm, locate};
 
 use self::{
-    report::{CaseReport, TestReport},
+    conformance::Conformance,
+    report::{PrintedReport, TestReport},
     tested::TestedPlugin,
 };
 use super::call::{NotCalled, usage};
 use crate::{
     CliError, FAILED,
     args::PluginTest,
-    out::{note, say},
+    out::note,
     progress_line::Style,
     signals::{EndSignal, GRACE},
 };
@@ -56,34 +58,48 @@ pub(crate) async fn run(test: &PluginTest) -> Result<ExitCode, CliError> {
 async fn tested(test: &PluginTest) -> Result<TestReport, NotCalled> {
     let located = locate(&test.plugin).map_err(|error| usage(format!("{error}.")))?;
     let folder = FixtureFolder::open(fixtures_of(&test.plugin));
+    if let PluginForm::Adapter(component) = &located.form {
+        return answers::test(test, &located, component, folder).await;
+    }
+    let filter = test.filter.as_deref();
+    let matches = |case: &PreparedCase| matches(case, filter);
+    let written = match folder {
+        Ok(folder) => Some((files(&folder, filter, |file| folder.cases(file), matches)?, folder)),
+        // Without cases, each tool is called once with an input that its schema allows.
+        Err(FixtureError::None(_)) if test.conformance => None,
+        Err(error) => return Err(error.into()),
+    };
     let style = if test.json { Style::Silent } else { Style::of_standard_error() };
-    if test.conformance {
-        return conformance::check(test, &located, style, folder).await;
-    }
-    let folder = folder?;
-    let files = files(&folder, test.filter.as_deref())?;
     let tested = TestedPlugin::open(&located, style)?;
-    let mut report = TestReport::new(located.name.as_str());
-    if let Some(newer) = &located.newer {
-        let folder = patchbay_policy::quoted(&test.plugin.to_string_lossy()).into_owned();
-        report.notes.push(format!(
-            "'{newer}' was changed after the component was built. To build it again: patchbay plugin build {folder}"
-        ));
-    }
-    for file in files {
+    let mut report = PrintedReport::new(test, &located);
+    // Some cases alone don't show what the plugin needs.
+    let mut rules = match test.conformance || filter.is_none() {
+        true => Some(Conformance::new(&tested, &located).await?),
+        false => None,
+    };
+    for (file, folder) in written.iter().flat_map(|(files, folder)| files.iter().map(move |file| (file, folder))) {
         // Read once more: the bodies of all cases together may be large.
-        for case in folder.cases(&file)?.iter().filter(|case| matches(case, test.filter.as_deref())) {
+        for case in folder.cases(file)?.iter().filter(|case| matches(case)) {
             let mut case_report = tested.run(case).await?;
+            if let Some(rules) = &mut rules {
+                rules.observe(&tested, case, &case_report).await?;
+            }
+            if test.conformance {
+                continue;
+            }
             if let Some(actual) = case_report.actual.as_deref().filter(|_| test.update && !case_report.passed) {
                 case_report.updated = folder.update(case, actual)?;
             }
-            if !test.json {
-                print_case(&case_report);
-            }
-            report.add(case_report);
+            report.add_case(case_report);
         }
     }
-    Ok(report)
+    if let Some(mut rules) = rules {
+        if written.is_none() {
+            rules.observe_examples(&tested).await?;
+        }
+        rules.check(&tested, &mut report, written.is_some()).await?;
+    }
+    Ok(report.end())
 }
 
 /// Returns the folder that contains `fixtures`: the plugin's own, or the one beside a component.
@@ -95,15 +111,20 @@ fn fixtures_of(plugin: &Path) -> &Path {
 }
 
 /// Checks all fixtures, and returns those with a case to run.
-fn files(folder: &FixtureFolder, filter: Option<&str>) -> Result<Vec<String>, NotCalled> {
+fn files<T>(
+    folder: &FixtureFolder,
+    filter: Option<&str>,
+    read: impl Fn(&str) -> Result<Vec<T>, FixtureError>,
+    matches: impl Fn(&T) -> bool,
+) -> Result<Vec<String>, NotCalled> {
     let (mut files, mut cases) = (Vec::new(), 0);
     for file in folder.names()? {
-        let of_file = folder.cases(&file)?;
+        let of_file = read(&file)?;
         cases += of_file.len();
         if cases > CASES {
             return Err(FixtureError::TooMany(CASES).into());
         }
-        if of_file.iter().any(|case| matches(case, filter)) {
+        if of_file.iter().any(&matches) {
             files.push(file);
         }
     }
@@ -122,10 +143,4 @@ fn fixture_error(message: String) -> NotCalled {
 
 fn matches(case: &PreparedCase, filter: Option<&str>) -> bool {
     filter.is_none_or(|filter| case.name().contains(filter) || case.tool.contains(filter))
-}
-
-fn print_case(report: &CaseReport) {
-    for line in report.lines() {
-        say!("{line}");
-    }
 }

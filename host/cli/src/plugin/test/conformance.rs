@@ -1,102 +1,127 @@
-//! The rules that hold for every plugin, whatever its tools do: `plugin test --conformance`.
+//! The rules that hold for every skill, whatever its tools do. `plugin test` checks them with the skill's own cases; with
+//! `--conformance` nothing else is checked, and cases are not needed.
 
 mod inputs;
 
 use std::collections::BTreeSet;
 
-use patchbay_fixture::{FixtureError, FixtureFolder, PreparedCase};
+use patchbay_fixture::PreparedCase;
 use patchbay_plugin::{LocatedPlugin, PluginForm};
 use patchbay_policy::Capability;
 use patchbay_skill::Skill;
 use serde_json::json;
 
 use super::{
-    files,
-    report::{CaseReport, TestReport},
+    report::{CaseReport, PrintedReport},
     tested::TestedPlugin,
 };
-use crate::{args::PluginTest, plugin::call::NotCalled, progress_line::Style};
+use crate::plugin::call::NotCalled;
 
-/// The most problems that a rule reports.
-const PROBLEMS: usize = 20;
-
-/// Checks the rules. Without fixtures, each tool is called once with an input that its schema allows.
-pub(super) async fn check(
-    test: &PluginTest,
-    plugin: &LocatedPlugin,
-    style: Style,
-    folder: Result<FixtureFolder, FixtureError>,
-) -> Result<TestReport, NotCalled> {
-    let filter = test.filter.as_deref();
-    let written = match folder {
-        Ok(folder) => Some((files(&folder, filter)?, folder)),
-        Err(FixtureError::None(_)) => None,
-        Err(error) => return Err(error.into()),
-    };
-    let tested = TestedPlugin::open(plugin, style)?;
-    let skill = tested.skill().await?;
-    let mut rules = CheckedRules { json: test.json, report: TestReport::new(skill.name.as_str()) };
-    rules.add("the list of tools is the same in fresh instances", same_tools(&tested, &skill).await?);
-    let (refusals, accepting) = refusals(&tested, &skill).await?;
-    rules.add("what a schema refuses is refused", refusals);
-    for tool in accepting {
-        rules.report.notes.push(format!("the schema of '{tool}' refuses no object, so nothing was refused"));
-    }
-    let has_manifest = !matches!(plugin.form, PluginForm::Bare(_));
-    let mut seen = Observations::default();
-    match &written {
-        Some((files, folder)) => {
-            for file in files {
-                for case in folder.cases(file)?.iter().filter(|case| super::matches(case, filter)) {
-                    seen.run_twice(&tested, case, &skill, has_manifest).await?;
-                }
-            }
-        }
-        None => {
-            rules
-                .report
-                .notes
-                .push("there are no fixtures; each tool was called once, with a made-up input".to_owned());
-            for tool in skill.tools.iter() {
-                let input = inputs::example(&tool.input_schema);
-                let case = PreparedCase::unwritten(tool.name.as_str(), input);
-                seen.run_twice(&tested, &case, &skill, has_manifest).await?;
-            }
-        }
-    }
-    rules.add("the same input gives the same bytes in fresh instances", seen.different);
-    rules.add("each case stays within half of each default limit", seen.over_half);
-    rules.add("SKILL.md asks for everything that is used", seen.not_asked);
-    rules.add("texts have no control characters", seen.unclean);
-    let mut report = rules.report;
-    if written.is_some() && has_manifest {
-        let asked = skill.manifest.capabilities.iter().map(|asked| &asked.capability);
-        let is_used = |asked: &Capability| seen.used.iter().any(|used| asked.includes(used) || used.includes(asked));
-        let unused = asked.filter(|asked| !is_used(asked));
-        report.notes.extend(unused.map(|asked| format!("SKILL.md asks for '{asked}', which no case uses")));
-    }
-    report.notes.append(&mut seen.notes);
-    Ok(report)
+/// What the cases of a skill showed.
+pub(super) struct Conformance {
+    skill: Skill,
+    /// Whether the author wrote a SKILL.md.
+    has_manifest: bool,
+    different: Vec<String>,
+    over_half: Vec<String>,
+    not_asked: Vec<String>,
+    unclean: Vec<String>,
+    used: BTreeSet<Capability>,
+    notes: Vec<String>,
 }
 
-/// The rules that were checked so far.
-struct CheckedRules {
-    json: bool,
-    report: TestReport,
-}
+impl Conformance {
+    pub(super) async fn new(tested: &TestedPlugin<'_>, plugin: &LocatedPlugin) -> Result<Self, NotCalled> {
+        Ok(Self {
+            skill: tested.skill().await?,
+            has_manifest: !matches!(plugin.form, PluginForm::Bare(_)),
+            different: Vec::new(),
+            over_half: Vec::new(),
+            not_asked: Vec::new(),
+            unclean: Vec::new(),
+            used: BTreeSet::new(),
+            notes: Vec::new(),
+        })
+    }
 
-impl CheckedRules {
-    fn add(&mut self, rule: &str, mut problems: Vec<String>) {
-        if problems.len() > PROBLEMS {
-            let more = problems.len() - PROBLEMS;
-            problems.truncate(PROBLEMS);
-            problems.push(format!("… {more} more"));
+    /// Notes what a run of a case showed, and runs it once more in a fresh home.
+    pub(super) async fn observe(
+        &mut self,
+        tested: &TestedPlugin<'_>,
+        case: &PreparedCase,
+        first: &CaseReport,
+    ) -> Result<(), NotCalled> {
+        let name = match case.is_unwritten() {
+            true => format!("{} with {}", case.tool, json!(case.input)),
+            false => first.case.clone(),
+        };
+        let second = tested.run(case).await?;
+        let (Some(one), Some(other)) = (&first.actual, &second.actual) else {
+            self.different.push(format!("{name}: {}", first.problem.clone().unwrap_or_default()));
+            return Ok(());
+        };
+        if one.effects() != other.effects() {
+            self.different.push(format!("{name}: {} and {}", shown(&one.effects()), shown(&other.effects())));
         }
-        let rule = CaseReport::of_rule(rule, problems);
-        if !self.json {
-            super::print_case(&rule);
+        for used in first.limits.iter().filter(|used| used.is_over_half()) {
+            // Time depends on the machine.
+            let list = if used.limit == "time_ms" { &mut self.notes } else { &mut self.over_half };
+            list.push(format!("{name} {}", used.sentence()));
         }
-        self.report.add(rule);
+        let asked = || self.skill.manifest.capabilities.iter().map(|asked| &asked.capability);
+        for wanted in one.wanted.iter().filter(|_| self.has_manifest) {
+            let is_asked = wanted.parse().is_ok_and(|wanted| asked().any(|asked| asked.includes(&wanted)));
+            if !is_asked {
+                self.not_asked.push(format!("{name} needs '{wanted}'"));
+            }
+        }
+        if one.has_unclean_text() {
+            self.unclean.push(format!("{name}: the result has characters that are not shown; the host removed them"));
+        }
+        self.used.extend(one.usage.capabilities.iter().cloned());
+        Ok(())
+    }
+
+    /// Calls each tool once, with an input that its schema allows.
+    pub(super) async fn observe_examples(&mut self, tested: &TestedPlugin<'_>) -> Result<(), NotCalled> {
+        self.notes.push("there are no fixtures; each tool was called once, with a made-up input".to_owned());
+        for tool in self.skill.tools.clone().iter() {
+            let case = PreparedCase::unwritten(tool.name.as_str(), inputs::example(&tool.input_schema));
+            let first = tested.run(&case).await?;
+            self.observe(tested, &case, &first).await?;
+        }
+        Ok(())
+    }
+
+    /// Checks the rules. `has_cases` is false if only made-up inputs were tried.
+    pub(super) async fn check(
+        self,
+        tested: &TestedPlugin<'_>,
+        report: &mut PrintedReport,
+        has_cases: bool,
+    ) -> Result<(), NotCalled> {
+        let skill = &self.skill;
+        report.add_rule("the list of tools is the same in fresh instances", same_tools(tested, skill).await?);
+        let (refusals, accepting) = refusals(tested, skill).await?;
+        report.add_rule("what a schema refuses is refused", refusals);
+        let accepting = if report.shows_rules() { accepting } else { Vec::new() };
+        for tool in accepting {
+            report.note(format!("the schema of '{tool}' refuses no object, so nothing was refused"));
+        }
+        report.add_rule("the same input gives the same bytes in fresh instances", self.different);
+        report.add_rule("each case stays within half of each default limit", self.over_half);
+        report.add_rule("SKILL.md asks for everything that is used", self.not_asked);
+        report.add_rule("texts have no control characters", self.unclean);
+        if has_cases && self.has_manifest {
+            let asked = skill.manifest.capabilities.iter().map(|asked| &asked.capability);
+            let is_used =
+                |asked: &Capability| self.used.iter().any(|used| asked.includes(used) || used.includes(asked));
+            for asked in asked.filter(|asked| !is_used(asked)) {
+                report.note(format!("SKILL.md asks for '{asked}', which no case uses"));
+            }
+        }
+        self.notes.into_iter().for_each(|note| report.note(note));
+        Ok(())
     }
 }
 
@@ -132,58 +157,6 @@ async fn refusals(tested: &TestedPlugin<'_>, skill: &Skill) -> Result<(Vec<Strin
         }
     }
     Ok((problems, accepting))
-}
-
-/// What the cases showed.
-#[derive(Default)]
-struct Observations {
-    different: Vec<String>,
-    over_half: Vec<String>,
-    not_asked: Vec<String>,
-    unclean: Vec<String>,
-    used: BTreeSet<Capability>,
-    notes: Vec<String>,
-}
-
-impl Observations {
-    /// Runs a case twice, in fresh homes.
-    async fn run_twice(
-        &mut self,
-        tested: &TestedPlugin<'_>,
-        case: &PreparedCase,
-        skill: &Skill,
-        has_manifest: bool,
-    ) -> Result<(), NotCalled> {
-        let (mut first, second) = (tested.run(case).await?, tested.run(case).await?);
-        if case.is_unwritten() {
-            first.case = format!("{} with {}", case.tool, json!(case.input));
-        }
-        let name = &first.case;
-        let (Some(one), Some(other)) = (&first.actual, &second.actual) else {
-            self.different.push(format!("{name}: {}", first.problem.unwrap_or_default()));
-            return Ok(());
-        };
-        if one.effects() != other.effects() {
-            self.different.push(format!("{name}: {} and {}", shown(&one.effects()), shown(&other.effects())));
-        }
-        for used in first.limits.iter().filter(|used| used.is_over_half()) {
-            // Time depends on the machine.
-            let list = if used.limit == "time_ms" { &mut self.notes } else { &mut self.over_half };
-            list.push(format!("{name} {}", used.sentence()));
-        }
-        let asked = || skill.manifest.capabilities.iter().map(|asked| &asked.capability);
-        for wanted in one.wanted.iter().filter(|_| has_manifest) {
-            let is_asked = wanted.parse().is_ok_and(|wanted| asked().any(|asked| asked.includes(&wanted)));
-            if !is_asked {
-                self.not_asked.push(format!("{name} needs '{wanted}'"));
-            }
-        }
-        if one.has_unclean_text() {
-            self.unclean.push(format!("{name}: the result has characters that are not shown; the host removed them"));
-        }
-        self.used.extend(one.usage.capabilities.iter().cloned());
-        Ok(())
-    }
 }
 
 fn shown(value: &serde_json::Value) -> String {

@@ -1,16 +1,20 @@
 //! The report of a test run, for people and programs.
 
 use patchbay_core::text;
-use patchbay_fixture::{ActualOutcome, CaseDifference, PreparedCase};
+use patchbay_fixture::{ActualOutcome, AnswerCase, CaseDifference, PreparedCase};
+use patchbay_plugin::LocatedPlugin;
 use patchbay_policy::Capability;
 use patchbay_sandbox::{Limits, Usage};
 use serde::Serialize;
 
 use crate::{
+    args::PluginTest,
     out::{note, say},
     plugin::call::{denied::Denied, printed::PrintedLine},
 };
 
+/// The most problems that a rule reports.
+const PROBLEMS: usize = 20;
 /// The most printed lines that are shown of a failed case.
 const PRINTED: usize = 20;
 
@@ -22,9 +26,11 @@ pub(super) struct TestReport {
     failed: usize,
     /// Cases whose fixture was changed by `--update`.
     updated: usize,
+    /// Rules of conformance that hold, and are not among the cases.
+    rules: usize,
     cases: Vec<CaseReport>,
     /// What the author should know about the plugin.
-    pub(super) notes: Vec<String>,
+    notes: Vec<String>,
 }
 
 /// One case.
@@ -32,6 +38,7 @@ pub(super) struct TestReport {
 pub(super) struct CaseReport {
     /// The name, such as `fixtures/hello.json`.
     pub(super) case: String,
+    /// The tool's name, or the model of an adapter's case.
     tool: String,
     pub(super) passed: bool,
     /// Whether what differed was written into the fixture.
@@ -72,12 +79,20 @@ impl LimitUse {
 }
 
 impl TestReport {
-    pub(super) fn new(plugin: &str) -> Self {
-        Self { plugin: plugin.to_owned(), passed: 0, failed: 0, updated: 0, cases: Vec::new(), notes: Vec::new() }
+    fn new(plugin: &str) -> Self {
+        Self {
+            plugin: plugin.to_owned(),
+            passed: 0,
+            failed: 0,
+            updated: 0,
+            rules: 0,
+            cases: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 
     /// Adds a case. Only `--json` prints the cases once more, so that of passed ones little is kept.
-    pub(super) fn add(&mut self, mut case: CaseReport) {
+    fn add(&mut self, mut case: CaseReport) {
         *(match (case.passed, case.updated) {
             (true, _) => &mut self.passed,
             (false, true) => &mut self.updated,
@@ -100,7 +115,8 @@ impl TestReport {
             return;
         }
         let updated = if self.updated > 0 { format!(", {} updated", self.updated) } else { String::new() };
-        say!("{} passed, {} failed{updated}", self.passed, self.failed);
+        let rules = if self.rules > 0 { format!("; {} rules hold", self.rules) } else { String::new() };
+        say!("{} passed, {} failed{updated}{rules}", self.passed, self.failed);
         for text in &self.notes {
             note(&format!("note: {text}"));
         }
@@ -138,13 +154,23 @@ impl CaseReport {
 
     /// Returns the report of a rule that holds for every plugin.
     pub(super) fn of_rule(rule: &str, problems: Vec<String>) -> Self {
+        let problem = (!problems.is_empty()).then(|| problems.join("\n"));
+        Self::without_call(format!("conformance: {rule}"), String::new(), problem, Vec::new())
+    }
+
+    /// Returns the report of an adapter's case.
+    pub(super) fn of_answer(case: &AnswerCase, problem: Option<String>, differences: Vec<CaseDifference>) -> Self {
+        Self::without_call(case.name(), case.model().to_owned(), problem, differences)
+    }
+
+    fn without_call(case: String, tool: String, problem: Option<String>, differences: Vec<CaseDifference>) -> Self {
         Self {
-            case: format!("conformance: {rule}"),
-            tool: String::new(),
-            passed: problems.is_empty(),
+            case,
+            tool,
+            passed: problem.is_none() && differences.is_empty(),
             updated: false,
-            problem: (!problems.is_empty()).then(|| problems.join("\n")),
-            differences: Vec::new(),
+            problem,
+            differences,
             limits: Vec::new(),
             printed: Vec::new(),
             denied: Vec::new(),
@@ -178,6 +204,66 @@ impl CaseReport {
         let (head, rest) = lines.split_at(1);
         let rest = rest.iter().flat_map(|text| text.lines()).map(|line| format!("  {line}"));
         head.iter().cloned().chain(rest).collect()
+    }
+}
+
+/// A report whose cases are printed as they are added.
+pub(super) struct PrintedReport {
+    report: TestReport,
+    is_json: bool,
+    /// Whether all rules are shown. Else those that hold are only counted.
+    shows_rules: bool,
+}
+
+impl PrintedReport {
+    pub(super) fn new(test: &PluginTest, plugin: &LocatedPlugin) -> Self {
+        let mut report = TestReport::new(plugin.name.as_str());
+        if let Some(newer) = &plugin.newer {
+            let folder = patchbay_policy::quoted(&test.plugin.to_string_lossy()).into_owned();
+            report.notes.push(format!(
+                "'{newer}' was changed after the component was built. To build it again: patchbay plugin build {folder}"
+            ));
+        }
+        Self { report, is_json: test.json, shows_rules: test.conformance }
+    }
+
+    /// Adds and prints a case.
+    pub(super) fn add_case(&mut self, case: CaseReport) {
+        if !self.is_json {
+            case.lines().iter().for_each(|line| say!("{line}"));
+        }
+        self.report.add(case);
+    }
+
+    /// Adds a rule that holds for every plugin, with what breaks it.
+    pub(super) fn add_rule(&mut self, rule: &str, mut problems: Vec<String>) {
+        if problems.is_empty() && !self.shows_rules {
+            self.report.rules += 1;
+            return;
+        }
+        // The rule says it.
+        self.report.notes.retain(|note| !problems.contains(note));
+        if problems.len() > PROBLEMS {
+            let more = problems.len() - PROBLEMS;
+            problems.truncate(PROBLEMS);
+            problems.push(format!("… {more} more"));
+        }
+        self.add_case(CaseReport::of_rule(rule, problems));
+    }
+
+    /// Whether all rules are shown.
+    pub(super) fn shows_rules(&self) -> bool {
+        self.shows_rules
+    }
+
+    pub(super) fn note(&mut self, note: String) {
+        if !self.report.notes.contains(&note) {
+            self.report.notes.push(note);
+        }
+    }
+
+    pub(super) fn end(self) -> TestReport {
+        self.report
     }
 }
 
