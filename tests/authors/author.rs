@@ -64,13 +64,23 @@ impl Author {
     /// Runs the binary in a folder below the author's.
     pub fn run_in(&self, folder: &str, arguments: &[&str]) -> Ran {
         let mut command = Command::new(binary::path());
+        command.args(arguments).current_dir(self.work().join(folder));
+        self.run_command(command)
+    }
+
+    fn run_command(&self, mut command: Command) -> Ran {
         command
-            .args(arguments)
-            .current_dir(self.work().join(folder))
             .env("PATCHBAY_HOME", self.folder.path().join("home"))
             // Packages of the registry are built once for all tests.
             .env("CARGO_TARGET_DIR", shared().join("cargo"));
         ran(command.output().unwrap())
+    }
+
+    /// Runs `make TARGET` in a folder below the author's.
+    pub fn make(&self, folder: &str, target: &str) -> Ran {
+        let mut command = Command::new("make");
+        command.args([target, &format!("PATCHBAY={}", binary::path().display())]).current_dir(self.work().join(folder));
+        self.run_command(command)
     }
 
     /// Runs a command that must succeed, and returns its standard output.

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::author::Author;
 
-/// Creates a skill, builds it, calls it without installing it, adds it and uses it in a session. `broken` is an edit of its source that
-/// makes the tool trap, with words of the place that must be shown.
-fn journey(language: &str, broken: Option<(&str, &str, &str, &str)>) {
+/// Creates a skill, builds it, calls it without installing it, tests it, adds it and uses it in a session. `broken` is an edit of its file
+/// `source` that makes the tool trap, with words of the place that must be shown.
+fn journey(language: &str, source: &str, broken: Option<(&str, &str, &str)>) {
     let author = Author::of(language);
     let name = format!("first-{language}");
     let start = Instant::now();
@@ -24,6 +24,15 @@ fn journey(language: &str, broken: Option<(&str, &str, &str, &str)>) {
     assert_eq!(fixture["result"][0]["text"], "Hello, Ada!");
     assert_eq!(author.succeed("", &["plugin", "test", &name]).lines().next(), Some("passed  fixtures/hello.json"));
 
+    // One changed word of the source, and the test is red with a difference that names the case. `make test` builds first.
+    assert!(author.make(&name, "test").out.contains("passed  fixtures/hello.json\n1 passed, 0 failed; 6 rules hold\n"));
+    author.edit(&format!("{name}/{source}"), "Hello", "Goodbye");
+    let red = author.make(&name, "test");
+    let difference = "FAILED  fixtures/hello.json\n  result:\n    - text: Hello, Ada!\n    + text: Goodbye, Ada!\n";
+    assert!(red.code == Some(2) && red.out.contains(difference), "{}{}", red.out, red.err);
+    author.edit(&format!("{name}/{source}"), "Goodbye", "Hello");
+    author.succeed(&name, &["plugin", "build"]);
+
     // An expected failure, and an input that the schema refuses.
     let blank = author.run(&["plugin", "call", &name, "hello", r#"{"name":" "}"#]);
     assert_eq!(
@@ -38,8 +47,8 @@ fn journey(language: &str, broken: Option<(&str, &str, &str, &str)>) {
     author.succeed("", &["plugin", "add", &name]);
     assert_eq!(author.succeed("", &["exec", &format!("/{name} Ada")]), "Hello, Ada!\n");
 
-    if let Some((file, from, to, place)) = broken {
-        author.edit(&format!("{name}/{file}"), from, to);
+    if let Some((from, to, place)) = broken {
+        author.edit(&format!("{name}/{source}"), from, to);
         author.succeed(&name, &["plugin", "build"]);
         let trapped = author.run(&["plugin", "call", &name, "hello", r#"{"name":"Ada"}"#]);
         assert_eq!(trapped.code, Some(1), "{}", trapped.err);
@@ -52,26 +61,56 @@ fn journey(language: &str, broken: Option<(&str, &str, &str, &str)>) {
 #[test]
 fn rust() {
     let panic = "Ok(format!(\"Hello, {}!\", input.name.as_bytes()[90]))";
-    journey("rust", Some(("src/lib.rs", "Ok(format!(\"Hello, {}!\", input.name))", panic, "at src/lib.rs:20")));
+    journey("rust", "src/lib.rs", Some(("Ok(format!(\"Hello, {}!\", input.name))", panic, "at src/lib.rs:20")));
 }
 
 #[test]
 fn javascript() {
-    journey("js", Some(("skill.js", "return `Hello, ${name}!`;", "return name.missing.length;", "skill.js:15")));
+    journey("js", "skill.js", Some(("return `Hello, ${name}!`;", "return name.missing.length;", "skill.js:15")));
 }
 
 #[test]
 fn typescript() {
-    journey("ts", None);
+    journey("ts", "skill.ts", None);
 }
 
 #[test]
 fn python() {
-    journey("python", None);
+    journey("python", "skill.py", None);
 }
 
 #[test]
 fn c() {
     let trap = "__builtin_trap(); return patchbay_textf";
-    journey("c", Some(("skill.c", "return patchbay_textf", trap, "at skill.c:11")));
+    journey("c", "skill.c", Some(("return patchbay_textf", trap, "at skill.c:11")));
+}
+
+/// The adapters that `plugin new` writes are tested like skills.
+fn provider_journey(language: &str, source: &str, from: &str, to: &str, difference: &str) {
+    let author = Author::of(language);
+    let name = format!("acme-{language}");
+    author.succeed("", &["plugin", "new", &name, "--lang", language, "--kind", "provider"]);
+    let green = author.make(&name, "test");
+    assert!(
+        green.out.contains("passed  fixtures/hello.json\n1 passed, 0 failed; 3 rules hold\n"),
+        "{}{}",
+        green.out,
+        green.err
+    );
+    author.edit(&format!("{name}/{source}"), from, to);
+    let red = author.make(&name, "test");
+    assert!(red.code == Some(2) && red.out.contains("FAILED  fixtures/hello.json\n"), "{}{}", red.out, red.err);
+    assert!(red.out.contains(difference), "{}", red.out);
+}
+
+#[test]
+fn rust_provider() {
+    let difference = "  exchange 1, path:\n    - /say?model=acme-rust-1\n    + /tell?model=acme-rust-1\n";
+    provider_journey("rust", "src/lib.rs", "/say?", "/tell?", difference);
+}
+
+#[test]
+fn javascript_provider() {
+    let difference = "    finish:\n      raw: stop\n  -   stop: end-turn\n  +   stop: max-tokens\n";
+    provider_journey("js", "provider.js", "stop === \"length\"", "stop !== \"length\"", difference);
 }

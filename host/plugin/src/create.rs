@@ -112,8 +112,18 @@ fn contents(
         text.replace("{{name}}", name.as_str())
             .replace("{{IDENT}}", &ident.to_ascii_uppercase())
             .replace("{{ident}}", &ident)
+            .replace("{{tools}}", ci_tools(language))
+            .replace("{{image}}", ci_image(language))
     };
+    let has_makefile = embedded::files_below(template).any(|(path, _)| path == "Makefile");
+    let ci = embedded::files_below("sdk/ci").filter(|(path, _)| *path != "Makefile" || !has_makefile);
+    let ci = ci.map(|(path, content)| match path {
+        "github.yml" => (".github/workflows/test.yml", content),
+        "gitlab-ci.yml" => (".gitlab-ci.yml", content),
+        path => (path, content),
+    });
     let mut files: Vec<(String, Vec<u8>)> = embedded::files_below(template)
+        .chain(ci)
         .map(|(path, content)| {
             let path = path.strip_suffix(".tmpl").unwrap_or(path);
             // `.gitignore` would hide the template's own files in this repository.
@@ -152,6 +162,28 @@ fn contents(
         files.extend(contract::files(kind).into_iter().map(|(path, content)| (format!("wit/{path}"), content)));
     }
     Ok(files)
+}
+
+/// Returns the command that installs what a language needs on a machine of continuous integration.
+fn ci_tools(language: Language) -> &'static str {
+    match language {
+        Language::Rust => "rustup target add wasm32-unknown-unknown",
+        Language::JavaScript | Language::TypeScript => "patchbay plugin tools install js",
+        Language::Python => "patchbay plugin tools install python",
+        Language::C => "patchbay plugin tools install c",
+        Language::Zig => "pip install ziglang==0.17.1",
+        Language::Go => "command -v npm || { apt-get update && apt-get install -y nodejs npm; }",
+    }
+}
+
+/// Returns a container image that has the rest.
+fn ci_image(language: Language) -> &'static str {
+    match language {
+        Language::Rust => "rust:1",
+        Language::JavaScript | Language::TypeScript => "node:22",
+        Language::Python | Language::C | Language::Zig => "python:3.13",
+        Language::Go => "golang:1.24",
+    }
 }
 
 /// Returns the files of an SDK in Rust.
@@ -209,16 +241,21 @@ mod tests {
             files(&folder, "", &mut found);
             for (path, content) in found.iter().filter(|(path, _)| !path.starts_with("sdk/")) {
                 let text = String::from_utf8_lossy(content);
-                assert!(!text.contains("{{name}}") && !text.contains("{{ident}}"), "{language} {kind:?} {path}");
+                for word in ["name", "ident", "IDENT", "tools", "image"] {
+                    assert!(!text.contains(&format!("{{{{{word}}}}}")), "{language} {kind:?} {path} {word}");
+                }
                 assert!(!path.ends_with(".tmpl"), "{language} {kind:?} {path}");
             }
             let wanted: &[&str] = match kind {
-                PluginKind::Skill => &["README.md", ".gitignore", "SKILL.md", "fixtures/hello.json"],
-                PluginKind::Provider => &["README.md", ".gitignore"],
+                PluginKind::Skill => &["SKILL.md"],
+                PluginKind::Provider => &[],
             };
-            for path in wanted {
+            let always = ["README.md", ".gitignore", "Makefile", "fixtures/hello.json"];
+            for path in wanted.iter().chain(&always).chain(&[".github/workflows/test.yml", ".gitlab-ci.yml"]) {
                 assert!(found.contains_key(*path), "{language} {kind:?} {path}: {:?}", found.keys());
             }
+            let makefile = String::from_utf8_lossy(&found["Makefile"]);
+            assert!(makefile.contains("\ntest: ") && makefile.contains("$(PATCHBAY) plugin test\n"), "{makefile}");
             let recognised = Language::found_in(&folder);
             assert_eq!(recognised.iter().map(|(language, _)| *language).collect::<Vec<_>>(), [language]);
             // The folder that it was written to first is gone.
