@@ -83,6 +83,16 @@ impl Author {
         self.run_command(command)
     }
 
+    /// Runs a script in a folder below the author's, with the binary in the PATH.
+    pub fn shell(&self, folder: &str, script: &str) -> Ran {
+        let binaries = binary::path().parent().unwrap().to_owned();
+        let all = std::env::var_os("PATH").unwrap_or_default();
+        let all = std::env::join_paths(std::iter::once(binaries).chain(std::env::split_paths(&all))).unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).current_dir(self.work().join(folder)).env("PATH", all);
+        self.run_command(command)
+    }
+
     /// Runs a command that must succeed, and returns its standard output.
     pub fn succeed(&self, folder: &str, arguments: &[&str]) -> String {
         let ran = self.run_in(folder, arguments);

@@ -111,6 +111,6 @@ fn rust_provider() {
 
 #[test]
 fn javascript_provider() {
-    let difference = "    finish:\n      raw: stop\n  -   stop: end-turn\n  +   stop: max-tokens\n";
+    let difference = "    -   stop: end-turn\n    +   stop: max-tokens\n";
     provider_journey("js", "provider.js", "stop === \"length\"", "stop !== \"length\"", difference);
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use patchbay_tests::{
-    documents::block,
+    documents::{block, blocks},
     server::{self, Server},
 };
 
@@ -63,4 +63,24 @@ fn complete_skill_in_python() {
 #[test]
 fn complete_skill_in_c() {
     complete_skill("c", "docs/skills-c.md", "c", "// The current weather", "skill.c");
+}
+
+/// The page about tests, line by line: each `sh` block is run, and its output contains the `text` block behind it.
+#[test]
+fn testing_page() {
+    let author = Author::of("js");
+    let blocks = blocks("docs/testing.md");
+    let (mut folder, mut compared) = (String::new(), 0);
+    for (at, (language, script)) in blocks.iter().enumerate().filter(|(_, (language, _))| language == "sh") {
+        let ran = author.shell(&folder, &format!("{script}\ncode=$?; pwd >\"$PATCHBAY_HOME/folder\"; exit $code"));
+        let expected = blocks.get(at + 1).filter(|(of, _)| of == "text").map_or("", |(_, text)| text);
+        assert!(ran.out.contains(expected), "{language} {script}\n{}{}", ran.out, ran.err);
+        assert_eq!(ran.code == Some(0), !expected.contains("FAILED"), "{script}\n{}{}", ran.out, ran.err);
+        let now = fs::read_to_string(author.home().join("folder")).unwrap();
+        let work = author.work().canonicalize().unwrap();
+        let now = std::path::Path::new(now.trim()).canonicalize().unwrap();
+        folder = now.strip_prefix(work).unwrap().to_str().unwrap().to_owned();
+        compared += usize::from(!expected.is_empty());
+    }
+    assert!(compared >= 8, "only {compared} outputs were compared");
 }
