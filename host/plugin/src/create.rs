@@ -209,6 +209,8 @@ fn sdk(language: Language, kind: PluginKind) -> VendoredSdk {
 mod tests {
     use std::collections::BTreeMap;
 
+    use patchbay_skill::is_source;
+
     use super::*;
 
     fn files(folder: &Path, below: &str, found: &mut BTreeMap<String, Vec<u8>>) {
@@ -256,6 +258,10 @@ mod tests {
             }
             let makefile = String::from_utf8_lossy(&found["Makefile"]);
             assert!(makefile.contains("\ntest: ") && makefile.contains("$(PATCHBAY) plugin test\n"), "{makefile}");
+            // SKILL.md is all that a new skill is, whether it is loaded from its folder or from its component.
+            let mut own = found.keys().filter_map(|path| path.split('/').next()).filter(|name| !is_source(name));
+            let stray = own.find(|name| *name != "SKILL.md" && !name.starts_with('.'));
+            assert!(kind != PluginKind::Skill || stray.is_none(), "{language}: {stray:?} would be a file of the skill");
             let recognised = Language::found_in(&folder);
             assert_eq!(recognised.iter().map(|(language, _)| *language).collect::<Vec<_>>(), [language]);
             // The folder that it was written to first is gone.

@@ -2,12 +2,13 @@
 //! folder with a component, and `plugin build` does not embed them.
 
 /// Names directly in a skill's folder that belong to the sources of its component: files and folders of compilers, package
-/// managers and their outputs.
+/// managers and their outputs, and the README, which is for people who change the sources. SKILL.md is for everyone else.
 const SOURCES: &[&str] = &[
     "CMakeLists.txt",
     "Cargo.lock",
     "Cargo.toml",
     "Makefile",
+    "README.md",
     "benches",
     "build",
     "build.zig",
@@ -54,12 +55,24 @@ mod tests {
 
     #[test]
     fn sources_are_known_by_name_or_extension() {
-        for name in
-            ["Cargo.toml", "src", "target", "sdk", "wit", "fixtures", "skill.py", "json.h", "build.zig", "x.zig"]
-        {
+        for name in [
+            "Cargo.toml",
+            "README.md",
+            "src",
+            "target",
+            "sdk",
+            "wit",
+            "fixtures",
+            "skill.py",
+            "json.h",
+            "build.zig",
+            "x.zig",
+        ] {
             assert!(is_source(name), "{name}");
         }
-        for name in ["SKILL.md", "LICENSE", "references", "scripts", "greet.wasm", "data.json", "py", "srcs"] {
+        for name in
+            ["SKILL.md", "LICENSE", "readme-first.md", "references", "scripts", "greet.wasm", "data.json", "py", "srcs"]
+        {
             assert!(!is_source(name), "{name}");
         }
     }

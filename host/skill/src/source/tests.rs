@@ -224,14 +224,14 @@ fn folders_behind_a_link_do_not_count_as_links() {
 #[test]
 fn sources_are_files_of_a_skill_without_a_component_only() {
     let skill =
-        TestSkill::new(&[("forms.md", b"1"), ("package.json", b"{}"), ("src/lib.rs", b"x"), ("data/src/a.rs", b"x")]);
+        TestSkill::new(&[("README.md", b"1"), ("package.json", b"{}"), ("src/lib.rs", b"x"), ("data/README.md", b"x")]);
     let names = || listed(&skill).files.into_keys().collect::<Vec<_>>();
-    assert_eq!(names(), ["SKILL.md", "data/src/a.rs", "forms.md", "package.json", "src/lib.rs"]);
+    assert_eq!(names(), ["README.md", "SKILL.md", "data/README.md", "package.json", "src/lib.rs"]);
     skill.write("greet.wasm", b"x");
     for n in 0..=1_000 {
         skill.write(&format!("target/release/{n}"), b"");
     }
-    assert_eq!(names(), ["SKILL.md", "data/src/a.rs", "forms.md"]);
+    assert_eq!(names(), ["SKILL.md", "data/README.md"]);
     let all = listed(&skill);
     assert_eq!((all.components, all.over), (vec!["greet.wasm".to_owned()], None));
 }
@@ -244,6 +244,7 @@ fn all_files_but_sources_are_embedded() {
         ("forms.md", b"3"),
         ("LICENSE.txt", b"4"),
         ("data/src/t.csv", b"5"),
+        ("README.md", b"x"),
         ("src/lib.rs", b"x"),
         ("a.wasm", b"x"),
         ("assets/.hidden", b"x"),
