@@ -2,10 +2,12 @@
 
 use std::{
     fs,
+    io::Write as _,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
     sync::{Mutex, OnceLock},
+    thread,
 };
 
 use patchbay_tests::binary::{self, Ran, ran};
@@ -63,6 +65,23 @@ impl Author {
 
     /// Runs the binary in a folder below the author's.
     pub fn run_in(&self, folder: &str, arguments: &[&str]) -> Ran {
+        ran(self.command(folder, arguments).output().unwrap())
+    }
+
+    /// Runs the binary in the author's folder, with `input` on its standard input.
+    pub fn run_with_input(&self, arguments: &[&str], input: &str) -> Ran {
+        let mut command = self.command("", arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let mut stdin = process.stdin.take().unwrap();
+        let input = input.to_owned();
+        let writer = thread::spawn(move || stdin.write_all(input.as_bytes()));
+        let output = process.wait_with_output().unwrap();
+        writer.join().unwrap().unwrap();
+        ran(output)
+    }
+
+    fn command(&self, folder: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary::path());
         command.args(arguments).current_dir(self.work().join(folder));
         self.run_command(command)
@@ -73,7 +92,7 @@ impl Author {
             .env("PATCHBAY_HOME", self.folder.path().join("home"))
             // Packages of the registry are built once for all tests.
             .env("CARGO_TARGET_DIR", shared().join("cargo"));
-        ran(command.output().unwrap())
+        command
     }
 
     /// Runs `make TARGET` in a folder below the author's.

@@ -5,3 +5,4 @@ mod author;
 mod journeys;
 mod mistakes;
 mod pages;
+mod same;

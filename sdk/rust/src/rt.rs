@@ -3,6 +3,7 @@
 
 use schemars::{JsonSchema, Schema, generate::SchemaSettings, transform::RecursiveTransform};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::{
     Blob, Content, Failure, Reply, Result,
@@ -92,7 +93,7 @@ pub fn tool<T: ToolInput>(name: &str, doc: &[&str], extra: &[(&str, &str)]) -> T
     Tool {
         name: name.to_owned(),
         description: description.trim().to_owned(),
-        input_schema: serde_json::Value::from(schema).to_string(),
+        input_schema: Value::from(schema).to_string(),
         extra: extra
             .iter()
             .map(|(name, value)| Pair { name: (*name).to_owned(), value: (*value).to_owned() })
@@ -107,7 +108,7 @@ fn remove_noise(schema: &mut Schema) {
     if default.is_some_and(|value| value.is_null() || value.as_bool() == Some(false)) {
         schema.remove("default");
     }
-    let format = schema.get("format").and_then(serde_json::Value::as_str);
+    let format = schema.get("format").and_then(Value::as_str);
     if format.is_some_and(|name| ["int", "uint", "float", "double"].iter().any(|number| name.starts_with(number))) {
         schema.remove("format");
     }
@@ -118,8 +119,42 @@ pub fn run<T: ToolInput, R: ToolOutput>(
     input: &str,
     tool: impl FnOnce(T) -> R,
 ) -> std::result::Result<Vec<Content>, WitFailure> {
-    let input = serde_json::from_str(input).map_err(|error| wit(Failure::invalid(error.to_string())))?;
+    let input = parse(input).map_err(|error| wit(Failure::invalid(error.to_string())))?;
     tool(input).contents().map_err(wit)
+}
+
+/// Parses an input. For a JSON Schema `2.0` is an integer, and models send it; serde refuses it for an integer field, so the text is
+/// parsed again with such numbers written as integers. The second text, and not a `Value`, goes to `T`: a component then has the code
+/// that parses `T` once.
+fn parse<T: DeserializeOwned>(input: &str) -> serde_json::Result<T> {
+    let refused = match serde_json::from_str(input) {
+        Ok(input) => return Ok(input),
+        Err(error) => error,
+    };
+    let Ok(mut value) = serde_json::from_str(input) else { return Err(refused) };
+    if !write_integers(&mut value) {
+        return Err(refused);
+    }
+    serde_json::from_str(&value.to_string()).map_err(|_| refused)
+}
+
+/// Replaces each float without a fraction by an integer. Returns whether there was one.
+fn write_integers(value: &mut Value) -> bool {
+    // `|` and not `any`, which would stop at the first.
+    match value {
+        Value::Number(number) => {
+            // From 2^63 on, the conversion would not be exact.
+            let float =
+                number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0 && float.abs() < 2f64.powi(63));
+            float.is_some_and(|float| {
+                *number = (float as i64).into();
+                true
+            })
+        }
+        Value::Array(items) => items.iter_mut().fold(false, |any, item| write_integers(item) | any),
+        Value::Object(members) => members.values_mut().fold(false, |any, member| write_integers(member) | any),
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
+    }
 }
 
 /// Returns the failure for a tool that the skill does not have.

@@ -85,11 +85,14 @@ fn results_and_failures_have_the_form_of_the_contract() {
         other => panic!("{other:?}"),
     };
     assert_eq!(text(call("greet", r#"{"name": "Ada", "times": 2}"#)), "Hello, Ada! Hello, Ada!");
+    assert_eq!(text(call("greet", r#"{"name": "Ada", "times": 2.0}"#)), "Hello, Ada! Hello, Ada!");
     assert_eq!(text(call("count", "{}")), "1");
     let failure = |kind: &str, message: &str| (kind.to_owned(), message.to_owned());
     assert_eq!(call("greet", r#"{"name": ""}"#).unwrap_err(), failure("no-name", "the name is empty"));
     assert_eq!(call("greet", "{}").unwrap_err().0, "invalid-input");
     assert_eq!(call("greet", r#"{"name": "a", "x": 1}"#).unwrap_err().0, "invalid-input");
+    let fraction = call("greet", r#"{"name": "a", "times": 2.5}"#).unwrap_err().1;
+    assert_eq!(fraction, "invalid type: floating point `2.5`, expected u8 at line 1 column 26");
     assert_eq!(call("denied", "{}").unwrap_err(), failure("denied", "not granted"));
     assert_eq!(call("broken", "{}").unwrap_err(), failure("failed", "invalid digit found in string"));
     assert_eq!(call("Greet", "{}").unwrap_err(), failure("unknown-tool", "this skill has no tool 'Greet'"));
