@@ -1,7 +1,7 @@
 //! A host in memory for the tests of skills: files of a workspace, the key-value store, HTTP. Skills enable it as the
 //! feature `testing` in their `[dev-dependencies]`; components never contain it.
 //!
-//! With the feature, the functions of `workspace`, `workspace_search`, `kv` and `http` use the [`Host`] whose
+//! With the feature, the functions of `workspace`, `workspace_search`, `kv`, `http`, `log` and `progress` use the [`Host`] whose
 //! [`run`](Host::run) is active on the current thread, so that a test calls the code of a skill unchanged:
 //!
 //! ```
@@ -20,7 +20,7 @@
 //! ```
 //!
 //! Grants, quotas, `.gitignore` and forbidden paths are not simulated; [`Host::on_call`] makes any call fail. The other
-//! capabilities still panic.
+//! capabilities, such as `inference`, still panic.
 
 pub(crate) mod capabilities;
 mod host;

@@ -1,7 +1,28 @@
 //! The modules of the host's capabilities with the simulated functions. The SDK exports them instead of the bindings when
 //! the feature `testing` is enabled; signatures and types are those of the bindings.
 
-pub use crate::bindings::patchbay::host::{inference, log, progress, tool_calls, tool_index, tools};
+pub use crate::bindings::patchbay::host::{inference, tool_calls, tool_index, tools};
+
+/// Diagnostics for the operator. Always granted.
+pub mod log {
+    pub use crate::bindings::patchbay::host::log::Level;
+    use crate::testing::host::record;
+
+    /// Writes a message to the log. Outside of [`Host::run`](crate::testing::Host::run) nobody reads it.
+    pub fn write(level: Level, message: &str) {
+        record(|shared| shared.logged.push((level, message.to_owned())));
+    }
+}
+
+/// Partial output of a running tool. Always granted.
+pub mod progress {
+    use crate::testing::host::record;
+
+    /// Reports partial output. Outside of [`Host::run`](crate::testing::Host::run) nobody reads it.
+    pub fn report(text: &str) {
+        record(|shared| shared.progress.push(text.to_owned()));
+    }
+}
 
 /// A small durable key-value store for the skill. Needs the capability `kv`.
 pub mod kv {

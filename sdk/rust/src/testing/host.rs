@@ -9,6 +9,7 @@ use std::{
 use crate::bindings::patchbay::host::{
     http::{Pair, Request, Response},
     kv::Scope,
+    log::Level,
     types::Error,
 };
 
@@ -34,6 +35,9 @@ pub(super) struct Shared {
     pub(super) version: u64,
     pub(super) responses: BTreeMap<String, Response>,
     pub(super) requests: Vec<Request>,
+    /// The messages of the log, with their levels.
+    pub(super) logged: Vec<(Level, String)>,
+    pub(super) progress: Vec<String>,
 }
 
 /// The place of an entry. The store of a session is identified by the session's address in memory.
@@ -165,7 +169,17 @@ impl Host {
         self.lock().requests.clone()
     }
 
-    /// Returns all calls of this session, in order.
+    /// Returns all messages that were written to the log, in order.
+    pub fn logged(&self) -> Vec<(Level, String)> {
+        self.lock().logged.clone()
+    }
+
+    /// Returns all partial output, in order.
+    pub fn progress(&self) -> Vec<String> {
+        self.lock().progress.clone()
+    }
+
+    /// Returns all calls of this session, in order. The log and progress, which cannot fail, are not among them.
     pub fn calls(&self) -> Vec<Call> {
         lock(&self.session.calls).clone()
     }
@@ -210,6 +224,13 @@ pub(super) fn call<T>(
         Reaction::Proceed => work(&host, &mut host.lock()),
         Reaction::Fail(kind) => Err(error(kind)),
         Reaction::FailAfter(kind) => work(&host, &mut host.lock()).and(Err(error(kind))),
+    }
+}
+
+/// Records what a capability without a result was called with, if a host is active.
+pub(super) fn record(work: impl FnOnce(&mut Shared)) {
+    if let Some(host) = ACTIVE.with_borrow(|active| active.last().cloned()) {
+        work(&mut host.lock());
     }
 }
 

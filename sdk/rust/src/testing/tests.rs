@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     call, http,
     kv::{self, Scope},
-    skill_files, workspace,
+    log, progress, skill_files, workspace,
     workspace_search::{self, NameQuery, Position, TextQuery},
 };
 
@@ -135,6 +135,21 @@ fn calls_can_fail_before_or_after_their_effect() {
     assert_eq!((host.file("before"), host.file("after").is_some()), (None, true));
     let last = Call { index: 2, function: "workspace.write", target: "other".to_owned() };
     assert_eq!((failing.calls().last(), host.calls().len()), (Some(&last), 0));
+}
+
+#[test]
+fn log_and_progress_are_recorded() {
+    let host = Host::new();
+    let work = || {
+        log::write(log::Level::Warn, "slow");
+        progress::report("half");
+    };
+    // A helper that logs can be tested without a host, too.
+    work();
+    host.run(work);
+    let logged = host.logged();
+    assert!(matches!(&logged[..], [(log::Level::Warn, message)] if message == "slow"), "{logged:?}");
+    assert_eq!((host.progress(), host.calls().len()), (vec!["half".to_owned()], 0));
 }
 
 #[test]
