@@ -97,6 +97,7 @@ pub fn build(folder: &Path, options: &BuildOptions) -> Result<BuiltPlugin, Build
         Some(stripped) => (stripped, Some(module_bytes)),
         None => (module_bytes, None),
     };
+    let lost_threads = unstripped.as_deref().and_then(|module| system_calls::lost_threads(module, &folder));
     let mut component = to_component(&module_bytes)
         .map_err(|reason| encode_error(system_calls::explained(&module_bytes, &folder).unwrap_or(reason)))?;
     let embedded = match skill_md {
@@ -130,6 +131,7 @@ pub fn build(folder: &Path, options: &BuildOptions) -> Result<BuiltPlugin, Build
     if let (Some(symbols), Some(debug)) = (&options.symbols, debug) {
         symbols.keep(&Digest::of(&component), &debug).map_err(BuildError::io(symbols.folder()))?;
     }
+    notes.extend(lost_threads);
     if options.wasm.is_none() {
         notes.extend(lost_output(&folder));
     }

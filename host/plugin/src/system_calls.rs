@@ -1,8 +1,9 @@
-//! Explains imports of WASI preview 1 in a core module, which a C library adds. The sandbox provides none of them.
+//! Explains imports of WASI preview 1 in a core module, which a C library adds. The sandbox provides none of them. Threads need no
+//! import: the library's functions are there, and only return an error.
 
 use std::path::Path;
 
-use wasmparser::{Parser, Payload};
+use wasmparser::{KnownCustom, Name, Parser, Payload};
 
 use crate::compile::c_places_of;
 
@@ -90,6 +91,38 @@ pub(crate) fn explained(module: &[u8], folder: &Path) -> Option<String> {
     Some(format!("{subject} {does}, which the sandbox does not have ({import} of WASI). {instead}"))
 }
 
+/// Functions that start a thread, with the names that they have in a module.
+const THREADS: &[(&str, &str)] = &[("thrd_create", "thrd_create"), ("pthread_create", "__pthread_create")];
+
+/// Returns a note if a core module with names contains a function that would start a thread; `folder` may have its C sources.
+pub(crate) fn lost_threads(module: &[u8], folder: &Path) -> Option<String> {
+    let names = function_names(module);
+    let (function, _) = THREADS.iter().find(|(_, name)| names.contains(name))?;
+    let place = c_places_of(&format!("{function}("), folder).into_iter().next();
+    let subject = place.map(|place| format!("{place}: ")).unwrap_or_default();
+    Some(format!(
+        "{subject}{function}() starts no thread in the sandbox, it returns an error. To run other tools side by side, use tool-calls"
+    ))
+}
+
+/// Returns the names of the functions of a core module; empty if it has none, or is a component.
+fn function_names(module: &[u8]) -> Vec<&str> {
+    let mut found = Vec::new();
+    if Parser::is_component(module) {
+        return found;
+    }
+    for payload in Parser::new(0).parse_all(module).map_while(Result::ok) {
+        let Payload::CustomSection(section) = payload else { continue };
+        let KnownCustom::Name(subsections) = section.as_known() else { continue };
+        for names in subsections.into_iter().map_while(Result::ok) {
+            if let Name::Function(functions) = names {
+                found.extend(functions.into_iter().map_while(Result::ok).map(|naming| naming.name));
+            }
+        }
+    }
+    found
+}
+
 /// Returns the names of the imports of WASI preview 1; empty if the bytes are not a core module.
 fn imports(module: &[u8]) -> Vec<String> {
     let mut names = Vec::new();
@@ -120,6 +153,26 @@ mod tests {
         }
         module.section(&types).section(&imports);
         module.finish()
+    }
+
+    #[test]
+    fn function_that_starts_a_thread_is_named_with_its_place() {
+        let named = |names: &[&str]| {
+            let mut functions = wasm_encoder::NameMap::new();
+            names.iter().zip(0..).for_each(|(name, index)| functions.append(index, name));
+            let mut section = wasm_encoder::NameSection::new();
+            section.functions(&functions);
+            let mut module = wasm_encoder::Module::new();
+            module.section(&section);
+            module.finish()
+        };
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("skill.c"), "void f(void) {\n  pthread_create(&t, 0, run, 0);\n}\n").unwrap();
+        assert_eq!(lost_threads(&named(&["main", "pthread_exit"]), folder.path()), None);
+        let note = lost_threads(&named(&["main", "__pthread_create"]), folder.path()).unwrap();
+        assert!(note.starts_with("skill.c:2: pthread_create() starts no thread in the sandbox"), "{note}");
+        let note = lost_threads(&named(&["__pthread_create", "thrd_create"]), folder.path()).unwrap();
+        assert!(note.starts_with("thrd_create() starts no thread in the sandbox"), "{note}");
     }
 
     #[test]
