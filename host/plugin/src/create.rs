@@ -18,7 +18,7 @@ pub enum CreateError {
     #[error("{} exists already. Choose another name, or remove it first", shown(.0))]
     Exists(PathBuf),
     /// The language has no template of this kind.
-    #[error("there is no provider template for {0}; use --lang rust or --lang js")]
+    #[error("there is no provider template for {0}; use --lang rust, --lang js or --lang ts")]
     NoTemplate(Language),
     /// cargo accepts no package of this name.
     #[error("'{0}' cannot be the name of a Rust package, because it begins with a digit; begin with a letter")]
@@ -88,6 +88,7 @@ fn template(language: Language, kind: PluginKind) -> Result<&'static str, Create
         (Language::Rust, PluginKind::Provider) => "sdk/rust-provider/templates/provider",
         (Language::JavaScript, PluginKind::Skill) => "sdk/js/templates/skill",
         (Language::JavaScript, PluginKind::Provider) => "sdk/js/templates/provider",
+        (Language::TypeScript, PluginKind::Provider) => "sdk/js/templates/provider-ts",
         (Language::TypeScript, PluginKind::Skill) => "sdk/js/templates/skill-ts",
         (Language::Python, PluginKind::Skill) => "sdk/python/templates/skill",
         (Language::C, PluginKind::Skill) => "sdk/c/templates/skill",
