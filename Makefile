@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET = wasm32-unknown-unknown
 PATCHBAY = target/debug/patchbay
 
-.PHONY: help run check test crash check-targets test-interop test-acp test-mcp test-authors errors-for-authors peers test-terminal screens build plugins guests format lint deny advisories fuzz reproduce bench docs release install target
+.PHONY: help run check test crash check-targets test-interop test-acp test-mcp test-authors test-authors-all errors-for-authors peers test-terminal screens build plugins guests format lint deny advisories fuzz reproduce bench docs release install target
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -44,6 +44,10 @@ test-acp: build peers ## Drive `patchbay acp` with clients of others: acpx, and 
 test-authors: build ## Write, build, call, test and add plugins in Rust, JavaScript, Python and C, as a new author would
 	@echo "== being an author"
 	@$(CARGO) test --workspace --test authors -- --nocapture
+
+test-authors-all: build ## The same, also in TypeScript, Zig and Go, with providers and every usual mistake; AUTHOR_SKIP=go,zig leaves some out
+	@echo "== being an author, in every language"
+	@AUTHOR_TESTS=all AUTHOR_MISTAKES=all $(CARGO) test --workspace --test authors -- --nocapture
 
 errors-for-authors: build ## Make the usual mistakes of authors, and write what is shown for each into docs/errors-for-authors.md
 	@echo "== making mistakes"

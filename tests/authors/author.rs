@@ -1,7 +1,7 @@
 //! An author's machine: a home, a folder for plugins, and installed compilers.
 
 use std::{
-    fs,
+    env, fs,
     io::Write as _,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
@@ -18,8 +18,23 @@ pub struct Author {
     folder: TempDir,
 }
 
+/// Returns whether `what` runs in this test run; says so if it does not. `make test-authors-all` sets AUTHOR_TESTS=all; the words of
+/// AUTHOR_SKIP, such as `go,zig`, are left out, for machines that cannot have their compilers.
+pub fn runs_in_all(what: &str) -> bool {
+    let variable = |name| env::var(name).unwrap_or_default();
+    if variable("AUTHOR_TESTS") != "all" {
+        println!("{what}: skipped, runs with make test-authors-all");
+        return false;
+    }
+    let skipped = variable("AUTHOR_SKIP").split(',').any(|word| word == what);
+    if skipped {
+        println!("{what}: skipped, because AUTHOR_SKIP names it");
+    }
+    !skipped
+}
+
 /// The folder with what all authors share: compilers, and what cargo has built.
-fn shared() -> &'static Path {
+pub fn shared() -> &'static Path {
     static SHARED: OnceLock<PathBuf> = OnceLock::new();
     SHARED.get_or_init(|| {
         let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("authors");
@@ -81,7 +96,8 @@ impl Author {
         ran(output)
     }
 
-    fn command(&self, folder: &str, arguments: &[&str]) -> Command {
+    /// Creates a command that runs the binary in a folder below the author's.
+    pub fn command(&self, folder: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary::path());
         command.args(arguments).current_dir(self.work().join(folder));
         self.run_command(command)

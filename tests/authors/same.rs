@@ -6,7 +6,7 @@ use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 
-use crate::author::Author;
+use crate::author::{Author, runs_in_all};
 
 /// A call of a tool, and the result in every language.
 struct Case {
@@ -176,7 +176,9 @@ fn same_bytes_in_javascript() {
 
 #[test]
 fn same_bytes_in_typescript() {
-    same("ts", "skill.ts");
+    if runs_in_all("ts") {
+        same("ts", "skill.ts");
+    }
 }
 
 #[test]
