@@ -55,7 +55,7 @@ fn embedded_metadata_matches_the_components() {
             let answer = if report["provider"].is_null() { &report["tools"] } else { &report["provider"] };
             assert_eq!(
                 known,
-                json!({ "digest": report["digest"], asked: answer }),
+                json!({ "digest": report["component"], asked: answer }),
                 "{}: rm -r plugins/dist",
                 path.display()
             );

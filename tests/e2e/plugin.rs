@@ -483,6 +483,8 @@ fn inspect_describes_a_plugin() {
     patchbay.write("workspace/greeter.wasm", &component);
     let json = patchbay.run(&["plugin", "inspect", "--json", "greeter.wasm"]);
     let [report] = &json_lines(&json.out)[..] else { panic!("{json:?}") };
+    let component_digest = patchbay_core::Digest::of(&component);
+    assert_eq!(report["component"], json!(component_digest));
     let digest = report["digest"].as_str().unwrap();
     assert_eq!(
         (&report["name"], &report["size"], &report["problems"]),
@@ -504,6 +506,7 @@ command_tool    run
 capabilities    kv (keeps), clock (optional)
 size            {} bytes
 digest          {digest}
+component       {component_digest}
 imports         {}
 exports         patchbay:skill/skill@0.1.0
 tool run: Echoes its input
@@ -521,11 +524,23 @@ tool run: Echoes its input
     let expected = expected.replace("imports         \n", "imports         (none)\n");
     assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(0), &*expected, ""));
 
+    // Everywhere else, the digest of the installed skill is the same.
+    let installed = Patchbay::new();
+    installed.write("home/config/skills/greeter.wasm", &component);
+    let help = installed.answers(&["/help greeter"]).remove(0);
+    assert_eq!((&help.data()["digest"], &help.data()["component"]), (&report["digest"], &report["component"]));
+    let listed = json_lines(&installed.run(&["plugin", "list", "--json"]).out);
+    let listed = listed.iter().find(|plugin| plugin["name"] == "greeter").unwrap();
+    assert_eq!((&listed["digest"], &listed["component"]), (&report["digest"], &report["component"]));
+    installed.run(&["grant", "add", "greeter", "kv"]);
+    assert_eq!(installed.run(&["grant", "list"]).out, format!("greeter user skill: kv {digest}\n"));
+
     // A folder without a component is a skill.
     patchbay.write("home/config/skills/greeter/SKILL.md", "---\nsummary: Greets\n---\n");
     let ran = patchbay.run(&["plugin", "inspect", &folder]);
     assert_eq!(ran.code, Some(0));
-    assert!(ran.out.contains("\ndigest          (none)\n"), "{}", ran.out);
+    assert!(ran.out.contains("\ndigest          sha256:"), "{}", ran.out);
+    assert!(ran.out.contains("\ncomponent       (none)\n"), "{}", ran.out);
 }
 
 #[test]

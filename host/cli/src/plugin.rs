@@ -12,7 +12,7 @@ mod test;
 
 use std::{fs::File, io, path::Path, process::ExitCode, time::SystemTime};
 
-use patchbay_core::{Code, text};
+use patchbay_core::{Code, Digest, text};
 use patchbay_plugin::{BuildOptions, InspectionReport, Inspector, build, locate};
 use patchbay_sandbox::{
     Artefacts,
@@ -174,7 +174,11 @@ fn print(report: &InspectionReport) {
         print_provider(provider);
     }
     field("size", &format!("{} bytes", report.size));
-    field("digest", &report.digest.map(|digest| digest.to_string()).unwrap_or_default());
+    let digest = |digest: Option<Digest>| digest.map(|digest| digest.to_string()).unwrap_or_default();
+    field("digest", &digest(report.digest));
+    if report.provider.is_none() {
+        field("component", &digest(report.component));
+    }
     field("imports", &text::clean_line(&report.imports.join(", ")));
     field("exports", &text::clean_line(&report.exports.join(", ")));
     print_contents(report);

@@ -19,8 +19,10 @@ use serde::Serialize;
 pub struct InspectionReport {
     /// Name of its file or folder.
     pub name: String,
-    /// Digest of the component; `None` without a component.
+    /// Digest of the plugin: of all files of a skill, as in `/help` and grants, or of an adapter. `None` for an invalid skill.
     pub digest: Option<Digest>,
+    /// Digest of the component; `None` without a component.
+    pub component: Option<Digest>,
     /// Bytes of the component; 0 without one.
     pub size: usize,
     /// The parsed SKILL.md; `None` for a provider or an invalid skill.
@@ -101,7 +103,7 @@ impl Inspector {
         let component = if is_folder { only_component(&path)? } else { Some(read(&path)?) };
         let mut report = InspectionReport {
             name: name.unwrap_or_default().to_string_lossy().into_owned(),
-            digest: component.as_deref().map(Digest::of),
+            component: component.as_deref().map(Digest::of),
             size: component.as_ref().map_or(0, Vec::len),
             ..InspectionReport::default()
         };
@@ -111,7 +113,10 @@ impl Inspector {
         }
         let has_skill_md = is_folder && path.join("SKILL.md").symlink_metadata().is_ok();
         match component {
-            Some(bytes) if !has_skill_md && is_provider(&bytes) => self.adapter(&mut report, bytes).await?,
+            Some(bytes) if !has_skill_md && is_provider(&bytes) => {
+                report.digest = report.component;
+                self.adapter(&mut report, bytes).await?;
+            }
             component => self.skill(&mut report, &path, component).await?,
         }
         Ok(report)
@@ -127,7 +132,10 @@ impl Inspector {
             None => Ok(Arc::default()),
         };
         match found.candidate {
-            Ok(candidate) => report.check(&candidate, answer),
+            Ok(candidate) => {
+                report.digest = Some(candidate.digest());
+                report.check(&candidate, answer);
+            }
             Err(problem) => {
                 report.problem(&problem);
                 match answer {

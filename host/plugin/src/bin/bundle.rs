@@ -79,7 +79,7 @@ async fn bundle(folder: &Path, to: &Path, contents: ContentsOf) -> Result<Vec<Os
     if !report.problems.is_empty() {
         bail!("{}: {}", name.display(), report.problems.join(" "));
     }
-    let digest = report.digest.context("a component without a digest")?;
+    let digest = report.component.context("a component without a digest")?;
     let contents = contents(&report).with_context(|| {
         format!("{}: skills belong into the folder 'skills', providers into 'providers'", folder.display())
     })?;
