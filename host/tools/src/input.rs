@@ -1,6 +1,9 @@
 //! Turns the text after a command into the input of its tool. Called by `session`.
 
-use patchbay_core::{Code, Outcome, ToolSpec, text::clean_line};
+use patchbay_core::{
+    Code, Outcome, ToolSpec,
+    text::{clean_line, excerpt},
+};
 use patchbay_schema::{PatternBudget, Schema};
 use serde_json::{Map, Value, json};
 
@@ -86,14 +89,25 @@ pub fn input_from_text(tool: &ToolSpec, text: &str, command: &str, hint: Option<
     }
     let property = only_required_string(&tool.input_schema).ok_or_else(expected)?;
     let input = Value::Object(Map::from_iter([(property.to_owned(), Value::from(text))]));
-    schema.check(&input).map(|()| input).map_err(|_| expected())
+    schema.check(&input).map(|()| input).map_err(|error| {
+        let (command, schema) = owned();
+        InputError::Invalid { command, problem: error.to_string(), schema }
+    })
 }
 
 /// Returns how to write an input that satisfies `schema`; empty if text can be one.
-fn advice(schema: &Value) -> &'static str {
-    match only_required_string(schema) {
-        Some(_) => "",
-        None => ": write a JSON object. Other text works only for a tool that requires one string and nothing else",
+fn advice(schema: &Value) -> String {
+    if only_required_string(schema).is_some() {
+        return String::new();
+    }
+    let text = "Other text works only for a tool that requires one string and nothing else";
+    match only_string(schema) {
+        Some(name) => {
+            let name = excerpt(name, 40);
+            let example = json!({ &*name: "…" });
+            format!(": write a JSON object, such as {example}. {text}, and '{name}' is optional here")
+        }
+        None => format!(": write a JSON object. {text}"),
     }
 }
 
@@ -101,6 +115,14 @@ fn only_required_string(schema: &Value) -> Option<&str> {
     let [Value::String(property)] = &schema.get("required")?.as_array()?[..] else { return None };
     let is_string = schema.get("properties")?.get(property)?.get("type")? == "string";
     is_string.then_some(property)
+}
+
+/// Returns the property of a schema with one optional property, a string.
+fn only_string(schema: &Value) -> Option<&str> {
+    let requires_none = schema.get("required").is_none_or(|required| *required == json!([]));
+    let mut properties = schema.get("properties")?.as_object()?.iter();
+    let (Some((name, property)), None) = (properties.next(), properties.next()) else { return None };
+    (requires_none && property.get("type")? == "string").then_some(name)
 }
 
 #[cfg(test)]
@@ -185,6 +207,12 @@ mod tests {
         assert!(input_from_text(&number, "5", "/x", None).is_err());
         let short =
             tool(json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "string", "maxLength": 2}}}));
-        assert!(input_from_text(&short, "long", "/x", None).is_err());
+        let error = input_from_text(&short, "long", "/x", None).unwrap_err().to_string();
+        assert_eq!(error, "input for /x is invalid: at /a: \"long\" is longer than 2 characters.");
+        let optional = tool(json!({"type": "object", "properties": {"name": {"type": "string"}}}));
+        let error = input_from_text(&optional, "Ada", "/m", None).unwrap_err().to_string();
+        let advice = "write a JSON object, such as {\"name\":\"…\"}. Other text works only for a tool that requires one string and nothing \
+                      else, and 'name' is optional here.";
+        assert!(error.ends_with(&format!(": {advice}")), "{error}");
     }
 }
