@@ -4,7 +4,7 @@ use patchbay_tests::{answers::Live, binary::Patchbay, calls::SAY, guest::Guest};
 
 /// Returns a guest that stores a value and returns `empty` in its first call, and returns `kept` in later ones. It fails if the
 /// host denies the access.
-fn keeper(description: &str) -> Guest {
+pub fn keeper(description: &str) -> Guest {
     let mut guest = Guest::calling(
         r#"
     (call $keys (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 10) (i32.const 128))

@@ -60,6 +60,7 @@ mod json_outputs;
 mod key_commands;
 mod languages;
 mod lines;
+mod linked;
 mod mcp_http;
 mod mcp_server;
 mod mcp_tools;

@@ -14,6 +14,7 @@ use patchbay_core::{
 };
 use patchbay_policy::{Capability, Identity, Root, Standing, grant_commands_in};
 use patchbay_session::{Host, workspace_path};
+use patchbay_skill::LinkedFolder;
 use patchbay_store::GrantRow;
 use patchbay_tools::{OutsideOrigin, changes};
 
@@ -74,13 +75,16 @@ async fn add_grants(host: &Arc<Host>, whose: &GrantTarget) -> Result<(), CliErro
         );
         return Err(CliError::new(Code::InvalidArgs, message));
     }
-    // Grants of bundled skills follow the binary; other grants apply to the digest of the skill's files.
-    let is_bundled = whose.root() == Root::Bundled;
-    let digest = if is_bundled { String::new() } else { skill.digest().to_string() };
-    for row in rows(whose, &digest)? {
+    // Grants of bundled skills follow the binary; other grants apply to the digest of the skill's files, or to a linked folder.
+    let identity = Identity::new(whose.root(), &workspace_path(&workspace)?, whose.skill.clone());
+    let granted_for = host.granted_for(&identity, skill.digest()).await;
+    let folder = LinkedFolder::of_grant(&granted_for);
+    let files = if folder.is_some() { "" } else { skill.files.as_text() };
+    for row in rows(whose, &granted_for)? {
         let capability = row.capability.clone();
-        host.store().add_grant(row, skill.files.as_text().to_owned()).await?;
-        say!("Granted '{capability}' to the {} skill '{}'.", whose.root(), whose.skill);
+        host.store().add_grant(row, files.to_owned()).await?;
+        let linked = folder.as_ref().map(|folder| format!(", linked to {}", clean_line(folder.path())));
+        say!("Granted '{capability}' to the {} skill '{}'{}.", whose.root(), whose.skill, linked.unwrap_or_default());
     }
     Ok(())
 }
@@ -113,7 +117,10 @@ async fn list_grants(host: &Arc<Host>) -> Result<(), CliError> {
         let digest = match (&*grant.skill_digest, &*grant.root) {
             ("", "bundled") => "",
             ("", _) => " (stale)",
-            (digest, _) => &format!(" {digest}"),
+            (granted_for, _) => &match LinkedFolder::of_grant(granted_for) {
+                Some(folder) => format!(" for the linked folder {}", clean_line(folder.path())),
+                None => format!(" {granted_for}"),
+            },
         };
         let only_in = match &*grant.place {
             "" => String::new(),
@@ -161,6 +168,11 @@ pub(crate) async fn stale_grants(host: &Arc<Host>) -> Result<Vec<StaleGrant>, Cl
         let Ok(Some(found)) = host.candidate(root, folder, &name).await else { continue };
         let standing = match &**skill_digest {
             "" => Standing::Unchecked,
+            granted if LinkedFolder::of_grant(granted).is_some() => {
+                let identity = Identity::new(root, workspace, name.clone());
+                let is_linked = host.granted_for(&identity, found.digest()).await == granted;
+                if is_linked { Standing::Holds } else { Standing::Unlinked }
+            }
             granted => changes(host.store(), granted, &found.digest(), Some(found.files.as_text())).await?,
         };
         let Some(why) = standing.why() else { continue };

@@ -9,7 +9,7 @@ use std::{
 };
 
 use patchbay_core::Name;
-use patchbay_skill::{Problem, files_to_copy};
+use patchbay_skill::{LinkedFolder, Problem, files_to_copy};
 use tempfile::TempDir;
 
 use crate::{LocatedPlugin, PluginForm};
@@ -34,6 +34,12 @@ pub enum InstallError {
         /// What is wrong.
         problem: Problem,
     },
+    /// Copying or linking it would remove it, or lead to itself.
+    #[error("{} is in the folder of skills already", .0.display())]
+    InSkills(PathBuf),
+    /// Only a folder can be linked.
+    #[error("it is not a skill's folder")]
+    NoFolder,
     /// The plugin is not a skill with a SKILL.md.
     #[error("it is not a skill with a SKILL.md")]
     NoSkill,
@@ -108,6 +114,27 @@ pub fn stage(plugin: &LocatedPlugin, skills: &Path) -> Result<StagedSkill, Insta
     Ok(StagedSkill { staging, skills: skills.to_owned(), name, entry })
 }
 
+/// Prepares a link to the skill's folder, which stands for any files that the folder will have.
+///
+/// # Errors
+/// [`InstallError`].
+pub fn stage_link(plugin: &LocatedPlugin, skills: &Path, replace: bool) -> Result<StagedSkill, InstallError> {
+    let PluginForm::Folder(folder, _) = &plugin.form else { return Err(InstallError::NoFolder) };
+    let name = plugin.name.clone();
+    fs::create_dir_all(skills).map_err(InstallError::io(skills))?;
+    if skills.canonicalize().is_ok_and(|skills| folder.starts_with(skills)) {
+        return Err(InstallError::InSkills(folder.clone()));
+    }
+    if let Some(path) = existing(skills, &name).into_iter().next().filter(|_| !replace) {
+        return Err(InstallError::Exists { name, path });
+    }
+    let staging = tempfile::Builder::new().prefix(".adding-").tempdir_in(skills).map_err(InstallError::io(skills))?;
+    let entry = name.to_string();
+    let at = staging.path().join(&entry);
+    LinkedFolder::prepare(folder, skills, &name, &at).map_err(InstallError::io(folder))?;
+    Ok(StagedSkill { staging, skills: skills.to_owned(), name, entry })
+}
+
 impl StagedSkill {
     /// Returns the path of the copy, which has the name of the skill.
     pub fn path(&self) -> PathBuf {
@@ -145,6 +172,9 @@ impl StagedSkill {
             put_back(&moved);
             return Err(InstallError::io(&path)(error));
         }
+        if !path.is_symlink() {
+            LinkedFolder::forget(&self.skills, &self.name);
+        }
         Ok(InstalledPlugin { path, replaced: !there.is_empty() })
     }
 }
@@ -164,6 +194,7 @@ pub fn uninstall(skills: &Path, name: &Name) -> Result<Vec<PathBuf>, InstallErro
         let to = staging.path().join(path.file_name().unwrap_or_default());
         fs::rename(path, to).map_err(InstallError::io(path))?;
     }
+    LinkedFolder::forget(skills, name);
     staging.close().map_err(InstallError::io(skills))?;
     Ok(there)
 }
@@ -248,6 +279,47 @@ mod tests {
         assert!(home.stage(file).install(true).unwrap().replaced);
         assert!(home.stage(home.folder()).install(true).unwrap().replaced);
         assert_eq!(home.entries("skills"), ["greet"]);
+    }
+
+    #[test]
+    fn linked_folder_is_known_until_it_is_removed_or_replaced() {
+        let home = Home::new();
+        let (skills, name) = (home.path("skills"), "greet".parse().unwrap());
+        let plugin = LocatedPlugin { name, form: home.folder(), newer: None };
+        let linked = || LinkedFolder::of(&home.path("skills"), &plugin.name).map(|folder| folder.path().to_owned());
+        let installed = stage_link(&plugin, &skills, false).unwrap().install(false).unwrap();
+        assert_eq!(installed, InstalledPlugin { path: home.path("skills/greet"), replaced: false });
+        assert_eq!(home.entries("skills/greet/src"), ["lib.rs"]);
+        assert_eq!(linked(), home.path("greet").to_str().map(str::to_owned));
+        assert!(matches!(stage_link(&plugin, &skills, false), Err(InstallError::Exists { .. })));
+        assert!(stage_link(&plugin, &skills, true).unwrap().install(true).unwrap().replaced);
+        assert!(linked().is_some());
+        uninstall(&skills, &plugin.name).unwrap();
+        assert_eq!(
+            (linked(), home.entries("skills"), home.entries("skills/.linked")),
+            (None, vec![".linked".to_owned()], vec![])
+        );
+
+        stage_link(&plugin, &skills, false).unwrap().install(false).unwrap();
+        home.stage(home.folder()).install(true).unwrap();
+        assert_eq!((linked(), home.entries("skills/.linked")), (None, vec![]));
+        assert_eq!(home.entries("greet"), [".git", "SKILL.md", "out.wasm", "references", "src"]);
+
+        // What a person links otherwise is no folder that grants can be for.
+        fs::remove_dir_all(home.path("skills/greet")).unwrap();
+        symlink(home.path("greet"), home.path("skills/greet")).unwrap();
+        assert_eq!(linked(), None);
+    }
+
+    #[test]
+    fn skill_in_the_folder_of_skills_is_not_linked_to_itself() {
+        let home = Home::new();
+        home.stage(home.folder()).install(false).unwrap();
+        let folder = home.path("skills/greet").canonicalize().unwrap();
+        let form = PluginForm::Folder(folder, None);
+        let plugin = LocatedPlugin { name: "greet".parse().unwrap(), form, newer: None };
+        assert!(matches!(stage_link(&plugin, &home.path("skills"), true), Err(InstallError::InSkills(_))));
+        assert_eq!(home.entries("skills/greet"), ["SKILL.md", "greet.wasm", "references"]);
     }
 
     #[test]

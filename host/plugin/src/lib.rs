@@ -38,7 +38,7 @@ pub use compile::write_c_bindings;
 pub use contract::write_contract;
 pub use create::{CreateError, create};
 pub use inspect::{InspectionReport, Inspector};
-pub use install::{InstallError, InstalledPlugin, StagedSkill, stage, uninstall};
+pub use install::{InstallError, InstalledPlugin, StagedSkill, stage, stage_link, uninstall};
 pub use language::{Language, PluginKind, UnknownLanguage};
 pub use located::{LocateError, LocatedPlugin, PluginForm, locate};
 pub use toolchain::{Toolchain, ToolchainError, Toolchains};

@@ -30,6 +30,8 @@ pub enum Standing {
     Changed(Vec<String>),
     /// Granted by a build that recorded only the component's digest.
     Unchecked,
+    /// Granted for a folder that the person develops in, which is no longer linked, or whose present files the session does not have.
+    Unlinked,
     /// The session's snapshot was made by a build that recorded only the component's digest.
     OldSnapshot,
 }
@@ -42,6 +44,9 @@ impl Standing {
             Self::Changed(files) if files.is_empty() => Some("its files changed".to_owned()),
             Self::Changed(files) => Some(format!("changed: {}", files.join(", "))),
             Self::Unchecked => Some("granted before Patchbay checked a skill's other files".to_owned()),
+            Self::Unlinked => {
+                Some("granted for a linked folder, which has other files or is linked no more".to_owned())
+            }
             Self::OldSnapshot => Some("/reload_skills reads the skill's files".to_owned()),
         }
     }
@@ -405,6 +410,9 @@ impl Permits {
             Some(Standing::Holds) => Ok(()),
             None => Err(Denial::NotGranted { command: self.command(capability), skill, capability: wanted }),
             Some(Standing::Unchecked) => stale("it was granted before Patchbay checked a skill's other files"),
+            Some(Standing::Unlinked) => stale(
+                "it was granted for a linked folder that has other files or is linked no more. /reload_skills reads new files",
+            ),
             Some(Standing::Changed(files)) if files.is_empty() => {
                 stale("its files have changed since that was granted")
             }

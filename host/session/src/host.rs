@@ -240,6 +240,7 @@ impl Host {
         let sandbox = Arc::new(Sandbox::new(limits).with_artefacts(artefacts()).with_symbols(symbols));
         let tools = Tools::new(sandbox, store.clone(), kv.clone(), egress, credentials, bundled.grants)
             .with_bundled_answers(bundled.answers)
+            .with_user_skills(paths.config.join("skills"))
             .with_interposer(interposer);
         let home_folder = home_folder.as_deref().map(HomeFolder::new).unwrap_or_default();
         let tools = tools.with_protection(protected.clone(), home_folder);

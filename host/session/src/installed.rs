@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use patchbay_core::Digest;
-use patchbay_policy::{Capability, CapabilityState};
-use patchbay_skill::{Diagnostic, Skill};
+use patchbay_policy::{Capability, CapabilityState, Identity};
+use patchbay_skill::{Diagnostic, LinkedFolder, Skill};
 
 use crate::{Host, SessionError, roots::CacheMode, workspace_path::workspace_path};
 
@@ -24,11 +24,18 @@ pub struct InstalledSkill {
     pub skill: Skill,
     /// Size of its component in bytes; `None` without one.
     pub component_bytes: Option<u64>,
+    /// The folder that it is a link to, if `patchbay plugin add --link` made it.
+    pub linked: Option<LinkedFolder>,
     /// What it asks for in its SKILL.md, in that order, and whether it may.
     pub capabilities: Vec<(Capability, CapabilityState)>,
 }
 
 impl Host {
+    /// Returns what a grant for the skill with this digest is for, as a stored grant has it: its digest, or the linked folder.
+    pub async fn granted_for(&self, skill: &Identity, digest: Digest) -> String {
+        self.tools.granted_for(skill, digest).await
+    }
+
     /// Returns the skills that a new session on the folder `workspace` would have. New components are compiled and stored.
     ///
     /// # Errors
@@ -47,6 +54,7 @@ impl Host {
             let asked = skill.manifest.capabilities.iter().map(|asked| asked.capability.clone());
             skills.push(InstalledSkill {
                 component_bytes: skill.component.and_then(|component| sizes.get(&component).copied()),
+                linked: self.tools.linked_folder(&skill.identity(&workspace)),
                 capabilities: asked.map(|asked| (asked.clone(), permits.state(&asked))).collect(),
                 skill: skill.clone(),
             });

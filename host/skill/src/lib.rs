@@ -75,6 +75,7 @@ mod file_set;
 pub mod files;
 mod found;
 mod limit;
+mod link;
 mod listing;
 mod manifest;
 mod names;
@@ -99,6 +100,7 @@ pub use file_cache::{CachedFile, FileCache, FileRecord, NoCache, SkillMd, Stat, 
 pub use file_set::{FileSet, FileStorage, FileTotals, PackDamaged, SkillFile};
 pub use found::{Candidate, FoundSkill, Problem};
 pub use limit::root_limit;
+pub use link::LinkedFolder;
 pub use manifest::{Audience, Instructions, InvocationMode, Manifest, ParsedSkillMd, RequestedCapability};
 pub use package::{SECTION, SKILL_MD_BYTES, embedded_skill_md};
 pub use search::{SearchIndex, SearchMatches, SearchTexts};

@@ -45,6 +45,7 @@ mod interposer;
 mod keep;
 mod ledger;
 mod line_changes;
+mod linked;
 mod mode;
 mod outside;
 mod question;
@@ -60,13 +61,13 @@ mod skill_files;
 mod tool_index;
 mod workspaces;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use patchbay_core::{Code, Digest, ToolSpec};
 use patchbay_egress::{Credentials, Egress};
 use patchbay_policy::{Blocked, Capability, Grant, Identity, Permits, Root, Standing, WorkspaceTrust};
 use patchbay_sandbox::Sandbox;
-use patchbay_skill::{Skill, Snapshot, changed_files_in_short};
+use patchbay_skill::{LinkedFolder, Skill, Snapshot, changed_files_in_short};
 use patchbay_store::{GrantRule, KvStore, Rules, Store, StoreError};
 use patchbay_workspace::{HomeFolder, ProtectedPaths};
 
@@ -97,6 +98,7 @@ pub use skill_files::SkillFilesError;
 pub use tool_index::SearchedTools;
 
 use approval::QuestionSlots;
+use linked::LinkedSkills;
 use ready_cache::ReadyCache;
 use skill_files::SkillFilesCache;
 use tool_index::ToolIndexCache;
@@ -124,6 +126,7 @@ pub struct Tools {
     ready_cache: ReadyCache,
     skill_files_cache: SkillFilesCache,
     workspaces: Workspaces,
+    linked: LinkedSkills,
     question_slots: QuestionSlots,
     tool_index: ToolIndexCache,
     interposer: Option<Arc<dyn Interposer>>,
@@ -152,6 +155,7 @@ impl Tools {
             ready_cache: ReadyCache::default(),
             skill_files_cache: SkillFilesCache::default(),
             workspaces: Workspaces::default(),
+            linked: LinkedSkills::default(),
             question_slots: QuestionSlots::default(),
             tool_index: ToolIndexCache::default(),
             interposer: None,
@@ -170,6 +174,13 @@ impl Tools {
     #[must_use]
     pub fn with_protection(mut self, protected: ProtectedPaths, home: HomeFolder) -> Self {
         self.workspaces = Workspaces::new(protected, home);
+        self
+    }
+
+    /// Sets the user's folder of skills, which has the links to folders that the person develops in.
+    #[must_use]
+    pub fn with_user_skills(mut self, skills: PathBuf) -> Self {
+        self.linked.skills = Some(skills);
         self
     }
 
@@ -242,15 +253,25 @@ impl Tools {
                 tracing::warn!(%capability, "a grant that cannot be read is passed over");
                 continue;
             };
-            let standing = self.standing(identity.root, skill, skill_digest).await?;
+            let standing = self.standing(identity, skill, skill_digest).await?;
             grants.push(Grant { capability, standing });
         }
         Ok(grants)
     }
 
+    /// Returns the folder that the user has linked as this skill.
+    pub fn linked_folder(&self, identity: &Identity) -> Option<LinkedFolder> {
+        self.linked.folder(identity)
+    }
+
+    /// Returns what a grant for the skill with this digest is for, as the store has it.
+    pub async fn granted_for(&self, identity: &Identity, digest: Digest) -> String {
+        self.linked.granted_for(identity, digest).await
+    }
+
     /// Returns whether a grant given for the digest `granted` is valid for `skill`.
-    async fn standing(&self, root: Root, skill: &Skill, granted: &str) -> Result<Standing, StoreError> {
-        if root == Root::Bundled {
+    async fn standing(&self, identity: &Identity, skill: &Skill, granted: &str) -> Result<Standing, StoreError> {
+        if identity.root == Root::Bundled {
             return Ok(Standing::Holds);
         }
         if granted.is_empty() {
@@ -258,6 +279,10 @@ impl Tools {
         }
         if !skill.digest_of_files {
             return Ok(Standing::OldSnapshot);
+        }
+        if let Some(folder) = LinkedFolder::of_grant(granted) {
+            let is_linked = self.linked.folder_of(identity, skill.digest).await == Some(folder);
+            return Ok(if is_linked { Standing::Holds } else { Standing::Unlinked });
         }
         changes(&self.store, granted, &skill.digest, None).await
     }

@@ -44,11 +44,17 @@ pub(crate) struct PluginCall {
 /// Add a plugin: a skill to your skills, or an adapter to your providers
 ///
 /// The plugin is copied. It is checked first, and refused if it would not load.
+///
+/// With --link, your skills have a link to the folder instead, so that sessions see each build. What you grant it from then on holds
+/// for any files of the folder, until you remove the link: only link folders whose every change you decide about.
 #[derive(Args)]
 pub(crate) struct PluginAdd {
     /// A component with its SKILL.md embedded, a skill's folder, or the adapter of a provider
     #[arg(value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     pub(crate) plugin: PathBuf,
+    /// Link the folder of a skill that you are developing, instead of copying it
+    #[arg(long)]
+    pub(crate) link: bool,
     /// Replace the skill of this name
     #[arg(long)]
     pub(crate) replace: bool,

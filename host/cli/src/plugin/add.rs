@@ -3,8 +3,10 @@
 use std::{path::Path, process::ExitCode};
 
 use patchbay_core::{Code, Name, text};
-use patchbay_plugin::{InspectionReport, InstallError, InstalledPlugin, LocatedPlugin, PluginForm, locate, stage};
-use patchbay_policy::{Root, quoted};
+use patchbay_plugin::{
+    InspectionReport, InstallError, InstalledPlugin, LocatedPlugin, PluginForm, locate, stage, stage_link,
+};
+use patchbay_policy::{Identity, Root, quoted};
 use patchbay_store::GrantRow;
 
 use super::inspector;
@@ -21,6 +23,10 @@ pub(crate) async fn run(add: &PluginAdd) -> Result<ExitCode, CliError> {
     let located = locate(&add.plugin).map_err(|error| CliError::new(Code::InvalidArgs, format!("{error}.")))?;
     let home = HomeDirs::find()?;
     match &located.form {
+        PluginForm::Adapter(_) | PluginForm::Bare(_) | PluginForm::File(_) if add.link => {
+            let message = format!("{} is not a skill's folder: only a folder can be linked.", shown(&add.plugin));
+            return Err(CliError::new(Code::InvalidArgs, message));
+        }
         PluginForm::Adapter(file) => provider::add(&open(&home)?, file, None).await?,
         PluginForm::Bare(file) => {
             let (name, file) = (&located.name, shown(file));
@@ -41,20 +47,43 @@ async fn add_skill(add: &PluginAdd, located: &LocatedPlugin, home: &HomeDirs) ->
             "note: '{newer}' was changed after the component was built. To build it again: patchbay plugin build {given}"
         ));
     }
-    let staged = stage(located, &home.paths.config.join("skills")).map_err(CliError::from)?;
-    let report = inspector()?.inspect(&staged.path()).await.map_err(CliError::io(&staged.path()))?;
+    let skills = home.paths.config.join("skills");
+    let (staged, inspected) = match &located.form {
+        PluginForm::Folder(folder, _) if add.link => (None, folder.clone()),
+        _ => {
+            let staged = stage(located, &skills).map_err(CliError::from)?;
+            let path = staged.path();
+            (Some(staged), path)
+        }
+    };
+    let report = inspector()?.inspect(&inspected).await.map_err(CliError::io(&inspected))?;
     if !report.problems.is_empty() {
         let problems: Vec<String> = report.problems.iter().map(|problem| text::clean_line(problem)).collect();
         return Err(CliError::new(Code::InvalidArgs, format!("{given} is not added: {}", problems.join("; "))));
     }
-    let InstalledPlugin { path, replaced } = staged.install(add.replace).map_err(|error| match error {
+    // A link is made after the check, since loading follows it at once.
+    let staged = staged.map_or_else(|| stage_link(located, &skills, add.replace), Ok);
+    let installed = staged.and_then(|staged| staged.install(add.replace));
+    let InstalledPlugin { path, replaced } = installed.map_err(|error| match error {
         InstallError::Exists { .. } => {
-            CliError::new(Code::InvalidArgs, format!("{error}. To replace it: patchbay plugin add --replace {given}"))
+            let link = if add.link { "--link " } else { "" };
+            let again = format!("patchbay plugin add {link}--replace {given}");
+            CliError::new(Code::InvalidArgs, format!("{error}. To replace it: {again}"))
         }
         other => other.into(),
     })?;
-    let verb = if replaced { "Replaced" } else { "Added" };
+    let verb = match (add.link, replaced) {
+        (true, _) => "Linked",
+        (false, true) => "Replaced",
+        (false, false) => "Added",
+    };
     say!("{verb} {}: {}", described(&report), text::clean_line(&path.to_string_lossy()));
+    if add.link {
+        say!(
+            "Grants hold for whatever is in {}, until you remove the link.",
+            text::clean_line(&inspected.to_string_lossy())
+        );
+    }
     for text in &report.notes {
         say!("note: {}", text::clean_line(text));
     }
@@ -89,12 +118,13 @@ fn described(report: &InspectionReport) -> String {
 async fn granted(home: &HomeDirs, name: &Name) -> Result<Vec<String>, CliError> {
     let host = open(home)?;
     let Some(skill) = host.candidate(Root::User, Path::new("."), name).await? else { return Ok(Vec::new()) };
-    let digest = skill.digest().to_string();
+    let identity = Identity::new(Root::User, "", name.clone());
+    let granted_for = host.granted_for(&identity, skill.digest()).await;
     let is_valid = |grant: &GrantRow| {
         grant.root == Root::User.as_str()
             && grant.skill == name.as_str()
             && grant.place.is_empty()
-            && grant.skill_digest == digest
+            && grant.skill_digest == granted_for
     };
     let grants = host.store().grants().await?;
     Ok(grants.into_iter().filter(is_valid).map(|grant| grant.capability).collect())

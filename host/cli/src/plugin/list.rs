@@ -6,6 +6,7 @@ use patchbay_core::{Digest, text};
 use patchbay_policy::CapabilityState;
 use patchbay_provider::{ProviderSource, ProviderStatus};
 use patchbay_session::{InstalledSkill, InstalledSkills};
+use patchbay_skill::LinkedFolder;
 use serde_json::{Value, json};
 
 use crate::{
@@ -46,11 +47,14 @@ pub(crate) async fn run(list: &PluginList) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_skill(InstalledSkill { skill, component_bytes, capabilities }: &InstalledSkill) {
+fn print_skill(InstalledSkill { skill, component_bytes, linked, capabilities }: &InstalledSkill) {
     let version = skill.manifest.version.as_deref().map(|version| format!(" {}", text::clean_line(version)));
     let size = component_bytes.map(|bytes| format!(", {}", text::size(bytes))).unwrap_or_default();
     let (version, digest) = (version.unwrap_or_default(), short(&skill.digest));
     say!("{}{version} {} skill {digest}{size}", skill.name, skill.root);
+    if let Some(folder) = linked {
+        say!("  linked to {}", text::clean_line(folder.path()));
+    }
     let tools: Vec<&str> = skill.tools.iter().map(|tool| tool.name.as_str()).collect();
     if !tools.is_empty() {
         say!("  tools: {}", tools.join(", "));
@@ -62,7 +66,7 @@ fn print_skill(InstalledSkill { skill, component_bytes, capabilities }: &Install
     }
 }
 
-fn skill_json(InstalledSkill { skill, component_bytes, capabilities }: &InstalledSkill) -> Value {
+fn skill_json(InstalledSkill { skill, component_bytes, linked, capabilities }: &InstalledSkill) -> Value {
     let tools: Vec<&str> = skill.tools.iter().map(|tool| tool.name.as_str()).collect();
     let capability = |(asked, state): &(patchbay_policy::Capability, CapabilityState)| json!({"capability": asked, "state": state.as_str(), "granted": *state == CapabilityState::Granted});
     json!({
@@ -73,6 +77,7 @@ fn skill_json(InstalledSkill { skill, component_bytes, capabilities }: &Installe
         "digest": skill.digest,
         "component": skill.component,
         "bytes": component_bytes,
+        "linked": linked.as_ref().map(LinkedFolder::path),
         "tools": tools,
         "capabilities": capabilities.iter().map(capability).collect::<Vec<_>>(),
     })

@@ -5,6 +5,7 @@ use std::{path::Path, process::ExitCode};
 use patchbay_core::{Code, Name, text};
 use patchbay_plugin::uninstall;
 use patchbay_policy::{Root, quoted};
+use patchbay_skill::LinkedFolder;
 
 use crate::{CliError, home::HomeDirs, open, out::say};
 
@@ -27,10 +28,16 @@ pub(crate) async fn run(name: &Name) -> Result<ExitCode, CliError> {
     for path in removed {
         say!("Removed {}.", text::clean_line(&path.to_string_lossy()));
     }
-    let grants = host.store().grants().await?;
-    let of_skill = grants
-        .iter()
-        .filter(|grant| grant.root == Root::User.as_str() && grant.skill == name.as_str() && grant.place.is_empty());
+    let mut grants = host.store().grants().await?;
+    grants.retain(|grant| grant.root == Root::User.as_str() && grant.skill == name.as_str());
+    let (linked, grants): (Vec<_>, Vec<_>) =
+        grants.into_iter().partition(|grant| LinkedFolder::of_grant(&grant.skill_digest).is_some());
+    for grant in linked {
+        let capability = grant.capability.clone();
+        host.store().remove_grant(grant).await?;
+        say!("'{}' was granted for the linked folder, and is no longer.", text::clean_line(&capability));
+    }
+    let of_skill = grants.iter().filter(|grant| grant.place.is_empty());
     let granted: Vec<String> = of_skill.map(|grant| quoted(&grant.capability).into_owned()).collect();
     if !granted.is_empty() {
         say!(

@@ -3,10 +3,10 @@
 
 use futures_util::future::BoxFuture;
 use patchbay_core::{Digest, text};
-use patchbay_policy::{Capability, Denial, Identity, Permits, Root, grant_commands_in};
+use patchbay_policy::{Capability, Denial, Permits, Root, grant_commands_in};
 use patchbay_sandbox::{EffectGate, Fault, FilesError, GuestEffect, Permission, PermitSource};
-use patchbay_skill::Skill;
-use patchbay_store::{GrantRow, RecordedApproval, Store, StoreError};
+use patchbay_skill::{LinkedFolder, Skill};
+use patchbay_store::{GrantRow, RecordedApproval, StoreError};
 use patchbay_workspace::FileError;
 
 use super::{CallServices, allowed_changes::FileChange};
@@ -82,9 +82,10 @@ impl CallServices {
                 return Ok(Ok(Permission::ThisEffect));
             }
             let act = Act::new(effect, acts);
-            let question = self.question(skill, capability, &offered, act, &permits).await?;
+            let granted_for = self.tools.granted_for(&self.owner, skill.digest).await;
+            let question = self.question(skill, capability, &offered, act, &permits, &granted_for).await?;
             let shown = question.subject.shown_digest();
-            let grant = stored_grant(&self.tools.store, &self.owner, skill.digest, &offered, self.only_in());
+            let grant = self.stored_grant(skill.digest, granted_for, &offered);
             let asked = self.record.ask(approvals, question, &self.tools.question_slots, grant).await;
             let PersonAnswer { approval, said } = match asked {
                 Ok(answer) => answer,
@@ -165,6 +166,7 @@ impl CallServices {
         offered: &Capability,
         act: Act,
         permits: &Permits,
+        granted_for: &str,
     ) -> Result<Question, StoreError> {
         let context = &self.record.context;
         let store = &self.tools.store;
@@ -174,7 +176,10 @@ impl CallServices {
         let grant = (grantable && !only_once).then(|| {
             let [what, take_back] = grant_commands_in(&self.owner, offered, self.only_in());
             // Grants of bundled skills are valid for every version of them.
-            let scope = (self.owner.root != Root::Bundled).then(|| format!("for the skill's files {}", skill.digest));
+            let scope = (self.owner.root != Root::Bundled).then(|| match LinkedFolder::of_grant(granted_for) {
+                Some(folder) => format!("for any files in the linked folder {}", text::clean_line(folder.path())),
+                None => format!("for the skill's files {granted_for}"),
+            });
             OfferedGrant { what, take_back, scope }
         });
         let asked = skill.manifest.capabilities.iter().find(|asked| asked.capability == *capability);
@@ -196,6 +201,30 @@ impl CallServices {
             grant,
         })
     }
+
+    /// Returns the grant that `patchbay grant add` would store for the skill with this digest, whose files are listed in the store:
+    /// the grant is not offered otherwise. `granted_for` is what it is for.
+    fn stored_grant(&self, digest: Digest, granted_for: String, capability: &Capability) -> StoredGrant {
+        let (store, skill) = (&self.tools.store, &self.owner);
+        // Of the other grants, no list of files is compared later.
+        let is_for_files = skill.root != Root::Bundled && LinkedFolder::of_grant(&granted_for).is_none();
+        let grant = GrantRow {
+            root: skill.root.as_str().to_owned(),
+            workspace: skill.workspace.clone(),
+            skill: skill.name.to_string(),
+            capability: capability.to_string(),
+            place: self.only_in().to_owned(),
+            skill_digest: granted_for,
+        };
+        let files_store = store.clone();
+        StoredGrant::new(store, grant, async move {
+            if !is_for_files {
+                return Ok(String::new());
+            }
+            let files = files_store.skill_files(&digest).await?;
+            files.ok_or(StoreError::BadRow("list of a skill's files"))
+        })
+    }
 }
 
 /// Returns what a yes beyond one effect allows: `capability`, or the host alone that a request goes to.
@@ -205,26 +234,4 @@ fn offered(capability: &Capability, effect: GuestEffect<'_>) -> Capability {
         http_capability(url)
     };
     host().filter(|host| capability.includes(host)).unwrap_or_else(|| capability.clone())
-}
-
-/// Returns the grant that `patchbay grant add` would store. A grant of a bundled skill applies to every version of it; any
-/// other grant applies to the skill's files with this digest, which are listed in the store: the grant is not offered otherwise.
-fn stored_grant(store: &Store, skill: &Identity, digest: Digest, capability: &Capability, place: &str) -> StoredGrant {
-    let is_bundled = skill.root == Root::Bundled;
-    let grant = GrantRow {
-        root: skill.root.as_str().to_owned(),
-        workspace: skill.workspace.clone(),
-        skill: skill.name.to_string(),
-        capability: capability.to_string(),
-        place: place.to_owned(),
-        skill_digest: if is_bundled { String::new() } else { digest.to_string() },
-    };
-    let files_store = store.clone();
-    StoredGrant::new(store, grant, async move {
-        if is_bundled {
-            return Ok(String::new());
-        }
-        let files = files_store.skill_files(&digest).await?;
-        files.ok_or(StoreError::BadRow("list of a skill's files"))
-    })
 }

@@ -8,7 +8,7 @@ pub mod log {
     pub use crate::bindings::patchbay::host::log::Level;
     use crate::testing::host::record;
 
-    /// Writes a message to the log. Outside of [`Host::run`](crate::testing::Host::run) nobody reads it.
+    /// Writes a message to the log. Outside of [`Host::run`](crate::testing::Host::run) it is lost.
     pub fn write(level: Level, message: &str) {
         record(|shared| shared.logged.push((level, message.to_owned())));
     }
@@ -18,7 +18,7 @@ pub mod log {
 pub mod progress {
     use crate::testing::host::record;
 
-    /// Reports partial output. Outside of [`Host::run`](crate::testing::Host::run) nobody reads it.
+    /// Reports partial output. Outside of [`Host::run`](crate::testing::Host::run) it is lost.
     pub fn report(text: &str) {
         record(|shared| shared.progress.push(text.to_owned()));
     }

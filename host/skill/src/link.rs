@@ -1,0 +1,85 @@
+//! Folders that a person develops in, named with `patchbay plugin add --link DIR`.
+//!
+//! In the user's folder of skills, `NAME` is then a link to `.linked/NAME`, and that is a link to the folder. A link that leads
+//! straight to a folder is not of this kind: only the command names a folder as developing. Both are in Patchbay's config folder, which
+//! no plugin can change.
+
+use std::{
+    fs, io,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+};
+
+use patchbay_core::{Digest, Name};
+
+use crate::discover_one;
+
+/// The hidden folder of links, in the user's folder of skills.
+const LINKS: &str = ".linked";
+/// Begins what a grant for a linked folder has in place of a digest.
+const GRANT: &str = "link:";
+
+/// A folder that is linked as a skill of the user. A grant for it holds for any files that the folder has.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LinkedFolder {
+    path: String,
+}
+
+impl LinkedFolder {
+    /// Returns the folder that is linked as the skill `name` of the folder of skills `skills`, if it is.
+    pub fn of(skills: &Path, name: &Name) -> Option<Self> {
+        let link = fs::read_link(skills.join(name.as_str())).ok()?;
+        if link != relative(name) {
+            return None;
+        }
+        let path = fs::read_link(skills.join(link)).ok()?;
+        Some(Self { path: path.into_os_string().into_string().ok()? })
+    }
+
+    /// Returns the folder that a grant with the digest `granted` was given for; `None` for a grant that was given for files.
+    pub fn of_grant(granted: &str) -> Option<Self> {
+        Some(Self { path: granted.strip_prefix(GRANT)?.to_owned() })
+    }
+
+    /// Returns what a grant for this folder has in place of a digest.
+    pub fn as_granted(&self) -> String {
+        format!("{GRANT}{}", self.path)
+    }
+
+    /// Returns the path of the folder.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Returns whether `digest` is that of the skill in the folder now. Reads all its files.
+    pub fn has(&self, digest: Digest) -> bool {
+        let found = discover_one(Path::new(&self.path)).ok().and_then(|found| found.candidate.ok());
+        found.is_some_and(|skill| skill.digest() == digest)
+    }
+
+    /// Makes a link `at` that stands for the folder once it is renamed to `name` in `skills`. `folder` must be canonical.
+    ///
+    /// # Errors
+    /// A link cannot be made, or the path is not UTF-8.
+    pub fn prepare(folder: &Path, skills: &Path, name: &Name, at: &Path) -> io::Result<()> {
+        if folder.to_str().is_none() {
+            return Err(io::Error::new(io::ErrorKind::InvalidFilename, "its path is not UTF-8"));
+        }
+        fs::create_dir_all(skills.join(LINKS))?;
+        // Replaced by a rename, without a moment at which there is none.
+        let target = at.with_extension("target");
+        symlink(folder, &target)?;
+        fs::rename(&target, skills.join(relative(name)))?;
+        symlink(relative(name), at)
+    }
+
+    /// Forgets the folder of `name`, if there is one.
+    pub fn forget(skills: &Path, name: &Name) {
+        // Without the link to it, it has no effect.
+        let _ = fs::remove_file(skills.join(relative(name)));
+    }
+}
+
+fn relative(name: &Name) -> PathBuf {
+    Path::new(LINKS).join(name.as_str())
+}
