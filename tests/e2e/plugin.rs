@@ -294,7 +294,9 @@ fn build_explains_why_a_folder_cannot_be_built() {
 
     patchbay.write("workspace/torn/SKILL.md", "no frontmatter");
     let torn = patchbay.workspace().join("torn/SKILL.md").canonicalize().unwrap().display().to_string();
-    let words = format!("{torn}: [malformed_frontmatter] SKILL.md does not begin with a line '---'.");
+    let words = format!(
+        "{torn}: [malformed_frontmatter] SKILL.md does not begin with a line '---'. Write '---', then lines such as 'summary: Greets people', then '---'."
+    );
     assert_refused(&build(&["torn"]), &words);
 
     patchbay.write("workspace/Bad Name/SKILL.md", "---\n---\n");
@@ -561,7 +563,10 @@ fn inspect_reports_faults_of_a_plugin() {
             "[invalid_name] 'Bad' is not a valid name: use 1 to 64 of a-z, 0-9, '_' and '-', begin with a letter \
                       or digit, and do not use '__'.",
         ),
-        ("other.wasm", "[invalid_name] Name 'greeter' in SKILL.md is not 'other', as its folder or file is called."),
+        (
+            "other.wasm",
+            "[invalid_name] Name 'greeter' in SKILL.md is not 'other', as its folder or file is called. Write 'name: other'.",
+        ),
     ] {
         let ran = patchbay.run(&["plugin", "inspect", file]);
         let found: Vec<_> = ran.out.lines().filter_map(|line| line.strip_prefix("wrong: ")).collect();

@@ -66,12 +66,12 @@ Diagnostics:
 - lacks_env [ineligible] Missing environment: PATCHBAY_TEST_A, PATCHBAY_TEST_B.
 - lacks_os [ineligible] OS '{os}' not in [plan9, windows].
 - lacks_tool [missing_required_tools] Missing required tool: nowhere__tool.
-- misnamed [invalid_name] Name 'other' in SKILL.md is not 'misnamed', as its folder or file is called.
+- misnamed [invalid_name] Name 'other' in SKILL.md is not 'misnamed', as its folder or file is called. Write 'name: misnamed'.
 - odd_alias [invalid_command_alias] Alias 'Not One' is not a valid name: use 1 to 64 of a-z, 0-9, '_' and '-', begin with a letter or digit, and do not use '__'.
 - plain [missing_skill_md] The component has no SKILL.md; 'patchbay plugin build' embeds it.
 - second [alias_ambiguous] Alias '/go' is claimed by first, second; it works for none, '/skill NAME' does.
 - toolless [command_tool_missing] Command tool 'run' needs a component, and the skill's folder has none (*.wasm). To build one: patchbay plugin build DIR
-- torn [malformed_frontmatter] SKILL.md does not begin with a line '---'.
+- torn [malformed_frontmatter] SKILL.md does not begin with a line '---'. Write '---', then lines such as 'summary: Greets people', then '---'.
 - twins [several_components] Several components: a.wasm, b.wasm; a skill has at most one.",
         BUNDLED.replace("grep - ", "first\ngrep - ").replace("web - ", "second\nweb - ")
     );

@@ -181,7 +181,7 @@ fn manifest(mut keys: FrontmatterKeys, name: &Name, instructions: Instructions) 
         && written != name.as_str()
     {
         let message = format!(
-            "Name '{}' in SKILL.md is not '{name}', as its folder or file is called.",
+            "Name '{}' in SKILL.md is not '{name}', as its folder or file is called. Write 'name: {name}'.",
             text::excerpt(&written, 80)
         );
         return Err(Problem::new(Code::InvalidName, message));
@@ -192,7 +192,8 @@ fn manifest(mut keys: FrontmatterKeys, name: &Name, instructions: Instructions) 
         Some(other) => {
             let other = text::excerpt(other, 80);
             return Err(malformed(format!(
-                "invocation_mode '{other}' is neither llm_orchestration nor tool_dispatch."
+                "invocation_mode '{other}' is neither llm_orchestration nor tool_dispatch. Write 'invocation_mode: tool_dispatch' \
+                 if its command calls a tool, else leave it out."
             )));
         }
     };
@@ -271,7 +272,7 @@ fn split(skill_md: &str) -> Result<(&str, &str), &'static str> {
     let rest = text
         .strip_prefix("---")
         .and_then(|rest| rest.trim_start_matches([' ', '\t', '\r']).strip_prefix('\n'))
-        .ok_or("SKILL.md does not begin with a line '---'.")?;
+        .ok_or("SKILL.md does not begin with a line '---'. Write '---', then lines such as 'summary: Greets people', then '---'.")?;
     let mut at = 0;
     for line in rest.split_inclusive('\n') {
         if line.trim_end() == "---" {
@@ -279,7 +280,7 @@ fn split(skill_md: &str) -> Result<(&str, &str), &'static str> {
         }
         at += line.len();
     }
-    Err("The frontmatter has no closing line '---'.")
+    Err("The frontmatter has no closing line '---'. Write it above the instructions.")
 }
 
 #[cfg(test)]
@@ -335,13 +336,23 @@ mod tests {
             let problem = manifest_of(text).unwrap_err();
             (problem.code, problem.message)
         };
-        assert_eq!(problem("hello").1, "SKILL.md does not begin with a line '---'.");
-        assert_eq!(problem("---\nname: calc\n").1, "The frontmatter has no closing line '---'.");
+        assert_eq!(
+            problem("hello").1,
+            "SKILL.md does not begin with a line '---'. Write '---', then lines such as 'summary: Greets people', then '---'."
+        );
+        assert_eq!(
+            problem("---\nname: calc\n").1,
+            "The frontmatter has no closing line '---'. Write it above the instructions."
+        );
         assert_eq!(problem("---\na: [\n---\n").0, Code::MalformedFrontmatter);
         assert_eq!(problem("---\njust text\n---\n").0, Code::MalformedFrontmatter);
         assert_eq!(
             problem("---\nname: other\n---\n"),
-            (Code::InvalidName, "Name 'other' in SKILL.md is not 'calc', as its folder or file is called.".to_owned())
+            (
+                Code::InvalidName,
+                "Name 'other' in SKILL.md is not 'calc', as its folder or file is called. Write 'name: calc'."
+                    .to_owned()
+            )
         );
         assert_eq!(
             problem("---\ncommand: Greet Me\n---\n"),
@@ -369,7 +380,10 @@ mod tests {
             problem("---\neligibility:\n  env: [A]\n  binaries:\n    git: 1\n---\n"),
             "Line 5: eligibility.binaries must be a list, such as [git]."
         );
-        assert_eq!(problem("---\nname: calc\nsummary: [a, b]\n---\n"), "Line 3: summary must be a text.");
+        assert_eq!(
+            problem("---\nname: calc\nsummary: [a, b]\n---\n"),
+            "Line 3: summary must be a text, such as Greets a person by name."
+        );
         assert_eq!(
             problem("---\neligibility: linux\n---\n"),
             "Line 2: eligibility must have the keys os, env or binaries, such as {os: [linux]}."

@@ -338,8 +338,14 @@ fn expected(key: &str) -> Option<&'static str> {
         "eligibility" => "must have the keys os, env or binaries, such as {os: [linux]}",
         "capabilities" => "must be a list, such as [{name: kv, reason: keeps notes}]",
         "optional" | "disable-model-invocation" | "user-invocable" => "must be true or false",
-        "name" | "summary" | "description" | "version" | "invocation_mode" | "command" | "input_hint"
-        | "command_tool" | "scope" | "reason" => "must be a text",
+        "name" | "command" => "must be a text, such as greet",
+        "summary" | "description" => "must be a text, such as Greets a person by name",
+        "version" => "must be a text, such as 1.2.0",
+        "invocation_mode" => "must be llm_orchestration or tool_dispatch",
+        "input_hint" => "must be a text, such as NAME",
+        "command_tool" => "must be the name of a tool, such as hello",
+        "scope" => "must be a text, such as api.example.com",
+        "reason" => "must be a text, such as remembers who was greeted",
         _ => return None,
     })
 }
