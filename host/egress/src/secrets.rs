@@ -47,6 +47,8 @@ struct SecretsState {
     loaders: Vec<Loader>,
     /// The scrub of each origin that was requested.
     scrubs: HashMap<Origin, Scrub>,
+    /// The last scrub of every secret.
+    scrub_of_all: Scrub,
 }
 
 /// Adds bindings with [`Secrets::bind`] before answers are scrubbed.
@@ -275,6 +277,36 @@ impl Secrets {
         let scrub = Scrub::new(&values);
         state.scrubs.insert(origin.clone(), scrub.clone());
         scrub
+    }
+
+    /// Returns a scrub of every secret of the home, for recordings and for texts that leave the home: the bound ones and all of
+    /// `credentials.json`.
+    pub async fn scrub_all(&self) -> Scrub {
+        let loaders = self.state().loaders.clone();
+        for loader in loaders {
+            loader().await;
+        }
+        self.scrub_known()
+    }
+
+    /// Like [`Secrets::scrub_all`], without running the loaders first. Key commands are not run: a value that none of them printed in
+    /// this process is unknown.
+    pub fn scrub_known(&self) -> Scrub {
+        let bound: Vec<_> = self.state().bound.iter().map(|binding| binding.secret.clone()).collect();
+        for secret in &bound {
+            // One that cannot be read is logged where it is used.
+            let _ = self.peek(secret);
+        }
+        let entries = self.file.values();
+        let mut state = self.state();
+        let values: Vec<Secret> = state.found.values().flatten().cloned().chain(entries).collect();
+        if values.is_empty() {
+            return Scrub::default();
+        }
+        if !state.scrub_of_all.is_of(&values) {
+            state.scrub_of_all = Scrub::new(&values);
+        }
+        state.scrub_of_all.clone()
     }
 
     fn state(&self) -> MutexGuard<'_, SecretsState> {

@@ -331,10 +331,25 @@ impl Permits {
         Some(&holds.unwrap_or(first).standing)
     }
 
+    /// Returns the capabilities that the call may use, sorted: of those that the manifest asks for and those that were granted, the
+    /// ones that both include.
+    pub fn permitted(&self) -> Vec<Capability> {
+        let named = self.asked.iter().chain(self.grants.iter().map(|grant| &grant.capability));
+        let mut permitted: Vec<_> = named.filter(|capability| self.allows(capability)).cloned().collect();
+        permitted.sort_unstable();
+        permitted.dedup();
+        permitted
+    }
+
     /// Returns whether two calls with the same input must give the same result: no capability is allowed besides
     /// `workspace-read`.
     pub fn is_deterministic(&self) -> bool {
         !self.asked.iter().any(|capability| *capability != Capability::WorkspaceRead && self.allows(capability))
+    }
+
+    /// Returns whether the manifest asks for `capability`.
+    pub fn asks(&self, capability: &Capability) -> bool {
+        self.asked.iter().any(|asked| asked.includes(capability))
     }
 
     /// Returns whether the call may use `capability`.
@@ -347,7 +362,7 @@ impl Permits {
     /// # Errors
     /// The [`Denial`], which says how to change that.
     pub fn check(&self, capability: &Capability) -> Result<(), Denial> {
-        if !self.asked.iter().any(|asked| asked.includes(capability)) {
+        if !self.asks(capability) {
             return Err(self.not_asked(capability.clone()));
         }
         self.granted(capability, self.standing(capability))
@@ -484,6 +499,19 @@ mod tests {
         let denial = permits.check(&Capability::Kv).unwrap_err();
         assert!(denial.to_string().starts_with("tool 'notes__list' may not use 'kv': it declares 'read-only'"));
         assert_eq!((denial.grantable(), permits.granting(&Capability::Kv).is_none()), (None, true));
+    }
+
+    #[test]
+    fn permitted_capabilities_are_asked_for_and_granted() {
+        let parse = |text: &str| text.parse::<Capability>().unwrap();
+        let permitted = |asked: &[&str], granted: &[&str]| {
+            let grants = granted.iter().map(|grant| Grant::holding(parse(grant))).collect();
+            let asked: Vec<_> = asked.iter().map(|asked| parse(asked)).collect();
+            permits(&asked, grants).permitted().iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(permitted(&["http:*", "kv"], &["http:example.com", "kv"]), ["kv", "http:example.com"]);
+        assert_eq!(permitted(&["http:example.com"], &["http:*", "kv"]), ["http:example.com"]);
+        assert_eq!(permitted(&["kv"], &[]), [""; 0]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use patchbay_core::Name;
 use serde_json::{Map, Value, error::Category};
 
-use crate::CredentialError;
+use crate::{CredentialError, Secret};
 
 /// Size limit of the file, in bytes. Enough for hundreds of keys.
 const MOST: u64 = 1 << 20;
@@ -89,6 +89,15 @@ impl CredentialsFile {
             Some(text) => Ok(Some(text.to_owned()).filter(|text| !text.is_empty())),
             None => Err(CredentialError::Entry { file: file(), name: name.clone() }),
         }
+    }
+
+    /// Returns the values of all entries that can be secrets; none if the file cannot be read.
+    pub(super) fn values(&self) -> Vec<Secret> {
+        let Ok(Some(entries)) = self.entries() else { return Vec::new() };
+        let Ok(entries) = &*entries else { return Vec::new() };
+        let keys =
+            entries.values().filter_map(Value::as_object).flat_map(|entry| [entry.get("api_key"), entry.get("token")]);
+        keys.flatten().filter_map(Value::as_str).filter_map(|text| Secret::new(text).ok()).collect()
     }
 
     /// Returns the entries. Reads the file again if it has changed; `None` if it does not exist.

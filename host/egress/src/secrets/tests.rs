@@ -216,3 +216,14 @@ fn file_readable_by_others_is_warned_of_once() {
         assert_eq!(warning(), None, "{mode:o}");
     }
 }
+
+#[tokio::test]
+async fn scrub_of_all_knows_every_secret_of_the_home() {
+    let home =
+        home(r#"{"a": {"token": "of-no-provider-7"}, "b": {"api_key": "also-in-the-file"}, "c": {"token": "short"}}"#);
+    let secrets = Secrets::with_environment(home.path(), environment);
+    assert_eq!(secrets.scrub_known().text("of-no-provider-7 also-in-the-file"), "[secret] [secret]");
+    secrets.bind([Binding { secret: secret("d", "SET"), origin: origin("https://example.com") }]);
+    let all = secrets.scrub_all().await;
+    assert_eq!(all.text("from-the-environment of-no-provider-7 short"), "[secret] [secret] short");
+}
