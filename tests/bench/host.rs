@@ -78,6 +78,7 @@ impl Host {
             failure: None,
             input: None,
             output: None,
+            recording: None,
         };
         self.store.journal(row).await;
     }

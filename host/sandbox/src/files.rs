@@ -50,17 +50,31 @@ pub enum FilesError {
     /// The host failed; the cause is in its log.
     #[error("{0}")]
     Failed(&'static str),
+    /// An error that a test answers with.
+    #[error("{message}")]
+    Recorded {
+        /// The kind that the guest sees.
+        kind: String,
+        /// Its message.
+        message: String,
+    },
 }
 
 impl FilesError {
+    /// Returns the kind that the guest sees.
+    pub fn kind(&self) -> &str {
+        match self {
+            Self::File(error) => error.kind(),
+            Self::Editor(_) | Self::Failed(_) => "failed",
+            Self::Recorded { kind, .. } => kind,
+        }
+    }
+
     /// Converts the error for a guest with `permits`. A denial that the operator can lift is in the host's words.
     pub fn into_fault(self, permits: &Permits) -> Fault {
-        let failed = |kind: &str, message| Fault::Failed { kind: kind.to_owned(), message };
         match self {
             Self::File(FileError::Instructions { path }) => permits.deny_instructions(path).into(),
-            Self::File(error) => failed(error.kind(), error.to_string()),
-            Self::Editor(message) => failed("failed", message),
-            Self::Failed(message) => failed("failed", message.to_owned()),
+            error => Fault::Failed { kind: error.kind().to_owned(), message: error.to_string() },
         }
     }
 }

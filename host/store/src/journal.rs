@@ -8,7 +8,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, ToSql, param
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{OpenCall, Store, StoreError};
+use crate::{NewRecording, OpenCall, Store, StoreError, recordings};
 
 /// How much the journal keeps: `[journal]` in `config.toml`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -86,6 +86,8 @@ pub struct JournalRow {
     pub input: Option<String>,
     /// The answer, or the message of the failure; `None` unless [`JournalSettings::content`] is set.
     pub output: Option<String>,
+    /// What the call got from outside, if calls are recorded; see [`Store::recording`]. `None` in a row that is read.
+    pub recording: Option<Box<NewRecording>>,
 }
 
 impl JournalRow {
@@ -119,6 +121,7 @@ impl JournalRow {
             failure: None,
             input: None,
             output: None,
+            recording: None,
         }
     }
 }
@@ -266,8 +269,9 @@ impl Store {
     }
 }
 
-/// Deletes the contents of a session's rows and ends its open calls; the rows stay.
+/// Deletes the contents and recordings of a session's rows and ends its open calls; the rows stay.
 pub(crate) fn forget_contents(connection: &Connection, session: SessionId) -> rusqlite::Result<()> {
+    recordings::remove(connection, session)?;
     let mut forget = connection.prepare_cached(
         "UPDATE calls SET input = NULL, output = NULL, outcome = coalesce(outcome, 'outcome_unknown'), unsettled = NULL, \
          agent = NULL, line = NULL WHERE site IN (SELECT id FROM call_sites WHERE session = ?)",
@@ -339,11 +343,11 @@ pub(crate) fn replace_open(
         return Ok(());
     }
     let is_outermost = row.parent.is_none();
-    Inserts::new(connection)?.insert(settings, row)?;
+    let id = Inserts::new(connection)?.insert(settings, row)?;
     if let Some((agent, line)) = open.filter(|_| begun && is_outermost) {
         connection
             .prepare_cached("UPDATE calls SET unsettled = 1, agent = ?, line = ? WHERE id = ?")?
-            .execute(params![agent, line, connection.last_insert_rowid()])?;
+            .execute(params![agent, line, id])?;
     }
     Ok(())
 }
@@ -364,9 +368,22 @@ impl<'c> Inserts<'c> {
         Ok(Self { connection, statement, sites: HashMap::new() })
     }
 
-    fn insert(&mut self, settings: JournalSettings, row: JournalRow) -> rusqlite::Result<()> {
+    /// Writes a row and returns its number.
+    fn insert(&mut self, settings: JournalSettings, row: JournalRow) -> rusqlite::Result<i64> {
         let outcome = row.outcome();
-        let JournalRow { session, workspace, asker, root, skill, tool, component, mut grants, approvals, .. } = row;
+        let JournalRow {
+            session,
+            workspace,
+            asker,
+            root,
+            skill,
+            tool,
+            component,
+            mut grants,
+            approvals,
+            recording,
+            ..
+        } = row;
         let site = self.site(Site { session, workspace, asker, root, skill, tool, component })?;
         grants.sort_unstable();
         grants.dedup();
@@ -389,7 +406,14 @@ impl<'c> Inserts<'c> {
             content(row.output),
             approvals_as_json(&approvals),
         ])?;
-        self.trim(settings.keep)
+        let id = self.connection.last_insert_rowid();
+        if let Some(recording) = recording
+            && let Err(error) = recordings::insert(self.connection, id, session, &recording)
+        {
+            tracing::error!("the recording of a call is lost: {error}");
+        }
+        self.trim(id, settings.keep)?;
+        Ok(id)
     }
 
     fn insert_open(&mut self, settings: JournalSettings, call: OpenCall) -> rusqlite::Result<()> {
@@ -411,13 +435,12 @@ impl<'c> Inserts<'c> {
             line,
             approvals_as_json(&approvals),
         ])?;
-        if inserted > 0 { self.trim(settings.keep) } else { Ok(()) }
+        if inserted > 0 { self.trim(self.connection.last_insert_rowid(), settings.keep) } else { Ok(()) }
     }
 
-    /// Deletes old rows after an insert. Uses the number of the new row, so that processes that make one call each also
+    /// Deletes old rows after the insert of row `id`. Uses its number, so that processes that make one call each also
     /// trim. Unsettled calls are kept.
-    fn trim(&mut self, keep: u32) -> rusqlite::Result<()> {
-        let id = self.connection.last_insert_rowid();
+    fn trim(&mut self, id: i64, keep: u32) -> rusqlite::Result<()> {
         if id % TRIM_EVERY != 0 {
             return Ok(());
         }
@@ -505,6 +528,7 @@ fn read(row: &Row<'_>) -> Result<JournalEntry, StoreError> {
             },
             input: row.get(19)?,
             output: row.get(20)?,
+            recording: None,
         },
     };
     Ok(row)

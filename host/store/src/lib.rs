@@ -33,12 +33,15 @@ mod generation;
 mod health;
 mod hold;
 mod journal;
+mod journal_lookup;
 mod kv;
 mod mail;
 mod messages;
 mod partials;
 mod queue;
 mod queued_lines;
+mod recorded;
+mod recordings;
 mod rules;
 mod seen;
 mod sessions;
@@ -74,6 +77,8 @@ pub use mail::{MailCounts, MailRow, NewMail};
 pub use messages::{MessageRow, NewMessage};
 pub use partials::{JoinPieces, PartialPiece};
 pub use queued_lines::QueueRow;
+pub use recorded::RecordedSize;
+pub use recordings::NewRecording;
 pub use rules::{GrantRule, Rules};
 pub use seen::SeenFile;
 pub use sessions::{Collected, SessionRow, SessionSummary, UnusedSession};
@@ -134,6 +139,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/24.sql"),
     include_str!("../migrations/patchbay/25.sql"),
     include_str!("../migrations/patchbay/26.sql"),
+    include_str!("../migrations/patchbay/27.sql"),
 ];
 
 impl Store {

@@ -9,7 +9,7 @@ use rusqlite::{OptionalExtension, params};
 use crate::{
     Hold, Store, StoreError,
     hold::FIRST_EPOCH,
-    journal,
+    journal, recordings,
     snapshots::{self, NewSnapshot},
     texts,
 };
@@ -255,6 +255,7 @@ impl Store {
                 let snapshots = connection
                     .execute("DELETE FROM snapshots WHERE digest NOT IN (SELECT snapshot FROM sessions)", [])?;
                 texts::collect(connection)?;
+                recordings::collect(connection)?;
                 let mut query = connection.prepare("SELECT DISTINCT component FROM snapshot_components")?;
                 let needed: HashSet<String> = query.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
                 let mut query = connection.prepare("SELECT DISTINCT skill FROM snapshot_skills")?;

@@ -53,7 +53,8 @@ pub(crate) const TO_22: &str = "\
     DROP TABLE upgrades; \
     DROP TABLE change_sets; \
     DROP TABLE file_changes; \
-    ALTER TABLE sessions DROP COLUMN revision";
+    ALTER TABLE sessions DROP COLUMN revision; \
+    DROP TABLE recorded_content_uses; DROP TABLE recorded_contents; DROP TABLE recorded_calls";
 
 /// A session in a store of its own.
 pub(crate) struct TestTree {

@@ -1,15 +1,47 @@
-//! The seam between tools and the world outside of them. A test answers host calls from recordings here; the call itself takes the
-//! same path as any other.
+//! The seam between tools and the world outside of them. A test answers host calls from recordings here, and a recorder keeps them;
+//! the call itself takes the same path as any other.
 
-use patchbay_sandbox::{Content, Finished, Services};
+use std::sync::Arc;
 
-use crate::ToolError;
+use patchbay_core::{CallId, Digest, SessionId};
+use patchbay_policy::Permits;
+use patchbay_sandbox::{Budget, Content, Finished, Limits, Services};
+
+use crate::{CallTape, ToolError};
+
+/// A call of a skill's tool that is about to run.
+pub struct BegunCall<'a> {
+    /// The id of the call.
+    pub id: CallId,
+    /// The session that it belongs to.
+    pub session: SessionId,
+    /// The skill's name.
+    pub skill: &'a str,
+    /// The tool's bare name.
+    pub tool: &'a str,
+    /// The component's digest.
+    pub component: Digest,
+    /// The input as JSON.
+    pub input: &'a str,
+    /// Media type and bytes of each attachment.
+    pub attachments: &'a [(String, Vec<u8>)],
+    /// What the call may do.
+    pub permits: &'a Permits,
+    /// The limits of any call.
+    pub limits: &'a Limits,
+    /// The rest of the calling tool's budget; `None` for an outermost call.
+    pub budget: Option<&'a Budget>,
+    /// When it begins, in milliseconds since 1970.
+    pub unix_ms: i64,
+}
 
 /// Stands between the tools of skills and the services of the host.
 pub trait Interposer: Send + Sync {
-    /// Returns the services for a call that begins. `own` are the host's, for what is not replaced.
-    fn services(&self, own: Services) -> Services;
+    /// Returns the services for a call that begins, and its tape if it has one. `own` are the host's, for what is not replaced.
+    fn services(&self, call: &BegunCall<'_>, own: Services) -> (Services, Option<Arc<dyn CallTape>>);
 
     /// Receives the result and the usage of a call, before its caller does.
-    fn finished(&self, finished: &Finished<Vec<Content>, ToolError>);
+    fn finished(&self, finished: &Finished<Vec<Content>, ToolError>) {
+        let _ = finished;
+    }
 }

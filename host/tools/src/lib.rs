@@ -7,7 +7,7 @@
 //! - [`Approver`]: asks a person for what a call may not do by itself. [`Question`]: what is asked; [`Approval`]: the answer.
 //! - [`command_line`], [`input_json`]: a command or an input as a line that shows every character.
 //! - [`OutsideTool`]: a tool outside of the sandbox, such as one of an MCP server. [`OutsideSpec`] checks its declaration.
-//! - [`Interposer`]: stands between tools and the services of the host, such as a test that answers from recordings.
+//! - [`Interposer`]: stands between tools and the services of the host, such as a test that answers from recordings, or a recorder.
 //! - [`Editor`]: reads and writes files as the user's editor has them.
 //! - [`Internal`]: a tool implemented by the host; [`ResultRow`]: how it commits a change with its result.
 //! - [`Tools::find_tools`]: searches [`SearchedTools`] for a model.
@@ -58,13 +58,14 @@ mod run;
 mod services;
 mod shown_input;
 mod skill_files;
+mod tape;
 mod tool_index;
 mod workspaces;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use patchbay_core::{Code, Digest, ToolSpec};
-use patchbay_egress::{Credentials, Egress};
+use patchbay_egress::{Credentials, Egress, Secrets};
 use patchbay_policy::{Blocked, Capability, Grant, Identity, Permits, Root, Standing, WorkspaceTrust};
 use patchbay_sandbox::Sandbox;
 use patchbay_skill::{LinkedFolder, Skill, Snapshot, changed_files_in_short};
@@ -83,7 +84,7 @@ pub use file_diff::{DiffLine, FileDiff};
 pub use foreseen::http_capability;
 pub use input::{InputError, input_from_text};
 pub use internal::{Internal, InternalAnswer, InternalCall, InternalError, PersonAccess, ResultRow};
-pub use interposer::Interposer;
+pub use interposer::{BegunCall, Interposer};
 pub use ledger::StoreLedger;
 pub use mode::{Mode, ModeSlot};
 pub use outside::{
@@ -95,6 +96,7 @@ pub use question::{
 pub use revert::FileReverter;
 pub use shown_input::{command_line, input_json};
 pub use skill_files::SkillFilesError;
+pub use tape::{CallEnd, CallEndFailure, CallTape};
 pub use tool_index::SearchedTools;
 
 use approval::QuestionSlots;
@@ -190,6 +192,11 @@ impl Tools {
     pub fn with_bundled_answers(mut self, answers: &[&str]) -> Self {
         self.bundled_answers = answers.iter().filter_map(|json| describe::bundled(json)).collect();
         self
+    }
+
+    /// Returns the secrets of the home.
+    pub fn secrets(&self) -> &Secrets {
+        self.credentials.secrets()
     }
 
     /// Returns the sandbox in which tools run.

@@ -17,7 +17,8 @@ use patchbay_store::{JournalRow, OpenCall, RecordedApproval, Store, StoreError};
 use tokio::sync::watch;
 
 use crate::{
-    Approval, Approvals, CallContext, PersonAnswer, Question, ResolvedTool, ToolError, ToolInvocation,
+    Approval, Approvals, CallContext, CallEnd, CallEndFailure, CallTape, PersonAnswer, Question, ResolvedTool,
+    ToolError, ToolInvocation,
     approval::{NoQuestionRoom, QuestionSlots, StoredGrant},
     call::SkillTool,
     internal,
@@ -41,6 +42,8 @@ pub(crate) struct CallRecord {
     row: Mutex<Option<Box<JournalRow>>>,
     /// What a person has refused to this call and its nested calls. Used in the outermost call only, from its first question on.
     refused: OnceLock<watch::Sender<BTreeSet<ApprovalScope>>>,
+    /// Collects what the call gets from outside; empty if nothing does.
+    tape: OnceLock<Arc<dyn CallTape>>,
     /// The first capability that no person could be asked for, and why.
     unasked: OnceLock<(Capability, NoQuestionRoom)>,
 }
@@ -94,6 +97,7 @@ impl CallRecord {
             failure: None,
             input: store.journal_settings().content.then(|| input.to_owned()),
             output: None,
+            recording: None,
         };
         Arc::new(Self {
             context: Arc::clone(context),
@@ -105,6 +109,7 @@ impl CallRecord {
             store: store.clone(),
             row: Mutex::new(Some(Box::new(row))),
             refused: OnceLock::new(),
+            tape: OnceLock::new(),
             unasked: OnceLock::new(),
         })
     }
@@ -226,6 +231,12 @@ impl CallRecord {
         }
     }
 
+    /// Sets what collects the call's inputs.
+    pub(crate) fn set_tape(&self, tape: Arc<dyn CallTape>) {
+        // A call begins once.
+        let _ = self.tape.set(tape);
+    }
+
     fn take_row(&self) -> Option<Box<JournalRow>> {
         self.row.lock().take()
     }
@@ -260,6 +271,7 @@ impl RunningCall {
                 Err(error) => error.to_string(),
             });
         }
+        row.recording = self.0.tape.get().and_then(|tape| tape.end(Some(ended(finished))));
         match self.0.phase.load(Ordering::Acquire) {
             PURE => self.0.store.journal(row).await,
             phase => self.0.store.end_call(row, phase == BEGUN),
@@ -267,9 +279,19 @@ impl RunningCall {
     }
 }
 
+/// Returns what a tape receives.
+fn ended(finished: &Finished<Vec<Content>, ToolError>) -> CallEnd<'_> {
+    let result = finished.result.as_deref().map_err(|error| CallEndFailure {
+        kind: error.kind().unwrap_or_else(|| error.code().as_str()).to_owned(),
+        message: error.kind().map(|_| error.to_string()),
+    });
+    CallEnd { result, usage: &finished.usage }
+}
+
 impl Drop for RunningCall {
     fn drop(&mut self) {
         let Some(mut row) = self.0.take_row() else { return };
+        row.recording = self.0.tape.get().and_then(|tape| tape.end(None));
         let phase = self.0.phase.load(Ordering::Acquire);
         row.failure = Some(if phase == BEGUN { Code::OutcomeUnknown } else { Code::Cancelled });
         match phase {

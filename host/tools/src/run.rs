@@ -6,7 +6,7 @@ use patchbay_sandbox::{Call, Content, Finished};
 use tracing::Instrument as _;
 
 use crate::{
-    CallContext, InternalCall, PersonAccess, ResolvedTool, ToolError, ToolInvocation, Tools, blocked,
+    BegunCall, CallContext, InternalCall, PersonAccess, ResolvedTool, ToolError, ToolInvocation, Tools, blocked,
     call::SkillTool,
     internal,
     ready::LoadError,
@@ -75,7 +75,26 @@ impl Tools {
         let permits = if spec.is_read_only() { permits.only_reading(full_name.to_owned()) } else { permits };
         let services = CallServices::of(self, record, skill, &permits);
         let services = match &self.interposer {
-            Some(interposer) => interposer.services(services),
+            Some(interposer) => {
+                let begun = BegunCall {
+                    id: record.id,
+                    session: record.context.hold.session(),
+                    skill: skill.name.as_str(),
+                    tool: spec.name.as_str(),
+                    component,
+                    input: &input,
+                    attachments: &call.attachments,
+                    permits: &permits,
+                    limits: self.sandbox.limits(),
+                    budget: call.parent.as_ref().map(|(_, budget)| budget),
+                    unix_ms: self.store.source().unix_ms(),
+                };
+                let (services, tape) = interposer.services(&begun, services);
+                if let Some(tape) = tape {
+                    record.set_tape(tape);
+                }
+                services
+            }
             None => services,
         };
         let call = Call {

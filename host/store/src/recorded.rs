@@ -1,0 +1,157 @@
+//! Reads recordings of calls, for `patchbay journal fixture` and `patchbay sessions fixtures`.
+
+use patchbay_core::{CallId, Digest, SessionId};
+use rusqlite::{OptionalExtension as _, params};
+
+use crate::{Store, StoreError};
+
+/// How much is recorded of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordedSize {
+    /// Number of recorded calls.
+    pub calls: u64,
+    /// Bytes of their recordings. Contents that several calls share count for each.
+    pub bytes: u64,
+}
+
+impl Store {
+    /// Returns how much is recorded of a session.
+    ///
+    /// # Errors
+    /// A database error.
+    pub fn recorded_size(&self, session: SessionId) -> Result<RecordedSize, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection
+                .prepare_cached("SELECT count(*), coalesce(sum(bytes), 0) FROM recorded_calls WHERE session = ?")?;
+            Ok(query.query_row(params![session.to_string()], |row| {
+                let (calls, bytes): (i64, i64) = (row.get(0)?, row.get(1)?);
+                Ok(RecordedSize { calls: calls.cast_unsigned(), bytes: bytes.cast_unsigned() })
+            })?)
+        })
+    }
+
+    /// Returns the recorded calls of a session, in the order in which they ended.
+    ///
+    /// # Errors
+    /// [`StoreError::BadRow`] or a database error.
+    pub async fn recorded_calls(&self, session: SessionId) -> Result<Vec<CallId>, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached(
+                "SELECT call FROM recorded_calls JOIN calls ON calls.id = call_row WHERE recorded_calls.session = ? \
+                 ORDER BY call_row",
+            )?;
+            let mut rows = query.query(params![session.to_string()])?;
+            let mut calls = Vec::new();
+            while let Some(row) = rows.next()? {
+                let bytes: Vec<u8> = row.get(0)?;
+                let bytes = bytes.try_into().map_err(|_| StoreError::BadRow("recorded call"))?;
+                calls.push(CallId::from_bytes(bytes));
+            }
+            Ok(calls)
+        })
+    }
+
+    /// Returns the recording of a call as JSON; `None` if it was not recorded.
+    ///
+    /// # Errors
+    /// A database error.
+    pub async fn recording(&self, call: CallId) -> Result<Option<String>, StoreError> {
+        self.database.read(|connection| {
+            let sql = "SELECT recording FROM recorded_calls JOIN calls ON calls.id = call_row WHERE call = ?";
+            Ok(connection.prepare_cached(sql)?.query_row(params![call.as_bytes()], |row| row.get(0)).optional()?)
+        })
+    }
+
+    /// Returns a content that a recording names; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// A database error.
+    pub async fn recorded_content(&self, digest: Digest) -> Result<Option<Vec<u8>>, StoreError> {
+        self.database.read(|connection| {
+            let sql = "SELECT content FROM recorded_contents WHERE digest = ?";
+            Ok(connection.prepare_cached(sql)?.query_row(params![digest.as_bytes()], |row| row.get(0)).optional()?)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        JournalFilter, JournalRow, JournalSettings, NewRecording,
+        testing::{new_session, new_store},
+    };
+
+    fn recording(text: &str, contents: &[&[u8]]) -> NewRecording {
+        let contents = contents.iter().map(|content| (Digest::of(content), content.to_vec())).collect();
+        NewRecording { recording: text.to_owned(), contents }
+    }
+
+    fn recorded_row(session: SessionId, recording: NewRecording) -> JournalRow {
+        JournalRow { recording: Some(Box::new(recording)), ..JournalRow::for_test(session) }
+    }
+
+    async fn has(store: &Store, content: &[u8]) -> bool {
+        store.recorded_content(Digest::of(content)).await.unwrap().as_deref() == Some(content)
+    }
+
+    #[tokio::test]
+    async fn recording_is_stored_with_its_row_and_removed_with_its_session() {
+        let (_home, store) = new_store();
+        let [(one, _), (two, _)] = [new_session(&store).await, new_session(&store).await];
+        let first = recorded_row(one.session(), recording("{}", &[b"shared", b"own"]));
+        let second = recorded_row(two.session(), recording("[]", &[b"shared"]));
+        let calls = [first.call, second.call];
+        store.journal(first).await;
+        store.journal(second).await;
+        store.journal(JournalRow::for_test(one.session())).await;
+        store.settle().await.unwrap();
+        assert_eq!(store.recording(calls[0]).await.unwrap().as_deref(), Some("{}"));
+        assert_eq!(store.recorded_size(one.session()).unwrap(), RecordedSize { calls: 1, bytes: 11 });
+        assert_eq!(store.recorded_calls(one.session()).await.unwrap(), [calls[0]]);
+        assert!(has(&store, b"shared").await && has(&store, b"own").await);
+        store.remove_session(one.session()).await.unwrap();
+        assert_eq!(store.recording(calls[0]).await.unwrap(), None);
+        assert_eq!(store.recorded_size(one.session()).unwrap(), RecordedSize::default());
+        // The other session still has the shared content.
+        assert!(has(&store, b"shared").await && !has(&store, b"own").await);
+        // The journal keeps its rows.
+        assert_eq!(store.journal_rows(&JournalFilter::default(), 0, 9).await.unwrap().len(), 3);
+        store.remove_session(two.session()).await.unwrap();
+        assert!(!has(&store, b"shared").await);
+    }
+
+    #[tokio::test]
+    async fn recording_of_a_call_with_effects_replaces_nothing_else() {
+        let (_home, store) = new_store();
+        let (hold, agent) = new_session(&store).await;
+        let row = JournalRow::for_test(hold.session());
+        let open = crate::OpenCall { row: Box::new(row.clone()), agent, line: Some("/x".to_owned()) };
+        store.begin_calls(&hold, vec![open]).await.unwrap();
+        let call = row.call;
+        let done = JournalRow { recording: Some(Box::new(recording("{}", &[b"c"]))), ..row };
+        store.end_call(Box::new(done), true);
+        store.settle().await.unwrap();
+        assert_eq!(store.unsettled_calls(hold.session()).await.unwrap().len(), 1);
+        assert_eq!(store.recording(call).await.unwrap().as_deref(), Some("{}"));
+    }
+
+    #[tokio::test]
+    async fn recordings_go_with_old_rows_and_with_lost_sessions() {
+        let (_home, store) = new_store();
+        let store = store.with_journal(JournalSettings { content: false, keep: 1 });
+        let (hold, _) = new_session(&store).await;
+        store.journal(recorded_row(hold.session(), recording("{}", &[b"old"]))).await;
+        for _ in 0..64 {
+            store.journal(JournalRow::for_test(hold.session())).await;
+        }
+        store.settle().await.unwrap();
+        assert!(!has(&store, b"old").await);
+        let lost = SessionId::random();
+        store.journal(recorded_row(lost, recording("{}", &[b"lost"]))).await;
+        store.settle().await.unwrap();
+        assert!(has(&store, b"lost").await);
+        store.collect().await.unwrap();
+        assert!(!has(&store, b"lost").await);
+    }
+}

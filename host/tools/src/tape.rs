@@ -1,0 +1,27 @@
+//! The tape of a call: collects what the call gets from outside, for its row of the journal.
+
+use patchbay_sandbox::{Content, Usage};
+use patchbay_store::NewRecording;
+
+/// A call that ended by itself.
+pub struct CallEnd<'a> {
+    /// The result, or the failure.
+    pub result: Result<&'a [Content], CallEndFailure>,
+    /// The usage of the call.
+    pub usage: &'a Usage,
+}
+
+/// The failure of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallEndFailure {
+    /// The tool's own kind of failure, or the host's code if the host stopped or refused the call.
+    pub kind: String,
+    /// The message; `None` for one of the host, which may name folders and commands of this machine.
+    pub message: Option<String>,
+}
+
+/// Collects what one call gets from outside.
+pub trait CallTape: Send + Sync {
+    /// Returns the recording for the row of the call, if there is to be one. `ended` is `None` if the call was dropped. Called once.
+    fn end(&self, ended: Option<CallEnd<'_>>) -> Option<Box<NewRecording>>;
+}
