@@ -217,9 +217,9 @@ fn table_has_one_line_per_call() {
     assert_eq!(
         journal(&patchbay, &[]).out,
         format!(
-            "TIME (UTC)                SESSION   ASKED BY  TOOL        OUTCOME     MS  FUEL  KIB  HOST CALLS  BYTES OUT  GRANTS\n\
-             2026-11-21T20:04:00.007Z  {short}  person    calc__eval  ok       5.678  1234    2           3         41  -\n\
-             2026-11-21T20:04:00.007Z  {short}  person    notes__run  ok       5.678  1234    2           3         42  kv\n"
+            "CALL  TIME (UTC)                SESSION   ASKED BY  TOOL        OUTCOME     MS  FUEL  KIB  HOST CALLS  BYTES OUT  GRANTS\n\
+             1     2026-11-21T20:04:00.007Z  {short}  person    calc__eval  ok       5.678  1234    2           3         41  -\n\
+             2     2026-11-21T20:04:00.007Z  {short}  person    notes__run  ok       5.678  1234    2           3         42  kv\n"
         )
     );
 }

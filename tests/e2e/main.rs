@@ -84,6 +84,7 @@ mod provider_secrets;
 mod provider_servers;
 mod providers;
 mod queue;
+mod recording;
 mod recovery;
 mod reload;
 mod replacing;

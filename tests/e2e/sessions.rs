@@ -95,7 +95,7 @@ fn sessions_are_listed_as_json() {
     let expected = |id: &str, used_at: &str, workspace: &str, words: &str| {
         json!({
             "id": id, "short_id": id[..8], "used_at": used_at, "messages": 1, "workspace": workspace,
-            "first_words": words, "open_in": null,
+            "first_words": words, "open_in": null, "recorded_calls": 0,
         })
     };
     // The newest first, whatever its workspace.

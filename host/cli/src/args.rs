@@ -7,12 +7,14 @@ use patchbay_core::Name;
 
 mod authority;
 mod plugins;
+mod recordings;
 
 pub(crate) use authority::{GrantCommand, GrantTarget, PolicyCommand, TrustCommand};
 use plugins::BUILD_HELP;
 pub(crate) use plugins::{
     NewPlugin, PluginAdd, PluginCall, PluginDev, PluginKindArgument, PluginList, PluginTest, ToolsCommand,
 };
+pub(crate) use recordings::{CallFixture, FixtureOptions, JournalCommand, SessionFixtures};
 
 use crate::age::Age;
 
@@ -45,6 +47,9 @@ pub(crate) struct SessionArguments {
     /// The workspace of the session [default: the current folder]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     workspace: Option<PathBuf>,
+    /// Record the calls of tools, for tests: 'patchbay journal fixture'
+    #[arg(long)]
+    pub(crate) record: bool,
 }
 
 impl SessionArguments {
@@ -78,7 +83,11 @@ pub(crate) enum Command {
     /// Serve an editor that speaks the Agent Client Protocol, over standard input and output
     ///
     /// An editor starts this command; docs/editors.md shows how to configure it. The log goes to the log file of the home.
-    Acp,
+    Acp {
+        /// Record the calls of tools, for tests: 'patchbay journal fixture'
+        #[arg(long)]
+        record: bool,
+    },
     /// List, show and remove stored sessions, and delete what no session needs
     ///
     /// Without a command it lists the sessions of this workspace, the last used first: short id, age, and first words.
@@ -202,6 +211,9 @@ pub(crate) struct ServeMcp {
     /// The workspace of the sessions [default: the current folder]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     workspace: Option<PathBuf>,
+    /// Record the calls of tools, for tests: 'patchbay journal fixture'
+    #[arg(long)]
+    pub(crate) record: bool,
     /// Offer only the tools of this skill; may be given several times
     #[arg(long = "skill", value_name = "NAME")]
     pub(crate) skills: Vec<Name>,
@@ -266,6 +278,8 @@ pub(crate) enum Sessions {
     ///
     /// With --older-than, or sessions.keep_days in config.toml, old sessions are removed first.
     Gc(CollectGarbage),
+    /// Make tests of all recorded calls of a session, for 'patchbay plugin test'; see 'patchbay journal fixture'
+    Fixtures(SessionFixtures),
 }
 
 #[derive(Args)]
@@ -440,7 +454,10 @@ pub(crate) enum Provider {
 }
 
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Journal {
+    #[command(subcommand)]
+    pub(crate) command: Option<JournalCommand>,
     /// Only calls of this skill; mcp__NAME for those of an MCP server
     #[arg(long, value_name = "NAME", value_parser = called_plugin)]
     pub(crate) plugin: Option<String>,

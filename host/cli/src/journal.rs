@@ -4,14 +4,14 @@ use std::{process::ExitCode, sync::Arc};
 
 use patchbay_core::{SessionId, text};
 use patchbay_session::Host;
-use patchbay_store::{JournalEntry, JournalFilter, JournalRow, RecordedApproval};
+use patchbay_store::{JournalEntry, JournalFilter, RecordedApproval};
 use serde_json::json;
 
 use crate::{
     CliError,
-    args::Journal,
+    args::{Journal, JournalCommand},
     out::{note, say},
-    sessions,
+    recordings, sessions,
 };
 
 /// Rows of the table without `--limit`: a few screens.
@@ -20,6 +20,9 @@ const ROWS: u32 = 100;
 const PAGE: u32 = 500;
 
 pub(crate) async fn run(host: &Arc<Host>, arguments: &Journal) -> Result<ExitCode, CliError> {
+    if let Some(JournalCommand::Fixture(fixture)) = &arguments.command {
+        return recordings::call(host, fixture).await;
+    }
     let session = match arguments.session.as_deref() {
         Some(id) => Some(find(host, id).await?),
         None => None,
@@ -35,7 +38,7 @@ pub(crate) async fn run(host: &Arc<Host>, arguments: &Journal) -> Result<ExitCod
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = vec![HEADINGS.map(str::to_owned)];
-    each_row(host, &filter, before, |entry| table.push(cells(&entry.row))).await?;
+    each_row(host, &filter, before, |entry| table.push(cells(&entry))).await?;
     if table.len() == 1 {
         let all = filter == JournalFilter::default();
         say!("{}", if all { "The journal is empty." } else { "The journal has no such calls." });
@@ -72,13 +75,26 @@ async fn each_row(
     }
 }
 
-const COLUMNS: usize = 11;
-const HEADINGS: [&str; COLUMNS] =
-    ["TIME (UTC)", "SESSION", "ASKED BY", "TOOL", "OUTCOME", "MS", "FUEL", "KIB", "HOST CALLS", "BYTES OUT", "GRANTS"];
+const COLUMNS: usize = 12;
+const HEADINGS: [&str; COLUMNS] = [
+    "CALL",
+    "TIME (UTC)",
+    "SESSION",
+    "ASKED BY",
+    "TOOL",
+    "OUTCOME",
+    "MS",
+    "FUEL",
+    "KIB",
+    "HOST CALLS",
+    "BYTES OUT",
+    "GRANTS",
+];
 /// The columns that are aligned to the right.
-const NUMBERS: std::ops::Range<usize> = 5..10;
+const NUMBERS: std::ops::Range<usize> = 6..11;
 
-fn cells(row: &JournalRow) -> [String; COLUMNS] {
+fn cells(entry: &JournalEntry) -> [String; COLUMNS] {
+    let row = &entry.row;
     let mut grants = row.grants.clone();
     for approval in &row.approvals {
         let shown = format!("{} ({} by {})", approval.capability, approval.answer, approval.by);
@@ -91,6 +107,7 @@ fn cells(row: &JournalRow) -> [String; COLUMNS] {
     }
     let grants = if grants.is_empty() { "-".to_owned() } else { grants.join(",") };
     [
+        entry.id.to_string(),
         when(row.at),
         row.session.short(),
         text::clean_line(&row.asker.to_string()),

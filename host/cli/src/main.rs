@@ -20,6 +20,7 @@ mod plugin;
 mod policy;
 mod progress_line;
 mod provider;
+mod recordings;
 mod sessions;
 mod shell;
 mod signals;
@@ -82,15 +83,15 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
                 return lines(Exec::standard_input(session, std::io::stdin().is_terminal()), runtime);
             }
             let progress = ProgressLine::new(Style::of_standard_error(), runtime.handle());
-            let host = open_watched(&home, progress.clone())?;
+            let host = open_watched(&home, progress.clone(), session.record)?;
             let (_watch, _refreshing, session) = runtime.block_on(async {
                 Ok::<_, CliError>((watch(&host), host.providers().keep_refreshed(), start(&host, &session).await?))
             })?;
             terminal::run(runtime, &home, session, settings, &progress)
         }
         Some(Command::Exec(exec)) => lines(exec, runtime),
-        Some(Command::Acp) => {
-            let host = open(&HomeDirs::find()?)?;
+        Some(Command::Acp { record }) => {
+            let host = open_watched(&HomeDirs::find()?, Unobserved, record)?;
             runtime.block_on(async {
                 let (_watch, _refreshing) = (watch(&host), host.providers().keep_refreshed());
                 let stopped = CancellationToken::new();
@@ -133,7 +134,7 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
         }
         Some(Command::Mcp { serve, command: None }) => {
             let progress = ProgressLine::new(Style::of_standard_error(), runtime.handle());
-            let host = open_watched(&HomeDirs::find()?, progress)?;
+            let host = open_watched(&HomeDirs::find()?, progress, serve.record)?;
             runtime.block_on(mcp::serve(host, serve))
         }
         Some(Command::Doctor(doctor)) => runtime.block_on(doctor::run(&doctor)),
@@ -146,7 +147,7 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
 /// Runs the lines of `exec` in a session.
 fn lines(exec: Exec, runtime: &tokio::runtime::Runtime) -> Result<ExitCode, CliError> {
     let style = if exec.json { Style::Silent } else { Style::of_standard_error() };
-    let host = open_watched(&HomeDirs::find()?, ProgressLine::new(style, runtime.handle()))?;
+    let host = open_watched(&HomeDirs::find()?, ProgressLine::new(style, runtime.handle()), exec.session.record)?;
     runtime.block_on(async {
         // A single line ends before a provider could be added.
         let _watch = (exec.lines.len() != 1).then(|| watch(&host));
@@ -163,13 +164,15 @@ fn end_on_signal() {
 }
 
 fn open(home: &HomeDirs) -> Result<Arc<Host>, CliError> {
-    open_watched(home, Unobserved)
+    open_watched(home, Unobserved, false)
 }
 
-/// Opens the host with an observer, for fronts that create sessions and may have to compile components.
-fn open_watched(home: &HomeDirs, observer: impl Observer + 'static) -> Result<Arc<Host>, CliError> {
+/// Opens the host, with an observer and `--record`, for fronts that create sessions and may have to compile components.
+fn open_watched(home: &HomeDirs, observer: impl Observer + 'static, record: bool) -> Result<Arc<Host>, CliError> {
     log::start(&home.paths.state)?;
-    Ok(Host::open(host_config(home, config::read(&home.paths.config)?, observer)?)?)
+    let mut config = config::read(&home.paths.config)?;
+    config.sessions.record |= record;
+    Ok(Host::open(host_config(home, config, observer)?)?)
 }
 
 /// Returns the configuration of a host with the bundled plugins.
@@ -199,6 +202,7 @@ fn host_config(
         credentials: config.credentials,
         mcp: config.mcp,
         journal: config.journal,
+        record: config.sessions.record,
         bundled: BundledSkills { skills: bundled::SKILLS, grants: bundled::GRANTS, answers: bundled::ANSWERS },
         observer: Arc::new(observer),
         program: program(),

@@ -19,6 +19,7 @@ use crate::{
     config,
     home::HomeDirs,
     out::{note, say},
+    recordings,
 };
 
 /// Limit of characters of a session's first words.
@@ -32,6 +33,7 @@ pub(crate) async fn run(host: &Arc<Host>, home: &HomeDirs, command: Sessions) ->
             host.remove_session(id).await?;
             say!("Removed session {id}.");
         }
+        Sessions::Fixtures(arguments) => return recordings::session(host, &arguments).await,
         Sessions::Show(arguments) => return show::run(host, arguments).await,
         Sessions::Gc(arguments) => {
             let settings = config::read(&home.paths.config)?.sessions;
@@ -152,7 +154,11 @@ async fn table(host: &Host, sessions: &[SessionSummary], indent: &str) -> Result
     for session in sessions {
         let words = host.first_words(session.id, FIRST_WORDS).await?;
         let open = host.session_holder(session.id).map(|process| format!(" (open in process {process})"));
-        let words = words.unwrap_or_else(|| "(nothing was said)".to_owned()) + &open.unwrap_or_default();
+        let recorded = match host.store().recorded_size(session.id)?.calls {
+            0 => String::new(),
+            calls => format!(" ({} recorded)", count(usize::try_from(calls).unwrap_or(usize::MAX), "call")),
+        };
+        let words = words.unwrap_or_else(|| "(nothing was said)".to_owned()) + &recorded + &open.unwrap_or_default();
         rows.push([host.store().short_id(session.id).await?, age(now.saturating_sub(session.used_at)), words]);
     }
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
@@ -173,6 +179,7 @@ async fn object(host: &Host, session: &SessionSummary) -> Result<serde_json::Val
         "messages": session.messages,
         "workspace": session.workspace,
         "first_words": host.first_words(session.id, FIRST_WORDS).await?,
+        "recorded_calls": host.store().recorded_size(session.id)?.calls,
         "open_in": host.session_holder(session.id),
     }))
 }

@@ -9,7 +9,8 @@ use std::{
 
 use patchbay_agent::{AgentSettings, CompactionSettings, ContextSettings};
 use patchbay_core::{AgentId, Name, SessionId};
-use patchbay_egress::{CredentialConfig, Credentials, Egress, EgressLimits, Secrets};
+use patchbay_egress::{CredentialConfig, Credentials, Egress, EgressLimits, Scrub, Secrets};
+use patchbay_fixture::Recorder;
 use patchbay_mcp::{
     client::McpServerConfig,
     tools::{McpFailure, McpReport, ServerParts, SessionServers},
@@ -28,7 +29,7 @@ use crate::{
     line::input::FileMemory,
     lock::{self, SessionLock},
     persona::Personas,
-    recap,
+    recap, recording,
     roots::Roots,
     workspace_path::workspace_path,
 };
@@ -97,6 +98,8 @@ pub struct Config {
     pub program: String,
     /// The clock and the random ids.
     pub source: Source,
+    /// Whether calls are recorded.
+    pub record: bool,
 }
 
 impl Paths {
@@ -145,6 +148,7 @@ impl Config {
             skill_roots: Vec::new(),
             program: "patchbay".to_owned(),
             source: Source::default(),
+            record: false,
         }
     }
 }
@@ -164,6 +168,7 @@ pub struct Host {
     pub(crate) file_memory: FileMemory,
     pub(crate) servers: Arc<ServerParts>,
     kv: KvStore,
+    records: bool,
     /// The open sessions of this process. Locked while a session is resumed, so that two callers get the same session.
     pub(crate) open: tokio::sync::Mutex<HashMap<SessionId, Weak<Session>>>,
 }
@@ -223,6 +228,11 @@ impl Host {
         let servers = ServerParts::new(config.mcp, store.clone(), paths.config.clone(), for_servers, &limits);
         let servers = servers.map_err(SessionError::Egress)?;
         let credentials = Credentials::new(credentials, Arc::clone(&secrets));
+        let recorder = (config.record && interposer.is_none()).then(|| {
+            let secrets = Arc::clone(&secrets);
+            Arc::new(Recorder::new(store.clone(), move || secrets.scrub_known()))
+        });
+        let interposer = interposer.or_else(|| recorder.clone().map(|recorder| recorder as Arc<dyn Interposer>));
         // Adapters have their own engine and instance pool, so that skills and models cannot block each other.
         let adapters = Sandbox::new(config.exchange.sandbox(&limits))
             .decommit_immediately()
@@ -246,7 +256,7 @@ impl Host {
         let tools = tools.with_protection(protected.clone(), home_folder);
         let tools = Arc::new(tools);
         let (observer, program) = (config.observer, config.program);
-        Ok(Arc::new(Self {
+        let host = Arc::new(Self {
             paths,
             store,
             tools,
@@ -259,13 +269,28 @@ impl Host {
             protected,
             file_memory: FileMemory::default(),
             kv,
+            records: recorder.is_some(),
             open: Default::default(),
-        }))
+        });
+        if let Some(recorder) = recorder {
+            recording::notify_when_full(&host, &recorder);
+        }
+        Ok(host)
     }
 
     /// Returns the providers of models.
     pub fn providers(&self) -> &Arc<Providers> {
         &self.providers
+    }
+
+    /// Whether calls are recorded.
+    pub fn records(&self) -> bool {
+        self.records
+    }
+
+    /// Returns the scrub of every secret of the home, for texts that leave it.
+    pub async fn scrub_all(&self) -> Scrub {
+        self.tools.secrets().scrub_all().await
     }
 
     /// Returns the store, for operations outside of sessions such as grants and trust.

@@ -70,6 +70,7 @@ mod pinning;
 mod platform;
 mod prepared;
 mod recap;
+mod recording;
 mod recovery;
 mod replay;
 mod roots;

@@ -161,6 +161,10 @@ async fn databases(report: &mut DoctorReport, host: &Host, data: &Path) {
             let open = sessions.iter().filter(|session| host.session_holder(session.id).is_some()).count();
             let text = format!("{}, {open} of them open", sessions.len());
             facts.push(Fact::with("sessions", text, json!({"count": sessions.len(), "open": open})));
+            if host.records() {
+                let text = "on ([sessions] record): their inputs, answers and results are stored";
+                facts.push(Fact::with("recording of calls", text, json!({"on": true})));
+            }
         }
         Err(error) => report.problem(format!("{error}."), set_aside(&data.join("patchbay.db"))),
     }

@@ -20,7 +20,7 @@ use crate::{
 
 pub(crate) async fn run(list: &PluginList) -> Result<ExitCode, CliError> {
     let style = if list.json { Style::Silent } else { Style::of_standard_error() };
-    let host = open_watched(&HomeDirs::find()?, ProgressLine::new(style, &tokio::runtime::Handle::current()))?;
+    let host = open_watched(&HomeDirs::find()?, ProgressLine::new(style, &tokio::runtime::Handle::current()), false)?;
     let workspace = list.workspace.as_deref().unwrap_or(Path::new("."));
     let InstalledSkills { skills, diagnostics } = host.installed_skills(workspace).await?;
     let providers = host.providers().list().await;

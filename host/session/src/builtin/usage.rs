@@ -7,7 +7,7 @@ use rust_decimal::Decimal;
 use serde_json::json;
 
 use super::{BuiltIn, CommandKind, EffectFuture};
-use crate::{Session, line::context::LineContext};
+use crate::{Session, line::context::LineContext, recording};
 
 pub(crate) struct UsageCommand;
 
@@ -62,6 +62,7 @@ async fn usage(line: &LineContext) -> Result<Outcome, StoreError> {
         read => format!(" ({} without those read from the cache)", text::with_commas(all.saturating_sub(read))),
     };
     lines.push(format!("In all: {} tokens{uncached}{sum}", text::with_commas(all)));
+    lines.extend(recording::line(session.log().store(), session.id(), session.host.records())?);
     let models: Vec<_> = by_model
         .iter()
         .zip(&costs)

@@ -1,0 +1,45 @@
+//! The arguments of commands that make fixtures of recorded calls.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+
+#[derive(Subcommand)]
+pub(crate) enum JournalCommand {
+    /// Make a test of a recorded call, for 'patchbay plugin test'
+    ///
+    /// Calls are recorded with '--record', or with 'record = true' under [sessions] in config.toml. The command lists the hosts, files
+    /// and bodies that the fixture contains, and writes it only with --out.
+    #[command(
+        after_help = "Exit code 0: written or listed; 1: the call was not recorded, or the fixture contains what may be a secret."
+    )]
+    Fixture(CallFixture),
+}
+
+#[derive(Args)]
+pub(crate) struct CallFixture {
+    /// The call: its number in 'patchbay journal', or a unique beginning of its id
+    #[arg(value_name = "CALL")]
+    pub(crate) call: String,
+    #[command(flatten)]
+    pub(crate) options: FixtureOptions,
+}
+
+#[derive(Args)]
+pub(crate) struct SessionFixtures {
+    /// The session's id, or a unique beginning of it
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) options: FixtureOptions,
+}
+
+#[derive(Args)]
+pub(crate) struct FixtureOptions {
+    /// Write to this folder, such as the folder 'fixtures' of a plugin
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) out: Option<PathBuf>,
+    /// Replace this text by as many 'x'; may be given several times
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) redact: Vec<String>,
+}

@@ -1,0 +1,39 @@
+//! Recording of calls, as a user of a session sees it. `patchbay_fixture::Recorder` does the work.
+
+use std::sync::Arc;
+
+use patchbay_core::{SessionId, text};
+use patchbay_fixture::{Recorder, SESSION_BYTES};
+use patchbay_store::{RecordedSize, Store, StoreError};
+
+use crate::Host;
+
+/// Tells the users of a session when it has no more room for recordings.
+pub(crate) fn notify_when_full(host: &Arc<Host>, recorder: &Recorder) {
+    let host = Arc::downgrade(host);
+    recorder.on_full(move |id| {
+        let Some(host) = host.upgrade() else { return };
+        tokio::spawn(async move {
+            let session = host.open.lock().await.get(&id).and_then(std::sync::Weak::upgrade);
+            if let Some(session) = session {
+                let most = SESSION_BYTES >> 20;
+                session
+                    .notify(&format!("Calls of this session are no longer recorded: its recordings have {most} MiB."));
+            }
+        });
+    });
+}
+
+/// Returns a line about the recordings of a session: whether calls are recorded now, and how many are. `None` if neither.
+///
+/// # Errors
+/// Errors of the store.
+pub(crate) fn line(store: &Store, session: SessionId, records: bool) -> Result<Option<String>, StoreError> {
+    let RecordedSize { calls, bytes } = store.recorded_size(session)?;
+    if !records && calls == 0 {
+        return Ok(None);
+    }
+    let (state, noun) = (if records { "on" } else { "off" }, if calls == 1 { "call" } else { "calls" });
+    let (calls, kib, most) = (text::with_commas(calls), text::with_commas(bytes.div_ceil(1024)), SESSION_BYTES >> 20);
+    Ok(Some(format!("Recording of calls is {state}: {calls} {noun}, {kib} KiB of {most} MiB")))
+}
