@@ -71,6 +71,8 @@ mod nested;
 mod old_homes;
 mod old_sessions;
 mod personas;
+#[cfg(unix)]
+mod piped_input;
 mod plugin;
 mod plugin_add;
 mod plugin_call;

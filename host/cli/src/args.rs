@@ -6,10 +6,12 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 use patchbay_core::Name;
 
 mod authority;
+mod exec;
 mod plugins;
 mod recordings;
 
 pub(crate) use authority::{GrantCommand, GrantTarget, PolicyCommand, TrustCommand};
+pub(crate) use exec::{Exec, is_standard_input};
 use plugins::BUILD_HELP;
 pub(crate) use plugins::{
     NewPlugin, PluginAdd, PluginCall, PluginDev, PluginKindArgument, PluginList, PluginTest, ToolsCommand,
@@ -160,39 +162,6 @@ pub(crate) enum Command {
     /// What the host itself calls to compile a component
     #[command(hide = true)]
     Compile(Compile),
-}
-
-#[derive(Args)]
-pub(crate) struct Exec {
-    #[command(flatten)]
-    pub(crate) session: SessionArguments,
-    /// Print JSON, one object a line: the session, then events, each with its agent, and a result after each line
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Attach an image, a PDF or a text file to the first line, which is a message; may be given several times
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) attach: Vec<PathBuf>,
-    /// Continue after a line that failed
-    #[arg(long)]
-    pub(crate) keep_going: bool,
-    /// Stop after this many seconds
-    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) timeout: Option<u64>,
-    /// The lines to run [default: the lines of standard input]
-    #[arg(value_name = "LINE")]
-    pub(crate) lines: Vec<String>,
-    /// Whether a user types the lines.
-    #[arg(skip)]
-    pub(crate) typed: bool,
-}
-
-impl Exec {
-    /// Returns what `patchbay` without a command does where nothing is drawn: it runs the lines of standard input, those behind one
-    /// that failed as well. `typed`: a user types them.
-    pub(crate) fn standard_input(session: SessionArguments, typed: bool) -> Self {
-        let (attach, lines) = (Vec::new(), Vec::new());
-        Self { session, json: false, attach, keep_going: true, timeout: None, lines, typed }
-    }
 }
 
 // Which sessions are listed, and how.

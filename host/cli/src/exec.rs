@@ -3,6 +3,7 @@
 mod last_turns;
 mod later_lines;
 mod line_source;
+mod piped_input;
 mod printer;
 mod script;
 

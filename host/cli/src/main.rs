@@ -89,7 +89,10 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
             })?;
             terminal::run(runtime, &home, session, settings, &progress)
         }
-        Some(Command::Exec(exec)) => lines(exec, runtime),
+        Some(Command::Exec(exec)) => {
+            exec.check();
+            lines(exec, runtime)
+        }
         Some(Command::Acp { record }) => {
             let host = open_watched(&HomeDirs::find()?, Unobserved, record)?;
             runtime.block_on(async {

@@ -3,7 +3,6 @@
 use std::{
     future::pending,
     io::{self, IsTerminal as _},
-    path::PathBuf,
     process::ExitCode,
     sync::Arc,
     time::Duration,
@@ -19,9 +18,14 @@ use super::{
     last_turns::LastTurns,
     later_lines::LaterLines,
     line_source::{LineSource, TimedLine},
+    piped_input,
     printer::Printer,
 };
-use crate::{CliError, FAILED, args::Exec, out::note};
+use crate::{
+    CliError, FAILED,
+    args::{Exec, is_standard_input},
+    out::note,
+};
 
 /// How long the turns that `/quit` stops may take to store their partial answers.
 const STOPPING: Duration = Duration::from_secs(2);
@@ -79,7 +83,7 @@ impl ScriptRun {
         for notice in self.session.notices() {
             note(&format!("Note: {notice}"));
         }
-        let mut attachments = match self.read_attachments(&exec.attach).await {
+        let mut attachments = match self.read_attachments(exec).await {
             Ok(attachments) => attachments,
             Err(refused) => {
                 self.printer.refused(&refused)?;
@@ -122,11 +126,17 @@ impl ScriptRun {
         Ok(if succeeded || exec.typed { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
     }
 
-    /// Reads the files for the first line.
-    async fn read_attachments(&self, files: &[PathBuf]) -> Result<Vec<NewAttachment>, Outcome> {
-        let mut attachments = Vec::with_capacity(files.len());
-        for file in files {
-            attachments.push(self.session.attach_file(file).await?);
+    /// Reads the files for the first line, and standard input where it belongs to a message.
+    async fn read_attachments(&self, exec: &Exec) -> Result<Vec<NewAttachment>, Outcome> {
+        let mut attachments = Vec::with_capacity(exec.attach.len());
+        for file in &exec.attach {
+            attachments.push(match is_standard_input(file) {
+                true => piped_input::read().await?,
+                false => self.session.attach_file(file).await?,
+            });
+        }
+        if exec.may_have_piped_text() && !self.session.is_capturing() {
+            attachments.extend(piped_input::read_if_piped().await?);
         }
         Ok(attachments)
     }

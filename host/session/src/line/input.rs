@@ -131,6 +131,16 @@ impl NewAttachment {
         (&self.name, &self.media_type)
     }
 
+    /// The media type: that of an image, `application/pdf`, [`TEXT_MEDIA`], or as the client says.
+    pub fn media_type(&self) -> &str {
+        &self.media_type
+    }
+
+    /// The size in bytes.
+    pub fn size(&self) -> u64 {
+        self.content.len() as u64
+    }
+
     /// Returns the content.
     pub(crate) fn content(&self) -> &[u8] {
         &self.content
@@ -142,7 +152,7 @@ impl NewAttachment {
             name: self.name.clone(),
             media_type: self.media_type.clone().into_owned(),
             digest: Digest::of(&self.content),
-            size: self.content.len() as u64,
+            size: self.size(),
         }
     }
 }

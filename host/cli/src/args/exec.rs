@@ -1,0 +1,75 @@
+//! `patchbay exec`.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, CommandFactory as _, ValueHint, error::ErrorKind};
+
+use super::{Arguments, SessionArguments};
+
+#[derive(Args)]
+pub(crate) struct Exec {
+    #[command(flatten)]
+    pub(crate) session: SessionArguments,
+    /// Print JSON, one object a line: the session, then events, each with its agent, and a result after each line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Attach an image, a PDF or a text file to the first line, which is a message; '-' is the text on standard input; may be given
+    /// several times
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) attach: Vec<PathBuf>,
+    /// Do not attach text that is piped into this command to the first line
+    #[arg(long)]
+    no_stdin: bool,
+    /// Continue after a line that failed
+    #[arg(long)]
+    pub(crate) keep_going: bool,
+    /// Stop after this many seconds
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) timeout: Option<u64>,
+    /// The lines to run [default: the lines of standard input]
+    #[arg(value_name = "LINE")]
+    pub(crate) lines: Vec<String>,
+    /// Whether a user types the lines.
+    #[arg(skip)]
+    pub(crate) typed: bool,
+}
+
+impl Exec {
+    /// Returns what `patchbay` without a command does where nothing is drawn: it runs the lines of standard input, those behind one
+    /// that failed as well. `typed`: a user types them.
+    pub(crate) fn standard_input(session: SessionArguments, typed: bool) -> Self {
+        let (attach, lines) = (Vec::new(), Vec::new());
+        Self { session, json: false, attach, no_stdin: true, keep_going: true, timeout: None, lines, typed }
+    }
+
+    /// Ends the process, as clap does, if `--attach -` cannot work.
+    pub(crate) fn check(&self) {
+        if let Err(wrong) = self.check_standard_input() {
+            Arguments::command().error(ErrorKind::ArgumentConflict, wrong).exit();
+        }
+    }
+
+    fn check_standard_input(&self) -> Result<(), &'static str> {
+        match self.attach.iter().filter(|file| is_standard_input(file)).count() {
+            0 => Ok(()),
+            _ if self.lines.is_empty() => {
+                Err("--attach - needs a LINE: without one, standard input has the lines to run")
+            }
+            _ if self.no_stdin => Err("--attach - and --no-stdin exclude each other"),
+            1 => Ok(()),
+            _ => Err("--attach - can be given once"),
+        }
+    }
+
+    /// Whether text that is piped into the process belongs to the first line: it is a message, and standard input has no other use.
+    pub(crate) fn may_have_piped_text(&self) -> bool {
+        let first = self.lines.iter().find(|line| !line.trim().is_empty());
+        let is_used = self.no_stdin || self.attach.iter().any(|file| is_standard_input(file));
+        !is_used && first.is_some_and(|line| !line.starts_with('/'))
+    }
+}
+
+/// Whether a value of `--attach` means standard input.
+pub(crate) fn is_standard_input(file: &Path) -> bool {
+    file == Path::new("-")
+}
