@@ -170,7 +170,11 @@ fn documented_transcripts_match_real_output() {
         let text = block(document, "", beginning);
         let (lines, expected) = transcript(&text);
         assert!(!lines.is_empty());
-        let answers = Patchbay::new().answers(&lines);
+        let mut patchbay = Patchbay::new();
+        for variable in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY"] {
+            patchbay.set(variable, "test-key");
+        }
+        let answers = patchbay.answers(&lines);
         assert_eq!(answers.len(), expected.len(), "{document}");
         for (answer, expected) in answers.iter().zip(&expected) {
             // The id of the session is random.

@@ -201,6 +201,29 @@ fn welcome_omits_model_hint_if_a_default_is_set() {
 }
 
 #[test]
+fn welcome_offers_the_models_whose_key_is_there() {
+    let mut patchbay = Patchbay::new();
+    patchbay.set("ANTHROPIC_API_KEY", "sk-ant-test");
+    patchbay.write("home/config/credentials.json", r#"{"xai": {"api_key": "xai-test-key"}}"#);
+    let terminal = Terminal::open(&patchbay, &[]);
+    terminal.wait_for_prompt();
+    terminal.wait_for_text("Your key for Anthropic was found. To use it: /model claude-sonnet-5-5");
+    terminal.wait_for_prefix("Your key for xAI was found. To use it: /model grok-");
+    // Nothing is switched.
+    terminal.wait_for_prefix("demo-1 answers: it only echoes.");
+    terminal.press("/model claude-sonnet-5-5\r");
+    terminal.wait_for_text("✓ Switched to Anthropic claude-sonnet-5-5");
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.wait_for_exit(), 0);
+    patchbay.write("home/config/config.toml", "default_model = \"demo-big\"\n");
+    let terminal = Terminal::open(&patchbay, &[]);
+    terminal.wait_for_text("Model: demo:demo-big");
+    assert!(!terminal.lines().iter().any(|line| line.contains("was found")), "{:?}", terminal.lines());
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.wait_for_exit(), 0);
+}
+
+#[test]
 fn resumed_session_shows_its_model_and_last_exchange() {
     let patchbay = Patchbay::quick();
     patchbay.run(&["exec", "/model demo-1/high", "zeroth words", "say First.", "/calc 1"]);

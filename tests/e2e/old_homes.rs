@@ -72,15 +72,16 @@ fn agents_of_an_old_home_keep_their_provider() {
     // New sessions use the new owner.
     let answers = patchbay.answers(&["/model llama-4", "/model ollama:llama-4", "/model llama-9"]);
     let ended = "⚠ This model was shut down on 2026-07-06. Its successor is muse-spark-1.3";
+    let no_key = "⚠ There is no key for meta yet: set MODEL_API_KEY or add it to credentials.json";
     assert_eq!(
         messages(&answers),
         [
             &*format!(
-                "✓ Switched to Meta llama-4 (Responses API)\n  {ended}\n  ⚠ 'ollama' lists it too: ollama:llama-4\n  Thinking: \
-                 off"
+                "✓ Switched to Meta llama-4 (Responses API)\n  {ended}\n  ⚠ 'ollama' lists it too: ollama:llama-4\n  {no_key}\n  \
+                 Thinking: off"
             ),
             "✓ Switched to ollama llama-4\n  Thinking: provider default",
-            &*format!("✓ Switched to Meta llama-9 (Responses API)\n  {ended}\n  Thinking: off"),
+            &*format!("✓ Switched to Meta llama-9 (Responses API)\n  {ended}\n  {no_key}\n  Thinking: off"),
         ]
     );
     let unanswered = &patchbay.answers(&["Hello"])[0];

@@ -32,6 +32,7 @@ fn model_selection_prints_the_documented_texts() {
     let ended = |on: &str, next: &str| format!("  ⚠ This model was shut down on {on}. Its successor is {next}\n");
     let (o3_mini, o1) = (ended("2026-10-23", "gpt-6-luna"), ended("2026-10-23", "gpt-6.1-sol"));
     let llama = ended("2026-07-06", "muse-spark-1.3");
+    let unlisted = "  ⚠ No list of models from Google has 'gemini-3-pro'. Check its name; /providers refresh asks for newer models\n";
     let table: &[(&str, String)] = &[
         ("claude-sonnet-4-5/none", format!("{sonnet}\n  Thinking: off")),
         ("claude-sonnet-4-5/low", format!("{sonnet}\n  Thinking: low (22,016 tokens)")),
@@ -49,8 +50,8 @@ fn model_selection_prints_the_documented_texts() {
         ("gemini-2.5-pro/med", format!("{pro}\n  Thinking: medium (21,888 tokens)")),
         ("gemini-2.5-pro", format!("{pro}\n  Thinking: provider default")),
         ("gemini-2.5-flash/none", format!("{flash}\n  Thinking: off")),
-        ("gemini-3-pro/none", format!("Google gemini-3-pro\n{warned}  Thinking: LOW level (minimum)")),
-        ("gemini-3-pro/med", "Google gemini-3-pro\n  Thinking: HIGH level".into()),
+        ("gemini-3-pro/none", format!("Google gemini-3-pro\n{unlisted}{warned}  Thinking: LOW level (minimum)")),
+        ("gemini-3-pro/med", format!("Google gemini-3-pro\n{unlisted}  Thinking: HIGH level")),
         (
             "o3/none",
             format!(
@@ -75,13 +76,48 @@ fn model_selection_prints_the_documented_texts() {
         ("demo:demo-big/high", "Demo demo-big\n  Thinking: high".into()),
     ];
     let lines: Vec<_> = table.iter().map(|(model, _)| format!("/model {model}")).collect();
-    let answers = Patchbay::new().answers(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+    let answers = with_keys().answers(&lines.iter().map(String::as_str).collect::<Vec<_>>());
     for ((model, expected), answer) in table.iter().zip(&answers) {
         assert_eq!((answer.code(), answer.message()), ("model_set", &*format!("✓ Switched to {expected}")), "{model}");
     }
     assert_eq!(answers[2].data(), &json!({"provider": "anthropic", "model": "claude-sonnet-4-5", "thinking": "med"}));
-    let xai = &Patchbay::new().answers(&["/model grok-4"])[0];
+    let xai = &with_keys().answers(&["/model grok-4"])[0];
     assert!(xai.message().starts_with("✓ Switched to xAI grok-4 (Responses API)\n"), "{}", xai.message());
+}
+
+/// Creates a home in which each bundled provider has a key.
+fn with_keys() -> Patchbay {
+    let mut patchbay = Patchbay::new();
+    for variable in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_API_KEY", "XAI_API_KEY", "MODEL_API_KEY"] {
+        patchbay.set(variable, "test-key");
+    }
+    patchbay
+}
+
+#[test]
+fn switch_warns_of_a_missing_key_and_of_an_unknown_name() {
+    let no_key = "  ⚠ There is no key for anthropic yet: set ANTHROPIC_API_KEY or add it to credentials.json";
+    let unknown = "  ⚠ No list of models from Anthropic has 'claude-sonet-5-5'. Check its name; /providers refresh asks for newer models";
+    let message = |patchbay: &Patchbay, model: &str| {
+        let answer = patchbay.answers(&[&format!("/model {model}")]).remove(0);
+        // The switch happens all the same.
+        assert_eq!((answer.code(), &answer.data()["model"]), ("model_set", &json!(model)));
+        answer.message().to_owned()
+    };
+    let (bare, with_keys) = (Patchbay::new(), with_keys());
+    let switched = "✓ Switched to Anthropic claude-sonnet-5-5\n";
+    assert_eq!(message(&with_keys, "claude-sonnet-5-5"), format!("{switched}  Thinking: provider default"));
+    assert_eq!(message(&bare, "claude-sonnet-5-5"), format!("{switched}{no_key}\n  Thinking: provider default"));
+    let mistyped = message(&bare, "claude-sonet-5-5");
+    assert!(mistyped.contains(&format!("claude-sonet-5-5\n{unknown}\n{no_key}\n")), "{mistyped}");
+    assert!(message(&with_keys, "claude-sonet-5-5").contains(unknown));
+    // A name that config.toml knows is no mistake.
+    let configured = "[providers.anthropic]\nmodels = [\"claude-sonet-5-5\"]\n";
+    with_keys.write("home/config/config.toml", configured);
+    assert!(!message(&with_keys, "claude-sonet-5-5").contains('⚠'));
+    bare.write("home/config/credentials.json", "not JSON");
+    let broken = message(&bare, "claude-sonnet-5-5");
+    assert!(broken.contains("  ⚠ The key for anthropic cannot be used: "), "{broken}");
 }
 
 #[test]

@@ -39,8 +39,8 @@ pub use error::{CompleteError, ExchangeError, ModelError};
 pub use facts::Prices;
 pub use limits::{ExchangeLimits, LimitError};
 pub use providers::{
-    CheckedAdapter, DefaultChoice, ModelInfo, MovedName, Providers, ReadyModel, RefreshedProvider, Refreshing,
-    SettingsSource, Sources, SuggestedModel,
+    CheckedAdapter, DefaultChoice, ModelInfo, ModelOffer, MovedName, Providers, ReadyModel, RefreshedProvider,
+    Refreshing, SettingsSource, Sources, SuggestedModel,
 };
 pub use sink::{Completed, Sink};
 pub use status::{ProviderSource, ProviderState, ProviderStatus, render};

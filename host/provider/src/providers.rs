@@ -25,7 +25,7 @@ use std::{
 
 use parking_lot::{Mutex, RwLock};
 use patchbay_core::Name;
-use patchbay_egress::{Binding, CredentialError, EgressError, Secrets};
+use patchbay_egress::{Binding, EgressError, Secrets};
 use patchbay_sandbox::Sandbox;
 use patchbay_store::Store;
 use tokio::sync::broadcast;
@@ -33,7 +33,7 @@ use tokio::sync::broadcast;
 pub use self::{
     ask::{DefaultChoice, ModelInfo, MovedName},
     check::CheckedAdapter,
-    models::{ReadyModel, SuggestedModel},
+    models::{ModelOffer, ReadyModel, SuggestedModel},
     refresh::{RefreshedProvider, Refreshing},
 };
 use crate::{
@@ -41,7 +41,7 @@ use crate::{
     adapters::{self, Adapter},
     catalogue::Catalogue,
     exchange::ExchangeContext,
-    registry::{Entry, Registry},
+    registry::Registry,
     status,
 };
 
@@ -174,15 +174,7 @@ impl Providers {
 
     async fn statuses(&self, registry: &Registry) -> Vec<ProviderStatus> {
         let consents = self.consents().await;
-        // A key command is not run for a list: it is assumed to give a key.
-        let credential = |entry: &Entry| {
-            entry.secret().map(|secret| match self.exchange.secrets.peek(&secret) {
-                Ok(_) => Ok(true),
-                Err(CredentialError::NoSecret { .. }) => Ok(false),
-                Err(error) => Err(error.to_string()),
-            })
-        };
         let catalogue = self.catalogue_or_empty().await;
-        status::list(registry, &catalogue, &|entry| consent::readiness(&consents, entry), &credential)
+        status::list(registry, &catalogue, &|entry| consent::readiness(&consents, entry), &|entry| self.find_key(entry))
     }
 }

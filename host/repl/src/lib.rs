@@ -79,7 +79,7 @@ async fn greeting(session: &Session, version: &str, is_first: bool) -> Result<We
     let mut lines = vec![format!("Patchbay {version} - session {}, {skills} skills", session.id().short())];
     lines.extend(session.exclusions());
     lines.extend(session.notices().into_iter().map(|notice| format!("Note: {notice}")));
-    lines.push(session.model_line().await);
+    lines.extend(session.model_lines().await);
     if is_first {
         lines.push("/commands lists what works, Tab completes, /quit leaves.".to_owned());
         lines.push("? lists the keys, Esc stops what runs.".to_owned());

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Weak};
 
 use patchbay_agent::Chosen;
 use patchbay_core::{EventKind, text};
-use patchbay_provider::DefaultChoice;
+use patchbay_provider::{DefaultChoice, ModelOffer};
 use patchbay_store::StoreError;
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio_util::sync::CancellationToken;
@@ -27,26 +27,32 @@ impl Session {
         self.start_notices.iter().chain(&self.state().persona.skipped).cloned().collect()
     }
 
-    /// Returns the greeting's line about the model that answers, or why none does.
-    pub async fn model_line(&self) -> String {
+    /// Returns the greeting's lines about the model that answers, or why none does. Where only the echo answers, they offer the models
+    /// whose key is there.
+    pub async fn model_lines(&self) -> Vec<String> {
         let agent = self.agent_in_view();
         let chosen = agent.chosen();
         if chosen == Chosen::default()
             && let Ok(DefaultChoice { choice, configured: false }) = self.host.providers.default_choice().await
         {
-            return format!(
+            let mut lines = vec![format!(
                 "{} answers: it only echoes. /model chooses a model; default_model in config.toml makes the choice last.",
                 choice.model
-            );
+            )];
+            let offers = self.host.providers.offers().await;
+            lines.extend(offers.into_iter().map(|ModelOffer { provider, model }| {
+                format!("Your key for {provider} was found. To use it: /model {model}")
+            }));
+            return lines;
         }
-        match self.model_of(&agent).await {
+        vec![match self.model_of(&agent).await {
             Ok(choice) => format!("Model: {}", choice.as_argument()),
             Err(outcome) => {
                 let why = outcome.message.lines().next().unwrap_or_default();
                 let hint = if why.contains("/model") { "" } else { " /model chooses one." };
                 format!("No model answers yet: {}.{hint}", why.trim_end_matches('.'))
             }
-        }
+        }]
     }
 
     /// Returns the model that answers the agent in view; `None` if none answers.

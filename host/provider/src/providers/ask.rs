@@ -9,7 +9,7 @@ use patchbay_core::{
 };
 use patchbay_store::StoreError;
 
-use super::{Providers, consent::Consents};
+use super::{Providers, consent::Consents, models::unlisted};
 use crate::{
     Choice, CompleteError, Completed, ModelError, Selector, Sink,
     catalogue::{self, Catalogue, absence, is_listed, known_facts, offered, offers},
@@ -211,7 +211,11 @@ impl Providers {
         let label = label.map(|(_, label)| format!(" ({label})")).unwrap_or_default();
         let model = text::clean_line(&choice.model);
         let mut lines = vec![format!("✓ Switched to {} {model}{label}", status::display_name(&entry))];
-        lines.extend(self.cautions(text, choice).await?.into_iter().map(|caution| format!("  ⚠ {caution}")));
+        let mut cautions = self.cautions(text, choice).await?;
+        // A caution shows that the name is known somewhere.
+        cautions.extend(unlisted(&entry, &catalogue, &choice.model).filter(|_| cautions.is_empty()));
+        cautions.extend(self.missing_key(&entry));
+        lines.extend(cautions.iter().map(|caution| format!("  ⚠ {caution}")));
         lines.extend(plan.warning.map(|warning| format!("  ⚠ {warning}")));
         lines.extend(plan.description.iter().map(|line| format!("  {line}")));
         Ok(lines.join("\n"))

@@ -1,15 +1,18 @@
-//! Lists the models that the ready providers offer: for completion, and for the menus of fronts.
+//! Lists the models that the ready providers offer: for completion, and for the menus of fronts. Says early what a first message would
+//! find out, that a provider has no key or no list has the model; and for a first start, which models could answer.
 
 use std::sync::Arc;
 
-use patchbay_core::{Name, completion::ThinkingLevel};
+use patchbay_core::{Name, completion::ThinkingLevel, text};
+use patchbay_egress::CredentialError;
 
 use super::Providers;
 use crate::{
-    Settings,
+    Selector, Settings,
     adapters::FoundAdapters,
-    catalogue::offered,
+    catalogue::{Catalogue, is_listed, offered},
     registry::{Entry, Registry, StoredClaims},
+    status,
 };
 
 /// A model that a ready provider offers.
@@ -38,7 +41,66 @@ pub struct SuggestedModel {
     pub needs_key: bool,
 }
 
+/// A model that could answer, because its provider has a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelOffer {
+    /// The provider's name for people.
+    pub provider: String,
+    /// The model, as `/model` takes it.
+    pub model: String,
+}
+
 impl Providers {
+    /// Returns whether the provider's key exists, or what is wrong with it; `None` if it needs none. A key command is not run: it is
+    /// assumed to print a key.
+    pub(super) fn find_key(&self, entry: &Entry) -> Option<Result<bool, String>> {
+        entry.secret().map(|secret| match self.exchange.secrets.peek(&secret) {
+            Ok(_) => Ok(true),
+            Err(CredentialError::NoSecret { .. }) => Ok(false),
+            Err(error) => Err(error.to_string()),
+        })
+    }
+
+    /// Returns why a first message would fail for lack of a key, as a sentence without its full stop.
+    pub(super) fn missing_key(&self, entry: &Entry) -> Option<String> {
+        let name = &entry.name;
+        match (self.find_key(entry)?, entry.variables()) {
+            (Ok(true), _) => None,
+            (Ok(false), []) => Some(format!("There is no key for {name} yet: add it to credentials.json")),
+            (Ok(false), [variable, ..]) => {
+                Some(format!("There is no key for {name} yet: set {variable} or add it to credentials.json"))
+            }
+            (Err(why), _) => Some(format!("The key for {name} cannot be used: {}", why.trim_end_matches('.'))),
+        }
+    }
+
+    /// Returns a model of each provider whose key is there, at most three. Nothing is asked or switched.
+    pub async fn offers(&self) -> Vec<ModelOffer> {
+        /// As many as a greeting has room for.
+        const OFFERS: usize = 3;
+
+        let registry = self.registry().await;
+        let Ok(consents) = self.consents().await else { return Vec::new() };
+        let with_key: Vec<(Name, String)> = registry
+            .shown()
+            .into_iter()
+            .filter(|entry| consents.is_ready(entry) && self.find_key(entry) == Some(Ok(true)))
+            .map(|entry| (entry.name.clone(), status::display_name(entry)))
+            .collect();
+        let mut offers = Vec::new();
+        for (name, provider) in with_key {
+            let Some(model) = self.select(&name, Selector::Normal).await else { continue };
+            // A short name that another provider owns needs the provider's.
+            let is_own = self.resolve(&model).await.is_ok_and(|choice| choice.provider == name);
+            let model = if is_own { model } else { format!("{name}:{model}") };
+            offers.push(ModelOffer { provider, model });
+            if offers.len() == OFFERS {
+                break;
+            }
+        }
+        offers
+    }
+
     /// Returns the models of the ready providers' catalogues, provider by provider. Before the first use of the providers, these
     /// are the models of bundled adapters.
     pub async fn ready_models(&self) -> Vec<ReadyModel> {
@@ -87,4 +149,15 @@ impl Providers {
         };
         self.ready_models().await.into_iter().flat_map(suggested).collect()
     }
+}
+
+/// Returns that the provider has a list of models, and neither it nor `config.toml` has this one, as a sentence without its full stop.
+pub(super) fn unlisted(entry: &Entry, catalogue: &Catalogue, model: &str) -> Option<String> {
+    if offered(entry, catalogue).is_empty() || is_listed(entry, catalogue, model) || entry.is_configured(model) {
+        return None;
+    }
+    let (name, model) = (status::display_name(entry), text::excerpt(model, 80));
+    Some(format!(
+        "No list of models from {name} has '{model}'. Check its name; /providers refresh asks for newer models"
+    ))
 }
