@@ -90,6 +90,7 @@ fn commands_lists_built_ins_before_aliases() {
 /compact [FOCUS] - Summarise the conversation now; the summary keeps above all what FOCUS says
 /usage - List the tokens that this session has used, by model, and what they cost
 /providers [refresh] - List the model providers; refresh: ask them for their models first
+/rename TITLE - Give the session a title, for lists of sessions
 /quit - Leave; the session is kept
 /bare
 /calc <expression, such as 2^100 or 3 GiB / 100 Mbit/s> - Exact arithmetic on big numbers and units

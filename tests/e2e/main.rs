@@ -70,6 +70,8 @@ mod modes;
 mod nested;
 mod old_homes;
 mod old_sessions;
+#[cfg(unix)]
+mod other_sessions;
 mod personas;
 #[cfg(unix)]
 mod piped_input;

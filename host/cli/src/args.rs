@@ -23,7 +23,7 @@ use crate::age::Age;
 /// An agent host whose every extension is a sandboxed WebAssembly component.
 ///
 /// Without a command it opens a terminal on a new session. Lines that begin with '/' are commands; '/commands' lists them.
-/// Any other line is a message to a model; '/model' chooses the model.
+/// Any other line is a message to a model; '/model' chooses the model. A first line may be given: patchbay "fix the tests".
 #[derive(Parser)]
 // The options are those of the terminal: before a subcommand they would have no effect, so that they are refused there.
 #[command(name = "patchbay", version, max_term_width = 100, args_conflicts_with_subcommands = true)]
@@ -33,6 +33,9 @@ pub(crate) struct Arguments {
     /// Read plain lines, without drawing, even in a terminal
     #[arg(long)]
     pub(crate) plain: bool,
+    /// The first line of the terminal: several words in quotes, or a command with its '/'
+    #[arg(value_name = "LINE", value_parser = first_line)]
+    pub(crate) line: Option<String>,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
@@ -52,6 +55,9 @@ pub(crate) struct SessionArguments {
     /// Record the calls of tools, for tests: 'patchbay journal fixture'
     #[arg(long)]
     pub(crate) record: bool,
+    /// The model of the agent in view, as '/model' takes it
+    #[arg(long, value_name = "MODEL[/THINKING]")]
+    pub(crate) model: Option<String>,
 }
 
 impl SessionArguments {
@@ -448,4 +454,13 @@ fn called_plugin(text: &str) -> Result<String, String> {
         Some(server) if !server.is_empty() && is_plain(server) => Ok(text.to_owned()),
         _ => text.parse::<Name>().map(String::from).map_err(|error| error.to_string()),
     }
+}
+
+/// Checks the first line of the terminal. One word is a mistyped subcommand more often than a message.
+fn first_line(text: &str) -> Result<String, String> {
+    if text.starts_with('/') || text.trim().contains(char::is_whitespace) {
+        return Ok(text.to_owned());
+    }
+    Err("there is no such command, and a first line has several words in quotes, as in: patchbay \"fix the tests\""
+        .to_owned())
 }

@@ -74,20 +74,22 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCode, CliError> {
-    let Arguments { session, plain, command } = arguments;
+    let Arguments { session, plain, line, command } = arguments;
     match command {
         None => {
             let home = HomeDirs::find()?;
             let settings = terminal::settings(&home, plain)?;
             if !patchbay_repl::draws(settings) {
-                return lines(Exec::standard_input(session, std::io::stdin().is_terminal()), runtime);
+                return lines(Exec::standard_input(session, line, std::io::stdin().is_terminal()), runtime);
             }
             let progress = ProgressLine::new(Style::of_standard_error(), runtime.handle());
             let host = open_watched(&home, progress.clone(), session.record)?;
             let (_watch, _refreshing, session) = runtime.block_on(async {
                 Ok::<_, CliError>((watch(&host), host.providers().keep_refreshed(), start(&host, &session).await?))
             })?;
-            terminal::run(runtime, &home, session, settings, &progress)
+            let find = |id: &str| runtime.block_on(sessions::find(&host, id));
+            let front = terminal::TerminalFront { runtime, home: &home, settings, progress: &progress, find: &find };
+            front.run(&host, session, line)
         }
         Some(Command::Exec(exec)) => {
             exec.check();
@@ -229,12 +231,20 @@ fn watch(host: &Host) -> Option<Watch> {
         .ok()
 }
 
-/// Creates a session, or resumes the stored session that `arguments` name.
+/// Creates a session, or resumes the stored session that `arguments` name, and sets the model that they name.
 async fn start(host: &Arc<Host>, arguments: &SessionArguments) -> Result<Arc<Session>, CliError> {
     let workspace = arguments.workspace();
-    Ok(match &arguments.session {
+    let session = match &arguments.session {
         Some(id) => host.resume(sessions::find(host, id).await?).await?,
         None if arguments.continues => host.resume(sessions::newest(host, workspace).await?).await?,
         None => host.new_session(workspace).await?,
-    })
+    };
+    if let Some(model) = &arguments.model {
+        let set = session.submit(&format!("/model {model}")).await;
+        if !set.is_ok() {
+            return Err(CliError::new(set.code, set.message));
+        }
+        set.message.lines().map(str::trim).filter(|line| line.starts_with('⚠')).for_each(note);
+    }
+    Ok(session)
 }

@@ -1,10 +1,10 @@
-//! Starts the terminal front with the history file of the home. `main` calls it.
+//! Runs the terminal front with the history file of the home, one session after another. `main` calls it.
 
-use std::{process::ExitCode, sync::Arc};
+use std::{path::Path, process::ExitCode, sync::Arc};
 
-use patchbay_core::Code;
-use patchbay_repl::{FrontEnd, TerminalSettings};
-use patchbay_session::Session;
+use patchbay_core::{Code, SessionId};
+use patchbay_repl::{FrontEnd, NextSession, TerminalSettings};
+use patchbay_session::{Host, Session};
 use tokio::time::timeout;
 
 use crate::{
@@ -20,30 +20,71 @@ pub(crate) fn settings(home: &HomeDirs, plain: bool) -> Result<TerminalSettings,
     Ok(TerminalSettings { plain: plain || settings.plain, ..settings })
 }
 
-pub(crate) fn run(
-    runtime: &tokio::runtime::Runtime,
-    home: &HomeDirs,
-    session: Arc<Session>,
-    settings: TerminalSettings,
-    progress: &ProgressLine,
-) -> Result<ExitCode, CliError> {
-    let history = home.paths.state.join("history");
-    let options = patchbay_repl::Options {
-        history: &history,
-        version: env!("CARGO_PKG_VERSION"),
-        settings,
-        compiling: &|| progress.hand_over(),
-    };
-    // The front handles the signals itself: SIGINT is Ctrl+C, the others leave.
-    let signal = EndSignal::watch(false, GRACE);
-    let ended = runtime.block_on(patchbay_repl::run(session, options));
-    Ok(match ended.map_err(|error| CliError::new(Code::Internal, error.to_string()))? {
-        FrontEnd::Left => ExitCode::SUCCESS,
-        // `EndSignal` receives the signal as well, but perhaps later. A terminal can be closed without a signal.
-        FrontEnd::Signalled => {
-            // The timer needs the runtime from the start.
-            let received = runtime.block_on(async { timeout(SETTLING, signal.received()).await });
-            received.map_or(ExitCode::SUCCESS, ExitCode::from)
+/// The terminal front and its surroundings.
+pub(crate) struct TerminalFront<'a> {
+    pub(crate) runtime: &'a tokio::runtime::Runtime,
+    pub(crate) home: &'a HomeDirs,
+    pub(crate) settings: TerminalSettings,
+    pub(crate) progress: &'a ProgressLine,
+    /// Finds a session by its id, or a unique beginning of it.
+    pub(crate) find: &'a dyn Fn(&str) -> Result<SessionId, CliError>,
+}
+
+impl TerminalFront<'_> {
+    /// Runs the front on `session`, and on the sessions that `/new` and `/resume` name, until the user leaves. `first` is the first
+    /// line that runs.
+    pub(crate) fn run(
+        &self,
+        host: &Arc<Host>,
+        mut session: Arc<Session>,
+        mut first: Option<String>,
+    ) -> Result<ExitCode, CliError> {
+        let history = self.home.paths.state.join("history");
+        // The front handles the signals itself: SIGINT is Ctrl+C, the others leave.
+        let signal = EndSignal::watch(false, GRACE);
+        let mut notice = None;
+        loop {
+            let options = patchbay_repl::Options {
+                history: &history,
+                version: env!("CARGO_PKG_VERSION"),
+                settings: self.settings,
+                compiling: &|| self.progress.hand_over(),
+                first: first.take(),
+                notice: notice.take(),
+            };
+            let ended = self.runtime.block_on(patchbay_repl::run(Arc::clone(&session), options));
+            match ended.map_err(|error| CliError::new(Code::Internal, error.to_string()))? {
+                FrontEnd::Left => return Ok(ExitCode::SUCCESS),
+                // `EndSignal` receives the signal as well, but perhaps later. A terminal can be closed without a signal.
+                FrontEnd::Signalled => {
+                    // The timer needs the runtime from the start.
+                    let received = self.runtime.block_on(async { timeout(SETTLING, signal.received()).await });
+                    return Ok(received.map_or(ExitCode::SUCCESS, ExitCode::from));
+                }
+                FrontEnd::Next(next) => {
+                    (session, notice) = self.follow(host, session, &next)?;
+                }
+            }
         }
-    })
+    }
+
+    /// Closes `session` and opens the next one. If that cannot be opened, `session` is resumed, and the reason returned.
+    fn follow(
+        &self,
+        host: &Arc<Host>,
+        session: Arc<Session>,
+        next: &NextSession,
+    ) -> Result<(Arc<Session>, Option<String>), CliError> {
+        let (id, workspace) = (session.id(), session.workspace().to_owned());
+        self.runtime.block_on(session.close());
+        drop(session);
+        let opened = match next {
+            NextSession::New => Ok(self.runtime.block_on(host.new_session(Path::new(&workspace)))),
+            NextSession::Resume(next) => (self.find)(next).map(|next| self.runtime.block_on(host.resume(next))),
+        };
+        match opened.and_then(|opened| opened.map_err(CliError::from)) {
+            Ok(opened) => Ok((opened, None)),
+            Err(error) => Ok((self.runtime.block_on(host.resume(id))?, Some(format!("Error: {error}")))),
+        }
+    }
 }

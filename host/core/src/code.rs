@@ -61,6 +61,7 @@ codes! {
         MailDeleted = "mail_deleted", "`/mail-delete`: the mail is deleted.";
         Compacted = "compacted", "`/compact`: the conversation is summarised.";
         UsageListed = "usage_listed", "`/usage`: the tokens of the session.";
+        Renamed = "renamed", "`/rename`: the session has a title.";
         Quit = "quit", "`/quit`: the front should leave. Nothing is lost.";
     }
     "A line was refused" {

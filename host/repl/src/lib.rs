@@ -29,7 +29,6 @@ pub enum ReplError {
 }
 
 /// Options of the front.
-#[derive(Clone, Copy)]
 pub struct Options<'a> {
     /// The history file.
     pub history: &'a Path,
@@ -39,6 +38,10 @@ pub struct Options<'a> {
     pub settings: TerminalSettings,
     /// Called when the terminal is taken over: returns the progress of compilation, which nothing else may print from then on.
     pub compiling: &'a dyn Fn() -> watch::Receiver<Option<String>>,
+    /// A line that runs first, as if it was typed.
+    pub first: Option<String>,
+    /// What is said at the end of the greeting.
+    pub notice: Option<String>,
 }
 
 /// Returns whether [`run`] draws: not without a terminal that can be drawn on, and not if plain lines are set.
@@ -48,12 +51,23 @@ pub fn draws(settings: TerminalSettings) -> bool {
 }
 
 /// How [`run`] ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FrontEnd {
     /// The user left.
     Left,
     /// SIGTERM or SIGHUP ended the front, or its terminal was closed.
     Signalled,
+    /// The user goes on in another session.
+    Next(NextSession),
+}
+
+/// The session in which the user goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NextSession {
+    /// A new one in the same workspace.
+    New,
+    /// A stored one: its id, or a unique beginning of it.
+    Resume(String),
 }
 
 /// Runs lines until the user leaves.
@@ -61,7 +75,8 @@ pub enum FrontEnd {
 /// # Errors
 /// [`ReplError`] if the terminal or the store fails.
 pub async fn run(session: Arc<Session>, options: Options<'_>) -> Result<FrontEnd, ReplError> {
-    let greeting = greeting(&session, options.version, !options.history.exists()).await?;
+    let mut greeting = greeting(&session, options.version, !options.history.exists()).await?;
+    greeting.lines.extend(options.notice.clone());
     terminal::run(session, options, greeting).await
 }
 

@@ -23,6 +23,7 @@ mod keys;
 mod live;
 mod marks;
 mod menu;
+mod other_sessions;
 mod outcome_text;
 mod paste;
 mod prose;
@@ -61,7 +62,7 @@ use patchbay_session::{LineInput, Received, Session, Subscription};
 use tokio::sync::mpsc;
 
 use crate::{
-    FrontEnd, Options, ReplError, Welcome,
+    FrontEnd, NextSession, Options, ReplError, Welcome,
     approver::{self, ApproverMessage},
     events_from_here,
 };
@@ -82,7 +83,12 @@ use window::FrontWindow;
 const BURST: usize = 512;
 
 /// Runs the front until the user leaves. `greeting` is printed first.
-pub(crate) async fn run(session: Arc<Session>, options: Options<'_>, greeting: Welcome) -> Result<FrontEnd, ReplError> {
+pub(crate) async fn run(
+    session: Arc<Session>,
+    mut options: Options<'_>,
+    greeting: Welcome,
+) -> Result<FrontEnd, ReplError> {
+    let first = options.first.take();
     let mut front = Front::new(session, options, greeting).await?;
     let _watch = front.session.watch_skills();
     let mut signals = Signals::new()?;
@@ -90,6 +96,9 @@ pub(crate) async fn run(session: Arc<Session>, options: Options<'_>, greeting: W
     let mut typed = typed_ahead::take();
     let mut keys = key_events()?;
     let mut end = FrontEnd::Left;
+    if let Some(line) = first {
+        front.run_line(&line);
+    }
     while !front.leaving {
         front.type_ahead(&mut typed);
         front.draw()?;
@@ -115,6 +124,7 @@ pub(crate) async fn run(session: Arc<Session>, options: Options<'_>, greeting: W
                 Err(error) => return Err(ReplError::Store(error.to_string())),
             },
             Some((id, outcome)) = front.activity.running.next() => front.ended(id, &outcome).await?,
+            list = if_any(&mut front.input.listing) => front.listed(&list),
             line = if_any(&mut front.input.taking_back) => front.taken_back(line),
             (typed, suggestions) = if_any(&mut front.input.completing) => front.completed(&typed, suggestions),
             (typed, read) = if_any(&mut front.input.attaching) => front.attached(&typed, read),
@@ -133,6 +143,9 @@ pub(crate) async fn run(session: Arc<Session>, options: Options<'_>, greeting: W
             typed.extend(typed_ahead::take());
             keys = key_events()?;
         }
+    }
+    if let Some(next) = front.next_session.take() {
+        end = FrontEnd::Next(next);
     }
     front.leave()?;
     Ok(end)
@@ -176,6 +189,8 @@ struct Front {
     window: FrontWindow,
     away: Option<Away>,
     leaving: bool,
+    /// The session in which the user goes on after leaving this one.
+    next_session: Option<NextSession>,
 }
 
 impl Front {
@@ -203,6 +218,7 @@ impl Front {
             window,
             away: None,
             leaving: false,
+            next_session: None,
             session,
         })
     }

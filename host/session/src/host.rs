@@ -8,7 +8,7 @@ use std::{
 };
 
 use patchbay_agent::{AgentSettings, CompactionSettings, ContextSettings};
-use patchbay_core::{AgentId, Name, SessionId};
+use patchbay_core::{AgentId, Name, SessionId, text};
 use patchbay_egress::{CredentialConfig, Credentials, Egress, EgressLimits, Scrub, Secrets};
 use patchbay_fixture::Recorder;
 use patchbay_mcp::{
@@ -353,12 +353,15 @@ impl Host {
         lock::holder(&self.lock_folder(), id)
     }
 
-    /// Returns the first words of a session in one line of at most `max` characters: its first message, or its first
-    /// command; `None` if it has neither.
+    /// Returns what lists show of a session, in one line of at most `max` characters: the title that the user gave it, else its
+    /// first message, or its first command; `None` if it has none of them.
     ///
     /// # Errors
     /// Errors of the store.
     pub async fn first_words(&self, id: SessionId, max: usize) -> Result<Option<String>, SessionError> {
+        if let Some(title) = self.store.title(id).await? {
+            return Ok(Some(text::excerpt(&title, max)));
+        }
         // White space at the beginning of the message is not shown.
         let read = u32::try_from(max).unwrap_or(u32::MAX).saturating_mul(4);
         Ok(self.store.first_message(id, read).await?.map(|message| recap::first_words(&message, max)))

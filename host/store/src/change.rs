@@ -24,6 +24,8 @@ pub struct SessionChange {
     pub kills: Vec<AgentId>,
     /// The new agent in view; `None` keeps the current one.
     pub view: Option<AgentId>,
+    /// The new title of the session; `None` keeps the current one.
+    pub title: Option<String>,
     /// The new persona, as JSON; `None` keeps the current one.
     pub persona: Option<String>,
     /// The new snapshot and its version; `None` keeps the current one.
@@ -99,6 +101,9 @@ fn apply(
     agents::kill(connection, session, &change.kills)?;
     if let Some(agent) = change.view {
         connection.execute("UPDATE sessions SET agent = ? WHERE id = ?", params![agent.to_string(), id])?;
+    }
+    if let Some(title) = change.title {
+        connection.execute("UPDATE sessions SET title = ? WHERE id = ?", params![title, id])?;
     }
     if let Some(persona) = change.persona {
         connection.execute("UPDATE sessions SET persona = ? WHERE id = ?", params![persona, id])?;

@@ -140,6 +140,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/25.sql"),
     include_str!("../migrations/patchbay/26.sql"),
     include_str!("../migrations/patchbay/27.sql"),
+    include_str!("../migrations/patchbay/28.sql"),
 ];
 
 impl Store {

@@ -166,6 +166,17 @@ impl Store {
         })
     }
 
+    /// Returns the title that the user gave to a session; `None` without one.
+    ///
+    /// # Errors
+    /// A database error.
+    pub async fn title(&self, id: SessionId) -> Result<Option<String>, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached("SELECT title FROM sessions WHERE id = ?")?;
+            Ok(query.query_row(params![id.to_string()], |row| row.get(0)).optional()?.flatten())
+        })
+    }
+
     /// Returns the shortest beginning of a session's id, of 8 characters or more, that no other session has.
     ///
     /// # Errors

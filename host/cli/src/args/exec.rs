@@ -32,14 +32,23 @@ pub(crate) struct Exec {
     /// Whether a user types the lines.
     #[arg(skip)]
     pub(crate) typed: bool,
+    /// A line that runs before those that a user types.
+    #[arg(skip)]
+    pub(crate) first: Option<String>,
 }
 
 impl Exec {
     /// Returns what `patchbay` without a command does where nothing is drawn: it runs the lines of standard input, those behind one
-    /// that failed as well. `typed`: a user types them.
-    pub(crate) fn standard_input(session: SessionArguments, typed: bool) -> Self {
-        let (attach, lines) = (Vec::new(), Vec::new());
-        Self { session, json: false, attach, no_stdin: true, keep_going: true, timeout: None, lines, typed }
+    /// that failed as well, after the line `first`. `typed`: a user types them; if none does, `first` is the only line, as with
+    /// `exec`.
+    pub(crate) fn standard_input(session: SessionArguments, first: Option<String>, typed: bool) -> Self {
+        let (first, lines) = match first {
+            Some(first) if !typed => (None, vec![first]),
+            first => (first, Vec::new()),
+        };
+        let attach = Vec::new();
+        let no_stdin = lines.is_empty();
+        Self { session, json: false, attach, no_stdin, keep_going: true, timeout: None, lines, typed, first }
     }
 
     /// Ends the process, as clap does, if `--attach -` cannot work.

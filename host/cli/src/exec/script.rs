@@ -61,6 +61,11 @@ impl ScriptRun {
         if !json {
             events.only_deltas_of(streams.then_some(view));
         }
+        let mut later = LaterLines::default();
+        if let Some(first) = exec.first.clone() {
+            // An empty queue has room for a line that the system could pass.
+            let _ = later.add(first);
+        }
         let questions = (typed && io::stdin().is_terminal()).then(|| LineQuestions::of(&session));
         Self {
             session,
@@ -69,7 +74,7 @@ impl ScriptRun {
             streams,
             turns: LastTurns::default(),
             lines: LineSource::new(exec),
-            later: LaterLines::default(),
+            later,
             questions,
         }
     }

@@ -3,6 +3,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 use super::Front;
+use crate::NextSession;
 
 /// The keys and the front's own commands, for `?`.
 const HELP: &str = "\
@@ -15,12 +16,14 @@ Shift+Tab goes to the next mode: ask, edits, plan.
 Ctrl+G opens the text in $EDITOR, Ctrl+L draws again, Ctrl+Z suspends.
 /show N prints the result of a tool in full, /show N in its input,
 /show thinking the thinking before the last answer.
+/new begins another session here, /resume lists those of this workspace,
+/resume ID goes on in one. The session that you leave is kept.
 /copy copies the last answer, /copy N a result,
 /copy code the last block of code.
 /commands lists all other commands.";
 
 /// The names of the terminal's own commands.
-pub(crate) const NAMES: &[&str] = &["copy", "show"];
+pub(crate) const NAMES: &[&str] = &["copy", "new", "resume", "show"];
 
 /// Printed below the error of `/help` without an argument.
 pub(crate) const HELP_HINT: &str = "? lists the keys, /commands the commands.";
@@ -43,6 +46,22 @@ pub(crate) fn run(front: &mut Front, line: &str) -> Option<bool> {
                 Err(error) => front.conversation.transcript.prose(error),
             }
             Some(shown.is_ok())
+        }
+        "/new" => {
+            front.conversation.transcript.entered(line);
+            match argument.trim() {
+                "" => front.go_on_in(NextSession::New),
+                _ => front.conversation.transcript.prose("Error: /new does not accept arguments."),
+            }
+            Some(argument.trim().is_empty())
+        }
+        "/resume" => {
+            front.conversation.transcript.entered(line);
+            match argument.trim() {
+                "" => front.list_sessions(),
+                id => front.go_on_in(NextSession::Resume(id.to_owned())),
+            }
+            Some(true)
         }
         "/copy" => {
             front.conversation.transcript.entered(line);

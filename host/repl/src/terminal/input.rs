@@ -52,6 +52,8 @@ pub(super) struct FrontInput {
     pub(super) attaching: Option<ReadingFiles>,
     /// Takes a line back from the queue.
     pub(super) taking_back: Option<BoxFuture<'static, Option<TakenBackLine>>>,
+    /// Reads the list of the workspace's sessions.
+    pub(super) listing: Option<BoxFuture<'static, String>>,
     /// A short message below the composer, until the next key.
     pub(super) hint: Option<String>,
     /// When Ctrl+C has said how to leave.
@@ -72,6 +74,7 @@ impl FrontInput {
             tab: false,
             attaching: None,
             taking_back: None,
+            listing: None,
             hint: None,
             interrupted: None,
             asked_to_leave: false,

@@ -182,9 +182,14 @@ impl Front {
         }
         let line = self.input.composer.take();
         self.edited();
-        match front_command::run(self, &line) {
+        self.run_line(&line);
+    }
+
+    /// Runs a line: a command of the terminal, or a line for the session.
+    pub(super) fn run_line(&mut self, line: &str) {
+        match front_command::run(self, line) {
             Some(is_ok) => self.conversation.transcript.end_output(is_ok),
-            None => self.submit(&*line),
+            None => self.submit(line),
         }
     }
 

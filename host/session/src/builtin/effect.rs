@@ -94,6 +94,8 @@ pub(crate) enum Effect {
 
 /// The change that a command commits.
 pub(crate) enum CommandChange {
+    /// Replace the session's title.
+    Title(String),
     /// Replace the session's persona.
     Persona(Persona),
     /// Replace the session's snapshot.

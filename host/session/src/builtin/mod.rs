@@ -23,6 +23,7 @@ mod model;
 mod providers;
 mod quit;
 mod reload_skills;
+mod rename;
 mod retry;
 mod skill;
 mod skills;
@@ -66,6 +67,7 @@ pub(crate) const TABLE: &[&dyn BuiltIn] = &[
     &compact::CompactCommand,
     &usage::UsageCommand,
     &providers::ProvidersCommand,
+    &rename::RenameCommand,
     &quit::QuitCommand,
 ];
 

@@ -28,6 +28,10 @@ impl LineContext {
                 messages = rows;
                 Box::new(|| {})
             }
+            Some(CommandChange::Title(title)) => {
+                stored.title = Some(title);
+                Box::new(|| {})
+            }
             Some(CommandChange::Persona(persona)) => {
                 stored.persona = Some(to_json(&persona));
                 Box::new(move || session.change_state(|state| state.persona = Arc::new(persona)))

@@ -1,0 +1,48 @@
+//! The stored sessions of a workspace, for a front that can go on in another one.
+
+use crate::{Session, SessionError, mail::minute};
+
+/// Sessions in the list; older ones are in `patchbay sessions`.
+const LISTED: usize = 20;
+/// Limit of characters of a session's title or first words.
+const WORDS: usize = 60;
+
+/// An entry of the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredSession {
+    /// The beginning of its id that no other session has.
+    pub short_id: String,
+    /// When it was used last, in UTC: `2026-11-21 20:04`.
+    pub used_at: String,
+    /// Its title, or its first words.
+    pub words: String,
+    /// Whether it is this session.
+    pub is_this: bool,
+}
+
+impl Session {
+    /// Returns the sessions of this workspace in which something was said, the last used first, at most 20.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn sessions_here(&self) -> Result<Vec<StoredSession>, SessionError> {
+        let mut list = Vec::new();
+        for session in self.host.store.sessions().await? {
+            if session.workspace != self.workspace() {
+                continue;
+            }
+            let words = self.host.first_words(session.id, WORDS).await?;
+            let Some(words) = words.filter(|words| words != "/quit") else { continue };
+            list.push(StoredSession {
+                short_id: self.host.store.short_id(session.id).await?,
+                used_at: minute(session.used_at.saturating_mul(1_000)),
+                words,
+                is_this: session.id == self.id(),
+            });
+            if list.len() == LISTED {
+                break;
+            }
+        }
+        Ok(list)
+    }
+}
