@@ -49,6 +49,22 @@ fn persona_files_are_loaded_in_order() {
 }
 
 #[test]
+fn claude_md_is_read_where_there_is_no_agents_md() {
+    let patchbay = Patchbay::new();
+    patchbay.write("workspace/CLAUDE.md", "Of CLAUDE.md.\n");
+    let mut live = patchbay.live(&[]);
+    assert_eq!(live.answer("/agent default").data()["files"], json!(["SOUL.md", "CLAUDE.md of the workspace"]));
+    assert_eq!(stored(&patchbay, live.session())["files"][1]["text"], "Of CLAUDE.md.");
+    patchbay.write("workspace/AGENTS.md", "Of AGENTS.md.\n");
+    assert_eq!(live.answer("/agent default").data()["files"], json!(["SOUL.md", "AGENTS.md of the workspace"]));
+    // An AGENTS.md that cannot be used is named, and nothing takes its place.
+    patchbay.write("workspace/AGENTS.md", vec![b'x'; (256 << 10) + 1]);
+    let answer = live.answer("/agent default");
+    assert_eq!(answer.data()["files"], json!(["SOUL.md"]));
+    assert_eq!(answer.data()["skipped"], json!(["AGENTS.md of the workspace is not used: over 262144 bytes"]));
+}
+
+#[test]
 fn empty_folder_is_not_a_persona() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/agents/blank/NOTES.md", "Nothing that counts.");

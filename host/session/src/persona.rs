@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 
 /// File names of a persona, in the order of the system context.
 const FILES: [&str; 4] = ["SOUL.md", "IDENTITY.md", "USER.md", "AGENTS.md"];
+/// The workspace's instructions for agents: the first of these files that exists.
+const RULES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 /// Size limit of a file in bytes: it is part of every turn.
 const FILE_BYTES: u64 = 256 << 10;
 /// The persona of a new session.
@@ -82,7 +84,7 @@ pub(crate) struct Personas<'a> {
 
 impl Personas<'_> {
     /// Reads the persona `name` from the workspace, else from the user's folder, else the bundled one, followed by the
-    /// workspace's AGENTS.md.
+    /// workspace's AGENTS.md, or its CLAUDE.md if there is no AGENTS.md.
     pub(crate) fn read(&self, name: &str) -> Result<Persona, PersonaError> {
         let not_found = || PersonaError::NotFound(name.to_owned());
         let parsed: Name = name.parse().map_err(|_| not_found())?;
@@ -128,10 +130,14 @@ impl Personas<'_> {
         };
         // The author of a workspace must not be able to prevent sessions in it: unreadable files are named and left
         // out.
-        match guarded.map_or(Ok(None), |workspace| read_rules(&workspace, "AGENTS.md")) {
-            Ok(Some(text)) => files.push(PersonaFile { name: "AGENTS.md of the workspace".to_owned(), text }),
-            Ok(None) => {}
-            Err(why) => skipped.push(format!("AGENTS.md of the workspace is not used: {why}")),
+        for rules in RULES {
+            let name = format!("{rules} of the workspace");
+            match guarded.as_ref().map_or(Ok(None), |workspace| read_rules(workspace, rules)) {
+                Ok(None) => continue,
+                Ok(Some(text)) => files.push(PersonaFile { name, text }),
+                Err(why) => skipped.push(format!("{name} is not used: {why}")),
+            }
+            break;
         }
         Ok(Persona { name: parsed, files, skipped })
     }
