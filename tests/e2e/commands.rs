@@ -88,6 +88,7 @@ fn commands_lists_built_ins_before_aliases() {
 /drop - Take back the last message if it got no answer
 /history [N] - Show the last N messages and their answers
 /compact [FOCUS] - Summarise the conversation now; the summary keeps above all what FOCUS says
+/context - Show what fills the context window, by part, in estimated tokens
 /usage - List the tokens that this session has used, by model, and what they cost
 /providers [refresh] - List the model providers; refresh: ask them for their models first
 /rename TITLE - Give the session a title, for lists of sessions

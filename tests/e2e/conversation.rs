@@ -235,3 +235,33 @@ fn session_has_a_token_limit() {
     assert_eq!(answers[1].code(), "limit_tokens");
     assert!(answers[1].message().contains("it may use 40 (limits.session_tokens)"), "{}", answers[1].message());
 }
+
+#[test]
+fn context_shows_what_fills_the_window() {
+    let patchbay = Patchbay::quick();
+    patchbay.write("workspace/AGENTS.md", "Rules. ".repeat(300));
+    let lines =
+        ["/context", &"a word ".repeat(500), "call calc__eval {\"expression\": \"1+1\"}", "/context", "/context now"];
+    let answers = patchbay.answers(&lines);
+    let (empty, full) = (&answers[0], &answers[3]);
+    assert_eq!((empty.code(), full.code()), ("context_listed", "context_listed"));
+    let part = |answer: &patchbay_tests::answers::Answer, name: &str| answer.data()[name].as_u64().unwrap();
+    // The project instructions have 2,100 bytes, three for a token.
+    assert!((700..900).contains(&part(empty, "persona")), "{}", empty.data());
+    for name in ["answers", "calls", "results", "files"] {
+        assert_eq!(part(empty, name), 0, "{name}");
+    }
+    for name in ["persona", "skills", "tools", "tool_count", "window"] {
+        assert_eq!(part(full, name), part(empty, name), "{name}");
+    }
+    // 3,500 bytes of the message, and an echo of it.
+    assert!(part(full, "messages") > part(empty, "messages") + 1_100, "{}", full.data());
+    assert!(part(full, "answers") > 1_100 && part(full, "calls") > 0 && part(full, "results") > 0, "{}", full.data());
+    let names = ["persona", "skills", "tools", "messages", "answers", "calls", "results", "files"];
+    assert_eq!(part(full, "sum"), names.iter().map(|name| part(full, name)).sum::<u64>());
+    let message = full.message();
+    assert!(message.starts_with("About ") && message.contains(" of 32,000 tokens are in use ("), "{message}");
+    assert!(message.contains("  persona and project instructions\n") && message.ends_with("  free"), "{message}");
+    // Nothing was sent, and nothing of it is in the conversation.
+    assert_eq!(answers[4].message(), "Error: /context does not accept arguments.");
+}

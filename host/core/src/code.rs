@@ -60,6 +60,7 @@ codes! {
         MailRead = "mail_read", "`/mail-read`: one mail, which is marked as read.";
         MailDeleted = "mail_deleted", "`/mail-delete`: the mail is deleted.";
         Compacted = "compacted", "`/compact`: the conversation is summarised.";
+        ContextListed = "context_listed", "`/context`: what fills the context window.";
         UsageListed = "usage_listed", "`/usage`: the tokens of the session.";
         Renamed = "renamed", "`/rename`: the session has a title.";
         Quit = "quit", "`/quit`: the front should leave. Nothing is lost.";

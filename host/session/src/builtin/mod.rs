@@ -6,6 +6,7 @@ mod cancel;
 mod capture;
 mod commands;
 mod compact;
+mod context;
 mod diff;
 mod drop;
 mod effect;
@@ -65,6 +66,7 @@ pub(crate) const TABLE: &[&dyn BuiltIn] = &[
     &undo::UndoCommand,
     &history::HistoryCommand,
     &compact::CompactCommand,
+    &context::ContextCommand,
     &usage::UsageCommand,
     &providers::ProvidersCommand,
     &rename::RenameCommand,
