@@ -54,6 +54,7 @@ pub(crate) const TO_22: &str = "\
     DROP TABLE change_sets; \
     DROP TABLE file_changes; \
     ALTER TABLE sessions DROP COLUMN revision; \
+    ALTER TABLE sessions DROP COLUMN title; \
     DROP TABLE recorded_content_uses; DROP TABLE recorded_contents; DROP TABLE recorded_calls";
 
 /// A session in a store of its own.
