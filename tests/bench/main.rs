@@ -8,6 +8,7 @@ mod bare;
 mod code;
 mod gathering;
 mod host;
+mod kept;
 mod languages;
 mod models;
 mod path;
@@ -75,6 +76,7 @@ const PARTS: &[(&str, Measure)] = &[
     ("round_trip", round_trip::measure),
     ("search", search::measure),
     ("question", question::measure),
+    ("kept", kept::measure),
     ("languages", languages::measure),
     ("code", code::measure),
     ("shown", shown::measure),
