@@ -43,8 +43,8 @@ pub fn measure(report: &mut Report) {
     report.section(
         "A write that can be taken back",
         &format!(
-            "{WRITES} writes of {} KB over a file, alone and after its contents were kept: a content by digest on disk and a row, \
-             both synced before the write. Alternately. Milliseconds.",
+            "{WRITES} writes of {} KB over a file, alone and after its contents were kept: a content by digest and a row, both \
+             written before the file is. Alternately. Milliseconds.",
             LINES * 24 / 1_000
         ),
     );

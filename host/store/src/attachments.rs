@@ -49,6 +49,20 @@ impl Store {
         Ok(RetainedAttachments { digests, _lock: Arc::new(lock) })
     }
 
+    /// Stores what a file has before a change. It survives the end of the process, but does not wait for the disk: after a power
+    /// failure it can be missing, and the change can then not be taken back. Blocks.
+    ///
+    /// # Errors
+    /// An I/O error in the folder of attachments.
+    pub fn store_before_change(&self, content: &[u8]) -> Result<RetainedAttachments, StoreError> {
+        let lock = self.attachments.lock(false)?;
+        let digest = Digest::of(content);
+        if !self.attachments.has(&digest, content.len() as u64) {
+            self.attachments.put_unsynced(&digest, content)?;
+        }
+        Ok(RetainedAttachments { digests: BTreeSet::from([digest]), _lock: Arc::new(lock) })
+    }
+
     /// Returns a content; `None` if its file is missing or damaged. Blocks.
     ///
     /// # Errors

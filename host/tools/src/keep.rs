@@ -64,7 +64,7 @@ impl ChangeKeeper<'_> {
 
     async fn store_contents(&self, contents: Vec<u8>) -> Result<RetainedAttachments, StoreError> {
         let store = self.store.clone();
-        let stored = tokio::task::spawn_blocking(move || store.store_attachments([&*contents])).await;
+        let stored = tokio::task::spawn_blocking(move || store.store_before_change(&contents)).await;
         stored.map_err(|_| StoreError::BadRow("contents of a file"))?
     }
 }

@@ -48,6 +48,15 @@ impl AllowedChanges {
         self.0.lock().declared.extend(changes);
     }
 
+    /// Returns whether an earlier answer covers `changes`: a declaration of all of them, or for the change of one file also what
+    /// [`Self::make`] allows.
+    pub(super) fn cover(&self, changes: &[FileChange], is_declaration: bool) -> bool {
+        match changes {
+            [change] if !is_declaration => self.make(change),
+            changes => self.are_declared(changes),
+        }
+    }
+
     /// Returns whether all of `changes` are declared and not made yet.
     pub(super) fn are_declared(&self, changes: &[FileChange]) -> bool {
         let allowed = self.0.lock();

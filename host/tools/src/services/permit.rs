@@ -74,11 +74,7 @@ impl CallServices {
             }
             let Some(approvals) = &context.approvals else { return Ok(Ok(Permission::Refused(None))) };
             let is_declaration = matches!(effect, GuestEffect::Change { .. });
-            let is_answered = match &*changes {
-                [change] if !is_declaration => self.allowed_changes.make(change),
-                changes => self.allowed_changes.are_declared(changes),
-            };
-            if is_answered {
+            if self.allowed_changes.cover(&changes, is_declaration) {
                 return Ok(Ok(Permission::ThisEffect));
             }
             let act = Act::new(effect, acts);
