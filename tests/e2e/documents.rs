@@ -197,10 +197,11 @@ fn model_lines_of_the_provider_guide_work() {
     }
 }
 
-/// Every line that starts the binary works when pasted into a shell, with the names in capitals filled in. Lines that build a
-/// plugin are tested above, and those of the pages for authors in `tests/authors`.
-#[test]
-fn documented_command_lines_work_in_a_shell() {
+/// Fills in the names in capitals of documented command lines.
+type Names = Vec<(&'static str, String)>;
+
+/// Returns a home, and a folder of the shell, in which every documented command line can be pasted, with names for it.
+fn shell_with_examples() -> (Patchbay, Names) {
     let patchbay = Patchbay::quick();
     let keep = Guest::default().packaged("---\nname: keep\ncapabilities: [kv]\n---\n");
     let digest = Digest::of(&keep).to_string();
@@ -227,7 +228,23 @@ fn documented_command_lines_work_in_a_shell() {
         .query_row("SELECT agent FROM sessions WHERE id = ?", [&session], |row| row.get(0))
         .unwrap();
     let names = [("SKILL", "keep"), ("CAPABILITY", "kv"), ("DIGEST", &*digest), ("ID", &*session), ("UUID", &*agent)];
+    (patchbay, names.map(|(name, value)| (name, value.to_owned())).into())
+}
 
+/// Runs a documented command line in the shell, with the names in capitals filled in.
+fn paste(patchbay: &Patchbay, names: &Names, line: &str) {
+    let words = line.split(" #").next().unwrap_or_default().split(' ');
+    let words = words.map(|word| names.iter().find(|(name, _)| *name == word).map_or(word, |(_, of)| of));
+    let pasted = words.collect::<Vec<_>>().join(" ");
+    let ran = patchbay.shell("bash", &pasted);
+    assert_eq!(ran.code, Some(0), "{pasted}: {ran:?}");
+}
+
+/// Every line that starts the binary works when pasted into a shell, with the names in capitals filled in. Lines that build a
+/// plugin are tested above, and those of the pages for authors in `tests/authors`.
+#[test]
+fn documented_command_lines_work_in_a_shell() {
+    let (patchbay, names) = shell_with_examples();
     let documents = ["README.md", "docs/using.md", "docs/providers.md", "docs/operating.md"].map(blocks);
     let shown: Vec<&String> =
         documents.iter().flatten().filter(|(of, _)| of.is_empty()).map(|(_, text)| text).collect();
@@ -236,10 +253,40 @@ fn documented_command_lines_work_in_a_shell() {
     let lines: Vec<&str> = lines.filter(|line| !line.starts_with("patchbay plugin build")).collect();
     assert!(lines.len() > 30, "{lines:?}");
     for line in lines {
-        let words = line.split(" #").next().unwrap_or_default().split(' ');
-        let words = words.map(|word| names.iter().find(|(name, _)| *name == word).map_or(word, |(_, of)| *of));
-        let pasted = words.collect::<Vec<_>>().join(" ");
-        let ran = patchbay.shell("bash", &pasted);
-        assert_eq!(ran.code, Some(0), "{pasted}: {ran:?}");
+        paste(&patchbay, &names, line);
+    }
+}
+
+/// The answers of docs/howto.md: their command lines work in a shell, and the commands that they name exist.
+#[test]
+fn answers_of_the_howto_page_work() {
+    let (patchbay, mut names) = shell_with_examples();
+    patchbay.write("elsewhere/linked/SKILL.md", "---\nname: linked\n---\nSay yes.\n");
+    let more =
+        [("FILE", "greet/greet.wasm"), ("DIR", "linked"), ("NAME", "greet"), ("MODEL", "demo-big"), ("CALL", "2")];
+    names.extend(more.map(|(name, value)| (name, value.to_owned())));
+    let recorded = patchbay.run(&["exec", "--record", "/calc 1"]);
+    assert_eq!(recorded.code, Some(0), "{recorded:?}");
+
+    let page = fs::read_to_string(checkout().join("docs/howto.md")).unwrap();
+    let answers = page.lines().filter_map(|line| line.strip_prefix("- **"));
+    let code: Vec<&str> = answers.flat_map(|answer| answer.split('`').skip(1).step_by(2)).collect();
+    // The first needs a server, and the second serves until it is stopped.
+    let not_run = ["patchbay mcp check NAME", "patchbay mcp --http"];
+    let lines = code.iter().filter(|code| code.starts_with("patchbay") || code.contains("| patchbay"));
+    let lines: Vec<&str> = lines.filter(|line| !not_run.contains(line)).copied().collect();
+    assert!(lines.len() > 30, "{lines:?}");
+    for line in lines {
+        paste(&patchbay, &names, line);
+    }
+
+    let listed = patchbay.line("/commands");
+    let terminal = ["/copy", "/new", "/resume", "/show"];
+    let commands = code.iter().filter_map(|code| code.split(' ').next()).filter(|word| word.starts_with('/'));
+    let commands: Vec<&str> = commands.filter(|word| !terminal.contains(word)).collect();
+    assert!(commands.len() > 15, "{commands:?}");
+    for command in commands {
+        let is_listed = listed.lines().any(|line| line.split(' ').next() == Some(command));
+        assert!(is_listed, "{command} is not in {listed}");
     }
 }
