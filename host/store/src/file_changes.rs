@@ -1,5 +1,5 @@
-//! The file changes of a session's turns and commands, with the contents from before each, so that they can be taken back. `tools`
-//! writes them before each change of a file; `session` reads them for `/undo` and `/diff`.
+//! The file changes of a session's turns and commands, with the contents from before each. `tools` writes them before each change of
+//! a file; `session` reads them for `/undo` and `/diff`.
 
 use patchbay_core::{AgentId, CallId, Digest, SessionId};
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
@@ -47,7 +47,7 @@ pub struct NewFileChange {
     pub call: CallId,
     /// Whether the call belongs to the agent's turn. Otherwise it is a command of its own.
     pub in_turn: bool,
-    /// The sets that the command takes back; empty for all other commands. Stored with the first change, because the command may be
+    /// The sets that the command undoes; empty for all commands but `/undo`. Stored with the first change, because the command may be
     /// killed before its last one.
     pub reverts: Vec<u64>,
     /// The path below the workspace root.
@@ -86,10 +86,40 @@ impl Store {
                     Some(number) => number,
                     None => begin_set(connection, write.session, &change, turn, write.unix_ms)?,
                 };
-                if let Some(retained) = &change.retained {
+                let is_new = add(connection, write.session, number, &change)?;
+                // Contents between two writes of a set are not named, because nothing restores them and no limit counts them.
+                if let Some(retained) = change.retained.as_ref().filter(|_| is_new) {
                     attachments::name(connection, write.session, retained)?;
                 }
-                add(connection, write.session, number, &change)
+                Ok(())
+            })
+            .await
+    }
+
+    /// Commits that the last change of the file at `path` failed: it left `actual`, not `intended`. Does nothing if another change began
+    /// since.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error.
+    pub async fn correct_file_change(
+        &self,
+        hold: &Hold,
+        path: String,
+        intended: Option<Digest>,
+        actual: Option<Digest>,
+    ) -> Result<(), StoreError> {
+        let (hold, source) = (hold.clone(), self.source.clone());
+        self.database
+            .write(move |connection| {
+                let session = hold.begin_write(connection, &source, 0, 0)?.session.to_string();
+                let [intended, actual] = [intended, actual].map(|digest| digest.map(|digest| digest.to_string()));
+                connection
+                    .prepare_cached(
+                        "UPDATE file_changes SET after = ?4 WHERE session = ?1 AND after IS ?3 AND ordinal = \
+                         (SELECT max(ordinal) FROM file_changes WHERE session = ?1 AND path = ?2)",
+                    )?
+                    .execute(params![session, path, intended, actual])?;
+                Ok(())
             })
             .await
     }
@@ -220,8 +250,9 @@ fn begin_set(
     Ok(number)
 }
 
-/// Adds a change to its set. It continues the last change of the file if that left what the file has now.
-fn add(connection: &Connection, session: SessionId, number: i64, change: &NewFileChange) -> Result<(), StoreError> {
+/// Adds a change to its set. Returns whether it has a row of its own: it extends the file's last change if that is of the same set
+/// and left the present contents.
+fn add(connection: &Connection, session: SessionId, number: i64, change: &NewFileChange) -> Result<bool, StoreError> {
     let session = session.to_string();
     let (before, after) = (change.before.map(|it| it.to_string()), change.after.map(|it| it.to_string()));
     let continued = connection
@@ -233,7 +264,7 @@ fn add(connection: &Connection, session: SessionId, number: i64, change: &NewFil
             ":after": after, ":before": before, ":session": session, ":number": number, ":path": change.path
         })?;
     if continued > 0 {
-        return Ok(());
+        return Ok(false);
     }
     connection
         .prepare_cached(
@@ -251,7 +282,7 @@ fn add(connection: &Connection, session: SessionId, number: i64, change: &NewFil
             ":mode": change.mode,
             ":kept": change.retained.is_some() || change.before.is_none(),
         })?;
-    Ok(())
+    Ok(true)
 }
 
 fn read(row: &Row<'_>) -> Result<FileChangeRow, StoreError> {
@@ -384,10 +415,34 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn failed_change_has_the_actual_contents() {
+        let tree = TestTree::new().await;
+        let correct = async |intended: &str, actual: &str| {
+            let (intended, actual) = (digest(intended), digest(actual));
+            tree.store.correct_file_change(&tree.hold, "a".to_owned(), intended, actual).await.unwrap();
+        };
+        let call = call();
+        change(&tree, call, "a", "", "1").await;
+        correct("1", "").await;
+        change(&tree, call, "a", "", "2").await;
+        change(&tree, call, "a", "2", "3").await;
+        correct("3", "2").await;
+        // Another change began since.
+        correct("3", "4").await;
+        change(&tree, call, "a", "2", "").await;
+        correct("", "2").await;
+        assert_eq!(changes(&tree, &[1]).await, [(1, "a".to_owned(), None, digest("2"))]);
+    }
+
+    #[tokio::test]
     async fn contents_are_collected_with_their_session() {
         let tree = TestTree::new().await;
-        change(&tree, call(), "a", "before", "after").await;
+        let call = call();
+        change(&tree, call, "a", "before", "after").await;
         assert_eq!(tree.store.collect().await.unwrap().attachments, 0);
+        // Undoing the call does not need the contents between its two writes.
+        change(&tree, call, "a", "after", "last").await;
+        assert_eq!(tree.store.collect().await.unwrap().attachments, 1);
         let before = digest("before").unwrap();
         assert_eq!(tree.store.attachment(&before).unwrap().as_deref(), Some(&b"before"[..]));
         tree.store.remove_session(tree.session()).await.unwrap();

@@ -1,5 +1,5 @@
-//! Recordings of calls: what a call got from outside, kept beside its row of the journal if the operator asked for it. The store
-//! does not read them. Written by `tools` with the row; `recorded` reads them.
+//! Recordings of calls, each stored with its row of the journal if the operator turned recording on. `tools` makes them, and the
+//! store does not interpret them; `recorded` reads them.
 
 use patchbay_core::{Digest, SessionId};
 use rusqlite::{Connection, params};
@@ -27,11 +27,6 @@ pub(crate) fn insert(
     session: SessionId,
     recording: &NewRecording,
 ) -> rusqlite::Result<()> {
-    let mut add = connection
-        .prepare_cached("INSERT INTO recorded_contents (digest, content) VALUES (?, ?) ON CONFLICT DO NOTHING")?;
-    for (digest, content) in &recording.contents {
-        add.execute(params![digest.as_bytes(), content])?;
-    }
     connection
         .prepare_cached("INSERT INTO recorded_calls (call_row, session, bytes, recording) VALUES (?, ?, ?, ?)")?
         .execute(params![
@@ -42,8 +37,12 @@ pub(crate) fn insert(
         ])?;
     let mut name = connection
         .prepare_cached("INSERT INTO recorded_content_uses (call_row, digest) VALUES (?, ?) ON CONFLICT DO NOTHING")?;
-    for (digest, _) in &recording.contents {
+    let mut add = connection
+        .prepare_cached("INSERT INTO recorded_contents (digest, content) VALUES (?, ?) ON CONFLICT DO NOTHING")?;
+    // A content without a use would never be deleted, so the use comes first.
+    for (digest, content) in &recording.contents {
         name.execute(params![row, digest.as_bytes()])?;
+        add.execute(params![digest.as_bytes(), content])?;
     }
     Ok(())
 }
