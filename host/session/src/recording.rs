@@ -1,10 +1,11 @@
-//! Recording of calls, as a user of a session sees it. `patchbay_fixture::Recorder` does the work.
+//! Tells the users of a session about the recording of calls. `patchbay_fixture::Recorder` does the work.
 
 use std::sync::Arc;
 
 use patchbay_core::{SessionId, text};
 use patchbay_fixture::{Recorder, SESSION_BYTES};
 use patchbay_store::{RecordedSize, Store, StoreError};
+use tokio::runtime::Handle;
 
 use crate::Host;
 
@@ -12,13 +13,15 @@ use crate::Host;
 pub(crate) fn notify_when_full(host: &Arc<Host>, recorder: &Recorder) {
     let host = Arc::downgrade(host);
     recorder.on_full(move |id| {
-        let Some(host) = host.upgrade() else { return };
-        tokio::spawn(async move {
+        // The last call may end outside of the runtime, when the process does.
+        let (Some(host), Ok(runtime)) = (host.upgrade(), Handle::try_current()) else { return };
+        runtime.spawn(async move {
             let session = host.open.lock().await.get(&id).and_then(std::sync::Weak::upgrade);
             if let Some(session) = session {
                 let most = SESSION_BYTES >> 20;
-                session
-                    .notify(&format!("Calls of this session are no longer recorded: its recordings have {most} MiB."));
+                session.notify(&format!(
+                    "Calls of this session are no longer recorded: recordings have reached the limit of {most} MiB."
+                ));
             }
         });
     });
