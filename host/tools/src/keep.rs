@@ -1,5 +1,7 @@
-//! Keeps the contents of a file before a call changes it, and commits the change to its turn or command. The file is changed only
-//! after that, so a crash never loses what was there.
+//! Changes files of the workspace. The earlier contents are committed with the turn or command before the file changes, so a crash
+//! cannot lose them.
+
+use std::future::Future;
 
 use patchbay_core::{AgentId, CallId, Digest};
 use patchbay_sandbox::{FilesError, FoundFile};
@@ -8,13 +10,13 @@ use patchbay_workspace::limits::KEPT_BYTES;
 
 use crate::edited_files::EditedFiles;
 
-/// The most bytes that are kept for a session. Changes beyond it cannot be taken back.
+/// Limit in bytes of the earlier contents that a session keeps. Changes beyond it cannot be undone.
 const SESSION_BYTES: u64 = 256 << 20;
 
 /// Why a change could not be committed. The file is not changed then.
 const NOT_KEPT: &str = "the host could not keep the file's contents; nothing was changed";
 
-/// Keeps files before the changes of one call.
+/// Makes the file changes of one call, and keeps the earlier contents.
 pub(crate) struct ChangeKeeper<'a> {
     pub(crate) store: &'a Store,
     pub(crate) hold: &'a Hold,
@@ -23,19 +25,52 @@ pub(crate) struct ChangeKeeper<'a> {
     pub(crate) call: CallId,
     /// Whether it belongs to a turn of the agent.
     pub(crate) in_turn: bool,
-    /// The change sets that the call takes back.
+    /// The change sets that the call undoes; empty for all commands but `/undo`.
     pub(crate) reverts: &'a [u64],
 }
 
 impl ChangeKeeper<'_> {
-    /// Commits that the file at `path` is about to get contents with the digest `after`; `None` if it is deleted.
-    pub(crate) async fn keep(&self, files: &EditedFiles, path: &str, after: Option<Digest>) -> Result<(), FilesError> {
-        // A write or deletion that must fail does so by itself, with the same error.
+    /// Changes the file at `path` with `change`, which leaves contents with the digest `after`, or no file.
+    pub(crate) async fn change(
+        &self,
+        files: &EditedFiles,
+        path: &str,
+        after: Option<Digest>,
+        change: impl Future<Output = Result<(), FilesError>>,
+    ) -> Result<(), FilesError> {
+        // Fails with the error that the change itself would return.
         let before = files.before_change_whole(path, after.is_some()).await?;
+        self.change_from(files, path, before, after, change).await
+    }
+
+    /// Like [`Self::change`], for a file that was found to be `before`.
+    pub(crate) async fn change_from(
+        &self,
+        files: &EditedFiles,
+        path: &str,
+        before: Option<FoundFile>,
+        after: Option<Digest>,
+        change: impl Future<Output = Result<(), FilesError>>,
+    ) -> Result<(), FilesError> {
         self.commit(path, before, after).await.map_err(|error| {
             tracing::error!("a change of a file could not be recorded: {error}");
             FilesError::Failed(NOT_KEPT)
-        })
+        })?;
+        let changed = change.await;
+        if changed.is_err() {
+            self.correct(files, path, after).await;
+        }
+        changed
+    }
+
+    /// Records the actual contents of the file at `path` after a change that failed. Otherwise `/undo` would take them for somebody
+    /// else's change. They may be the intended ones, from an editor that did not respond in time.
+    async fn correct(&self, files: &EditedFiles, path: &str, intended: Option<Digest>) {
+        let Ok(now) = files.before_change(path, intended.is_some()).await else { return };
+        let now = now.map(|now| now.file.digest);
+        if let Err(error) = self.store.correct_file_change(self.hold, path.to_owned(), intended, now).await {
+            tracing::warn!("a change that failed could not be corrected in the store: {error}");
+        }
     }
 
     async fn commit(&self, path: &str, before: Option<FoundFile>, after: Option<Digest>) -> Result<(), StoreError> {
@@ -69,12 +104,12 @@ impl ChangeKeeper<'_> {
     }
 }
 
-/// Returns why a file of `size` bytes would not be kept before its change; `None` if it would.
+/// Returns why the contents of a file of `size` bytes would not be kept; `None` if they would.
 pub(crate) async fn why_not_kept(store: &Store, hold: &Hold, size: u64) -> Result<Option<&'static str>, StoreError> {
     if size > KEPT_BYTES {
-        return Ok(Some("cannot be undone: the file has more than 20 MiB"));
+        return Ok(Some("cannot be undone: the file is over the limit of 20 MiB"));
     }
     let kept = store.kept_bytes(hold.session()).await?;
     Ok((kept.saturating_add(size) > SESSION_BYTES)
-        .then_some("cannot be undone: this session keeps 256 MiB of earlier contents already"))
+        .then_some("cannot be undone: earlier contents in this session have reached the limit of 256 MiB"))
 }

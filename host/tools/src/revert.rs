@@ -1,4 +1,4 @@
-//! Gives files of a workspace the contents that they had before, for a person who takes changes back. `session` decides which.
+//! Restores earlier contents of files, for `/undo` and `/diff`. `session` decides which files and contents.
 
 use std::sync::Arc;
 
@@ -9,8 +9,11 @@ use patchbay_workspace::{FileError, FoundFile};
 
 use crate::{Editor, Tools, edited_files::EditedFiles, keep::ChangeKeeper};
 
-/// Changes files for one command. Its changes are a change set of their own, which can be taken back in turn. They pass the same
-/// checks of paths as those of a skill, and the user's editor.
+/// Why a file was left alone that changed while the command ran.
+const JUST_CHANGED: &str = "it has just been changed by something else";
+
+/// Reads and restores files for one command. The changes are a change set of their own, which can be undone in turn. Paths are
+/// checked as for a skill, and files that are open in the user's editor are changed there.
 pub struct FileReverter {
     store: Store,
     hold: Hold,
@@ -21,7 +24,7 @@ pub struct FileReverter {
 }
 
 impl Tools {
-    /// Returns what changes files of `workspace` for the command of `agent` with the call `call`, which takes back the change sets
+    /// Returns the [`FileReverter`] of `workspace` for the command of `agent` with the call `call`, which undoes the change sets
     /// `reverts`.
     ///
     /// # Errors
@@ -49,10 +52,10 @@ impl Tools {
 }
 
 impl FileReverter {
-    /// Returns the file at `path` as it is now, with contents of at most 20 MiB; `None` if there is none.
+    /// Returns the file at `path`, with contents of at most 20 MiB; `None` if it does not exist.
     ///
     /// # Errors
-    /// The file cannot be changed, as a sentence without a full stop.
+    /// The reason that the file cannot be changed, without a full stop.
     pub async fn now(&self, path: &str) -> Result<Option<FoundFile>, String> {
         self.files.before_change_whole(path, true).await.map_err(|error| described(&error))
     }
@@ -67,29 +70,41 @@ impl FileReverter {
         })
     }
 
-    /// Gives the file at `path` contents and permission bits that it had before; `None` deletes it. What it has now is kept first.
+    /// Restores contents and permission bits of the file at `path`; `None` deletes it. The present contents are kept first. `found` is
+    /// the digest that [`Self::now`] returned: a file that changed since is left alone.
     ///
     /// # Errors
-    /// Why the file was not changed, as a sentence without a full stop.
-    pub async fn restore(&self, path: &str, to: Option<(Vec<u8>, Option<u32>)>) -> Result<(), String> {
+    /// The reason that the file was not changed, without a full stop.
+    pub async fn restore(
+        &self,
+        path: &str,
+        found: Option<Digest>,
+        to: Option<(Vec<u8>, Option<u32>)>,
+    ) -> Result<(), String> {
         let Self { store, hold, agent, call, reverts, files } = self;
         let keeper = ChangeKeeper { store, hold, agent: *agent, call: *call, in_turn: false, reverts };
         let after = to.as_ref().map(|(contents, _)| Digest::of(contents));
         let changed = async {
-            keeper.keep(files, path, after).await?;
-            match to {
-                Some((contents, mode)) => files.restore(path, contents, mode).await,
-                None => files.delete(path.to_owned()).await,
+            let before = files.before_change_whole(path, after.is_some()).await?;
+            if before.as_ref().map(|before| before.file.digest) != found {
+                return Err(FilesError::Failed(JUST_CHANGED));
             }
+            let change = async {
+                match to {
+                    Some((contents, mode)) => files.restore(path, contents, mode).await,
+                    None => files.delete(path.to_owned()).await,
+                }
+            };
+            keeper.change_from(files, path, before, after, change).await
         };
-        changed.await.map_err(|error: FilesError| described(&error))
+        changed.await.map_err(|error| described(&error))
     }
 }
 
 fn described(error: &FilesError) -> String {
     match error {
         FilesError::File(FileError::Instructions { path }) => {
-            format!("'{path}' has instructions for agents; allow such changes with: patchbay trust add --write DIR")
+            format!("'{path}' contains instructions for agents. To allow such changes: patchbay trust add --write DIR")
         }
         error => error.to_string(),
     }

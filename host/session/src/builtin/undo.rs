@@ -199,7 +199,8 @@ impl<'a> Undo<'a> {
     /// Why not.
     async fn take_back(&mut self, path: &str, rows: &[FileChangeRow]) -> Result<bool, String> {
         let now = self.reverter.now(path).await?;
-        let to = match plan(rows, &self.group.numbers, now.as_ref().map(|now| now.file.digest)) {
+        let found = now.as_ref().map(|now| now.file.digest);
+        let to = match plan(rows, &self.group.numbers, found) {
             FileUndo::Done => return Ok(false),
             FileUndo::To(to) => to,
             FileUndo::NotKept => return Err("what it had before was too large to be kept".to_owned()),
@@ -214,7 +215,7 @@ impl<'a> Undo<'a> {
             },
         };
         let shown = contents.as_ref().map(|(contents, _)| contents.clone());
-        self.reverter.restore(path, contents).await?;
+        self.reverter.restore(path, found, contents).await?;
         self.shown.add(path, now.and_then(|now| now.contents).as_deref(), shown.as_deref());
         Ok(true)
     }

@@ -1,4 +1,4 @@
-//! The files of the workspace for a call. Before each change, the file's contents are kept, so that the change can be taken back.
+//! The files of the workspace for a call. The contents from before each change are kept for `/undo`.
 
 use futures_util::future::BoxFuture;
 use patchbay_core::Digest;
@@ -9,12 +9,17 @@ use patchbay_sandbox::{
 use super::{CallServices, NOT_RECORDED};
 
 impl CallServices {
-    /// Records that the file at `path` is about to get the contents `after`, `None` to delete it, and keeps what it has now.
-    async fn begin_change(&self, path: &str, after: Option<&[u8]>) -> Result<(), FilesError> {
+    /// Changes the file at `path` with `change`, which leaves contents with the digest `after`, or no file.
+    async fn change_file(
+        &self,
+        path: &str,
+        after: Option<Digest>,
+        change: BoxFuture<'_, Result<(), FilesError>>,
+    ) -> Result<(), FilesError> {
         if !self.begin_effect().await {
             return Err(FilesError::Failed(NOT_RECORDED));
         }
-        self.change_keeper().keep(&self.files, path, after.map(Digest::of)).await
+        self.change_keeper().change(&self.files, path, after, change).await
     }
 }
 
@@ -42,8 +47,8 @@ impl WorkspaceFiles for CallServices {
 
     fn write(&self, path: String, contents: Vec<u8>) -> BoxFuture<'_, Result<(), FilesError>> {
         Box::pin(async move {
-            self.begin_change(&path, Some(&contents)).await?;
-            self.files.write(path, contents).await
+            let after = Digest::of(&contents);
+            self.change_file(&path, Some(after), self.files.write(path.clone(), contents)).await
         })
     }
 
@@ -53,8 +58,7 @@ impl WorkspaceFiles for CallServices {
 
     fn delete(&self, path: String) -> BoxFuture<'_, Result<(), FilesError>> {
         Box::pin(async move {
-            self.begin_change(&path, None).await?;
-            self.files.delete(path).await
+            self.change_file(&path, None, self.files.delete(path.clone())).await
         })
     }
 }

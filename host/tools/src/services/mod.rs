@@ -85,7 +85,7 @@ impl CallServices {
         }
     }
 
-    /// Returns what keeps the contents of files before this call changes them.
+    /// Returns the [`ChangeKeeper`] of this call.
     fn change_keeper(&self) -> ChangeKeeper<'_> {
         let context = &self.record.context;
         ChangeKeeper {
@@ -98,7 +98,7 @@ impl CallServices {
         }
     }
 
-    /// Returns why a file of `size` bytes could not be given back after its change; `None` if it could.
+    /// Returns why a change of a file of `size` bytes cannot be undone; `None` if it can.
     async fn why_not_kept(&self, size: u64) -> Result<Option<&'static str>, StoreError> {
         keep::why_not_kept(&self.tools.store, &self.record.context.hold, size).await
     }
