@@ -100,32 +100,34 @@ impl Author {
     pub fn command(&self, folder: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary::path());
         command.args(arguments).current_dir(self.work().join(folder));
-        self.run_command(command)
+        self.set_environment(&mut command);
+        command
     }
 
-    fn run_command(&self, mut command: Command) -> Ran {
+    fn set_environment(&self, command: &mut Command) {
         command
-            .env("PATCHBAY_HOME", self.folder.path().join("home"))
+            .env("PATCHBAY_HOME", self.home())
             // Packages of the registry are built once for all tests.
             .env("CARGO_TARGET_DIR", shared().join("cargo"));
-        command
     }
 
     /// Runs `make TARGET` in a folder below the author's.
     pub fn make(&self, folder: &str, target: &str) -> Ran {
         let mut command = Command::new("make");
         command.args([target, &format!("PATCHBAY={}", binary::path().display())]).current_dir(self.work().join(folder));
-        self.run_command(command)
+        self.set_environment(&mut command);
+        ran(command.output().unwrap())
     }
 
     /// Runs a script in a folder below the author's, with the binary in the PATH.
     pub fn shell(&self, folder: &str, script: &str) -> Ran {
         let binaries = binary::path().parent().unwrap().to_owned();
-        let all = std::env::var_os("PATH").unwrap_or_default();
-        let all = std::env::join_paths(std::iter::once(binaries).chain(std::env::split_paths(&all))).unwrap();
+        let all = env::var_os("PATH").unwrap_or_default();
+        let all = env::join_paths(std::iter::once(binaries).chain(env::split_paths(&all))).unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", script]).current_dir(self.work().join(folder)).env("PATH", all);
-        self.run_command(command)
+        self.set_environment(&mut command);
+        ran(command.output().unwrap())
     }
 
     /// Runs a command that must succeed, and returns its standard output.
