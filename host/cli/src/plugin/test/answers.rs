@@ -48,6 +48,7 @@ pub(super) async fn test(
     };
     let adapter = TestedAdapter::open(component).await?;
     let mut report = PrintedReport::new(test, plugin);
+    let has_rules = test.conformance || filter.is_none();
     let mut broken = Vec::new();
     for (file, folder) in written.iter().flat_map(|(files, folder)| files.iter().map(move |file| (file, folder))) {
         for case in folder.answers(file)?.iter().filter(|case| matches(case)) {
@@ -57,8 +58,13 @@ pub(super) async fn test(
                 case_report.updated = true;
             }
             report.add_case(case_report);
-            broken.extend(adapter.breaks(case).await);
+            if has_rules {
+                broken.extend(adapter.breaks(case).await);
+            }
         }
+    }
+    if !has_rules {
+        return Ok(report.end());
     }
     let is_same = adapter.manifest == adapter.again;
     let different = (!is_same).then(|| "a second instance describes itself in another way".to_owned());
