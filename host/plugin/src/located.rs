@@ -203,13 +203,16 @@ pub(crate) struct PluginContents {
 }
 
 impl PluginContents {
-    /// Lists the sources, or all files if `all` of them are in the component. `None` if there are too many.
+    /// Lists the sources, or all files if `all` of them are in the component. Folders that cannot be read are left out. `None` if there
+    /// are too many files.
     pub(crate) fn read(folder: &Path, all: bool) -> Option<Self> {
         let mut contents = Self { folders: Vec::new(), files: Vec::new() };
         let mut left = COMPARED;
         let mut folders = vec![(folder.to_owned(), 0)];
         while let Some((below, depth)) = folders.pop() {
-            let mut entries: Vec<_> = fs::read_dir(&below).ok()?.filter_map(Result::ok).collect();
+            // A folder that was deleted since it was listed, as editors and `git checkout` do, has no files.
+            let Ok(entries) = fs::read_dir(&below) else { continue };
+            let mut entries: Vec<_> = entries.filter_map(Result::ok).collect();
             contents.folders.push(below);
             entries.sort_by_key(fs::DirEntry::file_name);
             for entry in entries {
