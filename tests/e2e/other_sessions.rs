@@ -122,7 +122,7 @@ fn terminal_goes_on_in_another_session() {
     assert!(greetings(&terminal)[2].contains(&old[..8]), "{:?}", greetings(&terminal));
     terminal.press("/history\r");
     terminal.wait_for_text("You said: an old message");
-    // A session that cannot be opened leaves the user where he was.
+    // A session that cannot be opened leaves the user in the present one.
     terminal.press("/resume nothing\r");
     terminal.wait_for_prefix("Error: no session 'nothing';");
     assert!(greetings(&terminal)[3].contains(&old[..8]), "{:?}", greetings(&terminal));

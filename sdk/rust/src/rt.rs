@@ -123,9 +123,9 @@ pub fn run<T: ToolInput, R: ToolOutput>(
     tool(input).contents().map_err(wit)
 }
 
-/// Parses an input. For a JSON Schema `2.0` is an integer, and models send it; serde refuses it for an integer field, so the text is
-/// parsed again with such numbers written as integers. The second text, and not a `Value`, goes to `T`: a component then has the code
-/// that parses `T` once.
+/// Parses an input. In JSON Schema `2.0` is an integer, and models send it, but serde refuses it for an integer field. Such an input is
+/// parsed again with these numbers written as integers. It becomes text again because a `T` from a `Value` would be a second parser
+/// of `T` in every component.
 fn parse<T: DeserializeOwned>(input: &str) -> serde_json::Result<T> {
     let refused = match serde_json::from_str(input) {
         Ok(input) => return Ok(input),
@@ -140,7 +140,6 @@ fn parse<T: DeserializeOwned>(input: &str) -> serde_json::Result<T> {
 
 /// Replaces each float without a fraction by an integer. Returns whether there was one.
 fn write_integers(value: &mut Value) -> bool {
-    // `|` and not `any`, which would stop at the first.
     match value {
         Value::Number(number) => {
             // From 2^63 on, the conversion would not be exact.
@@ -151,6 +150,7 @@ fn write_integers(value: &mut Value) -> bool {
                 true
             })
         }
+        // Not `any`, which would stop at the first.
         Value::Array(items) => items.iter_mut().fold(false, |any, item| write_integers(item) | any),
         Value::Object(members) => members.values_mut().fold(false, |any, member| write_integers(member) | any),
         Value::Null | Value::Bool(_) | Value::String(_) => false,
