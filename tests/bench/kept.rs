@@ -36,8 +36,9 @@ pub fn measure(report: &mut Report) {
         let start = Instant::now();
         workspace.write("alone.txt", &text).unwrap();
         alone.push(nanoseconds(start));
+        let now = runtime.block_on(reverter.now("kept.txt")).unwrap().map(|now| now.file.digest);
         let start = Instant::now();
-        runtime.block_on(reverter.restore("kept.txt", Some((text, None)))).unwrap();
+        runtime.block_on(reverter.restore("kept.txt", now, Some((text, None)))).unwrap();
         with_kept.push(nanoseconds(start));
     }
     report.section(
