@@ -8,8 +8,8 @@ use crate::grants::keeper;
 
 const SKILL_MD: &str = "---\nsummary: Keeps\ninvocation_mode: tool_dispatch\ncommand: keep\ncommand_tool: run\n\
                         capabilities: [kv, random]\n---\n";
-const DENIED: &str = "Error: skill 'keeper' may not use 'kv': it was granted for a linked folder that has other files or is \
-                      linked no more. /reload_skills reads new files. To grant it again: patchbay grant add keeper kv";
+const DENIED: &str = "Error: skill 'keeper' may not use 'kv': it was granted for a linked folder that changed or is no \
+                      longer linked. /reload_skills reads its files. To grant it again: patchbay grant add keeper kv";
 
 /// Writes a built skill into a folder beside the home.
 fn build(patchbay: &Patchbay, folder: &str, build: &str) {
@@ -55,7 +55,7 @@ fn grant_for_a_linked_folder_survives_builds() {
     assert!(plugins.contains(&format!("\n  linked to {at}\n")), "{plugins}");
 
     let removed = succeed(&patchbay, &["plugin", "remove", "keeper"]);
-    assert!(removed.contains("\n'kv' was granted for the linked folder, and is no longer.\n"), "{removed}");
+    assert!(removed.contains("\nRemoved the grant of 'kv' for the linked folder.\n"), "{removed}");
     assert_eq!(succeed(&patchbay, &["grant", "list"]), "No grants.\n");
     assert!(patchbay.folder().join("keeper/keeper.wasm").exists());
 }

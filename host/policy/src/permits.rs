@@ -30,7 +30,7 @@ pub enum Standing {
     Changed(Vec<String>),
     /// Granted by a build that recorded only the component's digest.
     Unchecked,
-    /// Granted for a folder that the person develops in, which is no longer linked, or whose present files the session does not have.
+    /// Granted for a linked folder that is no longer linked, or whose present files are not in the session's snapshot.
     Unlinked,
     /// The session's snapshot was made by a build that recorded only the component's digest.
     OldSnapshot,
@@ -44,9 +44,7 @@ impl Standing {
             Self::Changed(files) if files.is_empty() => Some("its files changed".to_owned()),
             Self::Changed(files) => Some(format!("changed: {}", files.join(", "))),
             Self::Unchecked => Some("granted before Patchbay checked a skill's other files".to_owned()),
-            Self::Unlinked => {
-                Some("granted for a linked folder, which has other files or is linked no more".to_owned())
-            }
+            Self::Unlinked => Some("granted for a linked folder that changed or is no longer linked".to_owned()),
             Self::OldSnapshot => Some("/reload_skills reads the skill's files".to_owned()),
         }
     }
@@ -331,8 +329,7 @@ impl Permits {
         Some(&holds.unwrap_or(first).standing)
     }
 
-    /// Returns the capabilities that the call may use, sorted: of those that the manifest asks for and those that were granted, the
-    /// ones that both include.
+    /// Returns the capabilities that the call may use, sorted: those that both the manifest and the grants include.
     pub fn permitted(&self) -> Vec<Capability> {
         let named = self.asked.iter().chain(self.grants.iter().map(|grant| &grant.capability));
         let mut permitted: Vec<_> = named.filter(|capability| self.allows(capability)).cloned().collect();
@@ -426,7 +423,7 @@ impl Permits {
             None => Err(Denial::NotGranted { command: self.command(capability), skill, capability: wanted }),
             Some(Standing::Unchecked) => stale("it was granted before Patchbay checked a skill's other files"),
             Some(Standing::Unlinked) => stale(
-                "it was granted for a linked folder that has other files or is linked no more. /reload_skills reads new files",
+                "it was granted for a linked folder that changed or is no longer linked. /reload_skills reads its files",
             ),
             Some(Standing::Changed(files)) if files.is_empty() => {
                 stale("its files have changed since that was granted")

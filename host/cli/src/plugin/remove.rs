@@ -35,7 +35,7 @@ pub(crate) async fn run(name: &Name) -> Result<ExitCode, CliError> {
     for grant in linked {
         let capability = grant.capability.clone();
         host.store().remove_grant(grant).await?;
-        say!("'{}' was granted for the linked folder, and is no longer.", text::clean_line(&capability));
+        say!("Removed the grant of '{}' for the linked folder.", text::clean_line(&capability));
     }
     let of_skill = grants.iter().filter(|grant| grant.place.is_empty());
     let granted: Vec<String> = of_skill.map(|grant| quoted(&grant.capability).into_owned()).collect();
