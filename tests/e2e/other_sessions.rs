@@ -47,7 +47,7 @@ fn first_line_is_no_mistyped_command() {
         assert_eq!((ran.code, &*ran.out), (Some(2), ""), "{arguments:?}");
         assert!(ran.err.starts_with("error: "), "{arguments:?}: {}", ran.err);
     }
-    assert!(patchbay.run(&["sesions"]).err.contains("there is no such command"));
+    assert!(patchbay.run(&["sesions"]).err.contains("no such command"));
     assert_eq!(patchbay.run(&["sessions"]).out, "No sessions.\n");
 }
 

@@ -23,7 +23,7 @@ use crate::age::Age;
 /// An agent host whose every extension is a sandboxed WebAssembly component.
 ///
 /// Without a command it opens a terminal on a new session. Lines that begin with '/' are commands; '/commands' lists them.
-/// Any other line is a message to a model; '/model' chooses the model. A first line may be given: patchbay "fix the tests".
+/// Any other line is a message to a model; '/model' chooses the model. You can pass the first line: patchbay "fix the tests".
 #[derive(Parser)]
 // The options are those of the terminal: before a subcommand they would have no effect, so that they are refused there.
 #[command(name = "patchbay", version, max_term_width = 100, args_conflicts_with_subcommands = true)]
@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     /// Read plain lines, without drawing, even in a terminal
     #[arg(long)]
     pub(crate) plain: bool,
-    /// The first line of the terminal: several words in quotes, or a command with its '/'
+    /// The first line to run: a message of several words in quotes, or a command with its '/'
     #[arg(value_name = "LINE", value_parser = first_line)]
     pub(crate) line: Option<String>,
     #[command(subcommand)]
@@ -55,7 +55,7 @@ pub(crate) struct SessionArguments {
     /// Record the calls of tools, for tests: 'patchbay journal fixture'
     #[arg(long)]
     pub(crate) record: bool,
-    /// The model of the agent in view, as '/model' takes it
+    /// Set the model of the agent in view, as with '/model'
     #[arg(long, value_name = "MODEL[/THINKING]")]
     pub(crate) model: Option<String>,
 }
@@ -456,11 +456,10 @@ fn called_plugin(text: &str) -> Result<String, String> {
     }
 }
 
-/// Checks the first line of the terminal. One word is a mistyped subcommand more often than a message.
+/// Checks the first line. A single word is refused, because it is more often a mistyped subcommand than a message.
 fn first_line(text: &str) -> Result<String, String> {
     if text.starts_with('/') || text.trim().contains(char::is_whitespace) {
         return Ok(text.to_owned());
     }
-    Err("there is no such command, and a first line has several words in quotes, as in: patchbay \"fix the tests\""
-        .to_owned())
+    Err("no such command. To pass a first line, quote several words, as in: patchbay \"fix the tests\"".to_owned())
 }

@@ -107,7 +107,7 @@ pub(crate) struct SessionSettings {
     /// it done regularly.
     #[schemars(range(min = 0, max = 36_500))]
     pub(crate) keep_days: u32,
-    /// Whether calls are recorded: input, result and everything that a skill's tool gets from outside, without credentials. A
+    /// Whether calls are recorded: input, result and everything a skill's tool receives from outside, without credentials. A
     /// recorded call can become a test: [fixtures.md](fixtures.md#from-a-real-call). `--record` does the same for one run.
     pub(crate) record: bool,
 }

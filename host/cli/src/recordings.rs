@@ -1,4 +1,4 @@
-//! `patchbay journal fixture` and `patchbay sessions fixtures`: make fixtures of recorded calls. `journal` and `sessions` call it.
+//! `patchbay journal fixture` and `patchbay sessions fixtures`: turn recorded calls into fixtures. `journal` and `sessions` call it.
 
 use std::{process::ExitCode, sync::Arc};
 
@@ -20,7 +20,7 @@ pub(crate) async fn call(host: &Arc<Host>, arguments: &CallFixture) -> Result<Ex
     let entries = host.store().journal_calls(&arguments.call).await?;
     let entry = match &*entries {
         _ if arguments.call.is_empty() => {
-            return Err(CliError::new(Code::InvalidArgs, "a call's number or id is needed."));
+            return Err(CliError::new(Code::InvalidArgs, "expected a call's number or id."));
         }
         [entry] => entry,
         [] => {
@@ -39,7 +39,7 @@ pub(crate) async fn call(host: &Arc<Host>, arguments: &CallFixture) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes fixtures of all recorded calls of a session. Those that cannot be written are listed, and the others written.
+/// Makes fixtures of all recorded calls of a session. Calls that cannot be exported are reported, and the others are written.
 pub(crate) async fn session(host: &Arc<Host>, arguments: &SessionFixtures) -> Result<ExitCode, CliError> {
     let session = sessions::find(host, &arguments.id).await?;
     let calls = host.store().recorded_calls(session).await?;

@@ -68,7 +68,7 @@ impl TerminalFront<'_> {
         }
     }
 
-    /// Closes `session` and opens the next one. If that cannot be opened, `session` is resumed, and the reason returned.
+    /// Closes `session` and opens the next one. If the next one cannot be opened, resumes `session` and returns the reason.
     fn follow(
         &self,
         host: &Arc<Host>,

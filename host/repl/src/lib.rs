@@ -40,7 +40,7 @@ pub struct Options<'a> {
     pub compiling: &'a dyn Fn() -> watch::Receiver<Option<String>>,
     /// A line that runs first, as if it was typed.
     pub first: Option<String>,
-    /// What is said at the end of the greeting.
+    /// A line at the end of the greeting.
     pub notice: Option<String>,
 }
 
@@ -57,11 +57,11 @@ pub enum FrontEnd {
     Left,
     /// SIGTERM or SIGHUP ended the front, or its terminal was closed.
     Signalled,
-    /// The user goes on in another session.
+    /// The user continues in another session.
     Next(NextSession),
 }
 
-/// The session in which the user goes on.
+/// The session in which the user continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NextSession {
     /// A new one in the same workspace.

@@ -189,7 +189,7 @@ struct Front {
     window: FrontWindow,
     away: Option<Away>,
     leaving: bool,
-    /// The session in which the user goes on after leaving this one.
+    /// The session in which the user continues after leaving this one.
     next_session: Option<NextSession>,
 }
 

@@ -13,11 +13,11 @@ pub(crate) struct Exec {
     /// Print JSON, one object a line: the session, then events, each with its agent, and a result after each line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Attach an image, a PDF or a text file to the first line, which is a message; '-' is the text on standard input; may be given
-    /// several times
+    /// Attach an image, a PDF or a text file to the first line, which must be a message; '-' attaches text from standard input; may be
+    /// given several times
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) attach: Vec<PathBuf>,
-    /// Do not attach text that is piped into this command to the first line
+    /// Do not attach piped text to the first line
     #[arg(long)]
     no_stdin: bool,
     /// Continue after a line that failed
@@ -38,9 +38,8 @@ pub(crate) struct Exec {
 }
 
 impl Exec {
-    /// Returns what `patchbay` without a command does where nothing is drawn: it runs the lines of standard input, those behind one
-    /// that failed as well, after the line `first`. `typed`: a user types them; if none does, `first` is the only line, as with
-    /// `exec`.
+    /// Returns the arguments for `patchbay` without a command where nothing is drawn. It runs the line `first`, then those of standard
+    /// input, and continues after errors. If no user types (`typed`), `first` is the only line, as with `exec`.
     pub(crate) fn standard_input(session: SessionArguments, first: Option<String>, typed: bool) -> Self {
         let (first, lines) = match first {
             Some(first) if !typed => (None, vec![first]),
@@ -62,15 +61,15 @@ impl Exec {
         match self.attach.iter().filter(|file| is_standard_input(file)).count() {
             0 => Ok(()),
             _ if self.lines.is_empty() => {
-                Err("--attach - needs a LINE: without one, standard input has the lines to run")
+                Err("--attach - needs a LINE, because without one the lines are read from standard input")
             }
-            _ if self.no_stdin => Err("--attach - and --no-stdin exclude each other"),
+            _ if self.no_stdin => Err("--attach - cannot be combined with --no-stdin"),
             1 => Ok(()),
             _ => Err("--attach - can be given once"),
         }
     }
 
-    /// Whether text that is piped into the process belongs to the first line: it is a message, and standard input has no other use.
+    /// Returns whether piped text is attached to the first line: the line is a message, and standard input has no other use.
     pub(crate) fn may_have_piped_text(&self) -> bool {
         let first = self.lines.iter().find(|line| !line.trim().is_empty());
         let is_used = self.no_stdin || self.attach.iter().any(|file| is_standard_input(file));
@@ -78,7 +77,7 @@ impl Exec {
     }
 }
 
-/// Whether a value of `--attach` means standard input.
+/// Returns whether a value of `--attach` means standard input.
 pub(crate) fn is_standard_input(file: &Path) -> bool {
     file == Path::new("-")
 }

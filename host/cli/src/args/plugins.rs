@@ -45,8 +45,8 @@ pub(crate) struct PluginCall {
 ///
 /// The plugin is copied. It is checked first, and refused if it would not load.
 ///
-/// With --link, your skills have a link to the folder instead, so that sessions see each build. What you grant it from then on holds
-/// for any files of the folder, until you remove the link: only link folders whose every change you decide about.
+/// With --link, the folder is linked instead, and sessions see each build. Grants to a linked skill hold for any files in the folder
+/// until you remove the link, so only link a folder if you review every change in it.
 #[derive(Args)]
 pub(crate) struct PluginAdd {
     /// A component with its SKILL.md embedded, a skill's folder, or the adapter of a provider
@@ -109,8 +109,9 @@ pub(crate) enum ToolsCommand {
 /// Run the test cases of a plugin against its component, in the real sandbox
 ///
 /// The cases are the files fixtures/*.json of the plugin's folder, each with a tool's input, its grants, the answers to its host calls,
-/// and the expected result; those of an adapter have a request, the answers of the API, and the expected events. docs/fixtures.md describes them. Each case has an empty home and workspace of its own, the default limits,
-/// and no network: a host call without a recorded answer fails as not_recorded. Of your home only compiled components are used.
+/// and the expected result. Those of an adapter have a request, the API's answers, and the expected events. docs/fixtures.md describes
+/// them. Each case has an empty home and workspace of its own, the default limits, and no network: a host call without a recorded
+/// answer fails as not_recorded. Of your home only compiled components are used.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     patchbay plugin test\n  \
@@ -130,11 +131,12 @@ pub(crate) struct PluginTest {
     /// Recorded host calls are not changed: a case whose host calls differ still fails.
     #[arg(long)]
     pub(crate) update: bool,
-    /// Check only the rules that hold for every plugin, and show all of them: works without fixtures, too
+    /// Check only the rules that hold for every plugin, and show all of them; fixtures are not needed
     ///
-    /// Without it and without --filter, they are checked together with the results. The list of tools is valid and the same in fresh instances; what a schema refuses is refused; the same input gives the same
-    /// bytes in two fresh instances; each case stays within half of each default limit; the SKILL.md asks for everything that is
-    /// used; texts have no control characters.
+    /// Without this option, the rules are checked together with the results unless --filter is given. The list of tools is valid and the
+    /// same in fresh instances; input that a schema refuses is refused; the same input gives the same bytes in two fresh
+    /// instances; each case stays within half of each default limit; the SKILL.md requests every capability that is used; output has no
+    /// control characters.
     #[arg(long, conflicts_with = "update")]
     pub(crate) conformance: bool,
     /// Print one JSON object: each case with its differences, and how much of each limit it used
@@ -145,8 +147,8 @@ pub(crate) struct PluginTest {
 /// Work on a plugin: build it on each save, repeat the last call, and show what changed
 ///
 /// Type calls such as 'hello {"name": "Ada"}'. After a save, the last call is repeated in a fresh throw-away session, with the store and
-/// the files that it began with. If it sent requests other than GET, or used credentials, models or other tools, the recorded answers
-/// are used until you press Enter. What you grant is granted until the command ends.
+/// the files that it began with. If it sent requests other than GET, or used credentials, models or other tools, its recorded answers
+/// are used until you press Enter. Grants last until the command ends.
 #[derive(Args)]
 #[command(after_help = "Lines that you can type:
   \

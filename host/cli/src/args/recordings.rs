@@ -1,4 +1,4 @@
-//! The arguments of commands that make fixtures of recorded calls.
+//! The arguments of commands that turn recorded calls into fixtures.
 
 use std::path::PathBuf;
 
@@ -39,7 +39,7 @@ pub(crate) struct FixtureOptions {
     /// Write to this folder, such as the folder 'fixtures' of a plugin
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) out: Option<PathBuf>,
-    /// Replace this text by as many 'x'; may be given several times
+    /// Replace this text with 'x' characters; may be given several times
     #[arg(long, value_name = "TEXT")]
     pub(crate) redact: Vec<String>,
 }

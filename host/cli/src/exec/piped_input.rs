@@ -1,8 +1,8 @@
 //! Text on standard input that is attached to the first message: `git diff | patchbay exec 'Review:'`.
 //!
-//! Without `--attach -` only a pipe is read, and only one that was made for this process. The pipe of
-//! `git ls-files | while read f; do patchbay exec "$f"; done` belongs to the loop: reading it would eat the loop's lines. The same
-//! goes for a script that a shell reads from its standard input, as some CI systems start them. In both cases the parent process has
+//! Without `--attach -`, only a pipe that was made for this process is read. The pipe of
+//! `git ls-files | while read f; do patchbay exec "$f"; done` belongs to the loop: reading it would consume the loop's lines. The same
+//! is true for a script that a shell reads from its standard input, as on some CI systems. In both cases the parent process has
 //! the same pipe open for reading. Unfortunately a wrapper such as `timeout 60 patchbay exec` looks the same, which is why a note
 //! names `--attach -`.
 
@@ -21,7 +21,7 @@ use crate::out::note;
 const NAME: &str = "standard input";
 /// Limit of the text in bytes; that of an attached text file.
 const BYTES: u64 = 256 << 10;
-/// How long the first byte may take, in seconds, unless `--attach -` is given.
+/// How long to wait for the first byte without `--attach -`, in seconds.
 const FIRST_BYTE: i64 = 1;
 
 /// Reads standard input to its end, for `--attach -`.
@@ -32,8 +32,8 @@ pub(super) async fn read() -> Result<NewAttachment, Outcome> {
     on_a_thread(read_to_end).await
 }
 
-/// Reads standard input if it is a pipe to this process alone that has its first byte within a second. `None` if there is nothing to
-/// attach.
+/// Reads standard input if it is a pipe that only this process reads, and if a byte arrives within a second. Returns `None` if there is
+/// nothing to attach.
 ///
 /// # Errors
 /// As [`read`].
@@ -87,7 +87,7 @@ fn read_to_end() -> Result<NewAttachment, Outcome> {
     })
 }
 
-/// Whether a byte, or the end, of standard input comes within the seconds.
+/// Returns whether standard input has a byte, or ends, within `seconds`.
 fn has_bytes(seconds: i64) -> bool {
     let timeout = Timespec { tv_sec: seconds, tv_nsec: 0 };
     loop {
@@ -115,7 +115,7 @@ enum Pipe {
     None,
     /// Only this process reads it.
     Own,
-    /// The parent process can read it as well, or that cannot be found out.
+    /// The parent process can read it as well, or this is unknown.
     Shared,
 }
 
@@ -151,7 +151,7 @@ impl Pipe {
     }
 }
 
-/// Whether the parent process has the pipe at standard input open for reading; true if that is unknown.
+/// Returns whether the parent process has the pipe at standard input open for reading; true if unknown.
 #[cfg(target_os = "linux")]
 fn is_read_by_parent() -> bool {
     use std::{fs, os::unix::fs::PermissionsExt as _};
@@ -167,7 +167,7 @@ fn is_read_by_parent() -> bool {
     })
 }
 
-/// Other systems do not say which files a process has open.
+/// Other systems have no portable way to list the files that a process has open.
 #[cfg(all(unix, not(target_os = "linux")))]
 fn is_read_by_parent() -> bool {
     true

@@ -61,7 +61,7 @@ async fn add_skill(add: &PluginAdd, located: &LocatedPlugin, home: &HomeDirs) ->
         let problems: Vec<String> = report.problems.iter().map(|problem| text::clean_line(problem)).collect();
         return Err(CliError::new(Code::InvalidArgs, format!("{given} is not added: {}", problems.join("; "))));
     }
-    // A link is made after the check, since loading follows it at once.
+    // The link is made after the check, because sessions follow it at once.
     let staged = staged.map_or_else(|| stage_link(located, &skills, add.replace), Ok);
     let installed = staged.and_then(|staged| staged.install(add.replace));
     let InstalledPlugin { path, replaced } = installed.map_err(|error| match error {
@@ -80,7 +80,7 @@ async fn add_skill(add: &PluginAdd, located: &LocatedPlugin, home: &HomeDirs) ->
     say!("{verb} {}: {}", described(&report), text::clean_line(&path.to_string_lossy()));
     if add.link {
         say!(
-            "Grants hold for whatever is in {}, until you remove the link.",
+            "Grants hold for any files in {}, until you remove the link.",
             text::clean_line(&inspected.to_string_lossy())
         );
     }

@@ -1,4 +1,4 @@
-//! Runs calls of one plugin, each in a home of its own, for `plugin test` and `plugin dev`.
+//! Runs calls of one plugin, each in its own throw-away home, for `plugin test` and `plugin dev`.
 
 mod workspace;
 
@@ -29,18 +29,18 @@ use crate::{
 
 /// The parts that all calls share.
 pub(super) struct Bench {
-    /// The user's home, which has compiled components and the list of blocked ones. A call gets nothing else of it.
+    /// The user's home, which has compiled components and the list of blocked ones. A call sees nothing else of it.
     pub(super) home: HomeDirs,
     store: Store,
     printed: PrintedLines,
     progress: ProgressLine,
 }
 
-/// What answers the requests, completions and calls of other tools.
+/// The source of answers to requests, completions and calls of other tools.
 pub(super) enum Outside {
     /// The recorded answers of the case.
     Recorded,
-    /// The network, the models and the bundled tools, as these settings have it.
+    /// The network, the models and the bundled tools, with these settings.
     Live {
         settings: Box<ConfigFile>,
         /// The user's own workspace; `None` for one of the throw-away home.
@@ -108,7 +108,7 @@ impl Bench {
         let session = host.new_session(&workspace.unwrap_or_else(|| home.workspace())).await?;
         let skill = call::loaded(&session, &home)?;
         call::refuse_blocked(&self.store, &skill).await?;
-        // The lines that it printed when it was asked for its tools.
+        // The plugin may print when it describes its tools.
         drop(self.printed.take());
         Ok(Trial { home, host, session, run, skill })
     }

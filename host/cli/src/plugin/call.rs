@@ -123,7 +123,7 @@ async fn called(call: &PluginCall) -> Result<CallReport, NotCalled> {
     Ok(report)
 }
 
-/// Returns the settings of the user's that a call outside of the home has: limits, and the granted credentials.
+/// Returns the user's settings that apply in a throw-away home: the limits and the granted credentials.
 pub(super) fn live_settings(config: ConfigFile, granted: &[Capability]) -> Result<ConfigFile, NotCalled> {
     let ConfigFile { limits, egress, exchange, .. } = config;
     let credentials = granted_credentials(granted, config.credentials)?;

@@ -86,7 +86,7 @@ async fn develop(arguments: &PluginDev) -> Result<(), NotCalled> {
     }
 }
 
-/// Shows an error, which the author can mend; the command goes on.
+/// Shows an error that the author can fix. The command continues.
 fn shown(done: Result<(), NotCalled>) -> Result<(), NotCalled> {
     match done {
         Err(NotCalled::Usage(error) | NotCalled::Failed(error)) => {
@@ -97,9 +97,9 @@ fn shown(done: Result<(), NotCalled>) -> Result<(), NotCalled> {
     }
 }
 
-/// The last call, and what came of its last run.
+/// The last call, with the outcome of its last run.
 struct LastCall {
-    /// What it got from outside when it last ran live.
+    /// The recording of its last live run.
     recording: CallRecording,
     actual: ActualOutcome,
     /// Whether the last run needed an answer that was not recorded.
@@ -171,7 +171,7 @@ impl<'a> Development<'a> {
         } else if is_new {
             self.repeat(&trial, case, is_live, start).await?;
         } else {
-            say!("The plugin is the same as before.");
+            say!("The plugin has not changed.");
             trial.close().await;
         }
         Ok(())
@@ -197,7 +197,7 @@ impl<'a> Development<'a> {
 
     /// Asks about each capability that SKILL.md requests and that was not asked about before.
     async fn ask_for_grants(&mut self, skill: &Skill) -> Result<(), NotCalled> {
-        // The SKILL.md of a bare component requests everything, which is no request of the author's.
+        // The generated SKILL.md of a bare component requests everything, which does not mean that the author wants it.
         if matches!(&self.plugin, Some((LocatedPlugin { form: PluginForm::Bare(_), .. }, _))) {
             return Ok(());
         }
@@ -220,7 +220,7 @@ impl<'a> Development<'a> {
         Ok(())
     }
 
-    /// Reads lines until one is an answer. The end of the input is a no.
+    /// Reads lines until one is a yes or a no. The end of the input counts as a no.
     async fn says_yes(&mut self) -> bool {
         while let Some(line) = self.lines.recv().await {
             match &*line.to_ascii_lowercase() {
@@ -274,7 +274,7 @@ impl<'a> Development<'a> {
         Ok(())
     }
 
-    /// Returns how a repeated call gets its answers.
+    /// Describes where a repeated call gets its answers; empty for a live call.
     fn how(&self, is_live: bool) -> String {
         let effects: Vec<&str> = self.last.iter().flat_map(|last| last.recording.effects()).take(3).collect();
         match is_live {
@@ -283,7 +283,7 @@ impl<'a> Development<'a> {
         }
     }
 
-    /// Remembers a call and what came of it.
+    /// Remembers a call and its outcome.
     fn keep_last(&mut self, case: &PreparedCase, ended: CaseEnd) {
         let is_incomplete = !ended.actual.problems.is_empty();
         self.kv = ended.actual.kv.clone().unwrap_or_default();
@@ -295,7 +295,7 @@ impl<'a> Development<'a> {
         self.last = recording.map(|recording| LastCall { recording, actual: ended.actual, is_incomplete });
     }
 
-    /// Does what the author typed.
+    /// Runs a line that the author typed.
     async fn line(&mut self, line: &str) -> Result<(), NotCalled> {
         match DevLine::parse(line) {
             DevLine::Help => say!("{HELP}"),
@@ -306,12 +306,12 @@ impl<'a> Development<'a> {
                     let case = self.recorded(last)?;
                     self.call(case).await?;
                 }
-                None => say!("There is no call to repeat. Type one, such as: hello {{\"name\": \"Ada\"}}"),
+                None => say!("No call to repeat yet. Type one, such as: hello {{\"name\": \"Ada\"}}"),
             },
             DevLine::Call(_, Some("-")) => return Err(usage("type the input instead of '-'.")),
             DevLine::Call(tool, input) => {
                 let Some((_, loaded)) = &self.plugin else {
-                    return Err(usage("the plugin could not be loaded yet; save it once it is mended."));
+                    return Err(usage("the plugin could not be loaded yet. Fix it and save."));
                 };
                 let spec = call::tool(&loaded.skill, tool)?;
                 let full_name = format!("{}__{}", loaded.skill.name, spec.name);
@@ -344,7 +344,7 @@ impl<'a> Development<'a> {
         Ok(())
     }
 
-    /// Returns the grants that the SKILL.md still asks for.
+    /// Returns the grants that the SKILL.md still requests.
     fn granted(&self, skill: &Skill) -> Vec<Capability> {
         let asked = &skill.manifest.capabilities;
         let is_asked = |grant: &&Capability| asked.iter().any(|asked| asked.capability.includes(grant));
@@ -354,7 +354,7 @@ impl<'a> Development<'a> {
     /// Keeps the last call as a fixture.
     fn keep(&self, name: Option<&str>) -> Result<(), NotCalled> {
         let (Some(last), Some((_, loaded))) = (&self.last, &self.plugin) else {
-            return Err(usage("there is no call to keep. Make one first, such as: hello {\"name\": \"Ada\"}"));
+            return Err(usage("no call to keep yet. Type one first, such as: hello {\"name\": \"Ada\"}"));
         };
         if last.is_incomplete {
             return Err(usage(
@@ -370,7 +370,7 @@ impl<'a> Development<'a> {
     }
 }
 
-/// Prints what a repeated call logged, was denied, and did other than recorded.
+/// Prints a repeated call's log lines, its denied acts, and the host calls that differ from the recording.
 fn print_sides(ended: &CaseEnd) {
     for difference in ended.actual.host_call_differences() {
         say!("{difference}");

@@ -7,11 +7,11 @@ use patchbay_session::StoredSession;
 use super::Front;
 use crate::{NextSession, words};
 
-/// What begins another session, for messages.
+/// The last line of the list.
 const HINT: &str = "/resume ID goes on in one of them, /new in a new session.";
 
 impl Front {
-    /// Leaves the session for `next`. Agents that work are stopped, as by `/quit`.
+    /// Leaves the session for `next`. Running agents are stopped, as by `/quit`.
     pub(super) fn go_on_in(&mut self, next: NextSession) {
         let stopped = self.session.stop_all();
         if stopped > 0 {
@@ -43,7 +43,7 @@ impl Front {
 
 fn rendered(sessions: &[StoredSession]) -> String {
     if sessions.is_empty() {
-        return "There are no sessions of this workspace to go on in.".to_owned();
+        return "This workspace has no other sessions yet.".to_owned();
     }
     let width = sessions.iter().map(|session| session.short_id.len()).max().unwrap_or_default();
     let each = sessions.iter().map(|StoredSession { short_id, used_at, words, is_this }| {
@@ -69,6 +69,6 @@ mod tests {
         let expected = "* a1b2c3d4    2026-11-21 20:04  Fix the tests\n  a1b2c3d4-e  2026-11-21 20:04  /calc 1\n\
                         /resume ID goes on in one of them, /new in a new session.";
         assert_eq!(list, expected);
-        assert_eq!(rendered(&[]), "There are no sessions of this workspace to go on in.");
+        assert_eq!(rendered(&[]), "This workspace has no other sessions yet.");
     }
 }

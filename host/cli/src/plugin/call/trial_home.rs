@@ -157,7 +157,7 @@ impl TrialHome {
     }
 }
 
-/// Returns the path of a copied file in the workspace.
+/// Returns the workspace path for a copied file.
 fn short(file: &Path) -> &Path {
     let is_below = file.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
     if is_below { file } else { Path::new(file.file_name().unwrap_or_default()) }

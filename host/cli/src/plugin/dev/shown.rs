@@ -1,4 +1,4 @@
-//! What a load of a plugin shows, and how two loads or two calls differ.
+//! Describes a loaded plugin, and the differences between two loads or two calls.
 
 use std::{fs, io};
 
@@ -72,7 +72,7 @@ impl LoadedPlugin {
     }
 }
 
-/// Returns lines as the text that a difference compares; without any, nothing.
+/// Joins lines for a comparison; null without any.
 fn lines(lines: impl Iterator<Item = impl AsRef<str>>) -> Value {
     let lines: Vec<String> = lines.map(|line| text::clean_line(line.as_ref())).collect();
     if lines.is_empty() { Value::Null } else { Value::String(lines.join("\n")) }

@@ -19,9 +19,9 @@ use super::{
 };
 use crate::{CliError, args::PluginTest, compile::compiler, home::HomeDirs, plugin::call::NotCalled};
 
-/// The most positions at which the bodies of one case are cut in two, evenly spread. Most answers have fewer bytes.
+/// Limit of the positions at which the bodies of one case are cut in two, evenly spread. Most answers have fewer bytes.
 const CUTS: usize = 10_000;
-/// The most positions at which the connection breaks.
+/// Limit of the positions at which the connection breaks.
 const BREAKS: usize = 200;
 
 /// An adapter under test.
@@ -99,7 +99,8 @@ impl TestedAdapter {
         Ok(Self { player: AnswerPlayer::new(sandbox, loaded, limits.budgets()), manifest, again })
     }
 
-    /// Plays a case whole, cut in two at every byte, and byte by byte. Returns the report, and what can be written into the fixture.
+    /// Plays a case whole, cut in two at every byte, and byte by byte. Returns the report, and the play that `--update` can write into
+    /// the fixture.
     async fn case(&self, case: &AnswerCase) -> (CaseReport, Option<AnswerPlay>) {
         let whole = match self.player.play(case, AnswerCut::Whole).await {
             Ok(play) => play,
@@ -129,8 +130,7 @@ impl TestedAdapter {
         None
     }
 
-    /// Breaks the connection at many positions: what was emitted before must be a beginning of the whole answer, and the completion
-    /// must end.
+    /// Breaks the connection at many positions. The completion must end, and its events must be a prefix of the whole answer.
     async fn breaks(&self, case: &AnswerCase) -> Option<String> {
         // A case that fails otherwise is reported as such.
         let whole = self.player.play(case, AnswerCut::Whole).await.ok().filter(|whole| whole.differences.is_empty())?;
@@ -141,7 +141,7 @@ impl TestedAdapter {
                 Ok(play) if play.differences.iter().any(|difference| difference.what == "not_recorded") => {}
                 Ok(play) if !play.has_ended => return Some(format!("{how}: the completion does not end")),
                 Ok(play) if !play.is_beginning_of(&whole) => {
-                    return Some(format!("{how}: the events are no beginning of the whole answer"));
+                    return Some(format!("{how}: the events are not a prefix of the whole answer"));
                 }
                 Ok(_) => {}
                 Err(failure) => return Some(format!("{how}: {failure}")),
@@ -166,7 +166,7 @@ impl TestedAdapter {
                 let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
                 let case = AnswerCase::answered(request.clone(), status, headers, body);
                 match self.player.play(&case, AnswerCut::Whole).await {
-                    // It sent no request, or another one.
+                    // The adapter sent no request, or a different one.
                     Ok(play) if !play.differences.is_empty() => {}
                     Ok(play) if play.failure_kind() == Some(kind) => {}
                     Ok(play) => {

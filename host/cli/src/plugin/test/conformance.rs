@@ -1,5 +1,5 @@
-//! The rules that hold for every skill, whatever its tools do. `plugin test` checks them with the skill's own cases; with
-//! `--conformance` nothing else is checked, and cases are not needed.
+//! The rules that hold for every skill. `plugin test` checks them with the skill's own cases; `--conformance` checks nothing else and
+//! does not need cases.
 
 mod inputs;
 
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::plugin::call::NotCalled;
 
-/// What the cases of a skill showed.
+/// The observations from the cases of a skill.
 pub(super) struct Conformance {
     skill: Skill,
     /// Whether the author wrote a SKILL.md.
@@ -44,7 +44,7 @@ impl Conformance {
         })
     }
 
-    /// Notes what a run of a case showed, and runs it once more in a fresh home.
+    /// Observes the first run of a case, and runs it once more in a fresh home.
     pub(super) async fn observe(
         &mut self,
         tested: &TestedPlugin<'_>,

@@ -26,7 +26,7 @@ pub(super) struct TestReport {
     failed: usize,
     /// Cases whose fixture was changed by `--update`.
     updated: usize,
-    /// Rules of conformance that hold, and are not among the cases.
+    /// Number of conformance rules that hold and are not listed as cases.
     rules: usize,
     cases: Vec<CaseReport>,
     /// What the author should know about the plugin.
@@ -91,7 +91,7 @@ impl TestReport {
         }
     }
 
-    /// Adds a case. Only `--json` prints the cases once more, so that of passed ones little is kept.
+    /// Adds a case. Little is kept of those that passed, because only `--json` prints the cases again.
     fn add(&mut self, mut case: CaseReport) {
         *(match (case.passed, case.updated) {
             (true, _) => &mut self.passed,
@@ -211,7 +211,7 @@ impl CaseReport {
 pub(super) struct PrintedReport {
     report: TestReport,
     is_json: bool,
-    /// Whether all rules are shown. Else those that hold are only counted.
+    /// Whether all rules are shown. Otherwise those that hold are only counted.
     shows_rules: bool,
 }
 
@@ -235,13 +235,13 @@ impl PrintedReport {
         self.report.add(case);
     }
 
-    /// Adds a rule that holds for every plugin, with what breaks it.
+    /// Adds a rule with the problems that break it.
     pub(super) fn add_rule(&mut self, rule: &str, mut problems: Vec<String>) {
         if problems.is_empty() && !self.shows_rules {
             self.report.rules += 1;
             return;
         }
-        // The rule says it.
+        // The rule reports the same problem.
         self.report.notes.retain(|note| !problems.contains(note));
         if problems.len() > PROBLEMS {
             let more = problems.len() - PROBLEMS;

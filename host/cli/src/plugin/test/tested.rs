@@ -22,7 +22,7 @@ pub(super) struct TestedPlugin<'a> {
 
 impl<'a> TestedPlugin<'a> {
     pub(super) fn open(plugin: &'a LocatedPlugin, style: Style) -> Result<Self, NotCalled> {
-        // Says at once that an adapter, or a skill of instructions alone, has no tools.
+        // Refuses adapters, and skills without tools, before anything runs.
         drop(TrialHome::new(plugin, &[], &[])?);
         Ok(Self { plugin, bench: Bench::open(style)? })
     }
