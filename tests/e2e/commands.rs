@@ -86,6 +86,8 @@ fn commands_lists_built_ins_before_aliases() {
 /mail-filter --from UUID - List the mail of the agent in view from one sender
 /retry - Send the last message again if it got no answer
 /drop - Take back the last message if it got no answer
+/diff [N] - Show how the last turn or command changed files, or change N
+/undo [N] [--only] - Undo the file changes of the last turn or command, or of change N; --only leaves out forked agents
 /history [N] - Show the last N messages and their answers
 /compact [FOCUS] - Summarise the conversation now; the summary keeps above all what FOCUS says
 /context - Show what fills the context window, by part, in estimated tokens

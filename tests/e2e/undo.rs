@@ -67,20 +67,20 @@ fn changes_are_taken_back_and_come_back() {
 
     let shown = again(&patchbay, &["/diff"]).out;
     let difference = "Created d/y: +1\n1 + 1\nChanged x: +1 −1\n1 - a\n1 + A\n2   b\nDeleted z: −1\n1 - z";
-    assert!(shown.starts_with(&format!("Change 1: 3 files.\n{difference}\nTo take it back: /undo 1")), "{shown}");
+    assert!(shown.starts_with(&format!("Change 1: 3 files.\n{difference}\nTo undo it: /undo 1")), "{shown}");
     assert_eq!(tree(&patchbay), after, "/diff changes nothing");
 
     let undone = again(&patchbay, &["/undo"]).out;
-    assert!(undone.starts_with("Took back change 1: 3 files.\nDeleted d/y: −1\n1 - 1\nChanged x: +1 −1\n"), "{undone}");
-    assert!(undone.contains("\nTo have it again: /undo 2\n"), "{undone}");
+    assert!(undone.starts_with("Undid change 1: 3 files.\nDeleted d/y: −1\n1 - 1\nChanged x: +1 −1\n"), "{undone}");
+    assert!(undone.contains("\nTo redo it: /undo 2\n"), "{undone}");
     assert_eq!(tree(&patchbay), before);
 
     // An undo is passed over, and can be taken back by its number.
     let ran = again(&patchbay, &["/undo", "/undo 1", "/undo 2", "/undo 7", "/undo x"]);
-    assert!(ran.out.starts_with("Took back change 2: 3 files.\n"), "{ran:?}");
+    assert!(ran.out.starts_with("Undid change 2: 3 files.\n"), "{ran:?}");
     for error in [
-        "no changes of files can be taken back here.",
-        "change 1 was taken back already.",
+        "no file changes to undo here.",
+        "change 1 is already undone.",
         "change 7 was not found.",
         "/undo requires the number of a change, --only, or nothing.",
     ] {
@@ -88,7 +88,7 @@ fn changes_are_taken_back_and_come_back() {
     }
     // The file that was deleted again is no longer executable, as after the patch there is none.
     assert_eq!(tree(&patchbay), after);
-    assert!(again(&patchbay, &["/undo"]).out.starts_with("Took back change 1: 3 files.\n"));
+    assert!(again(&patchbay, &["/undo"]).out.starts_with("Undid change 1: 3 files.\n"));
     assert_eq!(tree(&patchbay), before);
 }
 
@@ -107,7 +107,7 @@ fn files_that_changed_since_stay() {
     assert_eq!(ran.code, Some(1));
     assert!(
         ran.err.contains(
-            "nothing of change 1 was taken back:\n- mine.txt: changed since, not by a tool of this session\n- two.txt: changed \
+            "change 1 was not undone:\n- mine.txt: changed since, not by a tool of this session\n- two.txt: changed \
              since by change 2"
         ),
         "{}",
@@ -115,11 +115,8 @@ fn files_that_changed_since_stay() {
     );
     // Newest first, the second file goes all the way back.
     let ran = again(&patchbay, &["/undo", "/undo"]);
-    assert!(
-        ran.out.contains("Took back change 2: 1 file.") && ran.out.contains("Took back change 1: 1 file."),
-        "{ran:?}"
-    );
-    assert!(ran.out.contains("Not taken back:\n- mine.txt: changed since, not by a tool of this session"), "{ran:?}");
+    assert!(ran.out.contains("Undid change 2: 1 file.") && ran.out.contains("Undid change 1: 1 file."), "{ran:?}");
+    assert!(ran.out.contains("Not undone:\n- mine.txt: changed since, not by a tool of this session"), "{ran:?}");
     let text = |name: &str| fs::read_to_string(patchbay.workspace().join(name)).unwrap();
     assert_eq!((&*text("mine.txt"), &*text("two.txt")), ("edited by hand\n", "old\n"));
 }
@@ -133,7 +130,7 @@ fn changes_of_forked_agents_are_taken_back_with_their_turn() {
     assert_eq!(patchbay.exec(&[&turn]).code, Some(0));
     assert_eq!(tree(&patchbay).keys().collect::<Vec<_>>(), ["child.txt", "own.txt"]);
     let ran = again(&patchbay, &["/undo --only"]);
-    assert!(ran.out.starts_with("Took back change ") && ran.out.contains(": 1 file.\nDeleted own.txt"), "{ran:?}");
+    assert!(ran.out.starts_with("Undid change ") && ran.out.contains(": 1 file.\nDeleted own.txt"), "{ran:?}");
     assert_eq!(tree(&patchbay).keys().collect::<Vec<_>>(), ["child.txt"]);
     let ran = again(&patchbay, &["/undo"]);
     assert!(ran.out.contains(": 1 file.\nDeleted child.txt"), "{ran:?}");
@@ -146,7 +143,7 @@ fn commands_are_changes_of_their_own() {
     let patchbay = patchbay();
     let tool = |path: &str| format!("/tool files__write {}", json!({"path": path, "text": "x"}));
     let refused = patchbay.exec(&[&tool("a.txt"), &tool("b.txt"), &tool(".git/config"), "/undo"]);
-    assert!(refused.out.contains("Took back change 2: 1 file.\nDeleted b.txt"), "{refused:?}");
+    assert!(refused.out.contains("Undid change 2: 1 file.\nDeleted b.txt"), "{refused:?}");
     assert_eq!(tree(&patchbay).keys().collect::<Vec<_>>(), ["a.txt"]);
 }
 

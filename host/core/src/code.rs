@@ -44,7 +44,7 @@ codes! {
         Answered = "answered", "The model answered.";
         MessageDropped = "message_dropped", "`/drop`: the last message is no longer sent to the model.";
         ChangeShown = "change_shown", "`/diff`: how a turn or command changed files.";
-        ChangeUndone = "change_undone", "`/undo`: files have what they had before, at least one of them or all.";
+        ChangeUndone = "change_undone", "`/undo`: at least one file has its earlier contents again.";
         HistoryListed = "history_listed", "`/history`: the last messages of the agent in view and their answers.";
         HistoryEmpty = "history_empty", "`/history`: the agent in view has no messages.";
         Forked = "forked", "`/fork`: the session has a new agent, which is in view.";
@@ -84,8 +84,8 @@ codes! {
         InvalidThinkingLevel = "invalid_thinking_level", "The text after the `/` is not a thinking level.";
         ProviderPending = "provider_pending", "The provider waits for the operator's approval; the message names the command.";
         ProviderUnusable = "provider_unusable", "The provider does not exist or cannot be used; the message says why.";
-        ChangeNotFound = "change_not_found", "`/diff`, `/undo`: there is no such change of files.";
-        ChangeKept = "change_kept", "`/undo`: no file could be given back what it had; the message has the reasons.";
+        ChangeNotFound = "change_not_found", "`/diff`, `/undo`: no such file change was found.";
+        ChangeKept = "change_kept", "`/undo`: no file could be restored; the message has the reasons.";
         TurnRunning = "turn_running", "The command does not work while a turn runs.";
         CompactEmpty = "compact_empty", "`/compact`: no answer came since the last summary.";
         NothingUnanswered = "nothing_unanswered", "`/retry`, `/drop`: the last message has an answer, or there is no message.";

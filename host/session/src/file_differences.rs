@@ -17,7 +17,7 @@ pub(crate) struct FileDifferences {
 }
 
 impl FileDifferences {
-    /// Adds the difference of the file at `path`; `None` where there is no file.
+    /// Adds the difference of the file at `path`. `old` and `new` are `None` if the file did not exist, or was deleted.
     pub(crate) fn add(&mut self, path: &str, old: Option<&[u8]>, new: Option<&[u8]>) {
         let verb = match (old, new) {
             (None, _) => "Created",

@@ -63,8 +63,8 @@ impl ChangeKeeper<'_> {
         changed
     }
 
-    /// Records the actual contents of the file at `path` after a change that failed. Otherwise `/undo` would take them for somebody
-    /// else's change. They may be the intended ones, from an editor that did not respond in time.
+    /// Records the actual contents of the file at `path` after a change that failed. Otherwise `/undo` would mistake them for
+    /// a change by the user. They may be the intended ones, from an editor that did not respond in time.
     async fn correct(&self, files: &EditedFiles, path: &str, intended: Option<Digest>) {
         let Ok(now) = files.before_change(path, intended.is_some()).await else { return };
         let now = now.map(|now| now.file.digest);

@@ -95,7 +95,7 @@ mod tests {
         let expected = "About 1,600 of 32,000 tokens are in use (5 %), estimated for demo:demo-1:\n      60  persona and project \
                         instructions\n   1,200  15 tools\n     340  messages to the model\n  30,400  free";
         assert_eq!(rendered(&filling), expected);
-        // More than the window has room for, and a window of which nothing is known.
+        // More than fits in the window, and a window of unknown size.
         let over = rendered(&Filling { window: 1_000, ..filling.clone() });
         assert!(over.contains("(160 %)") && !over.contains("free"), "{over}");
         assert!(rendered(&Filling { window: 0, ..filling }).contains("(0 %)"));

@@ -45,12 +45,12 @@ async fn diff(line: &LineContext, argument: &str) -> Result<Outcome, Outcome> {
     }
     let (number, count) = (group.number(), files.len());
     let word = if count == 1 { "file" } else { "files" };
-    let message = format!("Change {number}: {count} {word}.\n{shown}\nTo take it back: /undo {number}");
+    let message = format!("Change {number}: {count} {word}.\n{shown}\nTo undo it: /undo {number}");
     let paths: Vec<&String> = files.keys().collect();
     Ok(Outcome::ok(Code::ChangeShown, message).with_data(json!({"change": number, "files": paths})))
 }
 
-/// Adds the difference of a file between its contents before the group's first change and those it has now.
+/// Adds the difference between a file's contents before the group's first change and its present contents.
 async fn add(
     shown: &mut FileDifferences,
     reverter: &FileReverter,
@@ -67,19 +67,19 @@ async fn add(
         None => None,
     };
     if first.before.is_some() && before.is_none() {
-        return shown.note(path, "what it had before is not stored");
+        return shown.note(path, "its earlier contents are not stored");
     }
     match reverter.now(path).await {
         Err(reason) => shown.note(path, &reason),
         Ok(now) => {
             let is_as_left = now.as_ref().map(|now| now.file.digest) == last.after;
             let contents = match now {
-                Some(now) if now.contents.is_none() => return shown.note(path, "it is too large to be compared"),
+                Some(now) if now.contents.is_none() => return shown.note(path, "it is too large to compare"),
                 now => now.and_then(|now| now.contents),
             };
             shown.add(path, before.as_deref(), contents.as_deref());
             if !is_as_left {
-                shown.note(path, "changed since; this is the difference from what it has now");
+                shown.note(path, "changed since; compared with its present contents");
             }
         }
     }

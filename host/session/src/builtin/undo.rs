@@ -1,4 +1,4 @@
-//! `/undo [N] [--only]`: gives files back what they had before a turn or command changed them.
+//! `/undo [N] [--only]`: restores files to their contents from before a turn or command.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub(crate) struct UndoCommand;
 static SPEC: Spec = Spec {
     name: "undo",
     argument: Argument::Optional { usage: "[N] [--only]" },
-    summary: "Take back the file changes of the last turn or command, or of change N; --only: not those of forked agents",
+    summary: "Undo the file changes of the last turn or command, or of change N; --only leaves out forked agents",
     completion: Completion::None,
 };
 
@@ -59,7 +59,7 @@ fn running() -> Outcome {
     Outcome::error(Code::TurnRunning, message)
 }
 
-/// Which changes a person means.
+/// The changes that the user names.
 pub(super) struct Wanted {
     number: Option<u64>,
     only: bool,
@@ -79,19 +79,19 @@ impl Wanted {
         Some(wanted)
     }
 
-    /// Returns the change.
+    /// Returns the change group.
     ///
     /// # Errors
-    /// The outcome if there is none.
+    /// The outcome of a refused command if it is not found.
     pub(super) async fn find(&self, line: &LineContext) -> Result<ChangeGroup, Outcome> {
         let (session, store) = (&line.session, line.session.log().store());
         let sets = store.change_sets(session.id()).await.map_err(|error| failed(&error))?;
         let agents = store.agents(session.id()).await.map_err(|error| failed(&error))?;
         let found = find_group(&sets, &agents, line.agent.id(), self.number, self.only);
         found.ok_or_else(|| match self.number {
-            None => Outcome::error(Code::ChangeNotFound, "no changes of files can be taken back here."),
+            None => Outcome::error(Code::ChangeNotFound, "no file changes to undo here."),
             Some(number) if sets.iter().any(|set| set.number == number && set.is_reverted) => {
-                Outcome::error(Code::ChangeNotFound, format_args!("change {number} was taken back already."))
+                Outcome::error(Code::ChangeNotFound, format_args!("change {number} is already undone."))
             }
             Some(number) => Outcome::error(Code::ChangeNotFound, format_args!("change {number} was not found.")),
         })
@@ -106,7 +106,7 @@ pub(super) fn failed(error: &patchbay_store::StoreError) -> Outcome {
 pub(super) type ChangesByFile = BTreeMap<String, Vec<FileChangeRow>>;
 
 impl Session {
-    /// Returns whether an agent of the group has a turn, besides `own`, whose turn the command has.
+    /// Returns whether an agent of the group other than `own` has a turn. `own` is busy with the command itself.
     fn is_worked_on(&self, group: &ChangeGroup, own: AgentId) -> bool {
         let agents = self.agents();
         let others = group.agents.iter().filter(|agent| **agent != own).filter_map(|agent| agents.get(*agent));
@@ -126,7 +126,7 @@ impl Session {
         Ok(files)
     }
 
-    /// Returns what changes files for the command of `line`, which takes back `group`.
+    /// Returns the [`FileReverter`] for the command of `line`, which shows or undoes `group`.
     ///
     /// # Errors
     /// The outcome of an error of the store.
@@ -146,7 +146,7 @@ struct Undo<'a> {
     reverter: FileReverter,
     shown: FileDifferences,
     restored: Vec<String>,
-    /// What was not taken back, with the reason.
+    /// The files that were left alone, with the reason.
     refused: Vec<(String, String)>,
 }
 
@@ -168,7 +168,7 @@ impl<'a> Undo<'a> {
         let (session, call) = (&self.line.session, CallId::of_line(self.line.line));
         let number = self.group.number();
         if self.restored.is_empty() && !self.refused.is_empty() {
-            let message = format!("nothing of change {number} was taken back:\n{}", self.reasons());
+            let message = format!("change {number} was not undone:\n{}", self.reasons());
             let data = json!({"change": number, "restored": [], "refused": self.refused_paths()});
             return Ok(Outcome::error(Code::ChangeKept, message).with_data(data));
         }
@@ -176,34 +176,34 @@ impl<'a> Undo<'a> {
         let own = store.end_reverting(session.log().hold(), call, self.group.numbers.clone()).await;
         let own = own.map_err(|error| failed(&error))?;
         let mut message = match self.restored.len() {
-            0 => format!("Change {number}: the files are as before already."),
-            1 => format!("Took back change {number}: 1 file."),
-            count => format!("Took back change {number}: {count} files."),
+            0 => format!("Change {number}: the files already have their earlier contents."),
+            1 => format!("Undid change {number}: 1 file."),
+            count => format!("Undid change {number}: {count} files."),
         };
         if !self.shown.is_empty() {
             message += &format!("\n{}", self.shown);
         }
         if !self.refused.is_empty() {
-            message += &format!("\nNot taken back:\n{}", self.reasons());
+            message += &format!("\nNot undone:\n{}", self.reasons());
         }
         if let Some(own) = own {
-            message += &format!("\nTo have it again: /undo {own}");
+            message += &format!("\nTo redo it: /undo {own}");
         }
         let data = json!({"change": number, "own": own, "restored": self.restored, "refused": self.refused_paths()});
         Ok(Outcome::ok(Code::ChangeUndone, message).with_data(data))
     }
 
-    /// Takes the changes of one file back. Returns whether the file changed.
+    /// Undoes the changes of one file. Returns whether the file changed.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason that the file was left alone.
     async fn take_back(&mut self, path: &str, rows: &[FileChangeRow]) -> Result<bool, String> {
         let now = self.reverter.now(path).await?;
         let found = now.as_ref().map(|now| now.file.digest);
         let to = match plan(rows, &self.group.numbers, found) {
             FileUndo::Done => return Ok(false),
             FileUndo::To(to) => to,
-            FileUndo::NotKept => return Err("what it had before was too large to be kept".to_owned()),
+            FileUndo::NotKept => return Err("its earlier contents were too large to keep".to_owned()),
             FileUndo::ChangedSince(Some(number)) => return Err(format!("changed since by change {number}")),
             FileUndo::ChangedSince(None) => return Err("changed since, not by a tool of this session".to_owned()),
         };
@@ -211,7 +211,7 @@ impl<'a> Undo<'a> {
             None => None,
             Some((digest, mode)) => match self.reverter.kept(digest).await {
                 Some(contents) => Some((contents, mode)),
-                None => return Err("what it had before is no longer stored".to_owned()),
+                None => return Err("its earlier contents are no longer stored".to_owned()),
             },
         };
         let shown = contents.as_ref().map(|(contents, _)| contents.clone());
