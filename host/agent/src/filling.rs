@@ -1,4 +1,4 @@
-//! What fills the context window of an agent's next request, by part. The command `/context` shows it.
+//! Estimates how much of the context window each part of an agent's next request uses, for `/context`.
 
 use patchbay_core::{
     Outcome,
@@ -15,7 +15,7 @@ use crate::{
 /// The parts of the next request, in estimated tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filling {
-    /// The model, as `/model` takes it.
+    /// The model, as an argument of `/model`.
     pub model: String,
     /// The model's context window in tokens.
     pub window: u64,
@@ -61,7 +61,7 @@ impl Filling {
 }
 
 impl Agent {
-    /// Returns what would fill the next request. `turn` is a turn that has not begun. Nothing is sent.
+    /// Estimates the parts of the next request. `turn` is a turn that has not begun. Nothing is sent.
     ///
     /// # Errors
     /// The outcome of a command that changed nothing.

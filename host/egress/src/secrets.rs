@@ -279,8 +279,8 @@ impl Secrets {
         scrub
     }
 
-    /// Returns a scrub of every secret of the home, for recordings and for texts that leave the home: the bound ones and all of
-    /// `credentials.json`.
+    /// Returns a scrub of every secret of the home, bound ones and all entries of `credentials.json`. For recordings and for text that
+    /// leaves the home.
     pub async fn scrub_all(&self) -> Scrub {
         let loaders = self.state().loaders.clone();
         for loader in loaders {
@@ -289,12 +289,12 @@ impl Secrets {
         self.scrub_known()
     }
 
-    /// Like [`Secrets::scrub_all`], without running the loaders first. Key commands are not run: a value that none of them printed in
-    /// this process is unknown.
+    /// Like [`Secrets::scrub_all`], without running the loaders first. Key commands are not run, so a key that none of them has printed
+    /// in this process is not scrubbed.
     pub fn scrub_known(&self) -> Scrub {
         let bound: Vec<_> = self.state().bound.iter().map(|binding| binding.secret.clone()).collect();
         for secret in &bound {
-            // One that cannot be read is logged where it is used.
+            // A secret that cannot be read is logged where it is used.
             let _ = self.peek(secret);
         }
         let entries = self.file.values();

@@ -42,7 +42,7 @@ pub enum GuestEffect<'a> {
         /// The path below the root.
         path: &'a str,
     },
-    /// Make several changes of files, which the call declares before it makes them.
+    /// Declare several file changes, which the call makes afterwards.
     Change {
         /// The changes, of different files.
         edits: &'a [FileEdit<'a>],

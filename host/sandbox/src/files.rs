@@ -50,7 +50,7 @@ pub enum FilesError {
     /// The host failed; the cause is in its log.
     #[error("{0}")]
     Failed(&'static str),
-    /// An error that a test answers with.
+    /// A recorded error, which a test returns.
     #[error("{message}")]
     Recorded {
         /// The kind that the guest sees.
@@ -129,7 +129,7 @@ impl LocalFiles {
         self.step(move |files| files.before_change_whole(&path))
     }
 
-    /// Gives a file contents that it had before; see [`Workspace::restore`].
+    /// Restores earlier contents of a file; see [`Workspace::restore`].
     pub fn restore(&self, path: String, contents: Vec<u8>, mode: Option<u32>) -> BoxFuture<'_, Result<(), FilesError>> {
         self.step(move |files| files.restore(&path, &contents, mode))
     }

@@ -131,7 +131,7 @@ impl Host {
         self.preview_snapshot_of(&workspace).await
     }
 
-    /// Like [`Host::preview_snapshot`], on a canonical path.
+    /// Like [`Host::preview_snapshot`], for a canonical path.
     pub(crate) async fn preview_snapshot_of(self: &Arc<Self>, workspace: &str) -> Result<Snapshot, SessionError> {
         let unsaved = SessionId::from_bytes(self.store.source().uuid());
         Ok(self.build_snapshot(unsaved, workspace, 1, false).await?.snapshot)

@@ -283,12 +283,12 @@ impl Host {
         &self.providers
     }
 
-    /// Whether calls are recorded.
+    /// Returns whether calls are recorded.
     pub fn records(&self) -> bool {
         self.records
     }
 
-    /// Returns the scrub of every secret of the home, for texts that leave it.
+    /// Returns the scrub of every secret of the home, for text that leaves it.
     pub async fn scrub_all(&self) -> Scrub {
         self.tools.secrets().scrub_all().await
     }
@@ -353,8 +353,8 @@ impl Host {
         lock::holder(&self.lock_folder(), id)
     }
 
-    /// Returns what lists show of a session, in one line of at most `max` characters: the title that the user gave it, else its
-    /// first message, or its first command; `None` if it has none of them.
+    /// Returns the words that lists show for a session, in one line of at most `max` characters: its title, else its first message,
+    /// else its first command; `None` without any of them.
     ///
     /// # Errors
     /// Errors of the store.

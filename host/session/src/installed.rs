@@ -31,7 +31,7 @@ pub struct InstalledSkill {
 }
 
 impl Host {
-    /// Returns what a grant for the skill with this digest is for, as a stored grant has it: its digest, or the linked folder.
+    /// Returns the value that a grant for the skill with this digest stores as its digest: the digest itself, or the linked folder.
     pub async fn granted_for(&self, skill: &Identity, digest: Digest) -> String {
         self.tools.granted_for(skill, digest).await
     }

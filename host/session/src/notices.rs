@@ -27,8 +27,8 @@ impl Session {
         self.start_notices.iter().chain(&self.state().persona.skipped).cloned().collect()
     }
 
-    /// Returns the greeting's lines about the model that answers, or why none does. Where only the echo answers, they offer the models
-    /// whose key is there.
+    /// Returns the greeting's lines about the model that answers, or the reason that none does. If only the echo answers, they offer
+    /// models whose key was found.
     pub async fn model_lines(&self) -> Vec<String> {
         let agent = self.agent_in_view();
         let chosen = agent.chosen();

@@ -1,8 +1,8 @@
-//! The stored sessions of a workspace, for a front that can go on in another one.
+//! The stored sessions of a workspace, for a front that can continue in another session.
 
 use crate::{Session, SessionError, mail::minute};
 
-/// Sessions in the list; older ones are in `patchbay sessions`.
+/// Limit of listed sessions. `patchbay sessions` lists older ones.
 const LISTED: usize = 20;
 /// Limit of characters of a session's title or first words.
 const WORDS: usize = 60;
@@ -21,7 +21,7 @@ pub struct StoredSession {
 }
 
 impl Session {
-    /// Returns the sessions of this workspace in which something was said, the last used first, at most 20.
+    /// Returns the sessions of this workspace that have a message or command, the last used first, at most 20.
     ///
     /// # Errors
     /// Errors of the store.

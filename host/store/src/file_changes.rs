@@ -15,13 +15,13 @@ pub struct ChangeSet {
     pub agent: AgentId,
     /// The first row of the turn; `None` for a command.
     pub turn: Option<u64>,
-    /// The sets that it took back.
+    /// The numbers of the sets that it undid.
     pub reverts: Vec<u64>,
-    /// Whether it was taken back.
+    /// Whether it is undone.
     pub is_reverted: bool,
 }
 
-/// A change of one file, from before the first write of a set to after its last one, as long as no other change came in between.
+/// A change of one file by a set. Several writes are one change unless another change came in between.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChangeRow {
     /// The set's number.
@@ -182,7 +182,7 @@ impl Store {
         })
     }
 
-    /// Commits that the command with the call `call` has taken back the sets `numbers`. The sets that these took back are in force
+    /// Commits that the command with the call `call` has undone the sets `numbers`. The sets that these had undone are in force
     /// again. Returns the number of the command's own set; `None` if it changed no file.
     ///
     /// # Errors
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn set_that_was_taken_back_can_come_back() {
+    async fn undone_set_can_come_back() {
         let tree = TestTree::new().await;
         let (first, undo, redo) = (call(), call(), call());
         change(&tree, first, "a", "", "1").await;

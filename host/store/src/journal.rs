@@ -86,7 +86,7 @@ pub struct JournalRow {
     pub input: Option<String>,
     /// The answer, or the message of the failure; `None` unless [`JournalSettings::content`] is set.
     pub output: Option<String>,
-    /// What the call got from outside, if calls are recorded; see [`Store::recording`]. `None` in a row that is read.
+    /// The recording of the call, to be stored with the row. Always `None` in a row that is read; see [`Store::recording`].
     pub recording: Option<Box<NewRecording>>,
 }
 

@@ -1,6 +1,6 @@
-//! The wall clock and the random ids of a host. `store`, `events`, `tools`, `agent` and `session` get both from here and
-//! nowhere else, because a recording of a session can only be computed again if its times and ids are inputs. `Instant`
-//! stays: it measures and ends waits, and no row holds it.
+//! The wall clock and the random ids of a host. `store`, `events`, `tools`, `agent` and `session` get both only from here, because
+//! a replay of a session has to supply the same times and ids. `Instant` is still used for timeouts and measurements, which are
+//! not stored.
 
 use std::{
     fmt,
@@ -10,7 +10,7 @@ use std::{
 
 use uuid::Uuid;
 
-/// Where times and ids come from; the default is the operating system. Cheap to clone.
+/// The source of times and ids; by default, the operating system. Cheap to clone.
 #[derive(Clone)]
 pub struct Source(Arc<Inputs>);
 

@@ -69,7 +69,7 @@ impl Act {
     }
 }
 
-/// The change of one file, as a question shows it. The texts of the file are not kept.
+/// The change of one file, as a question shows it. The file's contents are not kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileAct {
     path: String,
@@ -95,7 +95,7 @@ impl FileAct {
     }
 }
 
-/// Returns title, lines and difference of several changes: a line for each file, then the differences one after the other.
+/// Describes several changes: a line for each file, then their differences.
 fn several(files: Vec<FileAct>) -> (String, Vec<String>, Option<FileDiff>, Option<String>) {
     let count = |is: fn(&FileAct) -> bool| files.iter().filter(|file| is(file)).count();
     let kinds = [(count(|file| file.before.is_none()), "new"), (count(|file| file.after.is_none()), "deleted")];

@@ -1,5 +1,6 @@
-//! The files of the workspace, in the user's editor if the session has one: reads return unsaved text, and writes change it. Files
-//! that are not text, or over [`EditedFiles::EDITOR_BYTES`], stay on the disk. Calls of skills use it, and what takes changes back.
+//! Reads and writes the files of the workspace, in the user's editor if the session has one: reads return unsaved text, and writes
+//! change it. Lists, deletions, binary files and files over [`EditedFiles::EDITOR_BYTES`] use the disk. For calls of skills, and for
+//! `/undo`.
 //!
 //! Unfortunately an editor cannot say which files have unsaved changes, so a search would have to request every file. It
 //! does for up to [`EditedFiles::EDITOR_FILES`] files; a wider search stays on the disk.
@@ -17,7 +18,7 @@ use tokio::time::timeout;
 
 use crate::Editor;
 
-/// The files of a workspace for one call. Texts are those of the user's editor, if the session has one.
+/// The files of a workspace for one call, with the text that the user's editor has.
 pub(crate) struct EditedFiles {
     files: LocalFiles,
     editor: Option<Arc<dyn Editor>>,
@@ -246,7 +247,7 @@ impl WorkspaceFiles for EditedFiles {
 }
 
 impl EditedFiles {
-    /// Gives a file contents that it had before, and the permission bits `mode` if it does not exist.
+    /// Restores earlier contents of a file. A file that does not exist is created with the permission bits `mode`.
     pub(crate) async fn restore(&self, path: &str, contents: Vec<u8>, mode: Option<u32>) -> Result<(), FilesError> {
         self.read_in_editor.lock().take();
         let contents = match &self.editor {

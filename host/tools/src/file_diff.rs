@@ -44,7 +44,7 @@ pub enum DiffLine {
     Removed(usize, String),
     /// Unchanged lines that are left out.
     Gap,
-    /// The change of the file whose lines follow, in a difference of several files.
+    /// Names the file whose lines follow, in a difference of several files.
     Heading(String),
 }
 

@@ -1,5 +1,5 @@
-//! The seam between tools and the world outside of them. A test answers host calls from recordings here, and a recorder keeps them;
-//! the call itself takes the same path as any other.
+//! The seam between tools and the host's services. A test answers host calls from recordings here, and a recorder stores them; the
+//! call itself runs like any other.
 
 use std::sync::Arc;
 

@@ -179,7 +179,7 @@ impl Tools {
         self
     }
 
-    /// Sets the user's folder of skills, which has the links to folders that the person develops in.
+    /// Sets the user's folder of skills, which contains the links of `plugin add --link`.
     #[must_use]
     pub fn with_user_skills(mut self, skills: PathBuf) -> Self {
         self.linked.skills = Some(skills);
@@ -271,7 +271,7 @@ impl Tools {
         self.linked.folder(identity)
     }
 
-    /// Returns what a grant for the skill with this digest is for, as the store has it.
+    /// Returns the value that a grant for the skill with this digest stores as its digest.
     pub async fn granted_for(&self, identity: &Identity, digest: Digest) -> String {
         self.linked.granted_for(identity, digest).await
     }

@@ -1,4 +1,4 @@
-//! Skills whose folder the person has linked with `plugin add --link`: their grants hold for any files of the folder.
+//! Skills whose folder the user linked with `plugin add --link`. Their grants hold for any files in the folder.
 
 use std::{collections::BTreeSet, path::PathBuf};
 
@@ -11,8 +11,8 @@ use patchbay_skill::LinkedFolder;
 pub(crate) struct LinkedSkills {
     /// The user's folder of skills.
     pub(crate) skills: Option<PathBuf>,
-    /// Digests of skills that were read from a linked folder by this process. A snapshot may have a skill of the same name that came
-    /// from elsewhere, before the folder was linked.
+    /// Digests that this process has found in a linked folder. They are checked because a snapshot may have a skill of the same name
+    /// from before the folder was linked.
     seen: Mutex<BTreeSet<(LinkedFolder, Digest)>>,
 }
 
@@ -23,7 +23,7 @@ impl LinkedSkills {
         LinkedFolder::of(skills, &identity.name)
     }
 
-    /// As [`LinkedSkills::folder`], if the skill with this digest is or was in the folder.
+    /// Like [`LinkedSkills::folder`], but only if the skill with this digest is or was in the folder.
     pub(crate) async fn folder_of(&self, identity: &Identity, digest: Digest) -> Option<LinkedFolder> {
         let folder = self.folder(identity)?;
         let seen = (folder.clone(), digest);
@@ -38,7 +38,7 @@ impl LinkedSkills {
         Some(folder)
     }
 
-    /// Returns what a grant for the skill with this digest is for: the digest, the linked folder, or nothing for a bundled skill, whose
+    /// Returns the value that a grant stores as its digest: the skill's digest or its linked folder. Empty for bundled skills, whose
     /// files are part of the binary.
     pub(crate) async fn granted_for(&self, identity: &Identity, digest: Digest) -> String {
         if identity.root == Root::Bundled {

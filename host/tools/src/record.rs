@@ -42,7 +42,7 @@ pub(crate) struct CallRecord {
     row: Mutex<Option<Box<JournalRow>>>,
     /// What a person has refused to this call and its nested calls. Used in the outermost call only, from its first question on.
     refused: OnceLock<watch::Sender<BTreeSet<ApprovalScope>>>,
-    /// Collects what the call gets from outside; empty if nothing does.
+    /// Records the call's inputs; empty if the call is not recorded.
     tape: OnceLock<Arc<dyn CallTape>>,
     /// The first capability that no person could be asked for, and why.
     unasked: OnceLock<(Capability, NoQuestionRoom)>,
@@ -231,7 +231,7 @@ impl CallRecord {
         }
     }
 
-    /// Sets what collects the call's inputs.
+    /// Sets the tape that collects the call's inputs.
     pub(crate) fn set_tape(&self, tape: Arc<dyn CallTape>) {
         // A call begins once.
         let _ = self.tape.set(tape);
@@ -279,7 +279,7 @@ impl RunningCall {
     }
 }
 
-/// Returns what a tape receives.
+/// Converts the end of a call for its tape.
 fn ended(finished: &Finished<Vec<Content>, ToolError>) -> CallEnd<'_> {
     let result = finished.result.as_deref().map_err(|error| CallEndFailure {
         kind: error.kind().unwrap_or_else(|| error.code().as_str()).to_owned(),

@@ -1,4 +1,4 @@
-//! The tape of a call: collects what the call gets from outside, for its row of the journal.
+//! The tape of a call: collects the call's inputs for its recording.
 
 use patchbay_sandbox::{Content, Usage};
 use patchbay_store::NewRecording;
@@ -16,12 +16,13 @@ pub struct CallEnd<'a> {
 pub struct CallEndFailure {
     /// The tool's own kind of failure, or the host's code if the host stopped or refused the call.
     pub kind: String,
-    /// The message; `None` for one of the host, which may name folders and commands of this machine.
+    /// The tool's message; `None` for the host's own failures, which may name folders and commands of this machine.
     pub message: Option<String>,
 }
 
-/// Collects what one call gets from outside.
+/// Collects the inputs of one call: answers to its host calls.
 pub trait CallTape: Send + Sync {
-    /// Returns the recording for the row of the call, if there is to be one. `ended` is `None` if the call was dropped. Called once.
+    /// Returns the recording for the call's journal row; `None` if nothing is to be stored. `ended` is `None` if the call was dropped.
+    /// Called once.
     fn end(&self, ended: Option<CallEnd<'_>>) -> Option<Box<NewRecording>>;
 }

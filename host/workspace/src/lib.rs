@@ -342,7 +342,7 @@ impl Workspace {
         write::before_change(self, path, limits::KEPT_BYTES)
     }
 
-    /// Gives the file at `path` contents that it had before: at most [`limits::KEPT_BYTES`]. A file that does not exist gets the
+    /// Restores earlier contents of the file at `path`, at most [`limits::KEPT_BYTES`]. A file that does not exist is created with the
     /// permission bits `mode`.
     ///
     /// # Errors

@@ -58,8 +58,7 @@ pub(crate) fn delete(workspace: &Workspace, path: &str) -> Result<(), FileError>
     Ok(())
 }
 
-/// Implements [`Workspace::before_change`](crate::Workspace::before_change).
-/// The contents are returned up to `most` bytes.
+/// Implements [`Workspace::before_change`](crate::Workspace::before_change). Contents over `most` bytes are left out.
 pub(crate) fn before_change(workspace: &Workspace, path: &str, most: u64) -> Result<Option<FoundFile>, FileError> {
     let path = RelPath::parse(path)?;
     guard::check_writing(path, workspace.rules.instructions)?;
@@ -77,7 +76,7 @@ pub(crate) fn before_change(workspace: &Workspace, path: &str, most: u64) -> Res
     file_before(file, &metadata, most).map(Some).map_err(FileError::io(path.as_str()))
 }
 
-/// Reads a file.
+/// Reads a file. Contents over `most` bytes are hashed, but left out.
 fn file_before(mut file: File, metadata: &Metadata, most: u64) -> io::Result<FoundFile> {
     let (size, mode) = (metadata.len(), mode_of(metadata));
     let mut contents = Vec::new();

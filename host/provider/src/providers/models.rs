@@ -1,5 +1,5 @@
-//! Lists the models that the ready providers offer: for completion, and for the menus of fronts. Says early what a first message would
-//! find out, that a provider has no key or no list has the model; and for a first start, which models could answer.
+//! Lists the models of the ready providers, for completion, for the menus of fronts, and for the greeting of a first start. Also warns
+//! about a missing key or an unlisted model before the first message fails.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ pub struct SuggestedModel {
 /// A model that could answer, because its provider has a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelOffer {
-    /// The provider's name for people.
+    /// The provider's display name.
     pub provider: String,
     /// The model, as `/model` takes it.
     pub model: String,
@@ -61,7 +61,7 @@ impl Providers {
         })
     }
 
-    /// Returns why a first message would fail for lack of a key, as a sentence without its full stop.
+    /// Returns a warning about a missing or unusable key, without a full stop; `None` if the key was found or none is needed.
     pub(super) fn missing_key(&self, entry: &Entry) -> Option<String> {
         let name = &entry.name;
         match (self.find_key(entry)?, entry.variables()) {
@@ -74,7 +74,7 @@ impl Providers {
         }
     }
 
-    /// Returns a model of each provider whose key is there, at most three. Nothing is asked or switched.
+    /// Returns a model of each provider whose key was found, at most three. No API is queried.
     pub async fn offers(&self) -> Vec<ModelOffer> {
         /// As many as a greeting has room for.
         const OFFERS: usize = 3;
@@ -151,7 +151,8 @@ impl Providers {
     }
 }
 
-/// Returns that the provider has a list of models, and neither it nor `config.toml` has this one, as a sentence without its full stop.
+/// Returns a warning if the provider has a list of models, but neither the list nor `config.toml` contains this one. It has no full
+/// stop.
 pub(super) fn unlisted(entry: &Entry, catalogue: &Catalogue, model: &str) -> Option<String> {
     if offered(entry, catalogue).is_empty() || is_listed(entry, catalogue, model) || entry.is_configured(model) {
         return None;

@@ -1,4 +1,4 @@
-//! `patchbay:host/workspace-changes`: several changes of files in one question.
+//! `patchbay:host/workspace-changes`: asks about several file changes at once.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::{
     state::GuestState,
 };
 
-/// The most changes that are declared at once.
+/// Limit of changes that one call of `declare` accepts.
 const MAX_CHANGES: usize = 200;
 
 impl Host for GuestState {
@@ -39,7 +39,7 @@ impl Host for GuestState {
     }
 }
 
-/// Checks the number of changes, and that each file has one.
+/// Checks the number of changes, and that no file is changed twice.
 fn check(edits: &[FileEdit<'_>]) -> Result<(), String> {
     if edits.len() > MAX_CHANGES {
         return Err(format!("{} changes are declared at once; the limit is {MAX_CHANGES}", edits.len()));

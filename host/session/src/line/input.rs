@@ -131,12 +131,12 @@ impl NewAttachment {
         (&self.name, &self.media_type)
     }
 
-    /// The media type: that of an image, `application/pdf`, [`TEXT_MEDIA`], or as the client says.
+    /// Returns the media type: an image type, `application/pdf`, [`TEXT_MEDIA`], or the type that the client named.
     pub fn media_type(&self) -> &str {
         &self.media_type
     }
 
-    /// The size in bytes.
+    /// Returns the size in bytes.
     pub fn size(&self) -> u64 {
         self.content.len() as u64
     }

@@ -1,5 +1,6 @@
-//! The file changes that the user allowed once in a call: those that the call declared and has yet to make, and those that it
-//! made, which it may revert without a question. A patch that fails in its third file restores the first two. `permit` calls it.
+//! The file changes that the user allowed once in a call: those that are declared but not made yet, and those that were made, which
+//! the call may revert without a question. For example, a patch that fails in its third file restores the first two. `permit` calls
+//! it.
 
 use parking_lot::Mutex;
 use patchbay_core::Digest;

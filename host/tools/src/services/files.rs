@@ -57,8 +57,6 @@ impl WorkspaceFiles for CallServices {
     }
 
     fn delete(&self, path: String) -> BoxFuture<'_, Result<(), FilesError>> {
-        Box::pin(async move {
-            self.change_file(&path, None, self.files.delete(path.clone())).await
-        })
+        Box::pin(async move { self.change_file(&path, None, self.files.delete(path.clone())).await })
     }
 }

@@ -133,8 +133,8 @@ impl CallServices {
         if self.owner.workspace == *workspace { "" } else { workspace }
     }
 
-    /// Checks the file changes of `effect`, and returns them with their descriptions. The contents of one file at a time are in
-    /// memory, and none while a question is open.
+    /// Checks the file changes of `effect`, and returns them with their descriptions. Only one file's contents are in memory at a
+    /// time, and none while a question is open.
     async fn changes(&self, effect: GuestEffect<'_>) -> Result<(Vec<FileChange>, Vec<FileAct>), FilesError> {
         let (mut changes, mut acts) = (Vec::new(), Vec::new());
         for edit in effect.edits() {
@@ -199,10 +199,10 @@ impl CallServices {
     }
 
     /// Returns the grant that `patchbay grant add` would store for the skill with this digest, whose files are listed in the store:
-    /// the grant is not offered otherwise. `granted_for` is what it is for.
+    /// the grant is not offered otherwise. `granted_for` is stored as its digest.
     fn stored_grant(&self, digest: Digest, granted_for: String, capability: &Capability) -> StoredGrant {
         let (store, skill) = (&self.tools.store, &self.owner);
-        // Of the other grants, no list of files is compared later.
+        // The list of files is only compared for grants to a digest.
         let is_for_files = skill.root != Root::Bundled && LinkedFolder::of_grant(&granted_for).is_none();
         let grant = GrantRow {
             root: skill.root.as_str().to_owned(),
