@@ -1,7 +1,7 @@
-//! Which changes of files belong together, and what a file gets back when they are taken back. Pure; `/undo` and `/diff` use it.
+//! Groups file changes, and plans how to undo them. Pure functions; `/undo` and `/diff` use them.
 //!
 //! A group is a turn or a command of one agent, with the change sets of the agents that its model forked in that turn, and of their
-//! descendants. It has the number of its first set.
+//! descendants. Users see the number of its first set.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,7 +18,7 @@ pub(crate) struct ChangeGroup {
 }
 
 impl ChangeGroup {
-    /// Returns the number that people see.
+    /// Returns the number that users see.
     pub(crate) fn number(&self) -> u64 {
         self.numbers.first().copied().unwrap_or_default()
     }
@@ -38,8 +38,8 @@ enum Began {
     Command(u64),
 }
 
-/// Returns the newest group of `view` that is in force and is no undo itself, or the one with the set `number`. With `only`, without
-/// the sets of other agents.
+/// Returns the group that contains the set `number`. Without a number, returns the newest group of `view` that is in force and not
+/// itself an undo. `only` leaves out the sets of other agents.
 pub(crate) fn find_group(
     sets: &[ChangeSet],
     agents: &[AgentRow],
@@ -48,7 +48,7 @@ pub(crate) fn find_group(
     only: bool,
 ) -> Option<ChangeGroup> {
     let view = match number {
-        // A set of another agent is that agent's.
+        // The number may name a set of another agent.
         Some(number) => sets.iter().find(|set| set.number == number).map(|set| set.agent)?,
         None => view,
     };
@@ -78,7 +78,7 @@ pub(crate) fn find_group(
 fn began_for(set: &ChangeSet, agents: &HashMap<AgentId, &AgentRow>, view: AgentId) -> Option<Began> {
     let mut began = set.turn.map_or(Began::Command(set.number), Began::Turn);
     let mut agent = set.agent;
-    // A model forks only in a turn, and the fork point is the last row before that turn.
+    // Models fork only during a turn, and the fork point is the last row before that turn.
     while agent != view {
         let row = agents.get(&agent).filter(|row| !row.foreground)?;
         began = Began::Turn(row.fork_point + 1);
@@ -87,12 +87,12 @@ fn began_for(set: &ChangeSet, agents: &HashMap<AgentId, &AgentRow>, view: AgentI
     Some(began)
 }
 
-/// What happens to a file when changes are taken back.
+/// How the changes of a file are undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FileUndo {
-    /// It gets this state: the digest of its contents and the permission bits, or no file.
+    /// Restore this state: the digest of the contents with the permission bits, or no file.
     To(Option<(Digest, Option<u32>)>),
-    /// It has its earlier state already.
+    /// Nothing to do: the file already has its earlier state.
     Done,
     /// It was changed since, by the set with this number, or outside of the session.
     ChangedSince(Option<u64>),
@@ -100,30 +100,24 @@ pub(crate) enum FileUndo {
     NotKept,
 }
 
-/// Returns what happens to a file if the changes of the sets `numbers` are taken back. `rows` are all changes of the file, in the
-/// order in which they began; `now` is what it has now.
+/// Plans how to undo the changes of one file by the sets `numbers`. `rows` are all changes of the file, in the order in which they
+/// began; `now` is the digest of its present contents.
 pub(crate) fn plan(rows: &[FileChangeRow], numbers: &[u64], now: Option<Digest>) -> FileUndo {
-    let mut open: Vec<&FileChangeRow> = rows.iter().filter(|row| numbers.contains(&row.number)).collect();
-    let Some(first) = open.first().copied() else { return FileUndo::Done };
+    let of_sets: Vec<&FileChangeRow> = rows.iter().filter(|row| numbers.contains(&row.number)).collect();
+    let Some(first) = of_sets.first() else { return FileUndo::Done };
+    // From the last change to the first: each must have left what the next one found. The order matters, because the same contents
+    // can come back from outside.
     let mut state = now;
-    let mut to = None;
-    // Each step takes back the last change that left what the file has then.
-    while let Some(at) = open.iter().rposition(|row| row.after == state) {
-        let row = open.remove(at);
-        state = row.before;
-        to = Some(row);
-    }
-    match to {
-        _ if !open.is_empty() && now == first.before => FileUndo::Done,
-        _ if !open.is_empty() => FileUndo::ChangedSince(changed_by(rows, numbers, now)),
-        Some(_) if state == now => FileUndo::Done,
-        Some(row) if !row.is_kept => FileUndo::NotKept,
-        Some(row) => FileUndo::To(row.before.map(|digest| (digest, row.mode))),
-        None => FileUndo::Done,
+    let is_chain = of_sets.iter().rev().all(|row| std::mem::replace(&mut state, row.before) == row.after);
+    match first.before {
+        before if before == now => FileUndo::Done,
+        _ if !is_chain => FileUndo::ChangedSince(changed_by(rows, numbers, now)),
+        _ if !first.is_kept => FileUndo::NotKept,
+        before => FileUndo::To(before.map(|digest| (digest, first.mode))),
     }
 }
 
-/// Returns the later set that left what the file has now; `None` if no set of the session did.
+/// Returns the later set that left the present contents; `None` if they come from outside of the session.
 fn changed_by(rows: &[FileChangeRow], numbers: &[u64], now: Option<Digest>) -> Option<u64> {
     rows.iter().rev().find(|row| row.after == now && !numbers.contains(&row.number)).map(|row| row.number)
 }
@@ -190,12 +184,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_back_is_passed_over() {
+    fn undone_sets_are_passed_over() {
         let mut sets = [set(1, 1, None), set(2, 1, None), set(3, 1, None)];
         sets[1].is_reverted = true;
         sets[2].reverts = vec![2];
         assert_eq!(numbers(find_group(&sets, &tree(), agent(1), None, false)), [1]);
-        // By its number, an undo is taken back.
+        // An undo can be undone by its number.
         assert_eq!(numbers(find_group(&sets, &tree(), agent(1), Some(3), false)), [3]);
         assert_eq!(find_group(&sets, &tree(), agent(1), Some(2), false), None);
     }
@@ -216,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn file_gets_what_it_had_before_unless_it_changed_since() {
+    fn file_is_restored_unless_it_changed_since() {
         let to = |text: &str| FileUndo::To(digest(text).map(|digest| (digest, Some(0o755))));
         let rows = [change(1, "a", "b"), change(2, "b", "c"), change(1, "c", "d"), change(3, "x", "y")];
         for (numbers, now, expected) in [
@@ -239,14 +233,17 @@ mod tests {
             }
         }
         assert_eq!(plan(&[change(1, "", "a")], &[1], digest("a")), FileUndo::To(None));
+        // The contents that its first change left came back from outside.
+        let back = [change(1, "c", "a"), change(1, "", "c")];
+        assert_eq!(plan(&back, &[1], digest("a")), FileUndo::ChangedSince(None));
         assert_eq!(plan(&[change(1, "a", "")], &[1], None), to("a"));
         assert_eq!(plan(&[change(1, "large", "a")], &[1], digest("a")), FileUndo::NotKept);
         assert_eq!(plan(&[change(1, "a", "b"), change(1, "b", "a")], &[1], digest("a")), FileUndo::Done);
     }
 
     proptest! {
-        /// Any changes of one file by several sets and by others: what is taken back ends at the state before the group's first
-        /// change, or is refused; and only a file that the group left is changed.
+        /// Changes one file by several sets and from outside. An undo restores the state before the group's first change or is
+        /// refused, and it changes the file only if the group left its contents.
         #[test]
         fn taking_back_ends_at_the_first_state(
             steps in prop::collection::vec((0_u64..4, 0_usize..4), 1..12),
