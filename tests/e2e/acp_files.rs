@@ -42,6 +42,9 @@ fn unsaved_text_is_read_from_the_client_and_written_to_it() {
     let read = peer.asked("fs/read_text_file");
     assert_eq!(read["params"], json!({"sessionId": session, "path": path(&patchbay)}));
     peer.respond(&read, json!({"content": "not saved\n"}));
+    // Kept for /undo, as the client has it then.
+    let kept = peer.asked("fs/read_text_file");
+    peer.respond(&kept, json!({"content": "not saved\n"}));
     let write = peer.asked("fs/write_text_file");
     assert_eq!(write["params"], json!({"sessionId": session, "path": path(&patchbay), "content": "not edited\n"}));
     peer.respond(&write, Value::Null);
