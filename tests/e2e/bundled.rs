@@ -8,7 +8,7 @@ use serde_json::json;
 /// Creates a home with commands for the tools of `files`, which otherwise only a model calls.
 fn with_files() -> Patchbay {
     let patchbay = Patchbay::new();
-    for tool in ["read", "list", "write", "edit", "patch", "rename", "delete"] {
+    for tool in ["read", "list", "write", "edit", "patch", "delete"] {
         let frontmatter = format!(
             "command: {tool}\ninvocation_mode: tool_dispatch\ncommand_tool: files__{tool}\nrequires_tools: [files__{tool}]"
         );
@@ -107,12 +107,12 @@ fn files_are_renamed_deleted_and_patched_after_grants() {
     assert_eq!(denied, words);
     // Writing alone does not rename: nothing is copied either.
     assert_eq!(patchbay.run(&["grant", "add", "--root", "bundled", "files", "workspace-write"]).code, Some(0));
-    assert_eq!(live.message(r#"/rename {"from": "src/main.rs", "to": "src/bin.rs"}"#), words);
+    assert_eq!(live.message(r#"/tool files__rename {"from": "src/main.rs", "to": "src/bin.rs"}"#), words);
     assert!(!patchbay.workspace().join("src/bin.rs").exists());
     assert_eq!(patchbay.run(&["grant", "add", "--root", "bundled", "files", "workspace-delete"]).code, Some(0));
 
     let bytes = fs::read(patchbay.workspace().join("image")).unwrap();
-    let moved = live.message(r#"/rename {"from": "image", "to": "pictures/image"}"#);
+    let moved = live.message(r#"/tool files__rename {"from": "image", "to": "pictures/image"}"#);
     let words = "If it was executable, it is not any more.";
     assert_eq!(moved, format!("Moved 'image' to 'pictures/image': {} bytes. {words}", bytes.len()));
     assert_eq!(fs::read(patchbay.workspace().join("pictures/image")).unwrap(), bytes);
@@ -141,7 +141,7 @@ fn files_are_renamed_deleted_and_patched_after_grants() {
     assert!(refused.starts_with("Error: '.claude/x' cannot be changed: ") && refused.ends_with(words), "{refused}");
     assert_eq!(fs::read_to_string(patchbay.workspace().join("a.txt")).unwrap(), "one\n2\n");
     patchbay.write("workspace/AGENTS.md", "text");
-    let refused = live.answer(r#"/rename {"from": "AGENTS.md", "to": "copy.md"}"#);
+    let refused = live.answer(r#"/tool files__rename {"from": "AGENTS.md", "to": "copy.md"}"#);
     assert_eq!(refused.code(), "denied", "{}", refused.message());
     for (name, exists) in [("b.txt", false), ("copy.md", false), ("AGENTS.md", true)] {
         assert_eq!(patchbay.workspace().join(name).exists(), exists, "{name}");

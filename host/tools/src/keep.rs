@@ -38,8 +38,12 @@ impl ChangeKeeper<'_> {
         after: Option<Digest>,
         change: impl Future<Output = Result<(), FilesError>>,
     ) -> Result<(), FilesError> {
-        // Fails with the error that the change itself would return.
-        let before = files.before_change_whole(path, after.is_some()).await?;
+        // Fails with the error that the change itself would return. An editor that does not give its text may still accept a new
+        // one; the file on disk is kept then.
+        let before = match files.before_change_whole(path, after.is_some()).await {
+            Err(FilesError::Editor(_)) => files.before_change_whole(path, false).await?,
+            before => before?,
+        };
         self.change_from(files, path, before, after, change).await
     }
 

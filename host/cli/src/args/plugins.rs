@@ -89,7 +89,7 @@ pub(crate) struct NewPlugin {
 /// The kind of a plugin.
 #[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
 pub(crate) enum PluginKindArgument {
-    /// ToolsCommand and commands
+    /// Tools and commands
     #[default]
     Skill,
     /// The adapter of a language-model API
