@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueHint};
 pub(crate) enum JournalCommand {
     /// Make a test of a recorded call, for 'patchbay plugin test'
     ///
-    /// Calls are recorded with '--record', or with 'record = true' under [sessions] in config.toml. The command lists the hosts, files
+    /// Calls are recorded with '--record', or with 'record = true' in the table 'sessions' of config.toml. The command lists the hosts, files
     /// and bodies that the fixture contains, and writes it only with --out.
     #[command(
         after_help = "Exit code 0: written or listed; 1: the call was not recorded, or the fixture contains what may be a secret."
