@@ -16,6 +16,7 @@ fn piped(patchbay: &Patchbay, arguments: &[&str], input: &[u8]) -> Ran {
 }
 
 const ATTACHED: &str = "Attached: standard input (text/plain, 12 bytes).\n";
+#[cfg(target_os = "linux")]
 const NOTE: &str = "Attached standard input to the first message (12 bytes). To leave it out: --no-stdin\n";
 
 #[cfg(target_os = "linux")]
