@@ -167,3 +167,15 @@ async fn list_is_bounded_and_names_each_file_once() {
         assert_eq!(ListReader::runs(&host, false).await, (Err(Code::ToolFailed), Vec::new()));
     }
 }
+
+/// All files of a list are read before the question, while no clock of the call runs.
+#[tokio::test]
+async fn files_of_a_list_are_bounded_together() {
+    let host = host(&BOTH).await;
+    for name in ["two", "other"] {
+        std::fs::File::create(host.workspace.join(name)).unwrap().set_len(33 << 20).unwrap();
+    }
+    assert_eq!(ListReader::runs(&host, false).await, (Err(Code::ToolFailed), Vec::new()));
+    std::fs::write(host.workspace.join("two"), "before").unwrap();
+    assert_eq!(ListReader::runs(&host, false).await.0, Ok(()));
+}

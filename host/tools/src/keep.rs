@@ -81,7 +81,7 @@ impl ChangeKeeper<'_> {
         let (mut file, mut mode, mut retained) = (None, None, None);
         if let Some(before) = before {
             (file, mode) = (Some(before.file), before.mode);
-            let has_room = why_not_kept(self.store, self.hold, before.file.size).await?.is_none();
+            let has_room = why_not_kept(self.store, self.hold, before.file.size, 0).await?.is_none();
             if let Some(contents) = before.contents.filter(|_| has_room) {
                 retained = Some(self.store_contents(contents).await?);
             }
@@ -108,12 +108,17 @@ impl ChangeKeeper<'_> {
     }
 }
 
-/// Returns why the contents of a file of `size` bytes would not be kept; `None` if they would.
-pub(crate) async fn why_not_kept(store: &Store, hold: &Hold, size: u64) -> Result<Option<&'static str>, StoreError> {
+/// Returns why the contents of a file of `size` bytes would not be kept after `before` bytes of other files; `None` if they would.
+pub(crate) async fn why_not_kept(
+    store: &Store,
+    hold: &Hold,
+    size: u64,
+    before: u64,
+) -> Result<Option<&'static str>, StoreError> {
     if size > KEPT_BYTES {
         return Ok(Some("cannot be undone: the file is over the limit of 20 MiB"));
     }
     let kept = store.kept_bytes(hold.session()).await?;
-    Ok((kept.saturating_add(size) > SESSION_BYTES)
+    Ok((kept.saturating_add(before).saturating_add(size) > SESSION_BYTES)
         .then_some("cannot be undone: earlier contents in this session have reached the limit of 256 MiB"))
 }

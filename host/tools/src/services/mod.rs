@@ -98,9 +98,9 @@ impl CallServices {
         }
     }
 
-    /// Returns why a change of a file of `size` bytes cannot be undone; `None` if it can.
-    async fn why_not_kept(&self, size: u64) -> Result<Option<&'static str>, StoreError> {
-        keep::why_not_kept(&self.tools.store, &self.record.context.hold, size).await
+    /// Returns why a change of a file of `size` bytes cannot be undone; `None` if it can. Files of `before` bytes are changed first.
+    async fn why_not_kept(&self, size: u64, before: u64) -> Result<Option<&'static str>, StoreError> {
+        keep::why_not_kept(&self.tools.store, &self.record.context.hold, size, before).await
     }
 
     /// Records that the call is about to have an effect. Returns whether that is committed; otherwise the effect must not

@@ -7,7 +7,7 @@ use patchbay_policy::{Capability, Denial, Permits, Root, grant_commands_in};
 use patchbay_sandbox::{EffectGate, Fault, FilesError, GuestEffect, Permission, PermitSource};
 use patchbay_skill::{LinkedFolder, Skill};
 use patchbay_store::{GrantRow, RecordedApproval, StoreError};
-use patchbay_workspace::FileError;
+use patchbay_workspace::{FileError, limits::COMPARED_BYTES};
 
 use super::{CallServices, allowed_changes::FileChange};
 use crate::{
@@ -64,11 +64,12 @@ impl CallServices {
             if !mode.asks(effect) || (context.approvals.is_none() && !mode.allows(effect)) {
                 return Ok(Ok(Permission::Refused(None)));
             }
-            let (changes, acts) = match self.changes(effect).await {
+            let is_answered_by_mode = mode.allows(effect) && !permits.only_for_one_call(capability);
+            let (changes, acts) = match self.changes(effect, !is_answered_by_mode).await {
                 Ok(changes) => changes,
                 Err(error) => return Ok(Err(error.into_fault(&permits))),
             };
-            if mode.allows(effect) && !permits.only_for_one_call(capability) {
+            if is_answered_by_mode {
                 self.note_approval(capability, mode.as_str(), None);
                 return Ok(Ok(Permission::ThisEffect));
             }
@@ -100,7 +101,7 @@ impl CallServices {
                 Approval::Call | Approval::Session | Approval::Always => Permission::ThisCall(offered),
                 Approval::Wide => Permission::ThisCall(capability.clone()),
                 Approval::Folder => Permission::ThisEffect,
-                Approval::Once | Approval::Exact => match self.changes(effect).await {
+                Approval::Once | Approval::Exact => match self.changes(effect, false).await {
                     // A file changed since the question was shown, so the yes does not apply. Ask again.
                     Ok((now, _)) if now != changes => continue,
                     Ok(_) => {
@@ -133,23 +134,35 @@ impl CallServices {
         if self.owner.workspace == *workspace { "" } else { workspace }
     }
 
-    /// Checks the file changes of `effect`, and returns them with their descriptions. Only one file's contents are in memory at a
-    /// time, and none while a question is open.
-    async fn changes(&self, effect: GuestEffect<'_>) -> Result<(Vec<FileChange>, Vec<FileAct>), FilesError> {
-        let (mut changes, mut acts) = (Vec::new(), Vec::new());
+    /// Checks the file changes of `effect`, and returns them. With `describes`, also returns their descriptions. Only one file's
+    /// contents are in memory at a time, and none while a question is open.
+    async fn changes(
+        &self,
+        effect: GuestEffect<'_>,
+        describes: bool,
+    ) -> Result<(Vec<FileChange>, Vec<FileAct>), FilesError> {
+        let (mut changes, mut acts, mut size) = (Vec::new(), Vec::new(), 0_u64);
         for edit in effect.edits() {
             let before = self.files.before_change(edit.path, edit.contents.is_some()).await?;
             if before.is_none() && edit.contents.is_none() {
                 return Err(FileError::NotFound { path: text::excerpt(edit.path, 200) }.into());
             }
-            let mut act = FileAct::new(edit, before.as_ref());
-            if let Some(before) = &before
-                && let Ok(Some(why)) = self.why_not_kept(before.file.size).await
-            {
-                act.add_line(why);
+            let file = before.as_ref().map(|before| before.file);
+            // All files are read while the call's clock is paused.
+            size = size.saturating_add(file.map_or(0, |file| file.size));
+            if !changes.is_empty() && size > COMPARED_BYTES {
+                return Err(FilesError::Failed("the files of declared changes have more than 64 MiB together"));
             }
-            changes.push(FileChange::of(edit, before.as_ref().map(|before| before.file)));
-            acts.push(act);
+            if describes {
+                let mut act = FileAct::new(edit, before.as_ref());
+                if let Some(file) = file
+                    && let Ok(Some(why)) = self.why_not_kept(file.size, size - file.size).await
+                {
+                    act.add_line(why);
+                }
+                acts.push(act);
+            }
+            changes.push(FileChange::of(edit, file));
         }
         Ok((changes, acts))
     }
