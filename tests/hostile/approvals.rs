@@ -1,6 +1,7 @@
 //! With an approver, a person is asked for missing grants. Without one, the call is denied.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
     time::Duration,
@@ -8,6 +9,7 @@ use std::{
 
 use futures_util::future::BoxFuture;
 use patchbay_core::{AgentId, Asker, Code, Digest, PrincipalId};
+use patchbay_policy::Root;
 use patchbay_sandbox::{Content, Limits, Sandbox};
 use patchbay_skill::Snapshot;
 use patchbay_store::{GrantRow, Hold, Store};
@@ -105,6 +107,11 @@ impl Host {
     }
 
     pub(crate) async fn with(skills: impl IntoIterator<Item = (&str, Vec<u8>)>) -> Self {
+        Self::with_roots(skills.into_iter().map(|(name, component)| (Root::User, name, component))).await
+    }
+
+    /// Returns a host whose workspace, if a skill is in one, is the folder that holds everything.
+    pub(crate) async fn with_roots(skills: impl IntoIterator<Item = (Root, &str, Vec<u8>)>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
         // Less time than a slow person takes to answer, and enough for the call on a busy machine.
@@ -120,6 +127,7 @@ impl Host {
 
     /// Replaces the skills, as a reload does.
     async fn reload(&mut self, skills: impl IntoIterator<Item = (&str, Vec<u8>)>) {
+        let skills = skills.into_iter().map(|(name, component)| (Root::User, name, component));
         self.snapshot = snapshot(self.folder.path(), &self.store, &self.tools, skills, 2).await;
     }
 
@@ -150,20 +158,24 @@ impl Host {
     }
 }
 
-/// Returns a snapshot of these skills of the user, as a session stores it.
+/// Returns a snapshot of these skills, as a session stores it.
 async fn snapshot(
     folder: &Path,
     store: &Store,
     tools: &Arc<Tools>,
-    skills: impl IntoIterator<Item = (&str, Vec<u8>)>,
+    skills: impl IntoIterator<Item = (Root, &str, Vec<u8>)>,
     version: u64,
 ) -> Arc<Snapshot> {
-    let skills_folder = folder.join("skills");
-    std::fs::create_dir_all(&skills_folder).unwrap();
-    for (name, component) in skills {
-        std::fs::write(skills_folder.join(name).with_extension("wasm"), component).unwrap();
+    let mut roots = BTreeMap::new();
+    for (root, name, component) in skills {
+        // The skills of a workspace are in a folder of it.
+        let searched = root.workspace_folder().map_or_else(|| folder.join("skills"), |_| folder.to_owned());
+        let kept = root.workspace_folder().map_or_else(|| searched.clone(), |below| folder.join(below));
+        std::fs::create_dir_all(&kept).unwrap();
+        std::fs::write(kept.join(name).with_extension("wasm"), component).unwrap();
+        roots.insert(root, searched);
     }
-    let found = services::found(&skills_folder);
+    let found: Vec<_> = roots.into_iter().flat_map(|(root, searched)| services::found_in(root, &searched)).collect();
     let mut components = Vec::new();
     for skill in &found {
         let candidate = skill.candidate.as_ref().unwrap();

@@ -1,11 +1,15 @@
-//! Each caller with each kind of effect, in each mode, granted or not, with a person or without. What is expected is written by hand
-//! for each effect; the test enumerates the rest, for which it must be the same.
+//! Each caller with each kind of effect, in each mode, granted or not, of a skill that is the user's, of a trusted workspace or of
+//! another one, with a person and without. The table has the expected fates of each effect, written by hand; the test enumerates the
+//! rest, for which they must be the same.
 
 use std::fs;
 
-use patchbay_core::{AgentId, Asker, PrincipalId};
-use patchbay_tests::calls::relaying;
-use patchbay_tools::{Approval, Mode};
+use patchbay_core::{AgentId, Asker, Code, PrincipalId};
+use patchbay_policy::Root;
+use patchbay_sandbox::Failure;
+use patchbay_store::GrantRow;
+use patchbay_tests::calls::{relaying, requesting};
+use patchbay_tools::{Approval, Mode, ToolError};
 use serde_json::json;
 
 use crate::approvals::{Host, IMPORT_PUT, IMPORT_WRITE, PUT, WRITE_NOTES, approvals, grant, keeper};
@@ -14,6 +18,8 @@ const WRITE_MAKEFILE: &str = "(call $use (i32.const 340) (i32.const 8) (i32.cons
 const DELETE_NOTES: &str = "(call $use (i32.const 320) (i32.const 8) (i32.const 512))";
 const IMPORT_DELETE: &str =
     "\n(import \"patchbay:host/workspace-write@0.1.0\" \"delete\" (func $use (param i32 i32 i32)))\n";
+/// Nothing listens there: a request that is allowed fails, but is not denied.
+const NOBODY: &str = "http:127.0.0.1:9";
 
 /// What becomes of an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,23 +35,50 @@ use Fate::{Asks, Denied, Runs};
 struct Row {
     effect: &'static str,
     capability: &'static str,
-    function: &'static str,
-    import: &'static str,
+    skill: fn(&'static str) -> Vec<u8>,
     not_granted: [Fate; 3],
+    /// The same for a skill of a workspace that is not trusted.
+    untrusted: [Fate; 3],
+    /// With a grant for just these files of the skill, wherever it is.
     granted: [Fate; 3],
 }
 
+fn request(capability: &str, method: &str) -> Vec<u8> {
+    let manifest = format!("---\ncapabilities: [{{name: \"{capability}\"}}]\n---\n");
+    requesting(method, "http://127.0.0.1:9/", None, "").packaged(&manifest)
+}
+
 #[rustfmt::skip]
-const TABLE: [Row; 4] = [
-    Row { effect: "store a key", capability: "kv", function: PUT, import: IMPORT_PUT,
-        not_granted: [Asks, Asks, Denied], granted: [Runs, Runs, Denied] },
-    Row { effect: "write a file", capability: "workspace-write", function: WRITE_NOTES, import: IMPORT_WRITE,
-        not_granted: [Asks, Runs, Denied], granted: [Runs, Runs, Denied] },
-    Row { effect: "write a file that starts programs", capability: "workspace-write", function: WRITE_MAKEFILE, import: IMPORT_WRITE,
-        not_granted: [Asks, Asks, Denied], granted: [Runs, Runs, Denied] },
-    Row { effect: "delete a file", capability: "workspace-delete", function: DELETE_NOTES, import: IMPORT_DELETE,
-        not_granted: [Asks, Asks, Denied], granted: [Runs, Runs, Denied] },
+const TABLE: [Row; 7] = [
+    Row { effect: "store a key", capability: "kv", skill: |kv| keeper(kv, PUT, IMPORT_PUT),
+        not_granted: [Asks, Asks, Denied], untrusted: [Denied, Denied, Denied], granted: [Runs, Runs, Denied] },
+    Row { effect: "write a file", capability: "workspace-write", skill: |write| keeper(write, WRITE_NOTES, IMPORT_WRITE),
+        not_granted: [Asks, Runs, Denied], untrusted: [Denied, Denied, Denied], granted: [Runs, Runs, Denied] },
+    Row { effect: "write a file that starts programs", capability: "workspace-write", skill: |write| keeper(write, WRITE_MAKEFILE, IMPORT_WRITE),
+        not_granted: [Asks, Asks, Denied], untrusted: [Denied, Denied, Denied], granted: [Runs, Runs, Denied] },
+    Row { effect: "delete a file", capability: "workspace-delete", skill: |delete| keeper(delete, DELETE_NOTES, IMPORT_DELETE),
+        not_granted: [Asks, Asks, Denied], untrusted: [Denied, Denied, Denied], granted: [Runs, Runs, Denied] },
+    Row { effect: "read a page", capability: NOBODY, skill: |http| request(http, "GET"),
+        not_granted: [Asks, Asks, Denied], untrusted: [Denied, Denied, Denied], granted: [Runs, Runs, Runs] },
+    Row { effect: "send a request", capability: NOBODY, skill: |http| request(http, "POST"),
+        not_granted: [Asks, Asks, Denied], untrusted: [Denied, Denied, Denied], granted: [Runs, Runs, Denied] },
+    Row { effect: "call another tool", capability: "tools",
+        skill: |_| relaying("pure__run", "{}").packaged("---\ncapabilities: [{name: tools}]\n---\n"),
+        not_granted: [Asks, Asks, Asks], untrusted: [Denied, Denied, Denied], granted: [Runs, Runs, Runs] },
 ];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Home {
+    User,
+    TrustedWorkspace,
+    UntrustedWorkspace,
+}
+
+/// Returns whether `error` is a denial; a relaying tool passes it on as an error of its own.
+fn is_denial(error: &ToolError) -> bool {
+    let passed_on = |failure: &Failure| matches!(failure, Failure::Failed { kind, .. } if kind == "denied");
+    error.code() == Code::Denied || matches!(error, ToolError::Failure { failure, .. } if passed_on(failure))
+}
 
 #[tokio::test]
 async fn each_caller_each_effect_each_mode() {
@@ -58,17 +91,32 @@ async fn each_caller_each_effect_each_mode() {
         ("an MCP client", Asker::mcp_client("c"), "keeper__run"),
     ];
     let mut seen = 0;
-    for row in &TABLE {
+    for (row, home) in TABLE
+        .iter()
+        .flat_map(|row| [Home::User, Home::TrustedWorkspace, Home::UntrustedWorkspace].map(|home| (row, home)))
+    {
+        let root = if home == Home::User { Root::User } else { Root::Workspace };
         let relay = relaying("keeper__run", "{}").packaged("---\ncapabilities: [{name: tools}]\n---\n");
-        let skills = [("keeper", keeper(row.capability, row.function, row.import)), ("relay", relay)];
-        let mut host = Host::with(skills).await;
+        let pure = keeper("kv", "", IMPORT_PUT);
+        let skills =
+            [(root, "keeper", (row.skill)(row.capability)), (Root::User, "relay", relay), (Root::User, "pure", pure)];
+        let mut host = Host::with_roots(skills).await;
         let _workspace = host.leave_home();
+        let workspace = host.workspace.to_str().unwrap().to_owned();
+        if home == Home::TrustedWorkspace {
+            host.store.set_trust(workspace.clone(), true).await.unwrap();
+        }
         let add = async |skill: &str, capability| {
             let digest = host.snapshot.skill(skill).unwrap().digest;
-            host.store.add_grant(grant(skill.to_owned(), capability, digest), String::new()).await.unwrap();
+            let mut grant = grant(skill.to_owned(), capability, digest);
+            if root != Root::User && skill == "keeper" {
+                grant = GrantRow { root: root.as_str().to_owned(), workspace: workspace.clone(), ..grant };
+            }
+            host.store.add_grant(grant, String::new()).await.unwrap();
         };
         add("relay", "tools").await;
-        for (granted, fates) in [(false, row.not_granted), (true, row.granted)] {
+        let not_granted = if home == Home::UntrustedWorkspace { row.untrusted } else { row.not_granted };
+        for (granted, fates) in [(false, not_granted), (true, row.granted)] {
             if granted {
                 add("keeper", row.capability).await;
             }
@@ -82,19 +130,24 @@ async fn each_caller_each_effect_each_mode() {
                         let answer = host.call_by(caller.clone(), tool, &json!({}), asks).await;
                         let asked = !person.asked.lock().unwrap().is_empty();
                         let expected = if fate == Asks && !has_person { Denied } else { fate };
-                        let found = match (answer.is_ok(), asked) {
-                            (true, false) => Runs,
-                            (true, true) => Asks,
-                            (false, _) => Denied,
+                        let is_denied = answer.as_ref().is_err_and(is_denial);
+                        let found = match (is_denied, asked) {
+                            (false, false) => Runs,
+                            (false, true) => Asks,
+                            (true, _) => Denied,
                         };
-                        let case = format!("{}: {name}, {mode}, granted {granted}, a person {has_person}", row.effect);
+                        let case = format!(
+                            "{}: {home:?}, {name}, {mode}, granted {granted}, a person {has_person}",
+                            row.effect
+                        );
                         assert_eq!(found, expected, "{case}: {answer:?}");
                         assert!(expected != Denied || !asked, "{case}: asked in vain");
+                        assert!(is_denied || answer.is_ok() || row.capability == NOBODY, "{case}: {answer:?}");
                         seen += 1;
                     }
                 }
             }
         }
     }
-    assert_eq!(seen, 4 * 2 * 3 * 5 * 2);
+    assert_eq!(seen, 7 * 3 * 2 * 3 * 5 * 2);
 }

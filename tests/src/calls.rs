@@ -55,8 +55,13 @@ pub type Credential<'a> = (&'a str, &'a str, &'a str);
 /// A guest that requests `url` with GET and returns the body of the response. It traps if its memory then contains `sentinel`.
 /// The guest itself holds the sentinel in an encoded form only.
 pub fn fetching(url: &str, credential: Option<Credential<'_>>, sentinel: &str) -> Guest {
+    requesting("GET", url, credential, sentinel)
+}
+
+/// As [`fetching`], with `method`.
+pub fn requesting(method: &str, url: &str, credential: Option<Credential<'_>>, sentinel: &str) -> Guest {
     let mut texts = Texts::default();
-    let method = texts.put(b"GET");
+    let method = texts.put(method.as_bytes());
     let url = texts.put(url.as_bytes());
     let hidden = texts.put(&sentinel.bytes().map(|byte| byte ^ 0x5a).collect::<Vec<_>>());
     // The record of the credential is at 4096: its name, then the case `header` with two texts or `query` with one.

@@ -31,7 +31,12 @@ pub fn tools(folder: &Path, store: &Store, sandbox: Sandbox) -> Tools {
 
 /// Returns the skills of the user in `folder`.
 pub fn found(folder: &Path) -> Vec<FoundSkill> {
-    discover(Root::User, folder, &NoCache, &RootAllowance::default()).expect("a folder").found
+    found_in(Root::User, folder)
+}
+
+/// Returns the skills of `root`, which is `folder`, or a folder of skills in the workspace `folder`.
+pub fn found_in(root: Root, folder: &Path) -> Vec<FoundSkill> {
+    discover(root, folder, &NoCache, &RootAllowance::default()).expect("a folder").found
 }
 
 /// Returns a snapshot of these skills. `tools` returns the tools of a component.
