@@ -6,6 +6,7 @@ use patchbay_tests::{
     answers::json_lines,
     binary::{Patchbay, ran},
     calls::SAY,
+    documents::checkout,
     guest::Guest,
     terminal::{CTRL_C, CTRL_D, ESC, Terminal, paste},
 };
@@ -383,4 +384,32 @@ fn plain_lines_ask_and_are_answered_by_lines() {
     assert!(!terminal.written().contains("\u{1b}["), "something was drawn");
     terminal.press("/quit\r");
     assert_eq!(terminal.wait_for_exit(), 0);
+}
+
+/// The session in the section "With a screen reader" of docs/using.md, line by line.
+#[test]
+fn session_of_the_guide_for_screen_readers_runs_as_printed() {
+    let page = std::fs::read_to_string(checkout().join("docs/using.md")).unwrap();
+    let section = page.split_once("### With a screen reader").unwrap().1;
+    let session = section.split("```").nth(1).unwrap().trim();
+    let patchbay = Patchbay::quick();
+    let terminal = Terminal::open(&patchbay, &["--plain"]);
+    terminal.wait_for_prefix(">");
+    let mut typed = 0;
+    for line in session.lines() {
+        match line.strip_prefix("> ") {
+            Some(command) => terminal.press(&format!("{command}\r")),
+            None if line == "1" || line.starts_with("n ") => {
+                terminal.wait_for_containing("Type an answer and Enter");
+                press_late(&terminal, &format!("{line}\r"));
+            }
+            None => {
+                terminal.wait_for_containing(line);
+                continue;
+            }
+        }
+        typed += 1;
+    }
+    assert_eq!(typed, 6);
+    assert_eq!(std::fs::read_to_string(patchbay.workspace().join("a.txt")).unwrap(), "hello\n");
 }
