@@ -22,10 +22,14 @@ impl Host {
     /// Returns a host with its home in `home` and the skill `probe` with `component`. Compiled components are stored
     /// in the home.
     pub async fn new(home: &Path, component: &[u8]) -> Self {
+        Self::with_plugin(home, &patchbay_tests::guest::package(component.to_vec(), "---\n---\n")).await
+    }
+
+    /// Like [`Host::new`], for a plugin that has its SKILL.md in it.
+    pub async fn with_plugin(home: &Path, plugin: &[u8]) -> Self {
         let skills = home.join("skills");
         std::fs::create_dir_all(&skills).unwrap();
-        std::fs::write(skills.join("probe.wasm"), patchbay_tests::guest::package(component.to_vec(), "---\n---\n"))
-            .unwrap();
+        std::fs::write(skills.join("probe.wasm"), plugin).unwrap();
         let store = Store::open(home).unwrap();
         let artefacts = Artefacts::open(&home.join("aot"), Arc::new(StoreLedger(store.clone())), host::compiler());
         let sandbox = Sandbox::new(Limits::default()).with_artefacts(artefacts);

@@ -3,12 +3,13 @@
 use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     time::Instant,
 };
 
-use patchbay_tests::{binary::Patchbay, guest::package};
+use patchbay_tests::binary::Patchbay;
 use serde_json::{Value, json};
 
 use crate::{
@@ -16,13 +17,13 @@ use crate::{
     report::{Report, Samples},
 };
 
-const GUESTS: &[(&str, &str)] = &[
-    ("wasip2", "Rust, `wasm32-wasip2`"),
-    ("c", "C"),
-    ("javascript", "JavaScript, QuickJS"),
-    ("javascript-wasi", "JavaScript, QuickJS, with WASI"),
-    ("python", "Python"),
-    ("python-wasi", "Python, with WASI"),
+/// The languages of `plugin new`, with their source files and their names in the report.
+const LANGUAGES: &[(&str, &str, &str)] = &[
+    ("rust", "src/lib.rs", "Rust"),
+    ("c", "skill.c", "C"),
+    ("js", "skill.js", "JavaScript"),
+    ("ts", "skill.ts", "TypeScript"),
+    ("python", "skill.py", "Python"),
 ];
 
 const WARM: usize = 300;
@@ -33,25 +34,26 @@ fn input() -> Value {
     json!({"text": "The quick brown fox jumps over the lazy dog.\n".repeat(45)})
 }
 
-const COUNTED: &str = r#"{"bytes":2025,"lines":45,"words":405}"#;
+const MEASURED: &str = r#"{"bytes":2025,"hash":683911644,"points":2025}"#;
 
 pub fn measure(report: &mut Report) {
     report.section(
         "Languages, and other ways to offer a tool",
-        "A tool that counts the words of two kilobytes. *Cold*: the component is new; it is compiled, asked for its \
+        "A tool that counts and hashes two kilobytes, byte by byte; the plugins are built by `patchbay plugin build`. *Cold*: the component is new; it is compiled, asked for its \
          tools, and called. *From disk*: the same in a new host that finds the compiled component. *Warm*: each \
          further call, in a fresh instance. For a server over standard input and output, cold is the time from the \
          start of the process to its first answer; a process for each call is always cold. Milliseconds.",
     );
-    let mut rows: Vec<_> = GUESTS.iter().map(|(guest, name)| component(guest, name)).collect();
-    rows.push(server("MCP server, Python, by hand", "stats", python().arg(peer("mcp_stdio.py"))));
-    rows.push(server("MCP server, Node.js, its SDK", "stats", Command::new("node").arg(peer("mcp_stdio.mjs"))));
-    let patchbay = with_probe();
+    let plugins: Vec<_> = LANGUAGES.iter().map(|(language, file, name)| (built(language, file), name)).collect();
+    let mut rows: Vec<_> = plugins.iter().map(|(plugin, name)| component(plugin, name)).collect();
+    rows.push(server("MCP server, Python, by hand", "measure", python().arg(peer("mcp_stdio.py"))));
+    rows.push(server("MCP server, Node.js, its SDK", "measure", Command::new("node").arg(peer("mcp_stdio.mjs"))));
+    let patchbay = with_probe(&plugins[0].0);
     let mut served = patchbay.command(&["mcp"]);
-    rows.push(server("The component in Rust, through `patchbay mcp`", "probe__stats", &mut served));
+    rows.push(server("The component in Rust, through `patchbay mcp`", "probe__measure", &mut served));
     rows.push(process("A Python process for each call", || {
         let mut command = python();
-        command.arg(peer("spawned.py")).arg("stats");
+        command.arg(peer("spawned.py")).arg("measure");
         command
     }));
     report.table(&["", "size", "cold", "from disk", "warm p50", "warm p99"], &rows);
@@ -70,30 +72,50 @@ fn peer(name: &str) -> PathBuf {
     folder().join("peers").join(name)
 }
 
-/// Returns the component of a guest.
-fn bytes(guest: &str) -> Vec<u8> {
-    let path = folder().join(format!("dist/{guest}.wasm"));
-    fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}; run: make guests", path.display()))
+/// Returns the skill `same` of a language as a plugin called `probe`, built as its author would. The compilers are those of
+/// `make test-authors`.
+fn built(language: &str, file: &str) -> Vec<u8> {
+    let patchbay = Patchbay::blank();
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let tools = tests.join("../target/tmp/authors/tools");
+    fs::create_dir_all(&tools).unwrap();
+    fs::create_dir_all(patchbay.home().join("cache")).unwrap();
+    symlink(tools.canonicalize().unwrap(), patchbay.home().join("cache/tools")).unwrap();
+    let run = |arguments: &[&str]| {
+        let ran = patchbay.run(arguments);
+        assert_eq!(ran.code, Some(0), "{arguments:?}: {}", ran.err);
+    };
+    match language {
+        "rust" => {}
+        "ts" => run(&["plugin", "tools", "install", "js"]),
+        _ => run(&["plugin", "tools", "install", language]),
+    }
+    run(&["plugin", "new", "probe", "--lang", language]);
+    let folder = patchbay.workspace().join("probe");
+    let source = Path::new(file).extension().unwrap();
+    fs::copy(tests.join("authors/same/skill").with_extension(source), folder.join(file)).unwrap();
+    fs::write(folder.join("SKILL.md"), "---\nname: probe\nsummary: Measures texts\n---\nUse `measure`.\n").unwrap();
+    run(&["plugin", "build", "probe"]);
+    fs::read(folder.join("probe.wasm")).unwrap()
 }
 
-/// Returns a home with the guest in Rust as the skill `probe`, compiled.
-fn with_probe() -> Patchbay {
+/// Returns a home with the skill in Rust, compiled.
+fn with_probe(plugin: &[u8]) -> Patchbay {
     let patchbay = Patchbay::quick();
-    patchbay.write("home/config/skills/probe.wasm", package(bytes("wasip2"), "---\n---\n"));
+    patchbay.write("home/config/skills/probe.wasm", plugin);
     assert_eq!(patchbay.exec(&["/skills"]).code, Some(0));
     patchbay
 }
 
-fn component(guest: &str, name: &str) -> Vec<String> {
-    let bytes = bytes(guest);
+fn component(plugin: &[u8], name: &str) -> Vec<String> {
     let home = tempfile::tempdir().unwrap();
     let first = || {
         // A separate runtime, so that no task of the previous host remains.
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         let start = Instant::now();
         let host = runtime.block_on(async {
-            let host = Host::new(home.path(), &bytes).await;
-            assert_eq!(host.call("probe__stats", &input()).await, COUNTED);
+            let host = Host::with_plugin(home.path(), plugin).await;
+            assert_eq!(host.call("probe__measure", &input()).await, MEASURED);
             host
         });
         (elapsed(start), runtime, host)
@@ -104,12 +126,12 @@ fn component(guest: &str, name: &str) -> Vec<String> {
     let input = input();
     let warm = (0..WARM).map(|_| {
         let start = Instant::now();
-        assert_eq!(runtime.block_on(host.call("probe__stats", &input)), COUNTED);
+        assert_eq!(runtime.block_on(host.call("probe__measure", &input)), MEASURED);
         elapsed(start)
     });
     let warm = Samples::new(warm.collect());
     eprintln!("{name}: {WARM} warm calls");
-    let size = format!("{} KiB", bytes.len() >> 10);
+    let size = format!("{} KiB", plugin.len() >> 10);
     vec![name.into(), size, ms(cold), ms(from_disk), ms(warm.percentile(50)), ms(warm.percentile(99))]
 }
 
@@ -143,9 +165,9 @@ impl Peer {
         answer["result"].clone()
     }
 
-    fn stats(&mut self, tool: &str) {
+    fn measured(&mut self, tool: &str) {
         let answer = self.ask("tools/call", &json!({"name": tool, "arguments": input()}));
-        assert_eq!(answer["content"][0]["text"], COUNTED, "{answer}");
+        assert_eq!(answer["content"][0]["text"], MEASURED, "{answer}");
     }
 }
 
@@ -154,7 +176,7 @@ fn server(name: &str, tool: &str, command: &mut Command) -> Vec<String> {
         .map(|_| {
             let start = Instant::now();
             let mut peer = Peer::start(command);
-            peer.stats(tool);
+            peer.measured(tool);
             let time = elapsed(start);
             peer.process.kill().unwrap();
             peer.process.wait().unwrap();
@@ -164,7 +186,7 @@ fn server(name: &str, tool: &str, command: &mut Command) -> Vec<String> {
     let mut peer = Peer::start(command);
     let warm = (0..WARM).map(|_| {
         let start = Instant::now();
-        peer.stats(tool);
+        peer.measured(tool);
         elapsed(start)
     });
     let (cold, warm) = (Samples::new(cold), Samples::new(warm.collect()));
@@ -181,7 +203,7 @@ fn process(name: &str, command: impl Fn() -> Command) -> Vec<String> {
         let mut process = command().stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         write!(process.stdin.take().unwrap(), "{}", input()).unwrap();
         let output = process.wait_with_output().unwrap();
-        assert_eq!(String::from_utf8(output.stdout).unwrap().trim(), COUNTED);
+        assert_eq!(String::from_utf8(output.stdout).unwrap().trim(), MEASURED);
         elapsed(start)
     });
     let times = Samples::new(times.collect());

@@ -12,7 +12,7 @@ SCHEMA = {
     "required": ["text"],
     "additionalProperties": False,
 }
-DESCRIPTIONS = {"echo": "Gives back the text.", "stats": "Counts bytes, lines and words."}
+DESCRIPTIONS = {"measure": "Counts bytes and code points, and hashes the bytes."}
 
 
 class Fault(Exception):
@@ -26,8 +26,7 @@ def call(params: dict[str, Any]) -> dict[str, Any]:
         result = TOOLS[params["name"]](**params.get("arguments", {}))
     except TypeError as error:
         return {"content": [{"type": "text", "text": str(error)}], "isError": True}
-    text = result if isinstance(result, str) else json.dumps(result, separators=(",", ":"))
-    return {"content": [{"type": "text", "text": text}]}
+    return {"content": [{"type": "text", "text": json.dumps(result, separators=(",", ":"))}]}
 
 
 def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:

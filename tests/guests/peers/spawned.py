@@ -4,17 +4,15 @@ import json
 import sys
 
 
-def echo(text: str) -> str:
-    return text
-
-
-def stats(text: str) -> dict[str, int]:
+def measure(text: str) -> dict[str, int]:
     data = text.encode()
-    unended = data != b"" and not data.endswith(b"\n")
-    return {"bytes": len(data), "lines": data.count(b"\n") + unended, "words": len(data.split())}
+    value = 2166136261
+    for byte in data:
+        value = ((value ^ byte) * 16777619) & 0xFFFFFFFF
+    return {"bytes": len(data), "hash": value, "points": len(text)}
 
 
-TOOLS = {"echo": echo, "stats": stats}
+TOOLS = {"measure": measure}
 
 if __name__ == "__main__":
     if len(sys.argv) != 2 or sys.argv[1] not in TOOLS:

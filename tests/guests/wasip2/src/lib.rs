@@ -11,22 +11,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The input of [`echo`] and [`stats`].
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Text {
-    /// What comes back, or is counted.
-    text: String,
-}
-
-/// The input of [`fail`].
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Message {
-    /// Why.
-    message: String,
-}
-
 /// The input of [`store`].
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -69,26 +53,6 @@ pub struct Flood {
 }
 
 skill! {
-    /// Gives back the text.
-    pub fn echo(input: Text) -> Result<String> {
-        Ok(input.text)
-    }
-
-    /// Counts bytes, lines and words.
-    pub fn stats(input: Text) -> Result<Value> {
-        let text = input.text.as_bytes();
-        let ends = text.iter().filter(|byte| **byte == b'\n').count();
-        let unended = text.last().is_some_and(|byte| *byte != b'\n');
-        let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
-        let words = text.split(is_space).filter(|word| !word.is_empty()).count();
-        Ok(json!({ "bytes": text.len(), "lines": ends + usize::from(unended), "words": words }))
-    }
-
-    /// Fails.
-    pub fn fail(input: Message) -> Result<String> {
-        Err(Failure::new("failed", input.message))
-    }
-
     /// Puts a value into the store of the user, and reads it back.
     pub fn store(input: Pair) -> Result<String> {
         kv::put(kv::Scope::User, &input.key, input.value.as_bytes(), None)?;
