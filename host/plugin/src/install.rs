@@ -131,7 +131,7 @@ pub fn stage_link(plugin: &LocatedPlugin, skills: &Path, replace: bool) -> Resul
     let staging = tempfile::Builder::new().prefix(".adding-").tempdir_in(skills).map_err(InstallError::io(skills))?;
     let entry = name.to_string();
     let at = staging.path().join(&entry);
-    LinkedFolder::prepare(folder, skills, &name, &at).map_err(InstallError::io(folder))?;
+    LinkedFolder::prepare(folder, &name, &at).map_err(InstallError::io(folder))?;
     Ok(StagedSkill { staging, skills: skills.to_owned(), name, entry })
 }
 
@@ -168,11 +168,17 @@ impl StagedSkill {
             }
             moved.push((from.clone(), to));
         }
-        if let Err(error) = fs::rename(self.path(), &path) {
+        let is_link = self.path().is_symlink();
+        let placed = fs::rename(self.path(), &path).and_then(|()| match is_link {
+            true => LinkedFolder::place(&self.path(), &self.skills, &self.name)
+                .inspect_err(|_| drop(fs::rename(&path, self.path()))),
+            false => Ok(()),
+        });
+        if let Err(error) = placed {
             put_back(&moved);
             return Err(InstallError::io(&path)(error));
         }
-        if !path.is_symlink() {
+        if !is_link {
             LinkedFolder::forget(&self.skills, &self.name);
         }
         Ok(InstalledPlugin { path, replaced: !there.is_empty() })
@@ -309,6 +315,33 @@ mod tests {
         fs::remove_dir_all(home.path("skills/greet")).unwrap();
         symlink(home.path("greet"), home.path("skills/greet")).unwrap();
         assert_eq!(linked(), None);
+    }
+
+    #[test]
+    fn link_of_before_stays_until_the_new_one_is_installed() {
+        let home = Home::new();
+        home.write("other/greet/SKILL.md", "---\nname: greet\n---\n");
+        let skills = home.path("skills");
+        let plugin = |folder| LocatedPlugin {
+            name: "greet".parse().unwrap(),
+            form: PluginForm::Folder(home.path(folder), None),
+            newer: None,
+        };
+        let linked = || LinkedFolder::of(&skills, &"greet".parse().unwrap()).map(|folder| folder.path().to_owned());
+        let path = |folder| home.path(folder).to_str().map(str::to_owned);
+        stage_link(&plugin("greet"), &skills, false).unwrap().install(false).unwrap();
+        drop(stage_link(&plugin("other/greet"), &skills, true).unwrap());
+        assert_eq!(linked(), path("greet"));
+        stage_link(&plugin("other/greet"), &skills, true).unwrap().install(true).unwrap();
+        assert_eq!((linked(), home.entries("skills")), (path("other/greet"), vec![".linked".into(), "greet".into()]));
+
+        // A folder in the place of its link cannot be replaced; the skill of before comes back.
+        uninstall(&skills, &plugin("greet").name).unwrap();
+        home.stage(home.folder()).install(false).unwrap();
+        fs::create_dir_all(home.path("skills/.linked/greet")).unwrap();
+        stage_link(&plugin("other/greet"), &skills, true).unwrap().install(true).unwrap_err();
+        assert_eq!(home.entries("skills/greet"), ["SKILL.md", "greet.wasm", "references"]);
+        assert_eq!(home.entries("skills"), [".linked", "greet"]);
     }
 
     #[test]

@@ -57,20 +57,26 @@ impl LinkedFolder {
         found.is_some_and(|skill| skill.digest() == digest)
     }
 
-    /// Makes a link `at` that stands for the folder once it is renamed to `name` in `skills`. `folder` must be canonical.
+    /// Makes a link `at` that stands for the folder once it is renamed to `name` in the folder of skills, and [`LinkedFolder::place`]
+    /// was called. `folder` must be canonical.
     ///
     /// # Errors
     /// A link cannot be made, or the path is not UTF-8.
-    pub fn prepare(folder: &Path, skills: &Path, name: &Name, at: &Path) -> io::Result<()> {
+    pub fn prepare(folder: &Path, name: &Name, at: &Path) -> io::Result<()> {
         if folder.to_str().is_none() {
             return Err(io::Error::new(io::ErrorKind::InvalidFilename, "its path is not UTF-8"));
         }
-        fs::create_dir_all(skills.join(LINKS))?;
-        // Replaced by a rename, without a moment at which there is none.
-        let target = at.with_extension("target");
-        symlink(folder, &target)?;
-        fs::rename(&target, skills.join(relative(name)))?;
+        symlink(folder, target(at))?;
         symlink(relative(name), at)
+    }
+
+    /// Makes the folder that was prepared `at` the one of `name` in the folder of skills `skills`.
+    ///
+    /// # Errors
+    /// An I/O error of `skills`. The folder of before is there then.
+    pub fn place(at: &Path, skills: &Path, name: &Name) -> io::Result<()> {
+        fs::create_dir_all(skills.join(LINKS))?;
+        fs::rename(target(at), skills.join(relative(name)))
     }
 
     /// Forgets the folder of `name`, if there is one.
@@ -78,6 +84,11 @@ impl LinkedFolder {
         // Without the link to it, it has no effect.
         let _ = fs::remove_file(skills.join(relative(name)));
     }
+}
+
+/// Returns where the link to the folder is that is prepared `at`.
+fn target(at: &Path) -> PathBuf {
+    at.with_extension("target")
 }
 
 fn relative(name: &Name) -> PathBuf {
