@@ -255,6 +255,12 @@ fn what_looks_like_a_secret_is_refused_until_it_is_redacted() {
     // Without --record, nothing was recorded.
     let off = patchbay.run(&["journal", "fixture", "1"]);
     assert!(off.code == Some(1) && off.err.contains("call 1 (calc__eval): it was not recorded. Calls are"), "{off:?}");
+    // No component runs in a call of a tool of the host.
+    patchbay.run(&["exec", "--record", "call find_skills {\"query\": \"a\"}"]);
+    let internal = patchbay.run(&["journal", "fixture", "3", "--out", out.to_str().unwrap()]);
+    let words =
+        "call 3 (patchbay__find_skills): it is a tool of the host or of an MCP server, which runs outside the sandbox";
+    assert!(internal.code == Some(1) && internal.err.contains(words), "{internal:?}");
     let none = patchbay.run(&["journal", "fixture", "77"]);
     assert!(none.code == Some(1) && none.err.contains("the journal has no call '77'"), "{none:?}");
 }

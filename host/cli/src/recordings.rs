@@ -76,7 +76,9 @@ async fn export(host: &Arc<Host>, entry: &JournalEntry, options: &FixtureOptions
     let refused = |why: String| CliError::new(Code::InvalidArgs, format!("call {} ({name}): {why}", entry.id));
     let Some(recording) = host.store().recording(row.call).await? else {
         let why = if row.root == "internal" || row.root == "outside" || row.skill.starts_with("mcp__") {
-            "only calls of skills' tools are recorded.".to_owned()
+            "it is a tool of the host or of an MCP server, which runs outside the sandbox; only calls of skills' tools can become \
+             fixtures."
+                .to_owned()
         } else {
             format!("it was not recorded. {HOW}")
         };
