@@ -66,7 +66,7 @@ impl Stage {
     }
 
     fn host(&self) -> Arc<Host> {
-        self.host_with(Compiler { program: binary::path(), arguments: vec!["compile".into()] })
+        self.host_with(Compiler { program: binary::path(), arguments: vec!["compile".into()], keeps_functions: false })
     }
 
     fn host_with(&self, compiler: Compiler) -> Arc<Host> {
@@ -217,7 +217,11 @@ async fn components_are_compiled_on_all_cores() {
         stage.write(&format!("{name}.wasm"), skill_described_as(name));
     }
     // Not a file: one that was just written cannot be run while a process that another test is starting has it open.
-    let host = stage.host_with(Compiler { program: "/bin/sh".into(), arguments: vec!["-c".to_owned(), script] });
+    let host = stage.host_with(Compiler {
+        program: "/bin/sh".into(),
+        arguments: vec!["-c".to_owned(), script],
+        keeps_functions: false,
+    });
     let session = host.new_session(&stage.patchbay.workspace()).await.unwrap();
     // A single core compiles sequentially: the first compiler waits in vain.
     let first = if cores > 1 { "together" } else { "alone" };

@@ -74,6 +74,33 @@ fn component_is_compiled_once_in_a_home() {
 }
 
 #[test]
+fn kept_functions_are_private_and_checked() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (patchbay, folder) = with_folder();
+    patchbay.line("/skills");
+    patchbay.write("workspace/core.wasm", module());
+    let build = || assert_eq!(patchbay.run(&["plugin", "build", &folder, "--wasm", "core.wasm"]).code, Some(0));
+    build();
+    let component = fs::read(format!("{folder}/greeter.wasm")).unwrap();
+    let [functions, artefact] = [&b"compiled functions"[..], &component].map(|named| {
+        let name = patchbay_core::Digest::of(named).to_hex();
+        let files = fs::read_dir(patchbay.home().join("cache/aot")).unwrap().map(|file| file.unwrap().path());
+        let mut files = files.filter(|file| file.file_name().unwrap().to_str().unwrap().starts_with(&name));
+        files.next().expect("a file in the cache")
+    });
+    assert_eq!(functions.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let (kept, compiled) = (fs::read(&functions).unwrap(), fs::read(&artefact).unwrap());
+    // With the functions of before, then without, because the file is not what this host wrote.
+    for content in [&*kept, &kept[..kept.len() - 1], b"forged"] {
+        fs::write(&functions, content).unwrap();
+        fs::remove_file(&artefact).unwrap();
+        build();
+        assert!(fs::read(&artefact).unwrap() == compiled, "the compiled component differs");
+        assert!(fs::read(&functions).unwrap() == kept, "the functions differ");
+    }
+}
+
+#[test]
 fn component_is_copied_to_the_out_path() {
     let (patchbay, folder) = with_folder();
     patchbay.write("workspace/some.wasm", Guest::default().component());

@@ -40,7 +40,7 @@ pub fn config(home: &Path) -> Config {
 
 /// Returns the binary as a compiler of components.
 pub fn compiler() -> Compiler {
-    Compiler { program: binary::path(), arguments: vec!["compile".into()] }
+    Compiler { program: binary::path(), arguments: vec!["compile".into()], keeps_functions: false }
 }
 
 const ADAPTERS: [&str; 7] = ["anthropic", "demo", "google", "meta", "openai", "openai-compatible", "xai"];

@@ -74,6 +74,9 @@ pub(crate) struct Compile {
     pub(crate) bytes: u64,
     /// Processor time, in seconds
     pub(crate) seconds: u64,
+    /// Compiled functions come before the component, and after its compiled form
+    #[arg(long)]
+    pub(crate) functions: bool,
 }
 
 #[derive(Subcommand)]

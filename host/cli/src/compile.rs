@@ -8,7 +8,9 @@ use std::{
 };
 
 use patchbay_core::Code;
-use patchbay_sandbox::{COMPILER_MEMORY_IS_WATCHED, Compiler, Failure as PluginFailure, precompile};
+use patchbay_sandbox::{
+    COMPILER_MEMORY_IS_WATCHED, Compiler, Failure as PluginFailure, precompile, precompile_with_functions,
+};
 
 use crate::{CliError, FAILED, args::Compile};
 
@@ -21,7 +23,7 @@ pub(crate) fn compiler() -> Result<Compiler, CliError> {
         std::env::current_exe()
             .map_err(|error| CliError::new(Code::Internal, format!("the program's own path is not known: {error}.")))?
     };
-    Ok(Compiler { program, arguments: vec!["compile".to_owned()] })
+    Ok(Compiler { program, arguments: vec!["compile".to_owned()], keeps_functions: false })
 }
 
 pub(crate) fn run(compile: &Compile) -> ExitCode {
@@ -31,7 +33,7 @@ pub(crate) fn run(compile: &Compile) -> ExitCode {
     let (words, code) = match end_with_parent().and_then(|()| limit(compile)).and_then(|()| read()) {
         Err(error) if error.kind() == io::ErrorKind::OutOfMemory => (error.to_string(), OVER_A_LIMIT),
         Err(error) => (error.to_string(), NOT_ITS_FAULT),
-        Ok(component) => match precompile(&component) {
+        Ok(input) => match if compile.functions { precompile_with_functions(&input) } else { precompile(&input) } {
             Err(failure @ PluginFailure::InvalidComponent(_)) => (failure.to_string(), FAILED),
             Err(failure) => (failure.to_string(), NOT_ITS_FAULT),
             Ok(artefact) => match io::stdout().lock().write_all(&artefact) {

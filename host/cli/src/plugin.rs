@@ -15,7 +15,7 @@ use std::{fs::File, io, path::Path, process::ExitCode, time::SystemTime};
 use patchbay_core::{Code, Digest, text};
 use patchbay_plugin::{BuildOptions, InspectionReport, Inspector, build, locate};
 use patchbay_sandbox::{
-    Artefacts,
+    Artefacts, Compiler,
     adapter::{AdapterManifest, ModelEntry},
 };
 use patchbay_store::Store;
@@ -53,7 +53,7 @@ pub(crate) async fn run(command: Plugin) -> Result<ExitCode, CliError> {
         Plugin::Test(arguments) => test::run(&arguments).await,
         Plugin::Dev(arguments) => dev::run(&arguments).await,
         Plugin::Inspect { path, json } => {
-            let report = inspector()?.inspect(&path).await.map_err(CliError::io(&path))?;
+            let report = inspector(false)?.inspect(&path).await.map_err(CliError::io(&path))?;
             if json {
                 say!("{}", serde_json::to_string(&report).unwrap_or_default());
             } else {
@@ -69,7 +69,7 @@ pub(crate) async fn run(command: Plugin) -> Result<ExitCode, CliError> {
 
 async fn build_one(folder: &Path, options: &BuildOptions) -> Result<ExitCode, CliError> {
     let built = build(folder, options).map_err(|error| CliError::new(Code::BuildFailed, error.to_string()))?;
-    let inspector = inspector()?;
+    let inspector = inspector(true)?;
     let Some(component) = built.component else {
         let report = inspector.inspect(folder).await.map_err(CliError::io(folder))?;
         say!("{}: nothing to build, its SKILL.md is all of it.", built.name);
@@ -121,15 +121,15 @@ fn named(names: &[String]) -> String {
 }
 
 /// Returns an inspector with the limits, the block list and the compiled components of the home, if a home exists. It does not
-/// create one.
-fn inspector() -> Result<Inspector, CliError> {
+/// create one. `keeps_functions` is for a plugin that is built here again and again.
+fn inspector(keeps_functions: bool) -> Result<Inspector, CliError> {
     let home = HomeDirs::existing();
     let config = match &home {
         Some(home) => config::read(&home.paths.config)?,
         None => ConfigFile::default(),
     };
     let adapters = config.exchange.sandbox(&config.limits);
-    let compiler = compiler()?;
+    let compiler = Compiler { keeps_functions, ..compiler()? };
     let Some(home) = home else {
         let artefacts = || Artefacts::not_kept(compiler.clone());
         return Ok(Inspector::with_artefacts(config.limits, adapters, artefacts, &home::paths()?.symbols()));

@@ -21,7 +21,7 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     sync::Semaphore,
 };
-use wasmtime::Engine;
+use wasmtime::{Config, Engine};
 
 use crate::{CompileLimit, Failure, Limits, component::invalid, config, memory_watch};
 
@@ -43,6 +43,9 @@ pub struct Compiler {
     /// Its first arguments. Two more follow: memory in bytes and processor time in seconds, as whole numbers. It limits its
     /// address space to the first unless [`COMPILER_MEMORY_IS_WATCHED`].
     pub arguments: Vec<String>,
+    /// Whether compiled functions are kept for the next compilation, which is for plugins that change again and again. A third
+    /// argument, `--functions`, follows then, and [`crate::precompile_with_functions`] compiles.
+    pub keeps_functions: bool,
 }
 
 /// Memory in bytes for every compiler: address space, or resident memory where it is watched. A compiler that needs more is started again, one at a time, so that many
@@ -67,7 +70,7 @@ pub struct Artefacts {
     /// `None` if artefacts are neither read nor written.
     folder: Option<PathBuf>,
     ledger: Arc<dyn Ledger>,
-    compiler: Compiler,
+    pub(crate) compiler: Compiler,
     /// Whether the memory of the compiler is watched.
     watches_memory: bool,
 }
@@ -183,9 +186,11 @@ impl Artefacts {
     pub(crate) async fn compile(&self, bytes: &[u8], limits: &Limits) -> Result<Vec<u8>, Failure> {
         // It is never closed.
         let _watched = if self.watches_memory { WATCHED.acquire().await.ok() } else { None };
-        let shared = self.compile_within(bytes, limits.compile_bytes.min(SHARED_BYTES), limits).await;
+        // Kept functions need as much again.
+        let share = if self.compiler.keeps_functions { 2 * SHARED_BYTES } else { SHARED_BYTES };
+        let shared = self.compile_within(bytes, limits.compile_bytes.min(share), limits).await;
         match shared {
-            Err(Failure::Compile(CompileLimit::Memory { .. })) if limits.compile_bytes > SHARED_BYTES => {
+            Err(Failure::Compile(CompileLimit::Memory { .. })) if limits.compile_bytes > share => {
                 let _alone = LARGE.lock().await;
                 self.compile_within(bytes, limits.compile_bytes, limits).await
             }
@@ -220,6 +225,7 @@ impl Artefacts {
         let mut child = tokio::process::Command::new(&self.compiler.program)
             .args(&self.compiler.arguments)
             .args([memory.to_string(), seconds.to_string()])
+            .args(self.compiler.keeps_functions.then_some("--functions"))
             .env_clear()
             .envs(COMPILER_ENVIRONMENT)
             .stdin(Stdio::piped())
@@ -352,8 +358,12 @@ fn private_folder(folder: &Path) -> io::Result<()> {
 /// [`Failure::InvalidComponent`], or [`Failure::Unavailable`] if there is no engine.
 pub fn precompile(bytes: &[u8]) -> Result<Vec<u8>, Failure> {
     // The allocation strategy does not change the code.
-    let engine = Engine::new(&config(&Limits::default(), false))
-        .map_err(|error| Failure::Unavailable(format!("no engine to compile with: {error:#}")))?;
+    precompiled(bytes, &config(&Limits::default(), false))
+}
+
+pub(crate) fn precompiled(bytes: &[u8], config: &Config) -> Result<Vec<u8>, Failure> {
+    let engine =
+        Engine::new(config).map_err(|error| Failure::Unavailable(format!("no engine to compile with: {error:#}")))?;
     engine.precompile_component(bytes).map_err(invalid)
 }
 
@@ -384,7 +394,11 @@ mod tests {
         let file = folder.join("compiler");
         fs::write(&file, format!("/bin/cat >/dev/null\n{script}\n")).unwrap();
         // Not executed itself: a child of another test may still have it open for writing.
-        Artefacts::not_kept(Compiler { program: "/bin/sh".into(), arguments: vec![file.display().to_string()] })
+        Artefacts::not_kept(Compiler {
+            program: "/bin/sh".into(),
+            arguments: vec![file.display().to_string()],
+            keeps_functions: false,
+        })
     }
 
     fn words(compiled: Result<Vec<u8>, Failure>) -> String {
@@ -468,7 +482,7 @@ mod tests {
     #[tokio::test]
     async fn one_of_several_holds_the_lock_of_a_component() {
         let folder = tempfile::tempdir().unwrap();
-        let compiler = Compiler { program: "/bin/false".into(), arguments: Vec::new() };
+        let compiler = Compiler { program: "/bin/false".into(), arguments: Vec::new(), keeps_functions: false };
         let path = folder.path().join("aot");
         let open = || Artefacts::open(&path, Arc::new(NoLedger), compiler.clone());
         let (ours, theirs) = (open(), open());

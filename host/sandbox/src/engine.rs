@@ -182,7 +182,8 @@ impl Sandbox {
         if let Some(component) = self.read_artefact(digest, stored).await? {
             return Ok(component);
         }
-        let artefact: Arc<[u8]> = artefacts.compile(bytes, &self.limits).await?.into();
+        let artefact: Arc<[u8]> =
+            artefacts.compile_changed(bytes, &self.parts()?.fingerprint, &self.limits).await?.into();
         let kept = Arc::clone(&artefact);
         let component = self.off_thread(move |_, parts| component::deserialize(parts, &kept)).await?;
         artefacts.keep(digest, &self.parts()?.fingerprint, &artefact).await;

@@ -35,6 +35,7 @@ mod budget;
 mod call;
 mod capability;
 mod clock;
+mod compiled_functions;
 mod component;
 mod component_cache;
 mod effect;
@@ -73,6 +74,7 @@ pub use capability::{
     tools::ToolCaller,
 };
 pub use clock::{CallClock, ClockPause};
+pub use compiled_functions::precompile_with_functions;
 pub use component::{Loaded, WORLD};
 pub use effect::{EffectBody, FileEdit, GuestEffect};
 pub use engine::{Sandbox, config};

@@ -25,7 +25,7 @@
 //! let folder = |name| Path::new("/home/ada/patchbay").join(name);
 //! let paths =
 //!     Paths { config: folder("config"), data: folder("data"), cache: folder("cache"), state: folder("state") };
-//! let compiler = Compiler { program: "patchbay".into(), arguments: vec!["compile".to_owned()] };
+//! let compiler = Compiler { program: "patchbay".into(), arguments: vec!["compile".to_owned()], keeps_functions: false };
 //! let host = Host::open(Config::new(paths, compiler))?;
 //!
 //! let session = host.new_session(Path::new(".")).await?;

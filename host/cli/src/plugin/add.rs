@@ -56,7 +56,7 @@ async fn add_skill(add: &PluginAdd, located: &LocatedPlugin, home: &HomeDirs) ->
             (Some(staged), path)
         }
     };
-    let report = inspector()?.inspect(&inspected).await.map_err(CliError::io(&inspected))?;
+    let report = inspector(false)?.inspect(&inspected).await.map_err(CliError::io(&inspected))?;
     if !report.problems.is_empty() {
         let problems: Vec<String> = report.problems.iter().map(|problem| text::clean_line(problem)).collect();
         return Err(CliError::new(Code::InvalidArgs, format!("{given} is not added: {}", problems.join("; "))));

@@ -34,6 +34,8 @@ pub(super) struct Bench {
     store: Store,
     printed: PrintedLines,
     progress: ProgressLine,
+    /// Whether compiled functions are kept: the plugin is compiled again after each change.
+    keeps_functions: bool,
 }
 
 /// The source of answers to requests, completions and calls of other tools.
@@ -71,11 +73,11 @@ pub(super) struct CaseEnd {
 }
 
 impl Bench {
-    pub(super) fn open(style: Style) -> Result<Self, NotCalled> {
+    pub(super) fn open(style: Style, keeps_functions: bool) -> Result<Self, NotCalled> {
         let home = HomeDirs::find()?;
         let store = Store::open(&home.paths.data)?;
         let progress = ProgressLine::new(style, &tokio::runtime::Handle::current());
-        Ok(Self { home, store, printed: PrintedLines::collect(), progress })
+        Ok(Self { home, store, printed: PrintedLines::collect(), progress, keeps_functions })
     }
 
     /// Loads the plugin into a session, with the store and the files of `case`.
@@ -98,6 +100,7 @@ impl Bench {
         let is_recorded = settings.is_none();
         let settings = settings.map(|settings| *settings).unwrap_or_default();
         let mut settings = crate::host_config(&home.dirs(&self.home), settings, self.progress.clone())?;
+        settings.compiler.keeps_functions = self.keeps_functions;
         if is_recorded {
             // Calls of other tools are answered by the case.
             settings.bundled = BundledSkills::default();

@@ -129,7 +129,7 @@ impl<'a> Development<'a> {
         let is_built_here = path.is_dir() && has_sources(&path);
         Ok(Self {
             watch: PluginWatch::new(&path, !is_built_here),
-            bench: Bench::open(Style::of_standard_error())?,
+            bench: Bench::open(Style::of_standard_error(), true)?,
             lines: typed::lines(),
             grants: arguments.grant.clone(),
             asked: arguments.grant.clone(),

@@ -20,7 +20,7 @@ async fn session(home: &std::path::Path) -> Arc<Session> {
         fs::create_dir_all(home.join(persona)).unwrap();
     }
     // No component is compiled in these tests.
-    let compiler = Compiler { program: folder("none"), arguments: Vec::new() };
+    let compiler = Compiler { program: folder("none"), arguments: Vec::new(), keeps_functions: false };
     let config =
         Config { bundled: BundledSkills { skills: BUNDLED, ..Default::default() }, ..Config::new(paths, compiler) };
     Host::open(config).unwrap().new_session(&folder("workspace")).await.unwrap()

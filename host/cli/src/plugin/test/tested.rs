@@ -24,7 +24,7 @@ impl<'a> TestedPlugin<'a> {
     pub(super) fn open(plugin: &'a LocatedPlugin, style: Style) -> Result<Self, NotCalled> {
         // Refuses adapters, and skills without tools, before anything runs.
         drop(TrialHome::new(plugin, &[], &[])?);
-        Ok(Self { plugin, bench: Bench::open(style)? })
+        Ok(Self { plugin, bench: Bench::open(style, false)? })
     }
 
     /// Runs a case.
