@@ -92,7 +92,7 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> LocateError {
 /// The most components that an error names.
 const NAMED: usize = 5;
 /// The most files and folders that are compared with the component's age.
-const COMPARED: usize = 10_000;
+pub(crate) const COMPARED: usize = 10_000;
 /// The deepest folder of sources, counted from the plugin's.
 const DEPTH: usize = 8;
 /// What builds, tests and package managers write, or what a component does not depend on.

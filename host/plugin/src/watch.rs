@@ -15,7 +15,7 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-use crate::located::PluginContents;
+use crate::located::{COMPARED, PluginContents};
 
 /// How long there must be no event before the files are compared: editors write a file in several steps.
 const SETTLED: Duration = Duration::from_millis(50);
@@ -33,6 +33,8 @@ pub struct PluginWatch {
     path: PathBuf,
     has_components: bool,
     stamps: BTreeMap<PathBuf, FileStamp>,
+    /// Whether the folder has too many files, so that no change is seen.
+    is_too_large: bool,
     /// The folders that are watched.
     folders: Vec<PathBuf>,
     /// `None` if the system reports no events.
@@ -53,9 +55,15 @@ impl PluginWatch {
             }
         });
         let (stamps, folders) = (BTreeMap::new(), Vec::new());
-        let mut watch = Self { path: path.to_owned(), has_components, stamps, folders, watcher: watcher.ok(), changed };
+        let (path, watcher, is_too_large) = (path.to_owned(), watcher.ok(), false);
+        let mut watch = Self { path, has_components, stamps, is_too_large, folders, watcher, changed };
         watch.stamps = watch.look();
         watch
+    }
+
+    /// Returns the most files that are watched, if the folder has more: then no change is seen until some are removed.
+    pub fn exceeded(&self) -> Option<usize> {
+        self.is_too_large.then_some(COMPARED)
     }
 
     /// Waits until files were saved, and returns their names below the folder, sorted. Dropping the future loses no change.
@@ -97,6 +105,7 @@ impl PluginWatch {
             contents.files.extend(entries.filter(|path| path.extension().is_some_and(|end| end == "wasm")));
         }
         // Of a folder with too many files, none are known.
+        self.is_too_large = contents.is_none();
         let contents = contents.unwrap_or(PluginContents { folders: Vec::new(), files: Vec::new() });
         if contents.folders != self.folders {
             self.watch(&contents.folders);
@@ -146,6 +155,21 @@ mod tests {
         assert_eq!(timeout(Duration::from_secs(30), watch.changed()).await.unwrap(), ["src/new/deep.rs"]);
         fs::remove_file(folder.path().join("src/lib.rs")).unwrap();
         assert_eq!(timeout(Duration::from_secs(30), watch.changed()).await.unwrap(), ["src/lib.rs"]);
+        assert_eq!(watch.exceeded(), None);
+        for number in 0..=COMPARED {
+            write(&format!("src/{number}"), "");
+        }
+        let saved = timeout(Duration::from_secs(30), watch.changed()).await.unwrap();
+        assert!(!saved.is_empty());
+        // The files may still have been written when some were seen.
+        while watch.exceeded().is_none() {
+            timeout(Duration::from_secs(30), watch.changed()).await.unwrap();
+        }
+        assert_eq!(watch.exceeded(), Some(COMPARED));
+        fs::remove_dir_all(folder.path().join("src")).unwrap();
+        write("skill.js", "a");
+        let saved = timeout(Duration::from_secs(30), watch.changed()).await.unwrap();
+        assert_eq!((saved, watch.exceeded()), (vec!["skill.js".to_owned()], None));
         let mut component = PluginWatch::new(&folder.path().join("greet.wasm"), false);
         write("greet.wasm", "ab");
         assert_eq!(timeout(Duration::from_secs(30), component.changed()).await.unwrap(), ["greet.wasm"]);

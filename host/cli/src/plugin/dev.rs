@@ -78,7 +78,7 @@ async fn develop(arguments: &PluginDev) -> Result<(), NotCalled> {
                 _ => return Ok(()),
             },
             saved = development.watch.changed() => {
-                say!("saved: {}", saved.join(", "));
+                say!("saved: {}", patchbay_core::text::excerpt(&saved.join(", "), 400));
                 let reloaded = development.reload().await;
                 shown(reloaded)?;
             }
@@ -112,6 +112,8 @@ struct Development<'a> {
     bench: Bench,
     lines: mpsc::Receiver<String>,
     watch: PluginWatch,
+    /// Whether the author was told that no change is seen.
+    is_unwatched: bool,
     /// The capabilities that are granted until the command ends.
     grants: Vec<Capability>,
     /// The capabilities that the author was asked about.
@@ -129,6 +131,7 @@ impl<'a> Development<'a> {
         let is_built_here = path.is_dir() && has_sources(&path);
         Ok(Self {
             watch: PluginWatch::new(&path, !is_built_here),
+            is_unwatched: false,
             bench: Bench::open(Style::of_standard_error(), true)?,
             lines: typed::lines(),
             grants: arguments.grant.clone(),
@@ -144,6 +147,16 @@ impl<'a> Development<'a> {
     /// Builds and loads the plugin, shows how it changed, and repeats the last call.
     async fn reload(&mut self) -> Result<(), NotCalled> {
         let start = Instant::now();
+        match self.watch.exceeded() {
+            Some(most) if !self.is_unwatched => note(&format!(
+                "note: saved files are not noticed, because {} has more than {} files. Move what does not belong to the \
+                 plugin out of it.",
+                patchbay_core::text::clean_line(&self.arguments.plugin.to_string_lossy()),
+                patchbay_core::text::with_commas(most as u64)
+            )),
+            _ => {}
+        }
+        self.is_unwatched = self.watch.exceeded().is_some();
         self.build().await?;
         let located = locate(&self.arguments.plugin).map_err(|error| usage(format!("{error}.")))?;
         let case = match &self.last {
