@@ -14,7 +14,7 @@ use crate::{
     report::{Report, ms},
 };
 
-const CALLS: usize = 1_000;
+pub const CALLS: usize = 1_000;
 /// Runs of the empty program.
 const RUNS: usize = 50;
 const BYTES_OF_A_TOKEN: usize = 4;
@@ -34,17 +34,10 @@ pub fn measure(report: &mut Report) {
         &["", "milliseconds", "thousands of fuel", "MiB at the peak"],
         &[vec!["empty program".to_owned(), format!("{:.2}", empty.0), empty.1.to_string(), format!("{:.1}", empty.2)]],
     );
-    let one_by_one =
-        "let n = 0; for (let i = 0; i < COUNT; i++) n += Number(await tools.calc.eval({expression: `${i} + 1`})); n";
     let together =
         "(await Promise.all(Array.from({length: COUNT}, (_, i) => tools.calc.eval({expression: `${i} + 1`})))).length";
-    let program = |code: &str| vec![json!([["code__run", {"code": code.replace("COUNT", &CALLS.to_string())}]])];
-    let by_model = |each: usize| -> Vec<Value> {
-        let call = |n: usize| json!(["calc__eval", {"expression": format!("{n} + 1")}]);
-        (0..CALLS / each).map(|answer| (0..each).map(|n| call(answer * each + n)).collect()).collect()
-    };
     let rows = [
-        ("a program, one after the other", program(one_by_one)),
+        ("a program, one after the other", by_program()),
         ("a program, eight side by side", program(together)),
         ("a model, one in each answer", by_model(1)),
         ("a model, 50 in each answer", by_model(50)),
@@ -57,6 +50,26 @@ pub fn measure(report: &mut Report) {
     });
     report.table(&["1,000 calls", "requests", "milliseconds", "thousands of tokens"], &rows);
 }
+
+/// Returns the calls of a model whose program calls [`CALLS`] tools, one after the other.
+pub fn by_program() -> Vec<Value> {
+    program(
+        "let n = 0; for (let i = 0; i < COUNT; i++) n += Number(await tools.calc.eval({expression: `${i} + 1`})); n",
+    )
+}
+
+fn program(code: &str) -> Vec<Value> {
+    vec![json!([["code__run", {"code": code.replace("COUNT", &CALLS.to_string())}]])]
+}
+
+/// Returns [`CALLS`] calls of a model, `each` in each answer.
+pub fn by_model(each: usize) -> Vec<Value> {
+    let call = |n: usize| json!(["calc__eval", {"expression": format!("{n} + 1")}]);
+    (0..CALLS / each).map(|answer| (0..each).map(|n| call(answer * each + n)).collect()).collect()
+}
+
+/// Settings for a turn of so many calls.
+pub const LIMITS: &str = "models = [{ id = \"local-1\", context_window = 1000000 }]\n[limits]\nturn_requests = 2000\n";
 
 /// Returns the median time in milliseconds, thousands of fuel and the peak of memory of the empty program.
 fn empty() -> (f64, u64, f64) {
@@ -77,8 +90,7 @@ fn conversation(answers: Vec<Value>) -> (usize, u64, usize) {
     let (expected, answered): (usize, usize) = (script.len(), script.iter().map(Vec::len).sum());
     let next = Mutex::new(script.into_iter());
     let server = Server::new(move |_| next.lock().unwrap().next().unwrap_or_default());
-    let limits = "models = [{ id = \"local-1\", context_window = 1000000 }]\n[limits]\nturn_requests = 2000\n";
-    let patchbay = CHAT.home(&server, limits);
+    let patchbay = CHAT.home(&server, LIMITS);
     let mut live = patchbay.live(&[]);
     live.answer(&format!("/model {}", CHAT.model));
     // Both are compiled when they are first called.

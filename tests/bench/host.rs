@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use patchbay_core::{Asker, CallId, Digest, PrincipalId};
 use patchbay_sandbox::{Artefacts, Content, Limits, Sandbox};
 use patchbay_skill::Snapshot;
-use patchbay_store::{Hold, JournalRow, NewSnapshot, Store};
+use patchbay_store::{Hold, JournalFilter, JournalRow, NewSnapshot, Store};
 use patchbay_tests::{host, services};
 use patchbay_tools::{StoreLedger, Tools};
 use serde_json::Value;
@@ -54,6 +54,12 @@ impl Host {
             [Content::Json(value)] => value.to_string(),
             other => panic!("{other:?}"),
         }
+    }
+
+    /// Returns the bytes of memory that the first call had at its peak.
+    pub async fn peak_memory(&self) -> u64 {
+        let all = JournalFilter { session: None, skill: None };
+        self.store.journal_rows(&all, 0, 1).await.unwrap()[0].row.peak_memory
     }
 
     /// Runs the database operations of one call: reads whether its component is blocked, and writes a row of the

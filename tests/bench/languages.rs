@@ -39,10 +39,11 @@ const MEASURED: &str = r#"{"bytes":2025,"hash":683911644,"points":2025}"#;
 pub fn measure(report: &mut Report) {
     report.section(
         "Languages, and other ways to offer a tool",
-        "A tool that counts and hashes two kilobytes, byte by byte; the plugins are built by `patchbay plugin build`. *Cold*: the component is new; it is compiled, asked for its \
-         tools, and called. *From disk*: the same in a new host that finds the compiled component. *Warm*: each \
+        "A tool that counts and hashes two kilobytes, byte by byte; `patchbay plugin build` has built the plugins. *Cold*: the \
+         component is new; it is compiled, asked for its tools, and called. *From disk*: the same in a new host that finds the compiled component. *Warm*: each \
          further call, in a fresh instance. For a server over standard input and output, cold is the time from the \
-         start of the process to its first answer; a process for each call is always cold. Milliseconds.",
+         start of the process to its first answer; a process for each call is always cold. Milliseconds. *Memory*: of the \
+         instance at the peak of a call, or resident in the server's process at its peak; MiB.",
     );
     let plugins: Vec<_> = LANGUAGES.iter().map(|(language, file, name)| (built(language, file), name)).collect();
     let mut rows: Vec<_> = plugins.iter().map(|(plugin, name)| component(plugin, name)).collect();
@@ -56,7 +57,7 @@ pub fn measure(report: &mut Report) {
         command.arg(peer("spawned.py")).arg("measure");
         command
     }));
-    report.table(&["", "size", "cold", "from disk", "warm p50", "warm p99"], &rows);
+    report.table(&["", "size", "cold", "from disk", "warm p50", "warm p99", "memory"], &rows);
 }
 
 fn folder() -> PathBuf {
@@ -130,9 +131,10 @@ fn component(plugin: &[u8], name: &str) -> Vec<String> {
         elapsed(start)
     });
     let warm = Samples::new(warm.collect());
+    let memory = mib(runtime.block_on(host.peak_memory()));
     eprintln!("{name}: {WARM} warm calls");
     let size = format!("{} KiB", plugin.len() >> 10);
-    vec![name.into(), size, ms(cold), ms(from_disk), ms(warm.percentile(50)), ms(warm.percentile(99))]
+    vec![name.into(), size, ms(cold), ms(from_disk), ms(warm.percentile(50)), ms(warm.percentile(99)), memory]
 }
 
 /// A JSON-RPC server with one message per line.
@@ -190,11 +192,19 @@ fn server(name: &str, tool: &str, command: &mut Command) -> Vec<String> {
         elapsed(start)
     });
     let (cold, warm) = (Samples::new(cold), Samples::new(warm.collect()));
+    let memory = resident(peer.process.id()).map_or_else(String::new, mib);
     peer.process.kill().unwrap();
     peer.process.wait().unwrap();
     eprintln!("{name}: {SPAWNS} starts, {WARM} warm calls");
     let none = String::new;
-    vec![name.into(), none(), ms(cold.percentile(50)), none(), ms(warm.percentile(50)), ms(warm.percentile(99))]
+    vec![name.into(), none(), ms(cold.percentile(50)), none(), ms(warm.percentile(50)), ms(warm.percentile(99)), memory]
+}
+
+/// Returns the peak of the resident memory of a process in bytes; `None` where the system has no such file.
+fn resident(process: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(peak.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
 }
 
 fn process(name: &str, command: impl Fn() -> Command) -> Vec<String> {
@@ -209,11 +219,15 @@ fn process(name: &str, command: impl Fn() -> Command) -> Vec<String> {
     let times = Samples::new(times.collect());
     eprintln!("{name}: {SPAWNS} processes");
     let none = String::new;
-    vec![name.into(), none(), ms(times.percentile(50)), none(), none(), none()]
+    vec![name.into(), none(), ms(times.percentile(50)), none(), none(), none(), none()]
 }
 
 fn elapsed(start: Instant) -> u64 {
     u64::try_from(start.elapsed().as_nanos()).unwrap()
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{:.1}", bytes as f64 / f64::from(1 << 20))
 }
 
 /// Nanoseconds as milliseconds.

@@ -14,6 +14,7 @@ mod models;
 mod path;
 mod process;
 mod question;
+mod recording;
 mod reload;
 mod report;
 mod round_trip;
@@ -77,6 +78,7 @@ const PARTS: &[(&str, Measure)] = &[
     ("search", search::measure),
     ("question", question::measure),
     ("kept", kept::measure),
+    ("recording", recording::measure),
     ("languages", languages::measure),
     ("code", code::measure),
     ("shown", shown::measure),
