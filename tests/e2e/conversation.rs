@@ -257,11 +257,28 @@ fn context_shows_what_fills_the_window() {
     // 3,500 bytes of the message, and an echo of it.
     assert!(part(full, "messages") > part(empty, "messages") + 1_100, "{}", full.data());
     assert!(part(full, "answers") > 1_100 && part(full, "calls") > 0 && part(full, "results") > 0, "{}", full.data());
-    let names = ["persona", "skills", "tools", "messages", "answers", "calls", "results", "files"];
+    assert!(part(full, "facts") > 20 && part(full, "facts") == part(empty, "facts"), "{}", full.data());
+    let names = [
+        "persona",
+        "skills",
+        "facts",
+        "outer_instructions",
+        "tools",
+        "messages",
+        "answers",
+        "calls",
+        "results",
+        "files",
+    ];
     assert_eq!(part(full, "sum"), names.iter().map(|name| part(full, name)).sum::<u64>());
     let message = full.message();
     assert!(message.starts_with("About ") && message.contains(" of 32,000 tokens are in use ("), "{message}");
-    assert!(message.contains("  persona and project instructions\n") && message.ends_with("  free"), "{message}");
+    assert!(
+        message.contains("  persona and project instructions\n")
+            && message.contains("  date, system, workspace and repository\n")
+            && message.ends_with("  free"),
+        "{message}"
+    );
     // Nothing was sent, and nothing of it is in the conversation.
     assert_eq!(answers[4].message(), "Error: /context does not accept arguments.");
 }

@@ -108,6 +108,7 @@ mod snapshot;
 #[cfg(unix)]
 mod take_over;
 mod terminal;
+mod told;
 mod undo;
 mod unsaved_files;
 mod waiting;

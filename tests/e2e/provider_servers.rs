@@ -25,7 +25,7 @@ pub(crate) fn body(request: &str) -> Value {
 }
 
 /// Starts a server. `answer` receives the last word after `case:` in the request and the number of earlier requests of that case.
-fn by_case(answer: impl Fn(&str, usize) -> Vec<Step> + Send + 'static) -> Server {
+pub(crate) fn by_case(answer: impl Fn(&str, usize) -> Vec<Step> + Send + 'static) -> Server {
     let seen = Mutex::new(BTreeMap::<String, usize>::new());
     Server::scripted(move |request| {
         let rest = request.rsplit_once("case:").map_or("", |(_, rest)| rest);
@@ -37,7 +37,7 @@ fn by_case(answer: impl Fn(&str, usize) -> Vec<Step> + Send + 'static) -> Server
     })
 }
 
-fn whole(bytes: Vec<u8>) -> Vec<Step> {
+pub(crate) fn whole(bytes: Vec<u8>) -> Vec<Step> {
     vec![Step::Bytes(bytes)]
 }
 

@@ -16,6 +16,7 @@ use patchbay_store::MessageRow as Row;
 use serde_json::Value;
 
 use crate::{
+    Surroundings,
     binding::AnswerPlace,
     parts,
     shorten::shortened,
@@ -32,6 +33,8 @@ pub(crate) struct ReaderModel<'a> {
     pub(crate) reads: &'a dyn Fn(&str) -> bool,
     /// The agent whose conversation it is, its parent, the parent of that one, and so on.
     pub(crate) line: &'a [AgentId],
+    /// What the agents of the session are told about its start.
+    pub(crate) surroundings: &'a Surroundings,
 }
 
 /// A conversation and its size.
@@ -240,11 +243,16 @@ impl ConversationBuilder<'_> {
     }
 
     /// Says who the agent is, before its first text. A child reads its parent's introduction first, then its own. So the system
-    /// context is the same for all agents, and a child begins with the same bytes as its parent.
+    /// context is the same for all agents, and a child begins with the same bytes as its parent. The first introduction of a
+    /// conversation is followed by what all agents of the session are told.
     fn introduce(&mut self, agent: AgentId) {
         let Some(at) = self.reader.line.iter().position(|known| *known == agent) else { return };
+        let is_first = self.introduced.is_empty();
         if self.introduced.insert(agent) {
             self.text(&introduction(agent, self.reader.line.get(at + 1).copied()));
+        }
+        if is_first {
+            self.reader.surroundings.texts().for_each(|text| self.text(text));
         }
     }
 

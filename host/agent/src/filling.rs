@@ -23,6 +23,10 @@ pub struct Filling {
     pub persona: u64,
     /// The list of skills.
     pub skills: u64,
+    /// What the agent is told about the session's start.
+    pub facts: u64,
+    /// The instructions of folders above the workspace.
+    pub outer_instructions: u64,
     /// The declarations of tools.
     pub tools: u64,
     /// Number of these tools.
@@ -42,8 +46,10 @@ pub struct Filling {
 impl Filling {
     /// Returns the sum of all parts.
     pub fn sum(&self) -> u64 {
-        let Self { persona, skills, tools, messages, answers, calls, results, files, .. } = self;
-        persona + skills + tools + messages + answers + calls + results + files
+        let Self {
+            persona, skills, facts, outer_instructions, tools, messages, answers, calls, results, files, ..
+        } = self;
+        persona + skills + facts + outer_instructions + tools + messages + answers + calls + results + files
     }
 
     fn add(&mut self, message: &Message) {
@@ -69,7 +75,8 @@ impl Agent {
         let toolbox = Toolbox::of(self.tools.clone(), turn);
         let round = self.round(turn, &toolbox).await?;
         let request = self.bare_request(&round).await?;
-        let texts = |texts: &[String]| texts.iter().map(|text| text_tokens(text.len())).sum();
+        let texts =
+            |texts: &[String]| texts.iter().filter(|text| !text.is_empty()).map(|text| text_tokens(text.len())).sum();
         // The list of skills follows the persona.
         let persona = turn.persona.iter().filter(|text| !text.trim().is_empty()).count();
         let (persona, skills) = request.system.split_at(persona.min(request.system.len()));
@@ -81,12 +88,16 @@ impl Agent {
             window: round.about.context_window.unwrap_or(self.settings.compaction.context_window),
             persona: texts(persona),
             skills: texts(skills),
+            facts: texts(&[turn.surroundings.facts.clone()]),
+            outer_instructions: texts(&turn.surroundings.instructions),
             tools: request.tools.iter().map(of_tool).sum(),
             tool_count: request.tools.len(),
             ..Filling::default()
         };
         let rows = self.rows().await?;
         self.read(&rows, &round).await.messages.iter().for_each(|message| filling.add(message));
+        // The first message contains them.
+        filling.messages = filling.messages.saturating_sub(filling.facts + filling.outer_instructions);
         Ok(filling)
     }
 }
@@ -108,12 +119,13 @@ mod tests {
             is_error: false,
             content: vec![Piece::Text("123456".to_owned())],
         };
-        let mut filling = Filling { persona: 1, skills: 2, tools: 3, ..Filling::default() };
+        let mut filling =
+            Filling { persona: 1, skills: 2, tools: 3, facts: 4, outer_instructions: 5, ..Filling::default() };
         filling.add(&message(Role::User, vec![text("123"), text("")]));
         filling.add(&message(Role::Assistant, vec![Block::Thinking("1234".to_owned()), Block::ToolCall(call)]));
         filling.add(&message(Role::User, vec![Block::ToolResult(result)]));
         let Filling { messages, answers, calls, results, files, .. } = filling;
         assert_eq!((messages, answers, calls, results, files), (3, 2, 3, 3, 0));
-        assert_eq!(filling.sum(), 6 + 3 + 2 + 3 + 3);
+        assert_eq!(filling.sum(), 6 + 9 + 3 + 2 + 3 + 3);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! - [`Agent`]: one agent; [`Agent::run`] runs a [`Turn`] to its end, [`Agent::compact_now`] summarises its conversation,
 //!   [`Agent::skill_supplement`] returns what follows the instructions of a skill.
+//! - [`Surroundings`]: what the agents of a session are told about its start.
 //! - [`TurnEnding`]: what is committed at the end of a turn; [`Requests`]: how many requests the agents of a session make;
 //!   [`ResultRoom`]: how many bytes of tool results they store.
 //! - [`Model`]: completes requests (the providers of the host); [`Chosen`] is an agent's choice of model.
@@ -42,6 +43,7 @@ mod skill_file;
 mod skills_in_use;
 mod summarise;
 mod supplement;
+mod surroundings;
 mod tokens;
 mod toolbox;
 mod turn;
@@ -62,6 +64,7 @@ pub use requests::Requests;
 pub use results::ResultRoom;
 pub use summarise::Compacted;
 pub use supplement::has_tools;
+pub use surroundings::Surroundings;
 pub use turn::Turn;
 pub use validation::try_model;
 

@@ -18,7 +18,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Agent, TurnEnding,
+    Agent, Surroundings, TurnEnding,
     answer_end::AnswerEnd,
     attachments,
     binding::{PrefixBinding, binding},
@@ -40,6 +40,8 @@ pub struct Turn {
     pub snapshot: Arc<Snapshot>,
     /// The texts of the persona, for the system context.
     pub persona: Vec<String>,
+    /// What the agents of the session are told about its start.
+    pub surroundings: Surroundings,
     /// The tools of the host that the model may call, besides those for skills and tools, such as `use_skill`.
     pub internal: Vec<Arc<dyn Internal>>,
     /// The tools outside of the sandbox that the model may call.
@@ -231,11 +233,12 @@ impl Agent {
         attachments::load(self.log.store(), self.read_rows(rows, round)).await
     }
 
-    fn read_rows(&self, rows: &[Row], Round { choice, about, .. }: &Round<'_>) -> Conversation {
+    fn read_rows(&self, rows: &[Row], Round { turn, choice, about, .. }: &Round<'_>) -> Conversation {
         let reads = |media: &str| about.input_media.iter().any(|there| there == media);
         let line: Vec<AgentId> =
             std::iter::once(self.place.agent).chain(self.place.ancestors.iter().copied()).collect();
-        conversation(rows, &ReaderModel { adapter: &about.adapter, model: &choice.model, reads: &reads, line: &line })
+        let (adapter, model, surroundings) = (&about.adapter, &choice.model, &turn.surroundings);
+        conversation(rows, &ReaderModel { adapter, model, reads: &reads, line: &line, surroundings })
     }
 
     /// Sends one request and stores the answer.

@@ -76,6 +76,7 @@ mod replay;
 mod roots;
 mod session;
 mod stored;
+mod surroundings;
 mod tree;
 mod turns;
 mod unanswered;

@@ -11,8 +11,15 @@ use patchbay_skill::{Snapshot, SnapshotError};
 use patchbay_store::{SessionRow, StoreError};
 
 use crate::{
-    Host, Session, SessionError, json::to_json, lock::SessionLock, notices, persona::DEFAULT, recovery,
-    session::Opened, wake, workspace_path::workspace_path,
+    Host, Session, SessionError,
+    json::to_json,
+    lock::SessionLock,
+    notices,
+    persona::{DEFAULT, Persona},
+    recovery,
+    session::Opened,
+    wake,
+    workspace_path::workspace_path,
 };
 
 impl Host {
@@ -26,7 +33,8 @@ impl Host {
         let id = SessionId::from_bytes(self.store.source().uuid());
         let lock = SessionLock::take(&self.lock_folder(), id).await?;
         let built = self.build_snapshot(id, &workspace, 1, false).await?;
-        let persona = self.personas(&workspace).await?.read(DEFAULT)?;
+        let (surroundings, unused) = self.surroundings(&workspace).await?;
+        let persona = Persona { surroundings, ..self.personas(&workspace).await?.read(DEFAULT)? };
         let row = SessionRow {
             id,
             workspace: workspace.clone(),
@@ -47,7 +55,7 @@ impl Host {
             dead_in_view: None,
             is_resumed: false,
             tokens: 0,
-            start_notices: moved.into_iter().chain(self.home_notice(&workspace).await?).collect(),
+            start_notices: moved.into_iter().chain(self.home_notice(&workspace).await?).chain(unused).collect(),
         };
         let session = self.start_session(opened, lock)?;
         self.open.lock().await.insert(id, Arc::downgrade(&session));

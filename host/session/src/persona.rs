@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use patchbay_agent::Surroundings;
 use patchbay_core::{Code, Name, text};
 use patchbay_skill::files;
 use patchbay_workspace::{FileError, ProtectedPaths, Workspace};
@@ -15,7 +16,7 @@ use serde::{Deserialize, Serialize};
 /// File names of a persona, in the order of the system context.
 const FILES: [&str; 4] = ["SOUL.md", "IDENTITY.md", "USER.md", "AGENTS.md"];
 /// The workspace's instructions for agents: the first of these files that exists.
-const RULES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+pub(crate) const RULES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 /// Size limit of a file in bytes: it is part of every turn.
 const FILE_BYTES: u64 = 256 << 10;
 /// The persona of a new session.
@@ -31,6 +32,9 @@ pub(crate) struct Persona {
     /// Messages about files that are not used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) skipped: Vec<String>,
+    /// What the agents are told about the session's start. It is stored here and stays the same for each persona of the session.
+    #[serde(default, skip_serializing_if = "Surroundings::is_empty")]
+    pub(crate) surroundings: Surroundings,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,14 +136,14 @@ impl Personas<'_> {
         // out.
         for rules in RULES {
             let name = format!("{rules} of the workspace");
-            match guarded.as_ref().map_or(Ok(None), |workspace| read_rules(workspace, rules)) {
+            match guarded.as_ref().map_or(Ok(None), |workspace| read_rules(workspace, rules, FILE_BYTES)) {
                 Ok(None) => continue,
                 Ok(Some(text)) => files.push(PersonaFile { name, text }),
                 Err(why) => skipped.push(format!("{name} is not used: {why}")),
             }
             break;
         }
-        Ok(Persona { name: parsed, files, skipped })
+        Ok(Persona { name: parsed, files, skipped, surroundings: Surroundings::default() })
     }
 
     /// Returns the names of all personas, sorted.
@@ -174,7 +178,7 @@ fn read_from_workspace(workspace: &Workspace, folder: &str) -> Result<Option<Vec
     }
     let mut read = Vec::new();
     for file in FILES {
-        match read_rules(workspace, &format!("{folder}/{file}")) {
+        match read_rules(workspace, &format!("{folder}/{file}"), FILE_BYTES) {
             Ok(Some(text)) => read.push(PersonaFile { name: file.to_owned(), text }),
             Ok(None) => {}
             Err(why) => return Err((file.to_owned(), why)),
@@ -183,9 +187,10 @@ fn read_from_workspace(workspace: &Workspace, folder: &str) -> Result<Option<Vec
     Ok(Some(read))
 }
 
-/// Reads a file of a workspace for the system context; `None` if it does not exist.
-fn read_rules(workspace: &Workspace, path: &str) -> Result<Option<String>, String> {
-    match workspace.read_rules(path, FILE_BYTES) {
+/// Reads a file of at most `max` bytes in a workspace, or in a folder above it, with instructions for agents; `None` if it does not
+/// exist.
+pub(crate) fn read_rules(workspace: &Workspace, path: &str, max: u64) -> Result<Option<String>, String> {
+    match workspace.read_rules(path, max) {
         Ok(bytes) => Ok(Some(clean(bytes))),
         Err(FileError::NotFound { .. }) => Ok(None),
         Err(FileError::Directory { .. } | FileError::Special { .. }) => Err("not a regular file".to_owned()),

@@ -102,6 +102,7 @@ impl Session {
         let SessionState { persona, snapshot } = self.state();
         Turn {
             persona: persona.files.iter().map(|file| file.text.clone()).collect(),
+            surroundings: persona.surroundings.clone(),
             internal: self.tree_tools(agent),
             outside,
             snapshot,

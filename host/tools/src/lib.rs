@@ -241,6 +241,11 @@ impl Tools {
         }
     }
 
+    /// Returns whether the folder at `path` is or contains the user's home folder.
+    pub fn holds_home(&self, path: &str) -> bool {
+        self.workspaces.holds_home(path)
+    }
+
     async fn grants(
         &self,
         rules: &Rules,

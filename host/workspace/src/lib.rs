@@ -12,6 +12,7 @@
 //!   their limits.
 //! - [`WorkspaceAccess`]: what the plugins of one call may do. [`ProtectedPaths`]: Patchbay's own folders, which no
 //!   plugin may enter. [`HomeFolder`] detects a workspace that is or contains the home folder.
+//! - [`is_repository`] and [`git_head`] tell what is checked out in a git repository.
 //! - [`resolved_path`] resolves the links in a path that may not exist yet.
 //! - [`open_regular_file`] and [`open_file_below`] open files for the host itself and never block on a pipe.
 //! - [`FileEntry`]: one entry of a listing. [`FilePlace`]: a file that an editor may read or write. [`ExistingFile`]: a file
@@ -23,6 +24,7 @@
 //! keep the old contents.
 
 mod error;
+mod git;
 mod glob;
 mod guard;
 mod handle;
@@ -56,6 +58,7 @@ use cap_std::{
 use patchbay_core::Digest;
 
 pub use error::FileError;
+pub use git::{GitHead, git_head, is_repository};
 pub use protected::{HomeFolder, ProtectedPaths};
 pub use search::{
     EditorTexts, FileMatches, MatchedLine, NameQuery, NameResults, SearchBounds, SearchPosition, SearchStop,

@@ -91,7 +91,8 @@ impl Stage {
     /// Builds the next request as a turn does, and checks its binding.
     fn request(&mut self) -> (CompletionRequest, PrefixBinding) {
         let model = format!("demo-{}", self.model);
-        let reader = ReaderModel { adapter: "demo", model: &model, reads: &|_| true, line: &self.line };
+        let surroundings = &crate::Surroundings::default();
+        let reader = ReaderModel { adapter: "demo", model: &model, reads: &|_| true, line: &self.line, surroundings };
         let Conversation { mut messages, answers, .. } = conversation(&self.rows, &reader);
         while messages.len() > 1 && messages.last().is_some_and(|last| last.role == Role::Assistant) {
             messages.pop();

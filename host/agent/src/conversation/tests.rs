@@ -11,8 +11,15 @@ use serde_json::{Value, json};
 
 use super::*;
 
-const READER: ReaderModel<'_> =
-    ReaderModel { adapter: "demo", model: "demo-1", reads: &|media| media == "image/png", line: &[] };
+static SURROUNDINGS: Surroundings = Surroundings { facts: String::new(), instructions: Vec::new() };
+
+const READER: ReaderModel<'_> = ReaderModel {
+    adapter: "demo",
+    model: "demo-1",
+    reads: &|media| media == "image/png",
+    line: &[],
+    surroundings: &SURROUNDINGS,
+};
 
 fn row(seq: u64, kind: MessageKind, content: &str, data: Option<Value>) -> Row {
     Row { seq, agent: AgentId::random(), kind, content: content.to_owned(), data }
@@ -329,18 +336,25 @@ fn each_agent_is_told_who_it_is_before_its_first_text() {
     let (root, child) = (AgentId::from_bytes([1; 16]), AgentId::from_bytes([2; 16]));
     let said = |seq, agent, text: &str| Row { agent, ..row(seq, MessageKind::User, text, None) };
     let rows = [said(1, root, "one"), said(2, root, "two"), said(3, child, "three")];
-    let reader = ReaderModel { line: &[child, root], ..READER };
-    let texts: Vec<String> = conversation(&rows, &reader).messages[0]
-        .parts
-        .iter()
-        .map(|part| match &part.block {
+    let texts = |rows: &[Row], surroundings: &Surroundings| -> Vec<String> {
+        let reader = ReaderModel { line: &[child, root], surroundings, ..READER };
+        let text = |part: &Part| match &part.block {
             Block::Text(text) => text.clone(),
             other => panic!("{other:?}"),
-        })
-        .collect();
+        };
+        conversation(rows, &reader).messages[0].parts.iter().map(text).collect()
+    };
     let root_text = format!("You are the agent {root}. You have no parent.");
     let child_text = format!("You are the agent {child}. Your parent is {root}.");
-    assert_eq!(texts, [&root_text, "one", "two", &child_text, "three"]);
+    assert_eq!(texts(&rows, &SURROUNDINGS), [&root_text, "one", "two", &child_text, "three"]);
+    // What all agents are told follows the first introduction, also after a summary.
+    let told = Surroundings { facts: "a date".to_owned(), instructions: vec!["rules".to_owned()] };
+    assert_eq!(texts(&rows, &told), [&root_text, "a date", "rules", "one", "two", &child_text, "three"]);
+    assert_eq!(texts(&rows[2..], &told), [&child_text, "a date", "rules", "three"]);
+    let summary = Row { agent: root, ..row(3, MessageKind::Compaction, "short", None) };
+    let summarised = texts(&[rows[0].clone(), summary], &told);
+    assert_eq!(summarised[..3], [&root_text, "a date", "rules"]);
+    assert!(summarised.len() == 4 && summarised[3].ends_with("\n\nshort"), "{summarised:?}");
 }
 
 proptest! {

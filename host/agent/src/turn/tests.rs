@@ -302,6 +302,7 @@ impl TestAgent {
         Turn {
             snapshot: Arc::clone(&self.snapshot),
             persona: vec!["You are a test.".to_owned()],
+            surroundings: Surroundings::default(),
             internal: self.internal.clone(),
             outside: OutsideTools::default(),
             cause: TurnCause::Person,

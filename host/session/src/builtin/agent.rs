@@ -42,5 +42,6 @@ impl BuiltIn for AgentCommand {
 }
 
 async fn read(session: &Session, name: &str) -> Result<Persona, SessionError> {
-    Ok(session.host.personas(session.workspace()).await?.read(name)?)
+    let surroundings = session.state().persona.surroundings.clone();
+    Ok(Persona { surroundings, ..session.host.personas(session.workspace()).await?.read(name)? })
 }

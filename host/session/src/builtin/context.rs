@@ -42,6 +42,7 @@ async fn context(line: &LineContext) -> Result<Outcome, Outcome> {
     let filling = line.agent.filling(&turn).await?;
     let data = json!({
         "model": filling.model, "window": filling.window, "sum": filling.sum(), "persona": filling.persona,
+        "facts": filling.facts, "outer_instructions": filling.outer_instructions,
         "skills": filling.skills, "tools": filling.tools, "tool_count": filling.tool_count,
         "messages": filling.messages, "answers": filling.answers, "calls": filling.calls,
         "results": filling.results, "files": filling.files,
@@ -61,6 +62,8 @@ fn rendered(filling: &Filling) -> String {
     let tools = format!("{} tools", filling.tool_count);
     let parts = [
         ("persona and project instructions", filling.persona),
+        ("date, system, workspace and repository", filling.facts),
+        ("instructions of folders above the workspace", filling.outer_instructions),
         ("list of skills", filling.skills),
         (&*tools, filling.tools),
         ("messages to the model", filling.messages),

@@ -3,11 +3,16 @@
 //! The host puts an identity text before the first text of each agent: `You are the agent UUID. You have no parent.` or
 //! `You are the agent UUID. Your parent is UUID.` The conversation of a forked agent begins with its parent's; only
 //! what follows the last identity text is its own. Without an identity text everything is its own.
+//!
+//! The first identity text is followed by what the host tells about the session's start. The model reads it, and nobody said it.
 
 use patchbay_provider_sdk::{Block, Message, Part, Role, ToolResult};
 
 /// Length in bytes of a UUID with hyphens.
 const UUID_BYTES: usize = 36;
+
+/// The beginnings of the host's texts about the session's start.
+const START: [&str; 2] = ["At the start of this session:\n", "Instructions for agents in "];
 
 /// The own part of a conversation.
 pub(crate) struct Own<'a> {
@@ -35,7 +40,7 @@ impl<'a> Own<'a> {
         let mut own = Self { identity: None, messages: Vec::new() };
         for message in messages.iter().rev() {
             let found = last_identity(message);
-            let parts = found.as_ref().map_or(message.parts.as_slice(), |(at, _)| &message.parts[at + 1..]);
+            let parts = found.as_ref().map_or(message.parts.as_slice(), |(at, _)| said(&message.parts[at + 1..]));
             own.messages.push(OwnMessage { role: message.role, parts });
             if let Some((_, identity)) = found {
                 own.identity = Some(identity);
@@ -66,6 +71,12 @@ impl<'a> Own<'a> {
         let current = parts.take_while(|(is_user, part)| !is_user || text(part).is_none());
         current.filter_map(|(_, part)| result(part))
     }
+}
+
+/// Returns `parts` without the texts about the session's start that they begin with.
+fn said(parts: &[Part]) -> &[Part] {
+    let is_start = |part: &&Part| text(part).is_some_and(|text| START.iter().any(|start| text.starts_with(start)));
+    &parts[parts.iter().take_while(is_start).count()..]
 }
 
 /// Returns the texts of `parts` that are not blank.

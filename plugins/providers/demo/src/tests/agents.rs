@@ -107,6 +107,14 @@ fn identity_is_never_echoed() {
     assert_eq!(run(request(vec![person("say $self $parent")])).text(), "none none");
     let alone = vec![user(vec![text(&root())])];
     assert_eq!(run(request(alone)).text(), "You said nothing.");
+    // What the host tells about the session's start is not said by anybody; the same words later are.
+    let start =
+        ["At the start of this session:\ndate: x", "Instructions for agents in /a, above the workspace.\n\nsay no"];
+    let told = vec![text(&root()), text(start[0]), text(start[1]), text("hi")];
+    assert_eq!(run(request(vec![user(told)])).text(), "You said: hi");
+    assert_eq!(Conversation::new(start[1]).fork(start[1]).answer().text(), "You said nothing.");
+    talk.say(start[1]);
+    assert_eq!(talk.answer().text(), "no");
     let mut summary = Conversation::new("hi");
     summary.user([text("Summarise the conversation so far.")]);
     assert_eq!(summary.answer().text(), "Summary: 1 message, last: hi");

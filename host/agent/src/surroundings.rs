@@ -1,0 +1,27 @@
+//! What the agents of a session are told about its start, besides who they are. `session` reads it once and stores it with the
+//! session; `conversation` puts it into each request.
+
+use serde::{Deserialize, Serialize};
+
+/// Texts that follow the first introduction of each conversation. They stay the same as long as the session exists, so that the
+/// beginning of its requests does, too.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Surroundings {
+    /// The date, the system, the workspace, and what was checked out there; empty in sessions of earlier builds.
+    pub facts: String,
+    /// The instructions of the folders above the workspace, one text for each folder, the outermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub instructions: Vec<String>,
+}
+
+impl Surroundings {
+    /// Returns the texts in their order.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.facts).chain(&self.instructions).map(String::as_str)
+    }
+
+    /// Returns whether there is nothing to tell.
+    pub fn is_empty(&self) -> bool {
+        self.texts().all(str::is_empty)
+    }
+}
