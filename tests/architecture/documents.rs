@@ -146,7 +146,8 @@ fn commands() {
          needs one, the error shows the skill's `input_hint`, such as `Error: /web requires URL.` \
          Skills without a `command_tool` put their instructions into the conversation: the text replaces `$INPUT` and \
          `$ARGUMENTS`, its words replace `$0`, `$1` … and `$ARGUMENTS[N]`, and if nothing is replaced, the text follows as \
-         `ARGUMENTS: …`.\n",
+         `ARGUMENTS: …`. Such a skill is also [called by its name](skill-reference.md#names-as-commands), unless an alias or a \
+         built-in has it.\n",
     );
     text.push_str(TOOL);
     text.push_str(QUEUE);

@@ -63,7 +63,7 @@ fn white_space_is_not_an_argument() {
 #[test]
 fn commands_lists_built_ins_before_aliases() {
     let patchbay = Patchbay::new();
-    patchbay.skill("bare", "command: bare", "Do it.");
+    patchbay.skill("bare", "summary: Barely", "Do it.");
     let expected = "\
 /skills - List the skills of this session's snapshot
 /skill NAME [INPUT] - Invoke one skill, and no other
@@ -95,7 +95,7 @@ fn commands_lists_built_ins_before_aliases() {
 /providers [refresh] - List the model providers; refresh: ask them for their models first
 /rename TITLE - Give the session a title, for lists of sessions
 /quit - Leave; the session is kept
-/bare
+/bare - Barely
 /calc <expression, such as 2^100 or 3 GiB / 100 Mbit/s> - Exact arithmetic on big numbers and units
 /code JAVASCRIPT - Run JavaScript that calls tools
 /grep PATTERN [GLOB] - Search the workspace's files with regular expressions
@@ -138,6 +138,27 @@ fn alias_runs_its_skill_unless_it_is_ambiguous() {
     // No built-in command has this name.
     let added = "Skill 'recall' is in the conversation. Your next message is its input.";
     assert_eq!((answers[6].code(), answers[6].message()), ("skill_added", added));
+}
+
+#[test]
+fn skill_without_tools_is_called_by_its_name() {
+    let patchbay = Patchbay::quick();
+    patchbay.skill("way", "summary: Shows the way", "Go to $INPUT.");
+    patchbay.skill("calc2", "command: way2", "Two.");
+    patchbay.write("workspace/.patchbay/skills/local/SKILL.md", "Local.");
+    let answers = patchbay.answers(&["/way", "/way home", "/way2", "/calc2", "/local", "/commands", "/quit"]);
+    assert_eq!(answers[0].code(), "skill_added");
+    assert_eq!(answers[1].rows()[0], ("skill", "Go to home."));
+    assert_eq!([answers[2].rows()[0], answers[3].rows()[0]], [("skill", "Two."); 2]);
+    // A workspace that is not trusted has no such commands.
+    assert_eq!(answers[4].message(), "Error: unknown command '/local'.");
+    let listed = answers[5].message();
+    assert!(listed.contains("\n/way - Shows the way\n") && !listed.contains("/local"), "{listed}");
+    // A skill is listed once.
+    assert!(listed.contains("\n/way2") && !listed.contains("/calc2"), "{listed}");
+    let workspace = patchbay.workspace();
+    assert_eq!(patchbay.run(&["trust", "add", workspace.to_str().unwrap()]).code, Some(0));
+    assert_eq!(patchbay.answers(&["/local"])[0].code(), "skill_added");
 }
 
 #[test]

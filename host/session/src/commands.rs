@@ -1,5 +1,7 @@
 //! The commands that are available with a snapshot. Fronts list them, `/commands` and completion use them.
 
+use patchbay_command::Aliases as _;
+use patchbay_core::Name;
 use patchbay_skill::Snapshot;
 
 use crate::{Session, builtin};
@@ -43,6 +45,10 @@ pub(crate) fn commands(snapshot: &Snapshot) -> Vec<CommandInfo> {
     let alias = snapshot.aliases().filter_map(|(alias, skills)| {
         let [skill] = skills else { return None };
         let manifest = &snapshot.skill(skill.as_str())?.manifest;
+        // A skill that is called by an alias of its own as well is listed once.
+        if alias == skill && manifest.command.as_ref().is_some_and(|own| own != alias && works(snapshot, own, skill)) {
+            return None;
+        }
         Some(CommandInfo {
             name: alias.to_string(),
             summary: manifest.summary.clone(),
@@ -50,6 +56,11 @@ pub(crate) fn commands(snapshot: &Snapshot) -> Vec<CommandInfo> {
         })
     });
     built_in.chain(alias).collect()
+}
+
+/// Returns whether `alias` calls `skill`.
+fn works(snapshot: &Snapshot, alias: &Name, skill: &Name) -> bool {
+    snapshot.claimants(alias.as_str()) == std::slice::from_ref(skill)
 }
 
 /// Returns whether a hint is prose and not a usage such as `PATTERN [GLOB]`: several words, none of them in capitals.

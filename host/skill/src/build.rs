@@ -64,10 +64,21 @@ pub fn build(found: &[FoundSkill], version: u64, rules: &SnapshotRules<'_>) -> S
     builder.exclude_shadowing_aliases();
     builder.exclude_missing_tools();
     builder.mark_aliases();
-    let SnapshotBuilder { skills, mut texts, diagnostics, .. } = builder;
+    let SnapshotBuilder { skills, mut texts, mut diagnostics, .. } = builder;
     let used: BTreeSet<Digest> = skills.values().map(|skill| skill.manifest.instructions.digest).collect();
     texts.retain(|digest, _| used.contains(digest));
-    Snapshot::new(SnapshotBody::new(skills, diagnostics.into_iter().collect(), rules.trusted), version, texts)
+    let mut body = SnapshotBody::new(skills, Vec::new(), rules.trusted, rules.reserved);
+    diagnostics.extend(body.shadowing().map(|skill| {
+        let name = skill.name.to_string();
+        let alias = skill.manifest.command.as_ref().map_or("", Name::as_str);
+        let message = format!(
+            "The workspace is not trusted, so that '/{alias}' stays the command of the skill '{alias}'; 'patchbay trust add DIR' \
+             changes that."
+        );
+        Diagnostic { name, code: Code::UntrustedShadow, message }
+    }));
+    body.diagnostics = diagnostics.into_iter().collect();
+    Snapshot::new(body, version, texts)
 }
 
 struct SnapshotBuilder<'a> {

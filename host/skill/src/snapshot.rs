@@ -5,7 +5,10 @@
 
 mod format1;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use patchbay_command::Aliases;
 use patchbay_core::{Code, Digest, Name, ToolSpec};
@@ -15,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use crate::{FileStorage, FileTotals, Manifest, SearchIndex, ShownRank};
 
 /// The format in which snapshots are written. Format 1 contained the instructions and had no number. Format 2 had fewer
-/// roots.
-const FORMAT: u32 = 3;
+/// roots. In format 3 no skill could be called by its name alone.
+const FORMAT: u32 = 4;
 
 /// The skills of a session. Immutable: a reload creates a new snapshot.
 #[derive(Clone, Debug)]
@@ -42,6 +45,10 @@ pub(crate) struct SnapshotBody {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) trusts_workspace: bool,
     pub(crate) skills: BTreeMap<Name, Skill>,
+    /// The skills whose names are commands as well, unless an alias has the same name. They are stored because they depend on the
+    /// names that the build reserves.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) called_by_name: BTreeSet<Name>,
     pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
@@ -50,10 +57,44 @@ fn first_ranking() -> u32 {
 }
 
 impl SnapshotBody {
-    /// Returns a body in the current format. `trusted` says whether the person trusts the workspace.
-    pub(crate) fn new(skills: BTreeMap<Name, Skill>, diagnostics: Vec<Diagnostic>, trusted: bool) -> Self {
+    /// Returns a body in the current format. `trusted` says whether the person trusts the workspace; `reserved` are the names that no
+    /// skill has as a command.
+    pub(crate) fn new(
+        skills: BTreeMap<Name, Skill>,
+        diagnostics: Vec<Diagnostic>,
+        trusted: bool,
+        reserved: &[&str],
+    ) -> Self {
         let trusts_workspace = trusted && skills.values().any(|skill| skill.root.is_workspace());
-        Self { format: FORMAT, ranking: SearchIndex::RANKING, trusts_workspace, skills, diagnostics }
+        let is_called = |skill: &&Skill| {
+            skill.component.is_none()
+                && skill.manifest.audience.menus
+                && (trusted || !skill.root.is_workspace())
+                && !reserved.contains(&skill.name.as_str())
+        };
+        let called_by_name = skills.values().filter(is_called).map(|skill| skill.name.clone()).collect();
+        Self { format: FORMAT, ranking: SearchIndex::RANKING, trusts_workspace, skills, called_by_name, diagnostics }
+    }
+
+    /// Returns each command with the skills that claim it, sorted. An alias takes precedence over a skill's name, except for an alias
+    /// of an untrusted workspace.
+    fn commands(&self) -> BTreeMap<Name, Vec<Name>> {
+        let mut commands = claims(&self.skills);
+        for name in &self.called_by_name {
+            let claimant = commands.get(name).and_then(|claimants| self.skills.get(claimants.first()?));
+            if claimant.is_none_or(|skill| skill.root.is_workspace() && !self.trusts_workspace) {
+                commands.insert(name.clone(), vec![name.clone()]);
+            }
+        }
+        commands
+    }
+
+    /// Returns the skills of an untrusted workspace whose alias is the name of a skill that is called by it.
+    pub(crate) fn shadowing(&self) -> impl Iterator<Item = &Skill> {
+        let is_untrusted = |skill: &&Skill| skill.root.is_workspace() && !self.trusts_workspace;
+        let aliased =
+            |skill: &&Skill| skill.manifest.command.as_ref().is_some_and(|it| self.called_by_name.contains(it));
+        self.skills.values().filter(is_untrusted).filter(aliased)
     }
 }
 
@@ -142,7 +183,7 @@ impl Snapshot {
     pub(crate) fn new(body: SnapshotBody, version: u64, texts: BTreeMap<Digest, Arc<str>>) -> Self {
         // Cannot fail: the body consists of maps with text keys, texts and numbers.
         let json = serde_json::to_string(&body).unwrap_or_default();
-        let aliases = claims(&body.skills);
+        let aliases = body.commands();
         Self { version, digest: Digest::of(json.as_bytes()), json, body, aliases, texts }
     }
 
@@ -169,9 +210,9 @@ impl Snapshot {
                 let (body, aliases, texts) = format1::read(&json)?;
                 Ok(Self { version, digest, json, body, aliases, texts })
             }
-            2 | FORMAT => {
+            2 | 3 | FORMAT => {
                 let body: SnapshotBody = serde_json::from_str(&json)?;
-                let aliases = claims(&body.skills);
+                let aliases = body.commands();
                 Ok(Self { version, digest, json, body, aliases, texts: BTreeMap::new() })
             }
             _ => Err(SnapshotError::Newer),
@@ -242,7 +283,8 @@ impl Snapshot {
         Some(found.map_or("The skill is over a limit on files.", |found| found.message.as_str()))
     }
 
-    /// Iterates over the aliases with the skills that claim each, sorted. An alias with several skills does not work.
+    /// Iterates over the aliases with the skills that claim each, sorted. An alias with several skills does not work. The name of a
+    /// skill that is called by it is among them.
     pub fn aliases(&self) -> impl Iterator<Item = (&Name, &[Name])> {
         self.aliases.iter().map(|(alias, skills)| (alias, &skills[..]))
     }

@@ -219,7 +219,7 @@ fn format_1_snapshot_keeps_its_rules() {
     let skill = snapshot.skill("a").unwrap();
     assert_eq!(&**snapshot.text(&skill.manifest.instructions.digest).unwrap(), "Do a.");
     assert!(!skill.digest_of_files);
-    let newer = r#"{"format":4,"anything":true}"#;
+    let newer = r#"{"format":5,"anything":true}"#;
     let error = Snapshot::from_json(newer.to_owned(), Digest::of(newer.as_bytes()), 1).unwrap_err();
     assert_eq!(error.to_string(), "this session was written by a newer Patchbay.");
 }
@@ -301,6 +301,67 @@ fn ambiguous_alias_works_for_neither_skill() {
             "{name} [alias_ambiguous] Alias '/go' is claimed by a, b; it works for none, '/skill NAME' does."
         ))
     );
+}
+
+/// Returns each working command with its skill.
+fn commands(snapshot: &Snapshot) -> Vec<String> {
+    let working = snapshot.aliases().filter(|(_, skills)| skills.len() == 1);
+    working.map(|(alias, skills)| format!("{alias}={}", skills[0])).collect()
+}
+
+#[test]
+fn skill_without_tools_is_called_by_its_name() {
+    let all = |trusted| {
+        let all = vec![
+            found(Root::User, "review", "summary: text"),
+            found(Root::User, "other", "command: go"),
+            found(Root::User, "tools", "version: 1 # has x"),
+            found(Root::User, "hidden", "user-invocable: false"),
+            found(Root::User, "help", "summary: a reserved name"),
+            found(Root::Workspace, "plan", "summary: text"),
+        ];
+        snapshot_of(all, trusted)
+    };
+    assert_eq!(commands(&all(true)), ["go=other", "other=other", "plan=plan", "review=review"]);
+    assert_eq!(commands(&all(false)), ["go=other", "other=other", "review=review"]);
+    assert_eq!((diagnostics(&all(true)), names(&all(true)).len()), (vec![], 6));
+}
+
+#[test]
+fn alias_takes_precedence_over_a_name() {
+    let named = || found(Root::Workspace, "review", "summary: text");
+    let claims = |name, root| found(root, name, "command: review # has x");
+    let snapshot = snapshot_of(vec![named(), claims("a", Root::Bundled)], true);
+    assert_eq!((commands(&snapshot), names(&snapshot).len()), (vec!["review=a".to_owned()], 2));
+    assert_eq!(diagnostics(&snapshot), [""; 0]);
+    // An untrusted workspace takes no command.
+    let all = |trusted| {
+        let claims = claims("thief", Root::Workspace);
+        snapshot_of(vec![found(Root::User, "review", "summary: text"), claims], trusted)
+    };
+    assert_eq!((commands(&all(true)), diagnostics(&all(true))), (vec!["review=thief".to_owned()], vec![]));
+    assert_eq!((commands(&all(false)), names(&all(false)).len()), (vec!["review=review".to_owned()], 2));
+    let stays = "thief [untrusted_shadow] The workspace is not trusted, so that '/review' stays the command of the skill 'review'; \
+                 'patchbay trust add DIR' changes that.";
+    assert_eq!(diagnostics(&all(false)), [stays]);
+    // An ambiguous alias stays ambiguous.
+    let snapshot = snapshot_of(vec![named(), claims("a", Root::User), claims("b", Root::User)], true);
+    assert_eq!((commands(&snapshot), snapshot.claimants("review").len()), (vec![], 2));
+}
+
+#[test]
+fn format_3_snapshot_has_no_commands_by_name() {
+    let new =
+        snapshot_of(vec![found(Root::User, "review", "summary: text"), found(Root::User, "b", "command: go")], true);
+    let named = r#""called_by_name":["b","review"],"#;
+    assert_eq!(commands(&new), ["b=b", "go=b", "review=review"]);
+    let stored = new.to_json().replace(r#"{"format":4,"#, r#"{"format":3,"#).replace(named, "");
+    assert_eq!(stored.len(), new.to_json().len() - named.len());
+    let old = Snapshot::from_json(stored.clone(), Digest::of(stored.as_bytes()), 1).unwrap();
+    assert_eq!((old.to_json(), commands(&old)), (&*stored, vec!["go=b".to_owned()]));
+    assert!(old.skills().eq(new.skills()));
+    // A reload changes no skill.
+    assert_eq!(Diff::between(&old, &new), Diff::default());
 }
 
 #[test]

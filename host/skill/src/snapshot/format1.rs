@@ -5,7 +5,10 @@
 //!
 //! These types must not change, because they describe stored data.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use patchbay_core::{Digest, Name, ToolSpec};
 use patchbay_policy::Root;
@@ -61,7 +64,15 @@ pub(super) fn read(json: &str) -> Result<(SnapshotBody, AliasMap, TextMap), serd
         }
         upgraded.insert(name, skill.upgrade(instructions));
     }
-    Ok((SnapshotBody { format: 1, ranking: 1, trusts_workspace: false, skills: upgraded, diagnostics }, aliases, texts))
+    let body = SnapshotBody {
+        format: 1,
+        ranking: 1,
+        trusts_workspace: false,
+        skills: upgraded,
+        called_by_name: BTreeSet::new(),
+        diagnostics,
+    };
+    Ok((body, aliases, texts))
 }
 
 impl Skill1 {
