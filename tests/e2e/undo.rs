@@ -92,6 +92,22 @@ fn changes_are_taken_back_and_come_back() {
     assert_eq!(tree(&patchbay), before);
 }
 
+/// The model reads of an undo before the next message, once.
+#[test]
+fn model_is_told_of_an_undo() {
+    let patchbay = patchbay();
+    assert_eq!(patchbay.exec(&[&write("a.txt", "a\n"), &write("b.txt", "b\n")]).code, Some(0));
+    let ran = again(&patchbay, &["/undo", "/undo", "/context", "hi", "again"]);
+    let told = |change: u32, file: &str| {
+        format!("[The user undid change {change}: 1 file restored to earlier contents: {file}]\n")
+    };
+    let said = format!("You said: {}{}hi\nYou said: again\n", told(2, "b.txt"), told(1, "a.txt"));
+    assert!(ran.out.ends_with(&said), "{ran:?}");
+    // A resumed session sends the same bytes.
+    let shown = again(&patchbay, &["show context"]).out;
+    assert!(shown.contains(" user: text(69), text(69), text(2)\n"), "{shown}");
+}
+
 /// A file that was changed since is left and named; the other files are restored.
 #[test]
 fn files_that_changed_since_stay() {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use patchbay_core::{
-    AgentId, AssistantRecord, Attachment, CompactionRecord, Digest, MessageKind, ToolRecord,
+    AgentId, AssistantRecord, Attachment, CompactionRecord, Digest, MessageKind, MessageNotices, ToolRecord,
     completion::{Block, Message, Part, Piece, Role, ToolCall, ToolResult},
 };
 use patchbay_skill::INSTRUCTIONS_BYTES;
@@ -216,6 +216,7 @@ impl ConversationBuilder<'_> {
             MessageKind::User | MessageKind::Skill => {
                 self.close();
                 self.introduce(row.agent);
+                MessageNotices::from_data(row.data.as_ref()).iter().for_each(|notice| self.text(notice));
                 self.attachments(&Attachment::from_data(row.data.as_ref()));
                 match row.kind {
                     MessageKind::Skill => self.text(&instructions(row)),

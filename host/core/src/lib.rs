@@ -12,6 +12,7 @@
 //! - [`TurnCause`], [`TurnState`]: why a turn begins and how it ends.
 //! - [`AssistantRecord`], [`ToolRecord`], [`CompactionRecord`]: the structured data of conversation rows.
 //! - [`Attachment`]: a file that is attached to a message of the user.
+//! - [`MessageNotices`]: lines for the model before a message of the user.
 //! - [`RootLimits`]: limits that all skills of one root share.
 //! - [`COMPONENT_BYTES`]: the size limit of a component.
 //! - [`completion`]: requests to a model and its responses.
@@ -51,6 +52,7 @@ mod id;
 pub mod kv;
 pub mod media;
 mod name;
+mod notices;
 mod outcome;
 mod outcome_data;
 mod principal;
@@ -71,6 +73,7 @@ pub use event::{
 };
 pub use id::{AgentId, CallId, LineId, SessionId};
 pub use name::{Name, NameError};
+pub use notices::MessageNotices;
 pub use outcome::{Outcome, Status};
 pub use outcome_data::{ForkedData, KilledData, OutcomeData, TurnData};
 pub use principal::{PrincipalError, PrincipalId};

@@ -5,8 +5,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use patchbay_core::{AgentId, Digest};
+use patchbay_core::{AgentId, Digest, text};
 use patchbay_store::{AgentRow, ChangeSet, FileChangeRow};
+use serde_json::Value;
+
+/// Most files that the model is told of by name.
+const TOLD_FILES: usize = 10;
+/// Length limit of such a name in characters.
+const TOLD_NAME: usize = 200;
 
 /// The sets of one turn or command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,6 +128,22 @@ fn changed_by(rows: &[FileChangeRow], numbers: &[u64], now: Option<Digest>) -> O
     rows.iter().rev().find(|row| row.after == now && !numbers.contains(&row.number)).map(|row| row.number)
 }
 
+/// Returns the line that tells the model of an undo, of whose outcome `undone` is the data; `None` if it changed no file.
+pub(crate) fn undo_notice(undone: &Value) -> Option<String> {
+    let restored: Vec<&str> = undone["restored"].as_array()?.iter().filter_map(Value::as_str).collect();
+    let s = match restored.len() {
+        0 => return None,
+        1 => "",
+        _ => "s",
+    };
+    let mut names: Vec<String> = restored.iter().take(TOLD_FILES).map(|path| text::excerpt(path, TOLD_NAME)).collect();
+    if restored.len() > TOLD_FILES {
+        names.push("…".to_owned());
+    }
+    let (change, count, names) = (undone["change"].as_u64()?, restored.len(), names.join(", "));
+    Some(format!("[The user undid change {change}: {count} file{s} restored to earlier contents: {names}]"))
+}
+
 #[cfg(test)]
 mod tests {
     use patchbay_store::AgentModel;
@@ -149,6 +171,18 @@ mod tests {
 
     fn set(number: u64, of: u8, turn: Option<u64>) -> ChangeSet {
         ChangeSet { number, agent: agent(of), turn, reverts: Vec::new(), is_reverted: false }
+    }
+
+    #[test]
+    fn model_is_told_the_names_of_some_files() {
+        let notice = |files: &[String]| undo_notice(&serde_json::json!({"change": 3, "restored": files}));
+        let one = "[The user undid change 3: 1 file restored to earlier contents: a b]";
+        assert_eq!((notice(&[]), notice(&["a\n\u{202e}b".to_owned()]).as_deref()), (None, Some(one)));
+        let many: Vec<String> = (0..12).map(|number| format!("f{number}")).collect();
+        let many = notice(&many).unwrap();
+        let expected = "12 files restored to earlier contents: f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, …]";
+        assert!(many.ends_with(expected), "{many}");
+        assert_eq!(undo_notice(&Value::Null), None);
     }
 
     fn numbers(group: Option<ChangeGroup>) -> Vec<u64> {

@@ -1,8 +1,9 @@
 //! The file changes of a session's turns and commands, with the contents from before each. `tools` writes them before each change of
 //! a file; `session` reads them for `/undo` and `/diff`.
 
-use patchbay_core::{AgentId, CallId, Digest, SessionId};
+use patchbay_core::{AgentId, CallId, Code, Digest, SessionId, TurnCause};
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
+use serde_json::Value;
 
 use crate::{Hold, RetainedAttachments, Store, StoreError, attachments, turns};
 
@@ -215,6 +216,31 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Returns the data of the outcomes of the agent's `/undo` commands since the last message that began a turn, in order. Dropped
+    /// messages do not count.
+    ///
+    /// # Errors
+    /// [`StoreError::BadRow`] or a database error.
+    pub async fn undone_changes(&self, session: SessionId, agent: AgentId) -> Result<Vec<Value>, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached(
+                "SELECT json_extract(data, '$.data') FROM messages INDEXED BY messages_by_agent \
+                 WHERE agent = ?1 AND session = ?2 AND kind = 'command' AND json_extract(data, '$.code') = ?3 AND seq > coalesce( \
+                 (SELECT max(began) FROM turns JOIN messages AS said ON said.session = turns.session AND said.seq = turns.began \
+                  WHERE turns.session = ?2 AND turns.agent = ?1 AND turns.cause = ?4 AND said.dropped = 0), 0) ORDER BY seq",
+            )?;
+            let (code, cause) = (Code::ChangeUndone.as_str(), TurnCause::Person.as_str());
+            let mut rows = query.query(params![agent.to_string(), session.to_string(), code, cause])?;
+            let mut undone = Vec::new();
+            while let Some(row) = rows.next()? {
+                undone.push(serde_json::from_str(&row.get::<_, String>(0)?).map_err(|_| BAD)?);
+            }
+            Ok(undone)
+        })
+    }
+}
+
 fn find_set(
     connection: &Connection,
     session: SessionId,
@@ -394,6 +420,42 @@ mod tests {
         let sets = tree.store.change_sets(tree.session()).await.unwrap();
         let set = ChangeSet { number: 1, agent: tree.root, turn: Some(began), reverts: vec![], is_reverted: false };
         assert_eq!(sets, [set]);
+    }
+
+    #[tokio::test]
+    async fn undos_since_the_last_message_are_found() {
+        use crate::{DroppedMessage, NewMessage, NewTurn, SessionChange, testing::message};
+        use patchbay_core::TurnState;
+        use serde_json::json;
+        let tree = TestTree::new().await;
+        let undid = async |change: u64, code: &str| {
+            let data = Some(json!({"status": "ok", "code": code, "message": "", "data": {"change": change}}));
+            let row = NewMessage { data, ..message(tree.root, MessageKind::Command, "/undo") };
+            tree.commit(SessionChange { messages: vec![row], ..SessionChange::default() }).await.unwrap();
+        };
+        let said = async |cause: TurnCause| {
+            let turn = NewTurn { agent: tree.root, cause, state: TurnState::Done, began: None };
+            let messages = vec![message(tree.root, MessageKind::User, "go")];
+            let change = SessionChange { messages, begins_turns: vec![turn], ..SessionChange::default() };
+            tree.commit(change).await.unwrap()[0].seq
+        };
+        let found = async || {
+            let undone = tree.store.undone_changes(tree.session(), tree.root).await.unwrap();
+            undone.iter().map(|data| data["change"].as_u64().unwrap()).collect::<Vec<_>>()
+        };
+        undid(1, "change_undone").await;
+        assert_eq!(found().await, [1]);
+        let first = said(TurnCause::Person).await;
+        undid(2, "change_undone").await;
+        undid(3, "change_kept").await;
+        // A turn that mail began carries no notice.
+        said(TurnCause::Mail).await;
+        undid(4, "change_undone").await;
+        assert_eq!(found().await, [2, 4]);
+        // The next message repeats the notices of a dropped one.
+        let drops = Some(DroppedMessage { agent: tree.root, first, last: first });
+        tree.commit(SessionChange { drops, ..SessionChange::default() }).await.unwrap();
+        assert_eq!(found().await, [1, 2, 4]);
     }
 
     #[tokio::test]

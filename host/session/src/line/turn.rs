@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use patchbay_agent::TurnEnding;
-use patchbay_core::{Attachment, Code, MessageKind, Outcome, OutcomeData, TurnCause, TurnState};
+use patchbay_core::{Attachment, Code, MessageKind, MessageNotices, Outcome, OutcomeData, TurnCause, TurnState};
 use patchbay_store::{MessageRow, NewMessage, NewTurn, SessionChange, StoreError};
 
 use super::context::{LineContext, not_kept, stopped};
-use crate::{turns::RunningTurn, unanswered::UnansweredMessage};
+use crate::{change_sets::undo_notice, turns::RunningTurn, unanswered::UnansweredMessage};
 
 /// The message of a turn.
 pub(crate) enum TurnStart {
@@ -76,6 +76,11 @@ impl LineContext {
             TurnStart::Rows(said) => (said, None, 0),
             TurnStart::Again(message) => (Vec::new(), Some(message.first), message.answers),
         };
+        if let Some(message) = messages.first_mut() {
+            let undone = self.session.log().store().undone_changes(self.session.id(), agent).await.map_err(not_kept)?;
+            let notices = undone.iter().filter_map(undo_notice).collect();
+            message.data = MessageNotices::add_to_data(message.data.take(), notices);
+        }
         if let Some(message) = messages.last_mut() {
             message.data = Attachment::add_to_data(message.data.take(), &self.attachments);
         }
