@@ -111,6 +111,9 @@ These commands show what the open terminal has kept. They are not stored, and ot
 | command | what it prints |
 | --- | --- |
 | `?` | the keys of the terminal and these commands |
+| `/new` | begins a new session in this terminal; the old one is kept |
+| `/resume` | the sessions of this workspace, the one in use marked with `*` |
+| `/resume ID` | continues the session with this id or the beginning of one; the one that you leave is kept |
 | `/show` | the newest result of a tool, in full |
 | `/show N` | result N; the last 200 results, at most 8 MiB, are kept |
 | `/show N in` | the input of the call of result N: of `code` the whole program, else JSON |
