@@ -27,10 +27,11 @@ fn with_files() -> Patchbay {
     patchbay
 }
 
-/// Returns the parts of the first message that `show context` lists, without the introduction of the agent.
+/// Returns the parts of the first message that `show context` lists, without the introduction of the agent and the facts about the
+/// session's start.
 fn parts(context: &str) -> &str {
     let line = context.lines().find_map(|line| line.strip_prefix("1 user: ")).unwrap_or_else(|| panic!("{context}"));
-    line.split_once("), ").unwrap().1
+    line.splitn(3, "), ").nth(2).unwrap()
 }
 
 async fn image(session: &Session) -> NewAttachment {

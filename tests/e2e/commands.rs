@@ -15,7 +15,7 @@ fn assert_answers(patchbay: &Patchbay, expected: &[(&str, &str, &str)]) {
 #[test]
 fn command_names_match_exactly_without_suggestions() {
     let names = ["nope", "Skills", "SKILLS", "skill_", "skil", "skills/", "/", "reload-skills"];
-    let aliases = ["Calc", "cal", "calc1", "notes", "plan_compiler", "test"];
+    let aliases = ["Calc", "cal", "calc1", "notes", "files", "test"];
     let lines: Vec<String> = names.iter().chain(&aliases).map(|name| format!("/{name}")).collect();
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     for (line, answer) in lines.iter().zip(Patchbay::new().answers(&lines)) {
