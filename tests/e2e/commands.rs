@@ -145,7 +145,7 @@ fn skill_without_tools_is_called_by_its_name() {
     let patchbay = Patchbay::quick();
     patchbay.skill("way", "summary: Shows the way", "Go to $INPUT.");
     patchbay.skill("calc2", "command: way2", "Two.");
-    patchbay.write("workspace/.patchbay/skills/local/SKILL.md", "Local.");
+    patchbay.write("workspace/.patchbay/skills/local/SKILL.md", "---\nsummary: Local\n---\nLocal.\n");
     let answers = patchbay.answers(&["/way", "/way home", "/way2", "/calc2", "/local", "/commands", "/quit"]);
     assert_eq!(answers[0].code(), "skill_added");
     assert_eq!(answers[1].rows()[0], ("skill", "Go to home."));

@@ -100,7 +100,9 @@ fn session_keeps_its_persona_unchanged() {
     live.message("/agent pirate");
     let session = live.session().to_owned();
     let before = stored(&patchbay, &session);
-    assert_eq!(before, json!({"name": "pirate", "files": [{"name": "SOUL.md", "text": "Arr."}]}));
+    assert_eq!((&before["name"], &before["files"]), (&json!("pirate"), &json!([{"name": "SOUL.md", "text": "Arr."}])));
+    // What the agents were told at the start stays with each persona.
+    assert!(before["surroundings"]["facts"].as_str().unwrap().contains("workspace: "), "{before}");
     live.wait_for_exit();
     fs::remove_dir_all(patchbay.home().join("config/agents")).unwrap();
     let mut live = patchbay.live(&["--session", &session]);

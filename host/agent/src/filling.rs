@@ -88,7 +88,7 @@ impl Agent {
             window: round.about.context_window.unwrap_or(self.settings.compaction.context_window),
             persona: texts(persona),
             skills: texts(skills),
-            facts: texts(&[turn.surroundings.facts.clone()]),
+            facts: texts(std::slice::from_ref(&turn.surroundings.facts)),
             outer_instructions: texts(&turn.surroundings.instructions),
             tools: request.tools.iter().map(of_tool).sum(),
             tool_count: request.tools.len(),

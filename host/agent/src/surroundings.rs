@@ -1,10 +1,10 @@
-//! What the agents of a session are told about its start, besides who they are. `session` reads it once and stores it with the
-//! session; `conversation` puts it into each request.
+//! Facts and instructions that all agents of a session get at its start. `session` reads them once and stores them with the session;
+//! `conversation` puts them into each request.
 
 use serde::{Deserialize, Serialize};
 
-/// Texts that follow the first introduction of each conversation. They stay the same as long as the session exists, so that the
-/// beginning of its requests does, too.
+/// Texts that follow the first introduction of each conversation. They never change, because providers cache the beginning of a
+/// request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Surroundings {
     /// The date, the system, the workspace, and what was checked out there; empty in sessions of earlier builds.

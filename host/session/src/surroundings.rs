@@ -1,6 +1,6 @@
-//! Reads what the agents of a session are told about its start: date, system, workspace, what is checked out there, and the
-//! instructions of the folders above it. `opening` calls it once, and the session keeps the texts, so that the beginning of its
-//! requests never changes.
+//! Reads the facts and instructions that agents get at the start of a session: date, system, workspace, the git branch and commit, and
+//! AGENTS.md of the folders above the workspace. `opening` calls it once and stores the texts with the session, because the beginning
+//! of its requests must not change.
 //!
 //! Nothing above the workspace is read unless the workspace is in a git repository that begins below the user's home folder.
 
