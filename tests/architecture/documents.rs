@@ -61,7 +61,7 @@ Messages, and commands that begin a turn, wait in a queue while the agent in vie
 input to a skill without a `command_tool`. They also wait for `/model`, `/agent`, `/reload_skills` and `/skill NAME` before \
 them. All other commands of an agent run during its turns as well, one after another in the order you typed them. Those \
 that only show the session do not wait for tools; `/kill`, `/switch` and `/quit` wait for no other command. Lines behind an \
-unfinished `/fork` or `/switch` belong to the agent that it brings into view. A waiting line is stored as you typed it; a command is \
+unfinished `/fork`, `/rewind` or `/switch` belong to the agent that it brings into view. A waiting line is stored as you typed it; a command is \
 resolved when its turn begins. [using.md](using.md#lines-that-wait) says when the lines run.
 
 | outcome of a line | code |
@@ -89,6 +89,35 @@ a skill (`message_dropped`).
 | `Error: there is no message without an answer.` | `nothing_unanswered` |
 | `Error: cannot retry while a response is streaming. Wait for it to finish or press Ctrl+C to cancel it.` | `turn_running` |
 | `Error: cannot drop a message while a response is streaming. Wait for it to finish or press Ctrl+C to cancel it.` | `turn_running` |
+
+## Going back
+
+`/rewind` lists the messages with which you began turns of the agent in view, inherited ones too, with their numbers: the last 50, oldest \
+first, each with its first 60 characters; before them, if there are more, `\u{2026} N earlier` (`rewind_listed`). Without messages, the \
+result is `There are no messages to go back to.`
+
+`/rewind N` goes back to before message N: a new agent that has the conversation up to there comes into view (`rewound`). Its parent \
+is that of the agent that was in view; of the root it is the root. The old agent is held, and keeps its rows, its waiting lines, its \
+children and their reports. Files stay as they are.
+
+```
+Back to before message 2: Fix the bug
+You now talk to a1b2c3d4. 5e6f7a8b is held; /switch 5e6f7a8b returns to it.
+```
+
+`/rewind N --files` also restores the files that this conversation has changed since message N: in its turns, in its commands, and \
+by the agents that its turns forked. It restores them as `/undo` does, before the new agent is made, and follows with \
+`Restored 2 files.`, the difference, the files under `Not undone:` that were changed since by anything else, and `To redo it: /undo \
+7`; or with `No files were changed since then.` If the process ends in the middle, the same command goes on. \
+`/rewind N --files-only` restores the files alone (`change_undone`, or `change_kept` if none could be restored).
+
+| error | code |
+| --- | --- |
+| `Error: message 9 was not found. /rewind lists your messages.` | `message_not_found` |
+| `Error: /rewind requires the number of a message, then --files, --files-only, or nothing.` | `invalid_args` |
+| `Error: cannot go back while a response is streaming. Wait for it to finish or press Ctrl+C to cancel it.` | `turn_running` |
+| `Error: cannot undo changes while an agent works on them. Wait for it to finish or press Ctrl+C to stop it.`: another agent, with files | `turn_running` |
+| `Error: no files were changed since message 2.`: with `--files-only` | `change_not_found` |
 
 ## History
 

@@ -88,6 +88,7 @@ fn commands_lists_built_ins_before_aliases() {
 /drop - Take back the last message if it got no answer
 /diff [N] - Show how the last turn or command changed files, or change N
 /undo [N] [--only] - Undo the file changes of the last turn or command, or of change N; --only leaves out forked agents
+/rewind [N [--files|--files-only]] - List your messages, or go back to before message N: the conversation, with --files also the files, with --files-only the files alone
 /history [N] - Show the last N messages and their answers
 /compact [FOCUS] - Summarise the conversation now; the summary keeps above all what FOCUS says
 /context - Show what fills the context window, by part, in estimated tokens

@@ -92,6 +92,7 @@ mod recording;
 mod recovery;
 mod reload;
 mod replacing;
+mod rewind;
 mod searching;
 mod seed_examples;
 #[cfg(unix)]

@@ -82,7 +82,7 @@ fn show_prints_other_agents_and_the_tree() {
     assert_eq!(show(&patchbay, &[&id, "--agent", &child[..13]]), of_child);
     assert!(show(&patchbay, &[&id, "--agent", killed]).contains("\n\n> say two\ntwo\n\n> /kill\n"));
     let inherited = &json_lines(&show(&patchbay, &[&id, "--agent", child, "--json"]))[0];
-    assert_eq!(*inherited, json!({"agent": child, "parent": root, "fork_point": 2}));
+    assert_eq!(*inherited, json!({"agent": child, "parent": root, "rewound": null, "fork_point": 2}));
     let tree = show(&patchbay, &[&id, "--tree"]);
     let lines: Vec<&str> = tree.lines().collect();
     assert!(lines[0].starts_with(&format!("* {} running default model, ", &root[..8])), "{tree}");

@@ -16,7 +16,7 @@ use patchbay_tests::{
 use serde_json::json;
 
 /// Returns a home in which the bundled `files` may change files.
-fn patchbay() -> Patchbay {
+pub fn patchbay() -> Patchbay {
     let patchbay = Patchbay::quick();
     let granted = patchbay.run(&["grant", "add", "--root", "bundled", "files", "workspace-write", "workspace-delete"]);
     assert_eq!(granted.code, Some(0), "{granted:?}");
@@ -24,16 +24,16 @@ fn patchbay() -> Patchbay {
 }
 
 /// Runs lines in the last session.
-fn again(patchbay: &Patchbay, lines: &[&str]) -> Ran {
+pub fn again(patchbay: &Patchbay, lines: &[&str]) -> Ran {
     patchbay.run(&[&["exec", "--keep-going", "--session", &patchbay.last_session()][..], lines].concat())
 }
 
-fn write(path: &str, text: &str) -> String {
+pub fn write(path: &str, text: &str) -> String {
     format!("call files__write {}", json!({"path": path, "text": text}))
 }
 
 /// Returns path, permission bits and contents of all files in the workspace.
-fn tree(patchbay: &Patchbay) -> BTreeMap<String, (u32, Vec<u8>)> {
+pub fn tree(patchbay: &Patchbay) -> BTreeMap<String, (u32, Vec<u8>)> {
     let mut files = BTreeMap::new();
     let mut folders = vec![patchbay.workspace()];
     while let Some(folder) = folders.pop() {
@@ -153,6 +153,16 @@ fn changes_of_forked_agents_are_taken_back_with_their_turn() {
     assert!(tree(&patchbay).is_empty());
 }
 
+#[test]
+fn changes_of_killed_agents_are_taken_back_with_their_turn() {
+    let patchbay = patchbay();
+    let fork = format!("call fork {}", json!({"prompt": write("child.txt", "child\n")}));
+    assert_eq!(patchbay.exec(&[&format!("{}\n{fork}", write("own.txt", "own\n"))]).code, Some(0));
+    let ran = again(&patchbay, &["call kill {\"uuid\": \"$child1\"}", "/undo"]);
+    assert!(ran.out.contains("Undid change ") && ran.out.contains(": 2 files.\n"), "{ran:?}");
+    assert!(tree(&patchbay).is_empty());
+}
+
 /// A command that a person typed is a change of its own, and nothing is kept of a call that was refused.
 #[test]
 fn commands_are_changes_of_their_own() {
@@ -193,7 +203,7 @@ fn kills_lose_nothing_that_was_there() {
 }
 
 /// Runs a command and kills it as soon as `reached`, unless it ended before.
-fn kill_when(patchbay: &Patchbay, arguments: &[&str], reached: impl Fn() -> bool) {
+pub fn kill_when(patchbay: &Patchbay, arguments: &[&str], reached: impl Fn() -> bool) {
     let mut child = patchbay.command(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let end = Instant::now() + PATIENCE;
     while !reached() && child.try_wait().unwrap().is_none() && Instant::now() < end {

@@ -24,6 +24,7 @@ pub fn check(database: &Connection, session: &str) {
 
 struct Agent {
     parent: Option<String>,
+    depth: i64,
     ordinal: i64,
     alive: bool,
     next_mail: i64,
@@ -40,10 +41,12 @@ fn count(database: &Connection, sql: &str, session: &str) -> i64 {
 }
 
 fn agents(database: &Connection, session: &str) -> BTreeMap<String, Agent> {
-    let sql = "SELECT uuid, parent_uuid, ordinal, status, next_mail FROM agents WHERE session = ? ORDER BY ordinal";
+    let sql =
+        "SELECT uuid, parent_uuid, ordinal, status, next_mail, depth FROM agents WHERE session = ? ORDER BY ordinal";
     let read = |row: &Row<'_>| {
         let alive = row.get::<_, String>(3)? == "running";
-        Ok((row.get(0)?, Agent { parent: row.get(1)?, ordinal: row.get(2)?, alive, next_mail: row.get(4)? }))
+        let (parent, ordinal, next_mail, depth) = (row.get(1)?, row.get(2)?, row.get(4)?, row.get(5)?);
+        Ok((row.get(0)?, Agent { parent, depth, ordinal, alive, next_mail }))
     };
     all(database, sql, session, read).into_iter().collect()
 }
@@ -103,7 +106,7 @@ fn check_turns(database: &Connection, session: &str, agents: &BTreeMap<String, A
     }) {
         assert!(["done", "interrupted"].contains(&&*state), "turn {began} is open");
         assert_eq!(row.as_ref(), Some(&agent), "turn {began} has no first row");
-        if cause != "person" && agents[&agent].parent.is_some() {
+        if cause != "person" && agents[&agent].depth > 0 {
             let (sure, perhaps) = expected.entry(agent).or_default();
             match code.as_deref() {
                 // A parent that died too, or that killed, gets no report.

@@ -38,6 +38,10 @@ pub struct AgentPlace {
     pub agent: AgentId,
     /// Its parent, the parent of that one, and so on up to the root; empty for the root.
     pub ancestors: Vec<AgentId>,
+    /// How far it is below the root, as limits count it. The root, and an agent that continues the root's conversation, have 0.
+    pub depth: u64,
+    /// Whether it continues the conversation of another agent, which it does not count beside.
+    pub is_rewound: bool,
     /// Whether a person made it: the root, and children of a person's `/fork`.
     pub foreground: bool,
     /// The limit of the session's requests to models.
@@ -182,6 +186,22 @@ impl Agent {
     /// Returns the ids of the parent, of its parent, and so on up to the root.
     pub fn ancestors(&self) -> &[AgentId] {
         &self.place.ancestors
+    }
+
+    /// Returns how far the agent is below the root, as limits count it.
+    pub fn depth(&self) -> u64 {
+        self.place.depth
+    }
+
+    /// Returns whether the agent continues the conversation of another one.
+    pub fn is_rewound(&self) -> bool {
+        self.place.is_rewound
+    }
+
+    /// Returns the agent that is told how a turn ends that no person began; `None` for the root, and for an agent that continues the
+    /// root's conversation.
+    pub fn reports_to(&self) -> Option<AgentId> {
+        self.parent().filter(|_| self.place.depth > 0)
     }
 
     /// Returns whether a person made the agent.

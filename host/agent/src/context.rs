@@ -17,7 +17,7 @@ impl Agent {
     /// of a session, and stay the same in a conversation with the same snapshot and tools.
     pub(crate) async fn bare_request(
         &self,
-        Round { turn, toolbox, choice, about }: &Round<'_>,
+        Round { turn, toolbox, choice, about, .. }: &Round<'_>,
     ) -> Result<CompletionRequest, Outcome> {
         let shown = toolbox.shown(&self.settings.context, self.window(choice, about).await?);
         let persona = turn.persona.iter().filter(|text| !text.trim().is_empty()).cloned();

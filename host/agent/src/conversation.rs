@@ -12,7 +12,7 @@ use patchbay_core::{
     completion::{Block, Message, Part, Piece, Role, ToolCall, ToolResult},
 };
 use patchbay_skill::INSTRUCTIONS_BYTES;
-use patchbay_store::MessageRow as Row;
+use patchbay_store::{Lineage, MessageRow as Row};
 use serde_json::Value;
 
 use crate::{
@@ -31,8 +31,8 @@ pub(crate) struct ReaderModel<'a> {
     pub(crate) model: &'a str,
     /// Whether the model accepts a media type.
     pub(crate) reads: &'a dyn Fn(&str) -> bool,
-    /// The agent whose conversation it is, its parent, the parent of that one, and so on.
-    pub(crate) line: &'a [AgentId],
+    /// The agents whose rows belong to the conversation.
+    pub(crate) lineage: &'a [Lineage],
     /// What the agents of the session are told about its start.
     pub(crate) surroundings: &'a Surroundings,
 }
@@ -247,10 +247,10 @@ impl ConversationBuilder<'_> {
     /// context is the same for all agents, and a child begins with the same bytes as its parent. The first introduction of a
     /// conversation is followed by what all agents of the session are told.
     fn introduce(&mut self, agent: AgentId) {
-        let Some(at) = self.reader.line.iter().position(|known| *known == agent) else { return };
+        let Some(known) = self.reader.lineage.iter().find(|known| known.agent == agent) else { return };
         let is_first = self.introduced.is_empty();
         if self.introduced.insert(agent) {
-            self.text(&introduction(agent, self.reader.line.get(at + 1).copied()));
+            self.text(&introduction(agent, known.parent));
         }
         if is_first {
             self.reader.surroundings.texts().for_each(|text| self.text(text));

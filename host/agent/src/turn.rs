@@ -4,14 +4,14 @@
 use std::{sync::Arc, time::Duration};
 
 use patchbay_core::{
-    AgentId, AssistantPart, AssistantRecord, CallId, Code, DeltaPosition, Digest, EventKind, FailedAttempts,
-    MessageKind, Outcome, TurnCause, TurnData,
+    AssistantPart, AssistantRecord, CallId, Code, DeltaPosition, Digest, EventKind, FailedAttempts, MessageKind,
+    Outcome, TurnCause, TurnData,
     completion::{CompletionRequest, RequestHints, RequestPurpose, Role, Stop, TokenUsage, ToolCall},
     text,
 };
 use patchbay_provider::{Choice, Completed, ModelInfo};
 use patchbay_skill::Snapshot;
-use patchbay_store::{MessageRow as Row, NewMessage, RetainedAttachments, SessionChange};
+use patchbay_store::{Lineage, MessageRow as Row, NewMessage, RetainedAttachments, SessionChange};
 use patchbay_tools::{Internal, OutsideTools};
 use serde_json::json;
 use tokio::time::{MissedTickBehavior, interval};
@@ -80,6 +80,8 @@ pub(crate) struct Round<'a> {
     pub(crate) toolbox: &'a Toolbox,
     pub(crate) choice: Choice,
     pub(crate) about: ModelInfo,
+    /// The agents whose rows belong to the conversation.
+    lineage: Vec<Lineage>,
 }
 
 impl Agent {
@@ -135,7 +137,8 @@ impl Agent {
     pub(crate) async fn round<'a>(&self, turn: &'a Turn, toolbox: &'a Toolbox) -> Result<Round<'a>, Outcome> {
         let choice = self.next_choice().await?;
         let about = self.model.about(&choice).await;
-        Ok(Round { turn, toolbox, choice, about })
+        let lineage = self.log.store().lineage(self.place.agent).await.map_err(store_failed)?;
+        Ok(Round { turn, toolbox, choice, about, lineage })
     }
 
     /// Commits the end of a turn that ends with its calls: the children it forked report by mail.
@@ -230,15 +233,13 @@ impl Agent {
 
     /// Builds the conversation of `rows` with the contents of its attachments.
     pub(crate) async fn read(&self, rows: &[Row], round: &Round<'_>) -> Conversation {
-        attachments::load(self.log.store(), self.read_rows(rows, round)).await
+        attachments::load(self.log.store(), Self::read_rows(rows, round)).await
     }
 
-    fn read_rows(&self, rows: &[Row], Round { turn, choice, about, .. }: &Round<'_>) -> Conversation {
+    fn read_rows(rows: &[Row], Round { turn, choice, about, lineage, .. }: &Round<'_>) -> Conversation {
         let reads = |media: &str| about.input_media.iter().any(|there| there == media);
-        let line: Vec<AgentId> =
-            std::iter::once(self.place.agent).chain(self.place.ancestors.iter().copied()).collect();
         let (adapter, model, surroundings) = (&about.adapter, &choice.model, &turn.surroundings);
-        conversation(rows, &ReaderModel { adapter, model, reads: &reads, line: &line, surroundings })
+        conversation(rows, &ReaderModel { adapter, model, reads: &reads, lineage, surroundings })
     }
 
     /// Sends one request and stores the answer.

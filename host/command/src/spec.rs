@@ -49,6 +49,8 @@ pub enum Completion {
     Models,
     /// The agents of the session.
     Agents,
+    /// The numbers of the messages to the agent in view.
+    Messages,
     /// These words.
     Words(&'static [&'static str]),
 }

@@ -44,7 +44,9 @@ codes! {
         Answered = "answered", "The model answered.";
         MessageDropped = "message_dropped", "`/drop`: the last message is no longer sent to the model.";
         ChangeShown = "change_shown", "`/diff`: how a turn or command changed files.";
-        ChangeUndone = "change_undone", "`/undo`: at least one file has its earlier contents again.";
+        ChangeUndone = "change_undone", "`/undo`, `/rewind`: at least one file has its earlier contents again.";
+        RewindListed = "rewind_listed", "`/rewind`: the messages to the agent in view; none if there are no messages.";
+        Rewound = "rewound", "`/rewind`: a new agent continues from before the message, and is in view.";
         HistoryListed = "history_listed", "`/history`: the last messages of the agent in view and their answers.";
         HistoryEmpty = "history_empty", "`/history`: the agent in view has no messages.";
         Forked = "forked", "`/fork`: the session has a new agent, which is in view.";
@@ -84,8 +86,9 @@ codes! {
         InvalidThinkingLevel = "invalid_thinking_level", "The text after the `/` is not a thinking level.";
         ProviderPending = "provider_pending", "The provider waits for the operator's approval; the message names the command.";
         ProviderUnusable = "provider_unusable", "The provider does not exist or cannot be used; the message says why.";
-        ChangeNotFound = "change_not_found", "`/diff`, `/undo`: no such file change was found.";
-        ChangeKept = "change_kept", "`/undo`: no file could be restored; the message has the reasons.";
+        ChangeNotFound = "change_not_found", "`/diff`, `/undo`, `/rewind`: no such file change was found.";
+        ChangeKept = "change_kept", "`/undo`, `/rewind`: no file could be restored; the message has the reasons.";
+        MessageNotFound = "message_not_found", "`/rewind`: no message has this number.";
         TurnRunning = "turn_running", "The command does not work while a turn runs.";
         CompactEmpty = "compact_empty", "`/compact`: no answer came since the last summary.";
         NothingUnanswered = "nothing_unanswered", "`/retry`, `/drop`: the last message has an answer, or there is no message.";

@@ -75,7 +75,7 @@ pub use id::{AgentId, CallId, LineId, SessionId};
 pub use name::{Name, NameError};
 pub use notices::MessageNotices;
 pub use outcome::{Outcome, Status};
-pub use outcome_data::{ForkedData, KilledData, OutcomeData, TurnData};
+pub use outcome_data::{ForkedData, KilledData, OutcomeData, RewoundData, TurnData};
 pub use principal::{PrincipalError, PrincipalId};
 pub use record::{AssistantPart, AssistantRecord, CompactionRecord, FailedAttempts, ToolRecord, ToolRecordPart};
 pub use root_limits::{Bound, RootAllowance, RootLimits};

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::{AgentId, Code, ForkedData, KilledData, OutcomeData, TurnData};
+use crate::{AgentId, Code, ForkedData, KilledData, OutcomeData, RewoundData, TurnData};
 
 /// The prefix that a front prints before the message of an error.
 const ERROR_PREFIX: &str = "Error: ";
@@ -104,6 +104,14 @@ impl Outcome {
         match &self.data {
             Some(OutcomeData::Killed(KilledData { lines, .. })) => lines,
             _ => &[],
+        }
+    }
+
+    /// Returns the agent that continues from before a message.
+    pub fn rewound(&self) -> Option<&RewoundData> {
+        match &self.data {
+            Some(OutcomeData::Rewound(rewound)) => Some(rewound),
+            _ => None,
         }
     }
 

@@ -15,6 +15,8 @@ pub enum OutcomeData {
     Forked(ForkedData),
     /// The agents that were killed.
     Killed(KilledData),
+    /// The agent that continues from before a message.
+    Rewound(Box<RewoundData>),
     /// Other details, which programs read and fronts do not.
     Details(Value),
 }
@@ -62,12 +64,29 @@ pub struct KilledData {
     pub lines: Vec<String>,
 }
 
+/// An agent that continues the conversation of another one from before a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RewoundData {
+    /// The new agent.
+    pub agent: AgentId,
+    /// The agent whose conversation it continues, which is held.
+    pub rewound: AgentId,
+    /// The message, as it was typed.
+    pub text: String,
+    /// The names of its files.
+    pub attached: Vec<String>,
+    /// What became of the files that were changed since, if they were to be restored.
+    #[serde(flatten)]
+    pub files: Map<String, Value>,
+}
+
 impl OutcomeData {
     /// Reads the JSON of an outcome with this code. What an older or newer build wrote in another shape is [`Self::Details`].
     pub(crate) fn read(code: Code, data: Value) -> Self {
         let read = match code {
             Code::Forked => ForkedData::deserialize(&data).map(Self::Forked).ok(),
             Code::Killed => KilledData::deserialize(&data).map(Self::Killed).ok(),
+            Code::Rewound => RewoundData::deserialize(&data).map(|data| Self::Rewound(Box::new(data))).ok(),
             _ if code == Code::Answered || data.get("unanswered").is_some() => {
                 TurnData::deserialize(&data).map(|turn| Self::Turn(Box::new(turn))).ok()
             }
@@ -101,6 +120,12 @@ impl From<KilledData> for OutcomeData {
     }
 }
 
+impl From<RewoundData> for OutcomeData {
+    fn from(data: RewoundData) -> Self {
+        Self::Rewound(Box::new(data))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -114,11 +139,13 @@ mod tests {
         let unanswered = json!({"unanswered": true, "skill": "s"});
         let forked = json!({"child_uuid": agent, "model": "m", "turn": true});
         let killed = json!({"killed": [agent], "lines": ["x"]});
+        let rewound = json!({"agent": agent, "attached": ["a"], "change": 1, "rewound": agent, "text": "x"});
         for (code, json, is_typed) in [
             (Code::Answered, &turn, true),
             (Code::ProviderServer, &unanswered, true),
             (Code::Forked, &forked, true),
             (Code::Killed, &killed, true),
+            (Code::Rewound, &rewound, true),
             (Code::SkillsListed, &killed, false),
             // Of a build with another shape.
             (Code::Forked, &json!({"child": 1}), false),

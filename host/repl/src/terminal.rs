@@ -377,9 +377,7 @@ impl Front {
         if outcome.code != Code::Answered {
             self.end_output(outcome);
         }
-        if outcome.code == Code::Killed {
-            self.give_back(outcome);
-        }
+        self.give_back(outcome);
         for line in self.activity.begin_lines_behind(id, self.session.view()) {
             self.conversation.transcript.entered(&line);
         }

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use patchbay_agent::{Agent, AgentPlace, AgentSettings, Chosen, Model, Requests, ResultRoom};
 use patchbay_core::{AgentId, PrincipalId};
 use patchbay_events::EventLog;
-use patchbay_store::Hold;
+use patchbay_store::{AgentRow, Hold};
 use patchbay_tools::{ApprovalSlot, EditorSlot, Tools};
 
 /// The living agents of a session by id, their order, and the agent in view.
@@ -92,19 +92,33 @@ pub(crate) struct AgentParts {
     pub(crate) id: AgentId,
     /// Its parent, the parent of that one, and so on up to the root.
     pub(crate) ancestors: Vec<AgentId>,
+    /// How far it is below the root, as limits count it.
+    pub(crate) depth: u64,
+    pub(crate) is_rewound: bool,
     pub(crate) foreground: bool,
     pub(crate) chosen: Chosen,
     /// Tokens that it has used.
     pub(crate) tokens: u64,
 }
 
+impl AgentParts {
+    /// Returns the parts of a stored agent.
+    pub(crate) fn of(row: &AgentRow, ancestors: Vec<AgentId>) -> Self {
+        let AgentRow { id, depth, foreground, tokens, .. } = *row;
+        let (is_rewound, chosen) = (row.rewound.is_some(), Chosen::from_row(&row.model));
+        Self { id, ancestors, depth, is_rewound, foreground, chosen, tokens }
+    }
+}
+
 impl AgentFactory {
     pub(crate) fn make(&self, parts: AgentParts) -> Arc<Agent> {
-        let AgentParts { id, ancestors, foreground, chosen, tokens } = parts;
+        let AgentParts { id, ancestors, depth, is_rewound, foreground, chosen, tokens } = parts;
         let place = AgentPlace {
             hold: self.hold.clone(),
             agent: id,
             ancestors,
+            depth,
+            is_rewound,
             foreground,
             requests: Arc::clone(&self.requests),
             results: Arc::clone(&self.results),

@@ -1,12 +1,12 @@
-//! Groups file changes, and plans how to undo them. Pure functions; `/undo` and `/diff` use them.
+//! Groups file changes, and plans how to undo them. Pure functions; `/undo`, `/diff` and `/rewind` use them.
 //!
 //! A group is a turn or a command of one agent, with the change sets of the agents that its model forked in that turn, and of their
-//! descendants. Users see the number of its first set.
+//! descendants. Users see the number of its first set. For `/rewind`, a group has all sets since a message.
 
 use std::collections::{BTreeMap, HashMap};
 
 use patchbay_core::{AgentId, Digest, text};
-use patchbay_store::{AgentRow, ChangeSet, FileChangeRow};
+use patchbay_store::{AgentRow, ChangeSet, FileChangeRow, Lineage, Undone};
 use serde_json::Value;
 
 /// Most files that the model is told of by name.
@@ -14,13 +14,15 @@ const TOLD_FILES: usize = 10;
 /// Length limit of such a name in characters.
 const TOLD_NAME: usize = 200;
 
-/// The sets of one turn or command.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The sets of one turn or command, or all since a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ChangeGroup {
     /// The sets' numbers, ascending. Never empty.
     pub(crate) numbers: Vec<u64>,
     /// The agents whose changes these are.
     pub(crate) agents: Vec<AgentId>,
+    /// Whether these are all sets since a message, also those that are undone and those that undid them.
+    pub(crate) is_since: bool,
 }
 
 impl ChangeGroup {
@@ -33,9 +35,40 @@ impl ChangeGroup {
     fn only_of(self, agent: AgentId, sets: &[ChangeSet]) -> Option<Self> {
         let own = |number: &u64| sets.iter().any(|set| set.number == *number && set.agent == agent);
         let numbers: Vec<u64> = self.numbers.into_iter().filter(own).collect();
-        (!numbers.is_empty()).then(|| Self { numbers, agents: vec![agent] })
+        (!numbers.is_empty()).then(|| Self { numbers, agents: vec![agent], ..self })
+    }
+
+    fn add(&mut self, set: &ChangeSet) {
+        self.numbers.push(set.number);
+        if !self.agents.contains(&set.agent) {
+            self.agents.push(set.agent);
+        }
+    }
+
+    /// Leaves out of `rows`, all changes of one file, what was undone before.
+    fn leave_out_undone(&self, rows: &mut Vec<FileChangeRow>) {
+        let is_own = |row: &FileChangeRow| self.numbers.contains(&row.number);
+        let is_in_force = rows.iter().any(|row| is_own(row) && !row.is_undone);
+        // What a set of the group has undone is part of the way back.
+        if !(self.is_since && is_in_force) {
+            rows.retain(|row| !(is_own(row) && row.is_undone));
+        }
+    }
+
+    /// Returns the changes of each file that has changes of the group in force. `rows` are all changes of the group's files.
+    pub(crate) fn by_file(&self, rows: Vec<FileChangeRow>) -> ChangesByFile {
+        let mut files = ChangesByFile::new();
+        for row in rows {
+            files.entry(row.path.clone()).or_default().push(row);
+        }
+        files.values_mut().for_each(|rows| self.leave_out_undone(rows));
+        files.retain(|_, rows| rows.iter().any(|row| self.numbers.contains(&row.number)));
+        files
     }
 }
+
+/// The changes of a group, by file.
+pub(crate) type ChangesByFile = BTreeMap<String, Vec<FileChangeRow>>;
 
 /// A turn by its first row, or a command by the number of its set.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,8 +77,8 @@ enum Began {
     Command(u64),
 }
 
-/// Returns the group that contains the set `number`. Without a number, returns the newest group of `view` that is in force and not
-/// itself an undo. `only` leaves out the sets of other agents.
+/// Returns the group that contains the set `number`, of which some change is in force. Without a number, returns the newest group of
+/// `view` of which nothing was undone and that is not itself an undo. `only` leaves out the sets of other agents.
 pub(crate) fn find_group(
     sets: &[ChangeSet],
     agents: &[AgentRow],
@@ -62,15 +95,11 @@ pub(crate) fn find_group(
     let mut groups: BTreeMap<Began, ChangeGroup> = BTreeMap::new();
     for set in sets {
         let is_wanted = match number {
-            Some(_) => !set.is_reverted,
-            None => !set.is_reverted && set.reverts.is_empty(),
+            Some(_) => set.undone != Undone::All,
+            None => set.undone == Undone::None && set.reverts.is_empty(),
         };
         let Some(began) = began_for(set, &agents, view).filter(|_| is_wanted) else { continue };
-        let group = groups.entry(began).or_insert_with(|| ChangeGroup { numbers: Vec::new(), agents: Vec::new() });
-        group.numbers.push(set.number);
-        if !group.agents.contains(&set.agent) {
-            group.agents.push(set.agent);
-        }
+        groups.entry(began).or_default().add(set);
     }
     let groups = groups.into_values();
     let mut groups = groups.filter_map(|group| if only { group.only_of(view, sets) } else { Some(group) });
@@ -78,6 +107,26 @@ pub(crate) fn find_group(
         Some(number) => groups.find(|group| group.numbers.contains(&number)),
         None => groups.max_by_key(|group| group.numbers.last().copied()),
     }
+}
+
+/// Returns all sets that belong to the conversation with the agents `lineage` from the row `first` on: of its turns, of its commands, and
+/// of the agents that its turns forked.
+pub(crate) fn group_since(sets: &[ChangeSet], agents: &[AgentRow], lineage: &[Lineage], first: u64) -> ChangeGroup {
+    let agents: HashMap<AgentId, &AgentRow> = agents.iter().map(|agent| (agent.id, agent)).collect();
+    let mut group = ChangeGroup { is_since: true, ..ChangeGroup::default() };
+    for set in sets {
+        let belongs = |part: &Lineage| {
+            began_for(set, &agents, part.agent).is_some_and(|began| match began {
+                Began::Turn(turn) => (first..=part.last).contains(&turn),
+                // The row of a command comes after its changes.
+                Began::Command(_) => (first..part.last).contains(&set.last_row),
+            })
+        };
+        if lineage.iter().any(belongs) {
+            group.add(set);
+        }
+    }
+    group
 }
 
 /// Returns the turn or command of `view` that `set` belongs to; `None` if it belongs to none.
@@ -112,9 +161,15 @@ pub(crate) fn plan(rows: &[FileChangeRow], numbers: &[u64], now: Option<Digest>)
     let of_sets: Vec<&FileChangeRow> = rows.iter().filter(|row| numbers.contains(&row.number)).collect();
     let Some(first) = of_sets.first() else { return FileUndo::Done };
     // From the last change to the first: each must have left what the next one found. The order matters, because the same contents
-    // can come back from outside.
+    // can come back from outside. A change whose process ended before it was made has left what it found.
     let mut state = now;
-    let is_chain = of_sets.iter().rev().all(|row| std::mem::replace(&mut state, row.before) == row.after);
+    let is_chain = of_sets.iter().rev().all(|row| match state == row.after {
+        true => {
+            state = row.before;
+            true
+        }
+        false => state == row.before,
+    });
     match first.before {
         before if before == now => FileUndo::Done,
         _ if !is_chain => FileUndo::ChangedSince(changed_by(rows, numbers, now)),
@@ -159,6 +214,8 @@ mod tests {
         AgentRow {
             id: agent(id),
             parent: parent.map(agent),
+            rewound: None,
+            depth: 0,
             fork_point,
             ordinal: id.into(),
             alive: true,
@@ -170,7 +227,7 @@ mod tests {
     }
 
     fn set(number: u64, of: u8, turn: Option<u64>) -> ChangeSet {
-        ChangeSet { number, agent: agent(of), turn, reverts: Vec::new(), is_reverted: false }
+        ChangeSet { number, agent: agent(of), turn, reverts: Vec::new(), last_row: 0, undone: Undone::None }
     }
 
     #[test]
@@ -220,12 +277,41 @@ mod tests {
     #[test]
     fn undone_sets_are_passed_over() {
         let mut sets = [set(1, 1, None), set(2, 1, None), set(3, 1, None)];
-        sets[1].is_reverted = true;
+        sets[1].undone = Undone::All;
         sets[2].reverts = vec![2];
         assert_eq!(numbers(find_group(&sets, &tree(), agent(1), None, false)), [1]);
         // An undo can be undone by its number.
         assert_eq!(numbers(find_group(&sets, &tree(), agent(1), Some(3), false)), [3]);
         assert_eq!(find_group(&sets, &tree(), agent(1), Some(2), false), None);
+        // One whose files could not all be undone is undone further by its number.
+        sets[0].undone = Undone::Part;
+        assert_eq!(find_group(&sets, &tree(), agent(1), None, false), None);
+        assert_eq!(numbers(find_group(&sets, &tree(), agent(1), Some(1), false)), [1]);
+    }
+
+    #[test]
+    fn sets_since_a_message_are_those_of_its_conversation() {
+        let command = |number, of, last_row| ChangeSet { last_row, ..set(number, of, None) };
+        let sets = [
+            set(1, 1, Some(5)),
+            command(2, 1, 8),
+            set(3, 1, Some(10)),
+            set(4, 3, Some(18)),
+            set(5, 4, Some(20)),
+            command(6, 1, 24),
+            set(7, 4, Some(25)),
+        ];
+        let part = |id, last| Lineage { agent: agent(id), parent: None, last };
+        let since = |lineage: &[Lineage], first| group_since(&sets, &tree(), lineage, first).numbers;
+        let root = [part(1, u64::MAX)];
+        assert_eq!(since(&root, 5), [1, 2, 3, 4, 6]);
+        assert_eq!((since(&root, 10), since(&root, 9), since(&root, 25)), (vec![3, 4, 6], vec![3, 4, 6], vec![]));
+        // A person's fork, after row 9 of its parent: also from a message that it inherited.
+        let child = [part(4, u64::MAX), part(1, 9)];
+        assert_eq!(
+            (since(&child, 20), since(&child, 5), since(&child, 8)),
+            (vec![5, 7], vec![1, 2, 5, 7], vec![2, 5, 7])
+        );
     }
 
     fn digest(text: &str) -> Option<Digest> {
@@ -240,7 +326,30 @@ mod tests {
             after: digest(after),
             mode: (!before.is_empty()).then_some(0o755),
             is_kept: before != "large",
+            is_undone: false,
         }
+    }
+
+    #[test]
+    fn undone_changes_are_left_out_of_a_turn_and_part_of_the_way_back() {
+        let undone = |number, before, after| FileChangeRow { is_undone: true, ..change(number, before, after) };
+        let other = |row: FileChangeRow| FileChangeRow { path: "b".to_owned(), ..row };
+        // 1 changed two files; 2 undid the first one; 3 changed it again.
+        let rows = vec![undone(1, "a", "b"), change(2, "b", "a"), change(3, "a", "c"), other(change(1, "a", "b"))];
+        let planned = |numbers: &[u64], is_since, rows: Vec<FileChangeRow>| {
+            let group = ChangeGroup { numbers: numbers.to_vec(), agents: vec![], is_since };
+            let files = group.by_file(rows);
+            files
+                .into_iter()
+                .map(|(path, rows)| (path, plan(&rows, numbers, rows.last().unwrap().after)))
+                .collect::<Vec<_>>()
+        };
+        let to_a = |path: &str| (path.to_owned(), FileUndo::To(digest("a").map(|digest| (digest, Some(0o755)))));
+        assert_eq!(planned(&[1], false, rows.clone()), [to_a("b")]);
+        assert_eq!(planned(&[1, 3], false, rows.clone()), [to_a("a"), to_a("b")]);
+        assert_eq!(planned(&[1, 2, 3], true, rows), [to_a("a"), to_a("b")]);
+        // Undone by a set that is not among them.
+        assert_eq!(planned(&[1], true, vec![undone(1, "a", "b"), change(2, "b", "a"), change(3, "a", "c")]), []);
     }
 
     #[test]
@@ -267,6 +376,8 @@ mod tests {
             }
         }
         assert_eq!(plan(&[change(1, "", "a")], &[1], digest("a")), FileUndo::To(None));
+        // The last change was announced and not made.
+        assert_eq!(plan(&[change(1, "a", "b"), change(2, "b", "a")], &[1, 2], digest("b")), to("a"));
         // The contents that its first change left came back from outside.
         let back = [change(1, "c", "a"), change(1, "", "c")];
         assert_eq!(plan(&back, &[1], digest("a")), FileUndo::ChangedSince(None));

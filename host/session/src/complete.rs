@@ -5,8 +5,9 @@ use patchbay_command::Completion;
 use patchbay_core::{ToolSpec, text};
 use patchbay_provider::SuggestedModel;
 use patchbay_skill::Skill;
+use patchbay_store::MessageRow;
 
-use crate::{AgentTree, CommandInfo, Session, builtin, filter, workspace_files::PathToken};
+use crate::{AgentTree, CommandInfo, Session, builtin, filter, recap, workspace_files::PathToken};
 
 /// A completion of a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -97,6 +98,7 @@ impl Session {
             },
             Completion::Models => self.suggested_models().await,
             Completion::Agents => self.suggested_agents(name).await,
+            Completion::Messages => self.suggested_messages().await,
             Completion::Words(words) => words.iter().map(|word| named(((*word).to_owned(), String::new()))).collect(),
         };
         suggestions = filter::by_name(suggestions, argument, |suggestion| &suggestion.text);
@@ -139,6 +141,20 @@ impl Session {
             ..Suggestion::default()
         });
         words.chain(agents).collect()
+    }
+
+    /// Returns the numbers of the messages to the agent in view, the newest first.
+    async fn suggested_messages(&self) -> Vec<Suggestion> {
+        let messages = self.log().store().messages_to(self.view()).await.unwrap_or_else(|error| {
+            tracing::warn!("no completion of messages: {error}");
+            Vec::new()
+        });
+        let suggestion = |(at, row): (usize, &MessageRow)| Suggestion {
+            text: (at + 1).to_string(),
+            summary: recap::typed_excerpt(row),
+            ..Suggestion::default()
+        };
+        messages.iter().enumerate().rev().map(suggestion).collect()
     }
 
     /// Returns the models, grouped by provider, with a mark at the model in use.

@@ -120,7 +120,7 @@ pub use observer::{Observer, Unobserved};
 pub use options::{OptionChoice, OptionKind, SessionOption};
 pub use platform::HostPlatform;
 pub use recap::LastExchange;
-pub use replay::{Lineage, StoredTurn};
+pub use replay::{StoredTurn, ViewRows};
 pub use session::Session;
 pub use stored::StoredSession;
 pub use tree::list::{AgentInfo, AgentState, AgentTree};

@@ -18,6 +18,8 @@ const INTERRUPTED: &str = "(interrupted)";
 const RUNNING: &str = "(running)";
 /// Limit of characters of a shown line.
 const WIDTH: usize = 400;
+/// Limit of characters of [`typed_excerpt`].
+const TYPED: usize = 60;
 
 /// The last exchange of a resumed session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,6 +113,20 @@ pub(crate) fn first_words(said: &MessageRow, max: usize) -> String {
         MessageKind::Skill => text::excerpt(&format!("/skill {}", word(said, "skill")), max),
         _ => text::excerpt(&said.content, max),
     }
+}
+
+/// Returns a message as the user can send it again: for the instructions of a skill, the command with its input.
+pub(crate) fn typed(said: &MessageRow) -> String {
+    let of_data = |key| said.data.as_ref().and_then(|data| data.get(key)).and_then(Value::as_str).unwrap_or_default();
+    match said.kind {
+        MessageKind::Skill => format!("/skill {} {}", of_data("skill"), of_data("input")).trim_end().to_owned(),
+        _ => said.content.clone(),
+    }
+}
+
+/// Returns the beginning of [`typed`] in one line, or the names of the files of a message without a text.
+pub(crate) fn typed_excerpt(said: &MessageRow) -> String {
+    text::excerpt(&Attachment::text_or_placeholders(&typed(said), said.data.as_ref()), TYPED)
 }
 
 fn word(row: &MessageRow, key: &str) -> String {
@@ -216,5 +232,7 @@ mod tests {
         assert_eq!(words(MessageKind::User, "How much is it?", None), "How much is \u{2026}");
         assert_eq!(words(MessageKind::Command, "/calc 1", None), "/calc 1");
         assert_eq!(words(MessageKind::Skill, "Many", Some(json!({"skill": "plan"}))), "/skill plan");
+        let skill = row(MessageKind::Skill, "Many", Some(json!({"skill": "plan", "input": "a\nb"})));
+        assert_eq!((&*typed(&skill), &*typed_excerpt(&skill)), ("/skill plan a\nb", "/skill plan a b"));
     }
 }

@@ -18,7 +18,9 @@ pub(crate) async fn settle_interrupted(store: &Store, hold: &Hold, agents: &[Age
     let mut change = settle_calls(store, session, &living).await?;
     for turn in store.open_turns(session).await? {
         let agent = agents.iter().find(|agent| agent.id == turn.agent);
-        let parent = agent.and_then(|agent| agent.parent).filter(|_| turn.cause != TurnCause::Person);
+        // As `Agent::reports_to`.
+        let parent = agent.filter(|agent| agent.depth > 0).and_then(|agent| agent.parent);
+        let parent = parent.filter(|_| turn.cause != TurnCause::Person);
         let ending = TurnEnding { agent: turn.agent, began: turn.began, report_to: parent };
         ending.interrupted(&last_text(store, session, turn.agent, turn.began).await?, &mut change);
         let content = format!("Error: {INTERRUPTED}");

@@ -7,7 +7,7 @@ use std::{
 };
 
 use parking_lot::{Mutex, MutexGuard};
-use patchbay_agent::{Agent, Chosen, Requests, ResultRoom};
+use patchbay_agent::{Agent, Requests, ResultRoom};
 use patchbay_core::{AgentId, EventKind, Outcome, PrincipalId, SessionId};
 use patchbay_events::{Broadcast, EventLog, Subscription, TokenBudget};
 use patchbay_mcp::tools::{ClientServer, SessionServers};
@@ -359,10 +359,7 @@ fn tree(
     dead_in_view: Option<(AgentRow, Vec<AgentId>)>,
     view: AgentId,
 ) -> Option<Agents> {
-    let make = |row: &AgentRow, ancestors| {
-        let (id, foreground, tokens) = (row.id, row.foreground, row.tokens);
-        factory.make(AgentParts { id, ancestors, foreground, chosen: Chosen::from_row(&row.model), tokens })
-    };
+    let make = |row: &AgentRow, ancestors| factory.make(AgentParts::of(row, ancestors));
     let (root, others) = rows.split_first()?;
     let mut agents = Agents::new(make(root, Vec::new()));
     for row in others {

@@ -70,8 +70,8 @@ impl Session {
         };
         match self.commit_notification(&agent).await {
             Ok(Some(began)) => {
-                let ending = TurnEnding { agent: id, began, report_to: agent.parent() };
-                let missing = agent.parent().map(|parent| self.gathering.begin(id, parent));
+                let ending = TurnEnding { agent: id, began, report_to: agent.reports_to() };
+                let missing = agent.reports_to().map(|parent| self.gathering.begin(id, parent));
                 let cause = TurnCause::Mail;
                 self.start_background(BackgroundTurn { agent, right, after: None, cause, ending, missing });
                 Ok(())

@@ -26,8 +26,12 @@ pub struct AgentRow {
     pub id: AgentId,
     /// The agent that it was forked from; `None` for the root.
     pub parent: Option<AgentId>,
-    /// The number of the last row of the parent's conversation that it inherits; 0 for none.
+    /// The agent whose conversation it continues from an earlier message; `None` for one that was not made by `/rewind`.
+    pub rewound: Option<AgentId>,
+    /// The number of the last row that it inherits: of its parent's conversation, or of the one that it continues. 0 for none.
     pub fork_point: u64,
+    /// How far it is below the root. An agent that continues another one is as deep as that one.
+    pub depth: u64,
     /// Its place in the order of creation in the session; 0 for the root.
     pub ordinal: u64,
     /// Whether it was not killed.
@@ -43,13 +47,15 @@ pub struct AgentRow {
 }
 
 /// An agent to create. It inherits the conversation of its parent: up to the last row before the parent's open turn, else
-/// up to the last row of the session before this change.
+/// up to the last row of the session before this change. If it rewinds another agent, it inherits that one's instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAgent {
     /// The agent's id.
     pub id: AgentId,
     /// The agent that it is forked from. It must be alive.
     pub parent: AgentId,
+    /// The agent that it rewinds, and the number of the first row that it does not inherit.
+    pub rewinds: Option<(AgentId, u64)>,
     /// Whether a person makes it.
     pub foreground: bool,
     /// Its model.
@@ -93,14 +99,22 @@ pub(crate) fn is_dead(connection: &Connection, agent: AgentId) -> Result<bool, S
 
 /// Creates an agent. `last` is the number of the session's last row before the change.
 pub(crate) fn create(connection: &Connection, write: &SessionWrite, agent: &NewAgent) -> Result<(), StoreError> {
-    let NewAgent { id, parent, foreground, model } = agent;
+    let NewAgent { id, parent, rewinds, foreground, model } = agent;
     let session = write.session;
     require_alive(connection, session, *parent)?;
-    let fork_point = turns::open_turn(connection, session, *parent)?.map_or(write.last_row, |began| began - 1);
+    let (heir_of, fork_point) = match rewinds {
+        Some((rewound, before)) => (*rewound, before.saturating_sub(1).cast_signed()),
+        None => {
+            let open = turns::open_turn(connection, session, *parent)?;
+            (*parent, open.map_or(write.last_row, |began| began - 1))
+        }
+    };
+    let rewound = rewinds.map(|(rewound, _)| rewound.to_string());
     connection
         .prepare_cached(
-            "INSERT INTO agents (uuid, session, created_at, parent_uuid, fork_message_id, foreground, ordinal) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, (SELECT coalesce(max(ordinal) + 1, 0) FROM agents WHERE session = ?2))",
+            "INSERT INTO agents (uuid, session, created_at, parent_uuid, fork_message_id, foreground, ordinal, rewound, depth) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, (SELECT coalesce(max(ordinal) + 1, 0) FROM agents WHERE session = ?2), ?7, \
+             (SELECT depth + (?7 IS NULL) FROM agents WHERE uuid = ?8))",
         )?
         .execute(params![
             id.to_string(),
@@ -108,9 +122,11 @@ pub(crate) fn create(connection: &Connection, write: &SessionWrite, agent: &NewA
             write.unix_s(),
             parent.to_string(),
             fork_point,
-            foreground
+            foreground,
+            rewound,
+            heir_of.to_string()
         ])?;
-    windows::inherit(connection, *parent, *id)?;
+    windows::inherit(connection, heir_of, *id)?;
     set_model(connection, *id, model)
 }
 
@@ -157,13 +173,19 @@ pub(crate) fn capture(connection: &Connection, agent: AgentId, begins: bool, las
 }
 
 const COLUMNS: &str = "uuid, parent_uuid, fork_message_id, ordinal, status, foreground, capturing IS NOT NULL, tokens, \
-                       provider, model, thinking_level, model_override";
+                       provider, model, thinking_level, model_override, rewound, depth";
 
 fn read(row: &Row<'_>) -> Result<AgentRow, StoreError> {
-    let (id, parent, status): (String, Option<String>, String) = (row.get(0)?, row.get(1)?, row.get(4)?);
+    let (id, status): (String, String) = (row.get(0)?, row.get(4)?);
+    let other = |column| -> Result<Option<AgentId>, StoreError> {
+        let id: Option<String> = row.get(column)?;
+        id.map(|id| id.parse().map_err(|_| BAD)).transpose()
+    };
     Ok(AgentRow {
         id: id.parse().map_err(|_| BAD)?,
-        parent: parent.map(|parent| parent.parse().map_err(|_| BAD)).transpose()?,
+        parent: other(1)?,
+        rewound: other(12)?,
+        depth: row.get::<_, i64>(13)?.cast_unsigned(),
         fork_point: row.get::<_, i64>(2)?.cast_unsigned(),
         ordinal: row.get::<_, i64>(3)?.cast_unsigned(),
         alive: status == "running",

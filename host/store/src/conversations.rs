@@ -1,5 +1,5 @@
-//! The conversation of an agent: its own rows, and the rows of its ancestors up to each fork point. A fork copies nothing.
-//! Read by `agent` at each request.
+//! The conversation of an agent: its own rows, and the rows that it inherits, up to each fork point: of its parent, or of the agent that it
+//! rewinds. Neither copies anything. Read by `agent` at each request.
 
 use patchbay_core::{AgentId, MessageKind, SessionId};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -19,16 +19,35 @@ struct ConversationPart {
     heir: i64,
 }
 
-/// The agent, its parent, the parent of that, and so on, with the rows that the conversation has of each. The depth is bounded,
-/// so that a damaged database cannot keep the query running.
-const CHAIN: &str = "WITH RECURSIVE chain (session, agent, parent, fork_point, ordinal, last, heir, depth) AS (\
-     SELECT session, uuid, parent_uuid, fork_message_id, ordinal, 9223372036854775807, 9223372036854775807, 0 \
-     FROM agents WHERE uuid = ? \
+/// The agent, the one that it inherits from, the one that this inherits from, and so on, with the rows that the conversation has of each.
+/// Each is older than the one before, so that a damaged database cannot keep the query running.
+const CHAIN: &str = "WITH RECURSIVE chain (session, agent, parent, source, fork_point, ordinal, last, heir) AS (\
+     SELECT session, uuid, parent_uuid, coalesce(rewound, parent_uuid), fork_message_id, ordinal, 9223372036854775807, \
+     9223372036854775807 FROM agents WHERE uuid = ? \
      UNION ALL \
-     SELECT agents.session, agents.uuid, agents.parent_uuid, agents.fork_message_id, agents.ordinal, \
-     min(chain.last, chain.fork_point), chain.ordinal, chain.depth + 1 \
-     FROM chain JOIN agents ON agents.uuid = chain.parent WHERE chain.depth < 64) \
-     SELECT session, agent, last, heir FROM chain ORDER BY depth";
+     SELECT agents.session, agents.uuid, agents.parent_uuid, coalesce(agents.rewound, agents.parent_uuid), \
+     agents.fork_message_id, agents.ordinal, min(chain.last, chain.fork_point), chain.ordinal \
+     FROM chain JOIN agents ON agents.uuid = chain.source WHERE agents.ordinal < chain.ordinal) \
+     SELECT session, agent, last, heir, parent FROM chain ORDER BY ordinal DESC";
+
+/// An agent whose rows belong to a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lineage {
+    /// The agent.
+    pub agent: AgentId,
+    /// Its parent in the tree; `None` for the root.
+    pub parent: Option<AgentId>,
+    /// The number of its last row that may belong to the conversation.
+    pub last: u64,
+}
+
+/// The messages of a person that began turns, without the conversation's other rows.
+const MESSAGES: &str = "FROM turns CROSS JOIN messages ON messages.session = turns.session AND messages.seq = turns.began \
+     WHERE turns.session = ? AND turns.agent = ? AND turns.began <= ? AND turns.cause = 'person' \
+     AND messages.kind IN ('user', 'skill') AND (dropped = 0 OR dropped > ?) ORDER BY turns.began";
+
+/// Characters of a message that [`Store::messages_to`] reads.
+const EXCERPT: u32 = 1_000;
 
 /// The first row that a conversation still has: that of its last summary, or the first one that the summary keeps. Then the row
 /// from which on it has all rows: a summary may keep only what the user said.
@@ -66,6 +85,47 @@ fn first_rows(connection: &Connection, parts: &[ConversationPart]) -> Result<(i6
 }
 
 impl Store {
+    /// Returns the agents whose rows belong to the conversation of `agent`: itself, the one that it inherits from, and so on.
+    ///
+    /// # Errors
+    /// [`StoreError::BadRow`] or a database error.
+    pub async fn lineage(&self, agent: AgentId) -> Result<Vec<Lineage>, StoreError> {
+        let id = |text: String| text.parse().map_err(|_| StoreError::BadRow("agent"));
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached(CHAIN)?;
+            let mut rows = query.query(params![agent.to_string()])?;
+            let mut agents = Vec::new();
+            while let Some(row) = rows.next()? {
+                let (agent, parent): (String, Option<String>) = (row.get(1)?, row.get(4)?);
+                let last = row.get::<_, i64>(2)?.cast_unsigned();
+                agents.push(Lineage { agent: id(agent)?, parent: parent.map(id).transpose()?, last });
+            }
+            Ok(agents)
+        })
+    }
+
+    /// Returns the messages of a person in an agent's conversation that began turns, in order, also from before a summary. A message
+    /// is its first row, of which the first 1,000 characters are read.
+    ///
+    /// # Errors
+    /// [`StoreError::BadRow`] or a database error.
+    pub async fn messages_to(&self, agent: AgentId) -> Result<Vec<MessageRow>, StoreError> {
+        self.database.read(|connection| {
+            let _transaction = connection.unchecked_transaction()?;
+            let mut query = connection.prepare_cached(&format!(
+                "SELECT messages.seq, messages.agent, messages.kind, substr(messages.content, 1, {EXCERPT}), messages.data {MESSAGES}"
+            ))?;
+            let mut messages = Vec::new();
+            for ConversationPart { session, agent, last, heir } in parts(connection, agent)?.iter().rev() {
+                let mut rows = query.query(params![session, agent, last, heir])?;
+                while let Some(row) = rows.next()? {
+                    messages.push(messages::read(row)?);
+                }
+            }
+            Ok(messages)
+        })
+    }
+
     /// Returns the rows of an agent's conversation, in order: the last compaction, the rows after it, and the earlier
     /// rows that it keeps (`keep_from` and `requests_only` in its data). Dropped messages are left out. A forked agent begins with the rows of its
     /// parent up to its fork point; what the parent drops or summarises after the fork changes nothing for it.

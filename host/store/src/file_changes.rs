@@ -5,7 +5,7 @@ use patchbay_core::{AgentId, CallId, Code, Digest, SessionId, TurnCause};
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use serde_json::Value;
 
-use crate::{Hold, RetainedAttachments, Store, StoreError, attachments, turns};
+use crate::{Hold, RetainedAttachments, Store, StoreError, attachments, hold::SessionWrite, turns};
 
 /// The file changes of one turn or command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,8 +18,21 @@ pub struct ChangeSet {
     pub turn: Option<u64>,
     /// The numbers of the sets that it undid.
     pub reverts: Vec<u64>,
-    /// Whether it is undone.
-    pub is_reverted: bool,
+    /// The session's last row when it began.
+    pub last_row: u64,
+    /// How many of its changes of files are undone.
+    pub undone: Undone,
+}
+
+/// How many of a set's changes are undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Undone {
+    /// All are in force.
+    None,
+    /// Some are: the others could not be undone.
+    Part,
+    /// None is in force.
+    All,
 }
 
 /// A change of one file by a set. Several writes are one change unless another change came in between.
@@ -37,6 +50,8 @@ pub struct FileChangeRow {
     pub mode: Option<u32>,
     /// Whether the contents before are stored.
     pub is_kept: bool,
+    /// Whether it is undone.
+    pub is_undone: bool,
 }
 
 /// A change of a file that is about to be made.
@@ -85,7 +100,7 @@ impl Store {
                 };
                 let number = match find_set(connection, write.session, &change, turn)? {
                     Some(number) => number,
-                    None => begin_set(connection, write.session, &change, turn, write.unix_ms)?,
+                    None => begin_set(connection, &write, &change, turn)?,
                 };
                 let is_new = add(connection, write.session, number, &change)?;
                 // Contents between two writes of a set are not named, because nothing restores them and no limit counts them.
@@ -132,7 +147,9 @@ impl Store {
     pub async fn change_sets(&self, session: SessionId) -> Result<Vec<ChangeSet>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(
-                "SELECT number, agent, turn, reverts, reverted FROM change_sets WHERE session = ? ORDER BY number",
+                "SELECT number, agent, turn, reverts, last_row, undone, changes FROM change_sets JOIN \
+                 (SELECT number, count(undone_by) AS undone, count(*) AS changes FROM file_changes WHERE session = ?1 \
+                  GROUP BY number) USING (number) WHERE session = ?1 ORDER BY number",
             )?;
             let mut rows = query.query([session.to_string()])?;
             let mut sets = Vec::new();
@@ -143,7 +160,12 @@ impl Store {
                     agent: agent.parse().map_err(|_| BAD)?,
                     turn: row.get::<_, Option<i64>>(2)?.map(i64::cast_unsigned),
                     reverts: serde_json::from_str(&reverts).map_err(|_| BAD)?,
-                    is_reverted: row.get(4)?,
+                    last_row: row.get::<_, i64>(4)?.cast_unsigned(),
+                    undone: match (row.get::<_, i64>(5)?, row.get::<_, i64>(6)?) {
+                        (0, _) => Undone::None,
+                        (undone, changes) if undone < changes => Undone::Part,
+                        _ => Undone::All,
+                    },
                 });
             }
             Ok(sets)
@@ -158,7 +180,7 @@ impl Store {
         let numbers = serde_json::json!(numbers).to_string();
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(
-                "SELECT number, path, before, after, mode, kept FROM file_changes WHERE session = ?1 AND path IN \
+                "SELECT number, path, before, after, mode, kept, undone_by IS NOT NULL FROM file_changes WHERE session = ?1 AND path IN \
                  (SELECT path FROM file_changes WHERE session = ?1 AND number IN (SELECT value FROM json_each(?2))) \
                  ORDER BY ordinal",
             )?;
@@ -183,33 +205,40 @@ impl Store {
         })
     }
 
-    /// Commits that the command with the call `call` has undone the sets `numbers`. The sets that these had undone are in force
-    /// again. Returns the number of the command's own set; `None` if it changed no file.
+    /// Commits that the command with the call `call` has undone the changes of the files `paths` by the sets `numbers`. What these had
+    /// undone of the files is in force again. Returns the number of the command's own set; `None` if it changed no file.
     ///
     /// # Errors
     /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error.
-    pub async fn end_reverting(&self, hold: &Hold, call: CallId, numbers: Vec<u64>) -> Result<Option<u64>, StoreError> {
+    pub async fn end_reverting(
+        &self,
+        hold: &Hold,
+        call: CallId,
+        numbers: &[u64],
+        paths: &[String],
+    ) -> Result<Option<u64>, StoreError> {
         let (hold, source) = (hold.clone(), self.source.clone());
+        let [numbers, paths] = [serde_json::json!(numbers), serde_json::json!(paths)].map(|list| list.to_string());
         self.database
             .write(move |connection| {
                 let session = hold.begin_write(connection, &source, 0, 0)?.session.to_string();
-                let numbers = serde_json::json!(numbers).to_string();
                 let own: Option<i64> = connection
                     .prepare_cached("SELECT number FROM change_sets WHERE session = ? AND call = ?")?
                     .query_row(params![session, call.as_bytes()], |row| row.get(0))
                     .optional()?;
+                let is_named = "session = ?1 AND path IN (SELECT value FROM json_each(?3))";
                 connection
-                    .prepare_cached(
-                        "UPDATE change_sets SET reverted = 0 WHERE session = ?1 AND number IN \
-                         (SELECT again.value FROM change_sets AS taken, json_each(taken.reverts) AS again \
-                          WHERE taken.session = ?1 AND taken.number IN (SELECT value FROM json_each(?2)))",
-                    )?
-                    .execute(params![session, numbers])?;
+                    .prepare_cached(&format!(
+                        "UPDATE file_changes SET undone_by = NULL WHERE {is_named} \
+                         AND undone_by IN (SELECT value FROM json_each(?2))"
+                    ))?
+                    .execute(params![session, numbers, paths])?;
                 connection
-                    .prepare_cached(
-                        "UPDATE change_sets SET reverted = 1 WHERE session = ? AND number IN (SELECT value FROM json_each(?))",
-                    )?
-                    .execute(params![session, numbers])?;
+                    .prepare_cached(&format!(
+                        "UPDATE file_changes SET undone_by = ?4 WHERE {is_named} AND undone_by IS NULL \
+                         AND number IN (SELECT value FROM json_each(?2))"
+                    ))?
+                    .execute(params![session, numbers, paths, own.unwrap_or(0)])?;
                 Ok(own.map(i64::cast_unsigned))
             })
             .await
@@ -261,18 +290,18 @@ fn find_set(
 
 fn begin_set(
     connection: &Connection,
-    session: SessionId,
+    write: &SessionWrite,
     change: &NewFileChange,
     turn: Option<i64>,
-    at: i64,
 ) -> Result<i64, StoreError> {
     let mut insert = connection.prepare_cached(
-        "INSERT INTO change_sets (session, number, agent, turn, call, reverts, at) \
-         SELECT ?1, coalesce(max(number), 0) + 1, ?2, ?3, ?4, ?5, ?6 FROM change_sets WHERE session = ?1 RETURNING number",
+        "INSERT INTO change_sets (session, number, agent, turn, call, reverts, at, last_row) \
+         SELECT ?1, coalesce(max(number), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7 FROM change_sets WHERE session = ?1 RETURNING number",
     )?;
     let call = turn.is_none().then_some(change.call.as_bytes());
     let (agent, reverts) = (change.agent.to_string(), serde_json::json!(change.reverts).to_string());
-    let number = insert.query_row(params![session.to_string(), agent, turn, call, reverts, at], |row| row.get(0))?;
+    let (session, at, last_row) = (write.session.to_string(), write.unix_ms, write.last_row);
+    let number = insert.query_row(params![session, agent, turn, call, reverts, at, last_row], |row| row.get(0))?;
     Ok(number)
 }
 
@@ -323,6 +352,7 @@ fn read(row: &Row<'_>) -> Result<FileChangeRow, StoreError> {
         after: digest(3)?,
         mode: row.get(4)?,
         is_kept: row.get(5)?,
+        is_undone: row.get(6)?,
     })
 }
 
@@ -418,7 +448,8 @@ mod tests {
             tree.store.begin_file_change(&tree.hold, change).await.unwrap();
         }
         let sets = tree.store.change_sets(tree.session()).await.unwrap();
-        let set = ChangeSet { number: 1, agent: tree.root, turn: Some(began), reverts: vec![], is_reverted: false };
+        let (agent, turn) = (tree.root, Some(began));
+        let set = ChangeSet { number: 1, agent, turn, reverts: vec![], last_row: began, undone: Undone::None };
         assert_eq!(sets, [set]);
     }
 
@@ -462,18 +493,52 @@ mod tests {
     async fn undone_set_can_come_back() {
         let tree = TestTree::new().await;
         let (first, undo, redo) = (call(), call(), call());
+        let end = async |call, number: u64| {
+            tree.store.end_reverting(&tree.hold, call, &[number], &["a".to_owned()]).await.unwrap()
+        };
         change(&tree, first, "a", "", "1").await;
         reverting(&tree, undo, &[1], "a", "1", "").await;
-        assert_eq!(tree.store.end_reverting(&tree.hold, undo, vec![1]).await.unwrap(), Some(2));
+        assert_eq!(end(undo, 1).await, Some(2));
         let state = async || {
             let sets = tree.store.change_sets(tree.session()).await.unwrap();
-            sets.iter().map(|set| (set.is_reverted, set.reverts.clone())).collect::<Vec<_>>()
+            sets.iter().map(|set| (set.undone, set.reverts.clone())).collect::<Vec<_>>()
         };
-        assert_eq!(state().await, [(true, vec![]), (false, vec![1])]);
+        assert_eq!(state().await, [(Undone::All, vec![]), (Undone::None, vec![1])]);
         reverting(&tree, redo, &[2], "a", "", "1").await;
-        assert_eq!(tree.store.end_reverting(&tree.hold, redo, vec![2]).await.unwrap(), Some(3));
-        assert_eq!(state().await, [(false, vec![]), (true, vec![1]), (false, vec![2])]);
-        assert_eq!(tree.store.end_reverting(&tree.hold, call(), vec![1]).await.unwrap(), None);
+        assert_eq!(end(redo, 2).await, Some(3));
+        assert_eq!(state().await, [(Undone::None, vec![]), (Undone::All, vec![1]), (Undone::None, vec![2])]);
+        // A file that had its earlier contents anyway.
+        assert_eq!(end(call(), 1).await, None);
+        assert_eq!(state().await[0], (Undone::All, vec![]));
+    }
+
+    #[tokio::test]
+    async fn each_file_of_a_set_is_undone_by_itself() {
+        let tree = TestTree::new().await;
+        let (first, undo, rest) = (call(), call(), call());
+        for path in ["a", "b"] {
+            change(&tree, first, path, "", "1").await;
+        }
+        let end = async |call, number: u64, path: &str| {
+            tree.store.end_reverting(&tree.hold, call, &[number], &[path.to_owned()]).await.unwrap()
+        };
+        let undone = async || {
+            let rows = tree.store.file_changes(tree.session(), &[1]).await.unwrap();
+            let of_first = rows.into_iter().filter(|row| row.number == 1);
+            let undone: String = of_first.filter(|row| row.is_undone).map(|row| row.path).collect();
+            (tree.store.change_sets(tree.session()).await.unwrap()[0].undone, undone)
+        };
+        reverting(&tree, undo, &[1], "a", "1", "").await;
+        end(undo, 1, "a").await;
+        assert_eq!(undone().await, (Undone::Part, "a".to_owned()));
+        reverting(&tree, rest, &[1], "b", "1", "").await;
+        end(rest, 1, "b").await;
+        assert_eq!(undone().await, (Undone::All, "ab".to_owned()));
+        // Only the file that the second set had undone comes back.
+        let redo = call();
+        reverting(&tree, redo, &[2], "a", "", "1").await;
+        end(redo, 2, "a").await;
+        assert_eq!(undone().await, (Undone::Part, "b".to_owned()));
     }
 
     #[tokio::test]

@@ -66,9 +66,10 @@ pub use calls::{OpenCall, UnsettledCall};
 pub use catalogues::{ListingChange, ListingCoverage, MAX_CATALOGUE_MODELS, NewListing, StoredCatalogue};
 pub use change::SessionChange;
 pub use components::RetainedComponents;
+pub use conversations::Lineage;
 pub use error::StoreError;
 pub use exchanges::{DroppedMessage, LastMessage};
-pub use file_changes::{ChangeSet, FileChangeRow, NewFileChange};
+pub use file_changes::{ChangeSet, FileChangeRow, NewFileChange, Undone};
 pub use health::DatabaseHealth;
 pub use hold::Hold;
 pub use journal::{JournalEntry, JournalFilter, JournalRow, JournalSettings, RecordedApproval};
@@ -141,6 +142,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/26.sql"),
     include_str!("../migrations/patchbay/27.sql"),
     include_str!("../migrations/patchbay/28.sql"),
+    include_str!("../migrations/patchbay/29.sql"),
 ];
 
 impl Store {

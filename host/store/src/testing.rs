@@ -48,6 +48,8 @@ pub(crate) const TO_22: &str = "\
         PRIMARY KEY (root, workspace, skill, capability)) STRICT, WITHOUT ROWID; \
     INSERT INTO grants SELECT root, workspace, skill, capability, '', created_at, skill_digest FROM placed; \
     DROP TABLE placed; \
+    ALTER TABLE agents DROP COLUMN rewound; \
+    ALTER TABLE agents DROP COLUMN depth; \
     ALTER TABLE agents RENAME COLUMN parent_uuid TO parent; \
     ALTER TABLE agents RENAME COLUMN fork_message_id TO fork_point; \
     DROP TABLE upgrades; \
@@ -133,7 +135,7 @@ impl TestTree {
 
 /// Returns a child of `parent` with a new id.
 pub(crate) fn new_agent(parent: AgentId) -> NewAgent {
-    NewAgent { id: AgentId::random(), parent, foreground: true, model: AgentModel::default() }
+    NewAgent { id: AgentId::random(), parent, rewinds: None, foreground: true, model: AgentModel::default() }
 }
 
 /// Returns a row without data.

@@ -28,14 +28,14 @@ pub(crate) fn keep(connection: &Connection, window: &AgentWindow) -> Result<(), 
     Ok(())
 }
 
-/// Copies the windows of `parent` to its new child, which continues the parent's conversation.
-pub(crate) fn inherit(connection: &Connection, parent: AgentId, child: AgentId) -> Result<(), StoreError> {
+/// Copies the windows of `from` to a new agent, which continues its conversation.
+pub(crate) fn inherit(connection: &Connection, from: AgentId, new: AgentId) -> Result<(), StoreError> {
     connection
         .prepare_cached(
             "INSERT INTO agent_windows (agent, provider, model, tokens) \
              SELECT ?2, provider, model, tokens FROM agent_windows WHERE agent = ?1",
         )?
-        .execute(params![parent.to_string(), child.to_string()])?;
+        .execute(params![from.to_string(), new.to_string()])?;
     Ok(())
 }
 

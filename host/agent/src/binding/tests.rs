@@ -6,7 +6,7 @@ use patchbay_core::{
     AgentId, AssistantPart, AssistantRecord, CompactionRecord, MessageKind, ToolRecord, ToolRecordPart,
     completion::ToolDeclaration,
 };
-use patchbay_store::MessageRow as Row;
+use patchbay_store::{Lineage, MessageRow as Row};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -64,7 +64,7 @@ fn step() -> impl Strategy<Value = Step> {
 /// A session whose answers remember their requests.
 struct Stage {
     rows: Vec<Row>,
-    line: Vec<AgentId>,
+    lineage: Vec<Lineage>,
     tools: u8,
     persona: u8,
     model: u8,
@@ -77,14 +77,14 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
-        let line = vec![AgentId::from_bytes([1; 16])];
+        let lineage = vec![Lineage { agent: AgentId::from_bytes([1; 16]), parent: None, last: u64::MAX }];
         let (rows, made_with) = (Vec::new(), BTreeMap::new());
-        Self { rows, line, tools: 0, persona: 0, model: 0, seq: 0, made_with, bound: 0 }
+        Self { rows, lineage, tools: 0, persona: 0, model: 0, seq: 0, made_with, bound: 0 }
     }
 
     fn add(&mut self, kind: MessageKind, content: &str, data: Option<serde_json::Value>) -> u64 {
         self.seq += 1;
-        self.rows.push(Row { seq: self.seq, agent: self.line[0], kind, content: content.to_owned(), data });
+        self.rows.push(Row { seq: self.seq, agent: self.lineage[0].agent, kind, content: content.to_owned(), data });
         self.seq
     }
 
@@ -92,7 +92,7 @@ impl Stage {
     fn request(&mut self) -> (CompletionRequest, PrefixBinding) {
         let model = format!("demo-{}", self.model);
         let surroundings = &crate::Surroundings::default();
-        let reader = ReaderModel { adapter: "demo", model: &model, reads: &|_| true, line: &self.line, surroundings };
+        let reader = ReaderModel { adapter: "demo", model: &model, reads: &|_| true, lineage: &self.lineage, surroundings };
         let Conversation { mut messages, answers, .. } = conversation(&self.rows, &reader);
         while messages.len() > 1 && messages.last().is_some_and(|last| last.role == Role::Assistant) {
             messages.pop();
@@ -200,8 +200,9 @@ impl Stage {
             }
             Step::Fork => {
                 let mut id = [0; 16];
-                id[0] = self.line.len() as u8 + 1;
-                self.line.insert(0, AgentId::from_bytes(id));
+                id[0] = self.lineage.len() as u8 + 1;
+                let parent = Some(self.lineage[0].agent);
+                self.lineage.insert(0, Lineage { agent: AgentId::from_bytes(id), parent, last: u64::MAX });
             }
             Step::Drop => drop(self.rows.pop_if(|row| row.kind == MessageKind::User)),
             Step::Old => {

@@ -17,7 +17,7 @@ const READER: ReaderModel<'_> = ReaderModel {
     adapter: "demo",
     model: "demo-1",
     reads: &|media| media == "image/png",
-    line: &[],
+    lineage: &[],
     surroundings: &SURROUNDINGS,
 };
 
@@ -336,8 +336,10 @@ fn each_agent_is_told_who_it_is_before_its_first_text() {
     let (root, child) = (AgentId::from_bytes([1; 16]), AgentId::from_bytes([2; 16]));
     let said = |seq, agent, text: &str| Row { agent, ..row(seq, MessageKind::User, text, None) };
     let rows = [said(1, root, "one"), said(2, root, "two"), said(3, child, "three")];
+    let of = |agent, parent| Lineage { agent, parent, last: u64::MAX };
+    let lineage = [of(child, Some(root)), of(root, None)];
     let texts = |rows: &[Row], surroundings: &Surroundings| -> Vec<String> {
-        let reader = ReaderModel { line: &[child, root], surroundings, ..READER };
+        let reader = ReaderModel { lineage: &lineage, surroundings, ..READER };
         let text = |part: &Part| match &part.block {
             Block::Text(text) => text.clone(),
             other => panic!("{other:?}"),

@@ -261,6 +261,8 @@ impl TestAgent {
             hold,
             agent,
             ancestors: Vec::new(),
+            depth: 0,
+            is_rewound: false,
             foreground: true,
             requests: Requests::new(4, 1_000),
             results,

@@ -87,13 +87,20 @@ async fn print_conversation(store: &Store, session: SessionId, agent: &AgentRow,
     Ok(())
 }
 
-/// Returns the line about the rows that the agent has from its parent; `None` for the root.
+/// Returns the line about the rows that the agent has from its parent, or from the agent that it continues; `None` for the root.
 fn inherited(agent: &AgentRow, json: bool) -> Option<String> {
     let parent = agent.parent?;
+    let from = match agent.rewound {
+        Some(rewound) => format!("Continues {}", rewound.short()),
+        None => format!("Forked from {}", parent.short()),
+    };
     Some(match agent.fork_point {
-        point if json => json!({"agent": agent.id, "parent": parent, "fork_point": point}).to_string(),
-        0 => format!("Forked from {}, before its first message.", parent.short()),
-        point => format!("Forked from {} after row {point}: it knows the conversation up to there.", parent.short()),
+        point if json => {
+            let rewound = agent.rewound;
+            json!({"agent": agent.id, "parent": parent, "rewound": rewound, "fork_point": point}).to_string()
+        }
+        0 => format!("{from}, before its first message."),
+        point => format!("{from} after row {point}: it knows the conversation up to there."),
     })
 }
 

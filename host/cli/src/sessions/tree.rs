@@ -63,6 +63,7 @@ fn object(agent: &AgentRow, counts: AgentCounts, in_view: bool) -> Value {
     json!({
         "agent": agent.id,
         "parent": agent.parent,
+        "rewound": agent.rewound,
         "fork_point": agent.fork_point,
         "status": status(agent),
         "foreground": agent.foreground,

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::busy::Busy;
 
 /// The commands that move the view. Their outcome is printed before what the agent then in view has said.
-const MOVES_VIEW: [&str; 3] = ["/fork", "/kill", "/switch"];
+const MOVES_VIEW: [&str; 4] = ["/fork", "/kill", "/rewind", "/switch"];
 
 /// Whether a line is a command that may move the view.
 fn moves_view(line: &str) -> bool {

@@ -3,9 +3,9 @@
 
 use std::time::Instant;
 
-use patchbay_core::{AgentId, Code, Event, EventKind, MessageKind, Outcome, text};
+use patchbay_core::{AgentId, Code, Event, EventKind, MessageKind, Outcome, RewoundData, text};
 
-use super::Front;
+use super::{Front, typed_paths};
 use crate::{ReplError, words};
 
 /// Length limit in characters of waiting lines that are named in one line.
@@ -99,9 +99,13 @@ impl Front {
         }
     }
 
-    /// Gives the waiting lines of killed agents back to the composer, or names them if it has a text.
-    pub(super) fn give_back(&mut self, killed: &Outcome) {
-        let lines = killed.killed_lines();
+    /// Gives the waiting lines of killed agents back to the composer, or names them if it has a text. Gives the message back that the
+    /// conversation went back to.
+    pub(super) fn give_back(&mut self, outcome: &Outcome) {
+        if let Some(rewound) = outcome.rewound() {
+            return self.put_back(rewound);
+        }
+        let lines = outcome.killed_lines();
         if lines.is_empty() {
             return;
         }
@@ -110,6 +114,16 @@ impl Front {
             self.edited();
         } else {
             self.conversation.transcript.notice(&not_sent(lines));
+        }
+    }
+
+    /// Puts the message that the conversation went back to into the composer, unless it has a text. The words that name its files
+    /// attach them again.
+    fn put_back(&mut self, rewound: &RewoundData) {
+        if self.input.composer.is_empty() {
+            rewound.attached.iter().for_each(|path| self.input.composer.choose(&typed_paths::word_of(path)));
+            self.input.composer.set(&text::clean(&rewound.text));
+            self.edited();
         }
     }
 

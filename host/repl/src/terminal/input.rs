@@ -58,6 +58,8 @@ pub(super) struct FrontInput {
     pub(super) hint: Option<String>,
     /// When Ctrl+C has said how to leave.
     pub(super) interrupted: Option<Instant>,
+    /// When Esc has said that a second one lists the messages to go back to.
+    pub(super) escaped: Option<Instant>,
     /// Whether the next Ctrl+D leaves although agents work.
     pub(super) asked_to_leave: bool,
 }
@@ -77,6 +79,7 @@ impl FrontInput {
             listing: None,
             hint: None,
             interrupted: None,
+            escaped: None,
             asked_to_leave: false,
         }
     }

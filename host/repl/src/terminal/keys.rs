@@ -7,8 +7,10 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::{Away, Front, front_command, menu::Menu, questions::QuestionKey, search::HistorySearch};
 use crate::words;
 
-/// Within this time, a second Ctrl+C leaves.
+/// Within this time, a second Ctrl+C leaves, and a second Esc begins [`REWIND`].
 const TWICE: Duration = Duration::from_secs(1);
+/// The command whose menu lists the messages.
+const REWIND: &str = "/rewind ";
 
 impl Front {
     pub(super) fn key(&mut self, key: KeyEvent, now: Instant) {
@@ -45,7 +47,7 @@ impl Front {
                 self.newline()
             }
             (KeyCode::Enter, _) => self.enter(),
-            (KeyCode::Esc, _) => self.escape(),
+            (KeyCode::Esc, _) => self.escape(now),
             (KeyCode::Tab, _) if self.input.composer.is_empty() && self.conversation.questions.call() => {}
             (KeyCode::Tab, _) => self.complete(),
             (KeyCode::BackTab, _) => match &mut self.input.menu {
@@ -147,11 +149,24 @@ impl Front {
         }
     }
 
-    /// Esc: closes what is open, else stops what runs.
-    fn escape(&mut self) {
-        if self.input.menu.take().is_none() && !self.activity.is_idle() {
-            self.stop();
+    /// Esc: closes what is open, else stops what runs. Twice without a text, it lists the messages to go back to.
+    fn escape(&mut self, now: Instant) {
+        let before = self.input.escaped.take();
+        if self.input.menu.take().is_some() {
+            return;
         }
+        if !self.activity.is_idle() {
+            return self.stop();
+        }
+        if !self.input.composer.is_empty() {
+            return;
+        }
+        if before.is_some_and(|before| now.saturating_duration_since(before) < TWICE) {
+            self.input.composer.set(REWIND);
+            return self.edited();
+        }
+        self.input.escaped = Some(now);
+        self.input.hint = Some("Esc again lists your messages, to go back to one.".to_owned());
     }
 
     fn newline(&mut self) {

@@ -6,7 +6,10 @@ use patchbay_store::FileChangeRow;
 use patchbay_tools::FileReverter;
 use serde_json::json;
 
-use super::{BuiltIn, CommandKind, EffectFuture, undo::Wanted};
+use super::{
+    BuiltIn, CommandKind, EffectFuture,
+    undo::{self, Wanted},
+};
 use crate::{change_sets::ChangeGroup, file_differences::FileDifferences, line::context::LineContext};
 
 pub(crate) struct DiffCommand;
@@ -43,9 +46,8 @@ async fn diff(line: &LineContext, argument: &str) -> Result<Outcome, Outcome> {
     for (path, rows) in &files {
         add(&mut shown, &reverter, &group, path, rows).await;
     }
-    let (number, count) = (group.number(), files.len());
-    let word = if count == 1 { "file" } else { "files" };
-    let message = format!("Change {number}: {count} {word}.\n{shown}\nTo undo it: /undo {number}");
+    let (number, count) = (group.number(), undo::files(files.len()));
+    let message = format!("Change {number}: {count}.\n{shown}\nTo undo it: /undo {number}");
     let paths: Vec<&String> = files.keys().collect();
     Ok(Outcome::ok(Code::ChangeShown, message).with_data(json!({"change": number, "files": paths})))
 }

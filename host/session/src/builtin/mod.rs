@@ -26,6 +26,7 @@ mod quit;
 mod reload_skills;
 mod rename;
 mod retry;
+mod rewind;
 mod skill;
 mod skills;
 mod switch;
@@ -64,6 +65,7 @@ pub(crate) const TABLE: &[&dyn BuiltIn] = &[
     &drop::DropCommand,
     &diff::DiffCommand,
     &undo::UndoCommand,
+    &rewind::RewindCommand,
     &history::HistoryCommand,
     &compact::CompactCommand,
     &context::ContextCommand,

@@ -1,18 +1,16 @@
 //! `/undo [N] [--only]`: restores files to their contents from before a turn or command.
 
-use std::collections::BTreeMap;
-
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{AgentId, CallId, Code, Outcome, text};
 use patchbay_skill::Snapshot;
-use patchbay_store::FileChangeRow;
+use patchbay_store::{AgentRow, FileChangeRow, Undone};
 use patchbay_tools::FileReverter;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{BeginsTurn, BuiltIn, EffectFuture};
 use crate::{
     Session,
-    change_sets::{ChangeGroup, FileUndo, find_group, plan},
+    change_sets::{ChangeGroup, ChangesByFile, FileUndo, find_group, plan},
     file_differences::FileDifferences,
     line::context::LineContext,
 };
@@ -48,15 +46,29 @@ async fn undo(line: &LineContext, argument: &str) -> Result<Outcome, Outcome> {
         return Err(running());
     }
     let group = wanted.find(line).await?;
-    if line.session.is_worked_on(&group, line.agent.id()) {
-        return Err(running());
+    let number = group.number();
+    let undone = RestoredFiles::new(line, group).await?;
+    let mut data = undone.data();
+    data["change"] = number.into();
+    if undone.restored.is_empty() && !undone.refused.is_empty() {
+        let message = format!("change {number} was not undone:\n{}", undone.reasons());
+        return Ok(Outcome::error(Code::ChangeKept, message).with_data(data));
     }
-    Undo::new(line, group).await?.run().await
+    let first = match undone.restored.len() {
+        0 => format!("Change {number}: the files already have their earlier contents."),
+        count => format!("Undid change {number}: {}.", files(count)),
+    };
+    Ok(Outcome::ok(Code::ChangeUndone, undone.under(first, Some(number))).with_data(data))
 }
 
 fn running() -> Outcome {
     let message = "cannot undo changes while an agent works on them. Wait for it to finish or press Ctrl+C to stop it.";
     Outcome::error(Code::TurnRunning, message)
+}
+
+/// Returns `count` as a number of files.
+pub(super) fn files(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "file" } else { "files" })
 }
 
 /// The changes that the user names.
@@ -86,11 +98,11 @@ impl Wanted {
     pub(super) async fn find(&self, line: &LineContext) -> Result<ChangeGroup, Outcome> {
         let (session, store) = (&line.session, line.session.log().store());
         let sets = store.change_sets(session.id()).await.map_err(|error| failed(&error))?;
-        let agents = store.agents(session.id()).await.map_err(|error| failed(&error))?;
+        let agents = session.all_agents().await?;
         let found = find_group(&sets, &agents, line.agent.id(), self.number, self.only);
         found.ok_or_else(|| match self.number {
             None => Outcome::error(Code::ChangeNotFound, "no file changes to undo here."),
-            Some(number) if sets.iter().any(|set| set.number == number && set.is_reverted) => {
+            Some(number) if sets.iter().any(|set| set.number == number && set.undone == Undone::All) => {
                 Outcome::error(Code::ChangeNotFound, format_args!("change {number} is already undone."))
             }
             Some(number) => Outcome::error(Code::ChangeNotFound, format_args!("change {number} was not found.")),
@@ -102,10 +114,18 @@ pub(super) fn failed(error: &patchbay_store::StoreError) -> Outcome {
     Outcome::error(error.code(), format_args!("{error}."))
 }
 
-/// The changes of a group, by file.
-pub(super) type ChangesByFile = BTreeMap<String, Vec<FileChangeRow>>;
-
 impl Session {
+    /// Returns the agents of the session, dead ones too.
+    ///
+    /// # Errors
+    /// The outcome of an error of the store.
+    pub(super) async fn all_agents(&self) -> Result<Vec<AgentRow>, Outcome> {
+        let store = self.log().store();
+        let mut agents = store.agents(self.id()).await.map_err(|error| failed(&error))?;
+        agents.extend(store.dead_agents(self.id(), u32::MAX).await.map_err(|error| failed(&error))?.0);
+        Ok(agents)
+    }
+
     /// Returns whether an agent of the group other than `own` has a turn. `own` is busy with the command itself.
     fn is_worked_on(&self, group: &ChangeGroup, own: AgentId) -> bool {
         let agents = self.agents();
@@ -113,17 +133,13 @@ impl Session {
         others.into_iter().any(|agent| agent.is_answering())
     }
 
-    /// Returns all changes of the files that `group` changed.
+    /// Returns the changes of the files that `group` changed, without what is undone.
     ///
     /// # Errors
     /// The outcome of an error of the store.
     pub(super) async fn changes_of(&self, group: &ChangeGroup) -> Result<ChangesByFile, Outcome> {
         let rows = self.log().store().file_changes(self.id(), &group.numbers).await.map_err(|error| failed(&error))?;
-        let mut files = ChangesByFile::new();
-        for row in rows {
-            files.entry(row.path.clone()).or_default().push(row);
-        }
-        Ok(files)
+        Ok(group.by_file(rows))
     }
 
     /// Returns the [`FileReverter`] for the command of `line`, which shows or undoes `group`.
@@ -139,58 +155,69 @@ impl Session {
     }
 }
 
-/// One run of the command.
-struct Undo<'a> {
+/// The files that one command restored.
+pub(super) struct RestoredFiles<'a> {
     line: &'a LineContext,
     group: ChangeGroup,
     reverter: FileReverter,
     shown: FileDifferences,
-    restored: Vec<String>,
+    pub(super) restored: Vec<String>,
     /// The files that were left alone, with the reason.
-    refused: Vec<(String, String)>,
+    pub(super) refused: Vec<(String, String)>,
+    /// The number of the command's own change; `None` if it changed no file.
+    own: Option<u64>,
 }
 
-impl<'a> Undo<'a> {
-    async fn new(line: &'a LineContext, group: ChangeGroup) -> Result<Self, Outcome> {
+impl<'a> RestoredFiles<'a> {
+    /// Undoes the changes of `group`.
+    ///
+    /// # Errors
+    /// The outcome of a command that is refused: an agent works on the files, or the store failed.
+    pub(super) async fn new(line: &'a LineContext, group: ChangeGroup) -> Result<Self, Outcome> {
+        if line.session.is_worked_on(&group, line.agent.id()) {
+            return Err(running());
+        }
         let reverter = line.session.file_reverter(line, &group).await?;
         let (shown, restored, refused) = (FileDifferences::default(), Vec::new(), Vec::new());
-        Ok(Self { line, group, reverter, shown, restored, refused })
+        let mut undone = Self { line, group, reverter, shown, restored, refused, own: None };
+        undone.run().await?;
+        Ok(undone)
     }
 
-    async fn run(mut self) -> Result<Outcome, Outcome> {
+    async fn run(&mut self) -> Result<(), Outcome> {
+        let mut done = Vec::new();
         for (path, rows) in self.line.session.changes_of(&self.group).await? {
             match self.take_back(&path, &rows).await {
                 Ok(true) => self.restored.push(path),
-                Ok(false) => {}
+                Ok(false) => done.push(path),
                 Err(reason) => self.refused.push((path, reason)),
             }
         }
+        done.extend_from_slice(&self.restored);
         let (session, call) = (&self.line.session, CallId::of_line(self.line.line));
-        let number = self.group.number();
-        if self.restored.is_empty() && !self.refused.is_empty() {
-            let message = format!("change {number} was not undone:\n{}", self.reasons());
-            let data = json!({"change": number, "restored": [], "refused": self.refused_paths()});
-            return Ok(Outcome::error(Code::ChangeKept, message).with_data(data));
-        }
-        let store = session.log().store();
-        let own = store.end_reverting(session.log().hold(), call, self.group.numbers.clone()).await;
-        let own = own.map_err(|error| failed(&error))?;
-        let mut message = match self.restored.len() {
-            0 => format!("Change {number}: the files already have their earlier contents."),
-            1 => format!("Undid change {number}: 1 file."),
-            count => format!("Undid change {number}: {count} files."),
-        };
+        let own = session.log().store().end_reverting(session.log().hold(), call, &self.group.numbers, &done).await;
+        self.own = own.map_err(|error| failed(&error))?;
+        Ok(())
+    }
+
+    /// Returns the details for programs.
+    pub(super) fn data(&self) -> Value {
+        let refused: Vec<&str> = self.refused.iter().map(|(path, _)| path.as_str()).collect();
+        json!({"own": self.own, "restored": self.restored, "refused": refused})
+    }
+
+    /// Returns the differences, the files that were left alone, and how to redo it, under a first line. `again` is the number of the
+    /// change, if the rest can be undone by it.
+    pub(super) fn under(&self, mut message: String, again: Option<u64>) -> String {
         if !self.shown.is_empty() {
             message += &format!("\n{}", self.shown);
         }
         if !self.refused.is_empty() {
             message += &format!("\nNot undone:\n{}", self.reasons());
+            message.extend(again.map(|number| format!("\nTo undo the rest later: /undo {number}")));
         }
-        if let Some(own) = own {
-            message += &format!("\nTo redo it: /undo {own}");
-        }
-        let data = json!({"change": number, "own": own, "restored": self.restored, "refused": self.refused_paths()});
-        Ok(Outcome::ok(Code::ChangeUndone, message).with_data(data))
+        message.extend(self.own.map(|own| format!("\nTo redo it: /undo {own}")));
+        message
     }
 
     /// Undoes the changes of one file. Returns whether the file changed.
@@ -220,13 +247,9 @@ impl<'a> Undo<'a> {
         Ok(true)
     }
 
-    fn reasons(&self) -> String {
+    pub(super) fn reasons(&self) -> String {
         let lines = self.refused.iter().map(|(path, reason)| format!("- {}: {reason}", text::excerpt(path, 200)));
         lines.collect::<Vec<_>>().join("\n")
-    }
-
-    fn refused_paths(&self) -> Vec<&str> {
-        self.refused.iter().map(|(path, _)| path.as_str()).collect()
     }
 }
 

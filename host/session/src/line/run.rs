@@ -121,7 +121,12 @@ impl LineContext {
                     return self.command_turn(TurnStart::Again(message), serde_json::Map::new()).await;
                 }
                 Effect::Prepare(prepare) => match self.commit_prepared(prepare).await {
-                    Ok(outcome) => return outcome,
+                    Ok(outcome) => {
+                        if let Some(turn) = self.turn.take() {
+                            turn.unused();
+                        }
+                        return outcome;
+                    }
                     Err(Outdated) => continue,
                 },
             };

@@ -54,7 +54,8 @@ impl Session {
             let id = AgentId::from_bytes(session.host.store.source().uuid());
             let shown = shown_model(&model);
             let chosen = Chosen { model: Some(model), model_override: None };
-            change.new_agent = Some(NewAgent { id, parent: parent.id(), foreground, model: chosen.to_row() });
+            change.new_agent =
+                Some(NewAgent { id, parent: parent.id(), rewinds: None, foreground, model: chosen.to_row() });
             let cause = if foreground { TurnCause::Person } else { TurnCause::Fork };
             let has_turn = prompt.is_some();
             if let Some(prompt) = prompt {
@@ -65,7 +66,15 @@ impl Session {
                 change.view = Some(id);
             }
             let ancestors = std::iter::once(parent.id()).chain(parent.ancestors().iter().copied()).collect();
-            let child = session.factory().make(AgentParts { id, ancestors, foreground, chosen, tokens: 0 });
+            let child = session.factory().make(AgentParts {
+                id,
+                ancestors,
+                depth: parent.depth() + 1,
+                is_rewound: false,
+                foreground,
+                chosen,
+                tokens: 0,
+            });
             let message = format!("Forked child {id} ({shown})");
             let data = ForkedData { child_uuid: id, model: shown, turn: has_turn };
             Ok(Prepared {
@@ -86,12 +95,12 @@ impl Session {
             return Err(dead(parent.id()));
         }
         let limits = self.host.tools.sandbox().limits();
-        let (agents, depth) = (limits.agents as usize, limits.agent_depth as usize);
-        if self.agents().living().len() >= agents {
+        let (agents, depth) = (limits.agents as usize, limits.agent_depth);
+        if self.agents().living().filter(|agent| !agent.is_rewound()).count() >= agents {
             let message = format!("this session has {agents} living agents. Kill one first (limits.agents).");
             return Err(Outcome::error(Code::LimitAgents, message));
         }
-        if parent.ancestors().len() >= depth {
+        if parent.depth() >= depth.into() {
             let message = format!(
                 "agent '{}' is {depth} levels below the root; its children would be too deep (limits.agent_depth).",
                 parent.id()

@@ -45,7 +45,7 @@ impl Session {
                     return Err(Outcome::error(Code::KillAncestor, message));
                 }
             }
-            let parent = agent.parent();
+            let parent = agent.reports_to();
             let ids: BTreeSet<AgentId> = killed.iter().map(|agent| agent.id()).collect();
             let (mut change, reports) = session.end_turns_of(&ids, parent, by).await.map_err(failed)?;
             change.kills = killed.iter().map(|agent| agent.id()).collect();
@@ -92,7 +92,7 @@ impl Session {
         let mut reports = false;
         for turn in store.open_turns(self.id()).await?.into_iter().filter(|turn| ids.contains(&turn.agent)) {
             // A parent that dies too, or that killed, is not told.
-            let told = self.agent(turn.agent).and_then(|agent| agent.parent()).filter(|told| {
+            let told = self.agent(turn.agent).and_then(|agent| agent.reports_to()).filter(|told| {
                 turn.cause != TurnCause::Person && Some(*told) == parent && by != KilledBy::Agent(*told)
             });
             let told = told.filter(|told| !ids.contains(told));

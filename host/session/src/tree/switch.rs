@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use patchbay_agent::{Agent, Chosen};
+use patchbay_agent::Agent;
 use patchbay_core::{AgentId, Code, EventKind, Outcome};
 use patchbay_store::{AgentRow, SessionChange};
 use serde_json::{Value, json};
@@ -53,9 +53,7 @@ impl Session {
 
     /// Makes an agent that was killed, to look at.
     fn dead(&self, row: AgentRow, ancestors: Vec<AgentId>) -> Arc<Agent> {
-        let AgentRow { id, foreground, tokens, .. } = row;
-        let parts = AgentParts { id, ancestors, foreground, chosen: Chosen::from_row(&row.model), tokens };
-        let agent = self.factory().make(parts);
+        let agent = self.factory().make(AgentParts::of(&row, ancestors));
         agent.die();
         agent
     }

@@ -36,7 +36,9 @@ async fn agents_are_listed_in_the_order_of_their_creation() {
     let expected = AgentRow {
         id: one_id,
         parent: Some(tree.root),
+        rewound: None,
         fork_point: 1,
+        depth: 1,
         ordinal: 1,
         alive: true,
         foreground: false,
@@ -47,6 +49,7 @@ async fn agents_are_listed_in_the_order_of_their_creation() {
     assert_eq!(agents[1], expected);
     assert_eq!((agents[0].parent, agents[0].ordinal, agents[0].foreground, agents[0].tokens), (None, 0, true, 4));
     assert_eq!((agents[2].parent, agents[2].fork_point, agents[2].ordinal), (Some(one_id), 2, 2));
+    assert_eq!((agents[0].depth, agents[2].depth), (0, 2));
     assert_eq!(store.session(tree.session()).await.unwrap().agent, one_id);
     assert_eq!(store.agent(tree.session(), one_id).await.unwrap(), Some(expected));
     assert_eq!(store.agent(SessionId::random(), one_id).await.unwrap(), None);

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    DroppedMessage, EndedTurn, NewTurn, SessionChange,
+    DroppedMessage, EndedTurn, NewAgent, NewTurn, SessionChange,
     testing::{TestTree, assert_dead, message, new_agent},
 };
 
@@ -66,6 +66,70 @@ async fn summary_of_the_child_keeps_inherited_rows() {
     drop_message(&tree, child, four).await;
     assert_eq!(tree.sent(child).await, ["first", "two", "three"]);
     assert_eq!(tree.sent(grandchild).await, ["two", "three", "four", "second"]);
+}
+
+/// Makes an agent that goes back to before row `before` of the agent `of`, and returns its id.
+async fn rewind(tree: &TestTree, of: AgentId, parent: AgentId, before: u64) -> Result<AgentId, StoreError> {
+    let agent = NewAgent { rewinds: Some((of, before)), ..new_agent(parent) };
+    let id = agent.id;
+    tree.commit(SessionChange { new_agent: Some(agent), ..SessionChange::default() }).await.map(|_| id)
+}
+
+/// Begins and ends a turn with a message, and returns its row.
+async fn turn(tree: &TestTree, agent: AgentId, cause: TurnCause, content: &str) -> u64 {
+    let turn = NewTurn { agent, cause, state: TurnState::Done, began: None };
+    let messages = vec![message(agent, MessageKind::User, content)];
+    let change = SessionChange { messages, begins_turns: vec![turn], ..SessionChange::default() };
+    tree.commit(change).await.unwrap()[0].seq
+}
+
+#[tokio::test]
+async fn rewound_conversation_ends_before_the_message() {
+    use MessageKind::Assistant;
+    let tree = TestTree::new().await;
+    let root = tree.root;
+    turn(&tree, root, TurnCause::Person, "one").await;
+    let answer = tree.add(root, Assistant, "two").await;
+    compact(&tree, root, "summary", None).await;
+    let three = turn(&tree, root, TurnCause::Person, "three").await;
+    let texts = async |agent| {
+        tree.store.messages_to(agent).await.unwrap().into_iter().map(|row| row.content).collect::<Vec<_>>()
+    };
+    let child = tree.fork(root).await;
+    turn(&tree, child, TurnCause::Fork, "a model's").await;
+    turn(&tree, child, TurnCause::Person, "four").await;
+    turn(&tree, root, TurnCause::Mail, "mail").await;
+    assert_eq!(
+        (texts(root).await.join(" "), texts(child).await.join(" ")),
+        ("one three".into(), "one three four".into())
+    );
+
+    let again = rewind(&tree, root, root, three).await.unwrap();
+    assert_eq!((tree.sent(again).await, texts(again).await), (vec!["summary".into()], vec!["one".into()]));
+    let five = turn(&tree, again, TurnCause::Person, "five").await;
+    // An inherited row of a child, also from before its summary.
+    let of_child = rewind(&tree, child, root, answer).await.unwrap();
+    assert_eq!(tree.sent(of_child).await, ["one"]);
+    // What the old agent says later does not come along, and its death changes nothing.
+    turn(&tree, root, TurnCause::Person, "late").await;
+    tree.kill(&[child]).await;
+    let third = rewind(&tree, again, root, five).await.unwrap();
+    assert_eq!(
+        (tree.sent(again).await, tree.sent(third).await),
+        (vec!["summary".into(), "five".into()], vec!["summary".into()])
+    );
+    assert_eq!(tree.sent(of_child).await, ["one"]);
+
+    let row = async |agent| tree.store.agent(tree.session(), agent).await.unwrap().unwrap();
+    let third_row = row(third).await;
+    assert_eq!((third_row.parent, third_row.rewound, third_row.depth), (Some(root), Some(again), 0));
+    assert_eq!((row(of_child).await.depth, row(tree.fork(third).await).await.depth), (1, 1));
+    let lineage: Vec<_> =
+        tree.store.lineage(third).await.unwrap().into_iter().map(|part| (part.agent, part.last)).collect();
+    assert_eq!(lineage, [(third, i64::MAX as u64), (again, five - 1), (root, three - 1)]);
+    let lineage: Vec<_> =
+        tree.store.lineage(of_child).await.unwrap().into_iter().map(|part| (part.agent, part.parent)).collect();
+    assert_eq!(lineage, [(of_child, Some(root)), (child, Some(root)), (root, None)]);
 }
 
 #[tokio::test]
@@ -140,6 +204,8 @@ struct CopiedRow {
 /// An agent of the model. `rows` begins with copies of the rows of its parent.
 struct CopiedAgent {
     id: AgentId,
+    /// Its parent; the root's is the root itself.
+    parent: AgentId,
     rows: Vec<CopiedRow>,
     inherited: usize,
     /// The first row of its open turn.
@@ -161,6 +227,12 @@ fn numbers(rows: &[CopiedRow]) -> Vec<u64> {
     rows.iter().map(|row| row.seq).collect()
 }
 
+/// Returns a new agent with copies of the rows of `from` up to number `last`.
+fn copied(from: &CopiedAgent, id: AgentId, parent: AgentId, last: u64) -> CopiedAgent {
+    let rows: Vec<_> = from.rows.iter().filter(|row| !row.dropped && row.seq <= last).cloned().collect();
+    CopiedAgent { id, parent, inherited: rows.len(), rows, turn: None, alive: true }
+}
+
 /// Does one step in the store and in the model.
 async fn step(tree: &TestTree, agents: &mut Vec<CopiedAgent>, action: u8, agent: Index, choice: Index) {
     use MessageKind::{Assistant, Capture, Command, Skill, Tool, User};
@@ -176,9 +248,8 @@ async fn step(tree: &TestTree, agents: &mut Vec<CopiedAgent>, action: u8, agent:
                 return;
             }
             result.unwrap();
-            let rows = expected(&agents[at].rows, agents[at].turn.map_or(u64::MAX, |began| began - 1));
-            let inherited = rows.len();
-            agents.push(CopiedAgent { id: child_id, rows, inherited, turn: None, alive: true });
+            let last = agents[at].turn.map_or(u64::MAX, |began| began - 1);
+            agents.push(copied(&agents[at], child_id, id, last));
         }
         2 => {
             let conversation = expected(&agents[at].rows, u64::MAX);
@@ -221,6 +292,16 @@ async fn step(tree: &TestTree, agents: &mut Vec<CopiedAgent>, action: u8, agent:
             agents[at].turn = began;
             agents[at].rows.extend(rows);
         }
+        6 | 7 => {
+            let said = agents[at].rows.iter().filter(|row| row.kind == User && !row.dropped);
+            let said: Vec<_> = said.map(|row| row.seq).collect();
+            let (Some(before), parent) = (said.get(choice.index(said.len().max(1))), agents[at].parent) else { return };
+            let made = rewind(tree, id, parent, *before).await;
+            if agents.iter().any(|agent| agent.id == parent && !agent.alive) {
+                return assert_dead(made, parent);
+            }
+            agents.push(copied(&agents[at], made.unwrap(), parent, before - 1));
+        }
         _ => {
             let kind = [User, User, Assistant, Assistant, Tool, Skill, Command, Capture][choice.index(8)];
             let seq = tree.add(id, kind, "").await;
@@ -232,14 +313,14 @@ async fn step(tree: &TestTree, agents: &mut Vec<CopiedAgent>, action: u8, agent:
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// An agent reads what it would read if its parent's conversation had been copied when it was forked.
+    /// An agent reads what it would read if the conversation that it inherits had been copied when it was forked or rewound.
     #[test]
     fn inherited_conversation_equals_copied_rows(
-        steps in proptest::collection::vec((0u8..12, any::<Index>(), any::<Index>()), 1..80),
+        steps in proptest::collection::vec((0u8..14, any::<Index>(), any::<Index>()), 1..80),
     ) {
         tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
             let tree = TestTree::new().await;
-            let mut agents = vec![CopiedAgent { id: tree.root, rows: vec![], inherited: 0, turn: None, alive: true }];
+            let mut agents = vec![CopiedAgent { id: tree.root, parent: tree.root, rows: vec![], inherited: 0, turn: None, alive: true }];
             for (action, agent, choice) in steps {
                 step(&tree, &mut agents, action, agent, choice).await;
             }

@@ -2,7 +2,7 @@
 //! turn of another agent.
 
 use patchbay_core::{Attachment, Code, Event, EventKind, MessageKind, Outcome};
-use patchbay_session::{Lineage, Received};
+use patchbay_session::{Received, ViewRows};
 use serde_json::Value;
 
 use super::SessionTask;
@@ -26,9 +26,9 @@ impl SessionTask {
         self.transcript.replay_began(self.session.view());
         self.transcript.set_skills(self.session.snapshot());
         self.window = self.session.model_in_use().await.map_or(0, |model| model.window);
-        let lineage = self.session.lineage().await.unwrap_or_else(|error| {
+        let rows = self.session.view_rows().await.unwrap_or_else(|error| {
             tracing::error!("the conversation of session {} cannot be read: {error}", self.id);
-            Lineage::default()
+            ViewRows::default()
         });
         let (mut read, mut last_notice) = (0, None);
         while read < last {
@@ -36,7 +36,7 @@ impl SessionTask {
             let Some(Received::Event(event)) = self.readable(received) else { break };
             read = event.seq;
             let mut updates = Vec::new();
-            match lineage.has(&event) {
+            match rows.has(&event) {
                 true => {
                     self.read_pictures(&event).await;
                     last_notice = self.replay_row(event, last_notice, &mut updates);
