@@ -108,6 +108,7 @@ mod skills;
 mod snapshot;
 #[cfg(unix)]
 mod take_over;
+mod task_list;
 mod terminal;
 mod told;
 mod undo;

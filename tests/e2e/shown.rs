@@ -160,7 +160,7 @@ fn list_of_skills_is_bounded_and_the_rest_is_found() {
 }
 
 /// The tools that a plain install does not declare, each with a task for which a model searches.
-const DEFERRED: [(&str, &str); 18] = [
+const DEFERRED: [(&str, &str); 19] = [
     ("code__run", "run a program that calls many tools"),
     ("files__delete", "delete a file"),
     ("files__find", "find a file by name"),
@@ -179,6 +179,7 @@ const DEFERRED: [(&str, &str); 18] = [
     ("notes__list", "list my notes"),
     ("notes__run", "notes__run"),
     ("notes__search", "search my notes"),
+    ("task_list", "plan the steps of my work for the user"),
 ];
 
 #[test]

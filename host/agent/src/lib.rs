@@ -82,5 +82,6 @@ pub const INTERNAL_TOOLS: &[&str] = &[
     "mail_send",
     "set_agent_model",
     skill_file::SKILL_FILE,
+    "task_list",
     use_skill::USE_SKILL,
 ];

@@ -58,6 +58,7 @@ mod outcome_data;
 mod principal;
 mod record;
 mod root_limits;
+mod task;
 pub mod text;
 mod tool;
 mod turn;
@@ -79,5 +80,6 @@ pub use outcome_data::{ForkedData, KilledData, OutcomeData, RewoundData, TurnDat
 pub use principal::{PrincipalError, PrincipalId};
 pub use record::{AssistantPart, AssistantRecord, CompactionRecord, FailedAttempts, ToolRecord, ToolRecordPart};
 pub use root_limits::{Bound, RootAllowance, RootLimits};
+pub use task::{Task, TaskStatus};
 pub use tool::ToolSpec;
 pub use turn::{TurnCause, TurnState};

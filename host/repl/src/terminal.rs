@@ -35,6 +35,7 @@ mod search;
 mod signals;
 mod style;
 mod suspend;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod transcript;

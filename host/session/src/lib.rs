@@ -77,6 +77,7 @@ mod roots;
 mod session;
 mod stored;
 mod surroundings;
+mod task_list;
 mod tree;
 mod turns;
 mod unanswered;

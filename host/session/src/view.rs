@@ -2,7 +2,7 @@
 //! the event `ViewMoved`.
 
 use patchbay_agent::{Agent, AnswerSoFar};
-use patchbay_core::{AgentId, AssistantRecord};
+use patchbay_core::{AgentId, AssistantRecord, Task};
 use patchbay_store::{MessageRow, StoreError};
 use serde::Deserialize as _;
 
@@ -27,6 +27,8 @@ pub struct AgentInView {
     pub context_tokens: Option<u64>,
     /// Number of its unread mails.
     pub unread: u64,
+    /// Its tasks, as its model listed them last.
+    pub tasks: Vec<Task>,
     /// The answer that it is writing, which is not stored yet.
     pub answer: Option<AnswerSoFar>,
 }
@@ -43,10 +45,11 @@ impl Session {
             let seq = self.last_seq();
             let exchange = self.log().store().exchange_before(self.id(), agent.id(), seq.saturating_add(1)).await?;
             let unread = self.log().store().mail_counts(agent.id()).await?.unread;
+            let tasks = self.tasks_of(agent.id()).await?;
             let answer = agent.answer_so_far();
             // The same answer before and after: it was not stored when `seq` was the last row.
             if place(before.as_ref()) == place(answer.as_ref()) {
-                return Ok(in_view(&agent, seq, exchange, unread, answer));
+                return Ok(AgentInView { unread, tasks, ..in_view(&agent, seq, exchange, answer) });
             }
         }
     }
@@ -69,7 +72,6 @@ fn in_view(
     agent: &Agent,
     seq: u64,
     exchange: Option<(MessageRow, Option<MessageRow>)>,
-    unread: u64,
     answer: Option<AnswerSoFar>,
 ) -> AgentInView {
     let is_working = agent.is_answering();
@@ -86,7 +88,8 @@ fn in_view(
             .map(|(said, answer)| recap::lines_of(&said, answer.as_ref(), is_working))
             .unwrap_or_default(),
         context_tokens: usage.map(|usage| usage.total()).filter(|tokens| *tokens > 0),
-        unread,
+        unread: 0,
+        tasks: Vec::new(),
         answer,
     }
 }

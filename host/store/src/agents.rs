@@ -172,6 +172,14 @@ pub(crate) fn capture(connection: &Connection, agent: AgentId, begins: bool, las
     Ok(())
 }
 
+/// Replaces the tasks of an agent.
+pub(crate) fn set_tasks(connection: &Connection, agent: AgentId, tasks: &str) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("UPDATE agents SET tasks = ? WHERE uuid = ?")?
+        .execute(params![tasks, agent.to_string()])?;
+    Ok(())
+}
+
 const COLUMNS: &str = "uuid, parent_uuid, fork_message_id, ordinal, status, foreground, capturing IS NOT NULL, tokens, \
                        provider, model, thinking_level, model_override, rewound, depth";
 
@@ -245,6 +253,17 @@ impl Store {
             let mut query = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM agents WHERE uuid = ?"))?;
             let mut rows = query.query(params![agent.to_string()])?;
             Ok(rows.next()?.map(read).transpose()?.ok_or(BAD)?.model)
+        })
+    }
+
+    /// Returns the tasks of `agent`, as JSON; `None` before it had any.
+    ///
+    /// # Errors
+    /// A database error.
+    pub async fn tasks(&self, agent: AgentId) -> Result<Option<String>, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached("SELECT tasks FROM agents WHERE uuid = ?")?;
+            Ok(query.query_row(params![agent.to_string()], |row| row.get(0)).optional()?.flatten())
         })
     }
 

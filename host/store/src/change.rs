@@ -56,6 +56,8 @@ pub struct SessionChange {
     pub deletes_mail: Option<(AgentId, u64)>,
     /// The agent whose unread mail a notification among `messages` counts.
     pub counts_mail: Option<AgentId>,
+    /// The new tasks of an agent, as JSON.
+    pub tasks: Option<(AgentId, String)>,
     /// The agent that begins (`true`) or ends (`false`) capturing its lines.
     pub capture: Option<(AgentId, bool)>,
     /// Turns that end.
@@ -155,6 +157,7 @@ fn apply(
     if let Some((agent, begins)) = change.capture {
         agents::capture(connection, agent, begins, write.last_row)?;
     }
+    change.tasks.map(|(agent, tasks)| agents::set_tasks(connection, agent, &tasks)).transpose()?;
     turns::end(connection, session, &change.ends_turns)?;
     let written = messages::append(connection, &write, change.messages)?;
     turns::begin(connection, session, &change.begins_turns, &written)?;

@@ -50,6 +50,7 @@ pub(crate) const TO_22: &str = "\
     DROP TABLE placed; \
     ALTER TABLE agents DROP COLUMN rewound; \
     ALTER TABLE agents DROP COLUMN depth; \
+    ALTER TABLE agents DROP COLUMN tasks; \
     ALTER TABLE agents RENAME COLUMN parent_uuid TO parent; \
     ALTER TABLE agents RENAME COLUMN fork_message_id TO fork_point; \
     DROP TABLE upgrades; \

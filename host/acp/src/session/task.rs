@@ -1,12 +1,13 @@
 //! The task of one session: passes prompts to the session, and sends its events as updates, in order.
 
 mod options;
+mod plan;
 mod prompts;
 mod replay;
 
 use std::{collections::VecDeque, sync::Arc};
 
-use patchbay_core::{Event, EventKind, LineId, Outcome};
+use patchbay_core::{Event, EventKind, LineId, MessageKind, Outcome, Task};
 use patchbay_session::{Received, Session, Subscription};
 use serde_json::{Value, json};
 use tokio::{
@@ -48,6 +49,8 @@ pub(crate) struct SessionTask {
     transcript: SessionTranscript,
     commands: SentCommands,
     options: SentOptions,
+    /// The plan that the client has.
+    plan: Vec<Task>,
     /// Number of options that are being set.
     setting: usize,
     prompts: VecDeque<OpenPrompt>,
@@ -109,6 +112,7 @@ impl SessionTask {
             transcript,
             commands: SentCommands::default(),
             options: SentOptions::default(),
+            plan: Vec::new(),
             setting: 0,
             prompts: VecDeque::new(),
             side_tasks: JoinSet::new(),
@@ -216,14 +220,16 @@ impl SessionTask {
         let mut updates = Vec::new();
         let mut ended = None;
         let mut has_child_ended = false;
-        let may_change_options;
+        let (may_change_options, may_change_plan);
         match received {
             Received::Lagged(_) => {
-                may_change_options = true;
+                (may_change_options, may_change_plan) = (true, true);
                 self.transcript.lost(self.session.view(), &mut updates);
             }
             Received::Event(event) => {
                 may_change_options = Session::may_change_options(&event.kind);
+                may_change_plan =
+                    matches!(event.kind, EventKind::Message { kind: MessageKind::Tool, .. } | EventKind::ViewMoved);
                 match &event.kind {
                     EventKind::LineEnded { line, outcome } => ended = Some((*line, outcome.clone())),
                     EventKind::TurnEnded { outcome, .. } => {
@@ -249,6 +255,9 @@ impl SessionTask {
             }
         }
         self.send_all(updates).await;
+        if may_change_plan {
+            self.send_plan().await;
+        }
         if let Some((line, outcome)) = ended {
             self.line_ended(line, &outcome).await;
         }

@@ -1,6 +1,6 @@
 //! The host's own tools as sentences: forks, mail and skills. Their results are JSON for the model, so the terminal words them. Pure.
 
-use patchbay_core::text;
+use patchbay_core::{Task, text};
 use serde_json::Value;
 
 use super::call_text::{quoted, word};
@@ -23,6 +23,11 @@ pub(super) fn sentence(tool: &str, input: &Value) -> Option<String> {
         "mail_delete" => format!("delete mail {}", number()?),
         "set_agent_model" => format!("set the model of {} to {}", agent(input, "agentId")?, word(input, "model")?),
         "use_skill" => format!("use the skill {}", word(input, "name")?),
+        "task_list" => match input.get("tasks")?.as_array()?.len() {
+            0 => "remove the tasks".to_owned(),
+            count => Task::line(&Task::list(input.get("tasks")?))
+                .map_or(format!("complete {count} tasks"), |line| format!("tasks {line}")),
+        },
         "skill_file" => format!("read {} of the skill {}", word(input, "path")?, word(input, "skill")?),
         "find_skills" => format!("search the skills for {}", quoted(input, "query")?),
         "find_tools" => format!("search the tools for {}", quoted(input, "query")?),
@@ -32,7 +37,7 @@ pub(super) fn sentence(tool: &str, input: &Value) -> Option<String> {
 
 /// Returns what the result of one of these tools says; `None` for another tool, and for a result of another form.
 pub(super) fn result(tool: &str, content: &str) -> Option<String> {
-    if !matches!(tool, "fork" | "kill") && !tool.starts_with("mail_") {
+    if !matches!(tool, "fork" | "kill" | "task_list") && !tool.starts_with("mail_") {
         return None;
     }
     let result: Value = serde_json::from_str(content).ok()?;
@@ -41,6 +46,10 @@ pub(super) fn result(tool: &str, content: &str) -> Option<String> {
         "kill" => {
             let killed = result.get("killed")?.as_array()?.iter().filter_map(Value::as_str).map(short);
             Some(format!("ended {}", killed.collect::<Vec<_>>().join(", ")))
+        }
+        "task_list" => {
+            let number = |key: &str| result.get(key).and_then(Value::as_u64);
+            Some(format!("{} of {} done", number("completed")?, number("tasks")?))
         }
         "mail_send" => Some("sent".to_owned()),
         "mail_delete" => Some("deleted".to_owned()),
@@ -94,6 +103,9 @@ mod tests {
             ("mail_check", json!({}), Some("check the mail")),
             ("use_skill", json!({"name": "plan"}), Some("use the skill plan")),
             ("find_tools", json!({"query": "pdf"}), Some("search the tools for \"pdf\"")),
+            ("task_list", json!({"tasks": [{"content": "Read", "status": "pending"}]}), Some("tasks 0/1 Read")),
+            ("task_list", json!({"tasks": [{"content": "Read", "status": "completed"}]}), Some("complete 1 tasks")),
+            ("task_list", json!({"tasks": []}), Some("remove the tasks")),
             ("mail_read", json!({"number": "three"}), None),
             ("other", json!({}), None),
         ] {
@@ -117,6 +129,7 @@ mod tests {
         assert_eq!(mail(json!("{\"a\": 1}")), "a1b2c3d4 writes: {\"a\": 1}");
         assert_eq!(said("mail_check", json!({"messages": [{}], "unread": 1})).unwrap(), "1 message, 1 unread");
         assert_eq!(said("mail_check", json!({"messages": 1})), None);
+        assert_eq!(said("task_list", json!({"tasks": 5, "completed": 2})).unwrap(), "2 of 5 done");
         assert_eq!(said("files__read", json!({"child_uuid": AGENT})), None);
     }
 }

@@ -48,6 +48,8 @@ impl Front {
             self.conversation.model = self.session.model_in_use().await;
             let unread = self.session.unread_mail().await.map_err(|error| ReplError::Store(error.to_string()))?;
             self.conversation.view.unread = unread;
+            self.conversation.view.tasks =
+                self.session.tasks().await.map_err(|error| ReplError::Store(error.to_string()))?;
         }
         if std::mem::take(&mut self.conversation.has_lagged) {
             let tree = self.session.agent_tree().await.map_err(|error| ReplError::Store(error.to_string()))?;
@@ -84,7 +86,7 @@ impl Front {
                 }
             }
             EventKind::MailArrived { .. } => self.conversation.is_outdated |= in_view,
-            // A notification and the result of a tool may read mail.
+            // A notification and the result of a tool may read mail; a result may change the tasks.
             EventKind::Message { kind: MessageKind::User | MessageKind::Tool, .. } if in_view => {
                 self.conversation.is_outdated = true
             }

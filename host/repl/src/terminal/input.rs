@@ -60,6 +60,8 @@ pub(super) struct FrontInput {
     pub(super) interrupted: Option<Instant>,
     /// When Esc has said that a second one lists the messages to go back to.
     pub(super) escaped: Option<Instant>,
+    /// Whether all tasks of the agent in view are shown.
+    pub(super) shows_tasks: bool,
     /// Whether the next Ctrl+D leaves although agents work.
     pub(super) asked_to_leave: bool,
 }
@@ -80,6 +82,7 @@ impl FrontInput {
             hint: None,
             interrupted: None,
             escaped: None,
+            shows_tasks: false,
             asked_to_leave: false,
         }
     }

@@ -34,6 +34,7 @@ impl Front {
                 self.input.search = Some(HistorySearch::default());
             }
             (KeyCode::Char('l'), _) if control => self.redraw(),
+            (KeyCode::Char('t'), _) if control => self.show_tasks(),
             (KeyCode::Char('z'), _) if control => self.away = Some(Away::Suspended),
             (KeyCode::Char('g'), _) if control => self.away = Some(Away::Editor),
             (KeyCode::Char('j'), _) if control => self.newline(),
@@ -167,6 +168,15 @@ impl Front {
         }
         self.input.escaped = Some(now);
         self.input.hint = Some("Esc again lists your messages, to go back to one.".to_owned());
+    }
+
+    /// Ctrl+T: shows all tasks of the agent in view, or one row again.
+    fn show_tasks(&mut self) {
+        self.input.shows_tasks = !self.input.shows_tasks;
+        if self.conversation.view.tasks.is_empty() {
+            self.input.shows_tasks = false;
+            self.input.hint = Some("The model has listed no tasks.".to_owned());
+        }
     }
 
     fn newline(&mut self) {

@@ -11,7 +11,7 @@ use super::{
     Front, front_command,
     input::CommandHelp,
     live::{LiveView, Row},
-    style,
+    style, tasks,
     wrap::{self, Mark, cut},
 };
 
@@ -68,6 +68,7 @@ impl Front {
             );
             above.extend(busy.map(|busy| Row::styled(style::FAINT, &cut(&busy, limit))));
         }
+        above.extend(tasks::rows(&self.conversation.view.tasks, self.input.shows_tasks, limit));
         above.extend(self.conversation.questions.announcement(self.window.columns));
         let waiting = &self.activity.queue.lines;
         let word = if self.activity.queue.held { "held" } else { "queued" };

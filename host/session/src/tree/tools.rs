@@ -16,6 +16,7 @@ use super::{fork::ForkedBy, kill::KilledBy, model::MoveConsent};
 use crate::{
     Session,
     prepared::{NotCommitted, Prepare},
+    task_list,
 };
 
 /// A tool for one agent.
@@ -53,14 +54,14 @@ const ALL: [TreeAction; 8] = [
 ];
 
 impl Session {
-    /// Returns the tools for a turn of `agent`. `set_agent_model` is hidden from all but foreground agents.
+    /// Returns the tools of the session for a turn of `agent`, also `task_list`. `set_agent_model` is hidden from all but foreground agents.
     pub(crate) fn tree_tools(self: &Arc<Self>, agent: &Arc<Agent>) -> Vec<Arc<dyn Internal>> {
         let tool = |action: TreeAction| {
             let spec = action.spec()?;
             let (session, agent) = (Arc::downgrade(self), Arc::clone(agent));
             Some(Arc::new(TreeTool { spec, action, session, agent }) as Arc<dyn Internal>)
         };
-        ALL.into_iter().filter_map(tool).collect()
+        ALL.into_iter().filter_map(tool).chain(task_list::tool(self, agent.id())).collect()
     }
 }
 
@@ -248,7 +249,7 @@ mod tests {
     #[test]
     fn tools_have_their_names_and_require_their_input() {
         let names: Vec<String> = ALL.into_iter().map(|action| action.spec().unwrap().name.to_string()).collect();
-        let of_skills = ["call_tool", "find_skills", "find_tools", "skill_file", "use_skill"];
+        let of_skills = ["call_tool", "find_skills", "find_tools", "skill_file", "task_list", "use_skill"];
         let expected: Vec<&str> =
             patchbay_agent::INTERNAL_TOOLS.iter().copied().filter(|name| !of_skills.contains(name)).collect();
         assert_eq!(names, expected);

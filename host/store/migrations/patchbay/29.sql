@@ -2,6 +2,8 @@
 ALTER TABLE agents ADD COLUMN rewound TEXT;
 -- How far it is below the root, as `limits.agent_depth` counts. An agent made by `/rewind` is as deep as the one that it continues.
 ALTER TABLE agents ADD COLUMN depth INTEGER NOT NULL DEFAULT 0;
+-- The tasks that its model listed last: JSON, a list of `content` and `status`.
+ALTER TABLE agents ADD COLUMN tasks TEXT;
 WITH RECURSIVE tree (uuid, depth) AS (
     SELECT uuid, 0 FROM agents WHERE parent_uuid IS NULL
     UNION ALL

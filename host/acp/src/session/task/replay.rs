@@ -24,6 +24,7 @@ impl SessionTask {
         let last = self.session.last_seq();
         self.events = self.session.subscribe(1);
         self.transcript.replay_began(self.session.view());
+        self.plan.clear();
         self.transcript.set_skills(self.session.snapshot());
         self.window = self.session.model_in_use().await.map_or(0, |model| model.window);
         let rows = self.session.view_rows().await.unwrap_or_else(|error| {
@@ -52,6 +53,7 @@ impl SessionTask {
             self.transcript.idle(&mut updates);
         }
         self.send_all(updates).await;
+        self.send_plan().await;
     }
 
     /// Shows a row of the conversation. `last_notice` is the row before it, if that is a notice; returns the same for the next row.
