@@ -96,7 +96,7 @@ fn kept_functions_are_private_and_checked() {
         fs::remove_file(&artefact).unwrap();
         build();
         assert!(fs::read(&artefact).unwrap() == compiled, "the compiled component differs");
-        assert!(fs::read(&functions).unwrap() == kept, "the functions differ");
+        assert!(content == kept || fs::read(&functions).unwrap() != content, "damaged functions are kept");
     }
 }
 
