@@ -153,6 +153,32 @@ fn conversation_becomes_messages_of_the_api() {
     );
 }
 
+/// A person may add something while tools run, with files. Mistral's servers get an answer before it.
+#[test]
+fn message_that_joins_a_turn_follows_the_results() {
+    let conversation = vec![
+        user(vec![text_block("Begin.")]),
+        assistant(vec![(called("aB3xK9mP2", "a", "{}"), None)]),
+        user(vec![
+            answered("aB3xK9mP2", vec![piece("one")]),
+            Block::Blob(blob(3, "image/png", None)),
+            text_block("Faster."),
+        ]),
+    ];
+    let mut request = completion(conversation);
+    for (model, bridge) in [("model-1", None), ("mistral-large-latest", Some("OK."))] {
+        request.model = model.to_owned();
+        let messages = body(&sent(&request, Settings::default()))["messages"].take();
+        let mut expected = vec![json!({"role": "tool", "tool_call_id": "aB3xK9mP2", "content": "one"})];
+        expected.extend(bridge.map(|bridge| json!({"role": "assistant", "content": bridge})));
+        expected.push(json!({"role": "user", "content": [
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,<3>"}},
+            {"type": "text", "text": "Faster."},
+        ]}));
+        assert_eq!(messages.as_array().expect("a list")[2..], expected, "{model}");
+    }
+}
+
 #[test]
 fn texts_around_calls_keep_their_order() {
     let message = kept(&play(&mut stream(), &parts("chat", "whole-tool-calls"), &[]));

@@ -242,6 +242,24 @@ fn parts_of_the_user() {
     assert_eq!(parts(message), expected);
 }
 
+/// A person may add something while tools run, with files.
+#[test]
+fn message_that_joins_a_turn_follows_the_results() {
+    let one = vec![Piece::Text("one".to_owned())];
+    let said = vec![
+        result("call_1", one.clone(), false),
+        result("call_2", one, false),
+        part(Block::Blob(image(3, None))),
+        text("Faster."),
+    ];
+    let conversation = vec![user(vec![text("Begin.")]), assistant(vec![call("call_1"), call("call_2")]), user(said)];
+    let contents = body(&completion_of(conversation), DIALECT)["contents"].take();
+    let response = json!({"functionResponse": {"name": "calc__eval", "response": {"result": "one"}}});
+    let data = json!({"inlineData": {"mimeType": "image/png", "data": "<3>"}});
+    assert_eq!(contents[2], json!({"role": "user", "parts": [response, response, data, {"text": "Faster."}]}));
+    assert_eq!(contents.as_array().expect("a list").len(), 3);
+}
+
 #[test]
 fn parts_of_the_model() {
     let signed = |block: Block| Part { block, opaque: Some("c2ln".to_owned()) };

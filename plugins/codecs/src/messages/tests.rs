@@ -297,6 +297,40 @@ fn images_and_documents_are_inserted() {
     );
 }
 
+/// A person may add something while tools run, with files. Results must be the first blocks of the message.
+#[test]
+fn message_that_joins_a_turn_follows_the_results() {
+    let call = |id: &str| {
+        let call = ToolCall { id: id.to_owned(), name: "files__read".to_owned(), input: "{}".to_owned() };
+        part(Block::ToolCall(call))
+    };
+    let image = BlobRef { id: 3, media_type: "image/png".to_owned(), name: None, size: 9 };
+    let said = vec![
+        result("c1", "one"),
+        result("c2", "two"),
+        part(Block::Blob(image)),
+        part(Block::Text("Faster.".to_owned())),
+    ];
+    let conversation = vec![
+        user("Begin."),
+        Message { role: Role::Assistant, parts: vec![call("c1"), call("c2")] },
+        Message { role: Role::User, parts: said },
+    ];
+    let mut messages = body_of(&request(conversation), Thinking::Unsaid)["messages"].take();
+    assert_eq!(messages.as_array().expect("a list").len(), 3);
+    let blocks = messages[2]["content"].as_array_mut().expect("a list");
+    blocks.iter_mut().for_each(|block| drop(block.as_object_mut().expect("a block").remove("cache_control")));
+    let result = |id: &str, said: &str| json!({"type": "tool_result", "tool_use_id": id, "content": [{"type": "text", "text": said}]});
+    let source = json!({"type": "base64", "media_type": "image/png", "data": "<3>"});
+    let expected = [
+        result("c1", "one"),
+        result("c2", "two"),
+        json!({"type": "image", "source": source}),
+        json!({"type": "text", "text": "Faster."}),
+    ];
+    assert_eq!(*blocks, expected);
+}
+
 #[test]
 fn thinking_is_sent_back_in_its_place() {
     let mut messages = vec![user("one")];

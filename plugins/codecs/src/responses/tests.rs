@@ -112,6 +112,28 @@ fn tool_choices_have_their_api_values() {
     }
 }
 
+/// A person may add something while tools run, with files.
+#[test]
+fn message_that_joins_a_turn_follows_the_results() {
+    let items = input(vec![
+        user(vec![text_block("Begin.")]),
+        assistant(vec![(called("c1", "a", "{}"), None), (called("c2", "a", "{}"), None)]),
+        user(vec![
+            answered("c1", vec![piece("one")]),
+            answered("c2", vec![piece("two")]),
+            Block::Blob(blob(3, "image/png", None)),
+            text_block("Faster."),
+        ]),
+    ]);
+    let output = |id: &str, said: &str| json!({"type": "function_call_output", "call_id": id, "output": said});
+    let content = json!([
+        {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,<3>"},
+        {"type": "input_text", "text": "Faster."},
+    ]);
+    let message = json!({"type": "message", "role": "user", "content": content});
+    assert_eq!(items.as_array().expect("a list")[3..], [output("c1", "one"), output("c2", "two"), message]);
+}
+
 #[test]
 fn blobs_are_sent_as_data_urls() {
     let image = blob(3, "image/png", Some("a.png"));
