@@ -57,7 +57,8 @@ The JSON is the tool's input, an object; without it the input is `{}`.
 const QUEUE: &str = "
 ## While a turn runs
 
-Messages, and commands that begin a turn, wait in a queue while the agent in view answers. A command begins a turn if it gives \
+Messages, and commands that begin a turn, wait in a queue while the agent in view answers. A message that you send with Enter in \
+the terminal joins the turn that runs, once it is the first in the queue and the calls of an answer have ended. A command begins a turn if it gives \
 input to a skill without a `command_tool`. They also wait for `/model`, `/agent`, `/reload_skills` and `/skill NAME` before \
 them. All other commands of an agent run during its turns as well, one after another in the order you typed them. Those \
 that only show the session do not wait for tools; `/kill`, `/switch` and `/quit` wait for no other command. Lines behind an \

@@ -106,6 +106,7 @@ mod skill_forms;
 mod skill_shapes;
 mod skills;
 mod snapshot;
+mod steering;
 #[cfg(unix)]
 mod take_over;
 mod task_list;

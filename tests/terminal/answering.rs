@@ -3,9 +3,11 @@
 use std::{cell::Cell, fs, thread, time::Duration};
 
 use patchbay_tests::{
-    format::{CHAT, KEY},
+    format::{CHAT, KEY, chat_calls},
+    server::Step,
     terminal::{ALT_ENTER, CTRL_C, CTRL_ENTER, ENTER, ESC, Terminal, UP, paste},
 };
+use serde_json::json;
 
 use crate::{
     model::Script,
@@ -93,6 +95,31 @@ pub(crate) fn queue(stage: &Stage) {
     terminal.wait_until("the command is not in the busy row", || {
         !terminal.lines().iter().any(|line| line.starts_with("* /calc"))
     });
+    stage.screen(&terminal);
+}
+
+/// A message joins the turn behind the results, and stands there; with Alt+Enter it waits for the end of the turn.
+pub(crate) fn steered(stage: &Stage) {
+    let (patchbay, answers) = stage.gated_model();
+    let terminal = stage.open(patchbay);
+    terminal.press("How far is 20 miles?\r");
+    terminal.wait_for_prefix("* openai-compatible:local-1 · ");
+    terminal.press("In kilometres, please.\r");
+    terminal.wait_for_text("queued: In kilometres, please.");
+    terminal.press("And 30 miles?");
+    terminal.press(ALT_ENTER);
+    terminal.wait_for_text("later: And 30 miles?");
+    // A line is stored a moment after it is shown.
+    terminal.wait_until("the lines are stored", || {
+        terminal.patchbay.query_one::<u32>("SELECT count(*) FROM queued_lines", []) == 2
+    });
+    let call = chat_calls(&json!([["calc__eval", {"expression": "20 * 1.609344"}]]));
+    answers.send(vec![Step::Bytes(call)]).unwrap();
+    terminal.wait_for_text("> In kilometres, please.");
+    answers.send(Script::new().text("It is 32 km. ").stall()).unwrap();
+    terminal.wait_for_prefix("It is 32 km.");
+    terminal.wait_for_text("later: And 30 miles?");
+    terminal.wait_for_prefix("* openai-compatible:local-1 · a");
     stage.screen(&terminal);
 }
 

@@ -73,6 +73,7 @@ const MOMENTS: &[Moment] = &[
     moment("thinking", answering::thinking),
     main_moment("draft", answering::draft),
     main_moment("queue", answering::queue),
+    main_moment("steered", answering::steered),
     moment("taken_back", answering::taken_back),
     main_moment("held", answering::held),
     moment("send_now", answering::send_now),

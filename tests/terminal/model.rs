@@ -1,5 +1,7 @@
 //! A model on the loopback address whose answers come piece by piece: [`Script`].
 
+use std::sync::mpsc::{Sender, channel};
+
 use patchbay_tests::{
     binary::Patchbay,
     format::{CHAT, KEY, chat_end, chat_event, event_stream},
@@ -69,8 +71,20 @@ impl Script {
 impl Stage {
     /// Creates a home in which a model answers with `script`.
     pub(crate) fn model(&self, script: impl Fn() -> Vec<Step> + Send + 'static) -> Patchbay {
-        let server = Server::scripted(move |_| script());
-        let table = CHAT.table(&server);
+        self.model_at(&Server::scripted(move |_| script()))
+    }
+
+    /// Creates a home in which a model waits with each answer until the test sends it.
+    pub(crate) fn gated_model(&self) -> (Patchbay, Sender<Vec<Step>>) {
+        let (answers, gate) = channel();
+        let is_for_model = |request: &str| request.starts_with("POST");
+        let script =
+            move |request: &str| if is_for_model(request) { gate.recv().unwrap_or_default() } else { Vec::new() };
+        (self.model_at(&Server::scripted(script)), answers)
+    }
+
+    fn model_at(&self, server: &Server) -> Patchbay {
+        let table = CHAT.table(server);
         let mut patchbay = self.home(&format!("default_model = \"{}\"\n{table}", CHAT.model));
         patchbay.set(CHAT.variable, KEY);
         patchbay

@@ -24,16 +24,17 @@ const SECTIONS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "Typing",
-        "Ctrl+J, Alt+Enter, Shift+Enter, and Enter after `\\` break the line. A long pasted text is one placeholder, and is sent \
+        "Ctrl+J, Shift+Enter, and Enter after `\\` break the line, and so does Alt+Enter while nothing runs. A long pasted text is one placeholder, and is sent \
          whole; pasting it again shows it. `@` offers files, and attaches the one that you type or choose. Ctrl+R searches what \
          you typed before, Ctrl+G opens the text in `$EDITOR`.",
         &["newlines", "paste", "files", "search"],
     ),
     (
         "While a model answers",
-        "The busy row says what runs, for how long, and how to stop it. You can go on typing. Messages wait in a queue in sight; \
-         Up takes the last one back. Commands that need no model run at once.",
-        &["draft", "queue"],
+        "The busy row says what runs, for how long, and how to stop it. You can go on typing. Messages wait in a queue in sight and \
+         join the turn when the tools that run have ended; with Alt+Enter, they wait for the end of the turn. Up takes the last one \
+         back. Commands that need no model run at once.",
+        &["draft", "queue", "steered"],
     ),
     (
         "Stopping",

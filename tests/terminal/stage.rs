@@ -21,7 +21,7 @@ pub(crate) struct Stage {
 /// A terminal and its home, which is removed after it.
 pub(crate) struct Window {
     terminal: Terminal,
-    _patchbay: Patchbay,
+    pub(crate) patchbay: Patchbay,
 }
 
 impl Deref for Window {
@@ -79,12 +79,12 @@ impl Stage {
     pub(crate) fn open_with(&self, patchbay: Patchbay, arguments: &[&str]) -> Window {
         let terminal = Terminal::sized(&patchbay, self.columns, ROWS, arguments);
         terminal.wait_for_prompt();
-        Window { terminal, _patchbay: patchbay }
+        Window { terminal, patchbay }
     }
 
     /// Runs a script of bash in a window of this moment.
     pub(crate) fn script(&self, patchbay: Patchbay, script: &str) -> Window {
-        Window { terminal: Terminal::script(&patchbay, self.columns, ROWS, script), _patchbay: patchbay }
+        Window { terminal: Terminal::script(&patchbay, self.columns, ROWS, script), patchbay }
     }
 
     /// Asserts that the screen is the recorded one. `INSTA_UPDATE=always` records it instead.

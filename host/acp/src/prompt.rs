@@ -69,7 +69,7 @@ pub(crate) async fn line(session: &Session, blocks: Vec<ContentBlock>) -> Result
     if text.is_empty() && attachments.is_empty() {
         return Err(Outcome::error(Code::InvalidArgs, "the prompt has neither text nor files."));
     }
-    Ok(LineInput { text, attachments, ahead: false })
+    Ok(LineInput { text, attachments, ..LineInput::default() })
 }
 
 /// What a prompt has besides a command.

@@ -65,7 +65,7 @@ pub use results::ResultRoom;
 pub use summarise::Compacted;
 pub use supplement::has_tools;
 pub use surroundings::Surroundings;
-pub use turn::Turn;
+pub use turn::{MessageJoin, Turn};
 pub use validation::try_model;
 
 /// Names of the tools that the host implements for models. A skill may list them in `requires_tools`.

@@ -3,6 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures_util::future::BoxFuture;
 use patchbay_core::{
     AssistantPart, AssistantRecord, CallId, Code, DeltaPosition, Digest, EventKind, FailedAttempts, MessageKind,
     Outcome, TurnCause, TurnData,
@@ -34,6 +35,9 @@ use crate::{
 /// How often an unfinished answer is stored, in addition to the end of each block.
 const CHECKPOINT: Duration = Duration::from_millis(250);
 
+/// Lets waiting messages of the user join a turn. When the future ends, those that joined are rows of the agent.
+pub type MessageJoin = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
+
 /// The input of a turn.
 pub struct Turn {
     /// The skills whose tools the model may call.
@@ -52,6 +56,8 @@ pub struct Turn {
     pub ending: TurnEnding,
     /// Number of answers after that row that are already stored; 0 unless the turn is run again.
     pub answers: u32,
+    /// Called before each request that has the results of calls; `None` for a turn that no message joins.
+    pub joins: Option<MessageJoin>,
     /// Cancels the turn at any point.
     pub cancel: CancellationToken,
 }
@@ -95,7 +101,7 @@ impl Agent {
     async fn rounds(&self, turn: &Turn) -> Result<Outcome, Outcome> {
         let toolbox = Toolbox::of(Arc::clone(&self.tools), turn);
         let mut repeats = Repeats::default();
-        let (mut cut_off_before, mut rows) = (0, Vec::new());
+        let (mut cut_off_before, mut has_results, mut rows) = (0, false, Vec::new());
         let most = self.tools.sandbox().limits().turn_requests;
         for index in turn.answers..turn.answers.saturating_add(most) {
             let answer = NextAnswer { index, cut_off_before };
@@ -103,6 +109,9 @@ impl Agent {
             self.log.budget().check().map_err(exhausted)?;
             self.place.results.check()?;
             self.place.requests.count()?;
+            if has_results && let Some(joins) = &turn.joins {
+                joins().await;
+            }
             let round = self.round(turn, &toolbox).await?;
             let (request, prefix) = self.request(&round, &mut rows).await?;
             let answered = match self.ask(&round, answer, request, prefix).await {
@@ -112,7 +121,8 @@ impl Agent {
                 answered => answered,
             };
             let CompletedAnswer { row, text, calls, end } = answered?;
-            if !calls.is_empty() {
+            has_results = !calls.is_empty();
+            if has_results {
                 let id = |index| CallId::of_answer(self.log.session(), row, index);
                 let calls = (0..).zip(&calls).map(|(index, call)| (id(index), call)).collect();
                 if end.is_cut_off() {

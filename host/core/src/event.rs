@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The version of an [`Event`]'s JSON. It is raised when a kind or field is added that older readers do not know.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 
 /// A change of a session.
 ///
@@ -212,6 +212,8 @@ impl fmt::Display for RequestLimit {
 pub enum DequeueReason {
     /// It runs now.
     Began,
+    /// It is a message that has joined the turn that runs.
+    Joined,
     /// It was taken back, or stopped while it waited; it never ran.
     TakenBack,
 }

@@ -58,7 +58,7 @@ use futures_util::{
     future::BoxFuture,
     stream::{self, SelectAll},
 };
-use patchbay_core::{Code, DequeueReason, EventKind, LineId, Outcome, text};
+use patchbay_core::{Code, EventKind, LineId, Outcome, text};
 use patchbay_session::{LineInput, Received, Session, Subscription};
 use tokio::sync::mpsc;
 
@@ -98,7 +98,7 @@ pub(crate) async fn run(
     let mut keys = key_events()?;
     let mut end = FrontEnd::Left;
     if let Some(line) = first {
-        front.run_line(&line);
+        front.run_line(&line, true);
     }
     while !front.leaving {
         front.type_ahead(&mut typed);
@@ -311,8 +311,7 @@ impl Front {
                 self.activity.queue = self.session.queue();
             }
             EventKind::LineDequeued { line, reason } => {
-                let text = self.activity.texts.remove(line);
-                if let Some(text) = text.filter(|_| *reason == DequeueReason::Began) {
+                if let Some(text) = self.activity.left_queue(*line, *reason) {
                     if in_view {
                         self.conversation.transcript.entered(&text);
                     }
@@ -334,7 +333,8 @@ impl Front {
                     self.window.ring_if_long(took);
                 }
                 // All of an answer is printed; other outcomes are printed by `ended`.
-                if in_view && (outcome.code == Code::Answered || !self.activity.submitted.contains_key(line)) {
+                let submitted = self.activity.submitted.get(line);
+                if in_view && submitted.is_none_or(|line| outcome.code == Code::Answered && !line.has_joined) {
                     self.end_output(outcome);
                 }
             }
@@ -368,14 +368,14 @@ impl Front {
         }
         if outcome.code == Code::Quit {
             self.quit(outcome);
-        } else if !self.conversation.take_told(line.agent, outcome) {
+        } else if !line.has_joined && !self.conversation.take_told(line.agent, outcome) {
             let ends_block = self.activity.is_idle() || outcome.code == Code::Answered;
             self.conversation.transcript.outcome_after(line.took.or(took), outcome, ends_block);
         }
         if line.is_bare_help && !outcome.is_ok() {
             self.conversation.transcript.notice(front_command::HELP_HINT);
         }
-        if outcome.code != Code::Answered {
+        if outcome.code != Code::Answered && !line.has_joined {
             self.end_output(outcome);
         }
         self.give_back(outcome);

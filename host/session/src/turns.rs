@@ -12,7 +12,7 @@ use tracing::Instrument as _;
 use crate::{
     Session,
     gathering::MissingReport,
-    line::queue::{LineTurn, StopScope},
+    line::queue::{JoinedLines, LineTurn, StopScope},
     recovery,
     session::SessionState,
 };
@@ -56,7 +56,9 @@ impl Session {
         }
         stop.run_until_cancelled(self.keep_skill_files(id)).await;
         let outside = stop.run_until_cancelled(self.outside_for_turn(id)).await.unwrap_or_default();
-        let turn = self.turn(&agent, cause, ending.clone(), answers, stop, outside);
+        let lines = JoinedLines::new(&self.queue, id, ending.began, stop.clone());
+        let joins = Some(lines.message_join());
+        let turn = Turn { joins, ..self.turn(&agent, cause, ending.clone(), answers, stop, outside) };
         let span = tracing::info_span!("turn", agent = %id, began = ending.began);
         let mut outcome = agent.run(&turn).instrument(span).await;
         self.running_turns.lock().remove(&id);
@@ -67,13 +69,14 @@ impl Session {
             if let Err(error) = self.commit_failure(&agent, &ending, &outcome).await {
                 tracing::error!("how a turn ended could not be kept: {error}");
             }
-            if cause == TurnCause::Person {
+            if cause == TurnCause::Person || lines.is_any() {
                 self.note_unanswered(&agent, &mut outcome).await;
             }
         }
         let state = if agent.is_dead() { TurnState::Interrupted } else { TurnState::Done };
         let ended = EventKind::TurnEnded { turn: ending.began, cause, state, outcome: outcome.clone() };
         self.log().publish(id, ended);
+        lines.end(&outcome);
         let is_stopped = outcome.code == Code::TurnCancelled;
         // The report is stored, so the parent does not wait for it any more.
         drop(missing);
@@ -109,6 +112,7 @@ impl Session {
             cause,
             ending,
             answers,
+            joins: None,
             cancel,
         }
     }

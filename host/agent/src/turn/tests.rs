@@ -310,6 +310,7 @@ impl TestAgent {
             cause: TurnCause::Person,
             ending: TurnEnding { agent: self.agent.id(), began, report_to: None },
             answers,
+            joins: None,
             cancel: self.cancel.clone(),
         }
     }
@@ -439,6 +440,35 @@ async fn tool_results_are_sent_back_to_the_model() {
         .collect();
     assert!(results[0].starts_with("call_0 true") && results[0].contains("tool_not_found"), "{results:?}");
     assert!(results[1].starts_with("call_1 true") && results[1].contains("it is no JSON"), "{results:?}");
+}
+
+#[tokio::test]
+async fn messages_join_between_the_results_and_the_next_request() {
+    let calls = Calls(&[("no__tool", "{}"), ("no__tool", "{}")]);
+    let stage = TestAgent::new([calls, NO_TOOL, Says("I see.")]).await;
+    let began = stage.add(stage.row(MessageKind::User, "try", None)).await;
+    let rows = [stage.row(MessageKind::User, "faster", None), stage.row(MessageKind::User, "and shorter", None)];
+    let waiting = Arc::new(Mutex::new(Some(rows.to_vec())));
+    let log = Arc::clone(&stage.log);
+    let joins: MessageJoin = Box::new(move || {
+        let (log, messages) = (Arc::clone(&log), waiting.lock().unwrap().take().unwrap_or_default());
+        Box::pin(async move {
+            log.commit(SessionChange { messages, ..SessionChange::default() }, || {}).await.unwrap();
+        })
+    });
+    let outcome = stage.agent.run(&Turn { joins: Some(joins), ..stage.turn(began, 0) }).await;
+    assert_eq!(outcome.message, "I see.");
+    let kinds = ["user", "assistant", "tool", "tool", "user", "user", "assistant", "tool", "assistant"];
+    assert_eq!(stage.kinds().await, kinds);
+    let [first, second, third] = stage.all_requests();
+    assert_eq!(
+        second.messages.iter().map(texts).collect::<Vec<_>>(),
+        [vec!["try"], vec![], vec!["faster", "and shorter"]]
+    );
+    let is_result = |part: &Part| matches!(part.block, Block::ToolResult(_));
+    assert_eq!(second.messages[2].parts.iter().map(is_result).collect::<Vec<_>>(), [true, true, false, false]);
+    // Each request begins with the one before it.
+    assert!(second.messages.starts_with(&first.messages) && third.messages.starts_with(&second.messages));
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::{
 };
 
 use futures_util::{future::BoxFuture, stream::FuturesUnordered};
-use patchbay_core::{AgentId, LineId, Outcome};
+use patchbay_core::{AgentId, DequeueReason, LineId, Outcome};
 use patchbay_session::{QueueView, Session, Submitted};
 use tokio::sync::watch;
 
@@ -26,6 +26,8 @@ pub(super) struct SubmittedLine {
     /// Whether it is `/help` without an argument, whose error gets a hint.
     pub(super) is_bare_help: bool,
     moves_view: bool,
+    /// Whether it is a message that has joined a turn, whose end says how it ended.
+    pub(super) has_joined: bool,
     /// How long it ran; `None` until it has ended, and if it only waited.
     pub(super) took: Option<Duration>,
 }
@@ -99,7 +101,8 @@ impl FrontActivity {
     pub(super) fn add(&mut self, line: &str, submitted: Submitted, session: &Session) -> bool {
         let (id, agent) = (submitted.id(), submitted.agent());
         let is_bare_help = line.trim() == "/help";
-        self.submitted.insert(id, SubmittedLine { agent, is_bare_help, moves_view: moves_view(line), took: None });
+        let moves_view = moves_view(line);
+        self.submitted.insert(id, SubmittedLine { agent, is_bare_help, moves_view, has_joined: false, took: None });
         self.queue = session.queue();
         let mut is_shown = false;
         if !self.is_queued(id) {
@@ -116,6 +119,14 @@ impl FrontActivity {
         }
         self.running.push(Box::pin(async move { (id, submitted.await) }));
         is_shown
+    }
+
+    /// Notes that a line has left the queue. Returns its text if it runs now or has joined a turn.
+    pub(super) fn left_queue(&mut self, line: LineId, reason: DequeueReason) -> Option<String> {
+        if let Some(submitted) = self.submitted.get_mut(&line) {
+            submitted.has_joined = reason == DequeueReason::Joined;
+        }
+        self.texts.remove(&line).filter(|_| reason != DequeueReason::TakenBack)
     }
 
     /// Removes a line that ended before it was shown, and returns its text.

@@ -9,8 +9,9 @@ use patchbay_session::{LineInput, Session};
 use super::{Front, input::FilesOfLine, typed_paths::PathInText};
 
 impl Front {
-    /// Begins to read the files of the text. Returns false if it names none; then it can be sent at once.
-    pub(super) fn attach(&mut self) -> bool {
+    /// Begins to read the files of the text. Returns false if it names none; then it can be sent at once. `joins` is passed on to
+    /// the session.
+    pub(super) fn attach(&mut self, joins: bool) -> bool {
         if self.input.attaching.is_some() {
             return true;
         }
@@ -20,7 +21,7 @@ impl Front {
         }
         let (session, typed) = (Arc::clone(&self.session), self.input.composer.text().to_owned());
         self.input.attaching = Some(Box::pin(async move {
-            let read = read(&session, &typed, &paths, &others).await;
+            let read = read(&session, &typed, &paths, &others, joins).await;
             (typed, read)
         }));
         true
@@ -34,10 +35,10 @@ impl Front {
             return;
         }
         match read {
-            Ok(FilesOfLine { attached, unattached }) => {
+            Ok(FilesOfLine { input, unattached }) => {
                 let text = self.input.composer.take();
                 self.edited();
-                self.submit(LineInput { text, attachments: attached, ahead: false });
+                self.submit(LineInput { text, ..input });
                 if !unattached.is_empty() {
                     let names = unattached.join(", ");
                     self.conversation.transcript.notice(&format!(
@@ -56,6 +57,7 @@ async fn read(
     typed: &str,
     paths: &[PathInText],
     others: &[PathInText],
+    joins: bool,
 ) -> Result<FilesOfLine, Outcome> {
     let mut attached = Vec::new();
     for path in paths {
@@ -65,7 +67,7 @@ async fn read(
         }
         attached.extend(file);
     }
-    let input = LineInput { text: typed.to_owned(), attachments: attached, ahead: false };
+    let input = LineInput { text: typed.to_owned(), attachments: attached, joins, ahead: false };
     session.check_attachments(&input).await?;
     let mut unattached = Vec::new();
     for path in others {
@@ -76,5 +78,5 @@ async fn read(
             }
         }
     }
-    Ok(FilesOfLine { attached: input.attachments, unattached })
+    Ok(FilesOfLine { input, unattached })
 }

@@ -8,6 +8,7 @@ use crate::NextSession;
 /// The keys and the front's own commands, for `?`.
 const HELP: &str = "\
 Enter sends; Ctrl+J, Alt+Enter, Shift+Enter or \\ and Enter break the line.
+While it works, Enter adds a message to the turn, Alt+Enter sends it after.
 Esc stops what runs; Ctrl+C clears the text, then stops; Ctrl+D leaves.
 / lists commands, @ files; Tab completes.
 Up and Down go through the history, Ctrl+R searches it.

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use futures_util::future::BoxFuture;
 use patchbay_core::Outcome;
-use patchbay_session::{NewAttachment, Suggestion};
+use patchbay_session::{LineInput, Suggestion};
 
 use super::{composer::Composer, history::InputHistory, menu::Menu, search::HistorySearch, wrap::Mark};
 
@@ -18,9 +18,9 @@ pub(super) struct TakenBackLine {
 /// The typed text, and its files.
 pub(super) type ReadingFiles = BoxFuture<'static, (String, Result<FilesOfLine, Outcome>)>;
 
-/// The files of a text.
+/// A text with its files.
 pub(super) struct FilesOfLine {
-    pub(super) attached: Vec<NewAttachment>,
+    pub(super) input: LineInput,
     /// Paths of files that the text names and that are not attached.
     pub(super) unattached: Vec<String>,
 }

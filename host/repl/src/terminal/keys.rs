@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use patchbay_session::LineInput;
 
 use super::{Away, Front, front_command, menu::Menu, questions::QuestionKey, search::HistorySearch};
 use crate::words;
@@ -44,10 +45,13 @@ impl Front {
             {
                 self.send_now();
             }
+            (KeyCode::Enter, KeyModifiers::ALT) if !self.input.composer.is_empty() && !self.activity.is_idle() => {
+                self.enter(false);
+            }
             (KeyCode::Enter, modifiers) if modifiers.intersects(KeyModifiers::ALT | KeyModifiers::SHIFT) => {
                 self.newline()
             }
-            (KeyCode::Enter, _) => self.enter(),
+            (KeyCode::Enter, _) => self.enter(true),
             (KeyCode::Esc, _) => self.escape(now),
             (KeyCode::Tab, _) if self.input.composer.is_empty() && self.conversation.questions.call() => {}
             (KeyCode::Tab, _) => self.complete(),
@@ -184,8 +188,9 @@ impl Front {
         self.edited();
     }
 
-    /// Enter: accepts the chosen item of the menu, breaks the line after a backslash, else runs the text.
-    fn enter(&mut self) {
+    /// Enter: accepts the chosen item of the menu, breaks the line after a backslash, else runs the text. A message joins the turn
+    /// that runs if `joins` is true, else it waits for the end of that.
+    fn enter(&mut self, joins: bool) {
         if let Some(chosen) = self.input.menu.as_ref().and_then(Menu::chosen).cloned() {
             self.accept(&chosen);
             if chosen.takes_argument {
@@ -202,26 +207,26 @@ impl Front {
             self.session.release_queue();
             return;
         }
-        if self.attach() {
+        if self.attach(joins) {
             return;
         }
         let line = self.input.composer.take();
         self.edited();
-        self.run_line(&line);
+        self.run_line(&line, joins);
     }
 
     /// Runs a line: a command of the terminal, or a line for the session.
-    pub(super) fn run_line(&mut self, line: &str) {
+    pub(super) fn run_line(&mut self, line: &str, joins: bool) {
         match front_command::run(self, line) {
             Some(is_ok) => self.conversation.transcript.end_output(is_ok),
-            None => self.submit(line),
+            None => self.submit(LineInput { joins, ..line.into() }),
         }
     }
 
     /// Ctrl+Enter: like Enter, and stops what runs, so that waiting lines are sent at once.
     fn send_now(&mut self) {
         let (running, is_busy) = (self.activity.busy.running(), !self.activity.is_idle());
-        self.enter();
+        self.enter(true);
         self.activity.sends_after_stop |= is_busy;
         for id in running {
             self.session.stop(id);

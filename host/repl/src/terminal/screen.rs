@@ -74,6 +74,7 @@ impl Front {
         let word = if self.activity.queue.held { "held" } else { "queued" };
         for line in waiting.iter().take(QUEUE_ROWS) {
             let text = text::clean_line(&line.text);
+            let word = if line.joins || self.activity.queue.held { word } else { "later" };
             above.push(Row::styled(style::FAINT, &cut(&format!("{word}: {text}"), limit)));
         }
         if waiting.len() > QUEUE_ROWS {

@@ -68,14 +68,17 @@ async fn last_exchanges(line: &LineContext, count: usize) -> Result<ShownHistory
     let (mut before, mut bytes, mut exchanges) = (u64::MAX, 0, 0);
     // The newest exchange belongs to the turn that runs.
     let mut is_running = line.agent.is_answering();
+    // Whether the message after this one joined its turn.
+    let mut is_joined = false;
     // The newest first.
     let mut blocks: Vec<String> = Vec::new();
     let mut more = false;
     while let Some((said, answer)) = store.exchange_before(session, agent, before).await? {
         before = said.seq;
         let mut lines = recap::lines(&said, answer.as_ref(), std::mem::take(&mut is_running));
-        // The answer to a skill's instructions may be the answer to the message after them.
-        let leads = said.kind == MessageKind::Skill && answer.is_none();
+        // The answer to a skill's instructions may be the answer to the message after them, and so may the answer to a message.
+        let leads = (said.kind == MessageKind::Skill || is_joined) && answer.is_none();
+        is_joined = said.data.as_ref().is_some_and(|data| data.get("joined").is_some());
         let next = blocks.last_mut().filter(|_| leads);
         if next.is_some() {
             lines.pop();

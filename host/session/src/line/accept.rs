@@ -73,8 +73,8 @@ impl Session {
     ///
     /// Commands of an agent that call a tool or change the session run one after another in the order of their lines, also during a
     /// turn. Commands that only show the session wait for those that change it, and `/kill`, `/switch` and `/quit` for none. Messages, and commands that begin
-    /// a turn, run one after another in the order of their lines: they wait in the queue ([`Session::queue`]) during a turn, and
-    /// while an earlier command runs that changes what turns do, such as `/model`. A message or such a command also releases a
+    /// a turn, run one after another in the order of their lines: they wait in the queue ([`Session::queue`]) during a turn, unless
+    /// they join it ([`LineInput::joins`]), and while an earlier command runs that changes what turns do, such as `/model`. A message or such a command also releases a
     /// held queue and runs after its lines. Lines behind a `/fork` or a `/switch` that has not ended belong to the agent that it
     /// brings into view, and wait for it.
     ///
@@ -180,7 +180,7 @@ impl Session {
         if delays {
             self.queue.delay();
         }
-        let arrival = arrival(begins, input.ahead);
+        let arrival = arrival(begins, &input, &accepted);
         if arrival.is_some_and(|arrival| arrival.is_message) {
             self.message_came(&agent, input.ahead);
         }
@@ -215,6 +215,7 @@ impl Session {
             stop: self.lines.begin(id, agent.id()),
             effect: EffectFlag::default(),
             turn: None,
+            joining: None,
             new_attachments: Vec::new(),
             file_memory: None,
             attachments: Vec::new(),
@@ -320,14 +321,15 @@ fn check(agent: &Agent, typed: &TypedLine, input: &LineInput, state: &SessionSta
     if matches!(typed, TypedLine::Message) && agent.is_dead() { Err(dead(agent.id())) } else { Ok(()) }
 }
 
-/// Returns how a line enters the queue of its agent; `None` if it begins no turn. `ahead` is true for a line that runs before
-/// the waiting lines.
-fn arrival(begins: BeginsTurn, ahead: bool) -> Option<Arrival> {
+/// Returns how a line enters the queue of its agent; `None` if it begins no turn.
+fn arrival(begins: BeginsTurn, input: &LineInput, accepted: &Accepted) -> Option<Arrival> {
+    let ahead = input.ahead;
+    let joins = input.joins && !ahead && matches!(accepted, Accepted::Message);
     match begins {
         BeginsTurn::No | BeginsTurn::NoButDelays => None,
-        BeginsTurn::Yes => Some(Arrival { first: ahead, waits: true, releases: !ahead, is_message: true }),
+        BeginsTurn::Yes => Some(Arrival { first: ahead, waits: true, releases: !ahead, is_message: true, joins }),
         BeginsTurn::IfIdle { releases } => {
-            Some(Arrival { first: true, waits: false, releases: releases && !ahead, is_message: releases })
+            Some(Arrival { first: true, waits: false, releases: releases && !ahead, is_message: releases, joins })
         }
     }
 }

@@ -16,7 +16,7 @@ use super::{
     capture::CaptureTicket,
     input::{NewAttachment, UsedMemory, on_a_thread, refused},
     order::CommandPlace,
-    queue::{LineTurn, WaitingTurn},
+    queue::{JoiningLine, LineTurn, WaitingTurn},
 };
 use crate::{Session, session::SessionState};
 
@@ -36,6 +36,8 @@ pub(crate) struct LineContext {
     pub(crate) effect: EffectFlag,
     /// The right to run a turn; `None` for a command that begins none.
     pub(crate) turn: Option<LineTurn>,
+    /// The turn that the line joins; `None` for any other line.
+    pub(super) joining: Option<JoiningLine>,
     /// Attached files that are not stored yet.
     pub(crate) new_attachments: Vec<NewAttachment>,
     /// The memory of these files; `None` without files.

@@ -39,6 +39,10 @@ pub struct LineInput {
     pub attachments: Vec<NewAttachment>,
     /// Whether the line runs before waiting lines; a held queue stays held. For fronts that run one line after another.
     pub ahead: bool,
+    /// Whether a message joins the turn that runs, once it is the first of the waiting lines: it is sent with the results of the
+    /// tools that the model calls next, and ends with that turn. If no tool is called, it begins a turn. For fronts that show
+    /// the queue.
+    pub joins: bool,
 }
 
 /// The memory of the process for attached files that are not stored.

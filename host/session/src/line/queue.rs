@@ -3,13 +3,15 @@
 //!
 //! A turn runs while its [`LineTurn`] exists. Dropping it starts the turn of the next line, unless the queue is held: after a
 //! turn that failed or was stopped, and in a resumed session, the lines wait until the user releases them or sends a message.
-//! The task of a waiting line stores the line; it is deleted from the store in the commit with which its turn begins.
+//! The task of a waiting line stores the line; it is deleted from the store in the commit with which its turn begins. A message
+//! at the head of the queue may join the turn that runs ([`joining`]).
 //!
 //! While a command runs that changes what turns do, such as `/model`, lines of every agent wait until it has ended.
 //!
 //! When no line waits, the agent is reported as idle, so that `wake` looks for its mail. A stopped agent is not: it begins no
 //! turn by itself until the user's next message.
 
+mod joining;
 mod line_turn;
 
 use std::{
@@ -30,6 +32,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::input::LineInput;
 use crate::activity::{Activity, ActivityGuard};
 
+pub(crate) use joining::{JoinedLines, JoiningLine};
 pub(crate) use line_turn::{LineTurn, WaitingTurn};
 
 use line_turn::TurnEnd;
@@ -58,6 +61,8 @@ pub struct QueuedLine {
     pub text: String,
     /// The names of the files that are attached to it.
     pub attached: Vec<String>,
+    /// Whether it joins the turn that runs if that calls tools. If not, it begins a turn of its own.
+    pub joins: bool,
 }
 
 /// How a line enters the queue.
@@ -71,6 +76,8 @@ pub(crate) struct Arrival {
     pub(crate) releases: bool,
     /// Whether the line is a message of the user, new or again.
     pub(crate) is_message: bool,
+    /// Whether the line may join the turn that runs.
+    pub(crate) joins: bool,
 }
 
 /// What became of a line that entered the queue.
@@ -89,6 +96,8 @@ pub(crate) enum Entered {
 pub(crate) enum Wake {
     /// Its turn begins.
     Begin(LineTurn),
+    /// It joins the turn that runs.
+    Join(JoiningLine),
     /// It was taken back. The sender is dropped when the line is deleted from the store.
     TakenBack(oneshot::Sender<()>),
 }
@@ -154,6 +163,9 @@ struct WaitingLine {
     text: Arc<str>,
     /// The names of its files.
     attached: Vec<String>,
+    /// Whether it may join the turn that runs, once it is stored.
+    joins: bool,
+    is_stored: bool,
     wake: oneshot::Sender<Wake>,
 }
 
@@ -335,7 +347,8 @@ impl LineQueue {
         let position = position(&queues, arrival.first);
         let (wake, woken) = oneshot::channel();
         let attached = input.names();
-        let line = WaitingLine { id, ahead: arrival.first, position, text: text.into(), attached, wake };
+        let Arrival { first: ahead, joins, .. } = arrival;
+        let line = WaitingLine { id, ahead, position, text: text.into(), attached, joins, is_stored: false, wake };
         let queue = queues.entry(agent.id()).or_default();
         if arrival.first {
             queue.waiting.push_front(line);
@@ -358,7 +371,17 @@ impl LineQueue {
         queue.held = true;
         let text = text.as_str().into();
         let attached = attachments.iter().map(|file| file.name.clone()).collect();
-        queue.waiting.push_back(WaitingLine { id: *id, ahead: false, position: *position, text, attached, wake });
+        let line = WaitingLine {
+            id: *id,
+            ahead: false,
+            position: *position,
+            text,
+            attached,
+            joins: false,
+            is_stored: true,
+            wake,
+        };
+        queue.waiting.push_back(line);
         WaitingTurn { queue: Arc::clone(self), agent: agent.id(), id: *id, position: *position, woken }
     }
 
@@ -394,7 +417,9 @@ impl LineQueue {
     pub(super) fn view(&self, agent: AgentId) -> QueueView {
         let queues = self.lock();
         let Some(queue) = queues.get(&agent) else { return QueueView::default() };
-        let lines = queue.waiting.iter().map(WaitingLine::to_queued).collect();
+        let mut lines: Vec<QueuedLine> = queue.waiting.iter().map(WaitingLine::to_queued).collect();
+        // Nothing overtakes a line that does not join.
+        lines.iter_mut().skip_while(|line| line.joins).for_each(|line| line.joins = false);
         QueueView { held: queue.held && !queue.waiting.is_empty(), lines }
     }
 
@@ -426,7 +451,7 @@ impl LineQueue {
             };
             let permit_now = permit.take().or_else(|| agent.try_begin_turn());
             match next.wake.send(Wake::Begin(self.turn(agent, permit_now))) {
-                Ok(()) | Err(Wake::TakenBack(_)) => return,
+                Ok(()) | Err(Wake::Join(_) | Wake::TakenBack(_)) => return,
                 // The line ended at this moment. The next one gets the turn.
                 Err(Wake::Begin(mut turn)) => {
                     permit = turn.permit.take();
@@ -486,7 +511,7 @@ impl LineQueue {
 
 impl WaitingLine {
     fn to_queued(&self) -> QueuedLine {
-        QueuedLine { id: self.id, text: self.text.to_string(), attached: self.attached.clone() }
+        QueuedLine { id: self.id, text: self.text.to_string(), attached: self.attached.clone(), joins: self.joins }
     }
 }
 

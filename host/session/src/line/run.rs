@@ -65,6 +65,9 @@ impl LineContext {
             // It was killed while the line waited.
             _ if self.agent.is_dead() => Err(dead(self.agent.id())),
             _ => {
+                if let Some(joining) = self.joining.take() {
+                    return self.join(joining).await;
+                }
                 let message = self.message(MessageKind::User, &self.text, None);
                 self.converse(TurnStart::Rows(vec![message])).await
             }

@@ -1,12 +1,18 @@
-//! A line that begins a turn: its rows first, then the turn, then, for a command, its own row. `turns` runs the turn.
+//! A line that begins a turn: its rows first, then the turn, then, for a command, its own row. `turns` runs the turn. A message
+//! that joins a turn has a row alone.
 
 use std::sync::Arc;
 
 use patchbay_agent::TurnEnding;
-use patchbay_core::{Attachment, Code, MessageKind, MessageNotices, Outcome, OutcomeData, TurnCause, TurnState};
+use patchbay_core::{Attachment, Code, DequeueReason, MessageKind, MessageNotices, Outcome, OutcomeData, TurnCause, TurnState};
 use patchbay_store::{MessageRow, NewMessage, NewTurn, SessionChange, StoreError};
 
-use super::context::{LineContext, not_kept, stopped};
+use serde_json::json;
+
+use super::{
+    context::{LineContext, not_kept, stopped},
+    queue::JoiningLine,
+};
 use crate::{change_sets::undo_notice, turns::RunningTurn, unanswered::UnansweredMessage};
 
 /// The message of a turn.
@@ -98,6 +104,24 @@ impl LineContext {
         let cause = TurnCause::Person;
         let turn = RunningTurn { agent, right, stop, cause, ending, answers, missing: None };
         Ok(self.session.run_turn(turn).await)
+    }
+
+    /// Adds a message that waited to the turn that runs, and waits for the end of the turn.
+    ///
+    /// # Errors
+    /// The outcome if nothing was committed: the model does not read the files, or the store failed.
+    pub(super) async fn join(&self, joining: JoiningLine) -> Result<Outcome, Outcome> {
+        self.check_readable().await?;
+        let data = Attachment::add_to_data(Some(json!({"joined": joining.began})), &self.attachments);
+        let change = SessionChange {
+            messages: vec![self.message(MessageKind::User, &self.text, data)],
+            requires_alive: vec![self.agent.id()],
+            begins: Some(self.line),
+            ..SessionChange::default()
+        };
+        self.session.log().commit(change, || {}).await.map_err(not_kept)?;
+        self.left_queue(DequeueReason::Joined);
+        Ok(joining.joined(&self.stop).await)
     }
 
     async fn commit(&self, messages: Vec<NewMessage>) -> Result<Vec<MessageRow>, StoreError> {

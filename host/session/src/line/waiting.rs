@@ -7,7 +7,7 @@ use patchbay_store::QueueRow;
 
 use super::{
     context::{LineContext, LineEntry, not_kept, stopped},
-    queue::{LineTurn, QueueView, QueuedLine, WaitingTurn, Wake},
+    queue::{QueueView, QueuedLine, WaitingTurn, Wake},
 };
 use crate::Session;
 
@@ -24,14 +24,23 @@ impl LineContext {
                 Ok(false)
             }
             LineEntry::Waits(waiting) | LineEntry::Restored(waiting) => {
-                self.turn = Some(self.wait(waiting).await?);
+                match self.wait(waiting).await? {
+                    Wake::Begin(turn) => self.turn = Some(turn),
+                    Wake::Join(joining) => self.joining = Some(joining),
+                    Wake::TakenBack(removed) => {
+                        self.remove_from_store().await;
+                        drop(removed);
+                        let message = "Taken back. Nothing of this line was kept.";
+                        return Err(Outcome::refused(Code::LineTakenBack, message));
+                    }
+                }
                 Ok(true)
             }
         }
     }
 
-    /// Stores the line among the waiting lines and waits for its turn.
-    async fn wait(&mut self, mut waiting: WaitingTurn) -> Result<LineTurn, Outcome> {
+    /// Stores the line among the waiting lines and waits until it leaves them.
+    async fn wait(&mut self, mut waiting: WaitingTurn) -> Result<Wake, Outcome> {
         let early = waiting.try_wake();
         if early.is_none() && !self.queued.load(Ordering::Relaxed) {
             // A command that runs may choose another model. The files are checked again when the turn begins.
@@ -49,6 +58,7 @@ impl LineContext {
             let log = self.session.log();
             log.store().queue_line(log.hold(), row, retained).await.map_err(not_kept)?;
             self.queued.store(true, Ordering::Relaxed);
+            waiting.stored();
             log.publish(self.agent.id(), EventKind::LineQueued { line: self.line, text: self.text.clone() });
         }
         let wake = match early {
@@ -59,15 +69,7 @@ impl LineContext {
                 () = self.stop.cancelled() => return Err(stopped()),
             },
         };
-        match wake {
-            Some(Wake::Begin(turn)) => Ok(turn),
-            Some(Wake::TakenBack(removed)) => {
-                self.remove_from_store().await;
-                drop(removed);
-                Err(Outcome::refused(Code::LineTakenBack, "Taken back. Nothing of this line was kept."))
-            }
-            None => Err(Outcome::error(Code::Internal, "the queue of the line is gone.")),
-        }
+        wake.ok_or_else(|| Outcome::error(Code::Internal, "the queue of the line is gone."))
     }
 
     /// Removes a line that ended before its turn from the waiting lines. If the session is closing, the line stays there.

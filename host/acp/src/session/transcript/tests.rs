@@ -206,7 +206,7 @@ fn question_of_another_agent_names_the_agent() {
 
 fn waiting(text: &str, attached: &[&str]) -> QueuedLine {
     let attached = attached.iter().map(|name| (*name).to_owned()).collect();
-    QueuedLine { id: LineId::new(1, [0; 16]), text: text.to_owned(), attached }
+    QueuedLine { id: LineId::new(1, [0; 16]), text: text.to_owned(), attached, joins: false }
 }
 
 #[test]

@@ -93,6 +93,13 @@ impl WaitingTurn {
         self.position
     }
 
+    /// Notes that the line is stored. From now on it can join a turn.
+    pub(crate) fn stored(&self) {
+        let mut queues = self.queue.lock();
+        let waiting = queues.get_mut(&self.agent).map(|queue| &mut queue.waiting);
+        waiting.into_iter().flatten().filter(|line| line.id == self.id).for_each(|line| line.is_stored = true);
+    }
+
     /// Returns why the line no longer waits; `None` while it waits.
     pub(crate) fn try_wake(&mut self) -> Option<Wake> {
         self.woken.try_recv().ok()
@@ -108,6 +115,11 @@ impl Drop for WaitingTurn {
     fn drop(&mut self) {
         if let Some(queue) = self.queue.lock().get_mut(&self.agent) {
             queue.remove(self.id);
+        }
+        // The line may have ended at the moment in which its turn began.
+        self.woken.close();
+        if let Some(Wake::Begin(turn)) = self.try_wake() {
+            turn.unused();
         }
     }
 }
