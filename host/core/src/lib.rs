@@ -13,6 +13,7 @@
 //! - [`AssistantRecord`], [`ToolRecord`], [`CompactionRecord`]: the structured data of conversation rows.
 //! - [`Attachment`]: a file that is attached to a message of the user.
 //! - [`MessageNotices`]: lines for the model before a message of the user.
+//! - [`Money`]: an amount in US dollars.
 //! - [`RootLimits`]: limits that all skills of one root share.
 //! - [`COMPONENT_BYTES`]: the size limit of a component.
 //! - [`completion`]: requests to a model and its responses.
@@ -51,6 +52,7 @@ mod headline;
 mod id;
 pub mod kv;
 pub mod media;
+mod money;
 mod name;
 mod notices;
 mod outcome;
@@ -73,6 +75,7 @@ pub use event::{
     DeltaKind, DeltaPosition, DequeueReason, Event, EventKind, MessageKind, RequestLimit, Retrying, notification_line,
 };
 pub use id::{AgentId, CallId, LineId, SessionId};
+pub use money::{Money, MoneyError};
 pub use name::{Name, NameError};
 pub use notices::MessageNotices;
 pub use outcome::{Outcome, Status};

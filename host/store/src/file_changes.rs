@@ -199,9 +199,9 @@ impl Store {
     /// A database error.
     pub async fn kept_bytes(&self, session: SessionId) -> Result<u64, StoreError> {
         self.database.read(|connection| {
-            let mut query = connection
-                .prepare_cached("SELECT coalesce(sum(size), 0) FROM file_changes WHERE session = ? AND kept")?;
-            Ok(query.query_row([session.to_string()], |row| row.get::<_, i64>(0))?.cast_unsigned())
+            let mut query = connection.prepare_cached("SELECT kept_bytes FROM sessions WHERE id = ?")?;
+            let kept: Option<i64> = query.query_row([session.to_string()], |row| row.get(0)).optional()?;
+            Ok(kept.unwrap_or_default().cast_unsigned())
         })
     }
 
@@ -321,6 +321,8 @@ fn add(connection: &Connection, session: SessionId, number: i64, change: &NewFil
     if continued > 0 {
         return Ok(false);
     }
+    let size = i64::try_from(change.size).unwrap_or(i64::MAX);
+    let is_kept = change.retained.is_some() || change.before.is_none();
     connection
         .prepare_cached(
             "INSERT INTO file_changes (session, ordinal, number, path, before, after, size, mode, kept) \
@@ -333,10 +335,15 @@ fn add(connection: &Connection, session: SessionId, number: i64, change: &NewFil
             ":path": change.path,
             ":before": before,
             ":after": after,
-            ":size": i64::try_from(change.size).unwrap_or(i64::MAX),
+            ":size": size,
             ":mode": change.mode,
-            ":kept": change.retained.is_some() || change.before.is_none(),
+            ":kept": is_kept,
         })?;
+    if is_kept {
+        connection
+            .prepare_cached("UPDATE sessions SET kept_bytes = min(kept_bytes + ?, 9223372036854775807) WHERE id = ?")?
+            .execute(params![size, session])?;
+    }
     Ok(true)
 }
 

@@ -48,6 +48,7 @@ mod sessions;
 mod skill_files;
 mod snapshots;
 mod source;
+mod spending;
 mod texts;
 mod turns;
 mod upgrades;
@@ -85,6 +86,9 @@ pub use seen::SeenFile;
 pub use sessions::{Collected, SessionRow, SessionSummary, UnusedSession};
 pub use snapshots::NewSnapshot;
 pub use source::Source;
+pub use spending::{
+    BudgetSettings, Ceiling, NewRequest, OverBudget, Reservation, Spending, SpendingRow, Spent, utc_date,
+};
 pub use turns::{EndedTurn, NewTurn, TurnRow};
 pub use upgrades::PinnedModels;
 pub use usage::ModelUsage;
@@ -143,6 +147,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/27.sql"),
     include_str!("../migrations/patchbay/28.sql"),
     include_str!("../migrations/patchbay/29.sql"),
+    include_str!("../migrations/patchbay/30.sql"),
 ];
 
 impl Store {

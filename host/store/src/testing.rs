@@ -58,6 +58,9 @@ pub(crate) const TO_22: &str = "\
     DROP TABLE file_changes; \
     ALTER TABLE sessions DROP COLUMN revision; \
     ALTER TABLE sessions DROP COLUMN title; \
+    ALTER TABLE sessions DROP COLUMN kept_bytes; \
+    DROP TABLE spending; \
+    DROP TABLE reservations; \
     DROP TABLE recorded_content_uses; DROP TABLE recorded_contents; DROP TABLE recorded_calls";
 
 /// A session in a store of its own.

@@ -1,0 +1,293 @@
+//! What requests to models cost, and how much may still be spent: `[budget]` of `config.toml`. The most that a request can cost is
+//! reserved in the transaction that begins it, and settled when it has ended. A request that never settles, because the process
+//! died, keeps what was reserved, so that a crash can only count too much. `agent` calls it.
+
+use patchbay_core::{AgentId, Money, SessionId};
+use rusqlite::{Connection, Row, params};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Hold, Store, StoreError};
+
+/// How much models may cost. `[budget]` in `config.toml` sets it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct BudgetSettings {
+    /// Most that the models of one session may cost, with all its agents and tools, in US dollars: `"2.00"`. Without it, a session
+    /// has no limit.
+    pub session: Option<Money>,
+    /// Most that the models of all sessions of this home may cost in one day, in US dollars: `"20.00"`. A day begins at midnight
+    /// UTC. Without it, a day has no limit.
+    pub day: Option<Money>,
+}
+
+impl BudgetSettings {
+    /// Whether there is a limit.
+    pub fn is_set(&self) -> bool {
+        self.session.is_some() || self.day.is_some()
+    }
+}
+
+/// A request that is about to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewRequest {
+    /// The agent that sends it.
+    pub agent: AgentId,
+    /// The tool whose inference it is, or the kind of request.
+    pub tool: String,
+    /// The provider's name.
+    pub provider: String,
+    /// The model's id.
+    pub model: String,
+    /// Whether the price is known. Otherwise the offers are nothing.
+    pub is_priced: bool,
+    /// The most that it can cost, for each of the sizes that its answer may have, the largest first.
+    pub offers: Vec<Money>,
+}
+
+/// The money of one request. Settle it when the request has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reservation {
+    id: i64,
+    /// The index of the offer that was chosen.
+    pub offer: usize,
+}
+
+/// The money of a session or a day.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// The cost of requests that have ended.
+    pub spent: Money,
+    /// What is reserved for requests under way, and for those of processes that died.
+    pub reserved: Money,
+}
+
+/// The money of a session and of the present day.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spending {
+    /// Of the session.
+    pub session: Spent,
+    /// Of all sessions of the day.
+    pub today: Spent,
+    /// The day, in days since 1970 in UTC.
+    pub day: i64,
+}
+
+/// A ceiling of [`BudgetSettings`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ceiling {
+    /// That of a session.
+    Session,
+    /// That of a day.
+    Day,
+}
+
+/// A request that could cost more than is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OverBudget {
+    /// The ceiling that it would exceed.
+    pub ceiling: Ceiling,
+    /// The amount of the ceiling.
+    pub most: Money,
+    /// What the smallest offer needs.
+    pub needed: Money,
+    /// The money so far.
+    pub so_far: Spending,
+}
+
+/// The cost of the requests with one purpose, on one day.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpendingRow {
+    /// The day, in days since 1970 in UTC.
+    pub day: i64,
+    /// The session. It may be removed.
+    pub session: String,
+    /// The agent's UUID.
+    pub agent: String,
+    /// The tool whose inference it was, or the kind of request.
+    pub tool: String,
+    /// The provider's name.
+    pub provider: String,
+    /// The model's id.
+    pub model: String,
+    /// Number of requests, also of those under way.
+    pub requests: u64,
+    /// The requests among them whose price is unknown.
+    pub unpriced: u64,
+    /// The cost, and what is reserved.
+    pub money: Spent,
+    /// The part of the cost that was reserved for requests whose usage never became known.
+    pub assumed: Money,
+}
+
+impl Spent {
+    /// Returns the sum.
+    pub fn total(self) -> Money {
+        self.spent.plus(self.reserved)
+    }
+}
+
+impl Spending {
+    /// Returns how much is left of the smaller rest; `None` without a ceiling.
+    pub fn left(&self, budget: &BudgetSettings) -> Option<Money> {
+        let left = |ceiling: Option<Money>, used: Spent| ceiling.map(|ceiling| ceiling.minus(used.total()));
+        [left(budget.session, self.session), left(budget.day, self.today)].into_iter().flatten().min()
+    }
+
+    /// Returns the index of the offer to reserve: the largest that takes at most half of what is left, so that others can spend,
+    /// too; else the smallest one.
+    fn choose(&self, budget: &BudgetSettings, offers: &[Money]) -> Result<usize, OverBudget> {
+        let (Some(left), Some(smallest)) = (self.left(budget), offers.last()) else { return Ok(0) };
+        if let Some(offer) = offers.iter().position(|offer| *offer <= left.half()) {
+            return Ok(offer);
+        }
+        if *smallest <= left {
+            return Ok(offers.len() - 1);
+        }
+        let over =
+            |ceiling: Option<Money>, used: Spent| ceiling.filter(|ceiling| *smallest > ceiling.minus(used.total()));
+        let (ceiling, most) = match (over(budget.session, self.session), over(budget.day, self.today)) {
+            (Some(most), _) => (Ceiling::Session, most),
+            (None, most) => (Ceiling::Day, most.unwrap_or_default()),
+        };
+        Err(OverBudget { ceiling, most, needed: *smallest, so_far: *self })
+    }
+}
+
+/// Returns a day as `YYYY-MM-DD`. `day` is in days since 1970.
+pub fn utc_date(day: i64) -> String {
+    let seconds = day.saturating_mul(DAY_MS / 1_000);
+    jiff::Timestamp::from_second(seconds).unwrap_or_default().strftime("%Y-%m-%d").to_string()
+}
+
+/// Milliseconds of a day.
+const DAY_MS: i64 = 86_400_000;
+
+const SUMS: &str = "(SELECT coalesce(sum(amount), 0) FROM spending WHERE session = ?1), \
+    (SELECT coalesce(sum(amount), 0) FROM reservations WHERE session = ?1), \
+    (SELECT coalesce(sum(amount), 0) FROM spending WHERE day = ?2), \
+    (SELECT coalesce(sum(amount), 0) FROM reservations WHERE day = ?2)";
+
+fn sums(connection: &Connection, session: SessionId, day: i64) -> Result<Spending, StoreError> {
+    let mut query = connection.prepare_cached(&format!("SELECT {SUMS}"))?;
+    Ok(query.query_row(params![session.to_string(), day], |row| {
+        let spent = |at| Ok::<_, rusqlite::Error>(Spent { spent: money(row, at)?, reserved: money(row, at + 1)? });
+        Ok(Spending { session: spent(0)?, today: spent(2)?, day })
+    })?)
+}
+
+fn money(row: &Row<'_>, column: usize) -> rusqlite::Result<Money> {
+    row.get(column).map(Money::from_nanos)
+}
+
+/// Ends a reservation with its actual cost, or with all that was reserved. Does nothing if it was ended before.
+fn end(connection: &Connection, id: i64, cost: Option<Money>) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "INSERT INTO spending SELECT day, session, agent, tool, provider, model, 1, 1 - priced, \
+             coalesce(?2, amount), iif(?2 IS NULL, amount, 0) FROM reservations WHERE id = ?1 \
+             ON CONFLICT DO UPDATE SET requests = requests + 1, unpriced = unpriced + excluded.unpriced, \
+             amount = amount + excluded.amount, assumed = assumed + excluded.assumed",
+        )?
+        .execute(params![id, cost.map(|cost| cost.min(Money::MOST).nanos())])?;
+    connection.prepare_cached("DELETE FROM reservations WHERE id = ?")?.execute([id])?;
+    Ok(())
+}
+
+/// Ends the reservations of a session whose process has died or lost it.
+pub(crate) fn end_abandoned(connection: &Connection, session: SessionId) -> Result<(), StoreError> {
+    let mut query = connection.prepare_cached("SELECT id FROM reservations WHERE session = ?")?;
+    let abandoned = query.query_map([session.to_string()], |row| row.get(0))?.collect::<Result<Vec<i64>, _>>()?;
+    abandoned.into_iter().try_for_each(|id| end(connection, id, None))
+}
+
+impl Store {
+    /// Reserves the most that a request can cost. The request may be sent if this succeeds; its day is the present one.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error. The inner error says that too little is left.
+    pub async fn reserve(
+        &self,
+        hold: &Hold,
+        budget: BudgetSettings,
+        request: NewRequest,
+    ) -> Result<Result<Reservation, OverBudget>, StoreError> {
+        let (hold, source) = (hold.clone(), self.source.clone());
+        self.database
+            .write(move |connection| {
+                let write = hold.begin_write(connection, &source, 0, 0)?;
+                let day = write.unix_ms.div_euclid(DAY_MS);
+                let NewRequest { agent, tool, provider, model, is_priced, offers } = request;
+                let offer = match sums(connection, write.session, day)?.choose(&budget, &offers) {
+                    Ok(offer) => offer,
+                    Err(over) => return Ok(Err(over)),
+                };
+                let amount = offers.get(offer).copied().unwrap_or_default().min(Money::MOST).nanos();
+                let (session, agent) = (write.session.to_string(), agent.to_string());
+                connection
+                    .prepare_cached(
+                        "INSERT INTO reservations (day, session, agent, tool, provider, model, priced, amount) \
+                         VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    )?
+                    .execute(params![day, session, agent, tool, provider, model, is_priced, amount])?;
+                Ok(Ok(Reservation { id: connection.last_insert_rowid(), offer }))
+            })
+            .await
+    }
+
+    /// Ends a reservation with the actual cost, or with all that was reserved if that is not known. Queues the write; a write that
+    /// is lost leaves the reservation, which counts.
+    pub fn settle_spending(&self, reservation: Reservation, cost: Option<Money>) {
+        self.database.write_now("the cost of a request", move |connection| end(connection, reservation.id, cost));
+    }
+
+    /// Returns the money of a session and of the present day.
+    ///
+    /// # Errors
+    /// A database error.
+    pub async fn spending(&self, session: SessionId) -> Result<Spending, StoreError> {
+        let day = self.source.unix_ms().div_euclid(DAY_MS);
+        self.database.read(|connection| sums(connection, session, day))
+    }
+
+    /// Returns the cost of all requests by day, session, agent, tool and model, in that order: of one session, or of one day, or
+    /// of both together.
+    ///
+    /// # Errors
+    /// A database error.
+    pub async fn spending_rows(
+        &self,
+        session: Option<SessionId>,
+        day: Option<i64>,
+    ) -> Result<Vec<SpendingRow>, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached(
+                "SELECT day, session, agent, tool, provider, model, sum(requests), sum(unpriced), sum(spent), \
+                 sum(reserved), sum(assumed) FROM ( \
+                 SELECT day, session, agent, tool, provider, model, requests, unpriced, amount AS spent, 0 AS reserved, \
+                 assumed FROM spending UNION ALL \
+                 SELECT day, session, agent, tool, provider, model, 1, 1 - priced, 0, amount, 0 FROM reservations) \
+                 WHERE session = coalesce(?1, session) AND day = coalesce(?2, day) \
+                 GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6",
+            )?;
+            let read = query.query_map(params![session.map(|session| session.to_string()), day], |row| {
+                Ok(SpendingRow {
+                    day: row.get(0)?,
+                    session: row.get(1)?,
+                    agent: row.get(2)?,
+                    tool: row.get(3)?,
+                    provider: row.get(4)?,
+                    model: row.get(5)?,
+                    requests: row.get::<_, i64>(6)?.cast_unsigned(),
+                    unpriced: row.get::<_, i64>(7)?.cast_unsigned(),
+                    money: Spent { spent: money(row, 8)?, reserved: money(row, 9)? },
+                    assumed: money(row, 10)?,
+                })
+            })?;
+            Ok(read.collect::<Result<_, _>>()?)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
