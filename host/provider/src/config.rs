@@ -5,7 +5,7 @@ use std::{
     fmt,
 };
 
-use patchbay_core::{Name, completion::ThinkingLevel, text};
+use patchbay_core::{Money, Name, completion::ThinkingLevel, text};
 use patchbay_egress::{CommandLine, KEY_COMMAND_MS, Variables};
 use patchbay_sandbox::adapter::{ModelEntry, ModelSize};
 use schemars::JsonSchema;
@@ -13,6 +13,7 @@ use serde::{
     Deserialize, Deserializer, Serialize,
     de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
 };
+use serde_json::json;
 
 use crate::{exchange::host_options::HOST_PREFIX, model_name};
 
@@ -44,8 +45,10 @@ pub struct ProviderConfig {
     /// written `PROVIDER:MODEL`.
     pub prefixes: Option<Vec<String>>,
     /// Additional models, besides the adapter's catalogue. Each is an id, or a table with `id`, `size` (`small`,
-    /// `normal`, `large`), `context_window` (tokens), `input_media` (such as `image/png`) and `levels` (thinking
-    /// levels for completion; `openai` sends no others to a model that it does not know).
+    /// `normal`, `large`), `context_window` and `max_output_tokens` (tokens), `input_media` (such as `image/png`), `levels`
+    /// (thinking levels for completion; `openai` sends no others to a model that it does not know) and `price`: a table with
+    /// `input` and `output`, and if they differ `cache_read` and `cache_write`, each in US dollars for a million tokens, such as
+    /// `{ input = "2.50", output = "10" }`. It replaces the known price.
     #[schemars(with = "Vec<serde_json::Value>")]
     pub models: Vec<ModelConfig>,
     /// Context window in tokens of models for which neither the catalogue nor `models` gives one.
@@ -82,6 +85,10 @@ impl<'de> Deserialize<'de> for ModelConfig {
             input_media: Vec<String>,
             #[serde(default)]
             levels: Vec<ThinkingLevel>,
+            #[serde(default)]
+            max_output_tokens: Option<u64>,
+            #[serde(default)]
+            price: Option<PriceConfig>,
         }
         struct IdOrTable;
         impl<'de> Visitor<'de> for IdOrTable {
@@ -93,7 +100,10 @@ impl<'de> Deserialize<'de> for ModelConfig {
 
             fn visit_str<E: Error>(self, text: &str) -> Result<ModelConfig, E> {
                 let id = checked(text.to_owned())?;
-                Ok(entry(Table { id, size: unknown(), context_window: None, input_media: vec![], levels: vec![] }))
+                let (input_media, levels) = (vec![], vec![]);
+                let (context_window, max_output_tokens, price) = (None, None, None);
+                let size = unknown();
+                Ok(entry(Table { id, size, context_window, input_media, levels, max_output_tokens, price }))
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ModelConfig, A::Error> {
@@ -101,6 +111,9 @@ impl<'de> Deserialize<'de> for ModelConfig {
             }
         }
         fn entry(table: Table) -> ModelConfig {
+            let mut facts = serde_json::Map::new();
+            facts.extend(table.max_output_tokens.map(|tokens| ("max-output-tokens".to_owned(), json!(tokens))));
+            facts.extend(table.price.map(|price| ("prices".to_owned(), price.facts())));
             ModelConfig(ModelEntry {
                 id: table.id,
                 size: table.size,
@@ -108,10 +121,33 @@ impl<'de> Deserialize<'de> for ModelConfig {
                 input_media: table.input_media,
                 context_window: table.context_window,
                 deprecated: false,
-                facts: None,
+                facts: (!facts.is_empty()).then(|| serde_json::Value::Object(facts).to_string()),
             })
         }
         deserializer.deserialize_any(IdOrTable)
+    }
+}
+
+/// The price of a model, in US dollars for a million tokens.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PriceConfig {
+    input: Money,
+    output: Money,
+    cache_read: Option<Money>,
+    cache_write: Option<Money>,
+}
+
+impl PriceConfig {
+    /// Returns the prices as facts of a model.
+    fn facts(&self) -> serde_json::Value {
+        // Tokens of caches cost as much as other input unless a price is given, whatever the catalogue says.
+        let [read, write] = [self.cache_read, self.cache_write].map(|price| price.unwrap_or(self.input).to_string());
+        let [input, output] = [self.input, self.output].map(|price| price.to_string());
+        json!({
+            "currency": "USD", "per-tokens": 1_000_000, "tiers": [],
+            "input": input, "output": output, "cache-read": read, "cache-write": write,
+        })
     }
 }
 
@@ -197,6 +233,9 @@ mod tests {
             ("models = [\"a b\"]", "1 to 128 visible ASCII characters"),
             ("models = [{ size = \"small\" }]", "missing field `id`"),
             ("models = [{ id = \"x\", level = 1 }]", "unknown field `level`"),
+            ("models = [{ id = \"x\", price = { input = \"2,50\", output = \"1\" } }]", "'2,50' is not an amount"),
+            ("models = [{ id = \"x\", price = { input = \"2\" } }]", "missing field `output`"),
+            ("models = [{ id = \"x\", price = { input = 2.5, output = \"1\" } }]", "an amount in US dollars in quotes"),
             ("options = { \"host:purpose\" = \"turn\" }", "option 'host:purpose' is reserved"),
         ] {
             let error = toml::from_str::<ProviderConfig>(text).unwrap_err();

@@ -219,6 +219,9 @@ async fn drive<W: Future<Output = ()> + Send>(
                 continue;
             }
         }
+        if failure.is_refused {
+            sink.refused();
+        }
         let next = failure.setback.and_then(|setback| Some((setback, patience.next(setback, failure.hint)?)));
         let Some((setback, next)) = next else { return Err(given_up(failure)) };
         let retrying = sink::retrying(target.provider, &failure.error, next);

@@ -5,6 +5,7 @@
 //! cleaned and cut.
 
 use patchbay_core::{
+    Money,
     completion::{ThinkingLevel, TokenUsage},
     text,
 };
@@ -63,6 +64,15 @@ pub(crate) enum LifecycleStatus {
 pub struct Prices {
     /// The currency, such as `USD`.
     pub currency: String,
+    /// The prices of short requests.
+    pub base: TokenPrices,
+    /// The prices of requests with more input tokens than the number beside them.
+    pub tiers: Vec<(u64, TokenPrices)>,
+}
+
+/// Prices of one token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenPrices {
     /// Price of a token that the model reads.
     pub input: Decimal,
     /// Price of a token that the model writes.
@@ -71,14 +81,47 @@ pub struct Prices {
     pub cache_read: Option<Decimal>,
     /// Price of a token that is written to a cache; `None` if unknown.
     pub cache_write: Option<Decimal>,
-    /// Whether longer requests have other prices, so that sums are estimates.
-    pub has_tiers: bool,
 }
 
+/// The currency of budgets.
+const USD: &str = "USD";
+
 impl Prices {
+    /// Returns the price of tokens that a model used, at the prices of short requests. `None` for a sum that is too large to be
+    /// real.
+    pub fn of(&self, usage: TokenUsage) -> Option<Decimal> {
+        self.base.of(usage)
+    }
+
+    /// Returns the cost of one request, rounded up; `None` unless the prices are in US dollars.
+    pub fn cost(&self, usage: TokenUsage) -> Option<Money> {
+        let tier = self.tiers.iter().filter(|(above, _)| usage.input > *above).max_by_key(|(above, _)| *above);
+        let prices = tier.map_or(&self.base, |(_, prices)| prices);
+        self.is_in_dollars().then(|| money(prices.of(usage)))
+    }
+
+    /// Returns the most that a request with at most these tokens can cost, rounded up, whether or not its input is cached; `None`
+    /// unless the prices are in US dollars.
+    pub fn most(&self, input: u64, output: u64) -> Option<Money> {
+        let tiers = self.tiers.iter().filter(|(above, _)| input > *above).map(|(_, prices)| prices);
+        let most = |prices: &TokenPrices| {
+            let read = [Some(prices.input), prices.cache_read, prices.cache_write].into_iter().flatten().max();
+            let usage = TokenUsage { input, output, ..TokenUsage::default() };
+            money(TokenPrices { input: read.unwrap_or(prices.input), ..prices.clone() }.of(usage))
+        };
+        let most = std::iter::once(&self.base).chain(tiers).map(most).max();
+        most.filter(|_| self.is_in_dollars())
+    }
+
+    fn is_in_dollars(&self) -> bool {
+        self.currency == USD
+    }
+}
+
+impl TokenPrices {
     /// Returns the price of tokens that a model used. Tokens that were read from a cache or written to it are among the input;
     /// where their price is unknown, it is that of other input. `None` for a sum that is too large to be real.
-    pub fn of(&self, usage: TokenUsage) -> Option<Decimal> {
+    fn of(&self, usage: TokenUsage) -> Option<Decimal> {
         let TokenUsage { input, output, cache_read, cache_write, .. } = usage;
         let other = input.saturating_sub(cache_read).saturating_sub(cache_write);
         let parts = [
@@ -91,6 +134,13 @@ impl Prices {
             .into_iter()
             .try_fold(Decimal::ZERO, |sum, (tokens, price)| sum.checked_add(Decimal::from(tokens).checked_mul(price)?))
     }
+}
+
+/// Rounds an amount in US dollars up. `None`, which is too large, becomes the largest amount.
+fn money(amount: Option<Decimal>) -> Money {
+    let nanos = amount.and_then(|amount| amount.checked_mul(Decimal::from(Money::NANOS)));
+    let nanos = nanos.and_then(|nanos| i64::try_from(nanos.ceil()).ok());
+    nanos.map_or(Money::MOST, |nanos| Money::from_nanos(nanos).min(Money::MOST))
 }
 
 impl ModelFacts {
@@ -242,19 +292,37 @@ impl ModelFacts {
     pub(crate) fn prices(&self) -> Option<Prices> {
         let prices = self.0.get("prices")?;
         let tokens = Decimal::from(prices.get("per-tokens")?.as_u64().filter(|tokens| *tokens > 0)?);
-        let amount = |name: &str| {
-            let text = prices.get(name)?.as_str().filter(|text| is_amount(text))?;
+        let amount = |of: &Value, name: &str| {
+            let text = of.get(name)?.as_str().filter(|text| is_amount(text))?;
             Decimal::from_str_exact(text).ok()?.checked_div(tokens)
+        };
+        let base = TokenPrices {
+            input: amount(prices, "input")?,
+            output: amount(prices, "output")?,
+            cache_read: amount(prices, "cache-read"),
+            cache_write: amount(prices, "cache-write"),
+        };
+        // A tier has the prices that differ.
+        let tier = |tier: &Value| {
+            let prices = TokenPrices {
+                input: amount(tier, "input").unwrap_or(base.input),
+                output: amount(tier, "output").unwrap_or(base.output),
+                cache_read: amount(tier, "cache-read").or(base.cache_read),
+                cache_write: amount(tier, "cache-write").or(base.cache_write),
+            };
+            (tier.get("above-input-tokens").and_then(Value::as_u64).unwrap_or_default(), prices)
         };
         let tiers = prices.get("tiers").and_then(Value::as_array);
         Some(Prices {
             currency: prices.get("currency")?.as_str().filter(|currency| is_currency(currency))?.to_owned(),
-            input: amount("input")?,
-            output: amount("output")?,
-            cache_read: amount("cache-read"),
-            cache_write: amount("cache-write"),
-            has_tiers: tiers.is_some_and(|tiers| !tiers.is_empty()),
+            tiers: tiers.map(|tiers| tiers.iter().take(ITEMS).map(tier).collect()).unwrap_or_default(),
+            base,
         })
+    }
+
+    /// Returns the largest number of tokens of an answer.
+    pub(crate) fn max_output_tokens(&self) -> Option<u64> {
+        self.0.get("max-output-tokens")?.as_u64()
     }
 
     fn text(&self, name: &str) -> Option<&str> {
@@ -363,11 +431,11 @@ mod tests {
         assert_eq!(known.lifecycle().successor.as_deref(), Some("new-1"));
         assert_eq!((known.lifecycle().status, known.released_on()), (LifecycleStatus::Deprecated, Some("2025-01-02")));
         let prices = known.prices().unwrap();
-        assert_eq!((prices.input.to_string().as_str(), prices.has_tiers), ("0.000004", true));
+        assert_eq!((prices.base.input.to_string().as_str(), prices.tiers.len()), ("0.000004", 1));
         // Prices for another number of tokens replace all.
         known.overlay(&facts(&json!({"prices": {"currency": "USD", "per-tokens": 1, "input": "1", "output": "2"}})));
         let prices = known.prices().unwrap();
-        assert_eq!((prices.output.to_string().as_str(), prices.has_tiers), ("2", false));
+        assert_eq!((prices.base.output.to_string().as_str(), prices.tiers.len()), ("2", 0));
     }
 
     #[test]
@@ -417,7 +485,7 @@ mod tests {
         assert_eq!(read.of(usage), Some("0.0048".parse().unwrap()));
         let endless = TokenUsage { input: u64::MAX, output: u64::MAX, ..usage };
         assert!(read.of(endless).is_some_and(|price| price > Decimal::from(1_000_000)));
-        assert_eq!((read.input * Decimal::from(3), read.cache_write), ("0.000015".parse().unwrap(), None));
+        assert_eq!((read.base.input * Decimal::from(3), read.base.cache_write), ("0.000015".parse().unwrap(), None));
         for wrong in [
             json!({"currency": "$"}),
             json!({"per-tokens": 0}),
@@ -426,6 +494,57 @@ mod tests {
             json!({"input": "-1"}),
         ] {
             assert_eq!(prices(wrong.clone()), None, "{wrong}");
+        }
+    }
+
+    fn priced(prices: Value) -> Prices {
+        facts(&json!({"prices": prices})).prices().unwrap()
+    }
+
+    #[test]
+    fn cost_of_a_request_is_rounded_up_and_knows_tiers() {
+        let tiers = json!([{"above-input-tokens": 1_000, "input": "10"}, {"above-input-tokens": 200, "output": "50"}]);
+        let prices = priced(json!({
+            "currency": "USD", "per-tokens": 1_000_000, "input": "5", "output": "25", "cache-write": "6.25", "tiers": tiers,
+        }));
+        let cost = |input, output| prices.cost(TokenUsage { input, output, ..TokenUsage::default() }).unwrap().nanos();
+        assert_eq!((cost(0, 0), cost(200, 1), cost(201, 1), cost(1_001, 1)), (0, 1_025_000, 1_055_000, 10_035_000));
+        // The most of all tiers up to there, with all input written to the cache.
+        let most = |input, output| prices.most(input, output).unwrap().nanos();
+        assert_eq!((most(200, 1), most(201, 1), most(1_001, 1)), (1_275_000, 1_306_250, 10_035_000));
+        // A third of a billionth of a dollar is a whole one.
+        let small = json!({"currency": "USD", "per-tokens": 3_000_000_000_u64, "input": "1", "output": "1"});
+        let usage = TokenUsage { input: 1, ..TokenUsage::default() };
+        assert_eq!(priced(small.clone()).cost(usage), Some(Money::from_nanos(1)));
+        assert_eq!(priced(small).cost(TokenUsage { input: 3, ..usage }), Some(Money::from_nanos(1)));
+        let euro = priced(json!({"currency": "EUR", "per-tokens": 1, "input": "1", "output": "1"}));
+        assert_eq!((euro.cost(usage), euro.most(1, 1)), (None, None));
+        let endless = TokenUsage { input: u64::MAX, output: u64::MAX, ..usage };
+        assert_eq!(prices.cost(endless), Some(Money::MOST));
+    }
+
+    proptest::proptest! {
+        /// Whatever part of the input is cached, a request within its bounds costs no more than was reserved.
+        #[test]
+        fn most_is_never_less_than_the_cost(
+            (input, output) in (0u64..3_000_000, 0u64..200_000),
+            (used, written, answered) in (0.0f64..=1.0, 0.0f64..=1.0, 0.0f64..=1.0),
+            (price, of_output, read, write) in (0u32..100_000, 0u32..100_000, 0u32..100_000, 0u32..100_000),
+            above in 0u64..3_000_000,
+        ) {
+            let amount = |thousandths: u32| format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000);
+            let prices = priced(json!({
+                "currency": "USD", "per-tokens": 1_000_000, "input": amount(price), "output": amount(of_output),
+                "cache-read": amount(read), "cache-write": amount(write),
+                "tiers": [{"above-input-tokens": above, "input": amount(write), "output": amount(read)}],
+            }));
+            let part = |of: u64, part: f64| (of as f64 * part) as u64;
+            let used = part(input, used);
+            let cache_write = part(used, written);
+            let usage = TokenUsage {
+                input: used, output: part(output, answered), cache_write, cache_read: used - cache_write, thinking: 0,
+            };
+            proptest::prop_assert!(prices.cost(usage) <= prices.most(input, output));
         }
     }
 }

@@ -36,7 +36,7 @@ pub use adapters::BundledAdapter;
 pub use choice::{Choice, Selector};
 pub use config::{CatalogueSettings, ModelConfig, ProviderConfig, Settings};
 pub use error::{CompleteError, ExchangeError, ModelError};
-pub use facts::Prices;
+pub use facts::{Prices, TokenPrices};
 pub use limits::{ExchangeLimits, LimitError};
 pub use providers::{
     CheckedAdapter, DefaultChoice, ModelInfo, ModelOffer, MovedName, Providers, ReadyModel, RefreshedProvider,

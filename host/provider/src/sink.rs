@@ -21,6 +21,10 @@ pub trait Sink: Send {
     /// follows, and also if nothing does.
     fn overloaded(&mut self) {}
 
+    /// Called when an attempt failed in a way that cannot have cost anything, before the call that says what follows, and also if
+    /// nothing does: the provider was not reached, or answered with an error.
+    fn refused(&mut self) {}
+
     /// Called when an attempt failed before any block began, and another one follows after a wait. Earlier events of the failed
     /// attempt are void; only the tokens of its last [`StreamEvent::Usage`] were used.
     fn retrying(&mut self, retrying: &Retrying);

@@ -49,7 +49,12 @@ impl<'a> Attempt<'a> {
             self.check.flush(self.sink);
             let progress = Progress { has_begun: self.check.has_begun(), lost: self.flight.lost() };
             let failure = self.reporter().failure(stop, &progress);
-            AttemptFailure { is_unauthorized: self.flight.is_unauthorized() && !progress.has_begun, ..failure }
+            let is_refused = self.flight.is_refused() && !progress.has_begun;
+            AttemptFailure {
+                is_unauthorized: self.flight.is_unauthorized() && !progress.has_begun,
+                is_refused,
+                ..failure
+            }
         })
     }
 

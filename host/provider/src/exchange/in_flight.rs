@@ -33,15 +33,15 @@ pub(super) struct InFlight<'a> {
     received: u64,
     /// The connection that failed last, unless another request followed.
     lost: Option<LostConnection>,
-    /// Whether the last answer had the status 401.
-    is_unauthorized: bool,
+    /// The status of the last answer.
+    status: Option<u16>,
 }
 
 impl<'a> InFlight<'a> {
     /// Returns one with nothing pending, that times out `exchange.total_ms` from now.
     pub(super) fn new(target: &'a RequestTarget<'a>) -> Self {
         let until = Instant::now() + target.limits.total();
-        Self { target, until, pending: None, timer: None, requests: 0, received: 0, lost: None, is_unauthorized: false }
+        Self { target, until, pending: None, timer: None, requests: 0, received: 0, lost: None, status: None }
     }
 
     pub(super) fn until(&self) -> Instant {
@@ -55,7 +55,15 @@ impl<'a> InFlight<'a> {
 
     /// Whether the last answer had the status 401.
     pub(super) fn is_unauthorized(&self) -> bool {
-        self.is_unauthorized
+        self.status == Some(401)
+    }
+
+    /// Whether the provider cannot have worked on a request: none was sent, it could not be connected to, or it answered with an
+    /// error.
+    pub(super) fn is_refused(&self) -> bool {
+        let is_unreached = self.lost.as_ref().is_some_and(|lost| lost.kind == TransportKind::Connect);
+        let is_error = self.status.is_some_and(|status| status >= 400);
+        self.requests == 0 || (self.requests == 1 && (is_unreached || is_error))
     }
 
     /// Sends a request. `blob` returns the blobs that its body may contain.
@@ -127,7 +135,7 @@ impl<'a> InFlight<'a> {
             input => input,
         };
         if let Input::Head { status, .. } = &input {
-            self.is_unauthorized = *status == 401;
+            self.status = Some(*status);
         }
         if let Input::TransportFailed { kind, message } = &input {
             self.lost = Some(LostConnection { kind: *kind, message: message.clone() });

@@ -27,6 +27,8 @@ pub(super) struct AttemptFailure {
     pub(super) is_overload: bool,
     /// Whether the server rejected the key, with the status 401, before an answer began.
     pub(super) is_unauthorized: bool,
+    /// Whether the provider cannot have charged for the attempt.
+    pub(super) is_refused: bool,
 }
 
 /// How far an attempt got before it failed.
@@ -59,6 +61,7 @@ impl Reporter<'_> {
             setback: None,
             is_overload: false,
             is_unauthorized: false,
+            is_refused: false,
         };
         match stop {
             AttemptStop::Adapter(failure) => self.provider_failure(failure, progress),
@@ -126,7 +129,7 @@ impl Reporter<'_> {
             code: code.map(|code| self.scrub.clean(code)),
             again_in: None,
         };
-        AttemptFailure { error, hint: retry, setback, is_overload, is_unauthorized: false }
+        AttemptFailure { error, hint: retry, setback, is_overload, is_unauthorized: false, is_refused: false }
     }
 
     /// Returns whether the advice about a failure of `kind` has the provider's key command.

@@ -1,6 +1,6 @@
 //! Finds the provider of a model, and sends completions to it.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use patchbay_core::{
     Name,
@@ -17,7 +17,7 @@ use crate::{
     exchange,
     facts::{Lifecycle, LifecycleStatus, ModelFacts, Prices},
     registry::{Entry, Owners, Registry},
-    route::{Route, RouteCredential, prefix},
+    route::{Base, Route, RouteCredential, prefix},
     status,
 };
 
@@ -53,8 +53,20 @@ pub struct ModelInfo {
     pub input_media: Vec<String>,
     /// Prices of its tokens, if known.
     pub prices: Option<Prices>,
+    /// Whether its requests leave this machine for nobody to bill: the provider sends none, or to this machine.
+    pub is_local: bool,
+    /// The largest number of tokens of an answer; `None` if unknown.
+    pub max_output_tokens: Option<u64>,
     /// The thinking levels that it has, in ascending order. Empty if none is sent.
     pub levels: Vec<ThinkingLevel>,
+}
+
+/// What a completion needs besides its request.
+struct PreparedRoute {
+    entry: Arc<Entry>,
+    route: Route,
+    facts: ModelFacts,
+    catalogue: Arc<Catalogue>,
 }
 
 impl Providers {
@@ -252,6 +264,8 @@ impl Providers {
             context_window: facts.context_window().or(entry.context_window),
             input_media: facts.input_media().unwrap_or_default(),
             prices: facts.prices(),
+            is_local: entry.base.as_ref().map_or(entry.base_url.is_none(), Base::is_local),
+            max_output_tokens: facts.max_output_tokens(),
             levels: if entry.thinking_off().is_some() { Vec::new() } else { facts.thinking_levels() },
         })
     }
@@ -266,15 +280,8 @@ impl Providers {
         request: CompletionRequest,
         sink: &mut dyn Sink,
     ) -> Result<Completed, CompleteError> {
-        choice.check()?;
-        let registry = self.registry().await;
-        let entry = self.ready(&registry, &choice.provider).await?;
-        drop(registry);
-        let mut route = self.route_of(&entry).await?;
-        let catalogue = self.catalogue().await.map_err(ModelError::from)?;
-        let facts = self.facts(&entry, &catalogue, &choice.model).await?;
-        route.model_facts = facts.to_json();
-        self.note_used(&entry).await;
+        let prepared = self.prepare(choice).await;
+        let PreparedRoute { entry, route, facts, catalogue } = prepared.inspect_err(|_| sink.refused())?;
         exchange::complete(&self.exchange, &route, request, sink).await.map_err(|error| {
             if error.kind() != FailureKind::NotFound {
                 return error.into();
@@ -286,6 +293,18 @@ impl Providers {
                 None => error.into(),
             }
         })
+    }
+
+    /// Returns what a completion needs besides its request.
+    async fn prepare(&self, choice: &Choice) -> Result<PreparedRoute, ModelError> {
+        choice.check()?;
+        let entry = self.ready(&*self.registry().await, &choice.provider).await?;
+        let mut route = self.route_of(&entry).await?;
+        let catalogue = self.catalogue().await?;
+        let facts = self.facts(&entry, &catalogue, &choice.model).await?;
+        route.model_facts = facts.to_json();
+        self.note_used(&entry).await;
+        Ok(PreparedRoute { entry, route, facts, catalogue })
     }
 
     /// Whether the key of a provider was found, or none is needed. The key is not read.

@@ -38,15 +38,23 @@ impl Base {
         }
     }
 
+    /// Whether requests go to this machine.
+    pub(crate) fn is_local(&self) -> bool {
+        let host = self.origin.host();
+        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+        address.map_or_else(|_| is_localhost(host), |address| address.is_loopback())
+    }
+
     /// Whether a base URL leads to the internet. A plugin may suggest only such a URL; only the operator can name this machine
     /// or its network.
     pub(crate) fn is_public(text: &str) -> bool {
         let any = |target: Target| target.allow(HostPattern::Any).is_ok();
-        Target::parse(text).is_ok_and(|target| {
-            let local = target.origin().host() == "localhost" || target.origin().host().ends_with(".localhost");
-            !local && any(target)
-        })
+        Target::parse(text).is_ok_and(|target| !is_localhost(target.origin().host()) && any(target))
     }
+}
+
+fn is_localhost(host: &str) -> bool {
+    host == "localhost" || host.ends_with(".localhost")
 }
 
 /// Words an error for the operator of a provider; egress words it for skills and mentions their grants.

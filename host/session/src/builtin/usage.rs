@@ -87,7 +87,8 @@ struct Cost {
 async fn cost(session: &Session, of: &ModelUsage) -> Option<Cost> {
     let provider = of.provider.parse().ok()?;
     let prices = session.host.providers.model(&provider, &of.model).await?.prices?;
-    Some(Cost { amount: prices.of(of.usage)?, currency: prices.currency, is_estimate: prices.has_tiers })
+    let is_estimate = !prices.tiers.is_empty();
+    Some(Cost { amount: prices.of(of.usage)?, currency: prices.currency, is_estimate })
 }
 
 /// Returns the sum of costs of one currency. If it lacks the cost of some tokens, `is_whole` is false.

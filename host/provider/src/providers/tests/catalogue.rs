@@ -399,7 +399,7 @@ async fn facts_have_an_order_of_belief() {
     list(&home, "alpha", vec![("alpha-1".to_owned(), json!({"context-window": 60_000, "prices": prices}))]).await;
     let listed = about().await;
     assert_eq!((listed.context_window, listed.input_media.len()), (Some(60_000), 1));
-    assert_eq!(listed.prices.unwrap().output, "0.000015".parse().unwrap());
+    assert_eq!(listed.prices.unwrap().base.output, "0.000015".parse().unwrap());
     // A name that continues the one in the table, with a date.
     assert_eq!(process.model(&alpha, "alpha-1-20260101").await.unwrap().context_window, Some(50_000));
     // A name that continues it otherwise is another model.
