@@ -25,6 +25,7 @@ mod asking;
 mod attachments;
 mod blocks;
 mod bounds;
+mod budget;
 mod building;
 mod bundled;
 mod call_info;

@@ -129,8 +129,12 @@ fn usage_has_the_cost_and_what_counts() {
     assert!(answers[3].message().contains("this session has used 112 tokens"), "{}", answers[3].message());
     // A million tokens cost 3 USD, 0.30 if they are read from the cache, and 15 of the answer.
     let expected = "anthropic/claude-sonnet-4-5: 2,050 in, 62 out, 2,000 read from the cache, 0 written to it, 0.0017 USD\n\
-                    In all: 2,112 tokens (112 without those read from the cache), 0.0017 USD";
-    assert_eq!(answers[4].message(), expected);
+                    In all: 2,112 tokens (112 without those read from the cache), 0.0017 USD\n\
+                    This session: 0.00168 USD spent\n  ";
+    let (listed, ledger) = answers[4].message().split_at(expected.len());
+    assert_eq!(listed, expected);
+    let end = ", turn, anthropic/claude-sonnet-4-5: 2 requests, 0.00168 USD spent";
+    assert!(ledger.ends_with(end) && !ledger.contains('\n'), "{ledger}");
     let data = &answers[4].outcome["data"];
     let amount: f64 = data["models"][0]["cost"]["amount"].as_str().unwrap().parse().unwrap();
     assert!((amount - 0.00168).abs() < 1e-12, "{amount}");

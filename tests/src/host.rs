@@ -5,7 +5,8 @@ use std::{fs, path::Path, sync::Arc};
 
 use patchbay_provider::{BundledAdapter, ExchangeLimits, Settings};
 use patchbay_sandbox::{Compiler, Limits};
-use patchbay_session::{Config, Host, Paths};
+use patchbay_session::{AgentSettings, Config, Host, Paths};
+use patchbay_store::BudgetSettings;
 
 use crate::binary::{self, Patchbay};
 
@@ -14,8 +15,14 @@ pub fn host(patchbay: &Patchbay, settings: Settings) -> Arc<Host> {
     host_with(patchbay, settings, Limits::default())
 }
 
-/// Opens a host in the home of `patchbay`, with these limits of calls. A step of an adapter may take as long as a call.
+/// As [`host_of`], without a budget.
 pub fn host_with(patchbay: &Patchbay, settings: Settings, limits: Limits) -> Arc<Host> {
+    host_of(patchbay, settings, limits, BudgetSettings::default())
+}
+
+/// Opens a host in the home of `patchbay`, with these limits of calls and this budget. A step of an adapter may take as long as a
+/// call.
+pub fn host_of(patchbay: &Patchbay, settings: Settings, limits: Limits, budget: BudgetSettings) -> Arc<Host> {
     let exchange = ExchangeLimits::default();
     let config = Config {
         exchange: ExchangeLimits {
@@ -25,6 +32,7 @@ pub fn host_with(patchbay: &Patchbay, settings: Settings, limits: Limits) -> Arc
             ..exchange
         },
         limits,
+        agents: AgentSettings { budget, ..AgentSettings::default() },
         bundled_adapters: bundled_adapters(&ADAPTERS),
         providers: Box::new(move || Ok(settings.clone())),
         ..config(&patchbay.home())

@@ -90,6 +90,11 @@ impl Play {
     /// Starts a session in the home of `patchbay`.
     pub async fn at(patchbay: Patchbay, settings: Settings, limits: Limits) -> Self {
         let host = host_with(&patchbay, settings.clone(), limits.clone());
+        Self::on(host, patchbay, settings, limits).await
+    }
+
+    /// Starts a session on `host`, which has the home of `patchbay` and these providers and limits.
+    pub async fn on(host: Arc<Host>, patchbay: Patchbay, settings: Settings, limits: Limits) -> Self {
         let session = host.new_session(&patchbay.workspace()).await.expect("a session");
         Self { patchbay, host, session, settings, limits }
     }

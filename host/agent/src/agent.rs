@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc, Weak,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
 };
 
 use parking_lot::Mutex;
@@ -15,7 +15,7 @@ use patchbay_core::{
 use patchbay_events::EventLog;
 use patchbay_provider::{Choice, Selector};
 use patchbay_sandbox::ProgressSink;
-use patchbay_store::{Hold, ModelUsage, NewMessage};
+use patchbay_store::{BudgetSettings, Hold, ModelUsage, NewMessage};
 use patchbay_tools::{ApprovalSlot, EditorSlot, Tools};
 use tokio::sync::OwnedMutexGuard;
 
@@ -65,6 +65,8 @@ pub struct AgentSettings {
     pub compaction: CompactionSettings,
     /// How much a model is shown of skills and tools.
     pub context: ContextSettings,
+    /// How much models may cost.
+    pub budget: BudgetSettings,
 }
 
 /// An agent: a conversation, a model, and the tools that it may call.
@@ -87,6 +89,8 @@ pub struct Agent {
     tokens: AtomicU64,
     /// Tokens that are not stored yet.
     unsaved_tokens: AtomicU64,
+    /// [`Spender::refused`](crate::spending::Spender).
+    pub(crate) refused: Arc<AtomicI64>,
 }
 
 /// The model that a selector selected for the last request.
@@ -144,6 +148,7 @@ impl Agent {
             dead: AtomicBool::new(false),
             tokens: AtomicU64::new(tokens),
             unsaved_tokens: AtomicU64::new(0),
+            refused: Arc::default(),
         })
     }
 

@@ -15,18 +15,17 @@ use patchbay_sandbox::{Fault, Inference, estimated_tokens};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Agent, Chosen, Model, Requests,
+    Agent, Chosen,
     agent::used_by,
     receive::{RetryNotice, SummarySink},
-    requests::{PlacedSink, RequestRank},
+    requests::RequestRank,
+    spending::{Sending, Spender, is_about_budget},
 };
 
 /// Sends prompts of skills to an agent's model. The tokens count for the session.
 pub struct AgentInference {
-    model: Arc<dyn Model>,
+    spender: Spender,
     chosen: Chosen,
-    budget: Arc<TokenBudget>,
-    requests: Arc<Requests>,
     hints: RequestHints,
     on_retry: RetryNotice,
     cancel: CancellationToken,
@@ -35,24 +34,24 @@ pub struct AgentInference {
 impl AgentInference {
     /// Returns the capability for tools that `agent` runs until `cancel` is cancelled.
     pub fn new(agent: &Agent, cancel: CancellationToken) -> Self {
-        let (model, budget) = (Arc::clone(&agent.model), Arc::clone(agent.log.budget()));
-        let requests = Arc::clone(&agent.place.requests);
         let hints = agent.hints(RequestPurpose::Inference);
         let on_retry = agent.retry_notice();
-        Self { model, chosen: agent.chosen(), budget, requests, hints, on_retry, cancel }
+        Self { spender: agent.spender(), chosen: agent.chosen(), hints, on_retry, cancel }
     }
 
-    async fn ask(&self, system: &str, prompt: &str, tokens: u64) -> (Result<String, Fault>, u64) {
+    /// Sends a prompt for the tool with this full name.
+    async fn ask(&self, tool: Option<&str>, system: &str, prompt: &str, tokens: u64) -> (Result<String, Fault>, u64) {
+        let (model, budget) = (&*self.spender.model, self.spender.log.budget());
         let fault = |kind: &str, message: String| Err(Fault::Failed { kind: kind.to_owned(), message });
         if self.cancel.is_cancelled() {
             return (fault("failed", "the turn was cancelled".to_owned()), 0);
         }
         let estimate = estimated_tokens(system.len() + prompt.len());
-        let reserved = match self.budget.reserve(estimate) {
+        let reserved = match budget.reserve(estimate) {
             Ok(reserved) => reserved,
             Err(refused) => return (fault("quota", refused), 0),
         };
-        let choice = match self.chosen.effective(&*self.model).await {
+        let choice = match self.chosen.effective(model).await {
             Ok(choice) => choice,
             Err(outcome) => {
                 reserved.settle(0);
@@ -74,18 +73,14 @@ impl AgentInference {
         // From here on the tokens count, even if this future is dropped.
         let mut sent = PromptGuard {
             sink: SummarySink::new(Arc::clone(&self.on_retry)),
-            budget: &self.budget,
+            budget,
             choice: &choice,
             reserved: Some(reserved),
             estimate,
         };
-        let asked = async {
-            let place = self.requests.place(&choice.provider, RequestRank::Person, None).await;
-            let mut placed = PlacedSink::new(place, RequestRank::Person, None, &mut sent.sink);
-            let completed = self.model.complete(&choice, request, &mut placed).await;
-            placed.ended(completed.is_ok());
-            completed
-        };
+        let about = model.about(&choice).await;
+        let sending = Sending { choice: &choice, about: &about, rank: RequestRank::Person, notice: None, tool };
+        let asked = self.spender.complete(sending, request, &mut sent.sink);
         let completed = tokio::select! {
             biased;
             () = self.cancel.cancelled() => None,
@@ -106,7 +101,10 @@ impl AgentInference {
                 }
                 (Ok(text), used)
             }
-            Some(Err(outcome)) => (fault("failed", outcome.line_for_models().into_owned()), sent.ended()),
+            Some(Err(outcome)) => {
+                let kind = if is_about_budget(&outcome) { "quota" } else { "failed" };
+                (fault(kind, outcome.line_for_models().into_owned()), sent.ended())
+            }
             None => (fault("failed", "the turn was cancelled".to_owned()), sent.used()),
         }
     }
@@ -168,75 +166,94 @@ impl Inference for AgentInference {
         prompt: &'a str,
         tokens: u64,
     ) -> BoxFuture<'a, (Result<String, Fault>, u64)> {
-        Box::pin(self.ask(system, prompt, tokens))
+        Box::pin(self.ask(None, system, prompt, tokens))
+    }
+
+    fn complete_for<'a>(
+        &'a self,
+        tool: &'a str,
+        system: &'a str,
+        prompt: &'a str,
+        tokens: u64,
+    ) -> BoxFuture<'a, (Result<String, Fault>, u64)> {
+        Box::pin(self.ask(Some(tool), system, prompt, tokens))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        future::Future as _,
-        pin::pin,
-        task::{Context, Waker},
-    };
-
     use patchbay_core::completion::TokenUsage;
-    use patchbay_provider::ModelInfo;
+    use patchbay_sandbox::Limits;
 
     use super::*;
-    use crate::turn::tests::{Reply, ScriptedModel};
+    use crate::turn::tests::{Reply, TestAgent};
 
-    fn asking(used: Option<TokenUsage>, ceiling: u64) -> AgentInference {
-        of_model(&replying(used, None), ceiling)
+    struct Stage {
+        agent: TestAgent,
+        inference: AgentInference,
     }
 
-    fn replying(used: Option<TokenUsage>, answer: Option<(&'static str, Stop)>) -> Arc<ScriptedModel> {
-        ScriptedModel::new([Reply::Ends(used, answer)], ModelInfo::default())
-    }
+    impl Stage {
+        async fn asking(used: Option<TokenUsage>, ceiling: u64) -> Self {
+            Self::replying(used, None, ceiling).await
+        }
 
-    fn of_model(model: &Arc<ScriptedModel>, ceiling: u64) -> AgentInference {
-        AgentInference {
-            model: Arc::clone(model) as _,
-            chosen: Chosen::default(),
-            budget: TokenBudget::new(0, ceiling),
-            requests: Requests::new(4, 10),
-            hints: RequestHints::default(),
-            on_retry: Arc::new(|_| {}),
-            cancel: CancellationToken::new(),
+        async fn replying(used: Option<TokenUsage>, answer: Option<(&'static str, Stop)>, ceiling: u64) -> Self {
+            let reply = [Reply::Ends(used, answer)];
+            let agent = TestAgent::with_limits(reply, ceiling, 1_000_000, Limits::default()).await;
+            let inference = AgentInference::new(&agent.agent, CancellationToken::new());
+            Self { agent, inference }
+        }
+
+        async fn ask(&self, system: &str, prompt: &str) -> (Result<String, Fault>, u64) {
+            self.inference.ask(None, system, prompt, 100).await
+        }
+
+        /// Waits until the model has the request.
+        async fn asked(&self) {
+            while self.agent.requests().is_empty() {
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+        }
+
+        fn budget(&self) -> &TokenBudget {
+            self.agent.log.budget()
         }
     }
 
     const SO_FAR: TokenUsage = TokenUsage { input: 40, output: 2, thinking: 0, cache_read: 0, cache_write: 0 };
 
     /// 90 bytes are estimated as 30 tokens.
-    #[test]
-    fn dropped_request_counts_reported_or_estimated_tokens() {
+    #[tokio::test]
+    async fn dropped_request_counts_reported_or_estimated_tokens() {
         for (used, counted) in [(None, 30), (Some(SO_FAR), 42)] {
-            let inference = asking(used, 1_000);
-            {
-                let prompt = "p".repeat(80);
-                let mut future = pin!(inference.ask("0123456789", &prompt, 100));
-                assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-                assert_eq!(inference.budget.take_unsaved(), 0);
+            let stage = Stage::asking(used, 1_000).await;
+            let prompt = "p".repeat(80);
+            tokio::select! {
+                answer = stage.ask("0123456789", &prompt) => panic!("{answer:?}"),
+                () = async {
+                    stage.asked().await;
+                    assert_eq!(stage.budget().take_unsaved(), 0);
+                } => {}
             }
-            assert_eq!(inference.budget.take_unsaved(), counted);
+            assert_eq!(stage.budget().take_unsaved(), counted);
         }
     }
 
     #[tokio::test]
     async fn cancelled_request_counts_its_tokens() {
         for (used, counted) in [(None, 30), (Some(SO_FAR), 42)] {
-            let inference = asking(used, 1_000);
+            let stage = Stage::asking(used, 1_000).await;
             let prompt = "p".repeat(90);
-            let (answer, ()) = tokio::join!(inference.ask("", &prompt, 100), async {
-                tokio::task::yield_now().await;
-                inference.cancel.cancel();
+            let (answer, ()) = tokio::join!(stage.ask("", &prompt), async {
+                stage.asked().await;
+                stage.inference.cancel.cancel();
             });
             assert!(matches!(answer, (Err(Fault::Failed { .. }), tokens) if tokens == counted), "{answer:?}");
-            assert_eq!(inference.budget.take_unsaved(), counted);
+            assert_eq!(stage.budget().take_unsaved(), counted);
             // After a cancel nothing is sent or counted.
-            assert!(matches!(inference.ask("", &prompt, 100).await, (Err(_), 0)));
-            assert_eq!(inference.budget.take_unsaved(), 0);
+            assert!(matches!(stage.ask("", &prompt).await, (Err(_), 0)));
+            assert_eq!(stage.budget().take_unsaved(), 0);
         }
     }
 
@@ -253,12 +270,11 @@ mod tests {
             ("Half", Stop::Refusal, Some(cut)),
             ("Half", Stop::ContentFilter, Some(cut)),
         ] {
-            let model = replying(Some(SO_FAR), Some((text, stop)));
-            let inference = of_model(&model, 1_000);
-            let (answer, used) = inference.ask("", &"p".repeat(90), 100).await;
-            assert_eq!(model.requests()[0].max_output_tokens, Some(70));
+            let stage = Stage::replying(Some(SO_FAR), Some((text, stop)), 1_000).await;
+            let (answer, used) = stage.ask("", &"p".repeat(90)).await;
+            assert_eq!(stage.agent.requests()[0].max_output_tokens, Some(70));
             // The tokens were used in any case.
-            assert_eq!((used, inference.budget.take_unsaved()), (42, 42), "{text:?} {stop:?}");
+            assert_eq!((used, stage.budget().take_unsaved()), (42, 42), "{text:?} {stop:?}");
             let expected = match problem {
                 None => Ok(text.to_owned()),
                 Some(problem) => {
@@ -273,21 +289,21 @@ mod tests {
     #[tokio::test]
     async fn cached_tokens_are_recorded_but_do_not_count() {
         let usage = TokenUsage { input: 40, output: 2, cache_read: 30, ..TokenUsage::default() };
-        let inference = of_model(&replying(Some(usage), Some(("Yes.", Stop::EndTurn))), 1_000);
-        let (answer, used) = inference.ask("", &"p".repeat(90), 100).await;
-        assert_eq!((answer, used, inference.budget.take_unsaved()), (Ok("Yes.".to_owned()), 42, 12));
-        let recorded = inference.budget.take_unsaved_usage();
+        let stage = Stage::replying(Some(usage), Some(("Yes.", Stop::EndTurn)), 1_000).await;
+        let (answer, used) = stage.ask("", &"p".repeat(90)).await;
+        assert_eq!((answer, used, stage.budget().take_unsaved()), (Ok("Yes.".to_owned()), 42, 12));
+        let recorded = stage.budget().take_unsaved_usage();
         let found: Vec<_> = recorded.iter().map(|of| (&*of.provider, &*of.model, of.usage)).collect();
         assert_eq!(found, [("demo", "demo-1", usage)]);
     }
 
     #[tokio::test]
     async fn prompt_over_the_remaining_budget_is_not_sent() {
-        let inference = asking(None, 29);
-        let (answer, used) = inference.ask("", &"p".repeat(90), 100).await;
+        let stage = Stage::asking(None, 29).await;
+        let (answer, used) = stage.ask("", &"p".repeat(90)).await;
         let Err(Fault::Failed { kind, message }) = answer else { panic!("{answer:?}") };
         assert_eq!((kind.as_str(), used), ("quota", 0));
         assert!(message.contains("may use 29 more of its 29 (limits.session_tokens)"), "{message}");
-        assert_eq!(inference.budget.take_unsaved(), 0);
+        assert_eq!(stage.budget().take_unsaved(), 0);
     }
 }

@@ -41,6 +41,7 @@ mod shorten;
 mod shown;
 mod skill_file;
 mod skills_in_use;
+mod spending;
 mod summarise;
 mod supplement;
 mod surroundings;

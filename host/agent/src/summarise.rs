@@ -6,7 +6,7 @@ use patchbay_core::{
     completion::{CompletionRequest, Finish, RequestHints, RequestPurpose, Stop, TokenUsage, ToolChoice},
     text,
 };
-use patchbay_provider::{Choice, Completed};
+use patchbay_provider::Completed;
 use serde_json::json;
 
 use crate::{
@@ -16,11 +16,11 @@ use crate::{
     binding::{PrefixBinding, binding},
     compaction::{self, CompactionPlan, SummaryMessages},
     receive::SummarySink,
-    requests::PlacedSink,
     shorten::shortened,
     skills_in_use::skills_in_use,
+    spending::is_about_budget,
     toolbox::Toolbox,
-    turn::{Round, Turn, rank},
+    turn::{Round, Turn},
 };
 
 /// The most refused requests for one summary. Each request has at most half as many tokens as the refused one before it, or lacks
@@ -146,7 +146,7 @@ impl Agent {
                 request.tool_choice = ToolChoice::None;
             }
             let mut quiet = SummarySink::new(self.retry_notice());
-            let completed = self.send_summary_request(turn, choice, request, &mut quiet).await;
+            let completed = self.send_summary_request(round, request, &mut quiet).await;
             let used = quiet.received.all_usage();
             self.spend(used);
             *usage = usage.plus(used);
@@ -188,17 +188,16 @@ impl Agent {
     /// The outcome of a turn that was stopped, or that may send no more requests.
     async fn send_summary_request(
         &self,
-        turn: &Turn,
-        choice: &Choice,
+        round: &Round<'_>,
         request: CompletionRequest,
         quiet: &mut SummarySink,
     ) -> Result<Result<Completed, Outcome>, Outcome> {
-        let place = self.place_for_request(turn, choice).await?;
-        let mut placed = PlacedSink::new(place, rank(turn), Some(self.wait_notice()), quiet);
-        let asked = self.model.complete(choice, request, &mut placed);
-        let completed = self.unless_cancelled(turn, asked).await;
-        placed.ended(matches!(completed, Ok(Ok(_))));
-        completed
+        let spender = self.spender();
+        let asked = spender.complete(self.sending(round), request, quiet);
+        match self.unless_cancelled(round.turn, asked).await? {
+            Err(outcome) if is_about_budget(&outcome) => Err(outcome),
+            completed => Ok(completed),
+        }
     }
 }
 

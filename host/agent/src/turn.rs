@@ -28,7 +28,8 @@ use crate::{
     conversation::{Conversation, ReaderModel, conversation},
     receive::{AnswerBuffer, AnswerSink},
     repeats::Repeats,
-    requests::{PlacedSink, RequestPlace, RequestRank},
+    requests::RequestRank,
+    spending::Sending,
     toolbox::Toolbox,
 };
 
@@ -280,9 +281,8 @@ impl Agent {
         self.set_answering(at, &buffer);
         let (log, receiver_buffer) = (Arc::clone(&self.log), Arc::clone(&buffer));
         let mut receiver = AnswerSink { log, agent: self.place.agent, at, buffer: receiver_buffer };
-        let place = self.place_for_request(turn, choice).await?;
-        let mut placed = PlacedSink::new(place, rank(turn), Some(self.wait_notice()), &mut receiver);
-        let asked = self.model.complete(choice, request, &mut placed);
+        let spender = self.spender();
+        let asked = spender.complete(self.sending(round), request, &mut receiver);
         let kept = async {
             let mut tick = interval(CHECKPOINT);
             tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -298,7 +298,6 @@ impl Agent {
             tokio::select! { biased; completed = asked => completed, never = kept => never }
         };
         let completed = self.unless_cancelled(turn, asked).await.flatten();
-        placed.ended(completed.is_ok());
         let received = buffer.take();
         let usage = received.all_usage();
         self.spend(usage);
@@ -332,11 +331,11 @@ impl Agent {
         Ok(CompletedAnswer { row, text, calls, end })
     }
 
-    /// Waits until one more request may be sent to the model of `choice`.
-    pub(crate) async fn place_for_request(&self, turn: &Turn, choice: &Choice) -> Result<RequestPlace, Outcome> {
-        let notice = self.wait_notice();
-        let place = self.place.requests.place(&choice.provider, rank(turn), Some(&notice));
-        self.unless_cancelled(turn, place).await
+    /// Returns how the requests of a turn are sent.
+    pub(crate) fn sending<'a>(&self, Round { turn, choice, about, .. }: &'a Round<'_>) -> Sending<'a> {
+        // Requests of turns that a person began come first.
+        let rank = if turn.cause == TurnCause::Person { RequestRank::Person } else { RequestRank::Agent };
+        Sending { choice, about, rank, notice: Some(self.wait_notice()), tool: None }
     }
 
     /// Runs `work` until it ends or the turn is cancelled.
@@ -384,11 +383,6 @@ impl Agent {
 fn turn_data(choice: &Choice, stop: Stop) -> TurnData {
     let (model, provider) = (Some(choice.model.clone()), Some(choice.provider.to_string()));
     TurnData { model, provider, stop: Some(stop), ..TurnData::default() }
-}
-
-/// Returns which waiting requests those of a turn precede.
-pub(crate) fn rank(turn: &Turn) -> RequestRank {
-    if turn.cause == TurnCause::Person { RequestRank::Person } else { RequestRank::Agent }
 }
 
 fn cancelled() -> Outcome {

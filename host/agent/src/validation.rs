@@ -7,18 +7,14 @@ use patchbay_core::{
 use patchbay_provider::{Choice, Sink};
 use tokio::sync::Notify;
 
-use crate::{
-    Agent,
-    requests::{PlacedSink, RequestRank},
-};
+use crate::{Agent, requests::RequestRank, spending::Sending};
 
 /// Sends one request to the model of `choice`. Its tokens count for `caller`. It is not sent again if it fails.
 ///
 /// # Errors
 /// Why the model did not answer.
 pub async fn try_model(caller: &Agent, choice: &Choice) -> Result<(), Outcome> {
-    let requests = &caller.place.requests;
-    requests.count()?;
+    caller.place.requests.count()?;
     let request = CompletionRequest {
         model: choice.model.clone(),
         system: vec!["Reply with 'ok'.".to_owned()],
@@ -31,14 +27,13 @@ pub async fn try_model(caller: &Agent, choice: &Choice) -> Result<(), Outcome> {
     };
     let failed = Notify::new();
     let mut sink = TrialSink { failed: &failed, usage: TokenUsage::default(), failure: None };
-    let place = requests.place(&choice.provider, RequestRank::Person, None).await;
-    let mut placed = PlacedSink::new(place, RequestRank::Person, None, &mut sink);
+    let (about, spender) = (caller.model.about(choice).await, caller.spender());
+    let sending = Sending { choice, about: &about, rank: RequestRank::Person, notice: None, tool: None };
     let tried = tokio::select! {
         biased;
         () = failed.notified() => None,
-        completed = caller.model.complete(choice, request, &mut placed) => Some(completed),
+        completed = spender.complete(sending, request, &mut sink) => Some(completed),
     };
-    placed.ended(matches!(tried, Some(Ok(_))));
     caller.spend(sink.usage);
     caller.record_usage(choice, sink.usage);
     match tried {

@@ -18,7 +18,7 @@ pub(crate) use plugins::{
 };
 pub(crate) use recordings::{CallFixture, FixtureOptions, JournalCommand, SessionFixtures};
 
-use crate::age::Age;
+use crate::{age::Age, usage::Day};
 
 /// An agent host whose every extension is a sandboxed WebAssembly component.
 ///
@@ -136,6 +136,8 @@ pub(crate) enum Command {
     },
     /// Show tool calls: time, caller, outcome and cost
     Journal(Journal),
+    /// Show what models have cost in this home: by day, session, agent, tool and model
+    Usage(Usage),
     /// Serve the tools of your skills to an MCP client, such as an editor or another agent
     ///
     /// The client starts this command and speaks to it over standard input and output; with --http, clients connect to a port.
@@ -429,6 +431,16 @@ pub(crate) enum Provider {
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
+}
+
+#[derive(Args)]
+pub(crate) struct Usage {
+    /// Only this day in UTC, such as 2026-11-27
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    pub(crate) day: Option<Day>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Args)]

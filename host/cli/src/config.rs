@@ -19,7 +19,7 @@ use patchbay_provider::{CatalogueSettings, ExchangeLimits, ProviderConfig, Setti
 use patchbay_repl::TerminalSettings;
 use patchbay_sandbox::Limits;
 use patchbay_session::{CompactionSettings, ContextSettings};
-use patchbay_store::JournalSettings;
+use patchbay_store::{BudgetSettings, JournalSettings};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -31,6 +31,14 @@ pub(crate) struct ConfigFile {
     /// What one call of a plugin may use. Over a limit the plugin is stopped, the error names the limit, and the session goes
     /// on.
     pub(crate) limits: Limits,
+    /// How much models may cost: [operating.md](operating.md#what-models-may-cost). Read at the start of Patchbay.
+    ///
+    /// ```toml
+    /// [budget]
+    /// session = "2.00"
+    /// day = "20.00"
+    /// ```
+    pub(crate) budget: BudgetSettings,
     /// What is kept of each call of a tool: [operating.md](operating.md#the-journal).
     pub(crate) journal: JournalSettings,
     /// Limits of one network request of a plugin, and of its response.
@@ -196,6 +204,15 @@ mod tests {
         assert!(bad.contains("line 2, column 8"), "{bad}");
         let path = parse("[credentials.a]\norigin = \"https://a.org/v1\"").unwrap_err();
         assert!(path.contains("neither path nor query") && path.contains("line 2, column 10"), "{path}");
+    }
+
+    #[test]
+    fn budget_is_in_dollars_and_errors_name_value_and_place() {
+        let config = parse("[budget]\nsession = \"2.00\"\nday = \"20\"").unwrap();
+        let amount = |amount: &str| amount.parse().ok();
+        assert_eq!(config.budget, BudgetSettings { session: amount("2"), day: amount("20.00") });
+        let error = parse("[budget]\n  day = \"2,00\"").unwrap_err();
+        assert!(error.starts_with("line 2, column 9: '2,00' is not an amount in US dollars"), "{error}");
     }
 
     #[test]

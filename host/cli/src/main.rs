@@ -25,6 +25,7 @@ mod sessions;
 mod shell;
 mod signals;
 mod terminal;
+mod usage;
 
 use std::{io::IsTerminal as _, process::ExitCode, sync::Arc, time::Duration};
 
@@ -32,7 +33,7 @@ use clap::Parser as _;
 use patchbay_core::{Code, text};
 use patchbay_policy::quoted;
 use patchbay_provider::Watch;
-use patchbay_session::{BundledSkills, Host, Observer, Session, Unobserved};
+use patchbay_session::{AgentSettings, BundledSkills, Host, Observer, Session, Unobserved};
 use patchbay_store::Source;
 use tokio_util::sync::CancellationToken;
 
@@ -128,6 +129,7 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
         Some(Command::Policy { command }) => runtime.block_on(policy::run(&open(&HomeDirs::find()?)?, command)),
         Some(Command::Trust { command }) => runtime.block_on(authority::trust(&open(&HomeDirs::find()?)?, command)),
         Some(Command::Journal(journal)) => runtime.block_on(journal::run(&open(&HomeDirs::find()?)?, &journal)),
+        Some(Command::Usage(usage)) => runtime.block_on(usage::run(&*open(&HomeDirs::find()?)?, &usage)),
         Some(Command::Mcp { command: Some(command), .. }) => {
             let home = HomeDirs::find()?;
             let config = config::read(&home.paths.config)?;
@@ -195,8 +197,7 @@ fn host_config(
         egress: config.egress,
         exchange: config.exchange,
         catalogue: config.catalogue,
-        compaction: config.compaction,
-        context: config.context,
+        agents: AgentSettings { compaction: config.compaction, context: config.context, budget: config.budget },
         bundled_adapters: bundled::ADAPTERS,
         providers: {
             let folder = home.paths.config.clone();

@@ -122,6 +122,8 @@ codes! {
         LimitWakes = "limit_wakes", "Mail woke the agent as often as it may since the last message (`limits.wakes`); its mail waits.";
         TurnInterrupted = "turn_interrupted", "The process ended during the turn, or the agent was killed; what came is kept.";
         LimitTokens = "limit_tokens", "The session has used up its tokens (`limits.session_tokens`).";
+        LimitBudget = "limit_budget", "A request could cost more than is left of `[budget]`; nothing was sent, and the message has the amounts.";
+        PriceUnknown = "price_unknown", "`[budget]` is set, and the price of the model is not known; nothing was sent.";
         LimitResults = "limit_results", "The session has stored as many bytes of tool results since the last message as it may (`limits.result_bytes`).";
         CompactionFailed = "compaction_failed", "The conversation could not be summarised; it is kept as it was.";
     }

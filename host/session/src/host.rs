@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use patchbay_agent::{AgentSettings, CompactionSettings, ContextSettings};
+use patchbay_agent::AgentSettings;
 use patchbay_core::{AgentId, Name, SessionId, text};
 use patchbay_egress::{CredentialConfig, Credentials, Egress, EgressLimits, Scrub, Secrets};
 use patchbay_fixture::Recorder;
@@ -78,10 +78,8 @@ pub struct Config {
     pub bundled_adapters: &'static [BundledAdapter],
     /// Returns the provider settings of `config.toml`, reading the file again at each call.
     pub providers: SettingsSource,
-    /// When a conversation is summarised.
-    pub compaction: CompactionSettings,
-    /// How much a model is shown of skills and tools.
-    pub context: ContextSettings,
+    /// The settings of agents.
+    pub agents: AgentSettings,
     /// The MCP servers of `config.toml`.
     pub mcp: BTreeMap<Name, McpServerConfig>,
     /// What the journal keeps.
@@ -138,8 +136,7 @@ impl Config {
             catalogue: CatalogueSettings::default(),
             bundled_adapters: &[],
             providers: Box::new(|| Ok(Settings::default())),
-            compaction: CompactionSettings::default(),
-            context: ContextSettings::default(),
+            agents: AgentSettings::default(),
             mcp: BTreeMap::new(),
             journal: JournalSettings::default(),
             compiler,
@@ -261,7 +258,7 @@ impl Host {
             store,
             tools,
             providers,
-            agent_settings: AgentSettings { compaction: config.compaction, context: config.context },
+            agent_settings: config.agents,
             roots,
             observer,
             program,

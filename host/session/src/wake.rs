@@ -47,7 +47,7 @@ impl Session {
             return Ok(None);
         };
         let has_mail = self.log().store().mail_counts(id).await?.uncounted > 0;
-        Ok(Some(agent).filter(|_| has_mail && self.log().budget().check().is_ok()))
+        Ok(if has_mail && agent.can_spend().await { Some(agent) } else { None })
     }
 
     /// Begins a turn of an idle agent with unread mail that no notification has counted. If children of the agent still run,

@@ -42,7 +42,7 @@ impl StopReason {
                 _ => Self::EndTurn,
             },
             Code::TurnRounds | Code::LimitRequests => Self::MaxTurnRequests,
-            Code::LimitTokens => Self::MaxTokens,
+            Code::LimitTokens | Code::LimitBudget => Self::MaxTokens,
             Code::ProviderContentFilter => Self::Refusal,
             Code::TurnCancelled => Self::Cancelled,
             _ => Self::EndTurn,
@@ -122,6 +122,7 @@ mod tests {
         for (code, expected) in [
             (Code::TurnRounds, "max_turn_requests"),
             (Code::LimitTokens, "max_tokens"),
+            (Code::LimitBudget, "max_tokens"),
             (Code::TurnCancelled, "cancelled"),
             (Code::ProviderServer, "end_turn"),
             (Code::UnknownCommand, "end_turn"),

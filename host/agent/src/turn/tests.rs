@@ -18,7 +18,7 @@ use patchbay_egress::{Credentials, Egress, EgressLimits};
 use patchbay_events::{Broadcast, EventLog, Received, Subscription, TokenBudget};
 use patchbay_provider::{ModelInfo, Selector, Sink};
 use patchbay_sandbox::{Limits, Sandbox};
-use patchbay_store::{KvStore, ModelUsage, NewSnapshot, SessionRow, Store};
+use patchbay_store::{BudgetSettings, KvStore, ModelUsage, NewSnapshot, SessionRow, Store};
 use patchbay_tools::{ApprovalSlot, EditorSlot, Internal, InternalAnswer, InternalCall, InternalError, Tools};
 
 use self::Reply::{Breaks, BreaksOff, Calls, CutOff, Ends, Fails, Hangs, Refuses, Says, SaysAndCalls, TooLong};
@@ -197,16 +197,16 @@ impl Model for ScriptedModel {
 }
 
 /// An agent with its own store.
-struct TestAgent {
+pub(crate) struct TestAgent {
     /// Tools of the host for the next turn.
     internal: Vec<Arc<dyn Internal>>,
     _home: tempfile::TempDir,
-    store: Store,
+    pub(crate) store: Store,
     script: Arc<ScriptedModel>,
-    agent: Arc<Agent>,
-    log: Arc<EventLog>,
+    pub(crate) agent: Arc<Agent>,
+    pub(crate) log: Arc<EventLog>,
     snapshot: Arc<Snapshot>,
-    cancel: CancellationToken,
+    pub(crate) cancel: CancellationToken,
 }
 
 impl TestAgent {
@@ -224,7 +224,24 @@ impl TestAgent {
         Self::with_limits(does, 0, window, Limits::default()).await
     }
 
-    async fn with_limits(does: impl IntoIterator<Item = Reply>, ceiling: u64, window: u64, limits: Limits) -> Self {
+    pub(crate) async fn with_limits(
+        does: impl IntoIterator<Item = Reply>,
+        ceiling: u64,
+        window: u64,
+        limits: Limits,
+    ) -> Self {
+        Self::with_model(does, ceiling, limits, |about| about.context_window = Some(window), BudgetSettings::default())
+            .await
+    }
+
+    /// Returns an agent of which `change` says what is known of its model.
+    pub(crate) async fn with_model(
+        does: impl IntoIterator<Item = Reply>,
+        ceiling: u64,
+        limits: Limits,
+        change: impl FnOnce(&mut ModelInfo),
+        money: BudgetSettings,
+    ) -> Self {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         let kv = KvStore::open(home.path(), store.clone()).unwrap();
@@ -248,12 +265,12 @@ impl TestAgent {
         let egress = Egress::new(EgressLimits::default()).unwrap();
         let credentials = Credentials::open(home.path(), BTreeMap::new());
         let tools = Arc::new(Tools::new(sandbox, store.clone(), kv, egress, credentials, &[]));
-        let about = ModelInfo {
+        let mut about = ModelInfo {
             adapter: "demo".to_owned(),
-            context_window: Some(window),
             input_media: vec!["image/webp".to_owned()],
             ..ModelInfo::default()
         };
+        change(&mut about);
         let script = ScriptedModel::new(does, about);
         let budget = TokenBudget::new(0, ceiling);
         let log = EventLog::new(hold.clone(), store.clone(), 0, budget, Broadcast::default());
@@ -272,12 +289,13 @@ impl TestAgent {
             editor: EditorSlot::default(),
         };
         let model = Arc::clone(&script) as _;
-        let agent = Agent::new(place, Arc::clone(&log), model, tools, AgentSettings::default(), Chosen::default(), 0);
+        let settings = AgentSettings { budget: money, ..AgentSettings::default() };
+        let agent = Agent::new(place, Arc::clone(&log), model, tools, settings, Chosen::default(), 0);
         let (internal, snapshot, cancel) = (Vec::new(), Arc::new(snapshot), CancellationToken::new());
         Self { internal, _home: home, store, script, agent, log, snapshot, cancel }
     }
 
-    async fn say(&self, text: &str) -> Outcome {
+    pub(crate) async fn say(&self, text: &str) -> Outcome {
         let began = self.add(self.row(MessageKind::User, text, None)).await;
         self.run(began, 0).await
     }
@@ -292,7 +310,7 @@ impl TestAgent {
         self.log.commit(change, || {}).await.unwrap()[0].seq
     }
 
-    async fn compact(&self) -> Result<crate::Compacted, Outcome> {
+    pub(crate) async fn compact(&self) -> Result<crate::Compacted, Outcome> {
         self.agent.compact_now(&self.turn(0, 0), "").await.map(Option::unwrap)
     }
 
@@ -345,7 +363,7 @@ impl TestAgent {
         serde_json::from_value(self.last().await.data.unwrap()).unwrap()
     }
 
-    fn requests(&self) -> Vec<CompletionRequest> {
+    pub(crate) fn requests(&self) -> Vec<CompletionRequest> {
         self.script.requests()
     }
 

@@ -27,6 +27,17 @@ pub trait Inference: Send + Sync {
         prompt: &'a str,
         tokens: u64,
     ) -> BoxFuture<'a, (Result<String, Fault>, u64)>;
+
+    /// Like [`Inference::complete`], for the tool with this full name, which the cost is booked to.
+    fn complete_for<'a>(
+        &'a self,
+        _tool: &'a str,
+        system: &'a str,
+        prompt: &'a str,
+        tokens: u64,
+    ) -> BoxFuture<'a, (Result<String, Fault>, u64)> {
+        self.complete(system, prompt, tokens)
+    }
 }
 
 impl wit::Host for GuestState {

@@ -7,7 +7,7 @@ use rust_decimal::Decimal;
 use serde_json::json;
 
 use super::{BuiltIn, CommandKind, EffectFuture};
-use crate::{Session, line::context::LineContext, recording};
+use crate::{Session, line::context::LineContext, recording, spent};
 
 pub(crate) struct UsageCommand;
 
@@ -62,6 +62,8 @@ async fn usage(line: &LineContext) -> Result<Outcome, StoreError> {
         read => format!(" ({} without those read from the cache)", text::with_commas(all.saturating_sub(read))),
     };
     lines.push(format!("In all: {} tokens{uncached}{sum}", text::with_commas(all)));
+    let spent = spent::report(session, line.agent.budget()).await?;
+    lines.extend(spent.iter().flat_map(|spent| spent.lines.iter().cloned()));
     lines.extend(recording::line(session.log().store(), session.id(), session.host.records())?);
     let models: Vec<_> = by_model
         .iter()
@@ -71,7 +73,10 @@ async fn usage(line: &LineContext) -> Result<Outcome, StoreError> {
             json!({"provider": provider, "model": model, "usage": usage, "cost": cost})
         })
         .collect();
-    let data = json!({"models": models, "usage": total, "other": others, "total": all, "counted": counted});
+    let mut data = json!({"models": models, "usage": total, "other": others, "total": all, "counted": counted});
+    if let Some(spent) = spent {
+        data["spending"] = spent.data;
+    }
     Ok(Outcome::ok(Code::UsageListed, lines.join("\n")).with_data(data))
 }
 

@@ -21,7 +21,7 @@ impl Inference for CallServices {
             if !self.begin_effect().await {
                 return (Err(fault("failed", NOT_RECORDED)), 0);
             }
-            inference.complete(system, prompt, tokens).await
+            inference.complete_for(&self.record.tool, system, prompt, tokens).await
         })
     }
 }

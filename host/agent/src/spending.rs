@@ -1,0 +1,393 @@
+//! The one way in which an agent sends a request to a model: it waits for a place among the session's requests, reserves the most
+//! that each attempt can cost, and settles the cost afterwards. Turns, summaries, completions of skills and trials of models use it.
+//!
+//! What an attempt has cost is known if the answer is complete, or if the provider cannot have worked on it. Otherwise the whole
+//! reservation counts as spent: the provider charges for a stopped answer, and does not report it.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, Ordering},
+};
+
+use futures_util::future::BoxFuture;
+use patchbay_core::{
+    AgentId, Code, Money, Outcome, Retrying,
+    completion::{Block, CompletionRequest, Message, Part, Piece, StreamEvent, TokenUsage},
+    text,
+};
+use patchbay_events::EventLog;
+use patchbay_provider::{Choice, Completed, ModelInfo, Prices, Sink};
+use patchbay_store::{BudgetSettings, Ceiling, NewRequest, OverBudget, Reservation, utc_date};
+use tokio::sync::oneshot;
+
+use crate::{
+    Agent, Model, Requests,
+    requests::{PlacedSink, RequestRank, WaitNotice},
+    turn::store_failed,
+};
+
+/// Tokens of an answer if the model's limit is not known.
+const UNKNOWN_ANSWER: u64 = 32_768;
+/// A limit of an answer is not lowered below this many tokens.
+const LEAST_ANSWER: u64 = 4_096;
+/// Some APIs accept no lower limit of an answer.
+const LEAST_LIMIT: u64 = 16;
+/// Most tokens of an image, at the highest resolution of any API.
+const BLOB_TOKENS: u64 = 16_000;
+/// Tokens that an API adds to a request with tools, and to each message, part and tool.
+const ADDED_TOKENS: u64 = 1_000;
+const ADDED_TO_EACH: u64 = 16;
+
+/// Sends the requests of one agent.
+#[derive(Clone)]
+pub(crate) struct Spender {
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) requests: Arc<Requests>,
+    pub(crate) log: Arc<EventLog>,
+    pub(crate) agent: AgentId,
+    pub(crate) budget: BudgetSettings,
+    /// Billionths of a dollar that the last refused request needed; 0 if the last one was not refused.
+    pub(crate) refused: Arc<AtomicI64>,
+}
+
+/// How a request is sent.
+pub(crate) struct Sending<'a> {
+    pub(crate) choice: &'a Choice,
+    pub(crate) about: &'a ModelInfo,
+    /// Which waiting requests it precedes.
+    pub(crate) rank: RequestRank,
+    /// Called while it waits for a place.
+    pub(crate) notice: Option<WaitNotice>,
+    /// The tool that the cost is booked to; `None` for the purpose of the request.
+    pub(crate) tool: Option<&'a str>,
+}
+
+/// The most that a request can cost.
+struct Quote {
+    /// The prices in US dollars; `None` if they are unknown, or if the model costs nothing.
+    prices: Option<Prices>,
+    /// Whether the cost is known.
+    is_priced: bool,
+    /// Sizes of an answer in tokens, the largest first, each with the most that the request then costs.
+    offers: Vec<(u64, Money)>,
+    /// Whether the limit of the answer must be sent: the API has none that is known.
+    must_limit: bool,
+}
+
+impl Quote {
+    /// # Errors
+    /// The outcome of a request whose price is unknown, if there is a budget.
+    fn new(sending: &Sending<'_>, request: &CompletionRequest, budget: &BudgetSettings) -> Result<Self, Outcome> {
+        let Sending { choice, about, .. } = sending;
+        let window = about.context_window.unwrap_or(u64::MAX);
+        let limit = about.max_output_tokens.unwrap_or(UNKNOWN_ANSWER.min(window / 4)).max(LEAST_LIMIT);
+        let asked = request.max_output_tokens.map(|asked| u64::from(asked).max(LEAST_LIMIT));
+        let most = asked.unwrap_or(limit).min(limit);
+        let input = input_tokens(request).min(window);
+        let offers = |prices: &Prices| {
+            let halves = |size: &u64| Some(size / 2).filter(|half| asked.is_none() && *half >= LEAST_ANSWER);
+            std::iter::successors(Some(most), halves)
+                .map(|size| Some((size, prices.most(input, size)?)))
+                .collect::<Option<Vec<_>>>()
+        };
+        let prices = about.prices.as_ref();
+        let must_limit = asked.is_none() && about.max_output_tokens.is_none();
+        if let Some((prices, offers)) = prices.and_then(|prices| Some((prices, offers(prices)?))) {
+            return Ok(Self { prices: Some(prices.clone()), is_priced: true, offers, must_limit });
+        }
+        let is_priced = about.is_local && prices.is_none();
+        if budget.is_set() && !is_priced {
+            return Err(price_unknown(choice, prices));
+        }
+        Ok(Self { prices: None, is_priced, offers: vec![(most, Money::ZERO)], must_limit: false })
+    }
+
+    /// Returns the cost of an attempt.
+    fn cost(&self, usage: TokenUsage) -> Money {
+        self.prices.as_ref().and_then(|prices| prices.cost(usage)).unwrap_or_default()
+    }
+}
+
+impl Spender {
+    /// Sends a request. Events go to `sink`.
+    ///
+    /// # Errors
+    /// The outcome for the user: the model did not answer, or the budget does not allow the request or another attempt.
+    pub(crate) async fn complete(
+        &self,
+        sending: Sending<'_>,
+        mut request: CompletionRequest,
+        sink: &mut dyn Sink,
+    ) -> Result<Completed, Outcome> {
+        let quote = Quote::new(&sending, &request, &self.budget)?;
+        let Sending { choice, rank, notice, tool, .. } = sending;
+        let tool = tool.unwrap_or(request.hints.purpose.as_str());
+        let place = self.requests.place(&choice.provider, rank, notice.as_ref()).await;
+        let mut placed = PlacedSink::new(place, rank, notice, sink);
+        let (stop, stopped) = oneshot::channel();
+        let account = Account { spender: self, choice, tool, quote };
+        let reservation = account.reserve(&account.quote.offers).await?;
+        let (size, most) = account.quote.offers.get(reservation.offer).copied().unwrap_or_default();
+        if self.budget.is_set() && most > Money::ZERO && (reservation.offer > 0 || account.quote.must_limit) {
+            request.max_output_tokens = u32::try_from(size).ok();
+        }
+        let mut attempts = Attempts {
+            account,
+            offer: (size, most),
+            sink: &mut placed,
+            open: Some(reservation),
+            usage: TokenUsage::default(),
+            is_refused: false,
+            stop: Some(stop),
+        };
+        let completed = tokio::select! {
+            biased;
+            completed = self.model.complete(choice, request, &mut attempts) => completed,
+            Ok(over) = stopped => Err(over),
+        };
+        if let Ok(completed) = &completed {
+            attempts.complete(completed.usage);
+        }
+        drop(attempts);
+        placed.ended(completed.is_ok());
+        completed
+    }
+
+    /// Whether the budget leaves enough for a request to the model of `choice`, as far as that is known before the request.
+    async fn affords(&self, choice: &Choice) -> bool {
+        let about = self.model.about(choice).await;
+        let sending = Sending { choice, about: &about, rank: RequestRank::Agent, notice: None, tool: None };
+        let Ok(quote) = Quote::new(&sending, &CompletionRequest::default(), &self.budget) else { return false };
+        let least = quote.offers.last().map(|(_, most)| *most).unwrap_or_default();
+        if least == Money::ZERO {
+            return true;
+        }
+        let needed = least.max(Money::from_nanos(self.refused.load(Ordering::Relaxed)));
+        let spending = self.log.store().spending(self.log.session()).await;
+        spending.is_ok_and(|spending| spending.left(&self.budget).is_none_or(|left| needed <= left))
+    }
+}
+
+impl Agent {
+    /// Returns what sends the agent's requests.
+    pub(crate) fn spender(&self) -> Spender {
+        Spender {
+            model: Arc::clone(&self.model),
+            requests: Arc::clone(&self.place.requests),
+            log: Arc::clone(&self.log),
+            agent: self.place.agent,
+            budget: self.settings.budget,
+            refused: Arc::clone(&self.refused),
+        }
+    }
+
+    /// Returns the budget.
+    pub fn budget(&self) -> &BudgetSettings {
+        &self.settings.budget
+    }
+
+    /// Whether the agent may be woken: the tokens of the session and the budget are not used up.
+    pub async fn can_spend(&self) -> bool {
+        if self.log.budget().check().is_err() {
+            return false;
+        }
+        match self.chosen().effective(&*self.model).await {
+            Ok(choice) if self.settings.budget.is_set() => self.spender().affords(&choice).await,
+            _ => true,
+        }
+    }
+}
+
+/// What the attempts of one request are booked to.
+struct Account<'a> {
+    spender: &'a Spender,
+    choice: &'a Choice,
+    tool: &'a str,
+    quote: Quote,
+}
+
+impl Account<'_> {
+    /// # Errors
+    /// The outcome of a request that may not be sent.
+    async fn reserve(&self, offers: &[(u64, Money)]) -> Result<Reservation, Outcome> {
+        let Spender { log, agent, budget, refused, .. } = self.spender;
+        let request = NewRequest {
+            agent: *agent,
+            tool: self.tool.to_owned(),
+            provider: self.choice.provider.to_string(),
+            model: self.choice.model.clone(),
+            is_priced: self.quote.is_priced,
+            offers: offers.iter().map(|(_, most)| *most).collect(),
+        };
+        let reserved = log.store().reserve(log.hold(), *budget, request).await.map_err(store_failed)?;
+        let needed = reserved.as_ref().err().map_or(0, |over| over.needed.nanos());
+        refused.store(needed, Ordering::Relaxed);
+        reserved.map_err(|over| over_budget(&over))
+    }
+
+    fn settle(&self, reservation: Reservation, cost: Option<Money>) {
+        self.spender.log.store().settle_spending(reservation, cost);
+    }
+}
+
+/// A sink that reserves money for each attempt and settles it. If it is dropped in the middle of one, all that was reserved counts
+/// as spent.
+struct Attempts<'a> {
+    account: Account<'a>,
+    /// The limit of the answer, and the most that an attempt can cost.
+    offer: (u64, Money),
+    sink: &'a mut dyn Sink,
+    /// The money of the attempt under way.
+    open: Option<Reservation>,
+    /// Tokens that the attempt has reported so far.
+    usage: TokenUsage,
+    /// Whether the attempt has failed and cannot have cost anything.
+    is_refused: bool,
+    /// Ends the request when another attempt may not be made.
+    stop: Option<oneshot::Sender<Outcome>>,
+}
+
+impl Attempts<'_> {
+    /// Ends the attempt whose answer is complete.
+    fn complete(&mut self, usage: TokenUsage) {
+        let Some(reservation) = self.open.take() else { return };
+        let cost = (usage.total() > 0).then(|| self.account.quote.cost(usage));
+        self.account.settle(reservation, cost);
+    }
+
+    /// Ends an attempt without a complete answer.
+    fn fail(&mut self) {
+        let Some(reservation) = self.open.take() else { return };
+        let usage = std::mem::take(&mut self.usage);
+        let cost = std::mem::take(&mut self.is_refused).then(|| self.account.quote.cost(usage));
+        self.account.settle(reservation, cost);
+    }
+}
+
+impl Drop for Attempts<'_> {
+    fn drop(&mut self) {
+        self.fail();
+    }
+}
+
+impl Sink for Attempts<'_> {
+    fn event(&mut self, event: StreamEvent) {
+        if let StreamEvent::Usage(usage) = event {
+            self.usage = usage;
+        }
+        self.sink.event(event);
+    }
+
+    fn overloaded(&mut self) {
+        self.sink.overloaded();
+    }
+
+    fn refused(&mut self) {
+        self.is_refused = true;
+        self.sink.refused();
+    }
+
+    fn retrying(&mut self, retrying: &Retrying) {
+        self.fail();
+        self.sink.retrying(retrying);
+    }
+
+    fn given_up(&mut self, retrying: &Retrying) {
+        self.fail();
+        self.sink.given_up(retrying);
+    }
+
+    fn ready(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.sink.ready().await;
+            match self.account.reserve(&[self.offer]).await {
+                Ok(reservation) => self.open = Some(reservation),
+                Err(over) => {
+                    if let Some(stop) = self.stop.take() {
+                        // The receiver is there as long as the request.
+                        let _ = stop.send(over);
+                    }
+                    std::future::pending().await
+                }
+            }
+        })
+    }
+}
+
+/// Returns a number of tokens that the input of a request does not exceed: no token is shorter than a byte.
+fn input_tokens(request: &CompletionRequest) -> u64 {
+    let bytes = |text: &str| text.len() as u64;
+    let tools = request
+        .tools
+        .iter()
+        .map(|tool| ADDED_TO_EACH + bytes(&tool.name) + bytes(&tool.description) + bytes(&tool.input_schema));
+    let system = request.system.iter().map(|text| ADDED_TO_EACH + bytes(text));
+    let parts = request.messages.iter().flat_map(|Message { parts, .. }| parts).map(part_tokens);
+    let messages = ADDED_TO_EACH * request.messages.len() as u64;
+    tools.chain(system).chain(parts).fold(ADDED_TOKENS + messages, u64::saturating_add)
+}
+
+fn part_tokens(part: &Part) -> u64 {
+    let bytes = |text: &str| text.len() as u64;
+    let piece = |piece: &Piece| match piece {
+        Piece::Text(text) => bytes(text),
+        Piece::Blob(blob) if blob.media_type.starts_with("image/") => BLOB_TOKENS,
+        Piece::Blob(blob) => BLOB_TOKENS + blob.data.len() as u64,
+    };
+    let block = match &part.block {
+        Block::Text(text) | Block::Thinking(text) | Block::Opaque(text) => bytes(text),
+        Block::Blob(blob) => piece(&Piece::Blob(blob.clone())),
+        Block::ToolCall(call) => bytes(&call.id) + bytes(&call.name) + bytes(&call.input),
+        Block::ToolResult(result) => bytes(&result.name) + result.content.iter().map(piece).sum::<u64>(),
+    };
+    ADDED_TO_EACH + block + part.opaque.as_deref().map_or(0, bytes)
+}
+
+/// Whether an outcome is about the budget, and not about one request.
+pub(crate) fn is_about_budget(outcome: &Outcome) -> bool {
+    matches!(outcome.code, Code::LimitBudget | Code::PriceUnknown)
+}
+
+fn over_budget(over: &OverBudget) -> Outcome {
+    let OverBudget { ceiling, most, needed, so_far } = over;
+    let (used, whose, advice) = match ceiling {
+        Ceiling::Session => {
+            let advice = "Start a new session, choose a cheaper model with /model, or raise the limit and take this session up \
+                          again with --session.";
+            (so_far.session, "session in [budget]", advice.to_owned())
+        }
+        Ceiling::Day => {
+            let advice = format!(
+                "The day {} ends at 24:00 UTC. Wait until then, choose a cheaper model with /model, or raise the limit and \
+                 restart.",
+                utc_date(so_far.day)
+            );
+            (so_far.today, "day in [budget]", advice)
+        }
+    };
+    let message = format!(
+        "the request could cost {needed} USD, and {} USD is left of {most} USD ({whose} of config.toml): {} USD spent, {} USD \
+         reserved for requests under way. Nothing was sent. {advice}",
+        most.minus(used.total()),
+        used.spent,
+        used.reserved,
+    );
+    Outcome::error(Code::LimitBudget, message)
+}
+
+fn price_unknown(choice: &Choice, prices: Option<&Prices>) -> Outcome {
+    let (provider, model) = (&choice.provider, text::excerpt(&choice.model, 80));
+    let why = match prices {
+        Some(prices) => format!("its price is in {}, and a budget in USD", text::clean_line(&prices.currency)),
+        None => "its price is not known".to_owned(),
+    };
+    let message = format!(
+        "{provider}/{model} cannot be used with [budget] of config.toml: {why}. Nothing was sent. Set the price for a million \
+         tokens, such as models = [{{ id = \"{model}\", price = {{ input = \"2.50\", output = \"10\" }} }}] in [providers.{provider}], \
+         or choose another model with /model."
+    );
+    Outcome::error(Code::PriceUnknown, message)
+}
+
+#[cfg(test)]
+mod tests;
