@@ -24,6 +24,7 @@ use crate::{
     conversation::data,
     receive::{AnswerBuffer, RetryNotice},
     requests::WaitNotice,
+    spending::Spender,
 };
 
 /// Length of a cache key in hexadecimal digits.
@@ -89,8 +90,8 @@ pub struct Agent {
     tokens: AtomicU64,
     /// Tokens that are not stored yet.
     unsaved_tokens: AtomicU64,
-    /// [`Spender::refused`](crate::spending::Spender).
-    pub(crate) refused: Arc<AtomicI64>,
+    /// What the last refused request needed; see [`Spender`].
+    refused: Arc<AtomicI64>,
 }
 
 /// The model that a selector selected for the last request.
@@ -275,6 +276,34 @@ impl Agent {
     /// Records the tokens of a request to the model of `choice` that gets no row, besides [`Agent::spend`].
     pub(crate) fn record_usage(&self, choice: &Choice, usage: TokenUsage) {
         self.log.budget().record(used_by(choice, usage));
+    }
+
+    /// Returns what sends the agent's requests.
+    pub(crate) fn spender(&self) -> Spender {
+        Spender {
+            model: Arc::clone(&self.model),
+            requests: Arc::clone(&self.place.requests),
+            log: Arc::clone(&self.log),
+            agent: self.place.agent,
+            budget: self.settings.budget,
+            refused: Arc::clone(&self.refused),
+        }
+    }
+
+    /// Returns the budget.
+    pub fn budget(&self) -> &BudgetSettings {
+        &self.settings.budget
+    }
+
+    /// Whether the agent may be woken: the tokens of the session and the budget are not used up.
+    pub async fn can_spend(&self) -> bool {
+        if self.log.budget().check().is_err() {
+            return false;
+        }
+        match self.chosen().effective(&*self.model).await {
+            Ok(choice) if self.settings.budget.is_set() => self.spender().affords(&choice).await,
+            _ => true,
+        }
     }
 
     /// Returns what publishes the retries of a request whose answer is not published.

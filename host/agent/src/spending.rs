@@ -12,18 +12,17 @@ use std::sync::{
 use futures_util::future::BoxFuture;
 use patchbay_core::{
     AgentId, Code, Money, Outcome, Retrying,
-    completion::{Block, CompletionRequest, Message, Part, Piece, StreamEvent, TokenUsage},
+    completion::{Blob, Block, CompletionRequest, Message, Part, Piece, StreamEvent, TokenUsage},
     text,
 };
 use patchbay_events::EventLog;
 use patchbay_provider::{Choice, Completed, ModelInfo, Prices, Sink};
-use patchbay_store::{BudgetSettings, Ceiling, NewRequest, OverBudget, Reservation, utc_date};
+use patchbay_store::{BudgetSettings, Ceiling, NewRequest, OverBudget, ReservedMoney, utc_date};
 use tokio::sync::oneshot;
 
 use crate::{
-    Agent, Model, Requests,
+    Model, Requests,
     requests::{PlacedSink, RequestRank, WaitNotice},
-    turn::store_failed,
 };
 
 /// Tokens of an answer if the model's limit is not known.
@@ -125,7 +124,7 @@ impl Spender {
         let place = self.requests.place(&choice.provider, rank, notice.as_ref()).await;
         let mut placed = PlacedSink::new(place, rank, notice, sink);
         let (stop, stopped) = oneshot::channel();
-        let account = Account { spender: self, choice, tool, quote };
+        let account = RequestAccount { spender: self, choice, tool, quote };
         let reservation = account.reserve(&account.quote.offers).await?;
         let (size, most) = account.quote.offers.get(reservation.offer).copied().unwrap_or_default();
         if self.budget.is_set() && most > Money::ZERO && (reservation.offer > 0 || account.quote.must_limit) {
@@ -154,7 +153,7 @@ impl Spender {
     }
 
     /// Whether the budget leaves enough for a request to the model of `choice`, as far as that is known before the request.
-    async fn affords(&self, choice: &Choice) -> bool {
+    pub(crate) async fn affords(&self, choice: &Choice) -> bool {
         let about = self.model.about(choice).await;
         let sending = Sending { choice, about: &about, rank: RequestRank::Agent, notice: None, tool: None };
         let Ok(quote) = Quote::new(&sending, &CompletionRequest::default(), &self.budget) else { return false };
@@ -168,48 +167,18 @@ impl Spender {
     }
 }
 
-impl Agent {
-    /// Returns what sends the agent's requests.
-    pub(crate) fn spender(&self) -> Spender {
-        Spender {
-            model: Arc::clone(&self.model),
-            requests: Arc::clone(&self.place.requests),
-            log: Arc::clone(&self.log),
-            agent: self.place.agent,
-            budget: self.settings.budget,
-            refused: Arc::clone(&self.refused),
-        }
-    }
-
-    /// Returns the budget.
-    pub fn budget(&self) -> &BudgetSettings {
-        &self.settings.budget
-    }
-
-    /// Whether the agent may be woken: the tokens of the session and the budget are not used up.
-    pub async fn can_spend(&self) -> bool {
-        if self.log.budget().check().is_err() {
-            return false;
-        }
-        match self.chosen().effective(&*self.model).await {
-            Ok(choice) if self.settings.budget.is_set() => self.spender().affords(&choice).await,
-            _ => true,
-        }
-    }
-}
-
 /// What the attempts of one request are booked to.
-struct Account<'a> {
+struct RequestAccount<'a> {
     spender: &'a Spender,
     choice: &'a Choice,
     tool: &'a str,
     quote: Quote,
 }
 
-impl Account<'_> {
+impl RequestAccount<'_> {
     /// # Errors
     /// The outcome of a request that may not be sent.
-    async fn reserve(&self, offers: &[(u64, Money)]) -> Result<Reservation, Outcome> {
+    async fn reserve(&self, offers: &[(u64, Money)]) -> Result<ReservedMoney, Outcome> {
         let Spender { log, agent, budget, refused, .. } = self.spender;
         let request = NewRequest {
             agent: *agent,
@@ -219,13 +188,14 @@ impl Account<'_> {
             is_priced: self.quote.is_priced,
             offers: offers.iter().map(|(_, most)| *most).collect(),
         };
-        let reserved = log.store().reserve(log.hold(), *budget, request).await.map_err(store_failed)?;
+        let reserved = log.store().reserve(log.hold(), *budget, request).await;
+        let reserved = reserved.map_err(|error| Outcome::error(error.code(), format_args!("{error}.")))?;
         let needed = reserved.as_ref().err().map_or(0, |over| over.needed.nanos());
         refused.store(needed, Ordering::Relaxed);
         reserved.map_err(|over| over_budget(&over))
     }
 
-    fn settle(&self, reservation: Reservation, cost: Option<Money>) {
+    fn settle(&self, reservation: ReservedMoney, cost: Option<Money>) {
         self.spender.log.store().settle_spending(reservation, cost);
     }
 }
@@ -233,12 +203,12 @@ impl Account<'_> {
 /// A sink that reserves money for each attempt and settles it. If it is dropped in the middle of one, all that was reserved counts
 /// as spent.
 struct Attempts<'a> {
-    account: Account<'a>,
+    account: RequestAccount<'a>,
     /// The limit of the answer, and the most that an attempt can cost.
     offer: (u64, Money),
     sink: &'a mut dyn Sink,
     /// The money of the attempt under way.
-    open: Option<Reservation>,
+    open: Option<ReservedMoney>,
     /// Tokens that the attempt has reported so far.
     usage: TokenUsage,
     /// Whether the attempt has failed and cannot have cost anything.
@@ -331,16 +301,20 @@ fn part_tokens(part: &Part) -> u64 {
     let bytes = |text: &str| text.len() as u64;
     let piece = |piece: &Piece| match piece {
         Piece::Text(text) => bytes(text),
-        Piece::Blob(blob) if blob.media_type.starts_with("image/") => BLOB_TOKENS,
-        Piece::Blob(blob) => BLOB_TOKENS + blob.data.len() as u64,
+        Piece::Blob(blob) => blob_tokens(blob),
     };
     let block = match &part.block {
         Block::Text(text) | Block::Thinking(text) | Block::Opaque(text) => bytes(text),
-        Block::Blob(blob) => piece(&Piece::Blob(blob.clone())),
+        Block::Blob(blob) => blob_tokens(blob),
         Block::ToolCall(call) => bytes(&call.id) + bytes(&call.name) + bytes(&call.input),
         Block::ToolResult(result) => bytes(&result.name) + result.content.iter().map(piece).sum::<u64>(),
     };
     ADDED_TO_EACH + block + part.opaque.as_deref().map_or(0, bytes)
+}
+
+fn blob_tokens(blob: &Blob) -> u64 {
+    let bytes = if blob.media_type.starts_with("image/") { 0 } else { blob.data.len() as u64 };
+    BLOB_TOKENS + bytes
 }
 
 /// Whether an outcome is about the budget, and not about one request.

@@ -18,7 +18,7 @@ pub(crate) use plugins::{
 };
 pub(crate) use recordings::{CallFixture, FixtureOptions, JournalCommand, SessionFixtures};
 
-use crate::{age::Age, usage::Day};
+use crate::{age::Age, day::Day};
 
 /// An agent host whose every extension is a sandboxed WebAssembly component.
 ///
@@ -137,7 +137,7 @@ pub(crate) enum Command {
     /// Show tool calls: time, caller, outcome and cost
     Journal(Journal),
     /// Show what models have cost in this home: by day, session, agent, tool and model
-    Usage(Usage),
+    Usage(UsageList),
     /// Serve the tools of your skills to an MCP client, such as an editor or another agent
     ///
     /// The client starts this command and speaks to it over standard input and output; with --http, clients connect to a port.
@@ -434,7 +434,7 @@ pub(crate) enum Provider {
 }
 
 #[derive(Args)]
-pub(crate) struct Usage {
+pub(crate) struct UsageList {
     /// Only this day in UTC, such as 2026-11-27
     #[arg(long, value_name = "YYYY-MM-DD")]
     pub(crate) day: Option<Day>,

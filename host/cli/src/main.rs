@@ -7,6 +7,7 @@ mod blocks;
 mod bundled;
 mod compile;
 mod config;
+mod day;
 mod doctor;
 mod error;
 mod exec;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use patchbay_core::{AgentId, Money, SessionId, text};
-use patchbay_store::{BudgetSettings, SpendingRow, Spent, StoreError, utc_date};
+use patchbay_store::{BudgetSettings, SpendingRow, SpentMoney, StoreError, utc_date};
 use serde_json::{Value, json};
 
 use crate::Session;
@@ -45,7 +45,7 @@ pub(crate) async fn report(session: &Session, budget: &BudgetSettings) -> Result
 }
 
 /// Returns an amount, what is reserved besides, and the budget.
-fn of_budget(money: Spent, budget: Option<Money>) -> String {
+fn of_budget(money: SpentMoney, budget: Option<Money>) -> String {
     let reserved = match money.reserved {
         Money::ZERO => String::new(),
         reserved => format!(" and {reserved} USD reserved"),
@@ -54,7 +54,7 @@ fn of_budget(money: Spent, budget: Option<Money>) -> String {
     format!("{} USD spent{reserved}{budget}", money.spent)
 }
 
-fn money(money: Spent, budget: Option<Money>) -> Value {
+fn money(money: SpentMoney, budget: Option<Money>) -> Value {
     json!({"spent": money.spent, "reserved": money.reserved, "budget": budget})
 }
 
@@ -113,7 +113,7 @@ mod tests {
             model: "demo-1".to_owned(),
             requests: 1,
             unpriced: 0,
-            money: Spent { spent: Money::from_nanos(12_500_000), reserved: Money::ZERO },
+            money: SpentMoney { spent: Money::from_nanos(12_500_000), reserved: Money::ZERO },
             assumed: Money::ZERO,
         };
         let line = "2026-11-27, agent not an i…, web__read, demo/demo-1: 1 request, 0.0125 USD spent";

@@ -7,7 +7,7 @@
 use patchbay_core::SessionId;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::{Source, Store, StoreError, spending};
+use crate::{Source, Store, StoreError, reservations};
 
 /// The right to write one session. It ends when the session is held again, by this process or another one; every later
 /// write with it fails with [`StoreError::Fenced`]. Cheap to clone.
@@ -114,7 +114,7 @@ impl Store {
                 )?;
                 let epoch = take.query_row(params![holder, id.to_string()], |row| row.get(0)).optional()?;
                 let epoch = epoch.ok_or(StoreError::SessionNotFound(id))?;
-                spending::end_abandoned(connection, id)?;
+                reservations::end_abandoned(connection, id)?;
                 Ok(Hold { session: id, epoch })
             })
             .await

@@ -42,6 +42,7 @@ mod queue;
 mod queued_lines;
 mod recorded;
 mod recordings;
+mod reservations;
 mod rules;
 mod seen;
 mod sessions;
@@ -87,7 +88,7 @@ pub use sessions::{Collected, SessionRow, SessionSummary, UnusedSession};
 pub use snapshots::NewSnapshot;
 pub use source::Source;
 pub use spending::{
-    BudgetSettings, Ceiling, NewRequest, OverBudget, Reservation, Spending, SpendingRow, Spent, utc_date,
+    BudgetSettings, Ceiling, NewRequest, OverBudget, ReservedMoney, Spending, SpendingRow, SpentMoney, utc_date,
 };
 pub use turns::{EndedTurn, NewTurn, TurnRow};
 pub use upgrades::PinnedModels;

@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row, params};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Hold, Store, StoreError};
+use crate::{Hold, Store, StoreError, reservations};
 
 /// How much models may cost. `[budget]` in `config.toml` sets it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -47,7 +47,7 @@ pub struct NewRequest {
 
 /// The money of one request. Settle it when the request has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reservation {
+pub struct ReservedMoney {
     id: i64,
     /// The index of the offer that was chosen.
     pub offer: usize,
@@ -55,7 +55,7 @@ pub struct Reservation {
 
 /// The money of a session or a day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct SpentMoney {
     /// The cost of requests that have ended.
     pub spent: Money,
     /// What is reserved for requests under way, and for those of processes that died.
@@ -66,9 +66,9 @@ pub struct Spent {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spending {
     /// Of the session.
-    pub session: Spent,
+    pub session: SpentMoney,
     /// Of all sessions of the day.
-    pub today: Spent,
+    pub today: SpentMoney,
     /// The day, in days since 1970 in UTC.
     pub day: i64,
 }
@@ -115,12 +115,12 @@ pub struct SpendingRow {
     /// The requests among them whose price is unknown.
     pub unpriced: u64,
     /// The cost, and what is reserved.
-    pub money: Spent,
+    pub money: SpentMoney,
     /// The part of the cost that was reserved for requests whose usage never became known.
     pub assumed: Money,
 }
 
-impl Spent {
+impl SpentMoney {
     /// Returns the sum.
     pub fn total(self) -> Money {
         self.spent.plus(self.reserved)
@@ -130,7 +130,7 @@ impl Spent {
 impl Spending {
     /// Returns how much is left of the smaller rest; `None` without a ceiling.
     pub fn left(&self, budget: &BudgetSettings) -> Option<Money> {
-        let left = |ceiling: Option<Money>, used: Spent| ceiling.map(|ceiling| ceiling.minus(used.total()));
+        let left = |ceiling: Option<Money>, used: SpentMoney| ceiling.map(|ceiling| ceiling.minus(used.total()));
         [left(budget.session, self.session), left(budget.day, self.today)].into_iter().flatten().min()
     }
 
@@ -144,8 +144,9 @@ impl Spending {
         if *smallest <= left {
             return Ok(offers.len() - 1);
         }
-        let over =
-            |ceiling: Option<Money>, used: Spent| ceiling.filter(|ceiling| *smallest > ceiling.minus(used.total()));
+        let over = |ceiling: Option<Money>, used: SpentMoney| {
+            ceiling.filter(|ceiling| *smallest > ceiling.minus(used.total()))
+        };
         let (ceiling, most) = match (over(budget.session, self.session), over(budget.day, self.today)) {
             (Some(most), _) => (Ceiling::Session, most),
             (None, most) => (Ceiling::Day, most.unwrap_or_default()),
@@ -171,34 +172,13 @@ const SUMS: &str = "(SELECT coalesce(sum(amount), 0) FROM spending WHERE session
 fn sums(connection: &Connection, session: SessionId, day: i64) -> Result<Spending, StoreError> {
     let mut query = connection.prepare_cached(&format!("SELECT {SUMS}"))?;
     Ok(query.query_row(params![session.to_string(), day], |row| {
-        let spent = |at| Ok::<_, rusqlite::Error>(Spent { spent: money(row, at)?, reserved: money(row, at + 1)? });
+        let spent = |at| Ok::<_, rusqlite::Error>(SpentMoney { spent: money(row, at)?, reserved: money(row, at + 1)? });
         Ok(Spending { session: spent(0)?, today: spent(2)?, day })
     })?)
 }
 
 fn money(row: &Row<'_>, column: usize) -> rusqlite::Result<Money> {
     row.get(column).map(Money::from_nanos)
-}
-
-/// Ends a reservation with its actual cost, or with all that was reserved. Does nothing if it was ended before.
-fn end(connection: &Connection, id: i64, cost: Option<Money>) -> Result<(), StoreError> {
-    connection
-        .prepare_cached(
-            "INSERT INTO spending SELECT day, session, agent, tool, provider, model, 1, 1 - priced, \
-             coalesce(?2, amount), iif(?2 IS NULL, amount, 0) FROM reservations WHERE id = ?1 \
-             ON CONFLICT DO UPDATE SET requests = requests + 1, unpriced = unpriced + excluded.unpriced, \
-             amount = amount + excluded.amount, assumed = assumed + excluded.assumed",
-        )?
-        .execute(params![id, cost.map(|cost| cost.min(Money::MOST).nanos())])?;
-    connection.prepare_cached("DELETE FROM reservations WHERE id = ?")?.execute([id])?;
-    Ok(())
-}
-
-/// Ends the reservations of a session whose process has died or lost it.
-pub(crate) fn end_abandoned(connection: &Connection, session: SessionId) -> Result<(), StoreError> {
-    let mut query = connection.prepare_cached("SELECT id FROM reservations WHERE session = ?")?;
-    let abandoned = query.query_map([session.to_string()], |row| row.get(0))?.collect::<Result<Vec<i64>, _>>()?;
-    abandoned.into_iter().try_for_each(|id| end(connection, id, None))
 }
 
 impl Store {
@@ -211,7 +191,7 @@ impl Store {
         hold: &Hold,
         budget: BudgetSettings,
         request: NewRequest,
-    ) -> Result<Result<Reservation, OverBudget>, StoreError> {
+    ) -> Result<Result<ReservedMoney, OverBudget>, StoreError> {
         let (hold, source) = (hold.clone(), self.source.clone());
         self.database
             .write(move |connection| {
@@ -230,15 +210,16 @@ impl Store {
                          VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                     )?
                     .execute(params![day, session, agent, tool, provider, model, is_priced, amount])?;
-                Ok(Ok(Reservation { id: connection.last_insert_rowid(), offer }))
+                Ok(Ok(ReservedMoney { id: connection.last_insert_rowid(), offer }))
             })
             .await
     }
 
     /// Ends a reservation with the actual cost, or with all that was reserved if that is not known. Queues the write; a write that
     /// is lost leaves the reservation, which counts.
-    pub fn settle_spending(&self, reservation: Reservation, cost: Option<Money>) {
-        self.database.write_now("the cost of a request", move |connection| end(connection, reservation.id, cost));
+    pub fn settle_spending(&self, reservation: ReservedMoney, cost: Option<Money>) {
+        self.database
+            .write_now("the cost of a request", move |connection| reservations::end(connection, reservation.id, cost));
     }
 
     /// Returns the money of a session and of the present day.
@@ -280,7 +261,7 @@ impl Store {
                     model: row.get(5)?,
                     requests: row.get::<_, i64>(6)?.cast_unsigned(),
                     unpriced: row.get::<_, i64>(7)?.cast_unsigned(),
-                    money: Spent { spent: money(row, 8)?, reserved: money(row, 9)? },
+                    money: SpentMoney { spent: money(row, 8)?, reserved: money(row, 9)? },
                     assumed: money(row, 10)?,
                 })
             })?;

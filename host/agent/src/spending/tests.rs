@@ -1,6 +1,8 @@
+//! What requests of turns, summaries, skills and trials reserve and pay, attempt by attempt.
+
 use std::sync::Mutex;
 
-use patchbay_core::completion::{Blob, Finish, Role, Stop};
+use patchbay_core::completion::{Finish, Role, Stop};
 use patchbay_provider::{Selector, TokenPrices};
 use patchbay_sandbox::Limits;
 use patchbay_store::Spending;

@@ -53,7 +53,7 @@ pub struct ModelInfo {
     pub input_media: Vec<String>,
     /// Prices of its tokens, if known.
     pub prices: Option<Prices>,
-    /// Whether its requests leave this machine for nobody to bill: the provider sends none, or to this machine.
+    /// Whether its provider runs on this machine, where requests cost nothing unless there are prices.
     pub is_local: bool,
     /// The largest number of tokens of an answer; `None` if unknown.
     pub max_output_tokens: Option<u64>,

@@ -1,3 +1,5 @@
+//! Ceilings, days, crashes and sums, also with several stores of one home.
+
 use std::{
     collections::BTreeMap,
     sync::{
@@ -62,14 +64,14 @@ async fn reserved_money_is_settled_or_kept() {
     let second = reserve(&[cents(50)]).await.unwrap();
     let over = reserve(&[cents(20), cents(11)]).await.unwrap_err();
     assert_eq!((over.ceiling, over.most, over.needed), (Ceiling::Session, cents(100), cents(11)));
-    assert_eq!(over.so_far.session, Spent { spent: Money::ZERO, reserved: cents(90) });
+    assert_eq!(over.so_far.session, SpentMoney { spent: Money::ZERO, reserved: cents(90) });
     store.settle_spending(first, Some(cents(5)));
     store.settle_spending(second, None);
     // The second time has no effect.
     store.settle_spending(first, Some(cents(40)));
     store.settle().await.unwrap();
     let session = hold.session();
-    let expected = Spent { spent: cents(55), reserved: Money::ZERO };
+    let expected = SpentMoney { spent: cents(55), reserved: Money::ZERO };
     let spending = store.spending(session).await.unwrap();
     assert_eq!((spending.session, spending.today), (expected, expected));
     let [row] = &store.spending_rows(Some(session), None).await.unwrap()[..] else { panic!("one row") };
@@ -138,7 +140,7 @@ async fn reservation_of_a_dead_process_counts_as_spent() {
     let other = home.open();
     assert_eq!(other.spending(hold.session()).await.unwrap().session.reserved, cents(70));
     let taken = other.hold(hold.session()).await.unwrap();
-    let kept = Spent { spent: cents(70), reserved: Money::ZERO };
+    let kept = SpentMoney { spent: cents(70), reserved: Money::ZERO };
     assert_eq!(other.spending(hold.session()).await.unwrap().session, kept);
     assert!(other.reserve(&taken, limits, request(agent, &[cents(31)])).await.unwrap().is_err());
     let next = other.reserve(&taken, limits, request(agent, &[cents(30)])).await.unwrap().unwrap();
@@ -146,7 +148,7 @@ async fn reservation_of_a_dead_process_counts_as_spent() {
     assert!(matches!(store.reserve(&hold, limits, request(agent, &[Money::ZERO])).await, Err(StoreError::Fenced(_))));
     store.settle_spending(lost, Some(Money::ZERO));
     store.settle().await.unwrap();
-    assert_eq!(other.spending(hold.session()).await.unwrap().session, Spent { reserved: cents(30), ..kept });
+    assert_eq!(other.spending(hold.session()).await.unwrap().session, SpentMoney { reserved: cents(30), ..kept });
     other.settle_spending(next, None);
     other.settle().await.unwrap();
 }
@@ -267,7 +269,7 @@ proptest! {
                     let sum = |of: &dyn Fn(&(usize, i64)) -> bool| {
                         let of = model.iter().filter(|(key, _)| of(key));
                         let (spent, reserved) = of.fold((0, 0), |sum, (_, one)| (sum.0 + one.0, sum.1 + one.1));
-                        Spent { spent: cents(spent), reserved: cents(reserved) }
+                        SpentMoney { spent: cents(spent), reserved: cents(reserved) }
                     };
                     let spending = store.spending(hold.session()).await.unwrap();
                     prop_assert_eq!(spending.session, sum(&|key| key.0 == at));

@@ -1,0 +1,35 @@
+//! Days, as the command line has them.
+
+use std::str::FromStr;
+
+use patchbay_core::text;
+
+/// A day, in days since 1970 in UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Day(pub(crate) i64);
+
+impl FromStr for Day {
+    type Err = String;
+
+    fn from_str(written: &str) -> Result<Self, String> {
+        let date = written.parse::<jiff::civil::Date>().ok().filter(|_| written.len() == 10);
+        let midnight = date.and_then(|date| date.to_zoned(jiff::tz::TimeZone::UTC).ok());
+        let day = midnight.map(|midnight| Self(midnight.timestamp().as_second().div_euclid(86_400)));
+        day.ok_or_else(|| format!("'{}' is not a day: write it as in 2026-11-27", text::excerpt(written, 40)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_dates_in_utc() {
+        for (written, day) in [("1970-01-01", 0), ("2026-11-27", 20_784), ("1969-12-31", -1)] {
+            assert_eq!((written.parse(), patchbay_store::utc_date(day)), (Ok(Day(day)), written.to_owned()));
+        }
+        for written in ["", "today", "2026-11-31", "27.11.2026", "20261127", "2026-11-27T10:00"] {
+            assert!(written.parse::<Day>().unwrap_err().starts_with(&format!("'{written}' is not a day")));
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Ends the reservations of requests: each becomes a part of the spending. `spending` and `hold` call it.
+
+use patchbay_core::{Money, SessionId};
+use rusqlite::{Connection, params};
+
+use crate::StoreError;
+
+/// Ends a reservation with its actual cost, or with all that was reserved. Does nothing if it was ended before.
+pub(crate) fn end(connection: &Connection, id: i64, cost: Option<Money>) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "INSERT INTO spending SELECT day, session, agent, tool, provider, model, 1, 1 - priced, \
+             coalesce(?2, amount), iif(?2 IS NULL, amount, 0) FROM reservations WHERE id = ?1 \
+             ON CONFLICT DO UPDATE SET requests = requests + 1, unpriced = unpriced + excluded.unpriced, \
+             amount = amount + excluded.amount, assumed = assumed + excluded.assumed",
+        )?
+        .execute(params![id, cost.map(|cost| cost.min(Money::MOST).nanos())])?;
+    connection.prepare_cached("DELETE FROM reservations WHERE id = ?")?.execute([id])?;
+    Ok(())
+}
+
+/// Ends the reservations of a session whose process has died or lost it.
+pub(crate) fn end_abandoned(connection: &Connection, session: SessionId) -> Result<(), StoreError> {
+    let mut query = connection.prepare_cached("SELECT id FROM reservations WHERE session = ?")?;
+    let abandoned = query.query_map([session.to_string()], |row| row.get(0))?.collect::<Result<Vec<i64>, _>>()?;
+    abandoned.into_iter().try_for_each(|id| end(connection, id, None))
+}
