@@ -94,12 +94,21 @@ pub(crate) fn settings(known: &Known<'_>, level: Option<Level>, forced: bool, as
     let forced_tools = known.forced_tools();
     // The API refuses thinking together with a forced tool.
     let level = if forced && forced_tools { Some(Level::None) } else { level };
-    let thinking = wire(known, level);
+    let thinking = limited(wire(known, level), asked);
     Settings {
         thinking,
         max_tokens: max_tokens(known, thinking, asked),
         forced_tools,
         bound_thinking: binds_thinking(known.model),
+    }
+}
+
+/// Lowers a budget for thinking to half of the limit of the answer, which counts both. A limit too low for that turns thinking off.
+fn limited(thinking: Thinking, asked: Option<u32>) -> Thinking {
+    match (thinking, asked.map(|asked| asked / 2)) {
+        (Thinking::Budget(_), Some(half)) if half < MIN_BUDGET => Thinking::Unsaid,
+        (Thinking::Budget(budget), Some(half)) => Thinking::Budget(budget.min(half)),
+        (thinking, _) => thinking,
     }
 }
 
@@ -151,13 +160,13 @@ pub(crate) fn explain(known: &Known<'_>, level: Option<&str>) -> ThinkingPlan {
     }
 }
 
-/// Returns the required `max_tokens`. `asked` limits the answer; a budget for thinking is added to it.
+/// Returns the required `max_tokens`. `asked` limits the answer and its thinking together.
 fn max_tokens(known: &Known<'_>, thinking: Thinking, asked: Option<u32>) -> u32 {
     // Newer models have larger limits, and the API reports a limit that is too large.
     let limit = if known.family == Family::Budget { OUTPUT_LIMIT } else { known.limit.unwrap_or(u32::MAX).max(1) };
     let tokens = match thinking {
         Thinking::Unsaid | Thinking::Off(_) => asked.unwrap_or(UNSAID),
-        Thinking::Budget(budget) => budget.saturating_add(asked.unwrap_or(ANSWER).max(1)),
+        Thinking::Budget(budget) => asked.unwrap_or(budget.saturating_add(ANSWER)),
         Thinking::Adaptive(_) => asked.unwrap_or(OUTPUT_LIMIT),
     };
     tokens.clamp(1, limit)
@@ -315,15 +324,21 @@ mod tests {
     #[test]
     fn answer_has_tokens_besides_thinking() {
         let most = |model: &str, level, asked| {
-            let known = Known::of(model, None);
-            max_tokens(&known, wire(&known, level), asked)
+            settings(&Known::of(model, None), level, false, asked).max_tokens
         };
         assert_eq!(most("claude-sonnet-4-5", None, None), 32_000);
         assert_eq!(most("claude-sonnet-4-5", None, Some(100)), 100);
         assert_eq!(most("claude-sonnet-4-5", None, Some(0)), 1);
         assert_eq!(most("claude-sonnet-4-5", None, Some(500_000)), 64_000);
         assert_eq!(most("claude-sonnet-4-5", Some(Level::Med), None), 47_104);
-        assert_eq!(most("claude-sonnet-4-5", Some(Level::Med), Some(0)), 43_009);
+        assert_eq!(most("claude-sonnet-4-5", Some(Level::Med), Some(8_000)), 8_000);
+        assert_eq!(most("claude-sonnet-4-5", Some(Level::Med), Some(0)), 1);
+        let thinks = |asked| settings(&Known::of("claude-sonnet-4-5", None), Some(Level::Med), false, Some(asked)).thinking;
+        assert_eq!([thinks(100_000), thinks(8_000), thinks(2_047)], [
+            Thinking::Budget(43_008),
+            Thinking::Budget(4_000),
+            Thinking::Unsaid,
+        ]);
         assert_eq!(most("claude-sonnet-4-5", Some(Level::High), None), 64_000);
         assert_eq!(most("claude-sonnet-4-5", Some(Level::High), Some(u32::MAX)), 64_000);
         assert_eq!(most("claude-haiku-4-5", Some(Level::High), None), 36_096);
