@@ -45,7 +45,7 @@ impl Home {
     fn open(&self) -> Store {
         let now = Arc::clone(&self.now);
         let time = move || SystemTime::UNIX_EPOCH + Duration::from_millis(now.load(Ordering::Relaxed).cast_unsigned());
-        Store::open_with(self.folder.path(), Source::new(time, || rand_bytes())).unwrap()
+        Store::open_with(self.folder.path(), Source::new(time, rand_bytes)).unwrap()
     }
 }
 
