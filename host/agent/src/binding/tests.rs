@@ -92,7 +92,8 @@ impl Stage {
     fn request(&mut self) -> (CompletionRequest, PrefixBinding) {
         let model = format!("demo-{}", self.model);
         let surroundings = &crate::Surroundings::default();
-        let reader = ReaderModel { adapter: "demo", model: &model, reads: &|_| true, lineage: &self.lineage, surroundings };
+        let reader =
+            ReaderModel { adapter: "demo", model: &model, reads: &|_| true, lineage: &self.lineage, surroundings };
         let Conversation { mut messages, answers, .. } = conversation(&self.rows, &reader);
         while messages.len() > 1 && messages.last().is_some_and(|last| last.role == Role::Assistant) {
             messages.pop();

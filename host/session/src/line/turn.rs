@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use patchbay_agent::TurnEnding;
-use patchbay_core::{Attachment, Code, DequeueReason, MessageKind, MessageNotices, Outcome, OutcomeData, TurnCause, TurnState};
+use patchbay_core::{
+    Attachment, Code, DequeueReason, MessageKind, MessageNotices, Outcome, OutcomeData, TurnCause, TurnState,
+};
 use patchbay_store::{MessageRow, NewMessage, NewTurn, SessionChange, StoreError};
 
 use serde_json::json;
