@@ -35,6 +35,7 @@ pub const RESERVED: &[&str] = &[
     "model",
     "new",
     "providers",
+    "ps",
     "quit",
     "reload_skills",
     "rename",
