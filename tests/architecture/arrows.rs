@@ -27,6 +27,7 @@ const CRATES: &[&str] = &[
     "workspace",
     "markdown",
     "jsonrpc",
+    "cage",
     "core",
     "features",
 ];
@@ -48,6 +49,10 @@ const OWNED: &[(&str, &str)] = &[
     ("repl", "reedline"),
     ("markdown", "pulldown-cmark"),
     ("markdown", "syntect"),
+    ("cage", "fork"),
+    ("cage", "landlock"),
+    ("cage", "nix"),
+    ("cage", "seccompiler"),
 ];
 
 /// Names that the pure crates must not use.

@@ -28,6 +28,8 @@ mod bounds;
 mod budget;
 mod building;
 mod bundled;
+#[cfg(target_os = "linux")]
+mod cage;
 mod call_info;
 mod catalogue;
 mod code;

@@ -173,6 +173,9 @@ pub(crate) enum Command {
     /// What the host itself calls to compile a component
     #[command(hide = true)]
     Compile(Compile),
+    /// What the host itself calls to run a program in a cage
+    #[command(hide = true)]
+    Cage,
 }
 
 // Which sessions are listed, and how.

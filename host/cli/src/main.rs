@@ -56,6 +56,10 @@ const DESCRIPTORS: u64 = 4_096;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    // It makes namespaces, which a process with other threads cannot.
+    if matches!(arguments.command, Some(Command::Cage)) {
+        return patchbay_cage::supervise();
+    }
     // Without more, a call that finds none left fails with its own error.
     let _ = rlimit::increase_nofile_limit(DESCRIPTORS);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -149,6 +153,7 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
         Some(Command::Completions { shell }) => shell::completions(shell),
         Some(Command::Man) => shell::man(),
         Some(Command::Compile(compile)) => Ok(compile::run(&compile)),
+        Some(Command::Cage) => Ok(patchbay_cage::supervise()),
     }
 }
 

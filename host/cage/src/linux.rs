@@ -1,0 +1,196 @@
+//! The child on Linux.
+
+mod files;
+mod namespaces;
+mod syscalls;
+mod tree;
+
+use std::{
+    fs, io,
+    os::fd::{AsFd as _, RawFd},
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use fork::Fork;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    process::{
+        Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process, pidfd_open, set_child_subreaper,
+        set_parent_process_death_signal, waitpid,
+    },
+};
+
+pub(crate) use self::files::available;
+use crate::{
+    order::{FenceOrder, Order, ProgramEnd},
+    supervisor::{PROCESSES, report},
+    support::Isolation,
+};
+
+/// How often the processes of the program are counted.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Runs a program and returns how it ended; `None` if a process of this one has reported it.
+pub(crate) fn run(order: &Order) -> Option<ProgramEnd> {
+    if let Err(error) = keep_files_back() {
+        return Some(ProgramEnd::failed(format!("the cage has open files: {error}")));
+    }
+    let isolation = order.fence.as_ref().map_or(Isolation::None, |fence| fence.support.isolation);
+    if let Err(error) = namespaces::enter(isolation) {
+        return Some(ProgramEnd::failed(format!("the cage has no namespaces: {error}")));
+    }
+    if isolation < Isolation::Processes {
+        return Some(run_here(order));
+    }
+    // The next process is the first one of its namespace: when it ends, the kernel kills the others.
+    match fork::fork() {
+        Err(error) => Some(ProgramEnd::failed(format!("the cage has no process of its own: {error}"))),
+        Ok(Fork::Parent(child)) => wait_for(child),
+        Ok(Fork::Child) => {
+            // If this one was too late, standard input tells the end of the host.
+            let _ = set_parent_process_death_signal(Some(Signal::KILL));
+            report(&run_here(order));
+            None
+        }
+    }
+}
+
+/// Keeps files from the program that this process has inherited from whatever started Patchbay.
+fn keep_files_back() -> io::Result<()> {
+    let open: Vec<RawFd> = fs::read_dir("/proc/self/fd")?
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|number| *number > 2)
+        .collect();
+    for number in open {
+        match fcntl(number, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)) {
+            // The list itself is closed by now.
+            Ok(_) | Err(nix::errno::Errno::EBADF) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Waits for the first process of the namespace, which reports.
+fn wait_for(child: i32) -> Option<ProgramEnd> {
+    let Some(child) = Pid::from_raw(child) else { return Some(ProgramEnd::failed("the cage has no process id")) };
+    loop {
+        match waitpid(Some(child), WaitOptions::empty()) {
+            Ok(Some((_, status))) if status.signaled() => {
+                return Some(ProgramEnd::killed("the first process of the cage was killed"));
+            }
+            Ok(_) => return None,
+            Err(Errno::INTR) => {}
+            Err(error) => return Some(ProgramEnd::failed(format!("the cage is lost: {error}"))),
+        }
+    }
+}
+
+fn run_here(order: &Order) -> ProgramEnd {
+    let _ = set_child_subreaper(Some(getpid()));
+    if let Some(fence) = &order.fence
+        && let Err(error) = namespaces::protect(fence)
+    {
+        return ProgramEnd::failed(format!("the cage cannot protect files: {error}"));
+    }
+    let child = match start(order) {
+        Ok(Some(child)) => child,
+        Ok(None) => return ProgramEnd::default(),
+        Err(error) => return ProgramEnd::failed(error),
+    };
+    let end = watch(child);
+    tree::kill_all();
+    end
+}
+
+/// Starts the program from a thread that is fenced, because a fence cannot be taken off, and this process must be able to kill what
+/// it started. Returns `None` if there is no program.
+fn start(order: &Order) -> Result<Option<Pid>, String> {
+    let started = thread::scope(|scope| {
+        thread::Builder::new().spawn_scoped(scope, || start_here(order)).map(thread::ScopedJoinHandle::join)
+    });
+    let started = started.map_err(|error| format!("the cage has no thread: {error}"))?;
+    started.unwrap_or_else(|_| Err("the cage could not start the program".to_owned()))
+}
+
+fn start_here(order: &Order) -> Result<Option<Pid>, String> {
+    if let Some(fence) = &order.fence {
+        restrict(fence).map_err(|error| format!("the cage cannot be built: {error}"))?;
+    }
+    if order.program.is_empty() {
+        return Ok(None);
+    }
+    let cannot = |error: io::Error| format!("'{}' cannot be run: {error}", order.program);
+    let output = io::stdout().as_fd().try_clone_to_owned().map_err(cannot)?;
+    let child = Command::new(&order.program)
+        .args(&order.arguments)
+        .current_dir(&order.folder)
+        .env_clear()
+        .envs(order.environment.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::null())
+        .stderr(output)
+        .spawn()
+        .map_err(cannot)?;
+    // The process is awaited by its id, together with those that it leaves behind.
+    let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    id.map(Some).ok_or_else(|| "the program has no process id".to_owned())
+}
+
+/// Fences this thread, and what it starts, for ever.
+fn restrict(fence: &FenceOrder) -> Result<(), String> {
+    files::restrict(fence)?;
+    if fence.support.seccomp {
+        syscalls::restrict(fence.network)?;
+    }
+    Ok(())
+}
+
+/// Waits until the program has ended or must be killed.
+fn watch(child: Pid) -> ProgramEnd {
+    let exits = pidfd_open(child, PidfdFlags::empty());
+    let stdin = io::stdin();
+    let mut counts = Instant::now() + TICK;
+    loop {
+        let mut polled = vec![PollFd::new(&stdin, PollFlags::HUP)];
+        polled.extend(exits.as_ref().ok().map(|exits| PollFd::new(exits, PollFlags::IN)));
+        let tick = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
+        let ready = poll(&mut polled, Some(&tick));
+        if ready.is_ok_and(|ready| ready > 0) && !polled[0].revents().is_empty() {
+            return ProgramEnd::killed("it was stopped");
+        }
+        if let Some(end) = reap(child) {
+            return end;
+        }
+        if Instant::now() >= counts {
+            counts = Instant::now() + TICK;
+            if tree::descendants().len() > PROCESSES {
+                return ProgramEnd::killed(format!("it had more than {PROCESSES} processes"));
+            }
+        }
+    }
+}
+
+/// Reaps what has ended, and returns how `child` ended if it is among them.
+fn reap(child: Pid) -> Option<ProgramEnd> {
+    loop {
+        match waitpid(None, WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) if pid == child => return Some(end_of(status)),
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) => return None,
+            Err(error) => return Some(ProgramEnd::failed(format!("the program is lost: {error}"))),
+        }
+    }
+}
+
+fn end_of(status: WaitStatus) -> ProgramEnd {
+    ProgramEnd { exit_code: status.exit_status(), signal: status.terminating_signal(), ..ProgramEnd::default() }
+}
+
+/// Kills a process that may be gone.
+fn kill(pid: Pid) {
+    let _ = kill_process(pid, Signal::KILL);
+}

@@ -1,0 +1,137 @@
+//! Namespaces: own mounts, to protect files below a folder that a program may change, and own processes.
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    fs, io,
+    os::unix::ffi::OsStringExt as _,
+    path::{Path, PathBuf},
+};
+
+use nix::{
+    mount::{MsFlags, mount},
+    sched::{CloneFlags, unshare},
+};
+use rustix::{
+    fs::{StatVfsMountFlags, statvfs},
+    process::{getgid, getuid},
+};
+
+use crate::{order::FenceOrder, support::Isolation};
+
+/// The id that root has in its namespace, of a user without rights. With another id than 0, programs have no capabilities even in the namespace.
+const NOT_ROOT: u32 = 65_534;
+
+/// Moves this process into namespaces of its own. It must have no other threads.
+pub(super) fn enter(isolation: Isolation) -> io::Result<()> {
+    let mut flags = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS;
+    match isolation {
+        Isolation::None => return Ok(()),
+        Isolation::Mounts => {}
+        Isolation::Processes => flags |= CloneFlags::CLONE_NEWPID,
+    }
+    let (user, group) = (getuid().as_raw(), getgid().as_raw());
+    unshare(flags)?;
+    let inside = |id: u32| if id == 0 { NOT_ROOT } else { id };
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("{} {user} 1", inside(user)))?;
+    fs::write("/proc/self/gid_map", format!("{} {group} 1", inside(group)))
+}
+
+/// Mounts what must not change read-only, for this process and what it starts.
+pub(super) fn protect(fence: &FenceOrder) -> io::Result<()> {
+    if fence.support.isolation == Isolation::None {
+        return Ok(());
+    }
+    // Nothing of what follows is seen outside.
+    mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>)?;
+    if fence.support.isolation == Isolation::Processes {
+        let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+        mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>)?;
+    }
+    // Mounts of their own stay writable when the others become read-only.
+    let writable: Vec<&Path> = fence.write.iter().map(PathBuf::as_path).filter(|path| is_own(path)).collect();
+    for path in &writable {
+        bind(path)?;
+    }
+    for mounted in mount_points()? {
+        if !writable.iter().any(|path| mounted.starts_with(path)) {
+            make_read_only(&mounted)?;
+        }
+    }
+    // A folder that something is mounted on cannot be renamed.
+    for path in fence.fixed.iter().filter(|path| is_own(path)) {
+        bind(path)?;
+    }
+    for path in fence.read_only.iter().filter(|path| is_own(path)) {
+        bind(path)?;
+        make_read_only(path)?;
+    }
+    Ok(())
+}
+
+/// Returns where something is mounted.
+fn mount_points() -> io::Result<BTreeSet<PathBuf>> {
+    let list = fs::read_to_string("/proc/self/mountinfo")?;
+    // ID PARENT DEVICE ROOT POINT OPTIONS …, with blanks and the like as octal numbers.
+    Ok(list.lines().filter_map(|line| line.split(' ').nth(4)).map(|point| PathBuf::from(unescaped(point))).collect())
+}
+
+/// Returns a path of a list of mounts: `\040` stands for a blank.
+fn unescaped(escaped: &str) -> OsString {
+    let mut bytes = Vec::new();
+    let mut rest = escaped.as_bytes();
+    while let [first, behind @ ..] = rest {
+        let number = behind.get(..3).filter(|_| *first == b'\\').and_then(|digits| str::from_utf8(digits).ok());
+        match number.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &behind[3..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = behind;
+            }
+        }
+    }
+    OsString::from_vec(bytes)
+}
+
+/// Makes the mount at `path` read-only. A mount that this user cannot look at is left as it is.
+fn make_read_only(path: &Path) -> io::Result<()> {
+    let Ok(mounted) = statvfs(path) else { return Ok(()) };
+    // A namespace of an ordinary user must keep these flags.
+    let kept = [
+        (StatVfsMountFlags::NOSUID, MsFlags::MS_NOSUID),
+        (StatVfsMountFlags::NODEV, MsFlags::MS_NODEV),
+        (StatVfsMountFlags::NOEXEC, MsFlags::MS_NOEXEC),
+        (StatVfsMountFlags::NOATIME, MsFlags::MS_NOATIME),
+        (StatVfsMountFlags::NODIRATIME, MsFlags::MS_NODIRATIME),
+        (StatVfsMountFlags::RELATIME, MsFlags::MS_RELATIME),
+    ];
+    let kept: MsFlags =
+        kept.into_iter().filter(|(flag, _)| mounted.f_flag.contains(*flag)).map(|(_, flag)| flag).collect();
+    let flags = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY | kept;
+    Ok(mount(None::<&str>, path, None::<&str>, flags, None::<&str>)?)
+}
+
+/// Whether there is something at `path` itself. Behind a link, only the link could be protected, and it cannot be mounted on.
+fn is_own(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir() || metadata.is_file())
+}
+
+fn bind(path: &Path) -> io::Result<()> {
+    Ok(mount(Some(path), path, None::<&str>, MsFlags::MS_BIND | MsFlags::MS_REC, None::<&str>)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_mounts_are_read() {
+        assert_eq!(unescaped(r"/a\040b\134c"), r"/a b\c");
+        assert_eq!(unescaped(r"/ä\"), r"/ä\");
+        assert!(mount_points().unwrap().contains(Path::new("/proc")));
+    }
+}

@@ -1,0 +1,129 @@
+//! seccomp: system calls that a fenced program has no use for, or that lead out of the fence.
+
+use std::{collections::BTreeMap, env::consts::ARCH};
+
+use libc::*;
+use seccompiler::{
+    BpfProgram, Error, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch, apply_filter, sock_filter,
+};
+
+/// Refused whatever their arguments: other processes, the kernel's own settings, mounts, and interfaces that the other rules do not
+/// see into.
+const REFUSED: &[c_long] = &[
+    SYS_acct,
+    SYS_add_key,
+    SYS_adjtimex,
+    SYS_bpf,
+    SYS_chroot,
+    SYS_clock_adjtime,
+    SYS_clock_settime,
+    SYS_delete_module,
+    SYS_finit_module,
+    SYS_fsconfig,
+    SYS_fsmount,
+    SYS_fsopen,
+    SYS_fspick,
+    SYS_init_module,
+    SYS_io_uring_enter,
+    SYS_io_uring_register,
+    SYS_io_uring_setup,
+    SYS_kcmp,
+    SYS_kexec_load,
+    SYS_keyctl,
+    SYS_mount,
+    SYS_mount_setattr,
+    SYS_move_mount,
+    SYS_name_to_handle_at,
+    SYS_open_by_handle_at,
+    SYS_open_tree,
+    SYS_perf_event_open,
+    SYS_pidfd_getfd,
+    SYS_pivot_root,
+    SYS_process_madvise,
+    SYS_process_vm_readv,
+    SYS_process_vm_writev,
+    SYS_ptrace,
+    SYS_quotactl,
+    SYS_reboot,
+    SYS_request_key,
+    SYS_setdomainname,
+    SYS_setns,
+    SYS_sethostname,
+    SYS_settimeofday,
+    SYS_swapoff,
+    SYS_swapon,
+    SYS_syslog,
+    SYS_umount2,
+    SYS_userfaultfd,
+    SYS_vhangup,
+    #[cfg(target_arch = "x86_64")]
+    SYS_ioperm,
+    #[cfg(target_arch = "x86_64")]
+    SYS_iopl,
+    #[cfg(target_arch = "x86_64")]
+    SYS_kexec_file_load,
+];
+/// Flags of `clone` and `unshare` that make namespaces.
+const NAMESPACES: &[c_int] =
+    &[CLONE_NEWCGROUP, CLONE_NEWIPC, CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER, CLONE_NEWUTS, 0x80];
+/// Requests that type into a terminal.
+const TYPING: &[c_ulong] = &[TIOCSTI as c_ulong, TIOCLINUX as c_ulong];
+/// The sockets of a program with the network: those of the internet, and those that ask for the machine's addresses.
+const NETWORK: &[c_int] = &[AF_INET, AF_INET6, AF_NETLINK];
+
+/// Restricts this thread, and what it starts.
+pub(super) fn restrict(network: bool) -> Result<(), String> {
+    let build = || -> Result<(), Error> {
+        // Programs fall back to `clone`, whose flags can be seen.
+        let newer = BTreeMap::from([(SYS_clone3, Vec::new())]);
+        apply_filter(&filter(newer, ENOSYS)?)?;
+        apply_filter(&filter(refused(network)?, EPERM)?)
+    };
+    build().map_err(|error| error.to_string())
+}
+
+fn refused(network: bool) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Error> {
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = REFUSED.iter().map(|number| (*number, Vec::new())).collect();
+    let namespace = |flag: &c_int| {
+        let flag = u64::from(flag.unsigned_abs());
+        rule(&[condition(0, SeccompCmpOp::MaskedEq(flag), flag)?])
+    };
+    for number in [SYS_clone, SYS_unshare] {
+        rules.insert(number, NAMESPACES.iter().map(namespace).collect::<Result<_, _>>()?);
+    }
+    let typing = TYPING.iter().map(|request| rule(&[condition(1, SeccompCmpOp::Eq, *request)?]));
+    rules.insert(SYS_ioctl, typing.collect::<Result<_, _>>()?);
+    let mut sockets = Vec::new();
+    if network {
+        let other: Result<Vec<_>, _> =
+            NETWORK.iter().map(|family| condition(0, SeccompCmpOp::Ne, u64::from(family.unsigned_abs()))).collect();
+        sockets.push(rule(&other?)?);
+    }
+    rules.insert(SYS_socket, sockets);
+    Ok(rules)
+}
+
+/// The conditions must all hold.
+fn rule(conditions: &[SeccompCondition]) -> Result<SeccompRule, Error> {
+    Ok(SeccompRule::new(conditions.to_vec())?)
+}
+
+/// Compares the lower 32 bits of an argument: the kernel reads no more of these.
+fn condition(argument: u8, comparison: SeccompCmpOp, value: u64) -> Result<SeccompCondition, Error> {
+    Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Dword, comparison, value)?)
+}
+
+/// Returns the program that refuses these system calls with `error`, and ends programs for other architectures.
+fn filter(rules: BTreeMap<i64, Vec<SeccompRule>>, error: c_int) -> Result<BpfProgram, Error> {
+    let architecture = TargetArch::try_from(ARCH)?;
+    let refuse = SeccompAction::Errno(error.unsigned_abs());
+    let mut program = BpfProgram::try_from(SeccompFilter::new(rules, SeccompAction::Allow, refuse, architecture)?)?;
+    if cfg!(target_arch = "x86_64") {
+        // The numbers of x32 are others for the same system calls: load the number, compare it, end the process.
+        let instruction = |code, jf, k| sock_filter { code, jt: 0, jf, k };
+        let end = instruction(0x06, 0, SECCOMP_RET_KILL_PROCESS);
+        program.splice(..0, [instruction(0x20, 0, 0), instruction(0x35, 1, 0x4000_0000), end]);
+    }
+    Ok(program)
+}

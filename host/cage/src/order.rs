@@ -1,0 +1,67 @@
+//! What the host tells the child, and what the child reports.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::support::Support;
+
+/// A program to run. Sent to the child as one line of JSON.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Order {
+    /// The program: a path, or a name that is looked up in `PATH` of `environment`.
+    pub program: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// The folder that it runs in.
+    pub folder: PathBuf,
+    /// All of its environment.
+    pub environment: Vec<(String, String)>,
+    /// What it may do; `None` for a program of the user's own, which may do what the user may.
+    pub fence: Option<FenceOrder>,
+}
+
+/// What a fenced program may do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FenceOrder {
+    /// What the fence consists of. The child runs nothing if it cannot build all of it.
+    pub support: Support,
+    /// Files and folders that can be read and executed.
+    pub read: Vec<PathBuf>,
+    /// Files and folders that can be changed as well.
+    pub write: Vec<PathBuf>,
+    /// Files and folders below `write` that cannot be changed, if there are namespaces. Missing ones are ignored.
+    pub read_only: Vec<PathBuf>,
+    /// Folders that cannot be renamed or removed, if there are namespaces: they hold something of `read_only`.
+    pub fixed: Vec<PathBuf>,
+    /// Whether the program may use the network.
+    pub network: bool,
+}
+
+/// How a program ended. Exactly one field is set, or `exit_code` and `stopped`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProgramEnd {
+    /// The exit code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// The number of the signal that ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// Why it was killed, as the end of the sentence "it was killed because …".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub killed: Option<String>,
+    /// Why it did not run: a sentence without its full stop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+}
+
+impl ProgramEnd {
+    pub(crate) fn failed(why: impl Into<String>) -> Self {
+        Self { failed: Some(why.into()), ..Self::default() }
+    }
+
+    pub(crate) fn killed(why: impl Into<String>) -> Self {
+        Self { killed: Some(why.into()), ..Self::default() }
+    }
+}

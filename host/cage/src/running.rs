@@ -1,0 +1,150 @@
+//! A program that runs in a child process, as the host sees it.
+
+use std::{io, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    process::{Child, ChildStdin, ChildStdout, Command},
+    sync::{oneshot, watch},
+};
+
+use crate::{
+    order::{Order, ProgramEnd},
+    output::ProgramOutput,
+};
+
+/// Limit of what the child reports, in bytes.
+const REPORT: u64 = 64 << 10;
+/// How long the child may take to kill what it started, before it is killed itself.
+const ENDING: Duration = Duration::from_secs(10);
+
+/// How long the rest of the output may take after the child has ended.
+const REST: Duration = Duration::from_secs(2);
+
+/// How the host starts itself as the child.
+#[derive(Clone, Debug)]
+pub struct CageProgram {
+    /// The path of this program.
+    pub program: PathBuf,
+    /// The arguments that make it the child.
+    pub arguments: Vec<String>,
+}
+
+/// A program that runs, or has ended. Dropping it kills the program and all that it started.
+#[derive(Debug)]
+pub struct RunningProgram {
+    output: Arc<Mutex<ProgramOutput>>,
+    /// Changes with each piece of output.
+    grown: watch::Receiver<()>,
+    end: watch::Receiver<Option<ProgramEnd>>,
+    /// Dropped to stop the program.
+    stop: Mutex<Option<oneshot::Sender<()>>>,
+}
+
+impl RunningProgram {
+    /// Starts a program. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// If the child cannot be started. That the program cannot be started is its [`ProgramEnd`].
+    pub fn start(child: &CageProgram, order: &Order) -> io::Result<Self> {
+        let mut line = serde_json::to_vec(order)?;
+        line.push(b'\n');
+        let mut child = Command::new(&child.program)
+            .args(&child.arguments)
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let missing = || io::Error::other("the child has no pipes");
+        let stdin = child.stdin.take().ok_or_else(missing)?;
+        let stdout = child.stdout.take().ok_or_else(missing)?;
+        let output = Arc::new(Mutex::new(ProgramOutput::default()));
+        let (grows, grown) = watch::channel(());
+        let (ends, end) = watch::channel(None);
+        let (stop, stopped) = oneshot::channel();
+        let mut reading = tokio::spawn(read(stdout, Arc::clone(&output), grows));
+        tokio::spawn(async move {
+            let ended = watch(child, stdin, line, stopped).await;
+            // Something that escaped from a child that was killed may have the output still.
+            if tokio::time::timeout(REST, &mut reading).await.is_err() {
+                reading.abort();
+            }
+            ends.send_replace(Some(ended));
+        });
+        Ok(Self { output, grown, end, stop: Mutex::new(Some(stop)) })
+    }
+
+    /// Kills the program and all that it started. [`RunningProgram::ended`] returns when they are gone.
+    pub fn stop(&self) {
+        self.stop.lock().take();
+    }
+
+    /// Returns how the program ended; `None` while it runs.
+    pub fn end(&self) -> Option<ProgramEnd> {
+        self.end.borrow().clone()
+    }
+
+    /// Waits until the program and all that it started are gone, and its whole output is there.
+    pub async fn ended(&self) -> ProgramEnd {
+        let mut end = self.end.clone();
+        let ended = end.wait_for(Option::is_some).await;
+        let ended = ended.ok().and_then(|ended| ended.clone());
+        ended.unwrap_or_else(|| ProgramEnd::failed("the program was given up, because Patchbay is ending"))
+    }
+
+    /// Returns what changes with each piece of output, and is closed at the end of the output.
+    pub fn growth(&self) -> watch::Receiver<()> {
+        self.grown.clone()
+    }
+
+    /// Reads the output.
+    pub fn output<T>(&self, read: impl FnOnce(&ProgramOutput) -> T) -> T {
+        read(&self.output.lock())
+    }
+}
+
+async fn read(mut stdout: ChildStdout, output: Arc<Mutex<ProgramOutput>>, grows: watch::Sender<()>) {
+    let mut piece = vec![0; 64 << 10];
+    while let Ok(size @ 1..) = stdout.read(&mut piece).await {
+        output.lock().push(&piece[..size]);
+        grows.send_replace(());
+    }
+}
+
+/// Sends the order, and waits for the end. Standard input is closed when the program is to be stopped.
+async fn watch(mut child: Child, mut stdin: ChildStdin, line: Vec<u8>, stopped: oneshot::Receiver<()>) -> ProgramEnd {
+    let stderr = child.stderr.take();
+    let reporting = async {
+        let mut report = Vec::new();
+        if let Some(stderr) = stderr {
+            // What came before an error is the report.
+            let _ = stderr.take(REPORT).read_to_end(&mut report).await;
+        }
+        report
+    };
+    let lifeline = async {
+        // An error means that the child has ended.
+        let _ = stdin.write_all(&line).await;
+        let _ = stdin.flush().await;
+        // Sent to, or dropped.
+        let _ = stopped.await;
+        drop(stdin);
+        tokio::time::sleep(ENDING).await;
+    };
+    let waiting = async { tokio::join!(child.wait(), reporting) };
+    let ended = tokio::select! {
+        ended = waiting => Some(ended),
+        () = lifeline => None,
+    };
+    let Some((status, report)) = ended else {
+        let _ = child.kill().await;
+        return ProgramEnd::killed(format!("it did not end within {} s", ENDING.as_secs()));
+    };
+    serde_json::from_slice(&report).unwrap_or_else(|_| {
+        let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
+        let words = patchbay_core::text::excerpt(&String::from_utf8_lossy(&report), 400);
+        ProgramEnd::failed(format!("the cage ended without a report: {status} {words}").trim().to_owned())
+    })
+}

@@ -1,0 +1,19 @@
+//! `[terminal.cage]` of `config.toml`.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// What programs of `terminal__run` may use besides the workspace: `[terminal.cage]` in `config.toml`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CageSettings {
+    /// Further files and folders that programs can read and execute, such as toolchains. `~/` is your home folder; anything else
+    /// must be absolute.
+    pub read: Vec<String>,
+    /// Further folders that programs can change, such as caches. A folder that holds or lies in a folder of `PATH`, `~/.ssh`, a
+    /// start file of a shell, a folder of Patchbay or your home folder is refused.
+    pub write: Vec<String>,
+    /// Names of further environment variables that programs receive. By default they receive those that toolchains need, and
+    /// none that can be a secret.
+    pub env: Vec<String>,
+}

@@ -1,0 +1,70 @@
+//! The parts of a fence, and what is open without them.
+
+use serde::{Deserialize, Serialize};
+
+/// The parts of a fence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Support {
+    /// The version of Landlock, up to the one that this build knows; 0 if there is none.
+    pub landlock: u32,
+    /// Which namespaces can be made.
+    pub isolation: Isolation,
+    /// Whether system calls can be refused.
+    pub seccomp: bool,
+}
+
+/// Namespaces around a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Isolation {
+    /// None. What must not change is compared afterwards.
+    #[default]
+    None,
+    /// Own mounts: what must not change is mounted read-only.
+    Mounts,
+    /// Own processes as well: the kernel kills all of them when the first one ends.
+    Processes,
+}
+
+impl Support {
+    /// The version of Landlock that limits signals and abstract sockets, too.
+    pub const LANDLOCK: u32 = 6;
+
+    /// Whether all is fenced that a fence is for.
+    pub fn is_whole(self) -> bool {
+        self.landlock >= Self::LANDLOCK && self.seccomp && self.isolation >= Isolation::Mounts
+    }
+
+    /// Returns what is not fenced, a clause each; nothing if all is.
+    pub fn gaps(self) -> Vec<&'static str> {
+        let mut gaps = Vec::new();
+        if self.landlock == 0 {
+            gaps.push("can read and change every file that you can");
+        } else if self.isolation < Isolation::Mounts {
+            gaps.push("can change .git and agents' rules");
+        }
+        if !self.seccomp {
+            gaps.push("can use the network");
+        }
+        if self.landlock < Self::LANDLOCK {
+            gaps.push("can send signals to your other programs");
+        }
+        gaps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_named() {
+        let whole = Support { landlock: 6, isolation: Isolation::Mounts, seccomp: true };
+        assert!(whole.is_whole() && whole.gaps().is_empty());
+        let old = Support { landlock: 5, ..whole };
+        assert_eq!((old.is_whole(), old.gaps()), (false, vec!["can send signals to your other programs"]));
+        let alone = Support { isolation: Isolation::None, ..whole };
+        assert_eq!(alone.gaps(), ["can change .git and agents' rules"]);
+        assert_eq!(Support::default().gaps().len(), 3);
+    }
+}
