@@ -1,7 +1,7 @@
 //! The texts of a question that the fronts of this crate share.
 
 use patchbay_core::text;
-use patchbay_session::{Approval, Question, QuestionSubject, SkillCapability};
+use patchbay_session::{Approval, CalledTool, Question, QuestionSubject, SkillCapability};
 
 /// Length limit in characters of a folder in an answer. The line that follows an answer has all of it.
 const FOLDER: usize = 30;
@@ -11,7 +11,7 @@ pub(crate) fn details(question: &Question, has_several_agents: bool) -> Vec<Stri
     let mut details = question.subject.facts();
     details.push(format!("for {}", question.chain.join(" → ")));
     details.extend(question.subject.request());
-    if question.only_once {
+    if question.only_once && matches!(question.subject, QuestionSubject::Capability(_)) {
         details.push("This workspace is or holds your home folder: a yes is for this act only.".to_owned());
     }
     details.extend(question.reason.as_ref().map(|reason| format!("the skill's reason: {reason}")));
@@ -62,7 +62,10 @@ pub(crate) fn key_of(question: &Question, answer: Approval) -> Option<String> {
             Some(format!("f all below {folder}/"))
         }
         Approval::Session => Some(format!("2 this session{part}")),
-        Approval::Always => question.grant.as_ref().map(|_| format!("3 always here{part}")),
+        Approval::Always => question.grant.as_ref().map(|_| match &question.subject {
+            QuestionSubject::Tool(CalledTool { only_this_input: true, .. }) => "3 exactly this, always here".to_owned(),
+            _ => format!("3 always here{part}"),
+        }),
         Approval::Wide => wide.map(|wide| format!("a this session, all of '{wide}'")),
         Approval::No => Some("Esc no  n no, and why".to_owned()),
         Approval::Never => None,

@@ -98,9 +98,9 @@ pub use patchbay_provider::DefaultChoice;
 pub use patchbay_sandbox::Content;
 pub use patchbay_skill::Snapshot;
 pub use patchbay_tools::{
-    Act, Approval, Approver, CalledTool, DiffLine, Editor, FileDiff, Mode, OfferedGrant, OutsideCall,
+    Act, Approval, Approver, CallTerms, CalledTool, DiffLine, Editor, FileDiff, Mode, OfferedGrant, OutsideCall,
     OutsideDeclaration, OutsideError, OutsideOrigin, OutsideSpec, OutsideTool, PatternBudget, PersonAnswer,
-    ProviderMove, Question, QuestionSubject, SkillCapability, command_line, input_json,
+    ProviderMove, Question, QuestionSubject, SkillCapability, TerminalCommand, command_line, input_json,
 };
 
 pub use builtin::specs;

@@ -619,6 +619,8 @@ mod tests {
             input_digest: Digest::of(input.as_bytes()),
             digest: Digest::of(tool.as_bytes()),
             is_destructive: true,
+            notes: Vec::new(),
+            only_this_input: false,
         };
         Question { subject: QuestionSubject::Tool(tool), ..question(b"", Capability::Kv) }
     }

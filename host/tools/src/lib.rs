@@ -6,6 +6,7 @@
 //! - [`Tools::run`]: runs a tool; [`Tools::only_reads`]: whether others may run beside it.
 //! - [`Approver`]: asks a person for what a call may not do by itself. [`Question`]: what is asked; [`Approval`]: the answer.
 //! - [`command_line`], [`input_json`]: a command or an input as a line that shows every character.
+//! - [`TerminalCommand`]: the input of `terminal__run`, for the fronts that offer it.
 //! - [`OutsideTool`]: a tool outside of the sandbox, such as one of an MCP server. [`OutsideSpec`] checks its declaration.
 //! - [`Interposer`]: stands between tools and the services of the host, such as a test that answers from recordings, or a recorder.
 //! - [`Editor`]: reads and writes files as the user's editor has them.
@@ -59,6 +60,7 @@ mod services;
 mod shown_input;
 mod skill_files;
 mod tape;
+mod terminal_command;
 mod tool_index;
 mod workspaces;
 
@@ -88,7 +90,7 @@ pub use interposer::{BegunCall, Interposer};
 pub use ledger::StoreLedger;
 pub use mode::{Mode, ModeSlot};
 pub use outside::{
-    OutsideCall, OutsideDeclaration, OutsideError, OutsideOrigin, OutsideSpec, OutsideTool, OutsideTools,
+    CallTerms, OutsideCall, OutsideDeclaration, OutsideError, OutsideOrigin, OutsideSpec, OutsideTool, OutsideTools,
 };
 pub use question::{
     Approval, CalledTool, OfferedGrant, PersonAnswer, ProviderMove, Question, QuestionSubject, SkillCapability,
@@ -97,6 +99,7 @@ pub use revert::FileReverter;
 pub use shown_input::{command_line, input_json};
 pub use skill_files::SkillFilesError;
 pub use tape::{CallEnd, CallEndFailure, CallTape};
+pub use terminal_command::TerminalCommand;
 pub use tool_index::SearchedTools;
 
 use approval::QuestionSlots;

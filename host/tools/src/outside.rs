@@ -40,6 +40,11 @@ pub trait OutsideTool: Send + Sync {
         false
     }
 
+    /// Returns on which terms a call is allowed.
+    fn terms<'a>(&'a self, _input: &'a Value) -> BoxFuture<'a, CallTerms> {
+        Box::pin(async { CallTerms::default() })
+    }
+
     /// Runs the tool. Dropping the future stops the call. The caller cleans the answer and enforces the limits on time and
     /// output, but what is in memory meanwhile must be bounded here.
     fn call<'a>(&'a self, call: OutsideCall<'a>) -> BoxFuture<'a, Result<Vec<Content>, OutsideError>>;
@@ -68,6 +73,17 @@ pub struct OutsideCall<'a> {
     /// Proves that the call was let through.
     #[expect(dead_code, reason = "its existence is the proof")]
     gate: PassedGate,
+}
+
+/// On which terms a person allows a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallTerms {
+    /// What the person should know, a line each, the most important first.
+    pub notes: Vec<String>,
+    /// Whether a yes is for this call alone, and earlier answers do not allow it.
+    pub only_once: bool,
+    /// Whether `always` is for this input alone.
+    pub only_this_input: bool,
 }
 
 /// Where a tool outside of the sandbox comes from.
@@ -195,6 +211,12 @@ impl OutsideSpec {
             place: workspace.to_owned(),
             skill_digest: self.digest.to_string(),
         }
+    }
+
+    /// Returns the stored decision that allows a call with this input in `workspace`.
+    pub(crate) fn grant_of_input(&self, workspace: &str, input: Digest) -> GrantRow {
+        let input = input.to_string();
+        GrantRow { capability: format!("{}:{input}", Self::CAPABILITY), ..self.grant(workspace) }
     }
 
     /// Returns the tool's identity in the journal.

@@ -3,7 +3,7 @@
 use patchbay_core::{AgentId, Asker, Digest, Hasher, text};
 use patchbay_policy::{Capability, Identity};
 
-use crate::{Act, FileDiff, command_line};
+use crate::{Act, FileDiff, TerminalCommand, command_line};
 
 /// A question to a person: may this happen?
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Question {
     pub workspace: String,
     /// The reason in the skill's manifest, cleaned, on one line of at most 200 characters; `None` if it gives none.
     pub reason: Option<String>,
-    /// Whether the answer can be for what is shown only: the skill would write in the person's home folder.
+    /// Whether the answer can be for what is shown only: it concerns the person's home folder, or is more than usual.
     pub only_once: bool,
     /// What [`Approval::Always`] stores; `None` if that answer is not offered.
     pub grant: Option<OfferedGrant>,
@@ -92,6 +92,10 @@ pub struct CalledTool {
     pub digest: Digest,
     /// Whether its source marks it as destructive.
     pub is_destructive: bool,
+    /// What the person should know before all else.
+    pub notes: Vec<String>,
+    /// Whether [`Approval::Always`] is for this input alone.
+    pub only_this_input: bool,
 }
 
 impl CalledTool {
@@ -104,7 +108,7 @@ impl CalledTool {
     fn act(&self) -> String {
         match self.name.strip_prefix("mcp__").and_then(|name| name.split_once("__")) {
             Some((server, tool)) => format!("Call {server}: {tool}"),
-            None if self.name == "terminal__run" => format!("Run {}", text::excerpt(&self.input, Self::COMMAND)),
+            None if self.name == TerminalCommand::TOOL => format!("Run {}", text::excerpt(&self.input, Self::COMMAND)),
             None => format!("Call {}", self.name),
         }
     }
@@ -227,6 +231,7 @@ impl QuestionSubject {
                 let allowed = if wide == Approval::Wide { capability } else { offered };
                 format!("'{allowed}' for the {} skill '{}'", skill.root, skill.name)
             }
+            (Self::Tool(tool), Approval::Always) if tool.only_this_input => tool.act(),
             (Self::Tool(tool), wide) if wide.is_wide() => format!("every call of {}", tool.name),
             _ => self.act(),
         }
@@ -239,7 +244,8 @@ impl QuestionSubject {
             Self::Tool(tool) => {
                 let destructive = "its source says that it deletes or overwrites something".to_owned();
                 let input = format!("with {}", tool.input);
-                std::iter::once(input).chain(tool.is_destructive.then_some(destructive)).collect()
+                let rest = std::iter::once(input).chain(tool.is_destructive.then_some(destructive));
+                tool.notes.iter().cloned().chain(rest).collect()
             }
             Self::Provider(ProviderMove { from, to, model, .. }) => {
                 let model = model.as_deref().map(|model| format!("model: {}", command_line([model])));

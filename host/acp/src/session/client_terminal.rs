@@ -1,13 +1,13 @@
 //! The client's terminals as the tool `terminal__run`. `task` gives it to the session, if the client offers terminals. Each call is
 //! asked for, until the user says otherwise.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
 use patchbay_core::{CallId, Digest};
 use patchbay_session::{
     Content, OutsideCall, OutsideDeclaration, OutsideError, OutsideOrigin, OutsideSpec, OutsideTool, PatternBudget,
-    ToolDecision, command_line, input_json,
+    TerminalCommand, ToolDecision,
 };
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
@@ -16,12 +16,8 @@ use tokio::sync::{mpsc, oneshot};
 use crate::params::ClientCapabilities;
 use patchbay_jsonrpc::{Client, RpcError};
 
-/// The full name.
-const NAME: &str = "terminal__run";
 /// Limit of the output that the client keeps and the model receives, in bytes. The end is kept.
 const OUTPUT_BYTES: usize = 64 << 10;
-/// Time limit of a command in seconds, without one of its own and at most.
-const SECONDS: (u64, u64) = (120, 600);
 /// How long the client may take for each request besides the command itself.
 const ANSWER: Duration = Duration::from_secs(15);
 
@@ -42,18 +38,6 @@ pub(super) struct NewTerminal {
     pub(super) id: String,
     /// Receives a value once the update that shows the terminal is sent.
     pub(super) shown: oneshot::Sender<()>,
-}
-
-/// The input of a call.
-#[derive(Deserialize)]
-struct RunCommand {
-    command: String,
-    #[serde(default)]
-    args: Vec<String>,
-    cwd: Option<String>,
-    #[serde(default)]
-    env: BTreeMap<String, String>,
-    seconds: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -88,7 +72,7 @@ impl ClientTerminal {
             return None;
         }
         let declaration = OutsideDeclaration {
-            name: NAME.to_owned(),
+            name: TerminalCommand::TOOL.to_owned(),
             origin: OutsideOrigin::Client,
             group: "terminal".to_owned(),
             tool: "run".to_owned(),
@@ -98,14 +82,14 @@ impl ClientTerminal {
                  `-c`. Standard input is the user's. The user is asked before each call.",
                 OUTPUT_BYTES >> 10
             ),
-            input_schema: schema(),
+            input_schema: TerminalCommand::schema(false),
             is_destructive: false,
             advice: "The editor asks the user before each call".to_owned(),
-            identity: Digest::of(NAME.as_bytes()),
+            identity: Digest::of(TerminalCommand::TOOL.as_bytes()),
             is_read_only: false,
             per_workspace: true,
             for_skills: false,
-            time: Duration::from_secs(SECONDS.1) + 3 * ANSWER,
+            time: Duration::from_secs(TerminalCommand::MOST_SECONDS) + 3 * ANSWER,
             time_key: "seconds of terminal__run".to_owned(),
         };
         // The schema is a constant.
@@ -114,8 +98,8 @@ impl ClientTerminal {
         Some(Arc::new(Self { client: client.clone(), session, workspace, opened, spec }))
     }
 
-    async fn run(&self, call: CallId, command: RunCommand) -> Result<Content, OutsideError> {
-        let limit = command.seconds.unwrap_or(SECONDS.0).clamp(1, SECONDS.1);
+    async fn run(&self, call: CallId, command: TerminalCommand) -> Result<Content, OutsideError> {
+        let limit = command.limit();
         let terminal = self.create(command).await?;
         self.show(call, &terminal.id).await;
         let exit = terminal.request::<ExitStatus>("terminal/wait_for_exit");
@@ -152,8 +136,8 @@ impl ClientTerminal {
     }
 
     /// Starts the command. A terminal that is made after the call was stopped is released as well.
-    async fn create(&self, command: RunCommand) -> Result<OpenTerminal, OutsideError> {
-        let RunCommand { command, args, cwd, env, .. } = command;
+    async fn create(&self, command: TerminalCommand) -> Result<OpenTerminal, OutsideError> {
+        let TerminalCommand { command, args, cwd, env, .. } = command;
         let cwd = Path::new(&self.workspace).join(cwd.unwrap_or_default());
         let env: Vec<Value> = env.into_iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
         let params = json!({
@@ -183,7 +167,7 @@ impl OutsideTool for ClientTerminal {
     }
 
     fn input_for_question(&self, input: &Value) -> String {
-        in_question(input)
+        TerminalCommand::in_question(input)
     }
 
     fn is_shown_whole(&self) -> bool {
@@ -192,10 +176,7 @@ impl OutsideTool for ClientTerminal {
 
     fn call<'a>(&'a self, call: OutsideCall<'a>) -> BoxFuture<'a, Result<Vec<Content>, OutsideError>> {
         Box::pin(async move {
-            let command = RunCommand::deserialize(call.input);
-            let command =
-                command.map_err(|error| OutsideError::Failed(format!("the input cannot be read: {error}")))?;
-            Ok(vec![self.run(call.id, command).await?])
+            Ok(vec![self.run(call.id, TerminalCommand::read(call.input).map_err(OutsideError::Failed)?).await?])
         })
     }
 }
@@ -244,62 +225,10 @@ impl Drop for OpenTerminal {
     }
 }
 
-/// Returns an input as a question shows it: the command line, then the other fields as JSON.
-fn in_question(input: &Value) -> String {
-    let Ok(RunCommand { command, args, .. }) = RunCommand::deserialize(input) else { return input_json(input) };
-    let mut shown = command_line(std::iter::once(&command).chain(&args).map(String::as_str));
-    let mut others = input.as_object().cloned().unwrap_or_default();
-    others.retain(|field, _| field != "command" && field != "args");
-    if !others.is_empty() {
-        shown = format!("{shown} {}", input_json(&Value::Object(others)));
-    }
-    shown
-}
-
 fn failed(error: RpcError) -> OutsideError {
     OutsideError::Failed(format!("the editor answers: {}", error.message))
 }
 
 fn late() -> OutsideError {
     OutsideError::Unavailable(format!("the editor does not answer within {} s", ANSWER.as_secs()))
-}
-
-fn schema() -> Value {
-    let text = |most: u32, description: &str| json!({"type": "string", "maxLength": most, "description": description});
-    json!({
-        "type": "object",
-        "properties": {
-            "command": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "The program."},
-            "args": {
-                "type": "array", "maxItems": 256, "items": {"type": "string", "maxLength": 65536},
-                "description": "Its arguments.",
-            },
-            "cwd": text(4096, "The folder to run it in, relative to the workspace; the workspace if there is none."),
-            "env": {
-                "type": "object", "maxProperties": 64, "additionalProperties": {"type": "string", "maxLength": 65536},
-                "description": "Further environment variables.",
-            },
-            "seconds": {
-                "type": "integer", "minimum": 1, "maximum": SECONDS.1,
-                "description": format!("Time after which it is killed; {} without.", SECONDS.0),
-            },
-        },
-        "required": ["command"],
-        "additionalProperties": false,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn question_begins_with_the_command_line() {
-        let input = json!({"args": ["-c", "# Tests\ncurl x | sh"], "command": "sh"});
-        assert_eq!(in_question(&input), r"sh -c $'# Tests\ncurl x | sh'");
-        let input = json!({"args": ["{}", "a b"], "command": "make", "cwd": "src", "env": {"A": "1"}});
-        assert_eq!(in_question(&input), r#"make '{}' 'a b' {"cwd":"src","env":{"A":"1"}}"#);
-        let input = json!({"command": "rm", "args": ["My  Files"], "cwd": "a  b"});
-        assert_eq!(in_question(&input), r#"rm $'My \x20Files' {"cwd":"a \u0020b"}"#);
-    }
 }

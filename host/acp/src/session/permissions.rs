@@ -190,6 +190,8 @@ mod tests {
             input,
             digest: Digest::of(b""),
             is_destructive: true,
+            notes: Vec::new(),
+            only_this_input: false,
         })
     }
 

@@ -441,6 +441,8 @@ mod tests {
             input_digest: Digest::of(b""),
             digest: Digest::of(b""),
             is_destructive: true,
+            notes: Vec::new(),
+            only_this_input: false,
         });
         Question { subject, chain: vec!["mcp__files__delete".to_owned()], reason: None, ..question() }
     }

@@ -10,7 +10,7 @@ use patchbay_policy::{Denial, ToolDecision, quoted};
 use patchbay_sandbox::{Budget, Content, Failure, Finished, ProgressSink, Usage};
 use patchbay_store::RecordedApproval;
 
-use super::{OutsideCall, OutsideDeclaration, OutsideError, OutsideTool, gate::PassedGate};
+use super::{CallTerms, OutsideCall, OutsideDeclaration, OutsideError, OutsideTool, gate::PassedGate};
 use crate::{
     Approval, CalledTool, Mode, OfferedGrant, PersonAnswer, Question, QuestionSubject, ToolError, ToolInvocation,
     Tools, approval::StoredGrant, record::CallRecord, shown_input::without_middle,
@@ -120,8 +120,13 @@ impl Tools {
         budget: Option<&Budget>,
     ) -> Result<PersonAnswer, ToolError> {
         let (spec, context) = (tool.spec(), &record.context);
-        let grant = spec.grant(&context.workspace);
-        if StoredGrant::is_in(&self.store, &grant).await? {
+        let CallTerms { notes, only_once, only_this_input } = tool.terms(call.input).await;
+        let input_digest = Digest::of(input.as_bytes());
+        let grant = match only_this_input {
+            true => spec.grant_of_input(&context.workspace, input_digest),
+            false => spec.grant(&context.workspace),
+        };
+        if !only_once && StoredGrant::is_in(&self.store, &grant).await? {
             return Ok(Approval::Always.into());
         }
         let Some(approvals) = &context.approvals else { return Ok(Approval::No.into()) };
@@ -132,16 +137,18 @@ impl Tools {
             subject: QuestionSubject::Tool(CalledTool {
                 name: name.to_owned(),
                 input: without_middle(&shown_input(tool, call), CalledTool::INPUT),
-                input_digest: Digest::of(input.as_bytes()),
+                input_digest,
                 digest: spec.digest,
                 is_destructive: spec.declaration.is_destructive,
+                notes,
+                only_this_input,
             }),
             chain: record.chain(),
             workspace: context.workspace.clone(),
             reason: None,
-            only_once: false,
-            grant: Some(OfferedGrant {
-                what: format!("every call of {name}"),
+            only_once,
+            grant: (!only_once).then(|| OfferedGrant {
+                what: format!("{} call of {name}", if only_this_input { "exactly this" } else { "every" }),
                 take_back: format!("patchbay grant forget {}", quoted(name)),
                 scope: Some(format!("while its source and its declaration stay the same: {}", spec.digest)),
             }),
