@@ -24,6 +24,8 @@ const SYSTEM: &[&str] = &[
     "/opt",
     "/proc",
     "/run/current-system",
+    // Where the address of the name server is on many systems.
+    "/run/systemd/resolve",
     "/sbin",
     "/snap",
     "/sys",

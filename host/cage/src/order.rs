@@ -38,7 +38,7 @@ pub struct FenceOrder {
     pub network: bool,
 }
 
-/// How a program ended. Exactly one field is set, or `exit_code` and `stopped`.
+/// How a program ended. One field is set; none if there was no program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProgramEnd {

@@ -46,6 +46,8 @@ struct FileState {
     mode: u32,
     size: u64,
     changed: (i64, i64),
+    /// Whether it is a file or a folder, which can be mounted read-only.
+    can_be_mounted: bool,
 }
 
 impl ProtectedFiles {
@@ -69,7 +71,8 @@ impl ProtectedFiles {
         // Entries of `.git` itself change all the time.
         let changed = if only_itself { (0, 0) } else { (metadata.ctime(), metadata.ctime_nsec()) };
         let size = if is_folder { 0 } else { metadata.size() };
-        let state = FileState { inode: metadata.ino(), mode: metadata.mode(), size, changed };
+        let can_be_mounted = is_folder || metadata.is_file();
+        let state = FileState { inode: metadata.ino(), mode: metadata.mode(), size, changed, can_be_mounted };
         if is_folder && !only_itself {
             let entries = fs::read_dir(workspace.join(&name)).into_iter().flatten().flatten();
             for entry in entries.take(FILES) {
@@ -79,21 +82,22 @@ impl ProtectedFiles {
         self.files.insert(name, state);
     }
 
-    /// Returns the protected names that differ in `later`, sorted.
-    pub fn changed(&self, later: &Self) -> Vec<&'static str> {
-        let differs = |name: &&&'static str| {
-            let of = |state: &Self| -> Vec<(PathBuf, FileState)> {
-                let below = state
-                    .files
-                    .iter()
-                    .filter(|(path, _)| path.starts_with(name) && (!FIXED.contains(name) || *path == Path::new(name)));
-                below.map(|(path, state)| (path.clone(), state.clone())).collect()
-            };
-            of(self) != of(later)
+    /// Returns the protected names that differ in `later` and that a program can have changed, sorted. If they were `mounted` read-only,
+    /// it can only have changed those that were not there, or were links.
+    pub fn changed(&self, later: &Self, mounted: bool) -> Vec<&'static str> {
+        let is_open = |name: &&&'static str| {
+            !mounted || !self.files.get(Path::new(name)).is_some_and(|state| state.can_be_mounted)
         };
-        let mut names: Vec<_> = READ_ONLY.iter().chain(FIXED).filter(differs).copied().collect();
+        let differs = |name: &&&'static str| self.below(name) != later.below(name);
+        let mut names: Vec<_> = READ_ONLY.iter().chain(FIXED).filter(is_open).filter(differs).copied().collect();
         names.sort_unstable();
         names
+    }
+
+    /// Returns the state of a name; of a folder that is not in [`FIXED`], with all that it holds.
+    fn below(&self, name: &str) -> Vec<(&PathBuf, &FileState)> {
+        let is_below = |path: &Path| path == Path::new(name) || path.starts_with(name) && !FIXED.contains(&name);
+        self.files.iter().filter(|(path, _)| is_below(path)).collect()
     }
 
     /// Whether agents read what has one of these names: a skill, a persona or a rule.
@@ -115,15 +119,17 @@ mod tests {
         fs::write(workspace.join(".claude/skills/x/SKILL.md"), "one").unwrap();
         let before = ProtectedFiles::look(workspace);
         fs::write(workspace.join(".git/index"), "").unwrap();
-        assert!(before.changed(&ProtectedFiles::look(workspace)).is_empty());
+        assert!(before.changed(&ProtectedFiles::look(workspace), false).is_empty());
         fs::write(workspace.join(".claude/skills/x/SKILL.md"), "two").unwrap();
         fs::write(workspace.join(".git/hooks/pre-commit"), "").unwrap();
         fs::write(workspace.join("AGENTS.md"), "").unwrap();
-        assert_eq!(before.changed(&ProtectedFiles::look(workspace)), [".claude", ".git/hooks", "AGENTS.md"]);
+        let later = ProtectedFiles::look(workspace);
+        assert_eq!(before.changed(&later, false), [".claude", ".git/hooks", "AGENTS.md"]);
+        assert_eq!(before.changed(&later, true), ["AGENTS.md"], "the others were read-only for it");
         assert!(ProtectedFiles::is_for_agents(".claude") && !ProtectedFiles::is_for_agents(".git/hooks"));
         let before = ProtectedFiles::look(workspace);
         fs::rename(workspace.join(".git"), workspace.join("old")).unwrap();
         fs::create_dir_all(workspace.join(".git")).unwrap();
-        assert_eq!(before.changed(&ProtectedFiles::look(workspace)), [".git", ".git/hooks"]);
+        assert_eq!(before.changed(&ProtectedFiles::look(workspace), false), [".git", ".git/hooks"]);
     }
 }

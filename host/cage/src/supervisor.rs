@@ -21,6 +21,7 @@ const ORDER: u64 = 64 << 20;
 /// Limit of a file that a fenced program writes, in bytes.
 const FILE: u64 = 1 << 30;
 /// Limit of the processes of one program.
+#[cfg(target_os = "linux")]
 pub(crate) const PROCESSES: usize = 512;
 
 /// Runs the child: reads an [`Order`] from standard input, and ends when the program and all that it started are gone. The process
