@@ -5,6 +5,8 @@
 mod acp;
 mod agents;
 mod bare;
+#[cfg(target_os = "linux")]
+mod cage;
 mod code;
 mod gathering;
 mod host;
@@ -65,6 +67,8 @@ type Measure = fn(&mut report::Report);
 const PARTS: &[(&str, Measure)] = &[
     ("path", path::measure),
     ("process", process::measure),
+    #[cfg(target_os = "linux")]
+    ("cage", cage::measure),
     ("reload", reload::measure),
     ("skill_files", skill_files::measure),
     ("streaming", streaming::measure),

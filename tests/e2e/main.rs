@@ -85,6 +85,8 @@ mod plugin_dev;
 mod plugin_test;
 mod policies;
 mod portable;
+#[cfg(target_os = "linux")]
+mod programs;
 mod provider_adapters;
 mod provider_command;
 mod provider_secrets;

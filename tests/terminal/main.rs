@@ -100,6 +100,8 @@ const MOMENTS: &[Moment] = &[
     moment("question", tools::question),
     moment("diff", tools::diff),
     main_moment("modes", tools::modes),
+    #[cfg(target_os = "linux")]
+    main_moment("programs", tools::programs),
     moment("fork", agents::fork),
     moment("child_done", agents::child_done),
     main_moment("switch", agents::switch),

@@ -174,3 +174,26 @@ pub(crate) fn diff(stage: &Stage) {
     }
     stage.screen(&terminal);
 }
+
+/// The model runs a test in the cage that fails, edits, and runs it again.
+#[cfg(target_os = "linux")]
+pub(crate) fn programs(stage: &Stage) {
+    let patchbay = stage.demo();
+    patchbay
+        .write("workspace/check.sh", "grep -q open shop.txt && echo passed && exit\necho the shop is closed\nexit 1\n");
+    patchbay.write("workspace/shop.txt", "closed\n");
+    let terminal = stage.open(patchbay);
+    let (run, edit) = (
+        r#"call terminal__run {"command":"sh","args":["check.sh"]}"#,
+        r#"call files__edit {"path":"shop.txt","old":"closed\n","new":"open\n"}"#,
+    );
+    terminal.press(&paste(&format!("{run}\n{edit}\n{run}\nthen say It passes.")));
+    terminal.press(ENTER);
+    terminal.wait_for_prefix("Run sh check.sh?");
+    answer(&terminal, "2");
+    terminal.wait_for_prefix("Overwrite shop.txt: +1 −1?");
+    answer(&terminal, "1");
+    terminal.wait_for_text("It passes.");
+    terminal.wait_until_idle();
+    stage.screen(&terminal);
+}

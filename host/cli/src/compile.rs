@@ -3,6 +3,7 @@
 
 use std::{
     io::{self, Read as _, Write as _},
+    path::PathBuf,
     process::ExitCode,
     thread,
 };
@@ -16,14 +17,17 @@ use crate::{CliError, FAILED, args::Compile};
 
 /// Returns how the host starts this binary as a compiler.
 pub(crate) fn compiler() -> Result<Compiler, CliError> {
+    Ok(Compiler { program: own_program()?, arguments: vec!["compile".to_owned()], keeps_functions: false })
+}
+
+/// Returns the path with which this process can start its own program as a child.
+pub(crate) fn own_program() -> Result<PathBuf, CliError> {
     // On Linux this is the running program, even if its file has been replaced.
-    let program = if cfg!(target_os = "linux") {
-        "/proc/self/exe".into()
-    } else {
-        std::env::current_exe()
-            .map_err(|error| CliError::new(Code::Internal, format!("the program's own path is not known: {error}.")))?
-    };
-    Ok(Compiler { program, arguments: vec!["compile".to_owned()], keeps_functions: false })
+    if cfg!(target_os = "linux") {
+        return Ok("/proc/self/exe".into());
+    }
+    std::env::current_exe()
+        .map_err(|error| CliError::new(Code::Internal, format!("the program's own path is not known: {error}.")))
 }
 
 pub(crate) fn run(compile: &Compile) -> ExitCode {

@@ -35,6 +35,7 @@ pub(crate) async fn run(arguments: &DoctorArguments) -> Result<ExitCode, CliErro
         }
     }
     terminal::check(&mut report);
+    terminal::check_cage(&mut report).await;
     if arguments.json {
         say!("{}", report.to_json());
     } else {

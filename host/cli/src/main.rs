@@ -85,7 +85,7 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
         None => {
             let home = HomeDirs::find()?;
             let settings = terminal::settings(&home, plain)?;
-            if !patchbay_repl::draws(settings) {
+            if !patchbay_repl::draws(&settings) {
                 return lines(Exec::standard_input(session, line, std::io::stdin().is_terminal()), runtime);
             }
             let progress = ProgressLine::new(Style::of_standard_error(), runtime.handle());

@@ -2,13 +2,16 @@
 
 use std::{path::Path, process::ExitCode, sync::Arc};
 
+use patchbay_cage::{CageFolders, CageProgram, UserFolders};
 use patchbay_core::{Code, SessionId};
-use patchbay_repl::{FrontEnd, NextSession, TerminalSettings};
-use patchbay_session::{Host, Session};
+use patchbay_repl::{FrontEnd, NextSession, ProgramOptions, ProgramUse, TerminalSettings};
+use patchbay_session::{Host, Paths, Session};
 use tokio::time::timeout;
 
 use crate::{
-    CliError, config,
+    CliError,
+    compile::own_program,
+    config,
     home::HomeDirs,
     progress_line::ProgressLine,
     signals::{EndSignal, GRACE, SETTLING},
@@ -18,6 +21,30 @@ use crate::{
 pub(crate) fn settings(home: &HomeDirs, plain: bool) -> Result<TerminalSettings, CliError> {
     let settings = config::read(&home.paths.config)?.terminal;
     Ok(TerminalSettings { plain: plain || settings.plain, ..settings })
+}
+
+/// Returns how programs run that models or the user start.
+///
+/// # Errors
+/// If a folder of `[terminal.cage]` may not be given to them.
+pub(crate) fn programs(home: &HomeDirs, settings: &TerminalSettings) -> Result<ProgramOptions, CliError> {
+    let Paths { config, data, cache, state } = &home.paths;
+    let own = [config, data, cache, state].map(Clone::clone);
+    let path = std::env::var("PATH").unwrap_or_default();
+    let user = UserFolders::new(home.home_folder.as_deref().unwrap_or(Path::new("/")), &path, own);
+    let folders = CageFolders::new(&settings.cage, user)
+        .map_err(|refusal| CliError::new(Code::ConfigInvalid, format!("[terminal.cage] in config.toml: {refusal}.")))?;
+    Ok(ProgramOptions {
+        child: cage_program()?,
+        folders,
+        environment: settings.cage.env.clone(),
+        are_offered: settings.run == ProgramUse::Ask,
+    })
+}
+
+/// Returns how the host starts this binary as the child that runs a program.
+pub(crate) fn cage_program() -> Result<CageProgram, CliError> {
+    Ok(CageProgram { program: own_program()?, arguments: vec!["cage".to_owned()] })
 }
 
 /// The terminal front and its surroundings.
@@ -42,12 +69,14 @@ impl TerminalFront<'_> {
         let history = self.home.paths.state.join("history");
         // The front handles the signals itself: SIGINT is Ctrl+C, the others leave.
         let signal = EndSignal::watch(false, GRACE);
+        let programs = programs(self.home, &self.settings)?;
         let mut notice = None;
         loop {
             let options = patchbay_repl::Options {
                 history: &history,
                 version: env!("CARGO_PKG_VERSION"),
-                settings: self.settings,
+                settings: self.settings.clone(),
+                programs: programs.clone(),
                 compiling: &|| self.progress.hand_over(),
                 first: first.take(),
                 notice: notice.take(),

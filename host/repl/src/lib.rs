@@ -3,6 +3,7 @@
 
 mod approver;
 mod line_questions;
+mod programs;
 mod question_text;
 mod settings;
 mod terminal;
@@ -12,7 +13,8 @@ use std::{io::IsTerminal as _, path::Path, sync::Arc};
 
 pub use line_questions::LineQuestions;
 use patchbay_session::{LastExchange, Session, Subscription};
-pub use settings::{ColourUse, ProseWrap, TerminalSettings, ThinkingDisplay};
+pub use programs::ProgramOptions;
+pub use settings::{ColourUse, ProgramUse, ProseWrap, TerminalSettings, ThinkingDisplay};
 pub use terminal::restore_modes;
 use tokio::sync::watch;
 pub use words::failure as tool_failure;
@@ -38,6 +40,8 @@ pub struct Options<'a> {
     pub settings: TerminalSettings,
     /// Called when the terminal is taken over: returns the progress of compilation, which nothing else may print from then on.
     pub compiling: &'a dyn Fn() -> watch::Receiver<Option<String>>,
+    /// How programs run that models or the user start.
+    pub programs: ProgramOptions,
     /// A line that runs first, as if it was typed.
     pub first: Option<String>,
     /// A line at the end of the greeting.
@@ -45,7 +49,7 @@ pub struct Options<'a> {
 }
 
 /// Returns whether [`run`] draws: not without a terminal that can be drawn on, and not if plain lines are set.
-pub fn draws(settings: TerminalSettings) -> bool {
+pub fn draws(settings: &TerminalSettings) -> bool {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     !settings.plain && !dumb && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }

@@ -1,10 +1,11 @@
 //! `[terminal]` of `config.toml`. The binary reads it and passes it in [`Options`](crate::Options).
 
+use patchbay_cage::CageSettings;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// What the terminal shows and how: `[terminal]` in `config.toml`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TerminalSettings {
     /// How prose of answers is broken: `words`, between words at the width of the window of that moment; `terminal`, not at
@@ -17,6 +18,22 @@ pub struct TerminalSettings {
     pub thinking: ThinkingDisplay,
     /// Whether plain lines are read and printed, as with `--plain`.
     pub plain: bool,
+    /// Whether models can run programs with `terminal__run`: `ask`, each time after a question; `off`, not at all:
+    /// [running.md](running.md).
+    pub run: ProgramUse,
+    /// What programs that models run may use besides the workspace: [running.md](running.md#what-programs-may-use).
+    pub cage: CageSettings,
+}
+
+/// Whether models can run programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ProgramUse {
+    /// After a question for each program.
+    #[default]
+    Ask,
+    /// Not at all.
+    Off,
 }
 
 /// How prose is broken.

@@ -25,6 +25,7 @@ mod marks;
 mod menu;
 mod other_sessions;
 mod outcome_text;
+mod own_programs;
 mod paste;
 mod prose;
 mod questions;
@@ -72,11 +73,12 @@ use conversation::FrontConversation;
 use history::InputHistory;
 use input::{CommandHelp, FrontInput, TakenBackLine};
 use marks::TitleMark;
+use own_programs::OwnPrograms;
 use raw_mode::RawMode;
 pub use raw_mode::restore_modes;
 use signals::{Signalled, Signals};
 use style::Look;
-use suspend::Edited;
+use suspend::{AfterAway, Away, Edited};
 use transcript::Transcript;
 use window::FrontWindow;
 
@@ -129,6 +131,7 @@ pub(crate) async fn run(
             line = if_any(&mut front.input.taking_back) => front.taken_back(line),
             (typed, suggestions) = if_any(&mut front.input.completing) => front.completed(&typed, suggestions),
             (typed, read) = if_any(&mut front.input.attaching) => front.attached(&typed, read),
+            change = front.own_programs.changed() => front.own_program(change),
             () = next_frame => {}
         }
         if let Some(away) = front.away.take() {
@@ -162,23 +165,6 @@ fn key_events() -> io::Result<SelectAll<EventStream>> {
     Ok(stream::select_all([EventStream::new()]))
 }
 
-/// Why the terminal is handed over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Away {
-    /// Ctrl+Z.
-    Suspended,
-    /// The text is edited in the user's editor.
-    Editor,
-}
-
-/// What the front does after it was away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum AfterAway {
-    GoOn,
-    /// A signal asks the process to end.
-    Leave,
-}
-
 /// The state of the front.
 struct Front {
     session: Arc<Session>,
@@ -188,6 +174,7 @@ struct Front {
     conversation: FrontConversation,
     activity: FrontActivity,
     window: FrontWindow,
+    own_programs: OwnPrograms,
     away: Option<Away>,
     leaving: bool,
     /// The session in which the user continues after leaving this one.
@@ -200,10 +187,11 @@ impl Front {
         let window = FrontWindow::new(session.workspace())?;
         let (sender, asked) = approver::channel();
         session.set_approver(Arc::new(sender));
+        let own_programs = OwnPrograms::new(&session, options.programs);
         let view = session.agent_in_view_now().await.map_err(|error| ReplError::Store(error.to_string()))?;
         let mut events = events_from_here(&session);
         events.only_deltas_of([view.id]);
-        let mut transcript = Transcript::new(view.id, window.columns, Look::new(options.settings));
+        let mut transcript = Transcript::new(view.id, window.columns, Look::new(&options.settings));
         greeting.lines.iter().for_each(|line| transcript.prose(line));
         if let Some(exchange) = &greeting.exchange {
             transcript.resumed(exchange);
@@ -217,6 +205,7 @@ impl Front {
             activity: FrontActivity::new(view.id, session.queue(), (options.compiling)()),
             conversation: FrontConversation::new(view, transcript, model),
             window,
+            own_programs,
             away: None,
             leaving: false,
             next_session: None,
@@ -397,8 +386,9 @@ impl Front {
 
     /// Runs the text of the composer, or puts it into the queue.
     fn submit(&mut self, input: impl Into<LineInput>) {
-        let input = input.into();
+        let mut input = input.into();
         let line = input.text.clone();
+        self.own_programs.attach_output(&mut input);
         let submitted = self.session.submit_input(input);
         if self.activity.add(&line, submitted, &self.session) {
             self.conversation.transcript.entered(&line);
@@ -435,7 +425,8 @@ impl Front {
 
     /// Waits until something has to be drawn again.
     fn wait_for_frame(&self) -> BoxFuture<'static, ()> {
-        self.window.next_frame(!self.activity.is_idle() || self.conversation.questions.is_open())
+        let works = !self.activity.is_idle() || self.own_programs.row().is_some();
+        self.window.next_frame(works || self.conversation.questions.is_open())
     }
 
     /// Draws a frame if something changed and the last frame is old enough.

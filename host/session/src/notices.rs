@@ -92,8 +92,17 @@ impl Session {
     }
 
     /// Publishes a notice in all fronts of this session.
-    pub(crate) fn notify(&self, text: &str) {
+    pub fn notify(&self, text: &str) {
         self.log().publish(self.agent_in_view().id(), EventKind::Notice { text: text::clean_line(text) });
+    }
+
+    /// Takes the trust in the workspace back, and publishes `why`.
+    pub async fn withdraw_trust(&self, why: &str) {
+        match self.host.store().set_trust(self.workspace().to_owned(), false).await {
+            Ok(true) => self.notify(&format!("{why} The workspace is no longer trusted.")),
+            Ok(false) => self.notify(why),
+            Err(error) => self.notify(&format!("{why} The workspace is still trusted: {error}.")),
+        }
     }
 }
 

@@ -41,7 +41,7 @@ fn document() -> String {
         if let Value::Object(keys) = keys {
             text.push('\n');
             rows(&mut text, &keys, if table.get("properties").is_some() { table } else { each });
-            for (key, table) in keys.iter().filter(|(_, key)| is_table_of_tables(key)) {
+            for (key, table) in keys.iter().filter(|(_, key)| has_section(key)) {
                 write!(text, "\n## `[{heading}.{key}]`\n\n{}\n\n", words(key, table)).unwrap();
                 let keys = table["properties"].as_object().unwrap();
                 rows(&mut text, keys, table);
@@ -51,17 +51,19 @@ fn document() -> String {
     text
 }
 
-/// Whether a key is a table with a section of its own.
-fn is_table_of_tables(key: &Value) -> bool {
+/// Whether a key is a table with a section of its own: one of tables or of lists.
+fn has_section(key: &Value) -> bool {
     let keys = key.get("properties").and_then(Value::as_object);
-    keys.is_some_and(|keys| !keys.is_empty() && keys.values().all(|key| key["type"] == "object"))
+    keys.is_some_and(|keys| {
+        !keys.is_empty() && keys.values().all(|key| key["type"] == "object" || key["type"] == "array")
+    })
 }
 
 /// Lists the keys of a table, required ones first.
 fn rows(text: &mut String, keys: &Map<String, Value>, table: &Value) {
     text.push_str("| key | default | values | what and why |\n| --- | --- | --- | --- |\n");
     let required = |key: &str| table["required"].as_array().is_some_and(|keys| keys.iter().any(|found| found == key));
-    let keys = keys.iter().filter(|(_, key)| !is_table_of_tables(key));
+    let keys = keys.iter().filter(|(_, key)| !has_section(key));
     let (first, then): (Vec<_>, Vec<_>) = keys.partition(|(key, _)| required(key));
     for (key, schema) in first.into_iter().chain(then) {
         let default = match &schema["default"] {

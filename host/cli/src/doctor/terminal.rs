@@ -5,13 +5,41 @@ use std::{
     io::{self, IsTerminal as _},
 };
 
+use patchbay_cage::{Isolation, Support};
 use patchbay_core::text;
 use serde_json::json;
 
 use super::report::{DoctorReport, Fact};
+use crate::terminal::cage_program;
 
 /// Limit of characters of a shown variable.
 const SHOWN: usize = 80;
+
+/// Reports which parts of the cage for programs this machine has.
+pub(super) async fn check_cage(report: &mut DoctorReport) {
+    let Ok(child) = cage_program() else { return };
+    let support = Support::probe(&child).await;
+    let namespaces = match support.isolation {
+        Isolation::None => "none",
+        Isolation::Mounts => "files",
+        Isolation::Processes => "files and processes",
+    };
+    let landlock = match support.landlock {
+        0 => "none".to_owned(),
+        version => format!("version {version}"),
+    };
+    let fenced = match &support.gaps()[..] {
+        [] => "yes".to_owned(),
+        gaps => format!("not wholly: programs {}", gaps.join(", ")),
+    };
+    let facts = vec![
+        Fact::new("fenced", fenced),
+        Fact::with("Landlock", landlock, json!({"version": support.landlock})),
+        Fact::new("namespaces", namespaces),
+        Fact::new("seccomp", if support.seccomp { "yes" } else { "no" }),
+    ];
+    report.section("Cage for programs", facts);
+}
 
 pub(super) fn check(report: &mut DoctorReport) {
     let term = variable("TERM");

@@ -2,6 +2,7 @@
 //! them.
 
 use patchbay_core::{completion::ToolCall, text};
+use patchbay_session::TerminalCommand;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
@@ -31,6 +32,9 @@ pub(crate) fn sentence(call: &ToolCall, declared: Option<KindClaim<'_>>) -> Stri
     let said = match (call.name.split_once("__"), declared) {
         (None, _) => agent_text::sentence(&call.name, &input),
         (Some(("mcp", rest)), _) => outside(rest, &call.input),
+        (Some(_), _) if call.name == TerminalCommand::TOOL => {
+            Some(text::excerpt(&format!("run {}", TerminalCommand::in_question(&input)), ROW))
+        }
         (Some((_, tool)), Some(KindClaim { kind, is_bundled })) => by_kind(kind, tool, &input)
             .map(|said| if is_bundled { said } else { format!("{said} ({})", text::excerpt(&call.name, ROW)) }),
         (Some(_), None) => None,
@@ -185,6 +189,8 @@ mod tests {
     fn claims_of_other_skills_are_shown_with_their_names() {
         let read = said("evil__wipe", r#"{"path":"a"}"#, Some("read"), false);
         assert_eq!(read, "read a (evil__wipe)");
+        let run = said("terminal__run", r#"{"command":"cargo","args":["test","-p","a b"]}"#, None, false);
+        assert_eq!(run, "run cargo test -p 'a b'");
         assert_eq!(said("notes__add", r#"{"text":"x"}"#, None, true), r#"notes__add {"text":"x"}"#);
         let outside = said("mcp__bank__transfer", r#"{"to":"x"}"#, Some("read"), true);
         assert_eq!(outside, r#"call bank: transfer {"to":"x"}"#);

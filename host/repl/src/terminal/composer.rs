@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crossterm::event::{Event, KeyEvent};
+use crossterm::event::{Event, KeyCode, KeyEvent};
 use patchbay_core::text;
 use reedline::{
     EditCommand, EditMode as _, Emacs, Reedline, ReedlineEvent, ReedlineRawEvent, default_emacs_keybindings,
@@ -23,6 +23,8 @@ pub(crate) struct Composer {
     pastes: Pastes,
     paths: TypedPaths,
     history: InputHistory,
+    /// Whether the text begins with a `!` that was typed. A pasted one is text.
+    is_own_command: bool,
     /// The last lines with words that attach a file, and these words.
     attaching: VecDeque<(String, Vec<String>)>,
 }
@@ -38,8 +40,14 @@ impl Composer {
             pastes: Pastes::default(),
             paths: TypedPaths::default(),
             history,
+            is_own_command: false,
             attaching: VecDeque::new(),
         }
+    }
+
+    /// Whether the text is a command that the user typed behind `!`.
+    pub(crate) fn is_own_command(&self) -> bool {
+        self.is_own_command && self.text().starts_with('!') && self.text().trim().len() > 1
     }
 
     /// Returns the text as typed; a long paste is its placeholder.
@@ -61,8 +69,10 @@ impl Composer {
         let Ok(raw) = ReedlineRawEvent::try_from(Event::Key(key)) else { return false };
         let event = self.keys.parse_event(raw);
         let before = self.text().to_owned();
+        let is_typed = key.code == KeyCode::Char('!') && self.cursor() == 0;
         let edited = self.apply(event);
         if edited {
+            self.is_own_command = self.text().starts_with('!') && (is_typed || self.is_own_command);
             self.paths.edited(&before, self.model.current_buffer_contents(), self.model.current_insertion_point());
             self.history.leave();
         }
@@ -93,6 +103,7 @@ impl Composer {
     /// Inserts text at the cursor.
     pub(crate) fn insert(&mut self, text: &str) {
         self.history.leave();
+        self.is_own_command &= self.cursor() > 0;
         self.run(EditCommand::InsertString(text.to_owned()));
     }
 
@@ -131,6 +142,7 @@ impl Composer {
 
     /// Replaces the text and places the cursor at byte `cursor`.
     pub(crate) fn replace(&mut self, text: &str, cursor: usize) {
+        self.is_own_command &= text.starts_with('!') && self.text().starts_with('!');
         self.model.run_edit_commands(&[
             EditCommand::Clear,
             EditCommand::InsertString(text.to_owned()),
@@ -141,6 +153,7 @@ impl Composer {
     /// Removes the text, which can be brought back by undo.
     pub(crate) fn clear(&mut self) {
         self.history.leave();
+        self.is_own_command = false;
         self.run(EditCommand::Clear);
     }
 

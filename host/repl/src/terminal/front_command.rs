@@ -15,6 +15,8 @@ Up and Down go through the history, Ctrl+R searches it.
 Ctrl+Enter stops what runs and sends at once.
 Shift+Tab goes to the next mode: ask, edits, plan.
 Ctrl+G opens the text in $EDITOR, Ctrl+L draws again, Ctrl+Z suspends.
+! before a command runs it at once; your next message has its output.
+/ps lists programs in the background, /ps stop N stops one.
 /show N prints the result of a tool in full, /show N in its input,
 /show thinking the thinking before the last answer.
 /new begins another session here, /resume lists those of this workspace,
@@ -24,7 +26,7 @@ Ctrl+G opens the text in $EDITOR, Ctrl+L draws again, Ctrl+Z suspends.
 /commands lists all other commands.";
 
 /// The names of the terminal's own commands.
-pub(crate) const NAMES: &[&str] = &["copy", "new", "resume", "show"];
+pub(crate) const NAMES: &[&str] = &["copy", "new", "ps", "resume", "show"];
 
 /// Printed below the error of `/help` without an argument.
 pub(crate) const HELP_HINT: &str = "? lists the keys, /commands the commands.";
@@ -47,6 +49,15 @@ pub(crate) fn run(front: &mut Front, line: &str) -> Option<bool> {
                 Err(error) => front.conversation.transcript.prose(error),
             }
             Some(shown.is_ok())
+        }
+        "/ps" => {
+            front.conversation.transcript.entered(line);
+            let listed = front.own_programs.programs().list(argument);
+            match &listed {
+                Ok(listed) => front.conversation.transcript.print(listed),
+                Err(error) => front.conversation.transcript.prose(error),
+            }
+            Some(listed.is_ok())
         }
         "/new" => {
             front.conversation.transcript.entered(line);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use patchbay_session::LineInput;
 
-use super::{Away, Front, front_command, menu::Menu, questions::QuestionKey, search::HistorySearch};
+use super::{Front, front_command, menu::Menu, questions::QuestionKey, search::HistorySearch, suspend::Away};
 use crate::words;
 
 /// Within this time, a second Ctrl+C leaves, and a second Esc begins [`REWIND`].
@@ -139,6 +139,7 @@ impl Front {
         let has_text = !self.input.composer.is_empty();
         if !has_text && self.conversation.questions.agent().is_some_and(|agent| agent != self.conversation.view.id) {
             self.conversation.deny("");
+        } else if !has_text && self.own_programs.stop() {
         } else if !has_text && (self.conversation.questions.is_open() || !self.activity.is_idle()) {
             self.stop();
         } else if self.input.search.take().is_some() {
@@ -158,6 +159,9 @@ impl Front {
     fn escape(&mut self, now: Instant) {
         let before = self.input.escaped.take();
         if self.input.menu.take().is_some() {
+            return;
+        }
+        if self.own_programs.stop() {
             return;
         }
         if !self.activity.is_idle() {
@@ -206,6 +210,11 @@ impl Front {
         if text.trim().is_empty() {
             self.session.release_queue();
             return;
+        }
+        if self.input.composer.is_own_command() && !self.session.is_capturing() {
+            let line = self.input.composer.take();
+            self.edited();
+            return self.run_own(&line);
         }
         if self.attach(joins) {
             return;

@@ -69,6 +69,7 @@ impl Front {
             above.extend(busy.map(|busy| Row::styled(style::FAINT, &cut(&busy, limit))));
         }
         above.extend(tasks::rows(&self.conversation.view.tasks, self.input.shows_tasks, limit));
+        above.extend(self.own_programs.row().map(|row| Row::styled(style::FAINT, &cut(&row, limit))));
         above.extend(self.conversation.questions.announcement(self.window.columns));
         let waiting = &self.activity.queue.lines;
         let word = if self.activity.queue.held { "held" } else { "queued" };

@@ -30,7 +30,7 @@ pub(crate) struct Look {
 
 impl Look {
     /// Colours are also left out if `NO_COLOR` is set to a value (<https://no-color.org>, read 2026-11-22).
-    pub(crate) fn new(settings: TerminalSettings) -> Self {
+    pub(crate) fn new(settings: &TerminalSettings) -> Self {
         let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self {
             wrap: match settings.wrap {

@@ -16,6 +16,23 @@ use super::{
     signals::{Signalled, Signals},
 };
 
+/// Why the terminal is handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Away {
+    /// Ctrl+Z.
+    Suspended,
+    /// The text is edited in the user's editor.
+    Editor,
+}
+
+/// What the front does after it was away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AfterAway {
+    GoOn,
+    /// A signal asks the process to end.
+    Leave,
+}
+
 /// How long an editor may take to end after SIGTERM. Then it is killed.
 const ENDING: Duration = Duration::from_secs(2);
 /// Leaves the alternate screen, ends what full-screen programs turn on, and shows the cursor.

@@ -130,6 +130,11 @@ impl Transcript {
         self.finished.extend(prose::lines(text, self.prose_columns()));
     }
 
+    /// Keeps a result for `/show`, and returns its number.
+    pub(crate) fn keep_result(&mut self, text: String, input: String) -> usize {
+        self.results.add(text, input)
+    }
+
     /// Like [`Transcript::prose`], in faint style.
     pub(crate) fn notice(&mut self, text: &str) {
         self.finished.extend(prose::lines(text, self.prose_columns()).iter().map(|line| style::faint(line)));
