@@ -79,10 +79,12 @@ fn first_report_names_what_is_there() {
              yours: none\n  of the workspace: none\n  diagnostics: none\n\nProviders\n  anthropic: needs key (anthropic "
         ),
         "\n  demo: ready (demo ".to_owned(),
-        "\n\nModels\n  default model: demo:demo-1\n\nKeys\n  anthropic: missing; ANTHROPIC_API_KEY is not set\n".to_owned(),
-        "\n\nTerminal\n  standard input: not a terminal\n  standard output: not a terminal\n  standard error: not a \
-         terminal\n  TERM: xterm\n  colours: 16\n  locale: C.UTF-8\n  editor: ed\n\nAll is well.\n\nAdvice:\n1. No default model"
+        "\n\nModels\n  default model: demo:demo-1\n\nKeys\n  anthropic: missing; ANTHROPIC_API_KEY is not set\n"
             .to_owned(),
+        "\n\nTerminal\n  standard input: not a terminal\n  standard output: not a terminal\n  standard error: not a \
+         terminal\n  TERM: xterm\n  colours: 16\n  locale: C.UTF-8\n  editor: ed\n\nCage for programs\n  fenced: "
+            .to_owned(),
+        "\n\nAll is well.\n\nAdvice:\n1. No default model".to_owned(),
     ] {
         assert!(ran.out.contains(&part), "{part}\n---\n{}", ran.out);
     }
