@@ -18,6 +18,7 @@ use crate::{
     generation::Generation,
     journal::{self, NewRow},
     queue::{Batch, Queue, Work},
+    upgrade_copy,
 };
 
 /// Number of idle read connections that are kept open. Further concurrent reads open their own.
@@ -300,8 +301,16 @@ fn lock_for_set_up(path: &Path) -> Result<File, StoreError> {
 fn migrate(connection: &mut Connection, path: &Path, migrations: &[&'static str]) -> Result<(), StoreError> {
     let _lock = lock_for_set_up(path)?;
     let steps = Migrations::new(migrations.iter().map(|sql| M::up(sql)).collect());
-    if let SchemaVersion::Outside(version) = steps.current_version(connection)? {
-        return Err(StoreError::Newer { path: path.to_owned(), found: version.get(), known: migrations.len() });
+    match steps.current_version(connection)? {
+        SchemaVersion::Outside(version) => {
+            return Err(StoreError::Newer { path: path.to_owned(), found: version.get(), known: migrations.len() });
+        }
+        SchemaVersion::Inside(version) if version.get() < migrations.len() => {
+            let copy = upgrade_copy::make(connection, path, version.get())?;
+            let (database, copy, to) = (path.display(), copy.display(), migrations.len());
+            tracing::info!("upgrading {database} from schema {version} to {to}; {copy} is a copy from before");
+        }
+        _ => {}
     }
     // The transaction must be able to write from its first statement: one that began as a read could not wait for a
     // concurrent write of a process of an earlier build.

@@ -22,6 +22,18 @@ pub enum StoreError {
     /// A migration failed.
     #[error("the database cannot be brought up to date: {0}")]
     Migration(#[from] rusqlite_migration::Error),
+    /// The copy from before an upgrade could not be made, so the database was left as it is.
+    #[error(
+        "{path} was not upgraded, because the copy {copy} cannot be made ({source}); free space in that folder, and start again"
+    )]
+    UpgradeCopy {
+        /// The path of the database.
+        path: PathBuf,
+        /// The path of the copy.
+        copy: PathBuf,
+        /// The error of the system or of SQLite.
+        source: io::Error,
+    },
     /// A newer Patchbay wrote the database.
     #[error(
         "{path} was written by a newer Patchbay (schema {found}, this one knows {known}); update, or set PATCHBAY_HOME to another folder"

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::{KvStore, Store, StoreError, database::Database};
+use crate::{KvStore, Store, StoreError, database::Database, upgrade_copy};
 
 /// Limit of reported faults of one database.
 const FAULTS: usize = 5;
@@ -18,6 +18,8 @@ pub struct DatabaseHealth {
     pub bytes: u64,
     /// What is damaged, in SQLite's words; empty if nothing is. At most five faults.
     pub damage: Vec<String>,
+    /// The copy from before the last upgrade of the schema, if there is one.
+    pub upgrade_copy: Option<PathBuf>,
 }
 
 impl Store {
@@ -54,5 +56,6 @@ fn health(database: &Database) -> Result<DatabaseHealth, StoreError> {
     let bytes = size(path.clone()) + size(log.into());
     // One line "ok" means that nothing is damaged.
     let damage = if damage == ["ok"] { Vec::new() } else { damage };
-    Ok(DatabaseHealth { path, schema, bytes, damage })
+    let upgrade_copy = upgrade_copy::find(&path);
+    Ok(DatabaseHealth { path, schema, bytes, damage, upgrade_copy })
 }

@@ -52,6 +52,7 @@ mod source;
 mod spending;
 mod texts;
 mod turns;
+mod upgrade_copy;
 mod upgrades;
 mod usage;
 mod windows;

@@ -142,12 +142,15 @@ async fn databases(report: &mut DoctorReport, host: &Host, data: &Path) {
     let mut facts = Vec::new();
     match host.database_health().await {
         Ok(databases) => {
-            for DatabaseHealth { path, schema, bytes, damage } in databases {
+            for DatabaseHealth { path, schema, bytes, damage, upgrade_copy } in databases {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 let state = if damage.is_empty() { "intact" } else { "damaged" };
                 let text = format!("{}, version {schema}, {}, {state}", path.display(), size(bytes));
                 let value = json!({"path": path, "version": schema, "bytes": bytes, "damage": damage});
-                facts.push(Fact::with(name, text, value));
+                facts.push(Fact::with(&name, text, value));
+                if let Some(copy) = upgrade_copy {
+                    facts.push(Fact::new(format!("{name} before its last upgrade"), copy.to_string_lossy()));
+                }
                 if let Some(first) = damage.first() {
                     let what = format!("The database {} is damaged: {first}.", path.display());
                     report.problem(what, set_aside(&path));
@@ -183,6 +186,7 @@ fn cannot_open(report: &mut DoctorReport, error: &SessionError, paths: &Paths) {
         SessionError::Store(StoreError::Newer { .. }) => {
             format!("export PATCHBAY_HOME=\"$HOME/patchbay-{}\"", env!("CARGO_PKG_VERSION"))
         }
+        SessionError::Store(StoreError::UpgradeCopy { .. }) => format!("df -h {}", word(&paths.data)),
         SessionError::Store(StoreError::Unusable { path, .. }) => set_aside(path),
         SessionError::Store(StoreError::Io { path, .. }) => mend_folder(&[path]),
         _ => set_aside(&paths.data.join("patchbay.db")),
