@@ -1,4 +1,5 @@
-//! Generates the lists of bundled plugins that `src/bundled.rs` includes. `make plugins` builds the plugins.
+//! Generates the lists of bundled plugins that `src/bundled.rs` includes, and the facts that `patchbay --version` prints.
+//! `make plugins` builds the plugins.
 #![allow(clippy::unwrap_used)] // A build that fails says where.
 
 use std::{
@@ -11,7 +12,10 @@ use std::{
 
 use sha2::{Digest as _, Sha256};
 
+mod commit;
+
 fn main() {
+    println!("cargo::rustc-env=PATCHBAY_BUILD={}, {}", origin(), env::var("TARGET").unwrap());
     let dist = PathBuf::from(env::var("CARGO_MANIFEST_DIR").unwrap()).join("../../plugins/dist");
     println!("cargo::rerun-if-changed={}", dist.display());
     let Ok(dist) = dist.canonicalize() else {
@@ -41,6 +45,24 @@ fn main() {
     for (name, list) in [("bundled.rs", skills), ("answers.rs", answers), ("adapters.rs", adapters)] {
         fs::write(out.join(name), format!("&[\n{list}]")).unwrap();
     }
+}
+
+/// Returns the commit, as far as it is known. Packagers who build from an archive can set it. A debug build names none, because
+/// it would have to be linked again after each commit.
+fn origin() -> String {
+    println!("cargo::rerun-if-env-changed=PATCHBAY_COMMIT");
+    if let Some(commit) = env::var("PATCHBAY_COMMIT").ok().filter(|commit| !commit.is_empty()) {
+        return commit;
+    }
+    if env::var("PROFILE").unwrap() == "debug" {
+        return "debug build".to_owned();
+    }
+    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").unwrap()).join("../..");
+    let Some((commit, changing)) = commit::commit(&root) else { return "unknown commit".to_owned() };
+    for file in changing {
+        println!("cargo::rerun-if-changed={}", file.display());
+    }
+    commit
 }
 
 /// Returns the files in a folder of bundled plugins, sorted by name. Reports a build error if there are none.

@@ -64,7 +64,8 @@ fn first_report_names_what_is_there() {
     assert_eq!((ran.code, &*ran.err), (Some(0), ""), "{}", ran.out);
     let home = patchbay.home().display().to_string();
     let workspace = patchbay.workspace().canonicalize().unwrap().display().to_string();
-    let version = env!("CARGO_PKG_VERSION");
+    let version = patchbay.run(&["--version"]).out;
+    let version = version.trim().strip_prefix("patchbay ").unwrap();
     for part in [
         format!("Installation\n  version: {version}\n  system: {} ", std::env::consts::OS),
         "\n  found on the PATH: no\n\nFolders\n".to_owned(),

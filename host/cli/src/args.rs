@@ -20,13 +20,16 @@ pub(crate) use recordings::{CallFixture, FixtureOptions, JournalCommand, Session
 
 use crate::{age::Age, day::Day};
 
+/// The version with the commit and the target of the build, for reports of faults.
+pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("PATCHBAY_BUILD"), ")");
+
 /// An agent host whose every extension is a sandboxed WebAssembly component.
 ///
 /// Without a command it opens a terminal on a new session. Lines that begin with '/' are commands; '/commands' lists them.
 /// Any other line is a message to a model; '/model' chooses the model. You can pass the first line: patchbay "fix the tests".
 #[derive(Parser)]
 // The options are those of the terminal: before a subcommand they would have no effect, so that they are refused there.
-#[command(name = "patchbay", version, max_term_width = 100, args_conflicts_with_subcommands = true)]
+#[command(name = "patchbay", version, long_version = VERSION, max_term_width = 100, args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) session: SessionArguments,

@@ -18,7 +18,11 @@ use std::{
 
 use patchbay_policy::quoted_folder;
 
-use crate::{CliError, FAILED, args::DoctorArguments, out::say};
+use crate::{
+    CliError, FAILED,
+    args::{DoctorArguments, VERSION},
+    out::say,
+};
 use report::{DoctorReport, Fact};
 
 pub(crate) async fn run(arguments: &DoctorArguments) -> Result<ExitCode, CliError> {
@@ -57,7 +61,7 @@ fn installation(report: &mut DoctorReport) {
     report.section(
         "Installation",
         vec![
-            Fact::new("version", env!("CARGO_PKG_VERSION")),
+            Fact::with("version", VERSION, env!("CARGO_PKG_VERSION").into()),
             Fact::new("system", format!("{} {}", env::consts::OS, env::consts::ARCH)),
             Fact::new("program", shown),
             Fact::new("found on the PATH", on_path),

@@ -5,6 +5,9 @@ mod args;
 mod authority;
 mod blocks;
 mod bundled;
+#[cfg(test)]
+#[path = "../commit.rs"]
+mod commit;
 mod compile;
 mod config;
 mod day;
