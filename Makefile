@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET = wasm32-unknown-unknown
 PATCHBAY = target/debug/patchbay
 
-.PHONY: help run check test crash check-targets test-interop test-acp test-mcp test-authors test-authors-all errors-for-authors peers test-terminal screens build plugins guests format lint deny advisories fuzz reproduce bench docs release install target
+.PHONY: help run check test crash check-targets test-interop test-acp test-mcp test-authors test-authors-all errors-for-authors peers test-terminal screens build plugins guests format lint deny advisories fuzz reproduce bench docs release install version test-dist test-dist-all target
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -190,6 +190,21 @@ release: plugins ## One binary that needs nothing beside it: target/patchbay
 	@$(RELEASE) --bin patchbay
 	@strip -o target/patchbay target/release/patchbay
 	@ls -l target/patchbay
+
+test-dist: build ## Install the wheel, the npm and the Debian package of the built binary, run it in each, and remove it
+	@echo "== installing packages"
+	@tests/dist/run.py $(PATCHBAY) bytes deb wheel npm
+
+DIST_TOOLS = mmdebstrap skopeo umoci docker-registry
+
+test-dist-all: build ## The same, also in a Debian of its own and as an image from a registry; needs root, installs Debian packages
+	@for tool in $(DIST_TOOLS); do command -v $$tool >/dev/null || missing=1; done; \
+	  test -z "$$missing" || { echo "== installing $(DIST_TOOLS)"; apt-get update -qq && apt-get install -y -qq $(DIST_TOOLS) >/dev/null; }
+	@echo "== installing packages"
+	@tests/dist/run.py $(PATCHBAY) bytes deb wheel npm debian image
+
+version: ## Set the version to V in all manifests, and release what CHANGELOG.md has under "Unreleased"
+	@python3 dist/version.py "$(V)"
 
 PREFIX ?= $(HOME)/.local
 

@@ -1,5 +1,5 @@
 //! Rules of the sources: dependencies between crates and their features, compatibility of the contract, bundled plugins, generated
-//! documents, plain words.
+//! documents, versions, plain words.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod arrows;
@@ -9,6 +9,7 @@ mod features;
 mod inputs;
 mod plugins;
 mod shape;
+mod versions;
 mod walks;
 mod wit;
 mod words;

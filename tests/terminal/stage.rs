@@ -121,7 +121,7 @@ impl Stage {
 /// skill would otherwise change screens that show neither.
 const UNITS: [(&str, &str); 4] = [("s", "0"), ("%", "5"), ("tokens", "1,000"), ("skills", "8")];
 
-/// Replaces what differs between two runs or builds: session ids, seconds, and the numbers of [`UNITS`].
+/// Replaces what differs between two runs or builds: session ids, the version, seconds, and the numbers of [`UNITS`].
 fn masked(row: &str) -> String {
     let mut parts = row.split("session ");
     let mut row = parts.next().unwrap_or_default().to_owned();
@@ -131,6 +131,7 @@ fn masked(row: &str) -> String {
         row.push_str(if id.is_some() { SESSION } else { "" });
         row.push_str(if id.is_some() { &part[8..] } else { part });
     }
+    let row = row.replace(concat!("Patchbay ", env!("CARGO_PKG_VERSION"), " "), "Patchbay 0.1.0 ");
     let words: Vec<&str> = row.split(' ').collect();
     let masked = |index: usize| {
         let word = words[index];
