@@ -1,6 +1,9 @@
 //! Components that attack the compiler. It compiles or rejects them; it neither panics nor overflows its stack.
 
-use patchbay_core::Code;
+use std::{fs, sync::Arc};
+
+use patchbay_core::{Code, Digest};
+use patchbay_sandbox::{Artefacts, Compiler, Sandbox};
 use patchbay_tests::guest::{ECHO, Guest};
 use wasm_encoder::{Component, ComponentSectionId, RawSection};
 
@@ -14,6 +17,20 @@ async fn assert_host_survives(what: &str, bytes: &[u8]) {
         assert_ne!(failure.code(), Code::Unavailable, "{what}: {failure}");
     }
     harness.assert_still_works().await;
+}
+
+/// On macOS the compiler is the file at the program's path, which an upgrade replaces while the program runs.
+#[tokio::test]
+async fn compiler_of_another_version_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("compiler");
+    fs::write(&script, "cat >/dev/null; printf 'for another engine'").unwrap();
+    let compiler = Compiler { program: "/bin/sh".into(), arguments: vec![script.display().to_string()] };
+    let sandbox = Arc::new(Sandbox::new(small_limits()).with_artefacts(Artefacts::not_kept(compiler)));
+    let component = Guest::default().component();
+    let failure = sandbox.load(Digest::of(&component), component).await.err().unwrap();
+    assert_eq!(failure.code(), Code::Unavailable);
+    assert!(failure.to_string().ends_with("restart Patchbay"), "{failure}");
 }
 
 #[tokio::test]

@@ -185,7 +185,15 @@ impl Sandbox {
         let artefact: Arc<[u8]> =
             artefacts.compile_changed(bytes, &self.parts()?.fingerprint, &self.limits).await?.into();
         let kept = Arc::clone(&artefact);
-        let component = self.off_thread(move |_, parts| component::deserialize(parts, &kept)).await?;
+        // The engine refuses the work of another build only. Where there is no /proc/self/exe, as on macOS, the compiler is the
+        // file at this program's path, which an upgrade replaces.
+        let replaced =
+            "this program's file was replaced by another version, whose compiler does not fit; restart Patchbay";
+        let component = self
+            .off_thread(move |_, parts| {
+                component::deserialize(parts, &kept).map_err(|_| Failure::Unavailable(replaced.to_owned()))
+            })
+            .await?;
         artefacts.keep(digest, &self.parts()?.fingerprint, &artefact).await;
         Ok(component)
     }
