@@ -1,6 +1,6 @@
 //! Homes that builds of named commits left: everything in them is still understood. `make.py` beside each home makes it.
 
-use std::{fs, io::Read as _, path::Path};
+use std::{fs, io::Read as _, path::Path, thread, time::Duration};
 
 use patchbay_tests::{answers::Answer, binary::Patchbay, format::CHAT, server::Server};
 
@@ -138,4 +138,60 @@ fn everything_of_an_old_home_is_there() {
 
     assert!(patchbay.run(&["grant", "list"]).out.contains("workspace-write"));
     assert!(patchbay.run(&["trust", "list"]).out.contains("/tmp/patchbay-8737703"));
+}
+
+/// Kills the first start of this build in a home of an older one, a little later each time, then looks whether all is there.
+#[test]
+fn upgrade_that_is_killed_loses_nothing() {
+    let server = Server::always(CHAT.answer_with(&["Still here."]));
+    let sessions = "SELECT group_concat(id) FROM (SELECT id FROM sessions ORDER BY id)";
+    let messages = "SELECT count(*) FROM messages";
+    let (mut killed, mut upgraded) = (0, 0);
+    for delay in 0..20 {
+        let patchbay = home_of("8737703", &server);
+        let facts = || -> (String, u32) { (patchbay.query_one(sessions, []), patchbay.query_one(messages, [])) };
+        let schema = || -> u32 { patchbay.query_one("PRAGMA user_version", []) };
+        let (before, old) = (facts(), schema());
+        let mut child = patchbay.command(&["sessions", "--all"]).spawn().unwrap();
+        thread::sleep(Duration::from_millis(delay * 10));
+        child.kill().unwrap();
+        killed += u32::from(child.wait().unwrap().code().is_none());
+        upgraded += u32::from(schema() > old);
+        // Migrations keep every row, whichever of them were committed.
+        assert_eq!(facts(), before, "after {delay} steps");
+
+        let again = patchbay.run(&["sessions", "--all"]);
+        assert_eq!((again.code, &*again.err), (Some(0), ""), "{}", again.out);
+        assert_eq!((facts(), schema() > old), (before.clone(), true));
+        let copy = patchbay.home().join(format!("data/patchbay.db.schema-{old}"));
+        let copy = rusqlite::Connection::open(copy).unwrap();
+        let kept: String = copy.query_row(sessions, [], |row| row.get(0)).unwrap();
+        assert_eq!(kept, before.0, "the copy has all sessions");
+    }
+    assert!(killed > 0 && upgraded > 0, "{killed} killed, {upgraded} of them upgraded");
+}
+
+/// An upgrade installs another file at the path of the program. The running one goes on, and compiles with its own code.
+#[test]
+#[cfg(target_os = "linux")]
+fn running_program_survives_its_replacement() {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    let patchbay = Patchbay::blank();
+    let installed = patchbay.workspace().join("patchbay");
+    fs::copy(patchbay_tests::binary::path(), &installed).unwrap();
+    let mut command = std::process::Command::new(&installed);
+    command.arg("exec").env("PATCHBAY_HOME", patchbay.home()).current_dir(patchbay.workspace());
+    let piped = std::process::Stdio::piped;
+    let mut running = command.stdin(piped()).stdout(piped()).stderr(piped()).spawn().unwrap();
+    let mut lines = BufReader::new(running.stdout.take().unwrap()).lines();
+    let mut input = running.stdin.take().unwrap();
+    writeln!(input, "/calc 2+1").unwrap();
+    assert_eq!(lines.next().unwrap().unwrap(), "3");
+    patchbay.write("workspace/new", "#!/bin/sh\nexit 9\n");
+    fs::rename(patchbay.workspace().join("new"), &installed).unwrap();
+    // Another component, which is compiled only now.
+    writeln!(input, "/json a {{\"a\": 7}}").unwrap();
+    assert_eq!(lines.next().unwrap().unwrap(), "7");
+    drop(input);
+    assert!(running.wait().unwrap().success());
 }
