@@ -93,6 +93,24 @@ fn first_report_names_what_is_there() {
 }
 
 #[test]
+fn missing_certificates_are_named() {
+    let mut patchbay = patchbay();
+    // A file without certificates, and a folder: of what does not exist, the system's own is used.
+    patchbay.set("SSL_CERT_FILE", "/dev/null");
+    patchbay.set("SSL_CERT_DIR", "/nonexistent");
+    let ran = doctor(&patchbay);
+    // Models on this machine need none.
+    assert_eq!((ran.code, &*ran.err), (Some(0), ""), "{}", ran.out);
+    assert!(ran.out.contains("\n  certificates: none\n"), "{}", ran.out);
+    let what = "Install the package ca-certificates, or set SSL_CERT_FILE to a PEM file of certificates.\n   apt-get install ca-certificates\n";
+    assert!(ran.out.contains(what), "{}", ran.out);
+    patchbay.set("OPENAI_API_KEY", SENTINEL);
+    let failed = patchbay.run(&["exec", "--model", "gpt-5.5", "Good day"]);
+    assert_eq!(failed.code, Some(1));
+    assert!(failed.err.contains("Install the package ca-certificates"), "{}", failed.err);
+}
+
+#[test]
 fn missing_folder_of_skills_is_named() {
     let patchbay = patchbay();
     let [there, missing] = ["there", "missing"].map(|name| patchbay.home().join(name).display().to_string());

@@ -3,7 +3,7 @@
 
 use std::{
     io::{self, Read as _, Write as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
     thread,
 };
@@ -23,11 +23,15 @@ pub(crate) fn compiler() -> Result<Compiler, CliError> {
 /// Returns the path with which this process can start its own program as a child.
 pub(crate) fn own_program() -> Result<PathBuf, CliError> {
     // On Linux this is the running program, even if its file has been replaced.
-    if cfg!(target_os = "linux") {
-        return Ok("/proc/self/exe".into());
+    let running = Path::new("/proc/self/exe");
+    match running.symlink_metadata() {
+        Ok(_) => Ok(running.to_owned()),
+        Err(_) => std::env::current_exe().map_err(|error| {
+            let mount = if cfg!(target_os = "linux") { " Mount /proc: mount -t proc proc /proc" } else { "" };
+            let what = "this program's own file, which compiles plugins and runs programs in processes of their own, cannot be found";
+            CliError::new(Code::Internal, format!("{what} ({error}).{mount}"))
+        }),
     }
-    std::env::current_exe()
-        .map_err(|error| CliError::new(Code::Internal, format!("the program's own path is not known: {error}.")))
 }
 
 pub(crate) fn run(compile: &Compile) -> ExitCode {

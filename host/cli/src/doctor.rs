@@ -58,12 +58,17 @@ fn installation(report: &mut DoctorReport) {
         (Some(first), Some(program)) if same(first, program) => "yes".to_owned(),
         (Some(first), _) => format!("another one, {}", first.display()),
     };
+    let certificates = patchbay_egress::check_certificates();
+    if let Err(error) = &certificates {
+        report.advise(format!("{error}."), "apt-get install ca-certificates");
+    }
     report.section(
         "Installation",
         vec![
             Fact::with("version", VERSION, env!("CARGO_PKG_VERSION").into()),
             Fact::new("system", format!("{} {}", env::consts::OS, env::consts::ARCH)),
             Fact::new("program", shown),
+            Fact::new("certificates", if certificates.is_ok() { "usable" } else { "none" }),
             Fact::new("found on the PATH", on_path),
         ],
     );

@@ -89,4 +89,5 @@ pub use secrets::{
     Binding, KeyCommandError, KeyCommandFailure, Loader, Malformed, SecretLookup, SecretRef, SecretSource, Secrets,
 };
 pub use target::{CheckedTarget, Origin, Target, UrlError};
+pub use tls::check_certificates;
 pub use variables::{Variables, is_variable};

@@ -54,7 +54,19 @@ impl Tls {
 }
 
 fn setup(error: rustls::Error) -> EgressError {
-    EgressError::Setup { cause: format!("{error}. Install the system's CA certificates") }
+    EgressError::Setup {
+        cause: format!(
+            "{error}. Install the package ca-certificates, or set SSL_CERT_FILE to a PEM file of certificates"
+        ),
+    }
+}
+
+/// Checks that HTTPS works on this machine. Reads the system's certificates, which takes milliseconds.
+///
+/// # Errors
+/// [`EgressError::Setup`], if this machine has no usable certificates.
+pub fn check_certificates() -> Result<(), EgressError> {
+    system().map(drop).map_err(setup)
 }
 
 /// The cryptography provider, passed to each configuration: nothing is installed globally.

@@ -39,7 +39,7 @@ pub(super) async fn check(report: &mut DoctorReport) -> Option<OpenHome> {
     let host = match host_config(&dirs, config, Unobserved) {
         Ok(config) => Host::open(config),
         Err(error) => {
-            report.problem(error.to_string(), "patchbay --version");
+            report.problem(error.to_string(), "mount -t proc proc /proc");
             return None;
         }
     };
