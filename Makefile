@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET = wasm32-unknown-unknown
 PATCHBAY = target/debug/patchbay
 
-.PHONY: help run check test crash check-targets test-interop test-acp test-mcp test-authors test-authors-all errors-for-authors peers test-terminal screens build plugins guests format lint deny advisories fuzz reproduce bench docs release install version test-dist test-dist-all target
+.PHONY: help run check test crash check-targets test-interop test-acp test-mcp test-authors test-authors-all errors-for-authors peers test-terminal screens build plugins guests format lint deny advisories fuzz reproduce bench docs release install version dist dist-again test-dist test-dist-all target
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -190,6 +190,17 @@ release: plugins ## One binary that needs nothing beside it: target/patchbay
 	@$(RELEASE) --bin patchbay
 	@strip -o target/patchbay target/release/patchbay
 	@ls -l target/patchbay
+
+TARGETS ?= x86_64 aarch64
+
+dist: plugins ## Static programs for TARGETS and all packages, in target/dist/VERSION; SIGN=KEY signs them with an SSH key
+	@dist/build.sh $(TARGETS)
+
+dist-again: ## Build what `make dist` built once more, from a clone in another folder, and compare all files
+	@rm -rf target/again && mkdir -p target/again && git clone --quiet . target/again/clone
+	@mkdir -p target/again/clone/target && ln -s "$(CURDIR)/target/tools" target/again/clone/target/tools
+	@$(MAKE) --no-print-directory -C target/again/clone dist TARGETS="$(TARGETS)"
+	@diff -r target/dist target/again/clone/target/dist && echo "== every file is the same"
 
 test-dist: build ## Install the wheel, the npm and the Debian package of the built binary, run it in each, and remove it
 	@echo "== installing packages"

@@ -31,10 +31,15 @@ Source: {homepage}
 Files: *
 Copyright: 2026 The Patchbay authors
 License: MIT or Apache-2.0
- The texts of both licences are below; the licences of the libraries in the
- program are in THIRD-PARTY.gz.
+ The licences of the libraries in the program are in THIRD-PARTY.gz.
 
+License: Apache-2.0
+ On Debian systems, the text is in /usr/share/common-licenses/Apache-2.0.
+
+License: MIT
 """
+# A program that runs everywhere is static on purpose.
+OVERRIDES = "patchbay: statically-linked-binary [usr/bin/patchbay]\n"
 CHANGELOG = "patchbay ({version}) unstable; urgency=medium\n\n  * Release {version}.\n\n -- {maintainer}  {date}\n"
 PLACES = {
     "patchbay.1": "usr/share/man/man1/patchbay.1.gz",
@@ -52,11 +57,10 @@ def main():
     facts = {"version": version, "architecture": release.DEBIAN[given.machine], "maintainer": release.MAINTAINER,
              "homepage": release.HOMEPAGE, "date": date, "size": given.binary.stat().st_size // 1024 + 1}
     files = {PLACES[name]: data for name, data in release.extra(given).items()}
-    text = COPYRIGHT.format(**facts).encode()
-    for name, licence in release.licences().items():
-        lines = licence.decode().splitlines()
-        text += f"License: {name}\n".encode() + "".join(f" {line.rstrip() or '.'}\n" for line in lines).encode() + b"\n"
-    files["usr/share/doc/patchbay/copyright"] = text
+    licence = release.licences()["LICENSE-MIT"].decode().splitlines()
+    text = COPYRIGHT.format(**facts) + "".join(f" {line.rstrip() or '.'}\n" for line in licence)
+    files["usr/share/doc/patchbay/copyright"] = text.encode()
+    files["usr/share/lintian/overrides/patchbay"] = OVERRIDES.encode()
     files["usr/share/doc/patchbay/changelog.gz"] = CHANGELOG.format(**facts).encode()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)

@@ -38,8 +38,8 @@ def main():
         if not found:
             sys.exit(f"{path} has no line like {pattern}")
         text = text[: found.start(1)] + version + text[found.end(1) :]
-        # The addresses of the archives have it as a folder.
-        (ROOT / path).write_text(text.replace(f"/{found[1]}/patchbay-", f"/{version}/patchbay-"))
+        # The addresses and folders of the archives contain it.
+        (ROOT / path).write_text(text.replace(found[1], version) if path == "agent.json" else text)
     today = datetime.date.today().isoformat()
     changelog = changelog.replace("## Unreleased\n", f"## Unreleased\n\n## {version} - {today}\n", 1)
     (ROOT / "CHANGELOG.md").write_text(changelog)

@@ -311,7 +311,9 @@ fn registry_entry_is_of_this_version() {
     assert!(!targets.is_empty());
     for (target, of) in targets {
         assert!(systems.as_flattened().contains(target), "{target}");
-        assert_eq!((of["cmd"].as_str(), &of["args"]), (Some("./patchbay"), &serde_json::json!(["acp"])));
-        assert!(of["archive"].as_str().unwrap().ends_with(&format!("patchbay-{target}.tar.gz")));
+        // As `dist/archive.py` names the archive and its only folder.
+        let name = format!("patchbay-{}-{target}", package["version"].as_str().unwrap());
+        assert_eq!((&of["cmd"], &of["args"]), (&format!("./{name}/patchbay").into(), &serde_json::json!(["acp"])));
+        assert!(of["archive"].as_str().unwrap().ends_with(&format!("/{name}.tar.gz")));
     }
 }

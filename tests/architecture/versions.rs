@@ -69,7 +69,7 @@ fn make_version_changes_every_manifest() {
         assert_eq!(version(root, manifest), "9.8.7-rc.1", "{manifest}");
     }
     let registry = fs::read_to_string(root.join("agent.json")).unwrap();
-    assert_eq!(registry.matches("/9.8.7-rc.1/patchbay-").count(), 2, "{registry}");
+    assert_eq!(registry.matches("/9.8.7-rc.1/patchbay-9.8.7-rc.1-linux-").count(), 2, "{registry}");
     let changelog = fs::read_to_string(root.join("CHANGELOG.md")).unwrap();
     let (before, after) = changelog.split_once("## Unreleased\n\n## 9.8.7-rc.1 - 20").unwrap();
     assert!(

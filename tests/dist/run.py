@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tarfile
@@ -274,6 +275,84 @@ def test_image(work, binary, home):
     environment = dict(variable.split("=", 1) for variable in config["env"])
     with system_files(root):
         check(chroot(root, 65532), "/home", environment | {"PATH": os.environ["PATH"]})
+
+
+class Provider(http.server.BaseHTTPRequestHandler):
+    """A server of Chat Completions that always gives the same answer."""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        delta = {"choices": [{"index": 0, "delta": {"content": "Good day."}, "finish_reason": "stop"}]}
+        body = f"data: {json.dumps(delta)}\n\ndata: [DONE]\n\n".encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def tls_server(work):
+    """Starts a provider over TLS on loopback. Returns it and the file of its certificate."""
+    key, certificate = work / "key.pem", work / "certificate.pem"
+    # An authority and the server's certificate: a server must not present an authority's own.
+    authority = ["-keyout", work / "ca-key.pem", "-out", certificate, "-subj", "/CN=test authority"]
+    run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *authority)
+    run("openssl", "req", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", work / "request", "-subj", "/CN=server")
+    (work / "names").write_text("subjectAltName=IP:127.0.0.1\nbasicConstraints=CA:FALSE\n")
+    run("openssl", "x509", "-req", "-in", work / "request", "-CA", certificate, "-CAkey", work / "ca-key.pem", "-days", "2",
+        "-set_serial", "1", "-extfile", work / "names", "-out", work / "server.pem")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Provider)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(work / "server.pem", key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server, certificate
+
+
+def test_empty(work, binary, home):
+    """A static program in a root with nothing but /proc and /tmp: first start, skills, TLS, and what is said if they are missing."""
+    root = work / "root"
+    (root / "usr/bin").mkdir(parents=True)
+    (root / "tmp").mkdir(mode=0o777)
+    shutil.copy(binary, root / "usr/bin/patchbay")
+    environment = {"PATH": os.environ["PATH"], "PATCHBAY_HOME": "/tmp/home", MARK: "1"}
+
+    def started(*words, **more):
+        options = {"env": environment | more, "cwd": "/", "capture_output": True, "text": True}
+        return subprocess.run([*chroot(root), *words], **options)
+
+    without = started("exec", "/calc 2^100")
+    must(without.returncode == 1 and "Mount /proc: mount -t proc proc /proc" in without.stderr, without)
+    must(len(without.stderr.splitlines()) == 1, without)
+    must("mount -t proc proc /proc" in started("doctor").stdout, "doctor without /proc")
+    server, certificate = tls_server(work)
+    with system_files(root):
+        check(chroot(root), "/tmp/home")
+        config = f'default_model = "local:any"\n[providers.local]\nadapter = "openai-compatible"\norigin = '
+        config += f'"https://127.0.0.1:{server.server_port}/v1"\n'
+        (root / "tmp/home/config/config.toml").write_text(config)
+        refused = started("exec", "Hello")
+        must(refused.returncode == 1 and "Install the package ca-certificates" in refused.stderr, refused)
+        must("certificates: none" in started("doctor").stdout, "doctor without certificates")
+        shutil.copy(certificate, root / "tmp/certificate.pem")
+        answered = started("exec", "Hello", SSL_CERT_FILE="/tmp/certificate.pem")
+        must((answered.returncode, answered.stdout) == (0, "Good day.\n"), answered)
+    server.shutdown()
+
+
+def test_busybox(work, binary, home):
+    """A static program in a root with nothing but busybox."""
+    root = work / "busybox"
+    for folder in ["bin", "usr/bin", "tmp"]:
+        (root / folder).mkdir(parents=True, exist_ok=True)
+    shutil.copy("/bin/busybox", root / "bin/busybox")
+    run("chroot", root, "/bin/busybox", "--install", "-s", "/bin")
+    shutil.copy(binary, root / "usr/bin/patchbay")
+    with system_files(root):
+        check(chroot(root), "/tmp/home")
 
 
 def main():

@@ -81,7 +81,7 @@ mod tests {
         let store = Store::open(home.path()).unwrap();
         trust(&path, "/later");
         let copy = home.path().join(format!("patchbay.db.schema-{older}"));
-        assert_eq!(copies(&path), [copy.clone()]);
+        assert_eq!(copies(&path), std::slice::from_ref(&copy));
         drop(store);
         assert!(matches!(open_older(&path), Err(StoreError::Newer { .. })));
         assert!(!home.path().join("patchbay.db.copy").exists());
