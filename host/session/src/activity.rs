@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Counts what runs.
 pub(crate) struct Activity(watch::Sender<usize>);
 
 /// One running thing. It ends when this is dropped.

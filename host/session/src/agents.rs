@@ -14,7 +14,7 @@ pub(crate) struct Agents {
     living: BTreeMap<AgentId, Arc<Agent>>,
     /// The living agents in the order of their creation; the root is first.
     order: Vec<AgentId>,
-    /// It may be dead.
+    /// The agent in view, which may be dead.
     view: Arc<Agent>,
 }
 
@@ -48,7 +48,6 @@ impl Agents {
         self.view = agent;
     }
 
-    /// Returns the root.
     pub(crate) fn root(&self) -> &Arc<Agent> {
         // The root is never removed.
         self.order.first().and_then(|root| self.living.get(root)).unwrap_or(&self.view)
@@ -87,7 +86,7 @@ pub(crate) struct AgentFactory {
     pub(crate) settings: AgentSettings,
 }
 
-/// What an agent is made of besides its session.
+/// The parts of an agent other than its session.
 pub(crate) struct AgentParts {
     pub(crate) id: AgentId,
     /// Its parent, the parent of that one, and so on up to the root.
@@ -97,7 +96,7 @@ pub(crate) struct AgentParts {
     pub(crate) is_rewound: bool,
     pub(crate) foreground: bool,
     pub(crate) chosen: Chosen,
-    /// Tokens that it has used.
+    /// Number of tokens that the agent has used.
     pub(crate) tokens: u64,
 }
 

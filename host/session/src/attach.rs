@@ -1,5 +1,5 @@
-//! Reads the files that the user attaches to a message or to a command. Fronts name the paths; the rules of paths are here, those of
-//! contents in `line::input`.
+//! Reads the files that the user attaches to a message or command. Fronts name the paths. Path rules are checked here,
+//! and content rules in `line::input`.
 
 use std::{
     fs::File,
@@ -37,8 +37,8 @@ impl Session {
         self.check_readable(&self.agent_in_view(), files).await
     }
 
-    /// Checks that the model of `agent` reads `files`, each a name and a media type. If no model can be used, the turn reports
-    /// it.
+    /// Checks that the model of `agent` reads `files`, each a name and a media type. If no model
+    /// can be used, the turn reports it.
     pub(crate) async fn check_readable(&self, agent: &Agent, mut files: Vec<(&str, &str)>) -> Result<(), Outcome> {
         files.retain(|(_, media_type)| *media_type != TEXT_MEDIA);
         if files.is_empty() {
@@ -59,7 +59,8 @@ impl Session {
         Err(Outcome::error(Code::AttachmentUnreadable, message))
     }
 
-    /// Reads a file that the user named to be attached, such as with `--attach`: any regular file but those of Patchbay.
+    /// Reads a file that the user explicitly attached, for example with `--attach`. Any regular file is
+    /// accepted, except Patchbay's own files.
     ///
     /// # Errors
     /// [`Code::AttachmentRefused`].
@@ -83,8 +84,9 @@ impl Session {
         .await
     }
 
-    /// Reads the file that a word such as `@docs/a.png` names; `path` is without the `@`. It is a file of the workspace, or any file
-    /// if the path is absolute. Returns `None` if there is no such file; the word is then plain text.
+    /// Reads the file that a word such as `@docs/a.png` names; `path` is without the `@`. Relative paths are looked
+    /// up in the workspace, and absolute paths may name any file. Returns `None` if the file does not exist, in
+    /// which case the word is plain text.
     ///
     /// # Errors
     /// [`Code::AttachmentRefused`]: the file may not be attached in this way.
@@ -128,7 +130,7 @@ impl Session {
         self.listed_file(path.trim_start_matches("./"), "copy it first").await
     }
 
-    /// Reads a file of the workspace. `advice` is what the user can do with a file that git ignores.
+    /// Reads a file of the workspace. `advice` tells the user how to attach a file that git ignores.
     async fn listed_file(&self, path: &str, advice: &'static str) -> Result<Option<Vec<u8>>, Outcome> {
         let path = path.to_owned();
         let (root, protected) = (self.workspace().to_owned(), self.host.protected.clone());
@@ -159,7 +161,6 @@ async fn is_file(path: &str) -> bool {
     on_a_thread(move || Ok(Path::new(&path).is_file())).await.unwrap_or(false)
 }
 
-/// Reads a whole file.
 fn read(name: &str, file: &File) -> Result<Vec<u8>, Outcome> {
     let unreadable = |error| unreadable(name, &error);
     let state = || file.metadata().and_then(|now| Ok((now.len(), now.modified()?)));

@@ -59,12 +59,12 @@ const MAX_RESCANS: usize = 2;
 impl Host {
     /// Scans all roots and builds a snapshot for `session`.
     ///
-    /// A cached digest is known without reading the component, and files may change at any time. So bytes are accepted only
-    /// if they match the digest; otherwise all roots are scanned again without the cache. A component that keeps changing is
-    /// left out.
+    /// A cached digest is known without reading the component, and files may change at any time. So bytes are
+    /// accepted only if they match the digest; otherwise all roots are scanned again without the cache. A component
+    /// that keeps changing is left out.
     ///
-    /// `uses_skills` says whether the session has run a turn or a skill. Until then, the files of an untrusted workspace's skills
-    /// are not stored; `workspace_skill_files` stores them later.
+    /// `uses_skills` indicates whether the session has run a turn or a skill. Until then, the files of an untrusted
+    /// workspace's skills are not stored; `workspace_skill_files` stores them later.
     pub(crate) async fn build_snapshot(
         self: &Arc<Self>,
         session: SessionId,
@@ -102,7 +102,8 @@ impl Host {
                         let (texts, files) = (snapshot.take_texts(), files(&scan.found));
                         return Ok(Built { snapshot, components, texts, files });
                     }
-                    // The snapshot is built again with the digests of what was read.
+                    // Some files have changed since they were scanned: build the snapshot
+                    // again with the digests just read.
                     Retained::Read(read) => {
                         for (root, old, new) in read {
                             replace(&mut scan.found, root, &old, &Ok(new));
@@ -121,8 +122,8 @@ impl Host {
         }
     }
 
-    /// Returns the snapshot that a new session on `workspace` would have. New components are compiled and stored, but the
-    /// snapshot is not.
+    /// Returns the snapshot that a new session on `workspace` would have. New components are compiled and
+    /// stored, but the snapshot is not.
     ///
     /// # Errors
     /// [`SessionError`] if the workspace or the store cannot be used.
@@ -232,7 +233,7 @@ struct NeededSkill {
     stores_files: bool,
 }
 
-/// The result of storing what a snapshot needs.
+/// The result of storing the components and skills that a snapshot needs.
 enum Retained {
     All(RetainedComponents),
     /// Files of these skills have changed since the scan: the candidate of the scan, and the one that was read and stored.

@@ -21,7 +21,7 @@ pub(crate) struct ChangeGroup {
     pub(crate) numbers: Vec<u64>,
     /// The agents whose changes these are.
     pub(crate) agents: Vec<AgentId>,
-    /// Whether these are all sets since a message, also those that are undone and those that undid them.
+    /// Whether these are all sets since a message, including those that are undone and those that undid them.
     pub(crate) is_since: bool,
 }
 
@@ -45,7 +45,7 @@ impl ChangeGroup {
         }
     }
 
-    /// Leaves out of `rows`, all changes of one file, what was undone before.
+    /// Leaves undone changes out of `rows`, which are all changes of one file.
     fn leave_out_undone(&self, rows: &mut Vec<FileChangeRow>) {
         let is_own = |row: &FileChangeRow| self.numbers.contains(&row.number);
         let is_in_force = rows.iter().any(|row| is_own(row) && !row.is_undone);
@@ -77,8 +77,9 @@ enum Began {
     Command(u64),
 }
 
-/// Returns the group that contains the set `number`, of which some change is in force. Without a number, returns the newest group of
-/// `view` of which nothing was undone and that is not itself an undo. `only` leaves out the sets of other agents.
+/// Returns the group that contains the set `number` and has at least one change in force. Without a
+/// number, returns the newest group of `view` that is not itself an undo and has no undone changes. `only`
+/// leaves out the sets of other agents.
 pub(crate) fn find_group(
     sets: &[ChangeSet],
     agents: &[AgentRow],
@@ -160,8 +161,9 @@ pub(crate) enum FileUndo {
 pub(crate) fn plan(rows: &[FileChangeRow], numbers: &[u64], now: Option<Digest>) -> FileUndo {
     let of_sets: Vec<&FileChangeRow> = rows.iter().filter(|row| numbers.contains(&row.number)).collect();
     let Some(first) = of_sets.first() else { return FileUndo::Done };
-    // From the last change to the first: each must have left what the next one found. The order matters, because the same contents
-    // can come back from outside. A change whose process ended before it was made has left what it found.
+    // Undo from the last change to the first: each change must have left the contents that the next one found. The
+    // order matters because an outside edit can bring back earlier contents. A change whose process ended before it was
+    // made has left the file as it was.
     let mut state = now;
     let is_chain = of_sets.iter().rev().all(|row| match state == row.after {
         true => {
@@ -262,7 +264,7 @@ mod tests {
             set(6, 2, Some(30)),
         ];
         let find = |view, number, only| numbers(find_group(&sets, &tree(), agent(view), number, only));
-        // Also what a child does in later turns.
+        // Includes changes that a child made in later turns.
         assert_eq!(find(1, None, false), [2, 3, 4, 6]);
         assert_eq!(find(1, None, true), [2]);
         assert_eq!(find(2, None, false), [6]);
@@ -306,7 +308,7 @@ mod tests {
         let root = [part(1, u64::MAX)];
         assert_eq!(since(&root, 5), [1, 2, 3, 4, 6]);
         assert_eq!((since(&root, 10), since(&root, 9), since(&root, 25)), (vec![3, 4, 6], vec![3, 4, 6], vec![]));
-        // A person's fork, after row 9 of its parent: also from a message that it inherited.
+        // The user's fork, after row 9 of its parent: also from a message that it inherited.
         let child = [part(4, u64::MAX), part(1, 9)];
         assert_eq!(
             (since(&child, 20), since(&child, 5), since(&child, 8)),

@@ -6,10 +6,10 @@ use patchbay_skill::Snapshot;
 
 use crate::{Session, builtin};
 
-/// An available command.
+/// A command that the user can run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandInfo {
-    /// The name without `/`.
+    /// The name of the command, without `/`.
     pub name: String,
     /// Summary in one line; may be empty.
     pub summary: String,

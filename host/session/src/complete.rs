@@ -9,7 +9,7 @@ use patchbay_store::MessageRow;
 
 use crate::{AgentTree, CommandInfo, Session, builtin, filter, recap, workspace_files::PathToken};
 
-/// A completion of a line.
+/// A completion of the line being typed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Suggestion {
     /// Text that replaces the bytes from `start` to `end`.
@@ -29,8 +29,8 @@ pub struct Suggestion {
 }
 
 impl Session {
-    /// Returns the completions at the byte `cursor` of `text`: paths of the workspace after `@`, else those of a command
-    /// whose end is being typed. Suggestions that are not ready are last.
+    /// Returns the completions at the byte `cursor` of `text`: workspace paths after `@`, otherwise completions for the
+    /// command being typed. Suggestions that are not ready are last.
     pub async fn complete_at(&self, text: &str, cursor: usize) -> Vec<Suggestion> {
         if let Some(token) = PathToken::at(text, cursor) {
             let sign = if text.starts_with('/') { "" } else { "@" };
@@ -38,7 +38,7 @@ impl Session {
         }
         if cursor == text.len() && !text.contains('\n') {
             let mut suggestions = self.complete(text).await;
-            // The sort is stable, so that groups stay together.
+            // A stable sort keeps the groups together.
             suggestions.sort_by_key(|suggestion| suggestion.is_unready);
             return suggestions;
         }

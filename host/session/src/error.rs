@@ -9,15 +9,15 @@ use patchbay_store::StoreError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// The store failed.
+    /// The store could not be read or written.
     #[error("{0}.")]
     Store(#[from] StoreError),
     /// The stored snapshot is damaged.
     #[error("session {id}: {source}; 'patchbay sessions rm {id}' removes it")]
     Snapshot {
-        /// The session's id.
+        /// The id that identifies the session.
         id: SessionId,
-        /// The cause.
+        /// The error that caused this one.
         source: SnapshotError,
     },
     /// The stored snapshot was written by a newer version.
@@ -26,17 +26,17 @@ pub enum SessionError {
     /// Another process has the session open.
     #[error("session {id} is in use by process {holder}. End that one, or start a new session.")]
     InUse {
-        /// The session's id.
+        /// The id that identifies the session.
         id: SessionId,
-        /// The id of that process.
+        /// The id of the process that has it open.
         holder: String,
     },
     /// A folder or file cannot be used.
     #[error("cannot use {what}: {source}.")]
     Folder {
-        /// The folder, in words.
+        /// The name of the folder, for the message.
         what: String,
-        /// The cause.
+        /// The error that caused this one.
         source: std::io::Error,
     },
     /// The limits of outgoing requests in `config.toml` are invalid.
@@ -48,7 +48,7 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// Returns the stable code.
+    /// Returns the stable code of this error.
     pub fn code(&self) -> Code {
         match self {
             Self::Store(error) => error.code(),

@@ -17,9 +17,9 @@ pub struct ExpiredSessions {
 }
 
 impl Host {
-    /// Removes the sessions that were last used before `before`, in seconds since 1970, with the data that skills stored for
-    /// them; not those that a process has open. Each is removed in a transaction of its own, so that other processes wait for
-    /// one session at most.
+    /// Removes the sessions last used before `before`, in seconds since 1970, with the data that skills stored for
+    /// them. Sessions open in any process are kept. Each session is removed in its own transaction, which means that
+    /// other processes never wait for more than one.
     ///
     /// # Errors
     /// [`SessionError`] if the store or a lock file fails. Sessions that were removed before stay removed.

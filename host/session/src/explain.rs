@@ -1,5 +1,6 @@
-//! What would decide about a call, without running it: for `patchbay policy`. The rules are those of calls: block list, manifest,
-//! grants, trust, mode. Where a tool declares what kind of tool it is and its input names a file or an address, these decide, too.
+//! Explains what would decide about a call, without running it, for `patchbay policy`. The same rules apply as to a
+//! real call: block list, manifest, grants, trust, mode. If the tool declares its kind and the input names a file or an
+//! address, those are taken into account, too.
 
 use std::{path::Path, sync::Arc};
 
@@ -13,35 +14,35 @@ use serde_json::Value;
 
 use crate::{Host, builtin, workspace_path};
 
-/// What would decide about a call.
+/// The rules that would decide about a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Explanation {
-    /// What is called, as a sentence.
+    /// The called tool, as a sentence.
     pub subject: String,
     /// One for each capability that the skill asks for; empty if nothing is decided.
     pub verdicts: Vec<Verdict>,
 }
 
-/// What would become of the use of one capability.
+/// The outcome of using one capability.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verdict {
     /// The capability, as the manifest asks for it.
     pub capability: String,
-    /// What becomes of it.
+    /// The fate of an effect that needs the capability.
     pub fate: Fate,
-    /// What decides that, as sentences.
+    /// The reason for that, as sentences.
     pub why: String,
 }
 
-/// What becomes of an effect.
+/// The fate of an effect: allowed, asked about or denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fate {
-    /// It happens.
+    /// The effect would be allowed.
     Allow,
-    /// A person is asked; where no person can be asked, it is denied.
+    /// The user is asked; where the user cannot be asked, it is denied.
     Ask,
-    /// It does not happen.
+    /// The effect would be denied.
     Deny,
 }
 
@@ -57,8 +58,8 @@ impl Fate {
 }
 
 impl Host {
-    /// Returns what would decide about `what` in `workspace` at this moment: a tool by its full name, with or without its input, or a
-    /// line that begins with `/`. Nothing of it runs; new components are asked for their tools.
+    /// Explains the decision about `what` in `workspace` at this moment: a tool by its full name, with or without its
+    /// input, or a line that begins with `/`. Nothing of it runs; new components are asked for their tools.
     ///
     /// # Errors
     /// The outcome that the call would have: no such tool or command, or an error of the store.
@@ -131,7 +132,8 @@ impl Host {
     }
 }
 
-/// What an input names, for a tool that declares its kind. A tool that declares none may do anything with its input.
+/// The files or addresses that an input names, for a tool that declares its kind. A tool that declares none
+/// may do anything with its input.
 #[derive(Debug, Default)]
 struct Named {
     /// The file of the workspace that is changed.
@@ -154,7 +156,6 @@ impl Named {
     }
 }
 
-/// What a text calls.
 enum Called {
     /// A tool by its full name, with the text of its input.
     Tool(String, String),
@@ -200,11 +201,11 @@ fn called(snapshot: &Snapshot, what: &str) -> Result<Called, Outcome> {
     }
 }
 
-/// What decides about the capabilities of one call.
+/// The inputs to the decision about the capabilities of one call.
 struct Case<'a> {
     permits: &'a Permits,
     mode: Mode,
-    /// Whether a person is asked: not for a skill of an untrusted workspace.
+    /// Whether the user is asked: not for a skill of an untrusted workspace.
     can_ask: bool,
     named: &'a Named,
     /// Why the named file cannot be changed, whatever is granted.
@@ -229,7 +230,7 @@ impl Case<'_> {
         }
     }
 
-    /// Returns what becomes of the use of `capability`, and why.
+    /// Returns the fate of a use of `capability`, and the reason.
     fn decide(&self, capability: &Capability, command: &str) -> (Fate, String) {
         let (fate, why) = self.by_grants(capability, command);
         let changes_files = capability.changes_workspace();

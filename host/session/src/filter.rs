@@ -1,5 +1,5 @@
-//! Which names fit what the user has typed. A small letter also fits the capital one, a capital letter only itself.
-//! `complete` and `workspace_files` call it.
+//! Filters names by the letters the user has typed. Lower-case letters ignore case; upper-case letters match only
+//! themselves. Used by `complete` and `workspace_files`.
 
 /// Keeps the items whose name begins with `typed`; if none does, those whose name has its letters in their order.
 pub(crate) fn by_name<T>(items: Vec<T>, typed: &str, name: impl Fn(&T) -> &str) -> Vec<T> {
@@ -10,7 +10,7 @@ pub(crate) fn by_name<T>(items: Vec<T>, typed: &str, name: impl Fn(&T) -> &str) 
     items.into_iter().filter(|item| fits(name(item), typed)).collect()
 }
 
-/// Returns what follows `typed` at the beginning of `text`; `None` if `text` does not begin with it.
+/// Returns the rest of `text` after `typed`, or `None` if `text` does not begin with it.
 pub(crate) fn rest<'a>(text: &'a str, typed: &str) -> Option<&'a str> {
     let mut characters = text.chars();
     let begins = typed.chars().all(|typed| characters.next().is_some_and(|character| fits(character, typed)));

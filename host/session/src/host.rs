@@ -34,7 +34,7 @@ use crate::{
     workspace_path::workspace_path,
 };
 
-/// The folders of one home.
+/// The folders that belong to one home.
 #[derive(Clone, Debug)]
 pub struct Paths {
     /// Configuration: `skills/`, `agents/`, `providers/`, `config.toml`.
@@ -43,14 +43,14 @@ pub struct Paths {
     pub data: PathBuf,
     /// Compiled components; may be deleted at any time.
     pub cache: PathBuf,
-    /// Locks, log and history.
+    /// The folder for locks, the log and the history.
     pub state: PathBuf,
 }
 
 /// The skills that are embedded in the binary.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BundledSkills {
-    /// Their files.
+    /// The files of the bundled skills.
     pub skills: &'static [BundledSkill],
     /// Their capabilities that need no grant.
     pub grants: &'static [BundledGrant],
@@ -60,11 +60,11 @@ pub struct BundledSkills {
 
 /// The configuration of a [`Host`].
 pub struct Config {
-    /// The folders of the home.
+    /// The folders of the home to use.
     pub paths: Paths,
     /// The user's home folder (`$HOME`), if known.
     pub home_folder: Option<PathBuf>,
-    /// Limits of one call.
+    /// The limits of one tool call.
     pub limits: Limits,
     /// Limits of one HTTP request.
     pub egress: EgressLimits,
@@ -82,7 +82,7 @@ pub struct Config {
     pub agents: AgentSettings,
     /// The MCP servers of `config.toml`.
     pub mcp: BTreeMap<Name, McpServerConfig>,
-    /// What the journal keeps.
+    /// How much the journal keeps.
     pub journal: JournalSettings,
     /// The program that compiles components.
     pub compiler: Compiler,
@@ -166,7 +166,8 @@ pub struct Host {
     pub(crate) servers: Arc<ServerParts>,
     kv: KvStore,
     records: bool,
-    /// The open sessions of this process. Locked while a session is resumed, so that two callers get the same session.
+    /// The open sessions of this process. The lock is held while a session is resumed: concurrent
+    /// callers must get the same session.
     pub(crate) open: tokio::sync::Mutex<HashMap<SessionId, Weak<Session>>>,
 }
 
@@ -182,7 +183,7 @@ impl Host {
     /// Like [`Host::open`], with the compiled components of the home `paths`, which has `store`: for a home that is deleted soon.
     ///
     /// # Errors
-    /// As [`Host::open`].
+    /// The same as for [`Host::open`].
     pub fn open_compiled_by(config: Config, paths: &Paths, store: &Store) -> Result<Arc<Self>, SessionError> {
         Self::open_with(config, Some((paths, store)), None)
     }
@@ -190,7 +191,7 @@ impl Host {
     /// Like [`Host::open_compiled_by`], with `interposer` between the tools of skills and the services of the host.
     ///
     /// # Errors
-    /// As [`Host::open`].
+    /// The same as for [`Host::open`].
     pub fn open_interposed(
         config: Config,
         paths: &Paths,
@@ -230,7 +231,7 @@ impl Host {
             Arc::new(Recorder::new(store.clone(), move || secrets.scrub_known()))
         });
         let interposer = interposer.or_else(|| recorder.clone().map(|recorder| recorder as Arc<dyn Interposer>));
-        // Adapters have their own engine and instance pool, so that skills and models cannot block each other.
+        // Adapters have their own engine and instance pool because skills and models must not block each other.
         let adapters = Sandbox::new(config.exchange.sandbox(&limits))
             .decommit_immediately()
             .with_artefacts(artefacts())
@@ -354,7 +355,7 @@ impl Host {
     /// else its first command; `None` without any of them.
     ///
     /// # Errors
-    /// Errors of the store.
+    /// The store could not be read or written.
     pub async fn first_words(&self, id: SessionId, max: usize) -> Result<Option<String>, SessionError> {
         if let Some(title) = self.store.title(id).await? {
             return Ok(Some(text::excerpt(&title, max)));
@@ -367,12 +368,12 @@ impl Host {
     /// Checks the databases: sessions first, then the key-value store of skills. Reads them whole.
     ///
     /// # Errors
-    /// Errors of the store.
+    /// The store could not be read or written.
     pub async fn database_health(&self) -> Result<[DatabaseHealth; 2], SessionError> {
         Ok([self.store.health().await?, self.kv.health().await?])
     }
 
-    /// Deletes snapshots without a session, and components without a snapshot, also their compiled form.
+    /// Deletes snapshots without a session, and components without a snapshot, including their compiled form.
     ///
     /// # Errors
     /// Errors of the store or its folders.

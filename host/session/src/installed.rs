@@ -1,4 +1,4 @@
-//! The skills that a new session would have, with what the operator wants to know about each: its size, and the state of its grants.
+//! Lists the skills that a new session would have, with their size and the state of their grants, for the operator.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -8,7 +8,7 @@ use patchbay_skill::{Diagnostic, LinkedFolder, Skill};
 
 use crate::{Host, SessionError, roots::CacheMode, workspace_path::workspace_path};
 
-/// The skills of a new session, and what was left out.
+/// The skills of a new session, and those that were left out.
 #[derive(Clone, Debug)]
 pub struct InstalledSkills {
     /// The skills, sorted by name.
@@ -26,7 +26,7 @@ pub struct InstalledSkill {
     pub component_bytes: Option<u64>,
     /// The folder that it is a link to, if `patchbay plugin add --link` made it.
     pub linked: Option<LinkedFolder>,
-    /// What it asks for in its SKILL.md, in that order, and whether it may.
+    /// The capabilities requested in its SKILL.md, in that order, and whether each is allowed.
     pub capabilities: Vec<(Capability, CapabilityState)>,
 }
 

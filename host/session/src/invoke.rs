@@ -113,8 +113,8 @@ pub(crate) async fn call(
     }
 }
 
-/// Adds the skill's instructions to the conversation, with what a model needs besides: the list of files and declarations of
-/// tools. With an input, a turn starts; without one, the next message starts it.
+/// Adds the skill's instructions to the conversation, followed by its list of files and tool declarations. With an
+/// input, a turn starts; without one, the next message starts it.
 async fn instruct(line: &LineContext, skill: &Skill, input: &str) -> Effect {
     let LineContext { session, state, .. } = line;
     let template = match session.host.tools.instructions(&state.snapshot, skill).await {

@@ -61,7 +61,7 @@ impl KnownFiles {
         (seen == stat).then_some((FilePath { child, rest }, cached))
     }
 
-    /// Adds a file, or replaces what is known of it.
+    /// Adds a file, or replaces its cached entry.
     pub(crate) fn insert(&mut self, path: FilePath<'_>, stat: Stat, cached: CachedFile) {
         let files = match self.children.get_mut(path.child) {
             Some(files) => files,
@@ -72,7 +72,6 @@ impl KnownFiles {
         }
     }
 
-    /// Removes a file.
     pub(crate) fn remove(&mut self, path: FilePath<'_>) {
         let Some(files) = self.children.get_mut(path.child) else { return };
         if files.remove(path.rest).is_some() {

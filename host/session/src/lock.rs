@@ -1,5 +1,5 @@
-//! Locks a session, so that only one process at a time writes it. `host` takes the lock before it opens a session, and reads
-//! which process has it.
+//! Locks a session, because only one process at a time may write it. `host` acquires the lock before it opens a
+//! session, and can read which process holds it.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -26,8 +26,8 @@ fn path(folder: &Path, id: SessionId) -> PathBuf {
     folder.join(format!("{id}.lock"))
 }
 
-/// Returns the id of the process that has the session `id` open; `None` if there is none. An id that cannot be read is
-/// `unknown`.
+/// Returns the id of the process that has the session `id` open; `None` if there is none. An id
+/// that cannot be read is `unknown`.
 pub(crate) fn holder(folder: &Path, id: SessionId) -> Option<String> {
     let mut file = File::open(path(folder, id)).ok()?;
     match file.try_lock_shared() {
@@ -72,8 +72,8 @@ impl SessionLock {
         Ok(Self { _file: file })
     }
 
-    /// Deletes the lock file of a removed session. Other processes may still wait for the file, so it is deleted while
-    /// locked.
+    /// Deletes the lock file of a removed session. Other processes may still wait for the file,
+    /// so it is deleted while locked.
     pub(crate) fn remove(self, folder: &Path, id: SessionId) {
         if let Err(error) = fs::remove_file(path(folder, id)) {
             tracing::warn!("a lock file stays behind: {error}");

@@ -46,7 +46,7 @@ impl Session {
         })
     }
 
-    /// Returns what lists the inbox of `agent`, or its mail from `from`.
+    /// Returns the outcome and the result that list the inbox of `agent`, or only its mail from `from`.
     pub(crate) async fn list_mail(&self, agent: AgentId, from: Option<AgentId>) -> Result<(Outcome, Value), Outcome> {
         let inbox = self.log().store().inbox(agent, from).await.map_err(store_failed)?;
         let unread = inbox.iter().filter(|mail| !mail.read).count();

@@ -31,7 +31,8 @@ struct McpSession {
 }
 
 impl McpSessions {
-    /// Returns what opens sessions on the folder `workspace`. `skills` are the skills whose tools are offered; none means all.
+    /// Returns a source of sessions on the folder `workspace`. `skills` are the skills whose
+    /// tools are offered; none means all.
     pub fn new(host: Arc<Host>, workspace: PathBuf, skills: impl IntoIterator<Item = Name>) -> Self {
         Self { host, workspace, skills: skills.into_iter().collect() }
     }
@@ -39,7 +40,7 @@ impl McpSessions {
     /// Checks that sessions can be opened: opens one, and removes it.
     ///
     /// # Errors
-    /// Why none can be opened.
+    /// The reason why no session can be opened.
     pub async fn check(&self) -> Result<(), ServedError> {
         let McpSession { session, .. } = self.open_session().await?;
         self.remove(session).await.map_err(failed)

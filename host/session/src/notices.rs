@@ -64,8 +64,8 @@ impl Session {
         Some(ModelInUse { name: choice.as_argument(), window })
     }
 
-    /// Returns a message if skills were kept out of the snapshot or limited, else `None`. A session that was resumed has said it
-    /// about the same snapshot, so it returns `None` as well.
+    /// Returns a message if skills were kept out of the snapshot or limited, otherwise `None`. A session that was
+    /// resumed has said it about the same snapshot, so it returns `None` as well.
     pub fn exclusions(&self) -> Option<String> {
         if self.is_resumed {
             return None;
@@ -79,11 +79,11 @@ impl Session {
         }
     }
 
-    /// Returns the last message to the agent in view and its answer, for a user who resumes the session. A new session has
-    /// none.
+    /// Returns the last message to the agent in view and its answer, for a user who resumes the
+    /// session. A new session has none.
     ///
     /// # Errors
-    /// Errors of the store.
+    /// The store could not be read or written.
     pub async fn last_exchange(&self) -> Result<Option<LastExchange>, StoreError> {
         let (store, agent) = (self.log().store(), self.agent_in_view().id());
         let Some((said, answer)) = store.exchange_before(self.id(), agent, u64::MAX).await? else { return Ok(None) };

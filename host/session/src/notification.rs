@@ -33,7 +33,7 @@ struct ShownMail<'a> {
     more_bytes: Option<usize>,
 }
 
-/// Words the notification of `unread` mails, of which it shows `mails` in this order until its bounds are reached.
+/// Writes the notification about `unread` mails. The first `mails` are shown, in this order, until a limit is reached.
 pub(crate) fn notification(unread: u64, mails: &[MailRow]) -> Notification {
     let s = if unread == 1 { "" } else { "s" };
     let mut content = format!("[Notification: You have {unread} unread message{s} in your inbox]");

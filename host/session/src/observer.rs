@@ -2,7 +2,7 @@
 
 use patchbay_core::SessionId;
 
-/// Observes the compilation of components while a snapshot is built, so that a front can show progress. The methods are
+/// Observes the compilation of components while a snapshot is built, which lets a front show progress. The methods are
 /// called from worker threads and must not block.
 pub trait Observer: Send + Sync {
     /// Of `total` components that are new to this home, `done` are compiled and described, for `session`. Called first with

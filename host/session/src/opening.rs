@@ -62,8 +62,9 @@ impl Host {
         Ok(session)
     }
 
-    /// Resumes a stored session: conversation, persona and snapshot as they were, also if the files have changed since. Lines
-    /// that waited for their turns wait again, in a held queue. A session that is open in this process is returned as it is.
+    /// Resumes a stored session: conversation, persona and snapshot as they were, even if the files have
+    /// changed since. Lines that waited for their turns wait again, in a held queue. A session that is open in
+    /// this process is returned as it is.
     ///
     /// # Errors
     /// [`SessionError`] if the session does not exist, is in use by another process, or has damaged rows.
@@ -82,7 +83,7 @@ impl Host {
 
     /// Opens a stored session that is not open in this process.
     async fn open_stored(self: &Arc<Self>, id: SessionId) -> Result<Arc<Session>, SessionError> {
-        // Checked before the lock, so that a mistyped id creates no lock file.
+        // Checked before locking; otherwise a mistyped id would create a lock file.
         self.store.session(id).await?;
         let lock = SessionLock::take(&self.lock_folder(), id).await?;
         let row = self.store.session(id).await?;
@@ -122,7 +123,7 @@ impl Host {
         Ok(session)
     }
 
-    /// Starts a session, with what tells it of changed providers and of agents that became idle.
+    /// Starts a session, with the tasks that tell it of changed providers and of idle agents.
     fn start_session(self: &Arc<Self>, opened: Opened, lock: SessionLock) -> Result<Arc<Session>, StoreError> {
         let notices = self.providers.notices();
         let (session, idle_agents) = Session::new(Arc::clone(self), opened, lock).ok_or(StoreError::BadRow("agent"))?;

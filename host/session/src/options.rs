@@ -1,5 +1,6 @@
-//! What fronts offer in menus: the model of the agent in view, its thinking level, and the persona. A choice in a menu is the
-//! command `/model` or `/agent`, which a front submits here; only the refusal of `/model` during a turn does not apply.
+//! The options that fronts offer in menus: the model of the agent in view, its thinking level, and the persona.
+//! A choice in a menu is the command `/model` or `/agent`, which a front submits here; only the refusal of
+//! `/model` during a turn does not apply.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -17,7 +18,7 @@ const NAMES: usize = 12;
 /// The value of no thinking level: the provider's default.
 const DEFAULT_LEVEL: &str = "default";
 
-/// An option of a session.
+/// An option of a session that clients can set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionKind {
     /// The model of the agent in view.
@@ -33,7 +34,7 @@ pub enum OptionKind {
 /// An option of a session with its choices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionOption {
-    /// Which option it is.
+    /// Which of the options this is.
     pub kind: OptionKind,
     /// The value in force, which is one of the choices.
     pub current: String,
@@ -41,12 +42,12 @@ pub struct SessionOption {
     pub choices: Vec<OptionChoice>,
 }
 
-/// A choice of an option.
+/// One of the values that an option can have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OptionChoice {
     /// The value that [`Session::set_option`] takes.
     pub value: String,
-    /// The name for the user.
+    /// The name that is shown to the user.
     pub name: String,
     /// More about it; `None` if the name says all.
     pub description: Option<String>,
@@ -81,8 +82,8 @@ impl Session {
         }
     }
 
-    /// Sets an option for the agent in view, as the command does that is stored for it. A model is used from the next request
-    /// on, also during a turn.
+    /// Sets an option for the agent in view, as the command does that is stored for it. A model is used from the next
+    /// request on, even during a turn.
     ///
     /// # Errors
     /// The outcome of the command. If the value is not among the choices, an outcome that names them.

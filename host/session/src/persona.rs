@@ -55,9 +55,9 @@ pub enum PersonaError {
     /// The persona exists but cannot be read.
     #[error("agent '{name}' cannot be read: {file}: {why}.")]
     Unreadable {
-        /// The persona's name.
+        /// The name of the unreadable persona.
         name: String,
-        /// The file, or its folder.
+        /// The file, or the folder that should contain it.
         file: String,
         /// The reason, for the user.
         why: String,
@@ -65,7 +65,7 @@ pub enum PersonaError {
 }
 
 impl PersonaError {
-    /// Returns the stable code.
+    /// Returns the stable code of this error.
     pub fn code(&self) -> Code {
         match self {
             Self::NotFound(_) | Self::Empty(_) => Code::PersonaNotFound,
@@ -78,7 +78,6 @@ impl PersonaError {
 pub(crate) struct Personas<'a> {
     /// The user's folder: `<config>/agents`.
     pub(crate) user: PathBuf,
-    /// The workspace folder.
     pub(crate) workspace: &'a Path,
     /// Whether the workspace is trusted. An untrusted workspace cannot replace personas of the user.
     pub(crate) trusted: bool,
@@ -87,8 +86,8 @@ pub(crate) struct Personas<'a> {
 }
 
 impl Personas<'_> {
-    /// Reads the persona `name` from the workspace, else from the user's folder, else the bundled one, followed by the
-    /// workspace's AGENTS.md, or its CLAUDE.md if there is no AGENTS.md.
+    /// Reads the persona `name`, followed by the workspace's AGENTS.md, or its CLAUDE.md if AGENTS.md does not exist.
+    /// The workspace's persona takes precedence, then the user's, then the bundled one.
     pub(crate) fn read(&self, name: &str) -> Result<Persona, PersonaError> {
         let not_found = || PersonaError::NotFound(name.to_owned());
         let parsed: Name = name.parse().map_err(|_| not_found())?;
@@ -187,8 +186,8 @@ fn read_from_workspace(workspace: &Workspace, folder: &str) -> Result<Option<Vec
     Ok(Some(read))
 }
 
-/// Reads a file of at most `max` bytes in a workspace, or in a folder above it, with instructions for agents; `None` if it does not
-/// exist.
+/// Reads a file of at most `max` bytes in a workspace, or in a folder above it, with instructions for
+/// agents; `None` if it does not exist.
 pub(crate) fn read_rules(workspace: &Workspace, path: &str, max: u64) -> Result<Option<String>, String> {
     match workspace.read_rules(path, max) {
         Ok(bytes) => Ok(Some(clean(bytes))),

@@ -1,5 +1,5 @@
-//! The first start with the home of an older build: agents keep the provider that answers them, also where the name of their model
-//! belongs to another provider now.
+//! The first start with the home of an older build: agents keep the provider that answers them, even where the name of
+//! their model belongs to another provider now.
 
 use patchbay_agent::{Chosen, ModelOverride};
 use patchbay_core::text;
@@ -13,7 +13,7 @@ impl Host {
     /// read. Returns a notice if `default_model` is such a name. Only the first call for a home does anything.
     ///
     /// # Errors
-    /// The database.
+    /// The database could not be read or written.
     pub(crate) async fn pin_models(&self) -> Result<Option<String>, StoreError> {
         if !self.store.has_unpinned_models().await? {
             return Ok(None);

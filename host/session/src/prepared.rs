@@ -10,11 +10,10 @@ use serde_json::Value;
 
 use crate::Session;
 
-/// A change, and what is said of it.
+/// A change, and the text reported for it.
 pub(crate) struct Prepared {
     /// The outcome of the command.
     pub(crate) outcome: Outcome,
-    /// The result of the tool.
     pub(crate) result: Value,
     pub(crate) change: SessionChange,
     /// Changes the state of the process after the commit. Gets the rows of the change.
@@ -27,7 +26,7 @@ pub(crate) type Applied = Box<dyn FnOnce(&[MessageRow]) + Send>;
 pub(crate) type Prepare = Pin<Box<dyn Future<Output = Result<Prepared, Outcome>> + Send>>;
 
 impl Prepared {
-    /// Returns what only shows something.
+    /// Returns a change that only shows something.
     pub(crate) fn shown(outcome: Outcome, result: Value) -> Self {
         Self { outcome, result, change: SessionChange::default(), applied: Box::new(|_| {}) }
     }
@@ -60,7 +59,7 @@ impl Session {
     /// Commits a change for the tool call `id` of `agent`, together with the row of its result.
     ///
     /// # Errors
-    /// Why nothing has changed.
+    /// The reason why nothing has changed.
     pub(crate) async fn commit_for_tool(
         self: &Arc<Self>,
         agent: AgentId,

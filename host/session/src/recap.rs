@@ -1,5 +1,5 @@
-//! Formats the last exchange of a resumed session in a few lines, and the first words of a session. `notices` and `host` use
-//! it.
+//! Formats the last exchange of a resumed session in a few lines, and the first words of a
+//! session. Used by `notices` and `host`.
 
 use patchbay_core::{Attachment, MessageKind, notification_line, text};
 use patchbay_store::MessageRow;
@@ -11,10 +11,10 @@ const SAID: usize = 3;
 const FILES: usize = 3;
 /// Limit of shown lines of the answer. Its end is shown, where the conversation continues.
 const ANSWERED: usize = 12;
-/// What follows a message without an answer, and an answer that is not whole.
+/// Appended to a message without an answer, and to an incomplete answer.
 const NO_ANSWER: &str = "(no answer)";
 const INTERRUPTED: &str = "(interrupted)";
-/// What follows a message whose turn has not ended.
+/// Appended to a message whose turn has not ended.
 const RUNNING: &str = "(running)";
 /// Limit of characters of a shown line.
 const WIDTH: usize = 400;

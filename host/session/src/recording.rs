@@ -30,7 +30,7 @@ pub(crate) fn notify_when_full(host: &Arc<Host>, recorder: &Recorder) {
 /// Returns a line about the recordings of a session: whether calls are recorded now, and how many are. `None` if neither.
 ///
 /// # Errors
-/// Errors of the store.
+/// The store could not be read or written.
 pub(crate) fn line(store: &Store, session: SessionId, records: bool) -> Result<Option<String>, StoreError> {
     let RecordedSize { calls, bytes } = store.recorded_size(session)?;
     if !records && calls == 0 {

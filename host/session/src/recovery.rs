@@ -1,5 +1,5 @@
-//! Ends what was running when the previous process ended, or when an agent was killed: calls and turns.
-//! [`crate::Host::resume`] and `tree::kill` call it.
+//! Ends the calls and turns left running by a previous process or by a killed agent. Called by
+//! [`crate::Host::resume`] and `tree::kill`.
 
 use std::collections::HashSet;
 
@@ -32,11 +32,11 @@ pub(crate) async fn settle_interrupted(store: &Store, hold: &Hold, agents: &[Age
     store.commit(hold, change).await.map(drop)
 }
 
-/// Returns the change that settles the running calls of `agents`: with its result if the call had ended, `outcome_unknown` if it had
-/// begun an effect, else `not_run`. A user's command without an effect gets no row.
+/// Returns the change that settles the running calls of `agents`: with its result if the call had ended,
+/// `outcome_unknown` if it had begun an effect, otherwise `not_run`. A user's command without an effect gets no row.
 ///
 /// # Errors
-/// Errors of the store.
+/// The store could not be read or written.
 pub(crate) async fn settle_calls(
     store: &Store,
     session: SessionId,
@@ -66,7 +66,7 @@ pub(crate) async fn settle_calls(
 /// Returns the last text that `agent` answered in the turn that began with row `began`; empty if there is none.
 ///
 /// # Errors
-/// Errors of the store.
+/// The store could not be read or written.
 pub(crate) async fn last_text(
     store: &Store,
     session: SessionId,
@@ -81,7 +81,7 @@ pub(crate) async fn last_text(
 /// Returns the outcome of the command `line`, which was stopped after its tool had begun an effect.
 ///
 /// # Errors
-/// Errors of the store.
+/// The store could not be read or written.
 pub(crate) async fn unknown_outcome(hold: &Hold, store: &Store, line: LineId) -> Result<Outcome, StoreError> {
     let call = CallId::of_line(line);
     let unsettled = store.unsettled_calls(hold.session()).await?;

@@ -1,5 +1,5 @@
-//! What a front needs to show a stored session: which rows are the conversation of the agent in view, and how the turns of other
-//! agents ended.
+//! The data that a front needs to show a stored session: which rows are the conversation of the agent in view, and how
+//! the turns of other agents ended.
 
 use patchbay_core::{Code, Event, EventKind, MessageKind, Outcome, TurnState};
 use patchbay_store::{Lineage, StoreError, TurnRow};
@@ -13,10 +13,10 @@ pub struct ViewRows {
     agents: Vec<Lineage>,
 }
 
-/// A stored turn.
+/// A turn, as the store has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredTurn {
-    /// How far it came.
+    /// The state that the turn has reached.
     pub state: TurnState,
     /// How it ended, without a message.
     pub outcome: Outcome,
@@ -53,7 +53,7 @@ impl Session {
     /// Returns the turn whose first row is number `seq`; `None` if no turn began there.
     ///
     /// # Errors
-    /// Errors of the store.
+    /// The store could not be read or written.
     pub async fn turn_from(&self, seq: u64) -> Result<Option<StoredTurn>, StoreError> {
         let turn = self.log().store().turn(self.id(), seq).await?;
         Ok(turn.map(|(TurnRow { state, .. }, code)| {

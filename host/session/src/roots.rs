@@ -1,5 +1,5 @@
-//! The roots of skills: the binary, the user's folder, the workspace. The content of their files is cached in memory and in
-//! the store, so that scanning an unchanged root reads none of them. `building` uses it.
+//! The skill roots: the binary, the user's folder, the workspace. File contents are cached in memory and in the store,
+//! so scanning an unchanged root reads no files. Used by `building`.
 
 use std::{
     cell::RefCell,
@@ -51,7 +51,6 @@ pub(crate) enum CacheMode {
     Bypass,
 }
 
-/// The result of a scan.
 pub(crate) struct Scan {
     pub(crate) found: Vec<FoundSkill>,
     updates: Vec<CacheUpdate>,
@@ -64,7 +63,6 @@ struct CacheUpdate {
     gone: Vec<String>,
 }
 
-/// A root on disk.
 struct ScannedRoot {
     root: Root,
     /// The folder of skills, or the workspace.
@@ -105,8 +103,8 @@ impl Roots {
         [self.user.clone()].into_iter().chain(self.extra.iter().cloned()).chain(in_workspace).collect()
     }
 
-    /// Returns the roots to scan besides the binary, lowest first. A folder that several roots name is scanned once, as
-    /// the lowest of them.
+    /// Returns the roots to scan besides the binary, lowest first. A folder that several roots name is
+    /// scanned once, as the lowest of them.
     fn scanned(&self, workspace: &Path) -> Vec<ScannedRoot> {
         let mut scanned: Vec<ScannedRoot> = Vec::new();
         let mut add = |root: Root, path: PathBuf, folder: PathBuf| {
@@ -134,7 +132,7 @@ impl Roots {
     /// Reads the cache of the roots of `workspace` from the store. Roots that are already in memory are left out.
     ///
     /// # Errors
-    /// Errors of the store.
+    /// The store could not be read or written.
     pub(crate) async fn recall(&self, store: &Store, workspace: &str) -> Result<Recalled, StoreError> {
         let mut recalled = Vec::new();
         let Some(program) = &self.program else { return Ok(recalled) };
@@ -147,8 +145,8 @@ impl Roots {
         Ok(recalled)
     }
 
-    /// Scans all roots. `recalled` is the result of [`Roots::recall`], `trusted` says whether the workspace is trusted.
-    /// Reads files, so it must run on a blocking thread.
+    /// Scans all roots. `recalled` is the result of [`Roots::recall`], `trusted` indicates whether the workspace is
+    /// trusted. Reads files, so it must run on a blocking thread.
     pub(crate) fn scan(&self, recalled: Recalled, workspace: &Path, trusted: bool, mode: CacheMode) -> Scan {
         for (folder, files) in recalled {
             let mut known = KnownFiles::default();

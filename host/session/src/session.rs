@@ -38,14 +38,14 @@ use crate::{
 pub struct Session {
     pub(crate) host: Arc<Host>,
     workspace: String,
-    /// The person that it belongs to.
+    /// The user that it belongs to.
     pub(crate) owner: PrincipalId,
     pub(crate) approvals: ApprovalSlot,
     pub(crate) editor: EditorSlot,
     /// The tools that the front offers.
     front_tools: Mutex<OutsideTools>,
     servers: SessionServers,
-    /// What fronts show at the start.
+    /// The notices that fronts show at the start.
     pub(crate) start_notices: Vec<String>,
     /// Whether an earlier process opened the session first.
     pub(crate) is_resumed: bool,
@@ -54,7 +54,7 @@ pub struct Session {
     factory: AgentFactory,
     /// The agents that capture lines.
     pub(crate) captures: Captures,
-    /// The turns that run, each with what stops it.
+    /// The running turns, each with the handle that stops it.
     pub(crate) running_turns: Mutex<HashMap<AgentId, CancellationToken>>,
     /// The limit of requests to models.
     pub(crate) requests: Arc<Requests>,
@@ -101,11 +101,10 @@ pub(crate) struct Opened {
     pub(crate) agents: Vec<AgentRow>,
     /// The agent in view, if it is dead, with its ancestors.
     pub(crate) dead_in_view: Option<(AgentRow, Vec<AgentId>)>,
-    /// Whether the agents begin no turns before the user's first message: those of a session that was resumed.
+    /// Whether this session was resumed. Its agents then begin no turns before the user's first message.
     pub(crate) is_resumed: bool,
-    /// Tokens used so far.
     pub(crate) tokens: u64,
-    /// What fronts show at the start, besides the files of the persona.
+    /// The notices that fronts show at the start, except those about persona files.
     pub(crate) start_notices: Vec<String>,
 }
 
@@ -199,7 +198,7 @@ impl Session {
     /// Returns whether `agent` has a row after row `seq`.
     ///
     /// # Errors
-    /// Errors of the store.
+    /// The store could not be read or written.
     pub async fn has_row_after(&self, agent: AgentId, seq: u64) -> Result<bool, StoreError> {
         let rows = self.log.store().messages_of(self.id(), agent, seq.saturating_add(1)..=u64::MAX, 1).await?;
         Ok(!rows.is_empty())
@@ -246,13 +245,13 @@ impl Session {
         self.approvals.mode().get()
     }
 
-    /// Sets how far tools may go, from their next effect on. Only for a person.
+    /// Sets how far tools may go, from their next effect on. Only for the user.
     pub fn set_mode(&self, mode: Mode) {
         self.approvals.mode().set(mode);
     }
 
-    /// Sets the editor through which skills that change files read and write, from the next call on. Without one, they use
-    /// the disk.
+    /// Sets the editor through which skills that change files read and write, from the next call on.
+    /// Without one, they use the disk.
     pub fn set_editor(&self, editor: Arc<dyn Editor>) {
         self.editor.set(editor);
     }
@@ -319,7 +318,7 @@ impl Session {
         self.agents.lock()
     }
 
-    /// Returns what makes the agents of this session.
+    /// Returns the shared parts from which the agents of this session are made.
     pub(crate) fn factory(&self) -> &AgentFactory {
         &self.factory
     }

@@ -11,13 +11,13 @@ use crate::Session;
 /// Most rows that `/usage` lists.
 const ROWS: usize = 20;
 
-/// The cost of a session: lines for a person, and the same as data.
+/// The cost of a session: lines for the user, and the same as data.
 pub(crate) struct SpentReport {
     pub(crate) lines: Vec<String>,
     pub(crate) data: Value,
 }
 
-/// Returns what the session has cost; `None` if it has cost nothing and no budget is set.
+/// Returns the cost of the session so far; `None` if it has cost nothing and no budget is set.
 pub(crate) async fn report(session: &Session, budget: &BudgetSettings) -> Result<Option<SpentReport>, StoreError> {
     let store = session.log().store();
     let spending = store.spending(session.id()).await?;
@@ -44,7 +44,7 @@ pub(crate) async fn report(session: &Session, budget: &BudgetSettings) -> Result
     Ok(Some(SpentReport { lines, data }))
 }
 
-/// Returns an amount, what is reserved besides, and the budget.
+/// Describes an amount, the amount reserved in addition, and the budget.
 fn of_budget(money: SpentMoney, budget: Option<Money>) -> String {
     let reserved = match money.reserved {
         Money::ZERO => String::new(),
@@ -58,7 +58,7 @@ fn money(money: SpentMoney, budget: Option<Money>) -> Value {
     json!({"spent": money.spent, "reserved": money.reserved, "budget": budget})
 }
 
-/// Returns a row of the ledger for a person. `with_session`: with its session.
+/// Returns a row of the ledger for the user. `with_session`: with its session.
 pub fn spending_line(row: &SpendingRow, with_session: bool) -> String {
     let short = |id: &str, short: Option<String>| short.unwrap_or_else(|| text::excerpt(id, 8));
     let session = short(&row.session, row.session.parse::<SessionId>().ok().map(|id| id.short()));

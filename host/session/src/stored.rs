@@ -7,7 +7,7 @@ const LISTED: usize = 20;
 /// Limit of characters of a session's title or first words.
 const WORDS: usize = 60;
 
-/// An entry of the list.
+/// An entry in the list of stored sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredSession {
     /// The beginning of its id that no other session has.
@@ -24,7 +24,7 @@ impl Session {
     /// Returns the sessions of this workspace that have a message or command, the last used first, at most 20.
     ///
     /// # Errors
-    /// Errors of the store.
+    /// The store could not be read or written.
     pub async fn sessions_here(&self) -> Result<Vec<StoredSession>, SessionError> {
         let mut list = Vec::new();
         for session in self.host.store.sessions().await? {

@@ -27,7 +27,8 @@ const FOLDERS: usize = 32;
 const PATH: usize = 500;
 
 impl Host {
-    /// Returns what the agents of a new session in `workspace` are told, and messages about instructions that are not used.
+    /// Returns the facts that the agents of a new session in `workspace` are told, and
+    /// messages about unused instructions.
     pub(crate) async fn surroundings(&self, workspace: &str) -> Result<(Surroundings, Vec<String>), StoreError> {
         let root = Path::new(workspace);
         let folders = self.folders_of_repository(root);
@@ -71,8 +72,8 @@ impl Host {
         None
     }
 
-    /// Returns the instructions for agents in `folder` with the name of their file; `None` if it has none. An error is a message for
-    /// the user.
+    /// Returns the instructions for agents in `folder` with the name of their file; `None` if it has none. An
+    /// error is a message for the user.
     fn instructions_in(&self, folder: &Path) -> Result<Option<(&'static str, String)>, String> {
         let opened = Workspace::open_for_host(folder, &self.protected);
         let opened = opened.map_err(|error| unused(folder, RULES[0], &error.to_string()))?;

@@ -139,7 +139,8 @@ impl Session {
         self.running_turns.lock().get(&agent).inspect(|stop| stop.cancel()).is_some()
     }
 
-    /// Stops the turn of `agent`, also one that has just begun. Its waiting lines then run. Returns false if no turn runs.
+    /// Stops the turn of `agent`, even one that has just begun. Its waiting lines then run.
+    /// Returns false if no turn runs.
     pub fn stop_turn_of(&self, agent: AgentId) -> bool {
         if !self.queue.is_active(agent) {
             return false;
@@ -152,8 +153,8 @@ impl Session {
         true
     }
 
-    /// Stops the turns of all agents, which begin none by themselves until the user's next message to any of them. Returns the
-    /// number of turns.
+    /// Stops the turns of all agents, which begin none by themselves until the user's next message to any of
+    /// them. Returns the number of turns.
     pub fn stop_all(&self) -> usize {
         {
             // A child that is added after this finds its parent stopped.

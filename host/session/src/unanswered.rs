@@ -22,7 +22,7 @@ pub(crate) struct UnansweredMessage {
     pub(crate) excerpt: String,
 }
 
-/// What a front shows with such an outcome.
+/// The hint that a front shows with such an outcome.
 const HINT: &str =
     "The message has no answer. /retry sends it again, /drop takes it out; otherwise the next message includes it.";
 
@@ -31,7 +31,7 @@ pub(crate) async fn unanswered(line: &LineContext) -> Result<Option<UnansweredMe
     line.session.unanswered_of(&line.agent).await
 }
 
-/// Returns what a front shows below a failed turn whose message has no answer; `None` for other outcomes.
+/// Returns the hint that a front shows below a failed turn whose message has no answer, or `None` for other outcomes.
 pub fn unanswered_hint(outcome: &Outcome) -> Option<&'static str> {
     outcome.turn().is_some_and(|turn| turn.unanswered && !outcome.is_ok()).then_some(HINT)
 }

@@ -1,5 +1,5 @@
-//! What a front shows when an agent comes into view: its last exchange, and the answer that it is writing. Fronts call it after
-//! the event `ViewMoved`.
+//! The data that a front shows when an agent comes into view: its last exchange, and the answer that it is writing.
+//! Fronts call it after the event `ViewMoved`.
 
 use patchbay_agent::{Agent, AnswerSoFar};
 use patchbay_core::{AgentId, AssistantRecord, Task};
@@ -11,13 +11,13 @@ use crate::{Session, recap};
 /// The agent in view at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentInView {
-    /// Its UUID.
+    /// The UUID that identifies the agent.
     pub id: AgentId,
-    /// Whether it is the root.
+    /// Whether it is the root of the tree.
     pub is_root: bool,
-    /// Whether it was killed.
+    /// Whether the agent was killed.
     pub is_dead: bool,
-    /// Whether it runs a turn.
+    /// Whether it is running a turn.
     pub is_working: bool,
     /// The number of the last row of the session at that moment: later rows are not part of `exchange`.
     pub seq: u64,
@@ -37,7 +37,7 @@ impl Session {
     /// Returns the agent in view. Events that follow continue it: rows after `seq`, and pieces of `answer` behind its text.
     ///
     /// # Errors
-    /// Errors of the store.
+    /// The store could not be read or written.
     pub async fn agent_in_view_now(&self) -> Result<AgentInView, StoreError> {
         loop {
             let agent = self.agent_in_view();
@@ -57,7 +57,7 @@ impl Session {
     /// Returns the number of unread mails of the agent in view.
     ///
     /// # Errors
-    /// Errors of the store.
+    /// The store could not be read or written.
     pub async fn unread_mail(&self) -> Result<u64, StoreError> {
         Ok(self.log().store().mail_counts(self.view()).await?.unread)
     }

@@ -33,7 +33,7 @@ const DEPTH: usize = 8;
 const EVERY: Duration = Duration::from_secs(30);
 /// Quiet time before a comparison, since files are copied in pieces.
 const SETTLED: Duration = Duration::from_millis(250);
-/// Longest wait for quiet.
+/// The longest wait for a pause between changes.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Watches until it is dropped.
@@ -62,7 +62,7 @@ async fn watch(session: Weak<Session>, mut folders: Folders) {
     // The version of the snapshot that was already reported.
     let mut said = None;
     loop {
-        // Watches are set before the comparison, so that later changes cause an event.
+        // Set the watches before comparing. Any later change then causes an event.
         let Ok((watched, all)) = spawn_blocking(move || {
             let all = folders.watch();
             (folders, all)
@@ -173,8 +173,8 @@ fn folders(roots: &[PathBuf]) -> (Vec<PathBuf>, bool) {
                 return (folders, false);
             }
             let Ok(kind) = entry.file_type() else { continue };
-            // A skill's folder may be a link; its target is watched but not walked, so that its subfolders are compared at
-            // intervals.
+            // A skill's folder may be a link. Its target is watched but not walked, which is why its
+            // subfolders are compared at intervals.
             let linked = kind.is_symlink() && depth == 0 && entry.path().is_dir();
             if (kind.is_dir() || linked) && belongs(&entry.file_name()) {
                 all &= !linked;

@@ -1,7 +1,8 @@
-//! Paths of the workspace that match the text after `@`. `complete` calls it.
+//! Paths of the workspace that match the text after `@`. Called by `complete`.
 //!
-//! The workspace is listed by its own walk, which obeys `.gitignore` and never enters `.git` and Patchbay's own folders, on a
-//! thread for blocking work and within limits. A list is used for a few seconds, so that one serves several keys.
+//! The workspace is listed by a walk that obeys `.gitignore` and skips `.git` and Patchbay's own folders. It
+//! runs on a blocking thread and within limits. Because a list stays in use for a few seconds, one walk
+//! usually serves several key presses.
 
 use std::{
     path::PathBuf,
@@ -19,7 +20,7 @@ use crate::filter;
 const PATHS: usize = 50_000;
 /// The longest time that listing takes.
 const TIME: Duration = Duration::from_secs(1);
-/// How long a list is used.
+/// How long a list is used before the workspace is listed again.
 const FRESH: Duration = Duration::from_secs(3);
 /// The most paths that are offered.
 const OFFERED: usize = 100;
@@ -31,9 +32,9 @@ const OWN: &str = ".patchbay";
 /// A word that begins with `@`, with the cursor in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PathToken<'a> {
-    /// Byte offset of the `@`.
+    /// Byte offset of the `@` in the text.
     pub(crate) start: usize,
-    /// Byte offset of the cursor. What follows it is kept, so that no text is lost.
+    /// Byte offset of the cursor. Text after it is kept.
     pub(crate) end: usize,
     /// The text between the `@` and the cursor; not empty.
     pub(crate) typed: &'a str,
@@ -56,7 +57,8 @@ impl<'a> PathToken<'a> {
 pub(crate) struct PathIndex {
     root: PathBuf,
     protected: ProtectedPaths,
-    /// The last list and the time when it was made. Locked while a list is made, so that one walk runs at a time.
+    /// The last list and the time when it was made. The lock is held while a list is
+    /// made: only one walk runs at a time.
     listed: Mutex<Option<(Instant, Arc<[String]>)>>,
 }
 

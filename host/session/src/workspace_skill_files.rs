@@ -90,11 +90,11 @@ impl Host {
         Ok(off_thread(move || store_files(&store, missing, candidates)).await??)
     }
 
-    /// Returns the files of a skill of a snapshot. Those of a workspace's skill that are not stored yet are read from the
-    /// workspace.
+    /// Returns the files of a skill of a snapshot. Those of a workspace's skill that are not stored
+    /// yet are read from the workspace.
     ///
     /// # Errors
-    /// [`SkillFilesError`].
+    /// Every failure is reported as [`SkillFilesError`].
     pub(crate) async fn skill_files(
         self: &Arc<Self>,
         workspace: &str,
@@ -131,15 +131,15 @@ fn is_in_pack(skill: &Skill) -> bool {
     skill.root.is_workspace() && skill.files.is_some_and(|files| files.place == FileStorage::Pack)
 }
 
-/// Returns those of `skills` whose files are not stored.
+/// Returns the subset of `skills` whose files are not stored.
 fn missing(store: &Store, mut skills: BTreeMap<Digest, Name>) -> Result<BTreeMap<Digest, Name>, StoreError> {
     let held = store.retain_components()?;
     skills.retain(|digest, _| !held.has_skill_files(digest));
     Ok(skills)
 }
 
-/// Stores the files of `candidates`, one skill at a time. Returns those of `missing` that are still missing. Garbage collection keeps
-/// what is stored, because the session's snapshot names it.
+/// Stores the files of `candidates`, one skill at a time, and returns the skills that are still missing. Garbage
+/// collection keeps the stored files because the session's snapshot names them.
 fn store_files(
     store: &Store,
     mut missing: BTreeMap<Digest, Name>,

@@ -1,4 +1,4 @@
-//! `/context`: shows what fills the context window of the agent in view, by part.
+//! `/context`: shows how full the context window of the agent in view is, by part.
 
 use patchbay_agent::{Filling, TurnEnding};
 use patchbay_command::{Argument, Completion, Spec};

@@ -1,4 +1,4 @@
-//! What a built-in command is, and what it may do.
+//! Built-in commands, and the effects that they can request.
 
 use std::pin::Pin;
 
@@ -59,11 +59,11 @@ impl HasSpec for dyn BuiltIn {
 /// Whether a line begins a turn. Such a line waits while a turn of its agent runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BeginsTurn {
-    /// It runs at once.
+    /// The line runs at once and begins no turn.
     No,
     /// It runs at once, and changes what turns do: later lines that begin one wait until it has ended.
     NoButDelays,
-    /// It waits for its turn.
+    /// The line waits until its turn can begin.
     Yes,
     /// It runs before waiting lines if no turn runs, after commands that delay it; if a turn runs, the command is refused.
     IfIdle {
@@ -74,7 +74,6 @@ pub(crate) enum BeginsTurn {
 
 pub(crate) type EffectFuture<'a> = Pin<Box<dyn Future<Output = Effect> + Send + 'a>>;
 
-/// The effect of a command.
 pub(crate) enum Effect {
     /// Show an outcome without a change.
     Show(Outcome),

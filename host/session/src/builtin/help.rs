@@ -42,7 +42,7 @@ impl BuiltIn for HelpCommand {
     }
 }
 
-/// `files_problem` says why no file of the skill can be read, if it is over a limit on files.
+/// `files_problem` is the reason why no file of the skill can be read, if it is over a limit on files.
 async fn describe(session: &Session, skill: &Skill, files_problem: Option<&str>) -> Result<Outcome, StoreError> {
     let manifest = &skill.manifest;
     let permits = session.host.tools.permits(skill, session.workspace()).await?;

@@ -1,4 +1,5 @@
-//! `/mode ask|edits|plan`: how far tools may go. It takes effect with the next effect of any agent, also of a call that runs.
+//! `/mode ask|edits|plan`: how far tools may go. It takes effect with the next effect of any
+//! agent, even of a call that runs.
 
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome, text};

@@ -1,5 +1,5 @@
-//! `/rewind [N [--files|--files-only]]`: lists the messages to the agent in view, or goes back to before one of them: the conversation
-//! continues as a new agent, and the files get back what they had before that message.
+//! `/rewind [N [--files|--files-only]]`: lists the messages to the agent in view, or goes back to before one of them:
+//! the conversation continues as a new agent, and the files get back their contents from before that message.
 
 use std::sync::Arc;
 

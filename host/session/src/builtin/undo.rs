@@ -78,7 +78,6 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Parses `[N] [--only]`.
     pub(super) fn parse(argument: &str) -> Option<Self> {
         let mut wanted = Self { number: None, only: false };
         for word in argument.split_whitespace() {
@@ -133,7 +132,7 @@ impl Session {
         others.into_iter().any(|agent| agent.is_answering())
     }
 
-    /// Returns the changes of the files that `group` changed, without what is undone.
+    /// Returns the changes of the files that `group` changed, without undone changes.
     ///
     /// # Errors
     /// The outcome of an error of the store.

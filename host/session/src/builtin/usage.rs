@@ -1,4 +1,4 @@
-//! `/usage`: lists the tokens that the session's models have used, and what they cost where prices are known.
+//! `/usage`: lists the tokens used by each of the session's models, and their cost where prices are known.
 
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome, completion::TokenUsage, text};
@@ -80,7 +80,7 @@ async fn usage(line: &LineContext) -> Result<Outcome, StoreError> {
     Ok(Outcome::ok(Code::UsageListed, lines.join("\n")).with_data(data))
 }
 
-/// What the tokens of a model cost.
+/// The cost of a model's tokens.
 struct Cost {
     currency: String,
     amount: Decimal,
@@ -88,7 +88,7 @@ struct Cost {
     is_estimate: bool,
 }
 
-/// Returns what the tokens of a model cost by its present prices; `None` if they are unknown.
+/// Returns the cost of a model's tokens at its current prices, or `None` if they are unknown.
 async fn cost(session: &Session, of: &ModelUsage) -> Option<Cost> {
     let provider = of.provider.parse().ok()?;
     let prices = session.host.providers.model(&provider, &of.model).await?.prices?;

@@ -29,19 +29,17 @@ use crate::{Session, activity::ActivityGuard, builtin::BeginsTurn, session::Sess
 /// Length limit of a line in bytes, enough for a whole document.
 const LINE_BYTES: usize = 1 << 20;
 
-/// What becomes of a line.
 pub(crate) enum Accepted {
-    /// It is sent to the model.
     Message,
     /// It runs. A command that waits is resolved again when it begins.
     Command(TypedCommand),
-    /// It is kept for `/fork`.
+    /// The line is captured for a later `/fork`.
     Captured,
-    /// Nothing of it runs.
+    /// The line was refused, and nothing of it runs.
     Refused(Outcome),
 }
 
-/// A line of which it is not known yet whose line it is.
+/// A line whose agent has not been determined yet.
 struct ArrivingLine {
     id: LineId,
     typed: TypedLine,
@@ -55,7 +53,6 @@ struct ArrivingLine {
     busy: ActivityGuard,
 }
 
-/// How a line starts.
 struct LineStart {
     accepted: Accepted,
     entry: LineEntry,
@@ -71,12 +68,13 @@ impl Session {
     /// Submits a line, as typed, for the agent in view and returns at once. The line runs even if the result is not awaited;
     /// its outcome is also published as [`EventKind::LineEnded`].
     ///
-    /// Commands of an agent that call a tool or change the session run one after another in the order of their lines, also during a
-    /// turn. Commands that only show the session wait for those that change it, and `/kill`, `/switch` and `/quit` for none. Messages, and commands that begin
-    /// a turn, run one after another in the order of their lines: they wait in the queue ([`Session::queue`]) during a turn, unless
-    /// they join it ([`LineInput::joins`]), and while an earlier command runs that changes what turns do, such as `/model`. A message or such a command also releases a
-    /// held queue and runs after its lines. Lines behind a `/fork` or a `/switch` that has not ended belong to the agent that it
-    /// brings into view, and wait for it.
+    /// Commands of an agent that call a tool or change the session run one after another in the order of their lines,
+    /// even during a turn. Commands that only show the session wait for those that change it, and `/kill`, `/switch`
+    /// and `/quit` for none. Messages, and commands that begin a turn, run one after another in the order of their
+    /// lines: they wait in the queue ([`Session::queue`]) during a turn, unless they join it ([`LineInput::joins`]),
+    /// and while an earlier command runs that changes what turns do, such as `/model`. A message or such a command also
+    /// releases a held queue and runs after its lines. Lines behind a `/fork` or a `/switch` that has not ended belong
+    /// to the agent that it brings into view, and wait for it.
     ///
     /// # Panics
     /// Outside of a Tokio runtime.
@@ -134,7 +132,7 @@ impl Session {
         Submitted { id, view, agent, waits_for, is_behind_move, outcome }
     }
 
-    /// Returns what becomes of a line behind a command that moves the view.
+    /// Returns the fate of a line behind a command that moves the view.
     fn behind_move(self: &Arc<Self>, line: ArrivingLine) -> BehindMove {
         let session = Arc::downgrade(self);
         Box::new(move |after| {
@@ -155,7 +153,7 @@ impl Session {
             command.resolve(&state.snapshot);
         }
 
-        // What it may do.
+        // The effects that it may have.
         let unused_files = typed.drop_unused_files(&mut input, &state.snapshot);
         let mut file_memory = None;
         let checked = check(&agent, &typed, &input, &state).and_then(|()| {
@@ -237,7 +235,7 @@ impl Session {
         agents.iter().for_each(|agent| self.queue.resume(agent));
     }
 
-    /// Notes a message of a person: counts since the last one begin at zero, and stopped agents may go on.
+    /// Notes a message of the user: counts since the last one begin at zero, and stopped agents may go on.
     fn message_came(&self, agent: &Arc<Agent>, ahead: bool) {
         self.requests.message_came();
         self.results.message_came();
@@ -249,8 +247,8 @@ impl Session {
         }
     }
 
-    /// Puts the stored lines of a resumed session into the queues of their agents, which are held. Their outcomes are published
-    /// as events.
+    /// Puts the stored lines of a resumed session into the queues of their agents, which are held. Their
+    /// outcomes are published as events.
     pub(crate) fn restore_queue(self: &Arc<Self>, rows: Vec<QueueRow>) {
         for row in rows {
             // Lines of agents that this build does not know stay in the store.

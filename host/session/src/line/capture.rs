@@ -10,7 +10,6 @@ use parking_lot::Mutex;
 use patchbay_core::AgentId;
 use tokio::sync::oneshot;
 
-/// The agents that capture.
 #[derive(Default)]
 pub(crate) struct Captures(Mutex<HashMap<AgentId, CaptureState>>);
 
@@ -30,11 +29,10 @@ struct CaptureState {
 pub(crate) enum CaptureEffect {
     /// A message: captured or sent.
     Message,
-    /// `/capture`.
+    /// The command `/capture`, which begins capturing.
     Begins,
-    /// `/fork` or `/cancel`.
+    /// The command `/fork` or `/cancel`, which ends capturing.
     Ends,
-    /// Any other line.
     None,
 }
 

@@ -1,4 +1,4 @@
-//! What a session does with captured lines: keeps them, and begins and ends capturing.
+//! Handles captured lines: keeps them, and begins and ends capturing.
 
 use std::sync::Arc;
 

@@ -26,7 +26,6 @@ pub(crate) struct LineContext {
     /// The agent in view when the line was submitted.
     pub(crate) agent: Arc<Agent>,
     pub(crate) line: LineId,
-    /// The line as typed.
     pub(crate) text: String,
     /// The session's state when the command started.
     pub(crate) state: SessionState,
@@ -66,7 +65,6 @@ pub(crate) enum LineEntry {
     Direct,
     /// At once, with the right to run a turn.
     Turn(LineTurn),
-    /// After other turns.
     Waits(WaitingTurn),
     /// After other turns; it is already stored.
     Restored(WaitingTurn),
@@ -109,7 +107,8 @@ impl LineContext {
         }
     }
 
-    /// Stores the attached files that are not stored yet. Returns what the commit that names them needs.
+    /// Stores the attached files that are not stored yet. The returned value keeps them
+    /// until the commit that names them.
     ///
     /// # Errors
     /// The outcome of a line that is not sent: the store failed.
@@ -149,7 +148,7 @@ impl LineContext {
         Ok(blobs)
     }
 
-    /// Checks that the model of the agent reads what is attached.
+    /// Checks that the agent's model can read the attached files.
     ///
     /// # Errors
     /// [`Code::AttachmentUnreadable`].

@@ -13,14 +13,14 @@ const TEXT_BYTES: usize = 256 << 10;
 const FILES: usize = 20;
 /// Limit of the files of one line in bytes. A message must fit into a request, in which they are base64: 27 MiB.
 const LINE_FILES_BYTES: usize = 20 << 20;
-/// Limit of the files in memory of all lines of the process, in bytes. Those of a message are stored when it waits or its turn
-/// begins; those of a command stay in memory until it has ended.
+/// Limit of the attached files kept in memory for all lines of the process, in bytes. Files attached to a message are
+/// stored when it waits or when its turn begins; files attached to a command stay in memory until it ends.
 const MEMORY_BYTES: usize = 128 << 20;
 /// Length limit of a name in characters.
 pub(crate) const NAME: usize = 200;
 /// Length limit of each of the two words of a media type.
 const MEDIA_WORD: usize = 127;
-/// The media type of content of which nothing is known.
+/// The media type used for unknown content.
 const UNKNOWN_MEDIA: &str = "application/octet-stream";
 /// A file that was read to be attached: to a message an image, a PDF or a text; to a command a file of any kind.
 #[derive(Clone)]
@@ -30,7 +30,7 @@ pub struct NewAttachment {
     content: Arc<[u8]>,
 }
 
-/// A line to submit.
+/// A line to submit, with its attachments.
 #[derive(Clone, Debug, Default)]
 pub struct LineInput {
     /// The line as it was typed.
@@ -39,16 +39,16 @@ pub struct LineInput {
     pub attachments: Vec<NewAttachment>,
     /// Whether the line runs before waiting lines; a held queue stays held. For fronts that run one line after another.
     pub ahead: bool,
-    /// Whether a message joins the turn that runs, once it is the first of the waiting lines: it is sent with the results of the
-    /// tools that the model calls next, and ends with that turn. If no tool is called, it begins a turn. For fronts that show
-    /// the queue.
+    /// Whether a message joins the turn that runs, once it is the first of the waiting lines: it is sent with the
+    /// results of the tools that the model calls next, and ends with that turn. If no tool is called, it begins a turn.
+    /// For fronts that show the queue.
     pub joins: bool,
 }
 
 /// The memory of the process for attached files that are not stored.
 pub(crate) struct FileMemory(Arc<Semaphore>);
 
-/// The part of [`FileMemory`] that one line uses. Dropping it gives the memory back.
+/// The part of [`FileMemory`] that one line uses. Dropping it releases the memory.
 #[derive(Debug)]
 pub(crate) struct UsedMemory {
     _permit: OwnedSemaphorePermit,
@@ -106,7 +106,7 @@ impl NewAttachment {
         let is_sound = declared.as_ref().is_some_and(|declared| declared.starts_with("audio/"));
         match String::from_utf8(content) {
             Ok(content) if !is_sound && !content.contains('\0') => {
-                // A model reads what a terminal would show.
+                // The model should read the same text that a terminal would show.
                 let content = text::clean(&content).into_bytes().into();
                 Ok(Self { name, media_type: TEXT_MEDIA.into(), content })
             }
@@ -145,7 +145,6 @@ impl NewAttachment {
         self.content.len() as u64
     }
 
-    /// Returns the content.
     pub(crate) fn content(&self) -> &[u8] {
         &self.content
     }

@@ -9,14 +9,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::queue::check_room;
 
-/// A line that waits: called once, with what becomes of it.
+/// A line that waits: called once, with its fate.
 pub(crate) type BehindMove = Box<dyn FnOnce(AfterMove) + Send>;
 
-/// What becomes of a line that waited.
+/// The fate of a line that waited.
 pub(crate) enum AfterMove {
     /// It is accepted now, and begins when this is cancelled.
     Accepted(CancellationToken),
-    /// It was stopped.
     Stopped,
 }
 
@@ -31,7 +30,7 @@ struct Moves<T> {
 struct LineBehind<T> {
     id: LineId,
     moves: bool,
-    /// Length of its text.
+    /// Length of the line's text, in bytes.
     bytes: usize,
     line: T,
 }

@@ -1,5 +1,6 @@
-//! The order of commands: those of one agent run one after another, as they were typed, so each sees what the one before it did
-//! and each result stands under its own line. A command never waits for a turn. `accept` enters every command that begins none.
+//! The order of commands. One agent's commands run one after another, as they were typed: each sees the effects of the
+//! command before it, and each result is printed under its own line. A command never waits for a turn. `accept` enters
+//! every command that does not begin a turn.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -10,7 +11,7 @@ use parking_lot::Mutex;
 use patchbay_core::{AgentId, LineId};
 use tokio::sync::Notify;
 
-/// What a command does to those behind it.
+/// The effect of a command on the commands behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommandKind {
     /// It only shows the session: it waits for commands that change it, and none waits for it.

@@ -8,8 +8,8 @@
 //!
 //! While a command runs that changes what turns do, such as `/model`, lines of every agent wait until it has ended.
 //!
-//! When no line waits, the agent is reported as idle, so that `wake` looks for its mail. A stopped agent is not: it begins no
-//! turn by itself until the user's next message.
+//! When no line waits, the agent is reported as idle, and `wake` then looks for its mail. Stopped agents are an
+//! exception: they begin no turn by themselves until the user's next message.
 
 mod joining;
 mod line_turn;
@@ -45,8 +45,8 @@ const BYTES: usize = 1 << 20;
 /// The waiting lines of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueView {
-    /// Whether the lines wait until [`Session::release_queue`](crate::Session::release_queue) or the next message. False
-    /// if there are none.
+    /// Whether the lines wait until [`Session::release_queue`](crate::Session::release_queue) or the next
+    /// message. False if there are none.
     pub held: bool,
     /// The waiting lines, in the order in which they will run.
     pub lines: Vec<QueuedLine>,
@@ -80,21 +80,17 @@ pub(crate) struct Arrival {
     pub(crate) joins: bool,
 }
 
-/// What became of a line that entered the queue.
+/// The fate of a line that entered the queue.
 pub(crate) enum Entered {
-    /// Its turn begins now.
     Begins(LineTurn),
-    /// It waits.
     Waits(WaitingTurn),
     /// A turn runs, and the line does not wait.
     Busy,
-    /// Too many lines wait.
     Full(Outcome),
 }
 
 /// Why a line stops waiting.
 pub(crate) enum Wake {
-    /// Its turn begins.
     Begin(LineTurn),
     /// It joins the turn that runs.
     Join(JoiningLine),
@@ -130,14 +126,14 @@ struct AgentQueue {
     stopped: Option<StopScope>,
     /// Whether the session was stopped since the turn that is active began.
     cancelled: bool,
-    /// How often mail woke the agent since the last message of a person to any agent.
+    /// How often mail woke the agent since the last message of the user to any agent.
     wakes: u32,
     /// Whether the user was told that mail wakes the agent no more.
     told_limit: bool,
     waiting: VecDeque<WaitingLine>,
 }
 
-/// What was stopped, which says whose message ends the stop.
+/// The kind of stop, which determines whose message ends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StopScope {
     /// The agent: a message to it ends the stop.
@@ -161,7 +157,6 @@ struct WaitingLine {
     ahead: bool,
     position: i64,
     text: Arc<str>,
-    /// The names of its files.
     attached: Vec<String>,
     /// Whether it may join the turn that runs, once it is stored.
     joins: bool,
@@ -214,13 +209,14 @@ impl LineQueue {
         }
     }
 
-    /// Notes that mail wakes an agent no more. Returns true the first time since the last message of a person.
+    /// Notes that mail wakes an agent no more. Returns true the first time since the last message of the user.
     pub(crate) fn note_limit(&self, agent: AgentId) -> bool {
         self.lock().get_mut(&agent).is_some_and(|queue| !std::mem::replace(&mut queue.told_limit, true))
     }
 
-    /// Notes a message of a person to `agent`: the agents of the session may be woken again, and those that were stopped with
-    /// the session go on, without their lines if `ahead` is true. The caller then calls [`LineQueue::resume`] for the others.
+    /// Notes a message of the user to `agent`: the agents of the session may be woken again, and those that were
+    /// stopped with the session go on, without their lines if `ahead` is true. The caller then calls
+    /// [`LineQueue::resume`] for the others.
     pub(crate) fn message_came(&self, agent: AgentId, ahead: bool) {
         let mut released = Vec::new();
         for (id, queue) in &mut *self.lock() {
@@ -257,7 +253,7 @@ impl LineQueue {
         }
     }
 
-    /// Returns whether the agent begins no turn by itself until the next message of a person.
+    /// Returns whether the agent begins no turn by itself until the next message of the user.
     pub(crate) fn is_stopped(&self, agent: AgentId) -> bool {
         self.lock().get(&agent).is_some_and(|queue| queue.stopped.is_some())
     }
@@ -385,8 +381,8 @@ impl LineQueue {
         WaitingTurn { queue: Arc::clone(self), agent: agent.id(), id: *id, position: *position, woken }
     }
 
-    /// Releases the held queue of `agent`: its lines run one after another, also if the agent was stopped. Returns false if it
-    /// was not held or is empty.
+    /// Releases the held queue of `agent`: its lines run one after another, even if the agent was stopped. Returns
+    /// false if it was not held or is empty.
     pub(crate) fn release(self: &Arc<Self>, agent: &Arc<Agent>) -> bool {
         let mut queues = self.lock();
         let queue = queues.entry(agent.id()).or_default();
@@ -464,7 +460,7 @@ impl LineQueue {
         }
     }
 
-    /// Starts the next turn, or holds the queue if `hold` is true. If a person stopped the turn, the agent is stopped.
+    /// Starts the next turn, or holds the queue if `hold` is true. If the user stopped the turn, the agent is stopped.
     fn turn_ended(self: &Arc<Self>, agent: &Arc<Agent>, permit: Option<TurnPermit>, hold: bool, stopped: bool) {
         let newly_held = {
             let mut queues = self.lock();

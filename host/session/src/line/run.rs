@@ -1,5 +1,5 @@
-//! Runs a line that was accepted: waits for what comes before it, then sends the message or runs the command. A command is computed
-//! against a fixed state, then committed with its own row, and only then shown.
+//! Runs a line that was accepted: waits for earlier lines, then sends the message or runs the command. A command is
+//! computed against a fixed state, then committed with its own row, and only then shown.
 
 use patchbay_core::{Code, EventKind, MessageKind, Outcome};
 
@@ -165,8 +165,8 @@ impl LineContext {
         }
     }
 
-    /// Returns the outcome of a stopped command. If its tool had begun an effect, the command's row says that the outcome is
-    /// unknown.
+    /// Returns the outcome of a stopped command. If its tool had begun an effect, the command's row
+    /// says that the outcome is unknown.
     async fn stopped_command(&self) -> Outcome {
         if !self.effect.is_set() {
             return stopped();

@@ -12,7 +12,7 @@ use crate::{
     prepared::{Applied, Prepare, Prepared},
 };
 
-/// What a change was based on has changed meanwhile: it is worked out again.
+/// The basis of the change has changed meanwhile: it is worked out again.
 pub(super) struct Outdated;
 
 impl LineContext {

@@ -1,4 +1,4 @@
-//! Submitted lines: what a front holds of one, and the tasks of those that run.
+//! Submitted lines: the handle that a front holds, and the tasks that run the lines.
 
 use std::{
     collections::HashMap,
@@ -12,14 +12,14 @@ use patchbay_core::{AgentId, Code, LineId, Outcome};
 use tokio::sync::oneshot;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// A submitted line; a future of its outcome. Dropping it does not stop the line; [`Session::stop`](crate::Session::stop)
-/// does.
+/// A submitted line; a future of its outcome. Dropping it does not stop the line;
+/// [`Session::stop`](crate::Session::stop) does.
 #[derive(Debug)]
 pub struct Submitted {
     pub(super) id: LineId,
     /// The agent in view, which the line belongs to unless `agent` is set to another one.
     pub(super) view: AgentId,
-    /// Set once it is known.
+    /// The agent of the line, set once it is known.
     pub(super) agent: Arc<OnceLock<AgentId>>,
     pub(super) waits_for: Option<LineId>,
     pub(super) is_behind_move: bool,
@@ -32,14 +32,14 @@ impl Submitted {
         self.id
     }
 
-    /// Returns the agent that the line belongs to: the one in view when it was submitted, or when the earlier lines that move the
-    /// view have ended.
+    /// Returns the agent that the line belongs to: the one in view when it was submitted, or when the earlier lines
+    /// that move the view have ended.
     pub fn agent(&self) -> AgentId {
         self.agent.get().copied().unwrap_or(self.view)
     }
 
-    /// Returns the command that has to end before this line begins; `None` if there is none, also for a line that waits
-    /// in the queue.
+    /// Returns the command that has to end before this line begins; `None` if there is none, or
+    /// if the line waits in the queue.
     pub fn waits_for(&self) -> Option<LineId> {
         self.waits_for
     }

@@ -17,9 +17,7 @@ use super::{
 };
 use crate::{change_sets::undo_notice, turns::RunningTurn, unanswered::UnansweredMessage};
 
-/// The message of a turn.
 pub(crate) enum TurnStart {
-    /// Rows to add.
     Rows(Vec<NewMessage>),
     /// A stored message without an answer.
     Again(UnansweredMessage),

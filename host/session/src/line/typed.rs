@@ -15,14 +15,12 @@ use crate::{
     invoke,
 };
 
-/// A parsed line.
 pub(crate) enum TypedLine {
     /// Text for the model: the whole line.
     Message,
     Command(TypedCommand),
 }
 
-/// A command.
 pub(crate) struct TypedCommand {
     /// Without `/`; empty if the line has none.
     name: String,
@@ -30,7 +28,6 @@ pub(crate) struct TypedCommand {
     target: Result<CommandTarget, Outcome>,
 }
 
-/// What runs a command.
 #[derive(Clone)]
 pub(crate) enum CommandTarget {
     BuiltIn(&'static dyn BuiltIn),
@@ -140,7 +137,7 @@ impl TypedCommand {
         format!("/{}", self.name)
     }
 
-    /// Returns what runs the command.
+    /// Returns the target that runs the command.
     ///
     /// # Errors
     /// The outcome of a line that names no command.

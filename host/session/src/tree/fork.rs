@@ -18,13 +18,12 @@ use crate::{
     turns::BackgroundTurn,
 };
 
-/// Who makes the child.
 #[derive(Clone, Debug)]
 pub(crate) enum ForkedBy {
-    /// A person: the view moves to the child, and captured text is its prompt.
+    /// The user: the view moves to the child, and captured text is its prompt.
     Person {
-        /// Cancelled when the outcome of the command is published. The child's turn begins after it, so that fronts show who
-        /// speaks before the first words.
+        /// Cancelled when the outcome of the command is published. The child's turn waits for this because fronts must
+        /// show which agent speaks before its first words.
         line_ended: CancellationToken,
     },
     /// The tool of a model. The parent is told how the child's turn ends.

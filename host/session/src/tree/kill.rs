@@ -15,10 +15,9 @@ use crate::{
     recovery,
 };
 
-/// Who kills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KilledBy {
-    /// A person. If the agent in view dies, the view moves to its nearest living ancestor.
+    /// The user. If the agent in view dies, the view moves to its nearest living ancestor.
     Person,
     /// The tool of this agent, which cannot kill itself or its ancestors. The view stays.
     Agent(AgentId),
@@ -72,8 +71,8 @@ impl Session {
         })
     }
 
-    /// Returns the change that ends the turns of the agents `ids`, the first of which has the parent `parent`, and whether the
-    /// parent gets a report.
+    /// Returns the change that ends the turns of the agents `ids`, and whether the parent gets a report. The
+    /// first agent's parent is `parent`.
     async fn end_turns_of(
         &self,
         ids: &BTreeSet<AgentId>,
@@ -83,7 +82,7 @@ impl Session {
         let store = self.log().store();
         let dying: Vec<AgentId> = ids.iter().copied().collect();
         let mut change = recovery::settle_calls(store, self.id(), &dying).await?;
-        // What was received is newer than what was stored of it.
+        // Text received from the model can be newer than the stored pieces.
         let received: Vec<NewMessage> = dying.iter().filter_map(|id| self.agent(*id)?.unfinished_answer()).collect();
         let mut partial = store.partial_answers_of(&dying, join_pieces).await?;
         partial.retain(|row| received.iter().all(|other| other.agent != row.agent));
@@ -116,7 +115,7 @@ impl Session {
         Arc::clone(ancestor.unwrap_or_else(|| agents.root()))
     }
 
-    /// Removes agents whose death is committed, and cancels what they do.
+    /// Removes agents whose death is committed, and cancels their work.
     fn bury(&self, killed: &[Arc<Agent>], view: Option<Arc<Agent>>) {
         for agent in killed {
             agent.die();

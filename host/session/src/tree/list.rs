@@ -12,52 +12,52 @@ use crate::{Session, recap};
 
 /// Number of dead agents that are listed.
 const DEAD: u32 = 10;
-/// Length limits in characters of a task and of what an agent did last.
+/// Length limits, in characters, of a task and of an agent's last action.
 const TASK: usize = 40;
 const ACTION: usize = 60;
 
 /// An agent as a front shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentInfo {
-    /// Its UUID.
+    /// The UUID that identifies the agent.
     pub id: AgentId,
     /// Its parent; `None` for the root.
     pub parent: Option<AgentId>,
-    /// Levels below the root.
+    /// Number of levels below the root.
     pub depth: usize,
     /// Whether the user sees it and talks to it.
     pub in_view: bool,
-    /// Whether it is alive.
+    /// Whether the agent is alive or was killed.
     pub alive: bool,
-    /// What it does.
+    /// What the agent is doing now.
     pub state: AgentState,
     /// How long it has done that: since its turn began, since its question was asked, or since its last message was stored. `None`
     /// if it has no message, and for a dead agent.
     pub age: Option<Duration>,
-    /// The beginning of the last message of a person, or of the agent that forked it; `None` before the first one.
+    /// The beginning of the last message of the user, or of the agent that forked it; `None` before the first one.
     pub task: Option<String>,
     /// The tool that it called last for its task, or the question that waits for an answer; `None` if it called none.
     pub action: Option<String>,
     /// Its model, as `PROVIDER/MODEL/LEVEL`.
     pub model: String,
-    /// Number of unread mails.
+    /// Number of mails that the agent has not read.
     pub unread: u64,
     /// Tokens that its requests used.
     pub tokens: u64,
 }
 
-/// What an agent does at the moment.
+/// The current activity of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentState {
-    /// Nothing.
+    /// The agent is not doing anything.
     Idle,
-    /// A turn.
+    /// The agent is running a turn.
     Working,
     /// A turn, which waits until fewer requests are under way.
     Waiting,
-    /// A turn, which waits for a person's answer.
+    /// A turn, which waits for the user's answer.
     Asking,
-    /// Nothing, until the next message of a person.
+    /// Nothing, until the next message of the user.
     Held,
 }
 
@@ -79,7 +79,7 @@ impl AgentState {
     }
 }
 
-/// The agents of a session.
+/// The tree of agents of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentTree {
     /// The living agents, children after their parents.
@@ -94,7 +94,7 @@ impl Session {
     /// Returns the agents of the session.
     ///
     /// # Errors
-    /// Errors of the store.
+    /// The store could not be read or written.
     pub async fn agent_tree(&self) -> Result<AgentTree, StoreError> {
         let store = self.log().store();
         let unread: HashMap<AgentId, u64> = store.unread_mail(self.id()).await?.into_iter().collect();
@@ -174,7 +174,7 @@ impl Session {
     }
 }
 
-/// Returns the agents so that each is followed by its descendants; siblings are in the order of their creation.
+/// Returns the agents in tree order: each is followed by its descendants, and siblings are sorted by creation.
 fn in_tree_order(agents: &[Arc<Agent>]) -> Vec<&Arc<Agent>> {
     let mut children: HashMap<Option<AgentId>, Vec<&Arc<Agent>>> = HashMap::new();
     for agent in agents {

@@ -19,7 +19,7 @@ use crate::{
 /// conversation, so a model cannot choose it alone.
 pub(crate) struct MoveConsent<'a> {
     person: PersonAccess<'a>,
-    /// What the person has allowed to this call.
+    /// The user's consent for this call.
     allowed: Option<ProviderMove>,
 }
 
@@ -28,7 +28,7 @@ impl<'a> MoveConsent<'a> {
         Self { person, allowed: None }
     }
 
-    /// Asks the person, unless `moved` was allowed before.
+    /// Asks the user, unless `moved` was allowed before.
     async fn ask(&mut self, moved: ProviderMove) -> Result<(), Outcome> {
         if self.allowed.as_ref() != Some(&moved) {
             self.person.allow_move(moved.clone()).await.map_err(|why| refused(&moved, &why))?;
@@ -49,11 +49,11 @@ fn refused(moved: &ProviderMove, why: &str) -> Outcome {
 }
 
 impl Session {
-    /// Returns the change that makes `target` use `model`: a size, or a model's name, which is tried first with one request that
-    /// counts for `caller`. For a model of another provider, a person must give `consent`.
+    /// Returns the change that makes `target` use `model`: a size, or a model's name, which is tried first with one
+    /// request that counts for `caller`. For a model of another provider, the user must give `consent`.
     ///
     /// # Errors
-    /// The error of the tool.
+    /// The error that the tool should report.
     pub(crate) async fn set_agent_model(
         self: &Arc<Self>,
         caller: &Arc<Agent>,
@@ -112,7 +112,7 @@ impl Session {
         }))
     }
 
-    /// Asks a person if `target` would move to another provider.
+    /// Asks the user if `target` would move to another provider.
     async fn ask_to_move(
         &self,
         target: &Agent,
@@ -120,7 +120,7 @@ impl Session {
         model: Option<&str>,
         consent: &mut MoveConsent<'_>,
     ) -> Result<(), Outcome> {
-        // A model that is gone has no provider: its next one is chosen by the person as well.
+        // A model that is gone has no provider: its next one is chosen by the user as well.
         let now = target.chosen().effective(self.host.providers.as_ref()).await.ok();
         let now = now.map(|choice| choice.provider.to_string());
         if now.as_deref() == Some(provider) {

@@ -28,8 +28,9 @@ pub(crate) struct RewoundMessage {
 }
 
 impl Session {
-    /// Returns the change that makes an agent with the conversation of `rewound` before `message`, and brings it into view. Its parent is
-    /// that of `rewound`; for the root it is the root. `rewound` is held. `said` returns the message of the outcome.
+    /// Returns the change that makes an agent with the conversation of `rewound` before `message`, and brings it into
+    /// view. Its parent is the parent of `rewound`, or the root if `rewound` is the root. `rewound` is held. `said`
+    /// returns the message of the outcome.
     pub(crate) fn rewind(
         self: &Arc<Self>,
         rewound: Arc<Agent>,

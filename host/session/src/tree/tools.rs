@@ -1,7 +1,8 @@
-//! The tools with which a model works with other agents: `fork`, `kill`, `mail_*` and `set_agent_model`. They do what the commands
-//! do. A change is committed together with the tool's result. Skills cannot call them.
+//! The tools that let a model work with other agents: `fork`, `kill`, `mail_*` and `set_agent_model`. They behave like
+//! the commands. A change is committed together with the tool's result. Skills cannot call them.
 //!
-//! The mail tools are deferred, because most sessions have one agent. The description of `fork` says how to send mail.
+//! The mail tools are deferred, because most sessions have one agent. The description of
+//! `fork` explains how to send mail.
 
 use std::sync::{Arc, Weak};
 
@@ -19,7 +20,6 @@ use crate::{
     task_list,
 };
 
-/// A tool for one agent.
 struct TreeTool {
     spec: ToolSpec,
     action: TreeAction,
@@ -183,11 +183,8 @@ impl Internal for TreeTool {
     }
 }
 
-/// What a tool does.
 enum TreeAnswer {
-    /// It changes nothing.
     Shown(Value),
-    /// It changes the session.
     Change(Prepare),
 }
 

@@ -1,4 +1,4 @@
-//! Tests of what is accepted.
+//! Tests of the accepted attachments.
 
 use super::*;
 

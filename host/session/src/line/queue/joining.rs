@@ -39,7 +39,7 @@ impl JoinedLines {
         Arc::new(Self { queue: Arc::clone(queue), agent, began, cancel, ended: watch::Sender::new(None) })
     }
 
-    /// Returns what the turn calls to let messages join.
+    /// Returns the callback by which the turn lets messages join.
     pub(crate) fn message_join(self: &Arc<Self>) -> MessageJoin {
         let lines = Arc::clone(self);
         Box::new(move || {

@@ -1,5 +1,5 @@
-//! What a line holds while it is in the queue of its agent: its place while it waits, and the right to run a turn. Dropping either
-//! gives it back. `turns` and `wake` use them.
+//! A line's guards while it is in the queue of its agent: its place while it waits, and the right to run a turn.
+//! Dropping either releases it. Used by `turns` and `wake`.
 
 use std::sync::Arc;
 
@@ -29,10 +29,9 @@ pub(crate) struct LineTurn {
 pub(super) enum TurnEnd {
     /// The turn failed, or its task panicked.
     Failed,
-    /// A person stopped the turn.
+    /// The user stopped the turn.
     Stopped,
     Succeeded,
-    /// The line ran no turn.
     Unused,
 }
 
@@ -49,12 +48,12 @@ impl LineTurn {
         self.end = TurnEnd::Succeeded;
     }
 
-    /// Ends the turn, which a person stopped. The agent begins no turn by itself until the next message.
+    /// Ends the turn, which the user stopped. The agent begins no turn by itself until the next message.
     pub(crate) fn stopped(mut self) {
         self.end = TurnEnd::Stopped;
     }
 
-    /// Gives the right back without a turn. The queue is held again if this line released it.
+    /// Releases the right without a turn. The queue is held again if this line released it.
     pub(crate) fn unused(mut self) {
         self.end = TurnEnd::Unused;
     }
