@@ -30,12 +30,12 @@ use crate::{
 /// Length of a cache key in hexadecimal digits.
 const CACHE_KEY: usize = 32;
 
-/// What an agent works with besides its conversation: its session, its ancestors, its workspace, its person.
+/// The surroundings of an agent: its session, its ancestors, its workspace, its user.
 #[derive(Clone)]
 pub struct AgentPlace {
     /// The right to write its session.
     pub hold: Hold,
-    /// The agent's own id.
+    /// The id of the agent itself.
     pub agent: AgentId,
     /// Its parent, the parent of that one, and so on up to the root; empty for the root.
     pub ancestors: Vec<AgentId>,
@@ -43,7 +43,7 @@ pub struct AgentPlace {
     pub depth: u64,
     /// Whether it continues the conversation of another agent, which it does not count beside.
     pub is_rewound: bool,
-    /// Whether a person made it: the root, and children of a person's `/fork`.
+    /// Whether the user made it: the root, and children of the user's `/fork`.
     pub foreground: bool,
     /// The limit of the session's requests to models.
     pub requests: Arc<Requests>,
@@ -55,11 +55,11 @@ pub struct AgentPlace {
     pub principal: PrincipalId,
     /// Who answers questions about grants.
     pub approvals: ApprovalSlot,
-    /// The user's editor.
+    /// The editor of the user, if a front provides one.
     pub editor: EditorSlot,
 }
 
-/// The settings of agents.
+/// The settings with which agents run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentSettings {
     /// When a conversation is summarised.
@@ -114,7 +114,7 @@ pub struct AnswerSoFar {
     pub answer: u32,
     /// Number of attempts at the answer that were given up.
     pub given_up: u32,
-    /// What was received of its text: the pieces that were published, joined.
+    /// The text received so far: the published pieces, joined.
     pub text: String,
 }
 
@@ -179,7 +179,7 @@ impl Agent {
         Ok(choice)
     }
 
-    /// Returns the agent's id.
+    /// Returns the id of the agent.
     pub fn id(&self) -> AgentId {
         self.place.agent
     }
@@ -204,13 +204,13 @@ impl Agent {
         self.place.is_rewound
     }
 
-    /// Returns the agent that is told how a turn ends that no person began; `None` for the root, and for an agent that continues the
-    /// root's conversation.
+    /// Returns the agent that is told how a turn ends that no person began; `None` for the root, and for an agent that
+    /// continues the root's conversation.
     pub fn reports_to(&self) -> Option<AgentId> {
         self.parent().filter(|_| self.place.depth > 0)
     }
 
-    /// Returns whether a person made the agent.
+    /// Returns whether the user made the agent.
     pub fn is_foreground(&self) -> bool {
         self.place.foreground
     }
@@ -250,7 +250,7 @@ impl Agent {
         self.waits_for_place.load(Ordering::Relaxed)
     }
 
-    /// Returns what notes and publishes that a request of the agent waits for a place.
+    /// Returns a callback that notes and publishes that a request of the agent waits for a permit.
     pub(crate) fn wait_notice(&self) -> WaitNotice {
         let (log, agent, waits) = (Arc::clone(&self.log), self.place.agent, Arc::clone(&self.waits_for_place));
         Arc::new(move |limit: Option<&RequestLimit>| {
@@ -264,8 +264,8 @@ impl Agent {
         self.tokens.load(Ordering::Relaxed)
     }
 
-    /// Counts the tokens of a request of this agent, for the session and for the agent. What was read from a cache does not
-    /// count.
+    /// Counts the tokens of a request of this agent, for the session and for the agent. What was
+    /// read from a cache does not count.
     pub(crate) fn spend(&self, usage: TokenUsage) {
         let tokens = usage.uncached();
         self.log.budget().spend(tokens);

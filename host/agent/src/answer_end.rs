@@ -1,5 +1,5 @@
-//! What the end of an answer means for its turn: whether the turn ends, what the user is told, and whether the turn has a result.
-//! `turn` calls it.
+//! Decides how an answer ends its turn: whether the turn is over, the note for the user, and whether the turn
+//! has a result. Called by `turn`.
 
 use patchbay_core::{
     completion::{Finish, Stop},
@@ -30,8 +30,8 @@ pub(crate) struct AnswerEnd {
 }
 
 impl AnswerEnd {
-    /// Returns what `finish` means for an answer with this text. `why` is the provider's explanation, `cut_off_before` the number of
-    /// answers in a row before this one that were cut off in their calls.
+    /// Returns the meaning of `finish` for an answer with this text. `why` is the provider's explanation,
+    /// `cut_off_before` the number of answers in a row before this one that were cut off in their calls.
     pub(crate) fn new(finish: &Finish, why: Option<&str>, text: &str, has_calls: bool, cut_off_before: u32) -> Self {
         let Finish { stop, raw } = finish;
         let stop = *stop;
@@ -47,7 +47,7 @@ impl AnswerEnd {
         }
     }
 
-    /// Returns whether the model did not end the answer itself, so that the input of a call may be incomplete.
+    /// Returns whether the model was stopped before the end of its answer. The input of a call may then be incomplete.
     pub(crate) fn is_cut_off(&self) -> bool {
         is_cut_off(self.stop)
     }

@@ -1,6 +1,6 @@
-//! Puts the contents of attached files, and of images in tool results, into a conversation: images and PDFs as blobs, texts headed
-//! by their paths. A request has a bounded number of images and other blobs, also of those in tool results; the oldest are left
-//! out. `turn` calls it for each request.
+//! Puts the contents of attached files, and of images in tool results, into a conversation: images and PDFs as blobs,
+//! texts headed by their paths. A request has a bounded number of images and other blobs, including those in tool
+//! results; the oldest are left out. `turn` calls it for each request.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,15 @@ use crate::conversation::{AttachmentSlot, Conversation};
 
 /// The most blobs in a request.
 const BLOBS: usize = 100;
-/// Blobs that are left out together, so that the beginning of the conversation, which providers cache, seldom changes.
+/// Blobs are left out in groups of this size. Leaving out one at a time would change the beginning of the conversation,
+/// which providers cache, at every request.
 const BLOB_STEP: usize = 10;
-/// The most bytes of blobs in a request: those of the largest message of a user. As base64 they have 27 MiB; APIs accept
-/// requests of 32 MB (2026-11-24, platform.claude.com, "Request size limits").
+/// The most bytes of blobs in a request, which is the limit for one user message. As base64 they are 27 MiB; APIs
+/// accept requests of 32 MB (2026-11-24, platform.claude.com, "Request size limits").
 const BYTES: u64 = 20 << 20;
 /// Bytes that are left out together.
 const BYTE_STEP: u64 = 5 << 20;
-/// The reason in what a model reads instead of a blob.
+/// The reason that a model reads in place of a blob.
 const LEFT_OUT: &str = " left out";
 
 /// Puts the contents into the slots of a conversation, and leaves out the oldest blobs if there are too many. A content that is
@@ -97,7 +98,7 @@ pub(crate) fn leave_out(part: &mut Part) -> bool {
     }
 }
 
-/// Reads each content once.
+/// Reads each stored content once, by its digest.
 fn read(store: &Store, digests: Vec<Digest>) -> BTreeMap<Digest, std::sync::Arc<[u8]>> {
     let mut contents = BTreeMap::new();
     for digest in digests {

@@ -1,6 +1,6 @@
-//! What the answers of a conversation were made with. An API may bind the thinking of an answer to the system context, the tools
-//! and the messages before it. Each answer is stored with a digest of them, and each request is compared with the digests of its
-//! answers. `turn` and `summarise` call it.
+//! Identifies the prefix that each answer of a conversation was made with. An API may bind the thinking of an answer to
+//! the system context, the tools and the messages before it. Each answer is stored with a digest of them, and each
+//! request is compared with the digests of its answers. Called by `turn` and `summarise`.
 
 use patchbay_core::{
     Digest, Hasher,
@@ -74,8 +74,8 @@ fn add_message(hasher: &mut Hasher, message: &Message) {
     message.parts.iter().for_each(|part| add_part(hasher, part));
 }
 
-/// Adds a part. Each kind has its own number of fields, and lists have their length, so that different parts never hash the same
-/// bytes.
+/// Adds a part. Each kind has its own number of fields, and lists are preceded by their length. Therefore different
+/// parts never hash the same bytes.
 fn add_part(hasher: &mut Hasher, Part { block, opaque }: &Part) {
     let hasher = match block {
         Block::Text(text) => hasher.field("text").field(text),

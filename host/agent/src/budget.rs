@@ -39,12 +39,12 @@ impl Default for ContextSettings {
 const BYTES_PER_TOKEN: u64 = 4;
 /// Bytes of the list of skills in a small window: the names of some 300 skills.
 const LISTING_MIN_BYTES: u64 = 4_000;
-/// Bytes of declarations in a small window: more than those of the host and the bundled skills.
+/// Bytes of declarations in a small window. Enough for the tools of the host and the bundled skills.
 const TOOLS_MIN_BYTES: u64 = 24_000;
 /// An untrusted workspace may use one part of this many.
 const UNTRUSTED_PART: usize = 4;
 
-/// Room for tools.
+/// How many bytes and how many tools the declarations in a request may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ToolRoom {
     pub(crate) bytes: usize,
@@ -70,7 +70,7 @@ impl ToolRoom {
         Self { bytes: untrusted(self.bytes), tools: untrusted(self.tools) }
     }
 
-    /// Returns what is left beside `used`.
+    /// Returns the allowances that remain after `used`.
     pub(crate) fn without(self, used: Self) -> Self {
         Self { bytes: self.bytes.saturating_sub(used.bytes), tools: self.tools.saturating_sub(used.tools) }
     }

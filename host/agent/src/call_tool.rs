@@ -1,13 +1,13 @@
-//! The tool `call_tool`, through which a model calls a tool that is not declared. It never runs itself: an answer is stored as if
-//! the model had called the tool by its own name, so that journal, policy and fronts see that tool. Only the model that receives
-//! the conversation again sees `call_tool`. `toolbox` offers it; `turn` unwraps the calls of an answer.
+//! The tool `call_tool`, which lets a model call tools that are not declared. It never runs itself: an answer
+//! is stored as if the model had called the tool by its own name, and the journal, policy and fronts see that
+//! tool. Only the model sees `call_tool` when the conversation is sent again. `toolbox` offers it; `turn`
+//! unwraps the calls of an answer.
 
 use futures_util::future::BoxFuture;
 use patchbay_core::{AssistantPart, Code, ToolSpec};
 use patchbay_tools::{Internal, InternalAnswer, InternalCall, InternalError};
 use serde_json::{Map, Value, json};
 
-/// The tool's name.
 pub(crate) const CALL_TOOL: &str = "call_tool";
 
 pub(crate) struct CallTool {
@@ -47,8 +47,8 @@ impl Internal for CallTool {
     }
 }
 
-/// Replaces the calls of `call_tool` in a complete answer by calls of the tools that they name. Calls that the schema does not
-/// accept stay as they are.
+/// Replaces the calls of `call_tool` in a complete answer by calls of the tools that they name. Calls that the schema
+/// does not accept stay as they are.
 pub(crate) fn unwrapped(parts: &[AssistantPart]) -> Vec<AssistantPart> {
     let unwrap = |part: &AssistantPart| match part {
         AssistantPart::ToolCall { id, name, input, opaque, call_tool: None } if name == CALL_TOOL => {

@@ -1,5 +1,5 @@
-//! Runs the tool calls of one answer. Calls that only read run side by side; a call with effects runs alone, after all before it
-//! have ended. Results become rows in the order of the calls. `turn` calls it.
+//! Runs the tool calls of one answer. Calls that only read run side by side; a call with effects runs alone, after all
+//! before it have ended. Results become rows in the order of the calls. Called by `turn`.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -20,7 +20,6 @@ use crate::{
 
 /// The answer of a tool, whose binary content is stored.
 struct StoredAnswer {
-    /// The result for the user.
     shown: String,
     /// The result for the model.
     record: ToolRecord,
@@ -68,8 +67,8 @@ impl Agent {
         Ok(ends && !failed)
     }
 
-    /// Runs calls at the same time and commits their results in the order of the calls. The result of a call that ends before an
-    /// earlier one is kept in the store until then, so that it survives the process. If the turn is cancelled, the results of calls
+    /// Runs calls concurrently and commits their results in the order of the calls. If a call ends before an earlier
+    /// one, its result waits in the store, where it survives a crash. If the turn is cancelled, the results of calls
     /// that have ended are committed.
     async fn run_side_by_side(
         &self,

@@ -1,5 +1,5 @@
-//! Summarises a conversation that approaches the context window of its model. The rows stay; only the requests become
-//! shorter. `turn` calls it.
+//! Summarises a conversation that approaches the context window of its model. The rows stay; only the requests
+//! become shorter. Called by `turn`.
 
 use patchbay_core::{
     MessageKind,
@@ -56,7 +56,7 @@ pub(crate) fn estimate(conversation: &Conversation, system: &[String], tools: &[
     }
 }
 
-/// Estimates the tokens of a conversation alone, without what the model reported.
+/// Estimates the tokens of a conversation from its text, ignoring the count reported by the model.
 pub(crate) fn estimate_messages(conversation: &Conversation) -> u64 {
     tokens(&conversation.messages)
 }
@@ -64,8 +64,8 @@ pub(crate) fn estimate_messages(conversation: &Conversation) -> u64 {
 /// The most words that a model is asked for, whatever its window: several times as many as usual summaries have.
 const SUMMARY_WORDS: u64 = 4_000;
 
-/// Returns the instruction to summarise for a model with a window of `window` tokens. `focus` is what the summary is to keep above
-/// all; it may be empty.
+/// Returns the instruction to summarise for a model with a window of `window` tokens. `focus` names the subjects that
+/// the summary should keep above all; it may be empty.
 pub(crate) fn instruction(window: u64, focus: &str) -> String {
     // In English, about a quarter of the window.
     let words = (window / 8).clamp(1, SUMMARY_WORDS);
@@ -87,7 +87,6 @@ pub(crate) fn summary_bytes(window: u64) -> usize {
     usize::try_from((window / 2).saturating_sub(1).saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX)
 }
 
-/// The rows to summarise.
 pub(crate) struct CompactionPlan<'a> {
     /// The rows that the summary is made of.
     pub(crate) rows: &'a [Row],
@@ -116,7 +115,6 @@ pub(crate) fn plan_whole(rows: &[Row]) -> Option<CompactionPlan<'_>> {
     answered.then_some(CompactionPlan { rows, keep_from: None, requests_only: false })
 }
 
-/// A request for a summary.
 pub(crate) struct SummaryMessages {
     pub(crate) request: CompletionRequest,
     /// Estimated tokens of the conversation in it.
@@ -125,9 +123,9 @@ pub(crate) struct SummaryMessages {
     pub(crate) is_cut: bool,
 }
 
-/// Builds the request for a summary, with as much of the conversation's end as fits into `room` tokens. If the last exchange
-/// alone does not fit, it is shortened. Everything but the messages is as in `like`, a request of the turn, so that the provider's
-/// cache has the beginning of it.
+/// Builds the request for a summary, with as much of the conversation's end as fits into `room` tokens. If the last
+/// exchange alone does not fit, it is shortened. Apart from the messages, the request equals `like`, a request of the
+/// turn, because the provider has usually cached their common beginning.
 pub(crate) fn request(
     mut conversation: Vec<Message>,
     room: u64,

@@ -1,4 +1,5 @@
-//! The beginning of a request, before the conversation: the system context and the tools. `turn` and `summarise` call it.
+//! The beginning of a request, before the conversation: the system context and the tools.
+//! Called by `turn` and `summarise`.
 
 use patchbay_core::{
     Outcome,

@@ -1,6 +1,6 @@
 //! Builds the conversation that a model receives from an agent's rows. Whatever the rows are, the result satisfies the
 //! contract with adapters: roles alternate, the user's message is first and last, each call has one result in the next
-//! message, and every API accepts the names and ids. `turn` calls it.
+//! message, and every API accepts the names and ids. Called by `turn`.
 
 use std::{
     borrow::Cow,
@@ -25,9 +25,7 @@ use crate::{
 
 /// The model that a conversation is built for.
 pub(crate) struct ReaderModel<'a> {
-    /// The adapter's name.
     pub(crate) adapter: &'a str,
-    /// The model's id.
     pub(crate) model: &'a str,
     /// Whether the model accepts a media type.
     pub(crate) reads: &'a dyn Fn(&str) -> bool,
@@ -72,8 +70,8 @@ const NAME_CHARS: usize = 64;
 /// The first suffix of a repeated call id: `id`, `id_2`, `id_3`.
 const FIRST_REPEAT: u32 = 2;
 
-/// Most bytes of a skill's row that are sent: its instructions with their input, and what follows them. Only rows of earlier builds
-/// are longer.
+/// Most bytes of a skill's row that are sent: its instructions with their input, and what follows them. Only
+/// rows of earlier builds are longer.
 const SKILL_BYTES: usize = 2 * INSTRUCTIONS_BYTES;
 
 /// Builds the conversation of `rows`, which are in order and may start with rows that a compaction keeps.
@@ -99,11 +97,11 @@ pub(crate) fn conversation(rows: &[Row], reader: &ReaderModel<'_>) -> Conversati
         if row.kind == MessageKind::Compaction || !is_kept {
             continue;
         }
-        // Counts from before the summary include rows that are no longer sent.
+        // Counts reported before the summary include rows that are not sent now.
         let fresh = last.is_none_or(|last| at > last);
         match builder.row(row) {
             Some(answer) if fresh && answer.model == reader.model && answer.usage.total() > 0 => {
-                // What an interrupted answer reported may be from its beginning.
+                // The usage reported by an interrupted answer may only cover its beginning.
                 let unreported = if answer.interrupted { size(row) } else { 0 };
                 (counted, uncounted) = (Some(answer.usage.total()), unreported);
             }
@@ -135,8 +133,8 @@ fn size(row: &Row) -> u64 {
     text + files
 }
 
-/// Returns the size of a value as compact JSON, in bytes. Serializing it only to count would take as long as building the
-/// conversation.
+/// Returns the size of a value as compact JSON, in bytes. Serializing it only to count would take as
+/// long as building the conversation.
 fn json_bytes(value: &Value) -> u64 {
     match value {
         Value::Null | Value::Bool(true) => 4,
@@ -365,7 +363,7 @@ impl ConversationBuilder<'_> {
         }
     }
 
-    /// Appends parts to the last message if it has the same role, else adds a message.
+    /// Appends parts to the last message if it has the same role, otherwise adds a message.
     fn push(&mut self, role: Role, parts: Vec<Part>) {
         if parts.is_empty() {
             return;

@@ -1,5 +1,5 @@
-//! The end of a turn: what is committed with its last row, and what the parent of the agent is told. The session makes one for
-//! each turn; the turn itself commits it with the model's final answer.
+//! The end of a turn: the change committed with its last row, and the report for the agent's parent. The session
+//! creates one for each turn; the turn itself commits it with the model's final answer.
 
 use patchbay_core::{AgentId, Code, Outcome, TurnState, text};
 use patchbay_store::{EndedTurn, NewMail, SessionChange};
@@ -11,7 +11,7 @@ const SUMMARY: usize = 2_000;
 /// How one turn will be ended.
 #[derive(Clone, Debug)]
 pub struct TurnEnding {
-    /// The agent of the turn.
+    /// The agent that runs the turn.
     pub agent: AgentId,
     /// The number of the turn's first row.
     pub began: u64,
@@ -20,14 +20,15 @@ pub struct TurnEnding {
 }
 
 impl TurnEnding {
-    /// Adds the end of a turn whose final answer is `answer`. `failure` says why that is no result, such as a refusal.
+    /// Adds the end of a turn whose final answer is `answer`. `failure` is the reason why it does not count
+    /// as a result, such as a refusal.
     pub fn answered(&self, answer: &str, failure: Option<&str>, change: &mut SessionChange) {
         self.end(TurnState::Done, Some(Code::Answered), change);
         self.report("idle", answer, failure, true, change);
     }
 
-    /// Adds the end of a turn without a final answer. `last` is the last text of the agent. If a person stopped the turn, its
-    /// report wakes no agent.
+    /// Adds the end of a turn without a final answer. `last` is the last text of the agent. If the user stopped the
+    /// turn, its report wakes no agent.
     pub fn failed(&self, outcome: &Outcome, last: &str, change: &mut SessionChange) {
         self.end(TurnState::Done, Some(outcome.code), change);
         let error = text::clean_line(outcome.message_for_models());
@@ -60,7 +61,7 @@ impl TurnEnding {
     }
 }
 
-/// What the parent reads, as JSON with its fields in this order.
+/// The report that the parent reads, as JSON with its fields in this order.
 #[derive(Serialize)]
 struct ChildReport<'a> {
     status: &'a str,
@@ -70,7 +71,7 @@ struct ChildReport<'a> {
     error: Option<&'a str>,
 }
 
-/// What is said of a turn whose process ended.
+/// The text for a turn whose process ended.
 pub const INTERRUPTED: &str = "The process ended during this turn. What came is kept.";
 
 fn summary(text: &str) -> String {

@@ -21,7 +21,7 @@ pub struct Filling {
     pub window: u64,
     /// The texts of the persona.
     pub persona: u64,
-    /// The list of skills.
+    /// Tokens of the list of skills.
     pub skills: u64,
     /// What the agent is told about the session's start.
     pub facts: u64,
@@ -29,15 +29,15 @@ pub struct Filling {
     pub outer_instructions: u64,
     /// The declarations of tools.
     pub tools: u64,
-    /// Number of these tools.
+    /// Number of these tool declarations.
     pub tool_count: usize,
     /// Texts to the model: messages, instructions of skills, summaries, notifications.
     pub messages: u64,
     /// Texts and thinking of the model.
     pub answers: u64,
-    /// Calls of tools.
+    /// Tokens of the model's tool calls.
     pub calls: u64,
-    /// Results of tools.
+    /// Tokens of the results of tools.
     pub results: u64,
     /// Images and PDFs of messages.
     pub files: u64,

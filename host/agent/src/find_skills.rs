@@ -14,7 +14,6 @@ use crate::{
     listing::instructed,
 };
 
-/// The tool's name.
 pub(crate) const FIND_SKILLS: &str = "find_skills";
 
 pub(crate) struct FindSkills {

@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 
 use crate::found_tools::described;
 
-/// The tool's name.
 pub(crate) const FIND_TOOLS: &str = "find_tools";
 /// Most results of a search for tools or skills.
 pub(crate) const FOUND: usize = 8;

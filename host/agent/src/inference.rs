@@ -65,7 +65,7 @@ impl AgentInference {
             messages: vec![Message { role: Role::User, parts: vec![part] }],
             tools: Vec::new(),
             tool_choice: ToolChoice::Auto,
-            // What a model thinks counts for the limit of its answer.
+            // The model's thinking counts against the limit of its answer.
             thinking: Some(ThinkingLevel::None),
             max_output_tokens: Some(answer_tokens(tokens.saturating_sub(estimate))),
             hints: self.hints.clone(),
@@ -118,8 +118,8 @@ fn answer_tokens(left: u64) -> u32 {
     u32::try_from(left).unwrap_or(u32::MAX).clamp(1, MOST)
 }
 
-/// Tokens of a request that was sent. If dropped early, it counts the tokens reported so far, or the estimate if none were
-/// reported.
+/// Tokens of a request that was sent. If dropped early, it counts the tokens reported so far, or the
+/// estimate if none were reported.
 struct PromptGuard<'a> {
     sink: SummarySink,
     budget: &'a TokenBudget,

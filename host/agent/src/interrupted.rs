@@ -13,13 +13,14 @@ use crate::toolbox;
 /// A call of a model that has no result because the process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnansweredCall {
-    /// The id of the call.
+    /// The id that identifies the call.
     pub id: CallId,
     call: ToolCall,
 }
 
 impl UnansweredCall {
-    /// Returns the row with its result for `agent`, whose call it is. `begun` says whether the call had begun an effect.
+    /// Returns the row with its result for `agent`, whose call it is. `begun` indicates
+    /// whether the call had begun an effect.
     pub fn result(&self, agent: AgentId, begun: bool) -> NewMessage {
         let code = if begun { Code::OutcomeUnknown } else { Code::NotRun };
         let (content, answer) = interrupted(&self.call, code);
@@ -27,8 +28,8 @@ impl UnansweredCall {
     }
 }
 
-/// Returns the calls of an agent's last answer that have no result, if the turn did not end. `rows` are the agent's rows from
-/// that answer on.
+/// Returns the calls of an agent's last answer that have no result, if the turn did not end. `rows` are the
+/// agent's rows from that answer on.
 pub fn unanswered_calls(session: SessionId, rows: &[MessageRow]) -> Vec<UnansweredCall> {
     let Some((answer, after)) = rows.split_first().filter(|(row, _)| row.kind == MessageKind::Assistant) else {
         return Vec::new();
@@ -58,8 +59,8 @@ pub fn unanswered_calls(session: SessionId, rows: &[MessageRow]) -> Vec<Unanswer
     open
 }
 
-/// Returns the results of an interrupted call for the user and for the model. `code` is [`Code::OutcomeUnknown`] or
-/// [`Code::NotRun`].
+/// Returns the results of an interrupted call for the user and for the model. `code` is
+/// [`Code::OutcomeUnknown`] or [`Code::NotRun`].
 pub(crate) fn interrupted(call: &ToolCall, code: Code) -> (String, ToolRecord) {
     failed(call, interrupted_message(&call.name, code), code)
 }
@@ -78,8 +79,8 @@ pub(crate) fn failed(call: &ToolCall, message: String, code: Code) -> (String, T
     (message, record)
 }
 
-/// Returns the message of a call of `tool` that was interrupted: [`Code::OutcomeUnknown`] if it had begun an effect, else
-/// [`Code::NotRun`].
+/// Returns the message of a call of `tool` that was interrupted: [`Code::OutcomeUnknown`] if it had begun an
+/// effect, otherwise [`Code::NotRun`].
 pub fn interrupted_message(tool: &str, code: Code) -> String {
     let tool = text::excerpt(tool, 80);
     match code {

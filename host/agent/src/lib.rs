@@ -2,14 +2,15 @@
 //!
 //! - [`Agent`]: one agent; [`Agent::run`] runs a [`Turn`] to its end, [`Agent::compact_now`] summarises its conversation,
 //!   [`Agent::skill_supplement`] returns what follows the instructions of a skill.
-//! - [`Surroundings`]: what the agents of a session are told about its start.
-//! - [`TurnEnding`]: what is committed at the end of a turn; [`Requests`]: how many requests the agents of a session make;
-//!   [`ResultRoom`]: how many bytes of tool results they store.
+//! - [`Surroundings`]: the facts that the agents of a session are told about its start.
+//! - [`TurnEnding`]: the change committed at the end of a turn; [`Requests`]: how many requests the agents of a session
+//!   make; [`ResultRoom`]: how many bytes of tool results they store.
 //! - [`Model`]: completes requests (the providers of the host); [`Chosen`] is an agent's choice of model.
 //! - [`AgentInference`]: the `inference` capability of skills; [`try_model`]: one request that shows whether a model answers.
 //! - [`INTERNAL_TOOLS`]: tools that the host itself implements.
 //!
-//! The conversation is rebuilt from the stored rows for each request, so that the model never receives uncommitted data.
+//! The conversation is rebuilt from the stored rows for each request. The model therefore
+//! never receives uncommitted data.
 
 mod agent;
 mod answer_end;

@@ -1,6 +1,6 @@
-//! The list of skills in the system context: names before descriptions. If the budget has no room for everything, every skill is
-//! still named, and the first ones keep their whole description; only when the names alone are too long are skills left out. A pure
-//! function of the snapshot and the budget. `shown` calls it.
+//! The list of skills in the system context: names before descriptions. If the budget has no room for everything, every
+//! skill is still named, and the first ones keep their whole description; only when the names alone are too long are
+//! skills left out. A pure function of the snapshot and the budget. Called by `shown`.
 
 use patchbay_skill::{InvocationMode, ShownRank, Skill, Snapshot};
 
@@ -8,12 +8,11 @@ use crate::budget;
 
 const HEAD: &str =
     "Skills. When one fits the task, call the tool use_skill with its name and follow the instructions that it gives:";
-/// What comes before the names of skills without a description.
+/// Precedes the names of skills without a description.
 const NAMED: &str = "\nMore skills, described by find_skills: ";
-/// What comes between those names.
+/// Separates the names of skills without a description.
 const COMMA: &str = ", ";
 
-/// The list of skills.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SkillList {
     /// The text for the system context; `None` without skills.
@@ -46,7 +45,6 @@ pub(crate) fn listing(snapshot: &Snapshot, room: usize) -> SkillList {
     list(&entries, room)
 }
 
-/// A skill to be listed.
 #[derive(Clone, Debug)]
 struct ListedSkill {
     name: String,

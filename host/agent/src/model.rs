@@ -20,7 +20,7 @@ pub trait Model: Send + Sync {
     /// Resolves a model name to a provider and a model.
     fn resolve<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<Choice, Outcome>>;
 
-    /// Returns what is known about a model, such as its context window.
+    /// Returns the known properties of a model, such as its context window.
     fn about<'a>(&'a self, choice: &'a Choice) -> BoxFuture<'a, ModelInfo>;
 
     /// Sends a request. Events go to `sink`; an error is an outcome for the user.

@@ -1,6 +1,6 @@
-//! Splits an unfinished answer into pieces for the store. Each piece contains only what was added since the previous one, so
-//! that the total cost is proportional to the answer's length. `turn` writes pieces while the model answers; a resumed
-//! session joins them.
+//! Splits an unfinished answer into pieces for the store. Each piece contains only the text added since the previous
+//! one, which keeps the total cost proportional to the answer's length. `turn` writes pieces while the model
+//! answers; a resumed session joins them.
 
 use patchbay_core::{AgentId, AssistantPart, AssistantRecord};
 use patchbay_store::PartialPiece;
@@ -14,7 +14,7 @@ struct AnswerPiece {
     /// Index of the first part in `answer.parts`. Earlier parts have not changed.
     #[serde(default)]
     from: usize,
-    /// The answer so far; each part contains only what was added to it.
+    /// The answer so far. Each of its parts contains only newly added text.
     #[serde(flatten)]
     answer: AssistantRecord,
 }
@@ -91,8 +91,8 @@ fn opaque(part: &AssistantPart) -> Option<&String> {
     opaque.as_ref()
 }
 
-/// Returns what was added to a part after its first `bytes` bytes of text; `attached` says whether its adapter data is
-/// already stored.
+/// Returns the additions to a part after its first `bytes` bytes of text; `attached` tells whether its
+/// adapter data is already stored.
 fn since(part: &AssistantPart, bytes: usize, attached: bool) -> AssistantPart {
     let text = text(part).get(bytes..).unwrap_or_default().to_owned();
     let opaque = opaque(part).filter(|_| !attached).cloned();

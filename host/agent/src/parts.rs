@@ -1,4 +1,4 @@
-//! Converts stored parts of a conversation to the form that a model receives. `conversation` calls it.
+//! Converts stored parts of a conversation to the form that a model receives. Called by `conversation`.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use patchbay_core::{
@@ -8,8 +8,8 @@ use patchbay_core::{
 
 use crate::call_tool::CALL_TOOL;
 
-/// Returns a part of an answer as a model receives it, or `None` if it is not sent. `own` says whether the answer came from
-/// the same adapter and model; others receive neither thinking nor adapter data.
+/// Returns a part of an answer as a model receives it, or `None` if it is not sent. `own` indicates whether the answer
+/// came from the same adapter and model; others receive neither thinking nor adapter data.
 pub(crate) fn part(part: &AssistantPart, own: bool) -> Option<Part> {
     let (block, opaque) = match part {
         AssistantPart::Text { text, opaque } => (Block::Text(text.clone()), opaque),
@@ -28,8 +28,8 @@ pub(crate) fn part(part: &AssistantPart, own: bool) -> Option<Part> {
     Some(Part { block, opaque: opaque.clone().filter(|_| own) })
 }
 
-/// Returns the result of a tool as the answer to `call`, and the stored contents that it needs, each with the index of its piece,
-/// which is a placeholder. `reads` says which media types the model accepts.
+/// Returns the result of a tool as the answer to `call`, and the stored contents that it needs, each with the index of
+/// its piece, which is a placeholder. `reads` indicates which media types the model accepts.
 pub(crate) fn result(
     record: &ToolRecord,
     call: ToolCall,

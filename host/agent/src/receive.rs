@@ -1,5 +1,5 @@
-//! Receives an answer: publishes its pieces as events and collects it for the store. `turn`, `compaction` and `inference`
-//! use it.
+//! Receives an answer: publishes its pieces as events and collects it for the store. Used by
+//! `turn`, `compaction` and `inference`.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(crate) struct PartialAnswer {
     pub(crate) written: Written,
     /// Whether pieces of an attempt that was given up may be stored.
     pub(crate) has_stale_pieces: bool,
-    /// Why the provider ended the answer, in its own words, if it said so.
+    /// Why the provider ended the answer, in its own words, if it sent a reason.
     pub(crate) why_ended: Option<String>,
 }
 
@@ -46,7 +46,7 @@ impl PartialAnswer {
         self.usage.plus(self.failed.usage)
     }
 
-    /// Notes what the provider says besides the answer.
+    /// Records metadata that the provider sends beside the answer.
     fn extra(&mut self, name: &str, value: String) {
         match name {
             "refusal" | "finish-message" => self.why_ended = Some(value),
@@ -54,8 +54,8 @@ impl PartialAnswer {
         }
     }
 
-    /// Forgets what was received, since the attempt failed and another one follows. `given_up` says whether it had begun an
-    /// answer. Its tokens are kept.
+    /// Discards the received text, because the attempt failed and another one follows. `given_up` tells whether it had
+    /// begun an answer. Its token counts are kept.
     fn fail(&mut self, given_up: bool) {
         let failed = FailedAttempts {
             given_up: self.failed.given_up.saturating_add(u32::from(given_up)),
@@ -81,9 +81,9 @@ fn text_length(parts: &[AssistantPart]) -> usize {
 
 /// Shared by the receiver of an answer and the task that stores it.
 pub(crate) struct AnswerBuffer {
-    /// What is known of the answer before it begins: provider, model and level.
+    /// Known before the answer begins: provider, model and level.
     about: AssistantRecord,
-    /// What was received, and whether it has changed since the last piece for the store.
+    /// The data received so far, and whether it has changed since the last piece for the store.
     received: Mutex<(PartialAnswer, bool)>,
     /// Notified when a block is complete, or an attempt has failed.
     pub(crate) block: Notify,
@@ -113,7 +113,7 @@ impl AnswerBuffer {
         }
     }
 
-    /// Returns the text and the record of what was received so far; `None` if nothing was.
+    /// Returns the text and the record of the answer received so far, or `None` if nothing has arrived.
     pub(crate) fn unfinished(&self) -> Option<(String, AssistantRecord)> {
         let (received, _) = &*self.lock();
         let record = (!received.parts.is_empty()).then(|| self.record(received, None, unwrapped(&received.parts)))?;
@@ -133,7 +133,7 @@ impl AnswerBuffer {
         if received.parts.is_empty() {
             return std::mem::take(&mut received.has_stale_pieces).then(|| PartialPiece::nothing(agent));
         }
-        // The first piece of an attempt replaces those of the attempt before.
+        // The first piece of an attempt replaces all pieces of the previous attempt.
         received.has_stale_pieces = false;
         let mut written = std::mem::take(&mut received.written);
         let piece = written.next(agent, &received.parts, |added| self.record(received, None, added));
@@ -254,7 +254,6 @@ pub(crate) struct SummarySink {
     on_retry: RetryNotice,
 }
 
-/// Publishes a retry.
 pub(crate) type RetryNotice = Arc<dyn Fn(&Retrying) + Send + Sync>;
 
 impl SummarySink {

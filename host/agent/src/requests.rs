@@ -1,5 +1,5 @@
-//! The requests that the agents of a session make to models: how many at once, in all and to each provider, and how many until
-//! the next message of a person. `turn` and `inference` take a place for each request.
+//! The requests that the agents of a session make to models: how many at once, in all and to each provider, and how
+//! many until the next message of the user. `turn` and `inference` take a place for each request.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +20,7 @@ use crate::share::{ProviderShare, ShareEpoch};
 /// Limits the requests of a session's agents, which share it.
 pub struct Requests {
     places: Mutex<Places>,
-    /// Requests since the last message of a person.
+    /// Requests since the last message of the user.
     made: AtomicU32,
     limit: u32,
 }
@@ -31,9 +31,8 @@ struct Places {
     under_way: u32,
     /// The shares of the providers that were asked so far.
     shares: BTreeMap<Name, ProviderShare>,
-    /// Requests that wait for a place, those of a person's turns first, then in the order of their arrival.
+    /// Requests that wait for a permit, in order of arrival. Turns that a user started come first.
     waiting: BTreeMap<(RequestRank, u64), WaitingRequest>,
-    /// The arrivals so far.
     arrived: u64,
 }
 
@@ -46,9 +45,8 @@ struct WaitingRequest {
 /// Which waiting requests are sent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RequestRank {
-    /// Requests of turns that a person began.
+    /// Requests of turns that the user began.
     Person,
-    /// Requests of other turns.
     Agent,
 }
 
@@ -59,10 +57,10 @@ pub(crate) struct RequestPlace {
     epoch: ShareEpoch,
 }
 
-/// A request in the line for a place. Dropping it gives the request up.
+/// A request in the line for a place. Dropping it gives up the request.
 pub(crate) struct QueuedRequest {
     given: oneshot::Receiver<RequestPlace>,
-    /// What the request waits for.
+    /// The limit that the request waits for.
     limit: RequestLimit,
 }
 
@@ -93,7 +91,7 @@ impl Places {
         }
     }
 
-    /// Returns what a request to `provider` waits for.
+    /// Returns the limit that a request to `provider` waits for.
     fn limit(&self, provider: &Name) -> RequestLimit {
         match self.shares.get(provider).filter(|share| share.is_full() && share.size() < self.most) {
             Some(share) => RequestLimit { provider: Some(provider.to_string()), at_once: share.size() },
@@ -119,7 +117,7 @@ impl Places {
 }
 
 impl Requests {
-    /// Allows `at_once` concurrent requests, and `limit` requests between two messages of a person.
+    /// Allows `at_once` concurrent requests, and `limit` requests between two messages of the user.
     pub fn new(at_once: u32, limit: u32) -> Arc<Self> {
         let places = Places {
             most: at_once.max(1),
@@ -131,12 +129,12 @@ impl Requests {
         Arc::new(Self { places: Mutex::new(places), made: AtomicU32::new(0), limit })
     }
 
-    /// Notes a message of a person: requests are counted from zero.
+    /// Notes a message of the user: requests are counted from zero.
     pub fn message_came(&self) {
         self.made.store(0, Ordering::Relaxed);
     }
 
-    /// Counts one more request.
+    /// Counts one more request of the session.
     ///
     /// # Errors
     /// The outcome of a turn that may make no more requests.
@@ -153,8 +151,8 @@ impl Requests {
         Err(Outcome::error(Code::LimitRequests, message))
     }
 
-    /// Returns a place for a request to `provider`, or what will receive one: requests of a person's turns first, then in the
-    /// order of these calls.
+    /// Returns a place for a request to `provider`, or what will receive one: requests of the user's turns first,
+    /// then in the order of these calls.
     pub(crate) fn place_or_wait(
         self: &Arc<Self>,
         provider: &Name,
@@ -210,7 +208,7 @@ impl Requests {
     }
 }
 
-/// Notes the end of a wait when it is dropped, also if the wait is cancelled.
+/// Notes the end of a wait when it is dropped, even if the wait is cancelled.
 struct NotedWait<'a>(&'a WaitNotice);
 
 impl<'a> NotedWait<'a> {
@@ -268,7 +266,7 @@ impl<'a> PlacedSink<'a> {
         Self { sink, requests, provider, rank, notice, place: Some(place) }
     }
 
-    /// Gives the place back after the request. `is_answered` is true for a complete answer.
+    /// Releases the place after the request. `is_answered` is true for a complete answer.
     pub(crate) fn ended(mut self, is_answered: bool) {
         if let Some(place) = self.place.take().filter(|_| is_answered) {
             place.answered();

@@ -1,5 +1,6 @@
-//! How many bytes of tool results the agents of a session store until the next message of a person. A tool that returns megabytes,
-//! and a model that calls it again and again, would fill the disk. `calls` counts each result before it is stored.
+//! How many bytes of tool results the agents of a session store until the next message of the user. A tool
+//! that returns megabytes, and a model that calls it again and again, would fill the disk. `calls` counts
+//! each result before it is stored.
 
 use std::sync::{
     Arc,
@@ -12,18 +13,18 @@ use crate::interrupted::failed;
 
 /// Limits the bytes of tool results that a session stores; its agents share it.
 pub struct ResultRoom {
-    /// Bytes since the last message of a person. Above `limit` once a result did not fit.
+    /// Bytes since the last message of the user. Above `limit` once a result did not fit.
     used: AtomicU64,
     limit: u64,
 }
 
 impl ResultRoom {
-    /// Allows `limit` bytes between two messages of a person.
+    /// Allows `limit` bytes between two messages of the user.
     pub fn new(limit: u64) -> Arc<Self> {
         Arc::new(Self { used: AtomicU64::new(0), limit })
     }
 
-    /// Notes a message of a person: results are counted from zero.
+    /// Notes a message of the user: results are counted from zero.
     pub fn message_came(&self) {
         self.used.store(0, Ordering::Relaxed);
     }

@@ -15,8 +15,8 @@ pub(crate) struct ProviderShare {
     halvings: u64,
 }
 
-/// When a request began, counted in halvings of its share. A request that began before the last halving says nothing about the
-/// share of today.
+/// When a request began, counted in halvings of its share. A request that began before the last halving says
+/// nothing about the share of today.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ShareEpoch(u64);
 
@@ -46,7 +46,7 @@ impl ProviderShare {
         Some(ShareEpoch(self.halvings))
     }
 
-    /// Notes that a request is no longer under way, whatever ended it.
+    /// Notes that a request has ended, for whatever reason.
     pub(crate) fn end(&mut self) {
         self.under_way = self.under_way.saturating_sub(1);
     }

@@ -1,5 +1,6 @@
-//! Shortens the last exchange of a conversation for the request of its summary, if it alone is longer than the model can read.
-//! Each step changes something only if the exchange is still too long after the steps before it. `compaction` calls it.
+//! Shortens the last exchange of a conversation for the request of its summary, if it alone is longer than
+//! the model can read. Each step changes something only if the exchange is still too long after the steps
+//! before it. Called by `compaction`.
 
 use patchbay_core::completion::{Block, Message, Piece, Role};
 use serde_json::json;
@@ -11,7 +12,7 @@ use crate::{
 
 /// Bytes that each text keeps while anything else can be left out.
 const KEPT: usize = 1_000;
-/// Bytes of the longest note about what is left out. No text becomes shorter than this.
+/// Bytes of the longest note about omitted text. No text becomes shorter than this.
 const NOTE: usize = 64;
 
 /// Shortens an exchange to `room` tokens, or as far as possible. Its first message is the user's and has no tool results. The
@@ -21,7 +22,7 @@ pub(crate) fn shorten(messages: &mut Vec<Message>, room: u64) {
     drop_blocks(messages, room, |block| matches!(block, Block::Thinking(_)));
     level_texts(messages, room, Role::Assistant, KEPT);
     level_texts(messages, room, Role::User, KEPT);
-    // Such blocks may belong together, so that all of them are left out.
+    // Such blocks may belong together, so all of them are dropped.
     drop_blocks(messages, room, |block| matches!(block, Block::Opaque(_)));
     replace_inputs_and_files(messages, room);
     drop_rounds(messages, room);
@@ -42,8 +43,8 @@ fn drop_blocks(messages: &mut [Message], room: u64, is_dropped: impl Fn(&Block) 
     }
 }
 
-/// Cuts the longest texts to one length, the largest with which the messages fit, but at least `floor` bytes. Texts of the
-/// assistant are those of the answers and of the tool results.
+/// Cuts the longest texts to one length, the largest with which the messages fit, but at least `floor` bytes. The
+/// assistant's texts are its answers and the tool results.
 fn level_texts(messages: &mut [Message], room: u64, role: Role, floor: usize) {
     let size = tokens(messages);
     if size <= room {

@@ -1,6 +1,6 @@
-//! What a model is shown of skills and tools: the list of skills, and the declarations of tools. A pure function of the snapshot,
-//! the tools of the turn and the model's context window, which keeps it the same in a conversation. `undeclared` has the rule for
-//! tools that are left out. `toolbox` calls it.
+//! Selects the skills and tools that a model is shown: the list of skills, and the declarations of tools. A pure
+//! function of the snapshot, the tools of the turn and the model's context window, which keeps it the same in a
+//! conversation. `undeclared` has the rule for tools that are left out. Called by `toolbox`.
 
 use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
@@ -19,7 +19,7 @@ use crate::{
     undeclared::{NAMES_BYTES, left_out, names},
 };
 
-/// What a model is shown besides its conversation and the persona.
+/// The skills and tools that a model is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shown {
     /// The list of skills for the system context; `None` without skills.
@@ -28,12 +28,13 @@ pub(crate) struct Shown {
     pub(crate) tools: Vec<ToolDeclaration>,
 }
 
-/// What the model was shown in the last request of a turn, with the window that it depends on.
+/// The skills and tools shown in the last request of a turn, with the window that they depend on.
 #[derive(Default)]
 pub(crate) struct LastShown(Mutex<Option<(u64, Arc<Shown>)>>);
 
 impl LastShown {
-    /// Returns what a model with a window of `window` tokens is shown; `make` computes it if the last request had another window.
+    /// Returns the tools shown to a model with a window of `window` tokens. `make` computes them if the
+    /// last request had another window.
     pub(crate) fn get_or(&self, window: u64, make: impl FnOnce() -> Shown) -> Arc<Shown> {
         let mut last = self.0.lock();
         match &*last {
@@ -63,7 +64,7 @@ pub(crate) struct ToolSources<'a> {
 }
 
 impl Shown {
-    /// Returns what a model with a window of `window` tokens is shown.
+    /// Selects the tools for a model with a window of `window` tokens.
     pub(crate) fn new(sources: ToolSources<'_>, settings: &ContextSettings, window: u64) -> Self {
         let listing = listing(sources.snapshot, settings.listing_bytes(window));
         let room = settings.tool_room(window);
@@ -103,9 +104,8 @@ fn of_host(tools: &[Arc<dyn Internal>]) -> Vec<ToolDeclaration> {
     declared.map(|tool| DeclaredTool::of_host(tool.spec()).declaration()).collect()
 }
 
-/// A tool with what its declaration says.
+/// A tool with the text of its declaration.
 struct DeclaredTool<'a> {
-    /// The full name.
     name: Cow<'a, str>,
     description: &'a str,
     input_schema: &'a Value,
@@ -136,7 +136,7 @@ impl<'a> DeclaredTool<'a> {
     }
 }
 
-/// Tools that are declared together or not at all: those of one skill, or one tool outside of the sandbox.
+/// Tools that are declared together or not at all: one skill's tools, or one tool outside of the sandbox.
 pub(crate) struct ToolGroup<'a> {
     pub(crate) rank: ShownRank,
     /// The name of the skill, or of the tool.
@@ -160,7 +160,7 @@ impl<'a> ToolSources<'a> {
         Some(tool.declaration())
     }
 
-    /// Returns the tools for models besides those of the host, in the order in which they are kept.
+    /// Returns the tools for models other than the host's own, in the order in which they are kept.
     fn groups(self) -> Vec<ToolGroup<'a>> {
         let skills = self.snapshot.skills().filter(|skill| skill.manifest.audience.models && !skill.tools.is_empty());
         let mut groups: Vec<ToolGroup<'a>> = skills

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 
 use crate::use_skill;
 
-/// The tool's name.
 pub(crate) const SKILL_FILE: &str = "skill_file";
 /// Bytes of a text that are returned without `limit`.
 const DEFAULT_LIMIT: u64 = 16_384;
@@ -149,7 +148,8 @@ fn answer(path: &str, file: &SkillFile, offset: u64, limit: u64) -> Result<Inter
     }
 }
 
-/// Returns a range of a text, cut at characters. A range has at least one character, so that a reader advances.
+/// Returns a range of a text, cut at character boundaries. A range has at least one character
+/// because a reader must always advance.
 fn range(path: &str, text: &str, offset: u64, limit: u64) -> Value {
     let at = |byte: u64| usize::try_from(byte).map_or(text.len(), |byte| byte.min(text.len()));
     let start = (at(offset)..=text.len()).find(|byte| text.is_char_boundary(*byte)).unwrap_or(text.len());

@@ -1,5 +1,5 @@
-//! The skills whose instructions a summary replaces: those of skill commands and of the tool `use_skill`. The model is told to
-//! load them again. `summarise` calls it.
+//! The skills whose instructions a summary replaces, whether they came from a skill command or from the tool
+//! `use_skill`. The model is told to load them again. Called by `summarise`.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{compaction::CompactionPlan, conversation::data, listing::instructed, use_skill::USE_SKILL};
 
-/// Returns the skills of `snapshot` whose instructions are in the rows of `plan` and are no longer sent, sorted.
+/// Returns the skills of `snapshot` whose instructions appear in the rows of `plan` but are no longer sent, sorted.
 pub(crate) fn skills_in_use(plan: &CompactionPlan<'_>, snapshot: &Snapshot) -> Vec<String> {
     let kept_requests = plan.keep_from.filter(|_| plan.requests_only);
     let mut used = BTreeSet::new();

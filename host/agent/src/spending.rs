@@ -200,8 +200,8 @@ impl RequestAccount<'_> {
     }
 }
 
-/// A sink that reserves money for each attempt and settles it. If it is dropped in the middle of one, all that was reserved counts
-/// as spent.
+/// A sink that reserves money for each attempt and settles it. If it is dropped in the middle of one, all
+/// that was reserved counts as spent.
 struct Attempts<'a> {
     account: RequestAccount<'a>,
     /// The limit of the answer, and the most that an attempt can cost.

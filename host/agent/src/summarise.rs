@@ -30,9 +30,9 @@ const SUMMARY_REQUESTS: u32 = 6;
 /// The size of a conversation before and after a summary, in estimated tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compacted {
-    /// Before.
+    /// Estimated tokens before the summary.
     pub before: u64,
-    /// After.
+    /// Estimated tokens after the summary.
     pub after: u64,
 }
 
@@ -65,8 +65,8 @@ impl Agent {
         Ok(Some(Compacted { before, after }))
     }
 
-    /// Summarises a conversation that has become too long for its model: `size` is its number of tokens, or `None` if the
-    /// provider has refused it.
+    /// Summarises a conversation that has become too long for its model: `size` is its number of tokens, or `None`
+    /// if the provider has refused it.
     pub(crate) async fn compact(
         &self,
         round: &Round<'_>,
@@ -123,7 +123,7 @@ impl Agent {
         let mut room = window - window / 5;
         // Images make a request large, and a summary can do without them.
         if is_refused && !leave_out_all(&mut conversation.messages) {
-            // The window is smaller than what is known of it, or the estimate is too low.
+            // Either the window is smaller than recorded, or the estimate is too low.
             room = room.min(compaction::estimate_messages(&conversation) / 2);
         }
         // The number of requests that were refused, the size of the last one, and why.
@@ -139,7 +139,7 @@ impl Agent {
                 Some((requests, ..)) => *requests,
                 None => 0,
             };
-            // Behind a cut, nothing is what the answers were made with.
+            // After a cut, none of the answers has the prefix that it was made with.
             let PrefixBinding { bound_from, .. } = binding(&request, if is_cut { &[] } else { &conversation.answers });
             request.hints = RequestHints { bound_from: Some(bound_from), ..self.hints(RequestPurpose::Summary) };
             if !may_call {
@@ -218,7 +218,7 @@ fn judge(completed: Result<Completed, Outcome>, quiet: &SummarySink, may_call: b
     match completed {
         Ok(Completed { finish: Finish { stop: stop @ (Stop::EndTurn | Stop::ToolUse), .. }, .. }) => {
             let summary = quiet.received.text();
-            // What stands beside a call can be the announcement of the call, such as "Let me read the file".
+            // Text beside a call can be the announcement of the call, such as "Let me read the file".
             let is_summary = stop == Stop::EndTurn || !may_call;
             match is_summary && !summary.trim().is_empty() {
                 true => SummaryAnswer::Summary(summary),
@@ -250,19 +250,19 @@ fn unusable(finish: &Finish, why: Option<&str>) -> String {
     }
 }
 
-/// What is summarised, and how it is said.
+/// The conversation to summarise, and the words for notices about it.
 struct SummaryRequest<'a> {
     /// A request of the turn, whose system context and tools are kept.
     like: &'a CompletionRequest,
     plan: &'a CompactionPlan<'a>,
-    /// What the summary is to keep above all; may be empty.
+    /// The subjects that the summary should keep above all; may be empty.
     focus: &'a str,
     /// Whether the provider has refused the conversation as too long.
     is_refused: bool,
-    /// What the user is told first.
+    /// The notice that is shown to the user first.
     notice: String,
     /// The beginning of an error.
     failure: String,
-    /// What the user can do again after an error.
+    /// The command that the user can repeat after an error.
     again: &'static str,
 }

@@ -1,5 +1,5 @@
-//! What follows the instructions of a skill for a model: the list of the skill's files, and the declarations of the tools for it
-//! that the model's request leaves out. `use_skill` adds it for a model, the crate `session` for a person's command.
+//! The text after a skill's instructions for a model: the list of the skill's files, and the declarations of its tools
+//! that the model's request leaves out. `use_skill` adds it for a model, the crate `session` for the user's command.
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ use crate::{
 };
 
 impl Agent {
-    /// Returns what follows the instructions of `skill`, a skill of `snapshot`, when a person invokes it: the same text as after a
-    /// call of `use_skill`. Empty if the model needs nothing more. `internal` and `outside` are the tools of the next turn; which of
-    /// them are declared depends on the model that is chosen now.
+    /// Returns the text after the instructions of `skill`, a skill of `snapshot`, when the user invokes it: the same
+    /// text as after a call of `use_skill`. Empty if the model needs nothing more. `internal` and `outside` are the
+    /// tools of the next turn; which of them are declared depends on the model that is chosen now.
     pub async fn skill_supplement(
         &self,
         snapshot: &Arc<Snapshot>,
@@ -40,7 +40,7 @@ impl Agent {
         supplement(&self.tools, snapshot, skill, undeclared).await
     }
 
-    /// Returns what the model is shown in the next request if it has these tools.
+    /// Returns the tools that the next request would show the model, given these tools.
     async fn next_shown(
         &self,
         snapshot: &Arc<Snapshot>,
@@ -70,8 +70,8 @@ pub fn has_tools(skill: &Skill) -> bool {
     !skill.tools.is_empty() || !skill.manifest.requires_tools.is_empty()
 }
 
-/// Returns the declarations of the skill's own tools and of those that it requires, as far as `sources` has them and `is_declared`
-/// returns false.
+/// Returns the declarations of the skill's own tools and of those that it requires, as far as `sources` has them
+/// and `is_declared` returns false.
 pub(crate) fn undeclared(
     sources: ToolSources<'_>,
     skill: &Skill,
@@ -85,7 +85,8 @@ pub(crate) fn undeclared(
     names.iter().filter_map(|name| sources.declaration(name)).collect()
 }
 
-/// Returns what tells a model that it cannot reach the files and the tools of a skill for people, whose instructions may name them.
+/// Returns the note that tells a model that it cannot reach the files and the tools of a skill for people,
+/// whose instructions may name them.
 fn out_of_reach(has_files: bool, has_tools: bool) -> Option<&'static str> {
     match (has_files, has_tools) {
         (true, true) => {

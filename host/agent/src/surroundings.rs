@@ -3,11 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Texts that follow the first introduction of each conversation. They never change, because providers cache the beginning of a
-/// request.
+/// Texts that follow the first introduction of each conversation. They never change, because providers
+/// cache the beginning of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Surroundings {
-    /// The date, the system, the workspace, and what was checked out there; empty in sessions of earlier builds.
+    /// The date, the system, the workspace, and its checked-out branch or commit; empty in sessions of earlier builds.
     pub facts: String,
     /// The instructions of the folders above the workspace, one text for each folder, the outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,4 +1,4 @@
-//! The tools of a turn: their declarations for the model, and the execution of a call. `turn` uses it.
+//! The tools of a turn: their declarations for the model, and the execution of a call. Used by `turn`.
 
 use std::sync::{
     Arc,
@@ -48,7 +48,7 @@ impl Toolbox {
         Self::new(tools, snapshot, internal.clone(), outside)
     }
 
-    /// Returns the tools of a turn that has the tools `internal` and `outside` besides those of `snapshot`.
+    /// Returns the tools of a turn: `internal` and `outside` in addition to those in `snapshot`.
     pub(crate) fn new(
         tools: Arc<Tools>,
         snapshot: &Arc<Snapshot>,
@@ -68,7 +68,7 @@ impl Toolbox {
         Self { tools, snapshot: Arc::clone(snapshot), internal, hidden, outside: Arc::clone(outside), shown }
     }
 
-    /// Returns what a model with a context window of `window` tokens is shown.
+    /// Returns the tools shown to a model with a context window of `window` tokens.
     pub(crate) fn shown(&self, settings: &ContextSettings, window: u64) -> Arc<Shown> {
         let Self { snapshot, internal, hidden, outside, .. } = self;
         self.shown.get_or(window, || Shown::new(ToolSources { snapshot, internal, hidden, outside }, settings, window))
@@ -140,9 +140,7 @@ impl Toolbox {
     }
 }
 
-/// The answer of a tool.
 pub(crate) struct ToolAnswer {
-    /// The result for the user.
     pub(crate) shown: String,
     /// The result for the model.
     pub(crate) record: ToolRecord,

@@ -51,9 +51,9 @@ pub struct Turn {
     pub internal: Vec<Arc<dyn Internal>>,
     /// The tools outside of the sandbox that the model may call.
     pub outside: OutsideTools,
-    /// Who began the turn.
+    /// The cause that began the turn.
     pub cause: TurnCause,
-    /// The number of the turn's first row, and what is committed with the final answer.
+    /// The number of the turn's first row, and the change committed with the final answer.
     pub ending: TurnEnding,
     /// Number of answers after that row that are already stored; 0 unless the turn is run again.
     pub answers: u32,
@@ -63,7 +63,6 @@ pub struct Turn {
     pub cancel: CancellationToken,
 }
 
-/// A complete answer.
 struct CompletedAnswer {
     /// The number of the answer's row; 0 if nothing was received.
     row: u64,
@@ -92,7 +91,8 @@ pub(crate) struct Round<'a> {
 }
 
 impl Agent {
-    /// Runs a turn on the stored conversation. Everything received is committed before this returns, also after an error.
+    /// Runs a turn on the stored conversation. Everything received is committed before
+    /// this returns, even after an error.
     pub async fn run(&self, turn: &Turn) -> Outcome {
         match self.rounds(turn).await {
             Ok(outcome) | Err(outcome) => outcome,
@@ -228,8 +228,8 @@ impl Agent {
         self.log.store().conversation(self.place.agent).await.map_err(store_failed)
     }
 
-    /// Adds new rows to a conversation that was read before. While a turn runs, only a summary changes its earlier rows; then all
-    /// rows are read again.
+    /// Adds new rows to a conversation that was read before. While a turn runs, only a summary changes its earlier
+    /// rows; then all rows are read again.
     async fn read_on(&self, rows: &mut Vec<Row>) -> Result<(), Outcome> {
         let added = match rows.last() {
             Some(last) => self.log.store().conversation_since(self.log.session(), self.place.agent, last.seq).await,
@@ -333,7 +333,7 @@ impl Agent {
 
     /// Returns how the requests of a turn are sent.
     pub(crate) fn sending<'a>(&self, Round { turn, choice, about, .. }: &'a Round<'_>) -> Sending<'a> {
-        // Requests of turns that a person began come first.
+        // Requests of turns that the user began come first.
         let rank = if turn.cause == TurnCause::Person { RequestRank::Person } else { RequestRank::Agent };
         Sending { choice, about, rank, notice: Some(self.wait_notice()), tool: None }
     }

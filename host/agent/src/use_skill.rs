@@ -14,7 +14,6 @@ use crate::{
     supplement::{supplement, undeclared},
 };
 
-/// The tool's name.
 pub(crate) const USE_SKILL: &str = "use_skill";
 
 pub(crate) struct UseSkill {
@@ -28,8 +27,8 @@ pub(crate) struct UseSkill {
 }
 
 impl UseSkill {
-    /// Returns the tool for the skills of `snapshot`; `None` if none has instructions. `host` are the tools of the host that are not
-    /// declared, `shown` knows what else is declared.
+    /// Returns the tool for the skills of `snapshot`; `None` if none has instructions. `host` are the tools of the host
+    /// that are not declared, `shown` knows the other declarations.
     pub(crate) fn over(
         tools: &Arc<Tools>,
         host: Vec<Arc<dyn Internal>>,

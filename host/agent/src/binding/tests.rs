@@ -26,7 +26,7 @@ enum Step {
     Tools(u8),
     /// `/agent`: the session has the persona of this number.
     Persona(u8),
-    /// `/model`.
+    /// `/model`: the user selects the model of this number.
     Model(u8),
     /// A summary, which keeps nothing, the last turn, or its request alone.
     Summary { keeps: Keeps },
@@ -38,7 +38,6 @@ enum Step {
     Old,
 }
 
-/// What a summary keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keeps {
     Nothing,
@@ -253,7 +252,7 @@ fn answers_before_a_change_are_bound_elsewhere() {
         assert_eq!(bound_from(&[turn(), change, turn(), turn()]), (2, 7));
     }
     assert_eq!(bound_from(&[turn(), Step::Old, turn()]), (4, 7));
-    // A summary takes the place of what the kept answer was made with.
+    // A summary replaces the prefix that the kept answer was made with.
     assert_eq!(bound_from(&[turn(), turn(), Step::Summary { keeps: Keeps::Turn }]), (2, 3));
     assert_eq!(bound_from(&[turn(), Step::Summary { keeps: Keeps::Nothing }, turn()]), (0, 3));
     // An answer that was interrupted and the one in its place are one message.

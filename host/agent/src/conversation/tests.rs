@@ -156,7 +156,7 @@ fn files_stand_before_the_text_of_their_message() {
     let said = row(1, MessageKind::User, "look", Attachment::to_data(&files));
     let expected = "U [image: a.png] / [PDF, not readable by this model: b.pdf] / [file: c.txt] / look";
     assert_eq!(shape(std::slice::from_ref(&said)), expected);
-    // The contents of what the model reads are put there later.
+    // File contents for the model are inserted later.
     let rows = [said, assistant(2, &answer(vec![text("I see.")])), user(3, "and now?")];
     let slots: Vec<_> = conversation(&rows, &READER)
         .slots
@@ -186,7 +186,7 @@ fn summary_replaces_earlier_rows() {
     rows.push(compaction(None, Some("new")));
     rows.push(user(5, "newer"));
     assert_eq!(shape(&rows), format!("U {summary} / What is being worked on:\n\nnew / newer"));
-    // Of the turn, only what the user said is kept, as it was said.
+    // Of the turn, only the user's own message is kept, unchanged.
     let mut rows = before.to_vec();
     rows.extend([assistant(4, &answer(vec![text("first answer")])), compaction(Some(3), Some(""))]);
     rows[4].seq = 5;
@@ -218,7 +218,8 @@ fn reported_tokens_are_not_estimated_again() {
     assert!(none.is_none() && bytes > 100, "{bytes}");
 }
 
-/// A tool may return megabytes, of which a model receives 128 KiB. The estimate decides whether the conversation is summarised.
+/// A tool may return megabytes, but a model receives at most 128 KiB. The estimate decides whether
+/// the conversation is summarised.
 #[test]
 fn estimate_counts_what_is_sent_of_a_long_result() {
     let mut long = tool(3, "1", &"x".repeat(131_072));
@@ -349,7 +350,7 @@ fn each_agent_is_told_who_it_is_before_its_first_text() {
     let root_text = format!("You are the agent {root}. You have no parent.");
     let child_text = format!("You are the agent {child}. Your parent is {root}.");
     assert_eq!(texts(&rows, &SURROUNDINGS), [&root_text, "one", "two", &child_text, "three"]);
-    // What all agents are told follows the first introduction, also after a summary.
+    // What all agents are told follows the first introduction, even after a summary.
     let told = Surroundings { facts: "a date".to_owned(), instructions: vec!["rules".to_owned()] };
     assert_eq!(texts(&rows, &told), [&root_text, "a date", "rules", "one", "two", &child_text, "three"]);
     assert_eq!(texts(&rows[2..], &told), [&child_text, "a date", "rules", "three"]);

@@ -30,7 +30,7 @@ fn selected(groups: &[TestGroup], room: ToolRoom) -> (Vec<ToolDeclaration>, usiz
     selected_beside(&["kill", "fork"], &[], groups, room)
 }
 
-/// Selects tools besides those of the host, some of which are hidden.
+/// Selects tools in addition to the host's, some of which are hidden.
 fn selected_beside(
     declared: &[&str],
     hidden: &[&str],

@@ -25,7 +25,6 @@ use self::Reply::{Breaks, BreaksOff, Calls, CutOff, Ends, Fails, Hangs, Refuses,
 use super::*;
 use crate::{AgentPlace, AgentSettings, Chosen, Model, ModelOverride, Requests, ResultRoom};
 
-/// A scripted answer.
 pub(crate) enum Reply {
     /// Streams this text as one block, a word at a time, and ends.
     Says(&'static str),
@@ -37,11 +36,10 @@ pub(crate) enum Reply {
     CutOff(Stop, &'static str),
     /// Streams some text, then fails.
     Breaks(&'static str),
-    /// Fails at once.
     Fails,
     /// Refuses the conversation, since it is too long.
     TooLong,
-    /// Refuses, and says why.
+    /// Refuses to answer, with this reason.
     Refuses(&'static str),
     /// Streams some text, then nothing more.
     Hangs(&'static str),
@@ -234,7 +232,7 @@ impl TestAgent {
             .await
     }
 
-    /// Returns an agent of which `change` says what is known of its model.
+    /// Returns an agent. `change` edits the known facts about its model.
     pub(crate) async fn with_model(
         does: impl IntoIterator<Item = Reply>,
         ceiling: u64,
@@ -378,7 +376,7 @@ impl TestAgent {
     }
 }
 
-/// Returns what was published.
+/// Returns the published events.
 async fn published(events: &mut Subscription) -> Vec<EventKind> {
     let mut kinds = Vec::new();
     while let Some(received) = events.try_next().await.unwrap() {
@@ -394,7 +392,6 @@ async fn notices(events: &mut Subscription) -> Vec<String> {
     published(events).await.into_iter().filter_map(text).collect()
 }
 
-/// Waits for an event.
 async fn wait_for(events: &mut Subscription, is_it: impl Fn(&EventKind) -> bool) {
     while let Some(received) = events.next().await.unwrap() {
         if let Received::Event(event) = received
@@ -603,7 +600,8 @@ async fn answer_that_broke_off_is_replaced_and_its_tokens_count() {
     assert_eq!(answer.usage.total(), 110);
 }
 
-/// What was given up is not an answer, whether the process dies while it waits for the next attempt, or the turn is stopped.
+/// Text of an abandoned attempt is not an answer, whether the process dies while it waits for the next
+/// attempt, or the turn is stopped.
 #[tokio::test]
 async fn part_that_was_given_up_never_becomes_an_answer() {
     for dies in [true, false] {
@@ -708,7 +706,7 @@ async fn long_turn_is_summarised_in_the_middle() {
     }
 }
 
-/// The provider's cache has what the turn's requests begin with.
+/// The provider has cached the common beginning of the turn's requests.
 #[tokio::test]
 async fn summary_is_requested_as_the_turn_is() {
     let does = [Says("Yes."), Says("In short.")];
@@ -725,7 +723,7 @@ async fn summary_is_requested_as_the_turn_is() {
     let purposes = [&turn, &summary].map(|request| request.hints.purpose);
     assert_eq!(purposes, [RequestPurpose::Turn, RequestPurpose::Summary]);
     assert_eq!(summary.hints.cache_key, turn.hints.cache_key);
-    // The answer in it was made with what stands before it.
+    // The answer in it was made with the messages before it.
     assert_eq!(summary.hints.bound_from, Some(0));
 }
 
@@ -776,7 +774,7 @@ async fn refused_summary_is_asked_for_with_less() {
     let lengths: Vec<_> = asked[6..].iter().map(|request| request.messages.len()).collect();
     let [refused, half, quarter, last] = lengths[..] else { panic!("{lengths:?}") };
     assert!(refused == 13 && half < refused && quarter < half && last == 1, "{lengths:?}");
-    // It begins behind a cut, so that no answer in it is bound to what stands before it.
+    // It begins after a cut: no answer in it is bound to the text before it.
     assert!(asked[8].hints.bound_from.unwrap() > quarter - 3, "{:?}", asked[8].hints);
 }
 
@@ -793,7 +791,7 @@ async fn text_beside_a_call_is_no_summary() {
         (vec!["user", "assistant", "compaction"], "In short.")
     );
     assert_eq!(stage.say("two").await.message, "Right.");
-    // A model that calls tools although it may not has said what it has to say.
+    // The model calls a tool although it may not. Its text still counts.
     let does = [Says("Yes."), announces(), SaysAndCalls("In short.", "no__tool")];
     let stage = TestAgent::wide(does).await;
     stage.say("one").await;
@@ -811,7 +809,7 @@ async fn summary_without_text_is_asked_for_once_more_without_tools() {
     assert_eq!(stage.last().await.content, "In short.");
     let [_, first, second] = stage.all_requests();
     assert_eq!((&first.tool_choice, &second.tool_choice), (&ToolChoice::Auto, &ToolChoice::None));
-    // The tools stay, so that thinking is bound to the same ones.
+    // The tools stay because thinking is bound to them.
     assert_eq!((first.tools.len(), &second.tools, &second.messages), (1, &first.tools, &first.messages));
     assert_eq!(stage.log.usage().await.unwrap(), [of_demo(USAGE.plus(USAGE).plus(USAGE))]);
 
@@ -955,7 +953,7 @@ async fn turn_ends_when_results_reach_their_limit() {
     let said = |start: &str| results.iter().filter(|row| row.content.starts_with(start)).count();
     // Eight run at once.
     assert!(said(refused) >= 1 && said(refused) + said("'long' was not run: ") == 10, "{}", said(refused));
-    // Another agent of the session calls no tool either, until a person says something.
+    // Another agent of the session calls no tool either, until the user says something.
     assert_eq!(stage.say("two").await.code, Code::LimitResults);
     stage.agent.place.results.message_came();
     assert_eq!(stage.say("three").await.message, "Go on.");
@@ -1099,7 +1097,7 @@ async fn override_replaces_the_model() {
     for (model_override, model) in [
         (None, "demo-1"),
         (Some(ModelOverride::Selector(Selector::Big)), "demo-big"),
-        // There is no model of this size, so the override has no effect.
+        // No model of this size exists; the override has no effect.
         (Some(ModelOverride::Selector(Selector::Small)), "demo-1"),
         (Some(ModelOverride::Model("other".to_owned())), "other"),
     ] {
@@ -1138,7 +1136,7 @@ async fn selector_is_compared_with_the_last_answer_after_a_restart() {
     let stage = stage.resumed();
     stage.say("two").await;
     assert_eq!(notices(&mut events).await, [format!("'big' is now demo-2-big for agent {}.", stage.agent.id())]);
-    // The same model as before the restart, and a selector that is new, are no news.
+    // Neither the same model as before the restart nor a new selector counts as news.
     let stage = stage.resumed();
     stage.say("three").await;
     stage.agent.choose(Chosen { model_override: None, ..big.clone() });
@@ -1325,8 +1323,8 @@ async fn call_that_ends_the_turn_saves_the_next_request() {
     }
 }
 
-/// A call that waits for a person, for example, holds up none of the calls behind it. All are cancelled together, and the results
-/// of those that have ended are kept.
+/// A call that waits for the user, for example, holds up none of the calls behind it. All are cancelled together, and
+/// the results of those that have ended are kept.
 #[tokio::test]
 async fn cancelled_calls_keep_the_results_of_the_others() {
     let calls = numbered("hang read read read read read read read read hang read");
