@@ -12,7 +12,7 @@ const WAITING: usize = 16;
 /// Passes questions to the front.
 pub(crate) struct QuestionSender(mpsc::Sender<ApproverMessage>);
 
-/// What the host has for the person.
+/// A message from the host to the user.
 pub(crate) enum ApproverMessage {
     Question(Box<PendingQuestion>),
     /// A line for the transcript: whether the grant of the answer `always` was stored.
@@ -53,7 +53,7 @@ impl Approver for QuestionSender {
     fn approve(&self, question: Question) -> BoxFuture<'_, PersonAnswer> {
         let (answer, answered) = oneshot::channel();
         Box::pin(async move {
-            // Without room, or after the front has left, the answer is no.
+            // If the queue is full or the front has left, the answer is no.
             let pending = Box::new(PendingQuestion::new(question, answer));
             if self.0.try_send(ApproverMessage::Question(pending)).is_err() {
                 return Approval::No.into();

@@ -30,13 +30,13 @@ pub enum ReplError {
     Store(String),
 }
 
-/// Options of the front.
+/// The options of the terminal front.
 pub struct Options<'a> {
-    /// The history file.
+    /// The path of the history file.
     pub history: &'a Path,
     /// The version that the greeting shows.
     pub version: &'a str,
-    /// What the terminal shows and how.
+    /// The settings of the terminal's display.
     pub settings: TerminalSettings,
     /// Called when the terminal is taken over: returns the progress of compilation, which nothing else may print from then on.
     pub compiling: &'a dyn Fn() -> watch::Receiver<Option<String>>,
@@ -54,10 +54,10 @@ pub fn draws(settings: &TerminalSettings) -> bool {
     !settings.plain && !dumb && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-/// How [`run`] ended.
+/// The reason why [`run`] has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FrontEnd {
-    /// The user left.
+    /// The user has left the session.
     Left,
     /// SIGTERM or SIGHUP ended the front, or its terminal was closed.
     Signalled,
@@ -84,9 +84,8 @@ pub async fn run(session: Arc<Session>, options: Options<'_>) -> Result<FrontEnd
     terminal::run(session, options, greeting).await
 }
 
-/// What the terminal prints first.
+/// The lines that the terminal prints first.
 struct Welcome {
-    /// Texts of the host.
     lines: Vec<String>,
     /// The last exchange of a resumed session.
     exchange: Option<LastExchange>,

@@ -19,7 +19,7 @@ use crate::{
 /// Lines of the difference of a file that are printed at once.
 const DIFF_LINES: usize = 40;
 
-/// A line that comes sooner after a question was shown was typed before the person could have read it.
+/// A line that comes sooner after a question was shown was typed before the user could have read it.
 const DEAF: Duration = Duration::from_millis(400);
 
 /// The questions of a session that wait for a line.
@@ -75,8 +75,8 @@ impl LineQuestions {
         }
     }
 
-    /// Takes a line that was typed at this time: an answer is a whole line, and a reason follows its `n`. Returns what is printed, or
-    /// `None` for a line that is no answer to the question that is shown.
+    /// Handles a line typed at this time: an answer is a whole line, and a reason follows its `n`. Returns the text to
+    /// print, or `None` if the line does not answer the question shown.
     pub fn typed(&mut self, line: &str, at: Instant) -> Option<String> {
         let line = line.trim();
         let first = self.waiting.front().filter(|first| !first.answer.is_closed())?;
@@ -166,7 +166,7 @@ mod tests {
         assert!(!questions.is_open());
     }
 
-    /// The person has not read the next question: no line answers it before it is shown.
+    /// The user has not read the next question: no line answers it before it is shown.
     #[tokio::test]
     async fn line_never_answers_a_question_behind_a_withdrawn_one() {
         let (sender, asked) = channel();

@@ -6,7 +6,7 @@ use patchbay_session::{Approval, CalledTool, Question, QuestionSubject, SkillCap
 /// Length limit in characters of a folder in an answer. The line that follows an answer has all of it.
 const FOLDER: usize = 30;
 
-/// Returns what the person should know before answering, the most important first.
+/// Returns the facts that the user should know before answering, the most important first.
 pub(crate) fn details(question: &Question, has_several_agents: bool) -> Vec<String> {
     let mut details = question.subject.facts();
     details.push(format!("for {}", question.chain.join(" → ")));
@@ -72,7 +72,8 @@ pub(crate) fn key_of(question: &Question, answer: Approval) -> Option<String> {
     }
 }
 
-/// Returns the line that says what an answer has decided; `None` for `always`, whose line comes when the grant is stored.
+/// Returns the line that describes the decision of an answer; `None` for `always`, whose line is
+/// printed when the grant is stored.
 pub(crate) fn decided(question: &Question, answer: Approval) -> Option<String> {
     let decided = question.subject.decided(answer);
     match answer {
@@ -108,7 +109,6 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// The agent in view.
     pub(crate) const VIEW: AgentId = AgentId::from_bytes([0xab; 16]);
     const KEEPS: &str = "Store the key k of this session";
 

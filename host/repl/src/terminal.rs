@@ -415,7 +415,7 @@ impl Front {
         }
     }
 
-    /// Stops what the agent in view runs: its lines, and its turn if that has no line here.
+    /// Stops the work of the agent in view: its lines, and its turn if no line here started it.
     fn stop(&mut self) {
         for id in self.activity.busy.running() {
             self.session.stop(id);
@@ -476,7 +476,7 @@ impl Front {
         AfterAway::GoOn
     }
 
-    /// Prints what was received and removes the live area.
+    /// Prints the received text and removes the live area.
     fn leave(mut self) -> Result<(), ReplError> {
         self.conversation.transcript.end();
         self.clear_area()

@@ -7,9 +7,9 @@ pub(crate) const COMMAND: &str = ": patchbay ";
 /// Length limit in characters of a command that is printed whole.
 const COMMAND_CHARACTERS: usize = 1_000;
 
-/// Returns the message of a tool that failed with `code`: at most `max` characters of it. The command that a denial or a block
-/// names is whole and on a line of its own; the host writes these messages. Other messages are those of tools and servers, whose
-/// commands must not look like advice of the host.
+/// Returns at most `max` characters of the message of a tool that failed with `code`. Denials and blocks are written by
+/// the host, and the command that they name is printed whole, on its own line. Other messages come from tools and
+/// servers, whose commands must not look like advice from the host.
 pub fn failure(code: Code, message: &str, max: usize) -> String {
     let message = text::clean(message);
     let is_hosts = matches!(code, Code::Denied | Code::Blocked);

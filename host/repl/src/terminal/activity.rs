@@ -1,4 +1,4 @@
-//! What runs and what waits: the lines of this front, the queue of the agent in view, and lines that are not shown yet.
+//! Running and waiting work: the lines of this front, the queue of the agent in view, and lines that are not shown yet.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +12,8 @@ use tokio::sync::watch;
 
 use super::busy::Busy;
 
-/// The commands that move the view. Their outcome is printed before what the agent then in view has said.
+/// The commands that move the view. Their outcome is printed before the messages of the
+/// agent that they bring into view.
 const MOVES_VIEW: [&str; 4] = ["/fork", "/kill", "/rewind", "/switch"];
 
 /// Whether a line is a command that may move the view.

@@ -10,7 +10,7 @@ const MAIL: usize = 160;
 /// Characters of a UUID that are shown.
 const SHORT: usize = 8;
 
-/// Returns what a call of one of the host's tools does; `None` for another tool or an input that is not its own.
+/// Describes a call of one of the host's tools, or returns `None` for another tool or an invalid input.
 pub(super) fn sentence(tool: &str, input: &Value) -> Option<String> {
     let number = || input.get("number").and_then(Value::as_u64);
     Some(match tool {
@@ -35,7 +35,7 @@ pub(super) fn sentence(tool: &str, input: &Value) -> Option<String> {
     })
 }
 
-/// Returns what the result of one of these tools says; `None` for another tool, and for a result of another form.
+/// Describes the result of one of these tools, or returns `None` for another tool or an unknown format.
 pub(super) fn result(tool: &str, content: &str) -> Option<String> {
     if !matches!(tool, "fork" | "kill" | "task_list") && !tool.starts_with("mail_") {
         return None;

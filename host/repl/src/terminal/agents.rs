@@ -1,5 +1,5 @@
-//! The agents of the session: which one is shown, what is said of the others, and what happens when the view moves. The loop
-//! in `terminal` passes events of agents and outcomes of commands.
+//! The agents of the session: which one is shown, what the terminal prints about the others, and how the view moves.
+//! The loop in `terminal` passes events of agents and outcomes of commands.
 
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ impl Front {
         self.conversation.is_joining = true;
     }
 
-    /// Prints what the agent has said that has come into view, unless the outcome of the command comes first.
+    /// Prints the conversation of the agent that has come into view, unless the outcome of the command comes first.
     pub(super) async fn join_if_due(&mut self) -> Result<(), ReplError> {
         if !self.conversation.is_joining || self.activity.is_view_moving() {
             return Ok(());
@@ -42,7 +42,7 @@ impl Front {
         Ok(())
     }
 
-    /// Reads what the status row says of the agent in view, if it may have changed.
+    /// Reads the status of the agent in view for the status row, if it may have changed.
     pub(super) async fn update_status(&mut self) -> Result<(), ReplError> {
         if std::mem::take(&mut self.conversation.is_outdated) {
             self.conversation.model = self.session.model_in_use().await;
@@ -90,7 +90,7 @@ impl Front {
             EventKind::Message { kind: MessageKind::User | MessageKind::Tool, .. } if in_view => {
                 self.conversation.is_outdated = true
             }
-            // What the host says of the turn of another agent is not shown; other notices are for the user.
+            // Notices about another agent's turn are not shown; other notices are for the user.
             EventKind::Notice { text } if !in_view && !self.activity.busy.runs_turn(event.agent) => {
                 self.conversation.transcript.notice(text)
             }
@@ -119,8 +119,8 @@ impl Front {
         }
     }
 
-    /// Puts the message that the conversation went back to into the composer, unless it has a text. The words that name its files
-    /// attach them again.
+    /// Puts the message that the conversation went back to into the composer, unless it has a text. The words that
+    /// name its files attach them again.
     fn put_back(&mut self, rewound: &RewoundData) {
         if self.input.composer.is_empty() {
             rewound.attached.iter().for_each(|path| self.input.composer.choose(&typed_paths::word_of(path)));

@@ -1,5 +1,5 @@
-//! Sends a line with the files that its words such as `@docs/a.png` name. The session reads the files and decides what may be
-//! attached. `keys` calls it for Enter, the loop in `terminal` when the files are read.
+//! Sends a line with the files that its words such as `@docs/a.png` name. The session reads the files and decides which
+//! ones may be attached. `keys` calls it for Enter, the loop in `terminal` when the files are read.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use patchbay_session::{LineInput, Session};
 use super::{Front, input::FilesOfLine, typed_paths::PathInText};
 
 impl Front {
-    /// Begins to read the files of the text. Returns false if it names none; then it can be sent at once. `joins` is passed on to
-    /// the session.
+    /// Begins to read the files of the text. Returns false if it names none; then it can be sent at once.
+    /// `joins` is passed on to the session.
     pub(super) fn attach(&mut self, joins: bool) -> bool {
         if self.input.attaching.is_some() {
             return true;

@@ -1,5 +1,6 @@
-//! What runs: the lines of this front and the turns of all agents. The busy row says what the agent in view does, for how long,
-//! and how to stop it. The loop in `terminal` passes events; the clock is the front's.
+//! Running work: the lines of this front and the turns of all agents. The busy row shows the current step of
+//! the agent in view, for how long it has been running, and how to stop it. The loop in `terminal` passes
+//! events; the clock is the front's.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +19,7 @@ const COMMAND: usize = 40;
 /// Length limit in characters of the cause of a retry.
 const CAUSE: usize = 60;
 
-/// The lines of this front that run, the turns that run, and what the last events said of the agent in view.
+/// The running lines of this front, the running turns, and the current step of the agent in view.
 #[derive(Debug)]
 pub(crate) struct Busy {
     view: AgentId,
@@ -42,7 +43,7 @@ struct RunningLine {
 
 #[derive(Debug, Default)]
 enum Step {
-    /// Nothing is known yet.
+    /// The current step is not known yet.
     #[default]
     Waiting,
     Thinking(Instant),
@@ -161,7 +162,7 @@ impl Busy {
                 self.step = Step::Waiting;
             }
             EventKind::Retrying(retry) => self.step = retrying(retry, 0, now),
-            // The transcript counts the attempts, of which the first one is no retry.
+            // The transcript counts attempts, and the first attempt does not count as a retry.
             EventKind::GivenUp { retry, .. } => self.step = retrying(retry, 1, now),
             EventKind::Progress { tool, text: progress } => {
                 let progress = Some(text::excerpt(progress, PROGRESS));
@@ -225,7 +226,7 @@ impl Busy {
             }
             Step::Retrying { at, attempt, of, cause } => {
                 let left = at.saturating_duration_since(now);
-                // Rounded up, so that the row counts to 1.
+                // Rounded up, which makes the row count to 1.
                 let left = Duration::from_secs(left.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX));
                 let when =
                     if left.is_zero() { "asks again".to_owned() } else { format!("asks again in {}", seconds(left)) };

@@ -1,5 +1,5 @@
-//! Calls of tools as sentences: what a model does, by the kind that the tool declares and the name of its tool. Pure; `calls` shows
-//! them.
+//! Renders tool calls as sentences that describe the model's action, based on the tool's declared kind and
+//! name. Pure; `calls` shows them.
 
 use patchbay_core::{completion::ToolCall, text};
 use patchbay_session::TerminalCommand;
@@ -17,16 +17,16 @@ const LAST_LINES: usize = 3;
 /// Files of a patch that are named.
 const PATCHED: usize = 3;
 
-/// What a skill declares about a tool.
+/// A skill's declaration about a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KindClaim<'a> {
-    /// The annotation `kind`.
+    /// The kind that the tool declares in its annotations.
     pub(crate) kind: &'a str,
     /// Whether the skill is a bundled one. The kind of any other tool is a claim, so its name is shown, too.
     pub(crate) is_bundled: bool,
 }
 
-/// Returns what `call` does.
+/// Describes the action of `call`.
 pub(crate) fn sentence(call: &ToolCall, declared: Option<KindClaim<'_>>) -> String {
     let input: Value = serde_json::from_str(&call.input).unwrap_or_default();
     let said = match (call.name.split_once("__"), declared) {
@@ -184,7 +184,7 @@ mod tests {
         }
     }
 
-    /// A kind is what the skill says of itself.
+    /// A kind is only a skill's own claim.
     #[test]
     fn claims_of_other_skills_are_shown_with_their_names() {
         let read = said("evil__wipe", r#"{"path":"a"}"#, Some("read"), false);

@@ -1,5 +1,5 @@
-//! The tool calls of the agent in view. A call is a row of the live area while it runs, and one finished row when its result is
-//! there, so that a result stands on the row of its call, also of calls that run side by side.
+//! The tool calls of the agent in view. A call is a row of the live area while it runs, and one finished row once its
+//! result arrives. The result therefore always appears on the row of its call, even if calls run in parallel.
 
 use std::{collections::VecDeque, sync::Arc, time::Instant};
 
@@ -20,7 +20,7 @@ use crate::words;
 /// Length limit in characters of a result on the row of its call.
 const SHOWN: usize = 100;
 
-/// The calls without a result. They run one after another, so that the first one runs.
+/// The calls without a result. They run one after another: the first one is running.
 #[derive(Default)]
 pub(super) struct Calls {
     open: VecDeque<CallRow>,
@@ -29,19 +29,17 @@ pub(super) struct Calls {
     skills: Option<Arc<Snapshot>>,
 }
 
-/// A call without a result.
 struct CallRow {
     id: String,
-    /// What it does, as shown.
+    /// A description of the call, as it is printed.
     what: String,
     input: String,
-    /// What it changes in a file.
+    /// The change that it makes to a file.
     diff: Option<FileDiff>,
-    /// Whether `diff` is all that the result says.
+    /// Whether the result contains nothing beyond `diff`.
     is_edit: bool,
 }
 
-/// A call with its result.
 pub(super) struct EndedCall {
     /// The row without its mark and number: the call, the size of the result, the time, and a short result.
     pub(super) row: String,

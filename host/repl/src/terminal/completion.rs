@@ -1,5 +1,5 @@
-//! Completion of the typed text: asks the session, opens the menu, and inserts what the user chooses. `keys` calls it for
-//! each edit and for Tab, the loop in `terminal` when suggestions have arrived.
+//! Completion of the typed text: requests suggestions from the session, opens the menu, and inserts the user's choice.
+//! Called by `keys` for each edit and for Tab, and by the loop in `terminal` when suggestions arrive.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use patchbay_session::Suggestion;
 use super::{Front, menu::Menu};
 
 impl Front {
-    /// The text was edited: what is shown below it may change.
+    /// Called after each edit: the hints below the text may change.
     pub(super) fn edited(&mut self) {
         self.input.close_menu();
         self.request_completion();
@@ -27,8 +27,8 @@ impl Front {
         }));
     }
 
-    /// Opens the menu if the suggestions are there at once, as those of commands are: the menu is then in the same frame as the
-    /// typed character, and does not vanish for a frame.
+    /// Opens the menu if suggestions are available at once, as is usual for commands. The menu is then drawn in the
+    /// same frame as the typed character and does not flicker.
     pub(super) fn take_suggestions(&mut self) {
         if let Some((typed, suggestions)) =
             self.input.completing.as_mut().and_then(|completing| completing.now_or_never())

@@ -16,7 +16,6 @@ use super::{
     wrap::{self, Mark, Wrapped},
 };
 
-/// The text being typed.
 pub(crate) struct Composer {
     model: Reedline,
     keys: Emacs,
@@ -228,8 +227,8 @@ impl Composer {
         &self.history
     }
 
-    /// Returns the rows of the text behind `prompt`, at most `height`, with `hint` in faint behind the text, and the
-    /// cursor's place in them.
+    /// Returns the rows of the text behind `prompt`, at most `height`, with `hint` in faint behind the text,
+    /// and the cursor's place in them.
     pub(crate) fn view(&self, prompt: &str, columns: usize, height: usize, mark: Mark, hint: Option<&str>) -> Wrapped {
         wrap::input(prompt, self.text(), self.cursor(), columns, height, mark, hint)
     }

@@ -1,4 +1,4 @@
-//! The agent in view: what is printed of it, its questions, and what the status row says of it.
+//! The agent in view: its transcript, its questions, and its part of the status row.
 
 use std::{collections::BTreeMap, time::Instant};
 
@@ -8,7 +8,7 @@ use patchbay_session::{AgentInView, ModelInUse, PersonAnswer};
 use super::{questions::Questions, transcript::Transcript};
 
 pub(super) struct FrontConversation {
-    /// The agent in view, as the events say: the session may have moved the view already.
+    /// The agent in view, according to the events: the session may have moved the view already.
     pub(super) view: AgentInView,
     /// Whether the view has moved and nothing of the agent was printed yet.
     pub(super) is_joining: bool,
@@ -51,7 +51,6 @@ impl FrontConversation {
         told.is_some_and(|(code, message)| *code == outcome.code && (outcome.is_ok() || *message == outcome.message))
     }
 
-    /// The same, once.
     pub(super) fn take_told(&mut self, agent: AgentId, outcome: &Outcome) -> bool {
         self.was_told(agent, outcome) && self.told.remove(&agent).is_some()
     }
@@ -61,7 +60,7 @@ impl FrontConversation {
         self.transcript.set_question(self.questions.agent() == Some(self.view.id), now);
     }
 
-    /// Denies what the open question asks for. The model reads `why`.
+    /// Denies the request of the open question. The model reads `why`.
     pub(super) fn deny(&mut self, why: &str) {
         let denied = self.questions.answer(PersonAnswer::no(why));
         denied.iter().for_each(|line| self.transcript.notice(line));

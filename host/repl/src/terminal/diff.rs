@@ -13,8 +13,8 @@ use super::{
 /// Changed lines that are shown below a result; further ones are counted.
 const LINES: usize = 20;
 
-/// Returns what `call` changes in a file; nothing for other tools, and for inputs that are not theirs. The old text of a
-/// whole file is not known here, so all lines of a written file are added ones.
+/// Returns the changes that `call` makes to a file; nothing for other tools, and for inputs that are not theirs. The
+/// old text of a whole file is not known here, so all lines of a written file are added ones.
 pub(crate) fn of_call(call: &ToolCall) -> Option<FileDiff> {
     match &*call.name {
         "files__edit" => match call.text_arguments(["old", "new"]) {

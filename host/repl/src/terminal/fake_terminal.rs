@@ -147,7 +147,7 @@ impl FakeTerminal {
             self.cursor.1 = 0;
         }
         let (row, column) = self.cursor;
-        // What stands at these columns is replaced.
+        // Text at these columns is replaced.
         let old = std::mem::take(&mut self.rows[row].text);
         let (mut before, mut at, mut after) = (Vec::new(), 0, Vec::new());
         for kept in old {

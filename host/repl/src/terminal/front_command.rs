@@ -1,4 +1,4 @@
-//! Commands of the terminal itself: they show what the terminal has kept and never reach the session.
+//! The terminal's own commands: they show data that the terminal has kept and never reach the session.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 

@@ -1,6 +1,6 @@
-//! The lines that were entered before, from the history file of the home. The composer goes through them, and the search
-//! with Ctrl+R lists them, those of this workspace first. Those are also in a file of their own, since the format of the history
-//! file has no room for the workspace, and older builds read it.
+//! The lines entered before, from the history file of the home. The composer steps through them, and the search with
+//! Ctrl+R lists them, the lines of this workspace first. The workspace's lines are also in a separate file.
+//! Unfortunately the history file's format cannot store the workspace, and older builds read that file.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -28,8 +28,8 @@ pub(crate) struct InputHistory {
 }
 
 impl InputHistory {
-    /// Reads the history from `file`, which need not exist, and what was entered in `workspace` from a file beside it. Entries
-    /// are cleaned, since they are drawn.
+    /// Reads the history from `file`, which may be missing, and the lines entered in `workspace` from a file beside it.
+    /// Entries are cleaned because they are drawn.
     ///
     /// # Errors
     /// The file cannot be read or created.
@@ -48,7 +48,8 @@ impl InputHistory {
         Ok(Self { file, entries, file_here, here: here.into_iter().collect(), browsing: None })
     }
 
-    /// Adds an entered line, unless it repeats the last one. The file is written at once, so that a killed process keeps it.
+    /// Adds an entered line, unless it repeats the last one. The file is written at once; otherwise a
+    /// killed process would lose the line.
     pub(crate) fn add(&mut self, line: &str) {
         self.browsing = None;
         if line.trim().is_empty() || self.entries.last().is_some_and(|last| last == line) {
@@ -101,8 +102,8 @@ impl InputHistory {
         self.browsing = None;
     }
 
-    /// Returns the entries that contain `term`, ignoring case, each once, at most `limit`: those of this workspace first, and of
-    /// both groups the newest first.
+    /// Returns at most `limit` distinct entries that contain `term`, ignoring case. The entries of this workspace come
+    /// first; within each group, the newest first.
     pub(crate) fn matching(&self, term: &str, limit: usize) -> Vec<&str> {
         let term = term.to_lowercase();
         let mut found: Vec<&str> = Vec::new();

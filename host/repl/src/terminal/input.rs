@@ -1,4 +1,4 @@
-//! What the user types, and what is open around it: the menu, the search, a hint, files that are being read.
+//! The typed text, and everything open around it: the menu, the search, a hint, files that are being read.
 
 use std::time::Instant;
 
@@ -11,7 +11,6 @@ use super::{composer::Composer, history::InputHistory, menu::Menu, search::Histo
 /// A line that was taken back from the queue.
 pub(super) struct TakenBackLine {
     pub(super) text: String,
-    /// The names of its files.
     pub(super) attached: Vec<String>,
 }
 
@@ -25,7 +24,7 @@ pub(super) struct FilesOfLine {
     pub(super) unattached: Vec<String>,
 }
 
-/// What is known of the command at the beginning of the text.
+/// The known facts about the command at the beginning of the text.
 #[derive(Debug)]
 pub(super) struct CommandHelp {
     pub(super) text: String,
@@ -67,7 +66,6 @@ pub(super) struct FrontInput {
 }
 
 impl FrontInput {
-    /// No text.
     pub(super) fn new(history: InputHistory) -> Self {
         Self {
             composer: Composer::new(history),
@@ -87,7 +85,7 @@ impl FrontInput {
         }
     }
 
-    /// The text has changed: what is open below it belonged to the old one.
+    /// Closes the menu after an edit: it belonged to the old text.
     pub(super) fn close_menu(&mut self) {
         self.hint = None;
         self.menu = None;

@@ -1,4 +1,4 @@
-//! What each key does. Editing keys go to the composer; the others are here.
+//! Handles keys. Editing keys go to the composer; the others are handled here.
 
 use std::time::{Duration, Instant};
 
@@ -98,7 +98,7 @@ impl Front {
         true
     }
 
-    /// Passes a key to the person's reason for a no, which is written in the composer.
+    /// Passes a key to the user's reason for a no, which is written in the composer.
     fn refusing_key(&mut self, key: KeyEvent, now: Instant) -> bool {
         self.conversation.questions.typed(now);
         let why = match key.code {
@@ -130,8 +130,8 @@ impl Front {
         }
     }
 
-    /// Ctrl+C: clears the text, else stops what runs, else says how to leave; a second one leaves. The open question of an agent
-    /// that is not in view is denied.
+    /// Ctrl+C: clears the text, else stops what runs, else prints how to leave; a second one leaves. The open question
+    /// of an agent that is not in view is denied.
     pub(super) fn interrupt(&mut self, now: Instant) {
         self.window.change();
         // Only a press that has said how to leave counts as the first one.
@@ -155,7 +155,8 @@ impl Front {
         }
     }
 
-    /// Esc: closes what is open, else stops what runs. Twice without a text, it lists the messages to go back to.
+    /// Esc: closes the menu or search if one is open, otherwise stops the running work. Twice without a text, it
+    /// lists the messages to go back to.
     fn escape(&mut self, now: Instant) {
         let before = self.input.escaped.take();
         if self.input.menu.take().is_some() {
@@ -232,7 +233,7 @@ impl Front {
         }
     }
 
-    /// Ctrl+Enter: like Enter, and stops what runs, so that waiting lines are sent at once.
+    /// Ctrl+Enter: like Enter, but also stops the running work, which sends waiting lines at once.
     fn send_now(&mut self) {
         let (running, is_busy) = (self.activity.busy.running(), !self.activity.is_idle());
         self.enter(true);

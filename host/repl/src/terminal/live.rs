@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-/// One row of the live area. It is narrower than the terminal and contains no line feed.
+/// One row of the live area. It is narrower than the terminal and contains no newline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Row {
     /// The text with its SGR sequences, which end in the row.
@@ -19,7 +19,6 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// A row of unstyled text.
     pub(crate) fn plain(text: impl Into<String>) -> Self {
         let text = text.into();
         Self { width: text.width(), text }
@@ -31,7 +30,7 @@ impl Row {
     }
 }
 
-/// What the live area shows: at least one row, and the cursor's row and column in it.
+/// The contents of the live area: at least one row, and the cursor's row and column in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LiveView {
     pub(crate) rows: Vec<Row>,
@@ -116,7 +115,7 @@ impl LiveArea {
         self.columns = 0;
     }
 
-    /// Forgets what was drawn: something else has used the terminal, and the cursor is at the start of an empty line.
+    /// Forgets the last frame: another program has used the terminal, and the cursor is at the start of an empty line.
     pub(crate) fn forget(&mut self) {
         self.drawn = LiveView::default();
     }

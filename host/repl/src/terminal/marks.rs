@@ -1,4 +1,4 @@
-//! Sequences that tell the terminal about the conversation, and what is known of terminals.
+//! Escape sequences that tell the terminal about the conversation, and known properties of terminals.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ pub(crate) const TITLE_RESTORE: &str = "\x1b[23;2t";
 /// Length limit in characters of the folder in the title.
 const TITLE_FOLDER: usize = 40;
 
-/// What the title of the window says besides the folder.
+/// The part of the window's title after the folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TitleMark {
     Idle,
@@ -36,7 +36,7 @@ pub(crate) enum TitleMark {
 #[derive(Debug)]
 pub(crate) struct WindowTitle {
     folder: String,
-    /// What the title says; `None` if it is not set yet.
+    /// The current title, or `None` if it is not set yet.
     shown: Option<TitleMark>,
 }
 

@@ -6,10 +6,9 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{live::Row, style, wrap::cut};
 
-/// Rows of the menu.
+/// Number of rows that the menu shows at once.
 const ROWS: usize = 8;
 
-/// An open menu.
 #[derive(Debug)]
 pub(crate) struct Menu {
     items: Vec<Suggestion>,

@@ -33,7 +33,6 @@ impl Front {
         }));
     }
 
-    /// Shows the list.
     pub(super) fn listed(&mut self, list: &str) {
         self.input.listing = None;
         self.window.change();

@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{call_timer::seconds, prose};
 
-/// Begins the message of a line or a turn that was stopped; what follows says what is kept.
+/// Begins the message of a stopped line or turn; the rest lists the kept work.
 const CANCELLED: &str = "Cancelled. ";
 
 /// Returns the lines of a result for a window of `columns`. Texts of the host are broken at words. Texts of skills, models and
@@ -19,14 +19,14 @@ pub(crate) fn result(outcome: &Outcome, columns: usize) -> Vec<String> {
     outcome.line().split('\n').flat_map(|line| fitted(line, columns)).collect()
 }
 
-/// Returns a line of the host as it is if the window has room for it, else broken at words.
+/// Returns a line of the host as it is if the window has room for it, otherwise broken at words.
 fn fitted(line: &str, columns: usize) -> Vec<String> {
     if line.width() < columns { vec![line.to_owned()] } else { prose::lines(line, columns) }
 }
 
-/// Returns the lines of an error for a window of `columns`. An error that has parts has a line for each; parts are broken at
-/// words, commands and lines that are indented are not, except for lists of models. `took` is the time that a stopped turn or
-/// command ran.
+/// Returns the lines of an error for a window of `columns`. An error that has parts has a line for each; parts are
+/// broken at words, commands and lines that are indented are not, except for lists of models. `took` is the time that
+/// a stopped turn or command ran.
 pub(crate) fn lines(outcome: &Outcome, took: Option<Duration>, columns: usize) -> Vec<String> {
     let text = stopped(outcome, took).map_or_else(|| outcome.line(), Cow::Owned);
     let mut lines = Vec::new();
@@ -59,8 +59,8 @@ fn stopped(outcome: &Outcome, took: Option<Duration>) -> Option<String> {
     Some(format!("Stopped after {}; {first}{}", seconds(took?), characters.as_str()))
 }
 
-/// Whether the errors of this code say what to do in a sentence of its own. The texts of other errors are those of the
-/// commands' reference; they stay on one line where there is room.
+/// Whether the errors of this code give their advice in a separate sentence. Other error texts are fixed by the
+/// commands' reference; they stay on one line if it is wide enough.
 fn has_parts(code: Code) -> bool {
     matches!(
         code,

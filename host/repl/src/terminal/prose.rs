@@ -1,5 +1,5 @@
-//! Texts of the host as lines: prose is broken at words, a command that a text names stands alone on its line and is never
-//! broken. Pure; `transcript` and `questions` call it.
+//! Texts of the host as lines: prose is broken at words, a command that a text names stands alone on its line and is
+//! never broken. Pure. Called by `transcript` and `questions`.
 
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(lines("one two", 8), ["one two"]);
         assert_eq!(lines("  one two", 6), ["  one", "two"]);
         assert_eq!(lines("a\n\nb", 80), ["a", "", "b"]);
-        // A long word is whole, so that a path can be copied.
+        // A long word is kept whole because the user may want to copy a path.
         assert_eq!(lines("in /a/very/long/path now", 10), ["in", "/a/very/long/path", "now"]);
         assert_eq!(lines("世界 世界", 6), ["世界", "世界"]);
     }

@@ -1,4 +1,5 @@
-//! Questions of the host to the person in the terminal. The loop in `terminal` shows one question at a time and passes keys.
+//! Questions of the host to the user in the terminal. The loop in `terminal` shows one
+//! question at a time and passes keys.
 //!
 //! The composer keeps the keyboard. A question of the agent in view is answered by single keys, but only while the composer is
 //! empty: anything else that is typed begins a draft, and the keys of the draft answer nothing. A question of another agent is
@@ -25,8 +26,8 @@ use crate::{approver::PendingQuestion, question_text};
 
 /// Keys are ignored until this time has passed without one: they were meant for the composer.
 const DEAF: Duration = Duration::from_millis(400);
-/// Rows of one part of a question, such as the input of a call: of a longer one the first and the last row, with a note between
-/// them.
+/// Rows of one part of a question, such as the input of a call: of a longer one the first and the last
+/// row, with a note between them.
 const PART_ROWS: usize = 3;
 /// Rows of the difference of a file.
 const DIFF_ROWS: usize = 12;
@@ -34,19 +35,18 @@ const DIFF_ROWS: usize = 12;
 const SHOW_ALL: char = 'v';
 /// In place of the answers while the composer has text.
 const DISARMED: &str = "Clear your text to answer (Ctrl+C); Esc no";
-/// In place of the answers while the person writes why not.
+/// In place of the answers while the user writes why not.
 const REFUSING: &str = "Why not? Enter sends your no with it; Esc no without a reason";
 /// How to open the question of an agent that is not in view.
 const CALL: &str = "  (Tab answers)";
 
-/// What became of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum QuestionKey {
     /// It was meant for the question: it came too early, or it answered with nothing to print.
     Taken,
     /// The line for the transcript: the answer, or for [`SHOW_ALL`] the whole question, which stays open.
     Print(String),
-    /// It is for the composer.
+    /// The key is not for the question; the composer handles it.
     NotMeant,
 }
 
@@ -55,9 +55,9 @@ pub(crate) struct Questions {
     waiting: VecDeque<PendingQuestion>,
     /// The agent in view. Its first question is open.
     view: AgentId,
-    /// Whether the person has called the first question although its agent is not in view.
+    /// Whether the user has called the first question although its agent is not in view.
     is_called: bool,
-    /// The number of the question that is refused as soon as the person has written why.
+    /// The number of the question that is refused as soon as the user has written why.
     refusing: Option<u64>,
     /// Number of questions so far.
     added: u64,
@@ -78,7 +78,6 @@ impl Questions {
         self.waiting.push_back(PendingQuestion { number: self.added, ..question });
     }
 
-    /// Notes the agent in view.
     pub(crate) fn set_view(&mut self, view: AgentId) {
         self.is_called &= self.view == view;
         self.view = view;
@@ -153,8 +152,8 @@ impl Questions {
             || now.saturating_duration_since(self.deaf_since) < DEAF
     }
 
-    /// Passes a key that was typed while the composer is empty. It answers the open question if it is an offered answer and was not
-    /// typed ahead.
+    /// Passes a key that was typed while the composer is empty. It answers the open question if it is an offered
+    /// answer and was not typed ahead.
     pub(crate) fn key(&mut self, key: KeyEvent, now: Instant) -> QuestionKey {
         let is_text = matches!(key.code, KeyCode::Char(_));
         if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
@@ -191,8 +190,8 @@ impl Questions {
         self.answer(approval.into()).map_or(QuestionKey::Taken, QuestionKey::Print)
     }
 
-    /// Answers the open question. Returns the line for the transcript; `None` for `always`, whose line is printed when the grant is
-    /// stored.
+    /// Answers the open question. Returns the line for the transcript; `None` for `always`, whose line is
+    /// printed when the grant is stored.
     pub(crate) fn answer(&mut self, answer: PersonAnswer) -> Option<String> {
         let pending = self.waiting.remove(self.open_at()?)?;
         self.is_called = false;
@@ -202,7 +201,7 @@ impl Questions {
         line
     }
 
-    /// Whether the person writes why the answer to the open question is no.
+    /// Whether the user is typing the reason for a no to the open question.
     pub(crate) fn is_refusing(&self) -> bool {
         self.open().is_some_and(|open| self.refusing == Some(open.number))
     }
@@ -353,7 +352,7 @@ mod tests {
         ];
         assert_eq!(texts(&questions.rows(40, 4, true, true, Palette::NoColour)), small);
         assert!(questions.rows(40, 20, true, true, Palette::NoColour).iter().all(|row| row.width < 40));
-        // What it would store is shown by a key.
+        // A key shows the rule that the answer would store.
         let all = printed(press(&mut questions, KeyCode::Char('v'), now + DEAF));
         let digest = format!("for the skill's files sha256:{}", "11".repeat(32));
         let grant =

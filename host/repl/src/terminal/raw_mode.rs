@@ -98,8 +98,8 @@ mod tests {
     const PANICKING: &str = "PATCHBAY_TEST_PANICKING";
     const NAME: &str = "terminal::raw_mode::tests::panic_restores_the_terminal";
 
-    /// Runs this test in a pseudo-terminal. Returns whether it succeeded, what it wrote, and whether the terminal's modes are
-    /// those from before.
+    /// Runs this test in a pseudo-terminal. Returns whether it succeeded, its output, and whether the
+    /// terminal's modes were restored.
     fn run_in_terminal(panicking: &str) -> (bool, String, bool) {
         let pair = native_pty_system().openpty(PtySize::default()).unwrap();
         let modes = || format!("{:?}", pair.master.get_termios().unwrap());

@@ -1,11 +1,11 @@
-//! Results of tools and the last thinking, kept in memory so that `/show` can print them in full.
+//! Tool results and the last thinking. They are kept in memory because `/show` prints them in full.
 
 use std::collections::VecDeque;
 
 use patchbay_core::text;
 use serde_json::Value;
 
-/// Results that are kept.
+/// Number of results that are kept.
 const KEPT: usize = 200;
 /// Bytes of all kept results.
 const KEPT_BYTES: usize = 8 << 20;
@@ -53,7 +53,7 @@ impl Results {
         self.thinking = Some(text);
     }
 
-    /// Returns what `/show ARGUMENT` prints, or an error for the user.
+    /// Returns the output of `/show ARGUMENT`, or an error for the user.
     pub(crate) fn show(&self, argument: &str) -> Result<&str, String> {
         let argument = argument.trim();
         if argument == "thinking" {
@@ -80,7 +80,7 @@ impl Results {
     }
 }
 
-/// Returns an input for a person: a program as its lines, any other as JSON with one member on each line. Cleaned.
+/// Returns an input for the user: a program as its lines, any other as JSON with one member on each line. Cleaned.
 fn readable(input: &str) -> String {
     let Ok(value) = serde_json::from_str::<Value>(input) else { return text::clean(input) };
     let program = value.get("code").and_then(Value::as_str);

@@ -19,7 +19,7 @@ use super::{
 const QUEUE_ROWS: usize = 3;
 
 impl Front {
-    /// Returns what the live area shows now. It is at most one row less high than the window.
+    /// Returns the current contents of the live area. It is at least one row shorter than the window.
     pub(super) fn view(&self, now: Instant) -> LiveView {
         let limit = self.window.columns.saturating_sub(1);
         let height = self.window.rows.saturating_sub(1).max(1);

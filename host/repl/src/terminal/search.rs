@@ -2,10 +2,8 @@
 
 use super::{history::InputHistory, live::Row, style, wrap::cut};
 
-/// Matches that are listed.
 const LISTED: usize = 6;
 
-/// An open search.
 #[derive(Debug, Default)]
 pub(crate) struct HistorySearch {
     term: String,
@@ -34,7 +32,6 @@ impl HistorySearch {
         self.chosen = self.chosen.saturating_sub(1);
     }
 
-    /// Returns the chosen line.
     pub(crate) fn chosen(&self, history: &InputHistory) -> Option<String> {
         history.matching(&self.term, LISTED).get(self.chosen).map(|line| (*line).to_owned())
     }

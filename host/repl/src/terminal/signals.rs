@@ -1,4 +1,4 @@
-//! Signals of the system that the loop in `terminal` handles, so that the terminal is restored before the process ends.
+//! System signals that the loop in `terminal` handles. It restores the terminal before the process ends.
 
 use std::{io, thread};
 
@@ -9,11 +9,10 @@ use rustix::{
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// How long one wait for the end of the terminal takes. On macOS a key ends a wait for ever without a result, so that it is
-/// begun again.
+/// Maximum duration of one wait for the end of the terminal. On macOS a key ends a wait for ever without a
+/// result, so the wait is restarted.
 const LOOK: Option<Timespec> = if cfg!(target_os = "macos") { Some(Timespec { tv_sec: 1, tv_nsec: 0 }) } else { None };
 
-/// Signals of the system.
 pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -66,9 +65,8 @@ fn terminal_closed() -> CancellationToken {
     closed
 }
 
-/// What a signal asks for.
 pub(super) enum Signalled {
-    /// The same as Ctrl+C.
+    /// Interrupt: the same as pressing Ctrl+C.
     Interrupt,
     Leave,
 }

@@ -7,7 +7,6 @@ use crate::settings::{ColourUse, ProseWrap, TerminalSettings, ThinkingDisplay};
 
 /// Faint text: everything that is not an answer.
 pub(crate) const FAINT: &str = "\x1b[2m";
-/// Bold text.
 pub(crate) const BOLD: &str = "\x1b[1m";
 /// Lines of a diff: red and green of the terminal.
 pub(crate) const REMOVED: &str = "\x1b[31m";

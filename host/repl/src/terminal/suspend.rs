@@ -102,7 +102,7 @@ async fn run(words: &[String], file: &Path, signals: &mut Signals) -> io::Result
     Ok(None)
 }
 
-/// Asks an editor to end, so that it can restore the terminal, and kills it if it does not.
+/// Asks an editor to end, which lets it restore the terminal, and kills it if it does not.
 async fn end(editor: &mut Child) -> io::Result<ExitStatus> {
     if let Some(id) = editor.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw) {
         let _ = kill_process(id, Signal::TERM);

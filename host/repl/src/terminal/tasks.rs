@@ -7,8 +7,8 @@ use super::{live::Row, style, wrap::cut};
 /// Rows of the whole list.
 const ROWS: usize = 12;
 
-/// Returns the rows of `tasks` for `limit` columns: all, or the one that is worked on. None of them if there are no tasks; one row only
-/// while something is left to do.
+/// Returns the rows of `tasks` for `limit` columns: all, or the one that is worked on. Empty without tasks;
+/// one row only while work is left.
 pub(super) fn rows(tasks: &[Task], is_open: bool, limit: usize) -> Vec<Row> {
     if !is_open {
         return Task::line(tasks).iter().map(|line| Row::styled(style::FAINT, &cut(line, limit))).collect();

@@ -22,7 +22,6 @@ use super::{
     wrap::{self, Mark},
 };
 
-/// Height of the window.
 const ROWS: usize = 24;
 /// Lines that a shell has printed before.
 const SHELL_LINES: usize = 30;
@@ -56,7 +55,7 @@ fn block() -> impl Strategy<Value = String> {
         1 => prop::collection::vec(words(), 1..4).prop_map(|items| format!("- {}", items.join("\n- "))),
         1 => words().prop_map(|text| format!("> {text}")),
         1 => prop::collection::vec("[a-z(){} ]{0,60}", 0..6).prop_map(|lines| format!("```\n{}\n```", lines.join("\n"))),
-        // What a hostile model would send.
+        // The output of a hostile model.
         1 => Just("a\u{1b}[2Jb\u{1b}]0;x\u{7}c\u{9b}3Jd\u{1b}ce\u{202e}f".to_owned()),
     ]
 }
@@ -132,8 +131,8 @@ proptest! {
         prop_assert_eq!(pieces.take_finished(), whole.take_finished());
     }
 
-    /// With any pieces, resizes and keys, all printed lines are in the terminal, in order; the shell's lines as well; the
-    /// answer is printed once.
+    /// With any pieces, resizes and keys, all printed lines are in the terminal, in order; the shell's lines as
+    /// well; the answer is printed once.
     #[test]
     fn answer_is_printed_once_whatever_happens(
         answer in answer(),

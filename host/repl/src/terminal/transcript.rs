@@ -42,7 +42,7 @@ const RESUMED_LINES: usize = 20;
 /// Bytes of the last answer that are rendered for them.
 const RESUMED_BYTES: usize = 256 << 10;
 
-/// What was shown, and what is being shown.
+/// The rows already shown, and the ones being shown.
 pub(crate) struct Transcript {
     finished: Vec<String>,
     columns: usize,
@@ -158,7 +158,7 @@ impl Transcript {
         self.calls.pause(is_open, now);
     }
 
-    /// Like [`Transcript::notice`], for what another agent did: never inside a block.
+    /// Like [`Transcript::notice`], but about another agent: never inside a block.
     pub(crate) fn other_agent(&mut self, line: &str) {
         self.later.push(line.to_owned());
         self.print_later();
@@ -191,8 +191,8 @@ impl Transcript {
         }
     }
 
-    /// Shows where a resumed session was left: the last exchange, its answer as answers look. A long answer is printed from
-    /// its last lines.
+    /// Shows where a resumed session was left: the last exchange, its answer as answers look. A long answer
+    /// is printed from its last lines.
     pub(crate) fn resumed(&mut self, exchange: &LastExchange) {
         let LastExchange { earlier, said, answer, note } = exchange;
         if *earlier > 0 {
@@ -246,7 +246,7 @@ impl Transcript {
         self.finished.extend(answer.finish());
     }
 
-    /// Returns what `/copy ARGUMENT` copies, or an error for the user.
+    /// Returns the text that `/copy ARGUMENT` copies, or an error for the user.
     pub(crate) fn copied(&self, argument: &str) -> Result<&str, String> {
         match argument {
             "" if self.last_answer.is_empty() => Err("Error: no answer was shown yet.".to_owned()),
@@ -336,8 +336,8 @@ impl Transcript {
         }
     }
 
-    /// Prints the outcome of a line; an answer was printed from its events. `ends_block` is false for a command that ends
-    /// while an answer goes on.
+    /// Prints the outcome of a line; an answer was printed from its events. `ends_block` is false for a command
+    /// that ends while an answer goes on.
     pub(crate) fn outcome(&mut self, outcome: &Outcome, ends_block: bool) {
         self.outcome_after(None, outcome, ends_block);
     }
@@ -477,7 +477,7 @@ impl Transcript {
     }
 }
 
-/// Returns what an agent does, in a word.
+/// Returns a word for the activity of an agent.
 fn state(view: &AgentInView) -> &'static str {
     match (view.is_dead, view.is_working) {
         (true, _) => "dead",

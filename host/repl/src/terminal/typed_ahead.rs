@@ -1,5 +1,6 @@
-//! What was typed before raw mode was on: while the program starts, or while another program has the terminal. The terminal has
-//! made Enter a line feed then, which is Ctrl+J in raw mode. The loop in `terminal` takes these keys before all others.
+//! What was typed before raw mode was on: while the program starts, or while another program has the
+//! terminal. The terminal has made Enter a newline then, which is Ctrl+J in raw mode. The loop in `terminal`
+//! takes these keys before all others.
 
 use std::{collections::VecDeque, io};
 
@@ -8,7 +9,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 /// Bytes that are taken. The line buffer of a terminal is not larger.
 const BYTES: u64 = 4_096;
 
-/// Reads what was typed so far, without waiting. Must be called after raw mode was turned on, before keys are read.
+/// Reads the keys typed so far, without waiting. Must be called after raw mode was turned on, before keys are read.
 pub(super) fn take() -> VecDeque<KeyEvent> {
     let input = io::stdin();
     let count = rustix::io::ioctl_fionread(&input).unwrap_or(0).min(BYTES);

@@ -1,16 +1,16 @@
-//! The words such as `@docs/a.png` of the text being typed that attach a file: those that the user typed, or chose from the
-//! menu, also in a line of this process that is recalled. A pasted word attaches nothing, so that no foreign text sends files.
-//! The composer notes each edit.
+//! The words such as `@docs/a.png` in the typed text that attach a file. Only words that the user typed or chose from
+//! the menu do, even in a recalled line of this process. A pasted word attaches nothing: foreign text must not send
+//! files. The composer notes each edit.
 
 use std::{collections::BTreeSet, ops::Range};
 
 /// Length limit of a noted word in bytes.
 const WORD: usize = 512;
-/// Limit of noted words: all beginnings of what was typed. Further words attach nothing.
+/// Limit of noted words, including every prefix typed on the way. Further words attach nothing.
 const WORDS: usize = 20_000;
 /// Limit of the words that attach nothing and are looked up for a note.
 const OTHERS: usize = 20;
-/// What may follow a path in a sentence.
+/// Characters that may follow a path in a sentence.
 const PUNCTUATION: &[char] = &['.', ',', ';', ':', '!', '?', ')', ']', '}', '\'', '"'];
 
 /// The words that were typed or chosen since the last line was sent.
@@ -26,7 +26,7 @@ impl TypedPaths {
         let start = common(before.chars(), after.chars());
         let end = common(before[start..].chars().rev(), after[start..].chars().rev());
         let (removed, inserted) = (&before[start..before.len() - end], &after[start..after.len() - end]);
-        // Other edits, such as an undo, may bring back what was pasted.
+        // Other edits, such as an undo, may bring back pasted text.
         let is_small = inserted.chars().count() <= 1 && (removed.is_empty() || inserted.is_empty());
         if !is_small || removed.contains(char::is_whitespace) {
             return;
@@ -51,7 +51,7 @@ impl TypedPaths {
         paths(text, |word| self.0.contains(word))
     }
 
-    /// Returns the paths of the other words, of which at most [`OTHERS`] are of interest.
+    /// Returns the paths of the other words. Callers need at most [`OTHERS`].
     pub(crate) fn other_paths(&self, text: &str) -> Vec<PathInText> {
         let mut others = paths(text, |word| !self.0.contains(word) && word.len() <= WORD);
         others.truncate(OTHERS);
@@ -74,7 +74,6 @@ impl TypedPaths {
     }
 }
 
-/// A path in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PathInText {
     /// The word without `@` and quotation marks.

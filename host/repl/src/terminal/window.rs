@@ -1,4 +1,4 @@
-//! The window and what was drawn in it: when the next frame is due, and what is written with it.
+//! The window and its last frame: when the next frame is due, and what to write with it.
 
 use std::{
     future::pending,
@@ -55,12 +55,12 @@ impl FrontWindow {
         })
     }
 
-    /// What the window shows has changed.
+    /// Notes that the contents of the window have changed.
     pub(super) fn change(&mut self) {
         self.changed = true;
     }
 
-    /// What the window shows has changed, and the user waits for it.
+    /// Notes that the contents of the window have changed, and that the user waits for it.
     pub(super) fn change_now(&mut self) {
         (self.changed, self.is_urgent) = (true, true);
     }

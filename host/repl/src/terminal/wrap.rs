@@ -30,8 +30,8 @@ pub(crate) struct Wrapped {
     pub(crate) cursor: (usize, usize),
 }
 
-/// Returns the rows of `text` behind `prompt` in a window of `columns`, at most `height` of them around the `cursor`, a byte
-/// offset.
+/// Returns the rows of `text` behind `prompt` in a window of `columns`, at most `height` of them
+/// around the `cursor`, a byte offset.
 pub(crate) fn input(
     prompt: &str,
     text: &str,
@@ -107,7 +107,8 @@ fn window(mut rows: Vec<Row>, (row, column): (usize, usize), height: usize) -> W
     Wrapped { rows, cursor: (row - first, column) }
 }
 
-/// Returns the beginning of `text`, at most `columns` wide, with `…` where it was cut. Blanks that are no spaces are shown.
+/// Returns the beginning of `text`, at most `columns` wide, with `…` where it was cut.
+/// Unusual white space is made visible.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
     let text = with_visible_blanks(text);
     if text.width() <= columns {
@@ -128,7 +129,7 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
     kept
 }
 
-/// Returns the end of `text`, at most `columns` wide, with `…` where it was cut. Blanks that are no spaces are shown.
+/// Returns the end of `text`, at most `columns` wide, with `…` where it was cut. Unusual white space is made visible.
 pub(crate) fn cut_front(text: &str, columns: usize) -> String {
     let text = with_visible_blanks(text);
     // A long text is not measured as a whole: it is drawn again with each frame. A grapheme rarely has 16 bytes per column.

@@ -306,7 +306,7 @@ fn agent_that_comes_into_view_goes_on_with_its_answer() {
     transcript.event(piece(8, 0, 0, "of another agent"), now);
     transcript.join(&in_view(9, Some("First.\n\nSec")), now);
     assert_eq!(transcript.context_tokens(), Some(7));
-    // Events of what is printed already: an earlier answer, its row, and the same pieces.
+    // Events for rows already printed: an earlier answer, its row, and the same pieces.
     transcript.event(piece(8, 0, 0, "earlier"), now);
     transcript.event(assistant(9, "earlier"), now);
     transcript.event(piece(9, 1, 6, "\n\nSec"), now);
@@ -336,13 +336,13 @@ fn given_up(seq: u64, answer: u32, given_up: u32) -> Received {
     at(seq, EventKind::GivenUp { turn: 5, answer, given_up, retry })
 }
 
-/// A piece of an answer of which `given_up` attempts were given up before.
+/// A piece of an answer after `given_up` abandoned attempts.
 fn piece_after(seq: u64, given_up: u32, offset: u64, text: &str) -> Received {
     let position = DeltaPosition { turn: 5, answer: 1, offset, given_up, ..DeltaPosition::default() };
     at(seq, EventKind::Delta { block: DeltaKind::Text, text: text.to_owned(), at: position })
 }
 
-/// The row of an answer of which one attempt was given up.
+/// The row of an answer after one abandoned attempt.
 fn assistant_after(seq: u64, text: &str) -> Received {
     let failed = json!({"given_up": 1, "usage": {}});
     let data = json!({
