@@ -1,4 +1,4 @@
-//! Agents: their place in the tree of a session, their models, and what they capture. Written through
+//! Agents: their place in the tree of a session, their models, and their captures. Written through
 //! [`Store::commit`](crate::Store::commit); read by `session`, and by `agent` at each turn.
 
 use patchbay_core::{AgentId, SessionId};
@@ -9,9 +9,9 @@ use crate::{Store, StoreError, hold::SessionWrite, turns, windows};
 /// The model of an agent. All fields are `None` until one is chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentModel {
-    /// The provider's name.
+    /// The provider's name, as in `config.toml`.
     pub provider: Option<String>,
-    /// The model's id.
+    /// The model's id, as the provider spells it.
     pub model: Option<String>,
     /// The thinking level, as a word.
     pub thinking_level: Option<String>,
@@ -19,10 +19,10 @@ pub struct AgentModel {
     pub model_override: Option<String>,
 }
 
-/// An agent of a session.
+/// An agent of a session, as a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentRow {
-    /// The agent's id.
+    /// The id that identifies the agent.
     pub id: AgentId,
     /// The agent that it was forked from; `None` for the root.
     pub parent: Option<AgentId>,
@@ -36,36 +36,37 @@ pub struct AgentRow {
     pub ordinal: u64,
     /// Whether it was not killed.
     pub alive: bool,
-    /// Whether a person made it.
+    /// Whether the user made it.
     pub foreground: bool,
     /// Whether its lines are captured.
     pub capturing: bool,
-    /// Its model.
+    /// The model that the agent uses.
     pub model: AgentModel,
     /// Tokens that its models have used.
     pub tokens: u64,
 }
 
-/// An agent to create. It inherits the conversation of its parent: up to the last row before the parent's open turn, else
-/// up to the last row of the session before this change. If it rewinds another agent, it inherits that one's instead.
+/// An agent to create. It inherits the conversation of its parent: up to the last row before the parent's
+/// open turn, otherwise up to the last row of the session before this change. If it rewinds another agent,
+/// it inherits that one's instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAgent {
-    /// The agent's id.
+    /// The id that identifies the agent.
     pub id: AgentId,
     /// The agent that it is forked from. It must be alive.
     pub parent: AgentId,
     /// The agent that it rewinds, and the number of the first row that it does not inherit.
     pub rewinds: Option<(AgentId, u64)>,
-    /// Whether a person makes it.
+    /// Whether the user makes it.
     pub foreground: bool,
-    /// Its model.
+    /// The model that the agent uses.
     pub model: AgentModel,
 }
 
-/// What an agent has done and received.
+/// Counters of an agent's work and mail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AgentCounts {
-    /// Number of turns.
+    /// Number of turns of the agent.
     pub turns: u64,
     /// Number of mails in its inbox.
     pub mails: u64,
@@ -277,8 +278,8 @@ impl Store {
         })
     }
 
-    /// Returns the last `limit` agents of a session that were killed, in the order of their creation, and the number of all
-    /// that were killed.
+    /// Returns the last `limit` agents of a session that were killed, in the order of their creation, and the
+    /// number of all that were killed.
     ///
     /// # Errors
     /// [`StoreError::BadRow`] or a database error.
@@ -294,7 +295,7 @@ impl Store {
         })
     }
 
-    /// Returns the agent `id` of a session, also if it was killed; `None` if the session has no such agent.
+    /// Returns the agent `id` of a session, even if it was killed; `None` if the session has no such agent.
     ///
     /// # Errors
     /// [`StoreError::BadRow`] or a database error.
@@ -345,8 +346,8 @@ impl Store {
             return Ok(self.agent(session, whole).await?.into_iter().collect());
         }
         self.database.read(|connection| {
-            // UUIDs consist of `-`, digits and `a` to `f`, so that `prefix` followed by `g` sorts after all that begin
-            // with `prefix`.
+            // UUIDs consist of `-`, digits and `a` to `f`. Therefore `prefix` followed by `g` sorts after every
+            // UUID that begins with `prefix`.
             let condition = "session = ?1 AND uuid BETWEEN ?2 AND ?2 || 'g' ORDER BY ordinal LIMIT ?3";
             select(connection, condition, params![session.to_string(), prefix, limit])
         })
@@ -355,7 +356,7 @@ impl Store {
     /// Returns the lines that an agent has captured since capturing began, in order; none if it is not capturing.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn captured(&self, agent: AgentId) -> Result<Vec<String>, StoreError> {
         self.database.read(|connection| {
             let began: Option<(String, Option<i64>)> = connection

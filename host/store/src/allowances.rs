@@ -1,5 +1,5 @@
-//! What the operator has allowed to providers, and which provider owns which model prefix. Used by the provider registry
-//! and by `patchbay provider`.
+//! The operator's allowances for providers, and the owners of model prefixes. Used by the provider
+//! registry and by `patchbay provider`.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{Store, StoreError, catalogues};
 
-/// What a provider may use.
+/// The access that a provider was allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allowance {
     /// The base URL of its requests; empty if it sends none.
@@ -26,11 +26,11 @@ impl Allowance {
 /// A claim that belongs to another provider already. Nothing was stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Conflict {
-    /// Prefixes of model names, one of which begins with the other.
+    /// Two prefixes of model names overlap: one begins with the other.
     Prefix {
         /// The prefix that was requested.
         own: String,
-        /// The existing prefix.
+        /// The prefix that already has an owner.
         theirs: String,
         /// The provider that owns the existing prefix.
         owner: String,
@@ -45,10 +45,10 @@ pub enum Conflict {
 }
 
 impl Store {
-    /// Returns what `provider` was allowed.
+    /// Returns the allowance of `provider`.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn allowance(&self, provider: &str) -> Result<Option<Allowance>, StoreError> {
         self.database.read(|connection| {
             let mut query =
@@ -62,7 +62,7 @@ impl Store {
     /// Returns all allowances, by provider.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn allowances(&self) -> Result<BTreeMap<String, Allowance>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached("SELECT provider, base_url, variable FROM allowances")?;
@@ -75,7 +75,7 @@ impl Store {
     /// Returns all prefixes with their owners, sorted by prefix.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn prefix_owners(&self) -> Result<Vec<(String, String)>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached("SELECT prefix, provider FROM prefixes ORDER BY prefix")?;
@@ -88,7 +88,7 @@ impl Store {
     /// prefix, nothing changes and the conflict is returned.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn allow(
         &self,
         provider: String,
@@ -118,7 +118,7 @@ impl Store {
     /// returned. The first claim wins, across all processes.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn claim_prefixes(
         &self,
         provider: String,
@@ -127,11 +127,11 @@ impl Store {
         self.database.write(move |connection| claim(connection, &provider, &prefixes)).await
     }
 
-    /// Deletes the allowance and the prefixes of `provider`, and the models that it has listed, so that their names are free.
-    /// Returns whether there were any.
+    /// Deletes the allowance and the prefixes of `provider` along with its listed models, which frees their names.
+    /// Returns whether anything was deleted.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn forget_provider(&self, provider: String) -> Result<bool, StoreError> {
         self.database
             .write(move |connection| {

@@ -1,5 +1,5 @@
-//! The digests of compiled components. Kept in the database, separate from the files, so that a replaced file is
-//! detected.
+//! The digests of compiled components. They are kept in the database, separate from the
+//! files, to detect a replaced file.
 
 use patchbay_core::Digest;
 use rusqlite::{OptionalExtension, params};
@@ -10,7 +10,7 @@ impl Store {
     /// Returns the digest of the artefact of `component` for the engine `fingerprint`, if it is stored.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn artefact(&self, component: &Digest, fingerprint: &str) -> Result<Option<Digest>, StoreError> {
         let digest: Option<String> = self.database.read(|connection| {
             connection
@@ -25,7 +25,7 @@ impl Store {
     /// Stores the digest of an artefact.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn keep_artefact(
         &self,
         component: Digest,

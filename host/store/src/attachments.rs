@@ -8,7 +8,8 @@ use rusqlite::{Connection, params};
 
 use crate::{Store, StoreError, content::StoredContent};
 
-/// Stored contents that garbage collection keeps until this value and its clones are dropped, so that a row can name them.
+/// Stored contents that a row is about to name. Garbage collection keeps them until this
+/// value and its clones are dropped.
 #[derive(Clone, Debug)]
 pub struct RetainedAttachments {
     digests: BTreeSet<Digest>,
@@ -49,8 +50,8 @@ impl Store {
         Ok(RetainedAttachments { digests, _lock: Arc::new(lock) })
     }
 
-    /// Stores what a file has before a change. It survives the end of the process, but does not wait for the disk: after a power
-    /// failure it can be missing, and the change can then not be taken back. Blocks.
+    /// Stores a file's contents before a change. Blocks, but does not wait for the disk: the copy survives the end of
+    /// the process, but after a power failure it can be missing, and the change can then not be undone.
     ///
     /// # Errors
     /// An I/O error in the folder of attachments.

@@ -26,7 +26,7 @@ impl Store {
     /// Returns all grants, in order.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn grants(&self) -> Result<Vec<GrantRow>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(
@@ -47,11 +47,11 @@ impl Store {
         })
     }
 
-    /// Adds a grant, or renews it for another digest. `files` is the list of files whose digest is `grant.skill_digest`;
-    /// it is stored so that a later change can be named. Empty for a grant without files.
+    /// Adds a grant, or renews it for another digest. `files` is the list of files whose digest is
+    /// `grant.skill_digest`; it is stored to tell the user later which file changed. Empty for a grant without files.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn add_grant(&self, grant: GrantRow, files: String) -> Result<(), StoreError> {
         let now = self.source.unix_s();
         self.database
@@ -81,7 +81,7 @@ impl Store {
     /// Removes a grant for any digest. Returns whether it existed.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn remove_grant(&self, grant: GrantRow) -> Result<bool, StoreError> {
         self.database
             .decide(move |connection| {
@@ -98,7 +98,7 @@ impl Store {
     /// Returns whether there was one.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn forget_tool(&self, roots: &'static [&'static str], tool: String) -> Result<bool, StoreError> {
         self.database
             .decide(move |connection| {
@@ -115,7 +115,7 @@ impl Store {
     /// Returns the workspaces where skills may write protected files, in order.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn writable(&self) -> Result<Vec<String>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare("SELECT workspace FROM write_trust ORDER BY workspace")?;
@@ -127,7 +127,7 @@ impl Store {
     /// Allows or forbids skills to write protected files in a workspace. Returns whether that changed anything.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn set_may_write(&self, workspace: String, may_write: bool) -> Result<bool, StoreError> {
         let now = self.source.unix_s();
         self.database
@@ -145,10 +145,10 @@ impl Store {
             .await
     }
 
-    /// Returns whether the person trusts a workspace.
+    /// Returns whether the user trusts a workspace.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn is_trusted(&self, workspace: &str) -> Result<bool, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached("SELECT 1 FROM trust WHERE workspace = ?")?;
@@ -159,7 +159,7 @@ impl Store {
     /// Returns the trusted workspaces, in order.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn trusted(&self) -> Result<Vec<String>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare("SELECT workspace FROM trust ORDER BY workspace")?;
@@ -171,7 +171,7 @@ impl Store {
     /// Sets or removes the trust in a workspace. Returns whether that changed anything.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn set_trust(&self, workspace: String, trusted: bool) -> Result<bool, StoreError> {
         let now = self.source.unix_s();
         self.database

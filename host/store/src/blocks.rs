@@ -18,7 +18,7 @@ impl Store {
     /// Blocks a component, known or not. Returns false if it was blocked already.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn block(&self, component: Digest) -> Result<bool, StoreError> {
         let now = self.source.unix_s();
         self.database
@@ -35,7 +35,7 @@ impl Store {
     /// Removes a block. Returns whether there was one.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn unblock(&self, component: Digest) -> Result<bool, StoreError> {
         self.database
             .decide(move |connection| {
@@ -49,7 +49,7 @@ impl Store {
     /// Returns all blocks, sorted by digest.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn blocked(&self) -> Result<Vec<BlockedComponent>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare("SELECT component, created_at FROM blocks ORDER BY component")?;
@@ -68,7 +68,7 @@ impl Store {
     /// hexadecimal digest begins with `digits`, sorted, at most `limit`.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn components_beginning(&self, digits: &str, limit: u32) -> Result<Vec<Digest>, StoreError> {
         let from = format!("sha256:{digits}");
         // Sorts after every hexadecimal digit.

@@ -1,5 +1,5 @@
-//! Calls with effects, from their first effect until their result is committed, and results that wait until they become rows.
-//! `tools` writes the calls, `agent` the results; a resumed session reads what a crash left behind.
+//! Calls with effects, from their first effect until their result is committed, and results that wait until they become
+//! rows. `tools` writes the calls, `agent` the results; a resumed session reads the rows that a crash left behind.
 
 use patchbay_core::{AgentId, Asker, CallId, MessageKind, SessionId};
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -17,14 +17,14 @@ pub struct OpenCall {
     pub row: Box<JournalRow>,
     /// The agent that the call belongs to.
     pub agent: AgentId,
-    /// The line that the person typed, if the call runs a command.
+    /// The line that the user typed, if the call runs a command.
     pub line: Option<String>,
 }
 
 /// A call that has begun an effect and whose result is not committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnsettledCall {
-    /// The id of the call.
+    /// The id that identifies the call.
     pub id: CallId,
     /// The calling tool's call; `None` for an outermost call.
     pub parent: Option<CallId>,
@@ -32,13 +32,13 @@ pub struct UnsettledCall {
     pub asker: Asker,
     /// The agent that the call belongs to.
     pub agent: AgentId,
-    /// The tool's full name.
+    /// The tool's full name, including its skill or server.
     pub tool: String,
-    /// The line that the person typed, if the call runs a command.
+    /// The line that the user typed, if the call runs a command.
     pub line: Option<String>,
 }
 
-/// The rows of an agent from its last answer on. A kill reads them, so that it must not read the whole conversation.
+/// The rows of an agent from its last answer on. Without this limit, a kill would read the whole conversation.
 const SINCE_ANSWER: &str = "FROM messages INDEXED BY messages_by_agent \
      WHERE agent = ?1 AND session = ?2 AND seq >= (SELECT seq FROM messages INDEXED BY messages_by_agent \
      WHERE agent = ?1 AND session = ?2 AND kind = 'assistant' ORDER BY seq DESC LIMIT 1) ORDER BY seq";
@@ -49,8 +49,8 @@ const UNSETTLED: &str = "SELECT call, parent, asker, agent, root, skill, tool, l
      WHERE unsettled = 1 AND session = ? ORDER BY calls.id";
 
 impl Store {
-    /// Commits that calls of a session are about to have their first effect, the outermost first. Calls that are already
-    /// stored do not change.
+    /// Commits that calls of a session are about to have their first effect, the outermost first. Calls that
+    /// are already stored do not change.
     ///
     /// # Errors
     /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], [`StoreError::AgentDead`] if the agent of a call was killed
@@ -139,7 +139,7 @@ impl Store {
     /// Returns, for each of `agents` of a session, its rows from its last answer on.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn rows_since_answers(
         &self,
         session: SessionId,
@@ -164,7 +164,7 @@ impl Store {
     /// Returns the unsettled calls of a session, in the order in which they began.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn unsettled_calls(&self, session: SessionId) -> Result<Vec<UnsettledCall>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(UNSETTLED)?;

@@ -5,8 +5,8 @@ use rusqlite::{Connection, OptionalExtension, named_params, params};
 
 use crate::{Store, StoreError};
 
-/// Models that one listing may report, and that are kept of one provider; as many are kept that it no longer lists. All of them
-/// are in memory.
+/// Models that one listing may report, and that are kept of one provider; as many are kept that it no longer
+/// lists. All of them are in memory.
 pub const MAX_CATALOGUE_MODELS: usize = 5_000;
 
 /// Seconds for which a process that asks keeps others from asking.
@@ -15,7 +15,7 @@ const CLAIM_S: i64 = 3_600;
 /// The models that a provider lists or has listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredCatalogue {
-    /// The provider.
+    /// The name of the provider.
     pub provider: String,
     /// The base URL that was asked.
     pub base_url: String,
@@ -31,14 +31,15 @@ pub struct StoredCatalogue {
     pub models: Vec<(String, String)>,
     /// Ids and last facts of the models that it no longer lists, sorted by id.
     pub gone: Vec<(String, String)>,
-    /// Ids that it has listed at an earlier base URL alone. Another server has other models, so that nothing is known of them.
+    /// Ids listed only at an earlier base URL. Another server has other models: nothing is known about these.
     pub elsewhere: Vec<String>,
 }
 
-/// How new models and those of earlier listings are combined.
+/// How new models are combined with earlier listings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListingCoverage {
-    /// The others are gone, unless there are no new ones: an empty list is more likely a fault than the end of all models.
+    /// Models that are missing from the list are removed. An empty list changes nothing, because it is more likely a
+    /// fault than the end of all models.
     Complete,
     /// The others stay listed, up to [`MAX_CATALOGUE_MODELS`]. Those that were listed longest ago are gone first. The list is then no
     /// longer complete, unless the listing failed.
@@ -47,18 +48,18 @@ pub enum ListingCoverage {
     Unchanged,
 }
 
-/// The result of a listing.
+/// The result of a listing, to be stored.
 #[derive(Clone, Debug)]
 pub struct NewListing {
     /// The adapter that reported it.
     pub adapter: Digest,
-    /// Ids and facts.
+    /// Pairs of the ids and the facts of models.
     pub models: Vec<(String, String)>,
     /// Models that were left out, because of an invalid id or invalid facts.
     pub left_out: usize,
     /// How they are combined with others.
     pub coverage: ListingCoverage,
-    /// What the next listing gets.
+    /// The validator for the next listing.
     pub validator: Option<String>,
     /// Why the listing failed, if it did.
     pub problem: Option<String>,
@@ -66,10 +67,10 @@ pub struct NewListing {
     pub again_in_s: i64,
 }
 
-/// What a listing changed.
+/// The changes that a listing has made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListingChange {
-    /// Models now.
+    /// Number of models after the listing.
     pub models: u64,
     /// Models that were not there before.
     pub new: u64,
@@ -81,7 +82,7 @@ impl Store {
     /// Returns a number that grows with each change of the listed models.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn catalogue_generation(&self) -> Result<i64, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached("SELECT coalesce(sum(generation), 0) FROM catalogues")?;
@@ -92,10 +93,10 @@ impl Store {
     /// Returns the models that all providers list or have listed, with the generation that they belong to.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn catalogues(&self) -> Result<(i64, Vec<StoredCatalogue>), StoreError> {
         self.database.read(|connection| {
-            // One transaction, so that generation and models belong together.
+            // Read in one transaction: generation and models must belong together.
             let read = connection.unchecked_transaction()?;
             let generation =
                 read.query_row("SELECT coalesce(sum(generation), 0) FROM catalogues", [], |row| row.get(0))?;
@@ -133,10 +134,10 @@ impl Store {
         })
     }
 
-    /// Notes that this home uses a provider at this base URL, so that the background refreshes its models.
+    /// Notes that this home uses a provider at this base URL. Its models are then refreshed in the background.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn note_used_catalogue(&self, provider: String, base_url: String) -> Result<(), StoreError> {
         self.database
             .write(move |connection| {
@@ -150,7 +151,7 @@ impl Store {
     /// Returns the used providers that the background may ask now, with their base URLs.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn due_catalogues(&self) -> Result<Vec<(String, String)>, StoreError> {
         let now = self.source.unix_s();
         self.database.read(|connection| {
@@ -166,7 +167,7 @@ impl Store {
     /// complete one of this `adapter`; `None` if it is not due, or another process was first. With `at_once`, it is due.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn claim_listing(
         &self,
         provider: String,
@@ -187,11 +188,11 @@ impl Store {
             .await
     }
 
-    /// Stores the result of a listing that was claimed. Returns `None`, and stores nothing, if the provider has been removed since
-    /// or has another base URL.
+    /// Stores the result of a listing that was claimed. Returns `None`, and stores nothing, if the provider has been
+    /// removed since or has another base URL.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn keep_listing(
         &self,
         provider: String,
@@ -270,8 +271,8 @@ fn count_listed(connection: &Connection, provider: &str) -> Result<u64, StoreErr
     Ok(query.query_row(params![provider], |row| row.get::<_, i64>(0))?.unsigned_abs())
 }
 
-/// Removes the models over the limit, the oldest first: a server that lists other models each time must not fill the disk. Returns how
-/// many are no longer listed.
+/// Removes the models over the limit, the oldest first: a server that lists other models each time must not fill the
+/// disk. Returns the number of removed models.
 fn remove_excess(connection: &Connection, provider: &str) -> Result<usize, StoreError> {
     let removed = connection.execute(
         "UPDATE catalogue_models SET state = 'gone' WHERE provider = ?1 AND id IN (\
@@ -400,7 +401,7 @@ mod tests {
         let change = keep(URL, &["x"], ListingCoverage::Partial).await;
         assert_eq!(change, ListingChange { models: 3, new: 1, gone: 0 });
         assert!(first(&store).await.gone.is_empty());
-        // Another server has other models, of which the ids alone stay.
+        // Another server has other models: only the ids stay.
         let generation = store.catalogue_generation().await.unwrap();
         let other = "https://other.example.org";
         store.note_used_catalogue("a".to_owned(), other.to_owned()).await.unwrap();

@@ -17,7 +17,7 @@ pub struct SessionChange {
     pub requires_alive: Vec<AgentId>,
     /// An agent that is forked from another one.
     pub new_agent: Option<NewAgent>,
-    /// Mail to send, in order.
+    /// The mail to send, in this order.
     pub mail: Vec<NewMail>,
     /// Agents that die. Their waiting lines are deleted, and they stop capturing. Their turns, partial answers and calls do
     /// not end by themselves; `ends_turns`, `ends_partial` and `settles` end them. All of their calls must be settled.
@@ -60,7 +60,7 @@ pub struct SessionChange {
     pub tasks: Option<(AgentId, String)>,
     /// The agent that begins (`true`) or ends (`false`) capturing its lines.
     pub capture: Option<(AgentId, bool)>,
-    /// Turns that end.
+    /// The turns that end with this change.
     pub ends_turns: Vec<EndedTurn>,
     /// Rows to append, in order.
     pub messages: Vec<NewMessage>,

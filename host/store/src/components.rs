@@ -10,8 +10,8 @@ use crate::{
     content::{ContentFolder, StoredContent},
 };
 
-/// Components and files of skills in the store that garbage collection keeps until this value and its clones are dropped, so
-/// that a row can name them.
+/// Components and skill files that a row is about to name. Garbage collection keeps them until this
+/// value and its clones are dropped.
 #[derive(Clone, Debug)]
 pub struct RetainedComponents {
     folder: Arc<ContentFolder>,
@@ -31,8 +31,7 @@ impl RetainedComponents {
         has
     }
 
-    /// Adds a component, and stores it if necessary. Computes the digest, so that no component is stored under a wrong
-    /// one.
+    /// Adds a component, and stores it if necessary. The digest is always computed from the bytes.
     ///
     /// # Errors
     /// An I/O error in the folder of components.
@@ -45,8 +44,8 @@ impl RetainedComponents {
 }
 
 impl Store {
-    /// Returns an empty set, to which the components of a snapshot are added. Waits while another process collects
-    /// garbage.
+    /// Returns an empty set, to which the components of a snapshot are added. Waits while
+    /// another process collects garbage.
     ///
     /// # Errors
     /// An I/O error in the folder of components.
@@ -75,7 +74,7 @@ impl Store {
     /// Returns, for each of `components`, the answer stored by [`Store::keep_described`].
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn described(&self, components: &[Digest], world: &str) -> Result<Vec<Option<String>>, StoreError> {
         self.database.read(|connection| {
             let mut query =
@@ -90,7 +89,7 @@ impl Store {
     /// Stores the tools that a component declared, as JSON.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn keep_described(
         &self,
         component: Digest,

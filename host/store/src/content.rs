@@ -1,6 +1,6 @@
-//! Files named by digest, beside the database: large content would hold up the database's only writer, and a database does
-//! not become smaller when rows are deleted. `components`, `attachments` and `skill_files` keep their files with it. The
-//! digest is that of the content, except for the files of skills.
+//! Files named by digest, beside the database: large content would hold up the database's only writer, and a database
+//! does not become smaller when rows are deleted. `components`, `attachments` and `skill_files` keep their files with
+//! it. The name is the digest of the content, except for skill files.
 
 use std::{
     fs::{self, File},
@@ -20,7 +20,6 @@ pub(crate) struct ContentFolder {
     extension: &'static str,
 }
 
-/// A file as it is stored.
 pub(crate) enum StoredContent {
     Whole(Vec<u8>),
     Missing,
@@ -38,8 +37,8 @@ impl ContentFolder {
         self.folder.join(format!("{}{}", digest.to_hex(), self.extension))
     }
 
-    /// Locks the folder: shared by writers of files until the rows that name these files are committed; exclusive for
-    /// garbage collection.
+    /// Locks the folder: shared by writers of files until the rows that name these files are committed;
+    /// exclusive for garbage collection.
     pub(crate) fn lock(&self, exclusive: bool) -> Result<File, StoreError> {
         let path = self.folder.join("lock");
         let lock =
@@ -67,8 +66,8 @@ impl ContentFolder {
         fs::metadata(self.path(digest)).is_ok_and(|file| file.len() > 0)
     }
 
-    /// Like [`Self::put`], but does not wait until the bytes are on disk: after a power failure, the file can be missing or
-    /// damaged.
+    /// Like [`Self::put`], but does not wait until the bytes are on disk: after a power failure, the
+    /// file can be missing or damaged.
     pub(crate) fn put_unsynced(&self, digest: &Digest, bytes: &[u8]) -> Result<(), StoreError> {
         self.write(digest, bytes, false)
     }
@@ -94,7 +93,7 @@ impl ContentFolder {
         }
     }
 
-    /// Deletes a damaged file, so that it is found missing and stored again.
+    /// Deletes a damaged file. It is then found missing and stored again.
     pub(crate) fn remove(&self, digest: &Digest) {
         let _ = fs::remove_file(self.path(digest));
     }

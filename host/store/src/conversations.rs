@@ -19,8 +19,9 @@ struct ConversationPart {
     heir: i64,
 }
 
-/// The agent, the one that it inherits from, the one that this inherits from, and so on, with the rows that the conversation has of each.
-/// Each is older than the one before, so that a damaged database cannot keep the query running.
+/// The agent, the one that it inherits from, the one that this inherits from, and so on, with the
+/// rows that the conversation has of each. Each is older than the one before; otherwise a damaged
+/// database could keep the query running.
 const CHAIN: &str = "WITH RECURSIVE chain (session, agent, parent, source, fork_point, ordinal, last, heir) AS (\
      SELECT session, uuid, parent_uuid, coalesce(rewound, parent_uuid), fork_message_id, ordinal, 9223372036854775807, \
      9223372036854775807 FROM agents WHERE uuid = ? \
@@ -41,7 +42,7 @@ pub struct Lineage {
     pub last: u64,
 }
 
-/// The messages of a person that began turns, without the conversation's other rows.
+/// The messages of the user that began turns, without the conversation's other rows.
 const MESSAGES: &str = "FROM turns CROSS JOIN messages ON messages.session = turns.session AND messages.seq = turns.began \
      WHERE turns.session = ? AND turns.agent = ? AND turns.began <= ? AND turns.cause = 'person' \
      AND messages.kind IN ('user', 'skill') AND (dropped = 0 OR dropped > ?) ORDER BY turns.began";
@@ -49,8 +50,8 @@ const MESSAGES: &str = "FROM turns CROSS JOIN messages ON messages.session = tur
 /// Characters of a message that [`Store::messages_to`] reads.
 const EXCERPT: u32 = 1_000;
 
-/// The first row that a conversation still has: that of its last summary, or the first one that the summary keeps. Then the row
-/// from which on it has all rows: a summary may keep only what the user said.
+/// The first row still in a conversation: the last summary, or the first row that the summary keeps. The second column
+/// is the row from which on all rows are included; before it, a summary may keep only the user's messages.
 const SUMMARY: &str = "SELECT coalesce(json_extract(data, '$.keep_from'), seq), \
      iif(json_extract(data, '$.requests_only'), seq, 0) FROM messages INDEXED BY messages_compactions \
      WHERE agent = ? AND session = ? AND seq <= ? AND kind = 'compaction' AND (dropped = 0 OR dropped > ?) \
@@ -62,7 +63,7 @@ const ROWS: &str = "FROM messages INDEXED BY messages_by_agent \
      AND kind IN ('user', 'skill', 'assistant', 'tool', 'compaction') \
      AND (seq >= ? OR kind IN ('user', 'skill')) ORDER BY seq";
 
-/// Returns the parts of a conversation, that of the agent itself first.
+/// Returns the parts of a conversation, starting with the agent's own.
 fn parts(connection: &Connection, agent: AgentId) -> Result<Vec<ConversationPart>, StoreError> {
     let mut query = connection.prepare_cached(CHAIN)?;
     let parts = query.query_map(params![agent.to_string()], |row| {
@@ -71,8 +72,8 @@ fn parts(connection: &Connection, agent: AgentId) -> Result<Vec<ConversationPart
     Ok(parts.collect::<Result<_, _>>()?)
 }
 
-/// Returns the number of the first row that a conversation still has, and the one from which on it has all rows; 0 without a
-/// summary.
+/// Returns the number of the first row that a conversation still has, and the one from which on it has
+/// all rows; 0 without a summary.
 fn first_rows(connection: &Connection, parts: &[ConversationPart]) -> Result<(i64, i64), StoreError> {
     let mut query = connection.prepare_cached(SUMMARY)?;
     for ConversationPart { session, agent, last, heir } in parts {
@@ -104,8 +105,8 @@ impl Store {
         })
     }
 
-    /// Returns the messages of a person in an agent's conversation that began turns, in order, also from before a summary. A message
-    /// is its first row, of which the first 1,000 characters are read.
+    /// Returns the messages of the user in an agent's conversation that began turns, in order, also from before a
+    /// summary. A message is represented by the first 1,000 characters of its first row.
     ///
     /// # Errors
     /// [`StoreError::BadRow`] or a database error.
@@ -127,8 +128,9 @@ impl Store {
     }
 
     /// Returns the rows of an agent's conversation, in order: the last compaction, the rows after it, and the earlier
-    /// rows that it keeps (`keep_from` and `requests_only` in its data). Dropped messages are left out. A forked agent begins with the rows of its
-    /// parent up to its fork point; what the parent drops or summarises after the fork changes nothing for it.
+    /// rows that it keeps (`keep_from` and `requests_only` in its data). Dropped messages are left out. A forked agent
+    /// begins with the rows of its parent up to its fork point; messages that the parent drops or summarises after the
+    /// fork remain in the child's conversation.
     ///
     /// # Errors
     /// [`StoreError::BadRow`] or a database error.

@@ -125,8 +125,8 @@ impl Database {
         self.queue.push_now(logged(what, job));
     }
 
-    /// Adds a row of the journal; waits only for room in the queue. If the future is dropped while it waits, the row is
-    /// added without room.
+    /// Adds a row of the journal; waits only for room in the queue. If the future is dropped while it waits,
+    /// the row is added without room.
     pub(crate) async fn add_row(&self, row: NewRow) {
         let mut unqueued = UnqueuedRow { queue: &self.queue, row: Some(row) };
         self.queue.room().await;
@@ -201,7 +201,7 @@ impl Drop for UnqueuedRow<'_> {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // The writer commits what is queued and closes the database before the store is gone.
+        // The writer commits the queued writes and closes the database before the store is dropped.
         self.queue.close();
         if let Some(writer) = self.writer.take() {
             let _ = writer.join();
@@ -223,7 +223,6 @@ fn savepoint<T, E: From<rusqlite::Error>>(
     result
 }
 
-/// The thread that writes.
 struct Writer {
     connection: Connection,
     path: PathBuf,
@@ -286,7 +285,7 @@ fn set_up(connection: &Connection, path: &Path) -> Result<(), StoreError> {
 }
 
 /// Takes the OS lock under which one process at a time sets up or migrates the database at `path`. Waits while another
-/// process holds it. The lock ends with its file handle, also when the process dies.
+/// process holds it. The lock ends with its file handle, even when the process dies.
 fn lock_for_set_up(path: &Path) -> Result<File, StoreError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");

@@ -14,12 +14,12 @@ pub enum StoreError {
     /// The file is not a database, or cannot be opened.
     #[error("cannot use {path}: {source}")]
     Unusable {
-        /// The path of the file.
+        /// The path of the database file.
         path: PathBuf,
-        /// The error of SQLite.
+        /// The error reported by SQLite.
         source: rusqlite::Error,
     },
-    /// A migration failed.
+    /// A migration of the schema failed.
     #[error("the database cannot be brought up to date: {0}")]
     Migration(#[from] rusqlite_migration::Error),
     /// The copy from before an upgrade could not be made, so the database was left as it is.
@@ -41,7 +41,7 @@ pub enum StoreError {
     Newer {
         /// The path of the database.
         path: PathBuf,
-        /// Its schema version.
+        /// The schema version of the database.
         found: usize,
         /// The newest schema version that this build knows.
         known: usize,
@@ -51,13 +51,13 @@ pub enum StoreError {
     Io {
         /// The path of the folder or file.
         path: PathBuf,
-        /// The error of the system.
+        /// The error reported by the operating system.
         source: io::Error,
     },
     /// The writer thread has ended.
     #[error("the database's writer has stopped")]
     WriterGone,
-    /// There is no session with this id.
+    /// The store has no session with this id.
     #[error("no session '{0}'; 'patchbay sessions --all' shows what there is")]
     SessionNotFound(SessionId),
     /// The session was taken over; see [`Hold`](crate::Hold).
@@ -72,7 +72,7 @@ pub enum StoreError {
     /// The inbox of an agent is full.
     #[error("the inbox of agent '{agent}' is full ({limit} messages)")]
     InboxFull {
-        /// The recipient.
+        /// The agent whose inbox is full.
         agent: AgentId,
         /// The highest number of messages in an inbox.
         limit: u32,
@@ -89,7 +89,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Returns the stable code.
+    /// Returns the stable code of this error.
     pub fn code(&self) -> Code {
         match self {
             Self::SessionNotFound(_) => Code::SessionNotFound,

@@ -1,5 +1,5 @@
-//! Messages to an agent and the answers to them: what `/history` shows, and the message that `/retry` and `/drop` are about.
-//! `session` calls it.
+//! Messages to an agent and the answers to them: what `/history` shows, and the message that `/retry` and `/drop`
+//! are about. Called by `session`.
 
 use patchbay_core::{AgentId, MessageKind, SessionId};
 use rusqlite::{Connection, params};
@@ -9,7 +9,7 @@ use crate::{
     messages::{self, columns},
 };
 
-/// The last message to an agent, with the end of what the model answered so far.
+/// The last message to an agent, with the end of the model's answer so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LastMessage {
     /// The rows of the message, in order: the user's text, the instructions of a skill, or both.
@@ -31,7 +31,7 @@ pub struct DroppedMessage {
     pub last: u64,
 }
 
-/// Marks the rows of a message and of the answers after it, so that they are not sent to the model.
+/// Marks the rows of a message and of its answers as dropped: they are not sent to the model again.
 pub(crate) fn drop_message(
     connection: &Connection,
     session: SessionId,
@@ -49,12 +49,12 @@ pub(crate) fn drop_message(
 }
 
 impl Store {
-    /// Returns the last message to `agent` before row number `before` (a user's text or files, or a skill's instructions) and the last
-    /// text that the agent answered to it, complete or interrupted; `None` if there is no such message. Dropped messages are
-    /// skipped.
+    /// Returns the last message to `agent` before row number `before` (a user's text or files, or a skill's
+    /// instructions) and the last text that the agent answered to it, complete or interrupted; `None` if no such
+    /// message exists. Dropped messages are skipped.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn exchange_before(
         &self,
         session: SessionId,
@@ -83,7 +83,7 @@ impl Store {
     /// messages are not counted.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn messages_before(&self, session: SessionId, agent: AgentId, before: u64) -> Result<u64, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(
@@ -102,7 +102,7 @@ impl Store {
     /// so are instructions of skills that wait for the next message.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn last_message(&self, session: SessionId, agent: AgentId) -> Result<Option<LastMessage>, StoreError> {
         self.database.read(|connection| {
             let (session, agent, columns) = (session.to_string(), agent.to_string(), columns());

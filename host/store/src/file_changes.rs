@@ -38,15 +38,15 @@ pub enum Undone {
 /// A change of one file by a set. Several writes are one change unless another change came in between.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChangeRow {
-    /// The set's number.
+    /// The number of the change set it belongs to.
     pub number: u64,
     /// The path below the workspace root.
     pub path: String,
-    /// The contents before, `None` if there was no file.
+    /// The contents before, or `None` if the file did not exist.
     pub before: Option<Digest>,
     /// The contents after, `None` if the file was deleted.
     pub after: Option<Digest>,
-    /// The permission bits before; `None` if there was no file, or on a system without them.
+    /// The permission bits before, or `None` if the file did not exist or the system does not support them.
     pub mode: Option<u32>,
     /// Whether the contents before are stored.
     pub is_kept: bool,
@@ -68,7 +68,7 @@ pub struct NewFileChange {
     pub reverts: Vec<u64>,
     /// The path below the workspace root.
     pub path: String,
-    /// The contents now; `None` if there is no file.
+    /// The current contents, or `None` if the file does not exist.
     pub before: Option<Digest>,
     /// The contents after the change; `None` if it deletes the file.
     pub after: Option<Digest>,
@@ -76,7 +76,7 @@ pub struct NewFileChange {
     pub size: u64,
     /// The permission bits of the file now.
     pub mode: Option<u32>,
-    /// The stored contents now; `None` if there is no file, and if they are not kept.
+    /// The stored current contents, or `None` if the file does not exist or its contents are not kept.
     pub retained: Option<RetainedAttachments>,
 }
 
@@ -112,8 +112,8 @@ impl Store {
             .await
     }
 
-    /// Commits that the last change of the file at `path` failed: it left `actual`, not `intended`. Does nothing if another change began
-    /// since.
+    /// Commits that the last change of the file at `path` failed: it left `actual`, not `intended`. Does nothing
+    /// if another change began since.
     ///
     /// # Errors
     /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error.
@@ -196,7 +196,7 @@ impl Store {
     /// Returns the bytes of contents that are kept for a session.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn kept_bytes(&self, session: SessionId) -> Result<u64, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached("SELECT kept_bytes FROM sessions WHERE id = ?")?;
@@ -246,8 +246,8 @@ impl Store {
 }
 
 impl Store {
-    /// Returns the data of the outcomes of the agent's `/undo` commands since the last message that began a turn, in order. Dropped
-    /// messages do not count.
+    /// Returns the data of the outcomes of the agent's `/undo` commands since the last message that began a turn, in
+    /// order. Dropped messages do not count.
     ///
     /// # Errors
     /// [`StoreError::BadRow`] or a database error.
@@ -374,7 +374,7 @@ mod tests {
         (!contents.is_empty()).then(|| Digest::of(contents.as_bytes()))
     }
 
-    /// A change of a file from `before` to `after`, of which an empty one is no file.
+    /// A change of a file from `before` to `after`. An empty string means that the file does not exist.
     async fn change(tree: &TestTree, call: CallId, path: &str, before: &str, after: &str) {
         reverting(tree, call, &[], path, before, after).await;
     }

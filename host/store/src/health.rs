@@ -10,13 +10,13 @@ const FAULTS: usize = 5;
 /// The state of one database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatabaseHealth {
-    /// The path of its file.
+    /// The path of the database file.
     pub path: PathBuf,
     /// The version of its schema.
     pub schema: u64,
     /// Size in bytes, with its write-ahead log.
     pub bytes: u64,
-    /// What is damaged, in SQLite's words; empty if nothing is. At most five faults.
+    /// The damage, in SQLite's words; empty if nothing is damaged. At most five faults.
     pub damage: Vec<String>,
     /// The copy from before the last upgrade of the schema, if there is one.
     pub upgrade_copy: Option<PathBuf>,
@@ -26,7 +26,7 @@ impl Store {
     /// Checks `patchbay.db`. Reads the whole file.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn health(&self) -> Result<DatabaseHealth, StoreError> {
         health(&self.database)
     }
@@ -36,7 +36,7 @@ impl KvStore {
     /// Checks `kv.db`. Reads the whole file.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn health(&self) -> Result<DatabaseHealth, StoreError> {
         health(&self.database)
     }

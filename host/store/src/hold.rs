@@ -32,8 +32,8 @@ impl Hold {
     /// rows and `tokens` tokens.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`] if the session was held again since, [`StoreError::SessionNotFound`] if it was removed, or
-    /// a database error.
+    /// [`StoreError::Fenced`] if the session was held again since, [`StoreError::SessionNotFound`] if it
+    /// was removed, or a database error.
     pub(crate) fn begin_write(
         &self,
         connection: &Connection,
@@ -61,8 +61,8 @@ impl Hold {
     /// Checks that no later hold of the session exists.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`] if the session was held again since, [`StoreError::SessionNotFound`] if it was removed, or
-    /// a database error.
+    /// [`StoreError::Fenced`] if the session was held again since, [`StoreError::SessionNotFound`] if it
+    /// was removed, or a database error.
     fn check(&self, connection: &Connection) -> Result<(), StoreError> {
         let epoch: Option<i64> = connection
             .prepare_cached("SELECT epoch FROM sessions WHERE id = ?")?
@@ -76,7 +76,6 @@ impl Hold {
     }
 }
 
-/// One write to a session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SessionWrite {
     pub(crate) session: SessionId,
@@ -120,8 +119,8 @@ impl Store {
             .await
     }
 
-    /// Checks that `hold` is still valid. Writes check it themselves; this is for a caller that is about to act outside
-    /// the store.
+    /// Checks that `hold` is still valid. Writes check it themselves; this is for a caller that is
+    /// about to act outside the store.
     ///
     /// # Errors
     /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error.

@@ -1,4 +1,4 @@
-//! The journal: one row for each call of a tool by a person, a model or another tool. Inputs and outputs are recorded by
+//! The journal: one row for each call of a tool by a user, a model or another tool. Inputs and outputs are recorded by
 //! hash and size, and by content only if the operator enables it. Written by `tools`; read by `patchbay journal`.
 
 use std::collections::HashMap;
@@ -41,12 +41,12 @@ const TRIM_EVERY: i64 = 64;
 /// Number of new rows after which unused call sites are deleted. Rarer, because finding them reads the whole journal.
 const TRIM_SITES_EVERY: i64 = 64 * TRIM_EVERY;
 
-/// One call of a tool.
+/// One call of a tool, as a row of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalRow {
     /// Start time in milliseconds since 1970.
     pub at: i64,
-    /// The id of the call.
+    /// The id that identifies the call.
     pub call: CallId,
     /// The calling tool's call; `None` for an outermost call. Its row is written when it ends, so after this one.
     pub parent: Option<CallId>,
@@ -60,15 +60,15 @@ pub struct JournalRow {
     pub root: String,
     /// The skill's name; `patchbay` for a tool of the host.
     pub skill: String,
-    /// The tool's bare name.
+    /// The tool's name without its skill.
     pub tool: String,
     /// The digest of the component; the digest of no bytes for a tool of the host.
     pub component: Digest,
-    /// The digest of the input.
+    /// The digest of the call's input.
     pub input_hash: Digest,
     /// The capabilities that were used, as written in grants. Sorted when stored.
     pub grants: Vec<String>,
-    /// What a person allowed for this call without a grant, in order.
+    /// The user's approvals for this call beyond the grants, in order.
     pub approvals: Vec<RecordedApproval>,
     /// Fuel used, about one unit for each instruction.
     pub fuel: u64,
@@ -126,18 +126,18 @@ impl JournalRow {
     }
 }
 
-/// A person's yes to a capability that a skill was not granted.
+/// The user's yes to a capability that a skill was not granted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedApproval {
     /// The capability, as written in grants.
     pub capability: String,
-    /// How far the answer reaches: `once`, `call`, `session` or `always`. A yes for the session is recorded with each call that
-    /// used it.
+    /// How far the answer reaches: `once`, `call`, `session` or `always`. A yes for the session is
+    /// recorded with each call that used it.
     pub answer: String,
-    /// The digest of the act or the input that the person saw; `None` in rows of older versions.
+    /// The digest of the act or the input that the user saw; `None` in rows of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<Digest>,
-    /// The person: `person` or `person:ID`.
+    /// The user: `person` or `person:ID`.
     pub by: String,
 }
 
@@ -146,7 +146,7 @@ pub struct RecordedApproval {
 pub struct JournalEntry {
     /// Its number; later rows have higher numbers.
     pub id: u64,
-    /// The content of the row.
+    /// The row itself, without its number.
     pub row: JournalRow,
 }
 
@@ -206,7 +206,7 @@ impl Store {
     /// Returns at most `limit` rows after row `after` (0: from the first), the oldest first.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn journal_rows(
         &self,
         filter: &JournalFilter,
@@ -232,10 +232,10 @@ impl Store {
         })
     }
 
-    /// Returns the number of the row before the newest `count` rows; 0 if there are no older rows.
+    /// Returns the number of the row before the newest `count` rows, or 0 if no older rows exist.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn journal_before_newest(&self, filter: &JournalFilter, count: u32) -> Result<u64, StoreError> {
         let (condition, mut values) = filter.sql();
         values.push(Box::new(count));
@@ -252,7 +252,7 @@ impl Store {
     /// Returns the sessions that have rows in the journal, in order. Some may have been removed.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn journal_sessions(&self) -> Result<Vec<SessionId>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(
@@ -438,8 +438,8 @@ impl<'c> Inserts<'c> {
         if inserted > 0 { self.trim(self.connection.last_insert_rowid(), settings.keep) } else { Ok(()) }
     }
 
-    /// Deletes old rows after the insert of row `id`. Uses its number, so that processes that make one call each also
-    /// trim. Unsettled calls are kept.
+    /// Deletes old rows after the insert of row `id`. Trimming depends on the row number, because many processes make
+    /// only one call each and must trim, too. Unsettled calls are kept.
     fn trim(&mut self, id: i64, keep: u32) -> rusqlite::Result<()> {
         if id % TRIM_EVERY != 0 {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Finds one call of the journal by what a user types. `patchbay journal fixture` uses it.
+//! Finds one call in the journal from the id or prefix that a user types. Used by `patchbay journal fixture`.
 
 use rusqlite::params;
 

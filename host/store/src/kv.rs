@@ -39,7 +39,7 @@ pub struct KvScope {
     pub root: &'static str,
     /// The workspace of the skill's identity.
     pub workspace: String,
-    /// The skill's name.
+    /// The name of the skill that owns the data.
     pub skill: String,
     /// The kind of scope and its owner.
     pub place: KvPlace,
@@ -52,7 +52,7 @@ pub enum KvPlace {
     Session(Hold),
     /// One workspace, by its canonical path.
     Workspace(String),
-    /// One person.
+    /// The data belongs to one person.
     User(PrincipalId),
 }
 
@@ -74,7 +74,7 @@ pub enum KvStoreError {
     /// The request is invalid or over a limit. The guest sees the reason.
     #[error(transparent)]
     Refused(#[from] KvError),
-    /// The database failed.
+    /// The database could not be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -89,7 +89,7 @@ impl KvStore {
     /// Opens `kv.db` in the folder `data`, or creates it. `sessions` is the store whose sessions have state in it.
     ///
     /// # Errors
-    /// As [`Store::open`].
+    /// The same as for [`Store::open`].
     pub fn open(data: &Path, sessions: Store) -> Result<Self, StoreError> {
         let database = Database::open(&data.join("kv.db"), MIGRATIONS, None)?;
         Ok(Self { database: Arc::new(database), sessions })
@@ -97,9 +97,9 @@ impl KvStore {
 
     /// Runs `job` on the writer thread, unless `scope` belongs to a session that another process has taken over.
     ///
-    /// The two databases cannot share a transaction. Another process may take the session over between the check and the
-    /// commit of `job`; such a write counts as made before the take-over. The check runs while this process has the write
-    /// lock of `kv.db`, so that every write of the other process comes after the commit.
+    /// The two databases cannot share a transaction. Another process may take the session over between the check and
+    /// the commit of `job`; such a write counts as made before the take-over. The check runs while this process has the
+    /// write lock of `kv.db`, which forces the other process to write after the commit.
     async fn write<T: Send + 'static>(
         &self,
         scope: KvScope,
@@ -172,7 +172,7 @@ impl KvStore {
     /// Returns keys with `prefix` that follow `after`, sorted by bytes, at most `limit` and at most 1,000.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn keys(
         &self,
         scope: &KvScope,
@@ -182,7 +182,8 @@ impl KvStore {
     ) -> Result<Vec<String>, KvStoreError> {
         self.database.read(|connection| {
             let Some(id) = find(connection, scope)? else { return Ok(Vec::new()) };
-            // Keys sort by bytes (BINARY), so that all keys with a prefix are contiguous, starting at the prefix itself.
+            // Keys sort by bytes (BINARY). All keys with a prefix are therefore contiguous,
+            // starting at the prefix itself.
             let mut query = connection.prepare_cached(
                 "SELECT key FROM entries WHERE scope = ?1 AND key >= ?2 AND (?3 IS NULL OR key > ?3) \
                  AND substr(CAST(key AS BLOB), 1, length(CAST(?2 AS BLOB))) = CAST(?2 AS BLOB) ORDER BY key LIMIT ?4",
@@ -195,7 +196,7 @@ impl KvStore {
     /// Deletes the state that skills kept for one session.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn remove_session(&self, session: SessionId) -> Result<(), StoreError> {
         self.database
             .write(move |connection| {

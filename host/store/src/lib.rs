@@ -1,14 +1,14 @@
-//! The data that outlives the process: sessions, messages, snapshots, components, grants, trust, blocks and the journal;
-//! and, in a separate file, the key-value store of plugins. `session`, `agent`, `tools` and `provider` use it. No other
-//! crate names SQLite.
+//! The data that outlives the process: sessions, messages, snapshots, components, grants, trust, blocks and the
+//! journal; and, in a separate file, the key-value store of plugins. Used by `session`, `agent`, `tools` and
+//! `provider`. No other crate names SQLite.
 //!
 //! Each database has one writer thread, which commits queued writes in batches. A write is committed when its future
 //! resolves; from then on it survives a crash of the process. Rows of the journal do not wake the writer: they are
-//! committed with the next write, or a few milliseconds later. Reads use their own connections. All functions are async,
-//! so that a store behind a network can replace SQLite.
+//! committed with the next write, or a few milliseconds later. Reads use their own connections. All functions are async
+//! to allow a networked store to replace SQLite.
 //!
-//! Writes to a session need a [`Hold`]. Taking a session ends the previous hold, also that of another process; later
-//! writes with it are rejected.
+//! Writes to a session need a [`Hold`]. Taking a session ends the previous hold, even if another process has it; later
+//! writes with the old hold are rejected.
 //!
 //! - [`Store`] is `patchbay.db` and the folders of components, attachments and skills' files.
 //! - [`KvStore`] is `kv.db`.
@@ -164,7 +164,7 @@ impl Store {
     /// Like [`Store::open`], with times and ids from `source`.
     ///
     /// # Errors
-    /// As [`Store::open`].
+    /// The same as for [`Store::open`].
     pub fn open_with(data: &Path, source: Source) -> Result<Self, StoreError> {
         let components = ContentFolder::open(&data.join("components"), ".wasm")?;
         let attachments = ContentFolder::open(&data.join("attachments"), ".bin")?;
@@ -192,7 +192,7 @@ impl Store {
     /// Waits until all earlier writes are committed.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn settle(&self) -> Result<(), StoreError> {
         self.database.write(|_| Ok(())).await
     }

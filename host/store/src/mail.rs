@@ -1,19 +1,19 @@
-//! Mail between agents. Written through [`Store::commit`](crate::Store::commit), so that a mail is stored before its sender
-//! reads the result; read by `session` and by the tools for mail.
+//! Mail between agents. It is written through [`Store::commit`](crate::Store::commit), and therefore stored before its
+//! sender reads the result. Read by `session` and by the mail tools.
 
 use patchbay_core::{AgentId, SessionId};
 use rusqlite::{Connection, Row, params};
 
 use crate::{Store, StoreError, agents, hold::SessionWrite};
 
-/// A mail to send.
+/// A mail that should be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewMail {
-    /// The sender.
+    /// The agent that sent the mail.
     pub from: AgentId,
     /// The recipient. It must be alive after the change.
     pub to: AgentId,
-    /// The text.
+    /// The body of the mail, as text.
     pub body: String,
     /// Number of messages with which the recipient's inbox is full; `None` for no limit.
     pub limit: Option<u32>,
@@ -21,27 +21,27 @@ pub struct NewMail {
     pub wakes: bool,
 }
 
-/// A stored mail.
+/// A mail, as the store has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailRow {
     /// Its number in the inbox, from 1. The number of a deleted mail is not used again.
     pub number: u64,
-    /// The sender.
+    /// The agent that sent the mail.
     pub from: AgentId,
     /// When it was sent, in milliseconds since 1970. Later mail of an inbox has a later time.
     pub sent_at: i64,
     /// Whether the recipient has read it.
     pub read: bool,
-    /// The text.
+    /// The body of the mail, as text.
     pub body: String,
 }
 
 /// Numbers of mail in an inbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MailCounts {
-    /// All mail.
+    /// Number of all mails in the inbox.
     pub all: u64,
-    /// All unread mail.
+    /// Number of unread mails in the inbox.
     pub unread: u64,
     /// Unread mail that no notification has counted.
     pub uncounted: u64,
@@ -112,7 +112,7 @@ pub(crate) fn mark_counted(connection: &Connection, recipient: AgentId) -> Resul
     Ok(())
 }
 
-/// Returns the number that a person or a model typed, as a value of SQLite; no mail has the largest one.
+/// Returns the number that a user or a model typed, as a value of SQLite; no mail has the largest one.
 fn bounded(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -131,7 +131,7 @@ fn read(row: &Row<'_>) -> Result<MailRow, StoreError> {
 }
 
 impl Store {
-    /// Returns the mail of an agent, or only that of one sender: unread mail first, then the newest first.
+    /// Returns an agent's mail, optionally from one sender: unread mail first, then the newest first.
     ///
     /// # Errors
     /// [`StoreError::BadRow`] or a database error.
@@ -183,7 +183,7 @@ impl Store {
     /// Counts the unread mail of an agent.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn mail_counts(&self, agent: AgentId) -> Result<MailCounts, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(
@@ -197,8 +197,8 @@ impl Store {
         })
     }
 
-    /// Returns the agents of a session that have unread mail, dead ones too, in the order of their creation, with the number
-    /// of their unread mail.
+    /// Returns the agents of a session that have unread mail, dead ones too, in the order of their creation, with
+    /// the number of their unread mail.
     ///
     /// # Errors
     /// [`StoreError::BadRow`] or a database error.

@@ -8,29 +8,29 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::{Store, StoreError, hold::SessionWrite};
 
-/// A row to append.
+/// A row to append to a conversation.
 #[derive(Clone, Debug)]
 pub struct NewMessage {
     /// The agent whose conversation it belongs to.
     pub agent: AgentId,
-    /// The kind of the row.
+    /// The kind of row to append.
     pub kind: MessageKind,
-    /// The text that a person reads.
+    /// The text that the user reads.
     pub content: String,
     /// Structured data for programs.
     pub data: Option<serde_json::Value>,
 }
 
-/// A stored row.
+/// A row of a conversation, as it is stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessageRow {
     /// Its number in the session, from 1.
     pub seq: u64,
     /// The agent whose conversation it belongs to.
     pub agent: AgentId,
-    /// The kind of the row.
+    /// The kind of the stored row.
     pub kind: MessageKind,
-    /// The text that a person reads.
+    /// The text that the user reads.
     pub content: String,
     /// Structured data for programs.
     pub data: Option<serde_json::Value>,
@@ -72,7 +72,7 @@ impl Store {
     /// Returns at most `limit` rows of a session, starting with row number `from`.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn messages(&self, session: SessionId, from: u64, limit: u32) -> Result<Vec<MessageRow>, StoreError> {
         self.database.read(|connection| {
             let columns = columns();
@@ -118,11 +118,12 @@ impl Store {
         })
     }
 
-    /// Returns the first message of a session (a person's text or a skill's instructions), else its first command; `None` if
-    /// it has neither. Notifications of mail are no messages. Of the text, the first `max` characters are returned; of the data, only those of a skill.
+    /// Returns the first message of a session (a user's text or a skill's instructions), otherwise its first command,
+    /// or `None` if it has neither. Mail notifications do not count as messages. The text is cut to `max` characters,
+    /// and the data is only returned for skills.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn first_message(&self, session: SessionId, max: u32) -> Result<Option<MessageRow>, StoreError> {
         self.database.read(|connection| {
             let first = |kinds: &str| {
@@ -144,9 +145,9 @@ impl Store {
     }
 }
 
-/// Most bytes of a row's text that are read: those of the longest answer that `[exchange]` allows. Earlier builds stored
-/// instructions of skills of a gigabyte. A note is read in place of a longer text, which SQLite does not load:
-/// `octet_length` only needs the head of the row.
+/// Most bytes of a row's text that are read: the longest answer that `[exchange]` allows. Earlier builds could store
+/// gigabytes of skill instructions. Longer texts are replaced by a note, and SQLite does not load them: `octet_length`
+/// only needs the head of the row.
 pub(crate) const MAX_CONTENT: usize = 64 << 20;
 
 /// The columns that [`read`] expects.

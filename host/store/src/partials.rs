@@ -1,5 +1,5 @@
-//! Partial answers, stored in pieces so that a crash loses little. A turn writes them and deletes them when it commits
-//! the whole answer. A session that is resumed after a crash turns the remaining pieces into messages.
+//! Partial answers, stored in pieces to limit what a crash can lose. A turn writes them and deletes them when it
+//! commits the whole answer. A session that is resumed after a crash turns the remaining pieces into messages.
 
 use patchbay_core::{AgentId, MessageKind, SessionId};
 use rusqlite::{Connection, params};
@@ -9,7 +9,7 @@ use crate::{Hold, NewMessage, Store, StoreError, agents, messages};
 /// The part of an answer that was received since the previous piece.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartialPiece {
-    /// The agent that answers.
+    /// The agent whose model answers.
     pub agent: AgentId,
     /// The piece's number in the answer, from 0. Piece 0 of a new answer deletes all pieces of an earlier one.
     pub ordinal: u32,
@@ -18,14 +18,14 @@ pub struct PartialPiece {
 }
 
 impl PartialPiece {
-    /// Returns what only deletes the pieces of an earlier answer.
+    /// Returns a piece that only deletes the pieces of an earlier answer.
     pub fn nothing(agent: AgentId) -> Self {
         Self { agent, ordinal: 0, piece: String::new() }
     }
 }
 
-/// Joins the pieces of one answer, which are in their order, into the text and the data of its message; `None` if they cannot
-/// be read.
+/// Joins the pieces of one answer, which are in their order, into the text and the data of its message;
+/// `None` if they cannot be read.
 pub type JoinPieces = fn(&[String]) -> Option<(String, serde_json::Value)>;
 
 /// Deletes the pieces of an answer that is complete.
@@ -110,8 +110,8 @@ impl Store {
     /// Turns the partial answers of a process that died into messages.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], a database error, or [`StoreError::BadRow`] for pieces
-    /// that `join` cannot read.
+    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], a database error, or [`StoreError::BadRow`] for
+    /// pieces that `join` cannot read.
     pub async fn recover(&self, hold: &Hold, join: JoinPieces) -> Result<(), StoreError> {
         let (hold, source) = (hold.clone(), self.source.clone());
         self.database

@@ -22,7 +22,7 @@ const BATCH: usize = 64;
 /// How long rows wait for a job to be committed with. Bounds how late other processes see a row; a call's row is
 /// committed with its result in any case.
 const LINGER: Duration = Duration::from_millis(5);
-/// This many rows are committed without waiting, so that their callers do not run out of room.
+/// This many rows are committed without waiting; otherwise callers could fill the queue.
 const MANY: usize = CAPACITY / 2;
 
 /// A write. Runs in the batch's transaction; the returned function reports to the caller after the commit.
@@ -30,7 +30,6 @@ pub(crate) type Work = Box<dyn FnOnce(&Transaction<'_>) -> Report + Send>;
 /// Called with true if the commit succeeded.
 pub(crate) type Report = Box<dyn FnOnce(bool) + Send>;
 
-/// One write in the queue.
 pub(crate) struct Job {
     pub(crate) work: Work,
     /// Whether the job changes what calls are allowed to do; see [`crate::generation`].
@@ -50,7 +49,7 @@ pub(crate) struct Batch {
 /// The jobs and rows that wait for a commit.
 pub(crate) struct Queue {
     state: Mutex<QueueState>,
-    /// Wakes the writer thread.
+    /// Signals the writer thread to wake up.
     wake: Condvar,
     room: Semaphore,
 }
@@ -101,14 +100,14 @@ impl Queue {
         self.add(row, 1);
     }
 
-    /// Closes the queue. The writer still commits what is queued.
+    /// Closes the queue. The writer still commits the queued rows.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.wake.notify_one();
     }
 
-    /// Blocks until there is something to write, and returns the content of the next commit; `None` when the queue is
-    /// closed and empty.
+    /// Blocks until there is something to write, and returns the content of the next commit; `None` when
+    /// the queue is closed and empty.
     pub(crate) fn next_batch(&self) -> Option<Batch> {
         let mut waiting = self.lock();
         loop {
@@ -139,7 +138,7 @@ impl Queue {
         let mut waiting = self.lock();
         waiting.rows.push(row);
         waiting.extra += extra;
-        // The writer sleeps without a limit only while there are no rows.
+        // Without queued rows, the writer sleeps until it is woken.
         let first = waiting.due.is_none();
         if first {
             waiting.due = Some(Instant::now() + LINGER);

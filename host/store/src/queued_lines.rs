@@ -9,7 +9,7 @@ use crate::{Hold, RetainedAttachments, Store, StoreError, agents, attachments};
 /// A line that waits for its turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueRow {
-    /// The line's id.
+    /// The id of the line that waits.
     pub line: LineId,
     /// The agent that the line belongs to.
     pub agent: AgentId,
@@ -44,8 +44,8 @@ impl Store {
     /// [`SessionChange::begins`](crate::SessionChange::begins) removes it.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], [`StoreError::AgentDead`] if the agent was killed meanwhile,
-    /// or a database error.
+    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], [`StoreError::AgentDead`] if the agent was killed
+    /// meanwhile, or a database error.
     pub async fn queue_line(
         &self,
         hold: &Hold,

@@ -18,7 +18,7 @@ impl Store {
     /// Returns how much is recorded of a session.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub fn recorded_size(&self, session: SessionId) -> Result<RecordedSize, StoreError> {
         self.database.read(|connection| {
             let mut query = connection
@@ -54,7 +54,7 @@ impl Store {
     /// Returns the recording of a call as JSON; `None` if it was not recorded.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn recording(&self, call: CallId) -> Result<Option<String>, StoreError> {
         self.database.read(|connection| {
             let sql = "SELECT recording FROM recorded_calls JOIN calls ON calls.id = call_row WHERE call = ?";
@@ -65,7 +65,7 @@ impl Store {
     /// Returns a content that a recording names; `None` if it does not exist.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn recorded_content(&self, digest: Digest) -> Result<Option<Vec<u8>>, StoreError> {
         self.database.read(|connection| {
             let sql = "SELECT content FROM recorded_contents WHERE digest = ?";

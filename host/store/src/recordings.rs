@@ -4,10 +4,10 @@
 use patchbay_core::{Digest, SessionId};
 use rusqlite::{Connection, params};
 
-/// A recording of a call.
+/// A recording of a call, to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRecording {
-    /// The recording as JSON.
+    /// The recording, encoded as JSON.
     pub recording: String,
     /// The contents that it names by digest.
     pub contents: Vec<(Digest, Vec<u8>)>,

@@ -1,4 +1,4 @@
-//! Ends the reservations of requests: each becomes a part of the spending. `spending` and `hold` call it.
+//! Ends the reservations of requests: each becomes a part of the spending. Called by `spending` and `hold`.
 
 use patchbay_core::{Money, SessionId};
 use rusqlite::{Connection, params};

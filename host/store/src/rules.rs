@@ -20,7 +20,7 @@ pub struct Rules {
     writable: HashSet<String>,
 }
 
-/// A grant of one identity.
+/// A grant that belongs to one identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantRule {
     /// The capability, or `call` for a tool.
@@ -66,8 +66,8 @@ impl Rules {
         grants.iter().filter(move |grant| grant.place.is_empty() || grant.place == place)
     }
 
-    /// Returns whether skills may write protected files in `workspace`: files in a home folder, and files with
-    /// instructions for agents.
+    /// Returns whether skills may write protected files in `workspace`: files in a home folder, and
+    /// files with instructions for agents.
     pub fn may_write(&self, workspace: &str) -> bool {
         self.writable.contains(workspace)
     }

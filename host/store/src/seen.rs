@@ -1,5 +1,5 @@
-//! The files of skills as they were last read, so that unchanged files are not read again. Used by `session` when it
-//! builds a snapshot.
+//! The skill files as they were last read, which saves reading unchanged files again. Used by
+//! `session` when it builds a snapshot.
 
 use patchbay_core::Digest;
 use rusqlite::{Connection, params};
@@ -9,7 +9,7 @@ use crate::{Store, StoreError};
 /// A file below a root, as it was last read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenFile {
-    /// The path below the root.
+    /// The path below the skill root.
     pub file: String,
     /// The file's identity and timestamps from `stat(2)`, as text.
     pub stat: String,
@@ -23,7 +23,7 @@ impl Store {
     /// Returns the files of the root `folder` as `program` last read them, unsorted.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn seen(&self, folder: &str, program: &str) -> Result<Vec<SeenFile>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection

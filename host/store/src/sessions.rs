@@ -1,5 +1,5 @@
-//! Sessions: creating, listing and removing them; and garbage collection of what no session uses. Called by `session`, and by
-//! `patchbay sessions`.
+//! Sessions: creating, listing and removing them; and garbage collection of unused objects. Called by
+//! `session`, and by `patchbay sessions`.
 
 use std::collections::HashSet;
 
@@ -17,11 +17,11 @@ use crate::{
 /// The state of a session, without its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRow {
-    /// The session's id.
+    /// The id that identifies the session.
     pub id: SessionId,
     /// The workspace's canonical path.
     pub workspace: String,
-    /// The agent that the person is talking to.
+    /// The agent that the user is talking to.
     pub agent: AgentId,
     /// The active persona with its text, as JSON.
     pub persona: String,
@@ -36,20 +36,20 @@ pub struct SessionRow {
 /// An entry in the list of sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionSummary {
-    /// The session's id.
+    /// The id that identifies the session.
     pub id: SessionId,
     /// The workspace's canonical path.
     pub workspace: String,
     /// Time of the last use, in seconds since 1970.
     pub used_at: i64,
-    /// Number of rows.
+    /// Number of rows of the session.
     pub messages: u64,
 }
 
 /// A session that was not used for a long time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnusedSession {
-    /// The session's id.
+    /// The id that identifies the session.
     pub id: SessionId,
     /// Time of the last use, in seconds since 1970.
     pub used_at: i64,
@@ -58,20 +58,20 @@ pub struct UnusedSession {
 /// Characters of a short id; see [`SessionId::short`].
 const SHORT: usize = 8;
 
-/// What [`Store::collect`] deleted.
+/// The objects that [`Store::collect`] deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// Number of snapshots.
+    /// Number of snapshots removed.
     pub snapshots: usize,
-    /// Number of components.
+    /// Number of components removed.
     pub components: usize,
-    /// Number of attachments.
+    /// Number of attachments removed.
     pub attachments: usize,
     /// Number of skills whose files were stored.
     pub skill_files: usize,
     /// Size of these components, attachments and files in bytes.
     pub bytes: u64,
-    /// Components whose compiled form is no longer used. The store has deleted its records; the caller deletes the files.
+    /// Components whose compiled form is unused. The store has deleted its records; the caller deletes the files.
     pub artefacts: Vec<Digest>,
 }
 
@@ -79,7 +79,7 @@ impl Store {
     /// Creates a session with its snapshot and its root agent. Returns its first hold.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn create_session(&self, row: SessionRow, snapshot: NewSnapshot) -> Result<Hold, StoreError> {
         let _held = snapshot.components.clone();
         let (holder, now) = (self.holder.to_string(), self.source.unix_s());
@@ -144,7 +144,7 @@ impl Store {
     /// Returns all sessions, the most recently used first.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare(
@@ -169,7 +169,7 @@ impl Store {
     /// Returns the title that the user gave to a session; `None` without one.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn title(&self, id: SessionId) -> Result<Option<String>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached("SELECT title FROM sessions WHERE id = ?")?;
@@ -180,12 +180,12 @@ impl Store {
     /// Returns the shortest beginning of a session's id, of 8 characters or more, that no other session has.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn short_id(&self, id: SessionId) -> Result<String, StoreError> {
         let (id, short) = (id.to_string(), id.short());
         self.database.read(|connection| {
-            // Ids consist of `-`, digits and `a` to `f`, so that `short` followed by `g` sorts after all ids that
-            // begin with `short`.
+            // Ids consist of `-`, digits and `a` to `f`. Therefore `short` followed by `g` sorts after
+            // every id that begins with `short`.
             let mut query = connection.prepare_cached("SELECT id FROM sessions WHERE id BETWEEN ?1 AND ?1 || 'g'")?;
             let similar = query.query_map(params![short], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?;
             Ok(unique_prefix(&id, &similar).to_owned())
@@ -238,7 +238,7 @@ impl Store {
     /// Like [`Store::remove_session`], but only if the session was last used before `before`. Returns whether it was.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn remove_unused_session(&self, id: SessionId, before: i64) -> Result<bool, StoreError> {
         self.database
             .write(move |connection| {

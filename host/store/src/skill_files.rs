@@ -1,5 +1,5 @@
-//! The files of skills with their contents: one pack for each skill, by the skill's digest. `session` stores the packs of a
-//! snapshot, `tools` reads them. The form of a pack is that of the crate `skill`, which also checks its contents.
+//! The contents of skill files: one pack for each skill, by the skill's digest. `session` stores the packs of a
+//! snapshot, `tools` reads them. The crate `skill` defines the format of a pack and checks its contents.
 //!
 //! Packs are not synced to disk: for a thousand skills that would take ten seconds. A pack that a power failure damaged is
 //! found by its digests, deleted, and stored again by the next reload. A crash of the process damages none.
@@ -9,8 +9,8 @@ use patchbay_core::Digest;
 use crate::{RetainedComponents, Store, StoreError};
 
 impl RetainedComponents {
-    /// Returns whether the store has the files of the skill with this digest. Garbage collection keeps them while this value
-    /// exists.
+    /// Returns whether the store has the files of the skill with this digest. Garbage collection
+    /// keeps them while this value exists.
     pub fn has_skill_files(&self, skill: &Digest) -> bool {
         self.skill_files.exists(skill)
     }

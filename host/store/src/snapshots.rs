@@ -11,12 +11,12 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{RetainedComponents, Store, StoreError, texts};
 
-/// A snapshot to store.
+/// A snapshot that should be stored.
 #[derive(Clone, Debug)]
 pub struct NewSnapshot {
     /// The digest of the snapshot.
     pub digest: Digest,
-    /// The snapshot as JSON.
+    /// The snapshot, encoded as JSON.
     pub body: String,
     /// The components that its skills need.
     pub components: RetainedComponents,
@@ -75,7 +75,7 @@ impl Store {
     /// Returns whether the snapshot and the texts that it needs are stored.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn has_snapshot(&self, digest: &Digest) -> Result<bool, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached("SELECT 1 FROM snapshots WHERE digest = ?")?;
@@ -86,8 +86,8 @@ impl Store {
     /// Returns the JSON of a snapshot.
     ///
     /// # Errors
-    /// [`StoreError::BadRow`] if it does not exist, which foreign keys prevent for a session's snapshot; or a database
-    /// error.
+    /// [`StoreError::BadRow`] if it does not exist, which foreign keys prevent for a session's
+    /// snapshot; or a database error.
     pub async fn snapshot(&self, digest: &Digest) -> Result<String, StoreError> {
         let body = self.database.read(|connection| {
             connection

@@ -1,6 +1,6 @@
-//! What requests to models cost, and how much may still be spent: `[budget]` of `config.toml`. The most that a request can cost is
-//! reserved in the transaction that begins it, and settled when it has ended. A request that never settles, because the process
-//! died, keeps what was reserved, so that a crash can only count too much. `agent` calls it.
+//! The cost of requests to models, and how much may still be spent: `[budget]` of `config.toml`. The most that a
+//! request can cost is reserved in the transaction that begins it, and settled when it has ended. A request that never
+//! settles, because the process died, keeps its reservation: a crash can only count too much. Called by `agent`.
 
 use patchbay_core::{AgentId, Money, SessionId};
 use rusqlite::{Connection, Row, params};
@@ -58,7 +58,7 @@ pub struct ReservedMoney {
 pub struct SpentMoney {
     /// The cost of requests that have ended.
     pub spent: Money,
-    /// What is reserved for requests under way, and for those of processes that died.
+    /// The amount reserved for requests under way, and for requests of processes that died.
     pub reserved: Money,
 }
 
@@ -110,11 +110,11 @@ pub struct SpendingRow {
     pub provider: String,
     /// The model's id.
     pub model: String,
-    /// Number of requests, also of those under way.
+    /// Number of requests, even of those under way.
     pub requests: u64,
     /// The requests among them whose price is unknown.
     pub unpriced: u64,
-    /// The cost, and what is reserved.
+    /// The cost, and the reserved amount.
     pub money: SpentMoney,
     /// The part of the cost that was reserved for requests whose usage never became known.
     pub assumed: Money,
@@ -134,8 +134,8 @@ impl Spending {
         [left(budget.session, self.session), left(budget.day, self.today)].into_iter().flatten().min()
     }
 
-    /// Returns the index of the offer to reserve: the largest that takes at most half of what is left, so that others can spend,
-    /// too; else the smallest one.
+    /// Returns the index of the offer to reserve: the largest that takes at most half of the remaining budget, because
+    /// others must be able to spend, too. If none is that small, the smallest one.
     fn choose(&self, budget: &BudgetSettings, offers: &[Money]) -> Result<usize, OverBudget> {
         let (Some(left), Some(smallest)) = (self.left(budget), offers.last()) else { return Ok(0) };
         if let Some(offer) = offers.iter().position(|offer| *offer <= left.half()) {
@@ -231,8 +231,8 @@ impl Store {
         self.database.read(|connection| sums(connection, session, day))
     }
 
-    /// Returns the cost of all requests by day, session, agent, tool and model, in that order: of one session, or of one day, or
-    /// of both together.
+    /// Returns the cost of all requests by day, session, agent, tool and model, in that order: of one session, or
+    /// of one day, or of both together.
     ///
     /// # Errors
     /// A database error.

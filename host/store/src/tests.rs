@@ -312,7 +312,7 @@ async fn kv_checks_versions_and_limits() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Pages of keys equal those of a sorted map, for keys of any bytes.
+    /// Paged keys equal the keys of a sorted map, whatever bytes they contain.
     #[test]
     fn kv_is_a_sorted_map(ops in proptest::collection::vec((any::<bool>(), "[a-c\u{0}é%_\u{10ffff}]{1,4}"), 1..40), prefix in "[a-cé%_]{0,2}", page in 1u32..5) {
         let home = tempfile::tempdir().unwrap();

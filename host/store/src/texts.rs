@@ -38,8 +38,8 @@ impl Store {
     /// Returns a stored text, such as the instructions of a skill.
     ///
     /// # Errors
-    /// [`StoreError::BadRow`] if it is missing or damaged, which cannot happen to a text of a stored snapshot; or a
-    /// database error.
+    /// [`StoreError::BadRow`] if it is missing or damaged, which cannot happen to a text of a stored
+    /// snapshot; or a database error.
     pub async fn text(&self, digest: &Digest) -> Result<String, StoreError> {
         let body: Option<String> = self.database.read(|connection| {
             connection
@@ -51,10 +51,10 @@ impl Store {
         body.filter(|body| Digest::of(body.as_bytes()) == *digest).ok_or(StoreError::BadRow("text"))
     }
 
-    /// Returns those of `digests` whose texts are not stored.
+    /// Returns the subset of `digests` whose texts are not stored.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn missing_texts<'a>(
         &self,
         digests: impl IntoIterator<Item = &'a Digest>,
@@ -74,7 +74,7 @@ impl Store {
     /// Returns the list of files of the skill with this digest, if it is stored.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn skill_files(&self, skill: &Digest) -> Result<Option<String>, StoreError> {
         let files: Option<Vec<u8>> = self.database.read(|connection| {
             connection

@@ -1,4 +1,4 @@
-//! Turns of agents as rows, so that a turn that waits or runs is known after a crash. Written through
+//! Turns of agents as rows. They make a waiting or running turn known after a crash. Written through
 //! [`Store::commit`](crate::Store::commit); read by `session` when it resumes.
 
 use patchbay_core::{AgentId, Code, SessionId, TurnCause, TurnState};
@@ -6,16 +6,16 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::{MessageRow, Store, StoreError};
 
-/// A stored turn.
+/// A turn, as the store has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnRow {
     /// The number of its first row. It identifies the turn in its session.
     pub began: u64,
     /// The agent whose turn it is.
     pub agent: AgentId,
-    /// Why it began.
+    /// The cause that began the turn.
     pub cause: TurnCause,
-    /// Its state.
+    /// The current state of the turn.
     pub state: TurnState,
 }
 
@@ -24,23 +24,23 @@ pub struct TurnRow {
 pub struct NewTurn {
     /// The agent whose turn it is.
     pub agent: AgentId,
-    /// Why it begins.
+    /// The cause that begins the turn.
     pub cause: TurnCause,
-    /// Its state.
+    /// The current state of the turn.
     pub state: TurnState,
     /// `None` for a turn that begins with the first row of the agent in this change. Otherwise the first row of an earlier
     /// turn, which runs again: its stored row is replaced.
     pub began: Option<u64>,
 }
 
-/// The end of an open turn.
+/// The end of a turn that was open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedTurn {
     /// The agent whose turn it is.
     pub agent: AgentId,
     /// The number of its first row.
     pub began: u64,
-    /// Its state from now on.
+    /// The state that the turn ends in.
     pub state: TurnState,
     /// How it ended; `None` if it ended by itself.
     pub code: Option<Code>,

@@ -21,7 +21,7 @@ impl Store {
     /// Whether [`Store::pin_models`] was not called yet in a home that an older build has used.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn has_unpinned_models(&self) -> Result<bool, StoreError> {
         self.database.read(is_pending)
     }
@@ -29,7 +29,7 @@ impl Store {
     /// Returns the distinct model overrides of all agents, as JSON.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn model_overrides(&self) -> Result<Vec<String>, StoreError> {
         self.database.read(|connection| {
             let sql = "SELECT DISTINCT model_override FROM agents WHERE model_override IS NOT NULL ORDER BY 1";
@@ -39,11 +39,11 @@ impl Store {
         })
     }
 
-    /// Stores `models` for the agents of all sessions. Returns false, and changes nothing, if that was done before, also by
-    /// another process.
+    /// Stores `models` for the agents of all sessions. Returns false, and changes nothing, if that was done
+    /// before, even by another process.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn pin_models(&self, models: PinnedModels) -> Result<bool, StoreError> {
         self.database
             .write(move |connection| {

@@ -1,5 +1,5 @@
-//! The tokens that a session's models have used: those of its answers and summaries are in their rows, those of other requests
-//! in a table. `/usage` shows them.
+//! The tokens that a session's models have used, as shown by `/usage`. Answers and summaries have their usage in their
+//! rows; a separate table counts other requests.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::{Store, StoreError};
 /// The tokens that one model has used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelUsage {
-    /// The provider's name.
+    /// The provider's name, as in `config.toml`.
     pub provider: String,
-    /// The model's id.
+    /// The model's id, as the provider spells it.
     pub model: String,
-    /// The sum of all requests, also of attempts that failed.
+    /// The sum of all requests, including attempts that failed.
     pub usage: TokenUsage,
 }
 
@@ -57,10 +57,10 @@ impl Store {
     /// Returns the tokens of all agents of a session by model, sorted by provider and model.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn usage(&self, session: SessionId) -> Result<Vec<ModelUsage>, StoreError> {
         self.database.read(|connection| {
-            // An answer has the tokens of its own attempt, and those of the attempts that failed before.
+            // An answer's row contains its own usage and the usage of earlier failed attempts.
             let of_rows = COLUMNS
                 .map(|of| {
                     format!("total(data ->> '$.usage.{of}') + total(data ->> '$.failed_attempts.usage.{of}') AS {of}")
@@ -77,7 +77,7 @@ impl Store {
                  GROUP BY provider, model ORDER BY provider, model",
             ))?;
             let read = query.query_map(params![session.to_string()], |row| {
-                // Sums are floating-point numbers, so that no row can overflow them. Negative ones become 0.
+                // Sums are floating-point numbers because an integer sum can overflow. Negative ones become 0.
                 let sum = |column| row.get::<_, f64>(column).map(|sum| sum as u64);
                 Ok(ModelUsage {
                     provider: row.get(0)?,
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(tree.store.usage(tree.session()).await.unwrap()[0].usage.cache_read, 180);
     }
 
-    /// A database of a build that counted what was read from a cache.
+    /// A database of a build that counted cache reads.
     #[tokio::test]
     async fn cache_reads_of_older_databases_no_longer_count() {
         let tree = TestTree::new().await;

@@ -1,5 +1,5 @@
-//! The context window of each model at the first request of an agent's conversation to it. `agent` reads it before each request,
-//! so that what a model is shown does not change when the provider's list of models does.
+//! The context window of each model at the first request of an agent's conversation to it. `agent` reads it before each
+//! request: the tools a model is shown should not change when the provider's list of models does.
 
 use patchbay_core::AgentId;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -9,13 +9,13 @@ use crate::{Store, StoreError};
 /// The context window of a model for one agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentWindow {
-    /// The agent.
+    /// The agent that the window applies to.
     pub agent: AgentId,
-    /// The provider's name.
+    /// The provider's name, as in `config.toml`.
     pub provider: String,
-    /// The model's id.
+    /// The model's id, as the provider spells it.
     pub model: String,
-    /// The window in tokens.
+    /// Size of the context window, in tokens.
     pub tokens: u64,
 }
 
@@ -43,7 +43,7 @@ impl Store {
     /// Returns the window in tokens that a model had at the first request of `agent` to it; `None` before that.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn agent_window(&self, agent: AgentId, provider: &str, model: &str) -> Result<Option<u64>, StoreError> {
         self.database.read(|connection| {
             let tokens: Option<i64> = connection

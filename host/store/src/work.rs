@@ -1,4 +1,4 @@
-//! What an agent was last told to do and what it did since, from its rows. `session` lists it.
+//! The last task of an agent and its work since then, taken from its rows. `session` lists it.
 
 use patchbay_core::{AgentId, AssistantPart, AssistantRecord, MessageKind, SessionId};
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -16,11 +16,11 @@ const TASK: u32 = 1_000;
 /// Rows of a turn, the newest first, in which its last call is looked for. An answer may have many calls, each with its result.
 const ROWS: u32 = 200;
 
-/// The work of one agent.
+/// The current work of one agent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentWork {
-    /// The last message to the agent: a user's text or a skill, of which the first 1,000 characters are read. Mail that woke
-    /// the agent is not a task. `None` before the first message.
+    /// The last message to the agent: a user's text or a skill. At most its first 1,000 characters are read. Mail that
+    /// woke the agent does not count as a task. `None` before the first message.
     pub task: Option<MessageRow>,
     /// The tool that the last turn called last, or calls now; `None` if it called none.
     pub last_tool: Option<String>,
@@ -76,8 +76,8 @@ fn last_written_at(connection: &Connection, session: SessionId, agent: AgentId) 
     Ok(query.query_row(params![agent.to_string(), session.to_string()], |row| row.get(0)).optional()?)
 }
 
-/// Returns the tool of the first call of the last answer with calls that has no result, else of its last call. Rows before
-/// number `began` do not count.
+/// Returns the tool of the first call of the last answer with calls that has no result, otherwise of its last call.
+/// Rows before number `began` do not count.
 fn last_tool(
     connection: &Connection,
     session: SessionId,

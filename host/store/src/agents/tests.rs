@@ -19,7 +19,7 @@ async fn agents_are_listed_in_the_order_of_their_creation() {
     let model = AgentModel { provider: Some("demo".to_owned()), model: Some("m".to_owned()), ..AgentModel::default() };
     let one = NewAgent { foreground: false, model: model.clone(), ..new_agent(tree.root) };
     let one_id = one.id;
-    // The fork point is the last row before the change, also if the change adds rows.
+    // The fork point is the last row before the change, even if the change adds rows.
     let change = SessionChange {
         new_agent: Some(one),
         view: Some(one_id),

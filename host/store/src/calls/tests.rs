@@ -121,7 +121,7 @@ async fn call_of_a_killed_agent_does_not_begin() {
     let (begun, late) = (call(child), call(child));
     let (id, store) = (begun.row.call, &tree.store);
     store.begin_calls(&tree.hold, vec![call(tree.root), begun]).await.unwrap();
-    // A kill that does not know of the call is refused, so that it does not report the call as not run.
+    // The store refuses a kill that does not know of the call; otherwise the call would be reported as not run.
     let kill = |settles| SessionChange { kills: vec![child], settles, ..SessionChange::default() };
     assert!(matches!(tree.commit(kill(Vec::new())).await, Err(StoreError::CallBegan(of)) if of == child));
     tree.commit(kill(vec![id])).await.unwrap();

@@ -1,4 +1,4 @@
-//! Tests of what a change costs, and of the order of its parts.
+//! Tests of the cost of a change, and of the order of its parts.
 
 use patchbay_core::{MessageKind, SessionId, TurnCause, TurnState};
 

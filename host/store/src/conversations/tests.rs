@@ -140,7 +140,7 @@ async fn notifications_belong_to_the_conversation() {
     tree.add_row(notification).await;
     tree.add(tree.root, MessageKind::User, "a message").await;
     assert_eq!(tree.sent(tree.fork(tree.root).await).await, ["[Notification]", "a message"]);
-    // They are not what a session is recognised by.
+    // They do not serve to recognise a session.
     let first = tree.store.first_message(tree.session(), 99).await.unwrap().unwrap();
     assert_eq!(first.content, "a message");
 }
@@ -169,7 +169,7 @@ async fn circle_of_agents_does_not_run_forever() {
     assert!(tree.sent(child).await.len() <= 65);
 }
 
-/// In the middle of a turn, only what the user said of it stays.
+/// In the middle of a turn, only the user's messages are kept.
 #[tokio::test]
 async fn summary_may_keep_the_requests_alone() {
     use MessageKind::{Assistant, Compaction, Skill, Tool, User};
@@ -192,7 +192,6 @@ async fn summary_may_keep_the_requests_alone() {
     assert_eq!(tree.sent(root).await, ["later"]);
 }
 
-/// A row of the model.
 #[derive(Clone)]
 struct CopiedRow {
     seq: u64,
@@ -313,7 +312,8 @@ async fn step(tree: &TestTree, agents: &mut Vec<CopiedAgent>, action: u8, agent:
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// An agent reads what it would read if the conversation that it inherits had been copied when it was forked or rewound.
+    /// An agent reads the same rows as if the conversation that it inherits had been copied
+    /// when it was forked or rewound.
     #[test]
     fn inherited_conversation_equals_copied_rows(
         steps in proptest::collection::vec((0u8..14, any::<Index>(), any::<Index>()), 1..80),

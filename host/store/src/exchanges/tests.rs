@@ -77,7 +77,7 @@ async fn dropped_messages_are_neither_sent_nor_listed() {
     let (one, first) = store.exchange_before(session, tree.root, later.seq).await.unwrap().unwrap();
     assert_eq!((&*one.content, &*first.unwrap().content), ("one", "first"));
     assert_eq!(store.exchange_before(session, tree.root, one.seq).await.unwrap(), None);
-    // A dropped summary no longer replaces what it summarised.
+    // A dropped summary no longer replaces the rows it summarised.
     add(&tree, &[(User, "two", Value::Null)]).await;
     add(&tree, &[(MessageKind::Compaction, "Summary.", json!({"keep_from": null}))]).await;
     assert_eq!(tree.sent(tree.root).await, ["Summary."]);

@@ -1,4 +1,4 @@
-//! Ceilings, days, crashes and sums, also with several stores of one home.
+//! Ceilings, days, crashes and sums, even with several stores of one home.
 
 use std::{
     collections::BTreeMap,
@@ -144,7 +144,7 @@ async fn reservation_of_a_dead_process_counts_as_spent() {
     assert_eq!(other.spending(hold.session()).await.unwrap().session, kept);
     assert!(other.reserve(&taken, limits, request(agent, &[cents(31)])).await.unwrap().is_err());
     let next = other.reserve(&taken, limits, request(agent, &[cents(30)])).await.unwrap().unwrap();
-    // The process was only suspended: it may spend no more, and what it settles late changes nothing.
+    // The process was only suspended: it may spend no more, and a late settlement changes nothing.
     assert!(matches!(store.reserve(&hold, limits, request(agent, &[Money::ZERO])).await, Err(StoreError::Fenced(_))));
     store.settle_spending(lost, Some(Money::ZERO));
     store.settle().await.unwrap();
@@ -212,7 +212,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// The store agrees with a model of it, and no ceiling is exceeded by requests that cost at most what was reserved.
+    /// The store agrees with a model of it, and no ceiling is exceeded by requests that cost at most their reservation.
     #[test]
     fn sums_are_those_of_the_requests(steps in prop::collection::vec(step(), 1..40)) {
         runtime().block_on(async {
