@@ -9,14 +9,15 @@ use crate::{
     shown_input::{command_line, input_json, without_middle},
 };
 
-/// What a skill is about to do, as a question shows it.
+/// An act that a skill is about to perform, as a question shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Act {
-    /// What is done, to what, and how much: `Overwrite src/pool.rs: +60 −15`. Cleaned; a long one has its middle left out.
+    /// The action, its object and its extent: `Overwrite src/pool.rs: +60 −15`. Cleaned; a
+    /// long one has its middle left out.
     pub title: String,
     /// More about it, a line each, as the title.
     pub lines: Vec<String>,
-    /// How a text file changes.
+    /// The changes of a text file, if there is one.
     pub diff: Option<FileDiff>,
     /// The file of the workspace that is written or deleted, as the skill names it.
     pub path: Option<String>,
@@ -27,8 +28,8 @@ pub struct Act {
 }
 
 impl Act {
-    /// Maximum length of a line in characters, without the note about what is left out. It is large, because a person must see
-    /// what is allowed; terminals show less at first.
+    /// Maximum length of a line in characters, without the note about omitted text. It is large because the user must
+    /// see everything that is allowed; terminals show less at first.
     pub const LINE: usize = 16 << 10;
 
     /// Returns the act of `effect`; `files` describes the files that it changes.
@@ -333,7 +334,7 @@ mod tests {
         assert_eq!((&*one.title, one.lines.len()), ("Change 1 file (1 new): +1", 1));
     }
 
-    /// The bounds of a difference are those of one file, however many files there are.
+    /// The limits for one file's diff also apply to all files together.
     #[test]
     fn list_of_changes_is_bounded() {
         let text = "one more line\n".repeat(1_500);

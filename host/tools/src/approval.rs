@@ -1,5 +1,6 @@
-//! Asks a person for what a call may not do by itself: use a capability that a skill is not granted, or call a tool outside
-//! of the sandbox. A session with a front provides an [`Approver`]; without one, the call is denied with what would allow it.
+//! Asks the user to approve calls that need it: use of a capability that a skill is not granted, or a tool
+//! outside of the sandbox. A session with a front provides an [`Approver`]; without one, the call is denied with
+//! a message about how to allow it.
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Instant};
 
@@ -14,7 +15,7 @@ use crate::{
     question::{Approval, ApprovalScope, PersonAnswer, Question},
 };
 
-/// Shows questions to a person. Implemented by fronts.
+/// Shows questions to the user. Implemented by fronts.
 pub trait Approver: Send + Sync {
     /// Asks `question` and waits for the answer, which is one of [`Question::answers`] or [`Approval::Never`]; any other one
     /// counts as no. If the future is dropped, the question is withdrawn.
@@ -33,11 +34,11 @@ pub(crate) struct QuestionSlots {
 impl QuestionSlots {
     /// Open questions of all sessions.
     const ALL: usize = 8;
-    /// Open questions of one session, so that one session does not take the room of all.
+    /// Open questions of one session, which must not use up the process's limit.
     const OF_SESSION: usize = Self::ALL / 2;
-    /// Questions of nested calls of all sessions that wait for room. With the open ones of its session, they are as many as the
-    /// calls that a program runs side by side. Each can keep one of the process's slots for nested calls, so that all of them, with
-    /// the open ones, must be fewer than these.
+    /// Questions of nested calls of all sessions that wait for a slot. Together with a session's open questions, they
+    /// equal the number of calls that a program can run in parallel. Each can hold one of the process's slots for
+    /// nested calls, and therefore all of them, with the open ones, must be fewer than these slots.
     const WAITING: usize = 4;
 }
 
@@ -67,7 +68,6 @@ impl Default for QuestionSlots {
 pub(crate) struct StoredGrant {
     /// Returns whether the store has it.
     exists: BoxFuture<'static, Result<bool, StoreError>>,
-    /// Stores it.
     add: BoxFuture<'static, Result<(), StoreError>>,
 }
 
@@ -101,11 +101,11 @@ impl StoredGrant {
 /// The answers of one session that apply to more than the question they were given to.
 #[derive(Default)]
 struct SharedAnswers {
-    /// The answers for the session: [`Approval::Session`], [`Approval::Wide`], [`Approval::Exact`], [`Approval::Folder`] and
-    /// [`Approval::Never`].
+    /// The answers for the session: [`Approval::Session`], [`Approval::Wide`], [`Approval::Exact`],
+    /// [`Approval::Folder`] and [`Approval::Never`].
     kept: BTreeMap<ApprovalScope, Approval>,
-    /// How often [`Approval::Always`] was stored. It answers the questions that are open at that moment; later ones read the
-    /// grants.
+    /// How often [`Approval::Always`] was stored. It answers the questions that are open at that
+    /// moment; later ones read the grants.
     granted: BTreeMap<ApprovalScope, u64>,
 }
 
@@ -186,8 +186,8 @@ impl Drop for AskingCall<'_> {
     }
 }
 
-/// What a person decides for one session, shared by the session and its agents: the approvals, which are empty until a front gives an
-/// approver, and the mode.
+/// The user's decisions for one session, shared by the session and its agents: the approvals, which are empty until a
+/// front gives an approver, and the mode.
 #[derive(Clone, Default)]
 pub struct ApprovalSlot(Arc<Mutex<Option<Arc<Approvals>>>>, ModeSlot);
 
@@ -208,7 +208,7 @@ impl ApprovalSlot {
         &self.1
     }
 
-    /// Returns the approvals; `None` if no front can ask a person.
+    /// Returns the approvals; `None` if no front can ask the user.
     pub fn get(&self) -> Option<Arc<Approvals>> {
         self.0.lock().clone()
     }
@@ -230,10 +230,11 @@ impl Approvals {
         self.asking.lock().iter().find(|asked| asked.agent == agent).cloned()
     }
 
-    /// Returns the answer to `question`. Each call asks for itself, also if another one asks for the same: only an answer for
-    /// the session and a stored grant answer other questions, and those that are open then are withdrawn. [`Approval::Always`]
-    /// adds `grant` first. If as many questions are open as the session or, by `slots`, the process may have, the question of a
-    /// nested call waits, because its program could not ask again. It is not opened if it was answered meanwhile.
+    /// Returns the answer to `question`. Each call asks for itself, even if another one asks for the same: only an
+    /// answer for the session and a stored grant answer other questions, and those that are open then are withdrawn.
+    /// [`Approval::Always`] adds `grant` first. If as many questions are open as the session or, by `slots`, the
+    /// process may have, the question of a nested call waits, because its program could not ask again. It is not
+    /// opened if it was answered meanwhile.
     ///
     /// # Errors
     /// [`NoQuestionRoom`]: the question cannot be opened and cannot wait.
@@ -337,7 +338,7 @@ impl QuestionRoom {
     /// Returns the whole room, and whether it had to wait for it.
     async fn wait(self, of_session: &Arc<Semaphore>, slots: &QuestionSlots) -> (impl Send + use<>, bool) {
         let Self { of_session: session_slot, of_process, waiting } = self;
-        // The session's slot comes first, so that one session never takes more than half of the process's slots.
+        // Acquire the session's slot first: one session never takes more than half of the process's slots.
         let session_slot = or_wait(session_slot, Arc::clone(of_session)).await;
         let process_slot = or_wait(of_process, Arc::clone(&slots.open)).await;
         ((session_slot, process_slot), waiting.is_some())
@@ -379,7 +380,7 @@ mod tests {
         asked: AtomicU32,
         open: AtomicU32,
         most: AtomicU32,
-        /// What was reported of each grant.
+        /// The reported result of storing each grant.
         stored: Mutex<Vec<Result<(), String>>>,
     }
 
@@ -606,7 +607,7 @@ mod tests {
         sessions[0].0.answer(1);
         assert!(first.as_mut().now_or_never().is_none() && third.as_mut().now_or_never().is_none());
         assert_eq!((open(0), open(2)), (3, 1));
-        // A stop of the first program gives its room back at once.
+        // A stop of the first program releases its room at once.
         drop(first);
         assert!(ask(2, nested(1)).now_or_never().is_none());
         assert_eq!(open(2), 2);
@@ -697,7 +698,7 @@ mod tests {
             ("src/ab/four.rs", (yes, 1)),
             ("src/five.rs", (yes, 1)),
             ("src/new/six.rs", (yes, 0)),
-            // The workspace itself is no folder: the answer was not offered.
+            // The workspace itself does not count as a folder: the answer was not offered.
             ("src", (no, 1)),
             ("README.md", (no, 1)),
         ] {
@@ -716,7 +717,7 @@ mod tests {
             assert_eq!(answer, Ok(Approval::Exact.into()));
             assert_eq!(person.asked.load(Ordering::Relaxed), asked, "{act:?}");
         }
-        // The file has what the act wrote.
+        // The file contains the contents that the act wrote.
         let again = approvals.ask(writing("a/b", b"again"), &QuestionSlots::default(), storing(Ok(()))).await;
         assert_eq!((again, person.asked.load(Ordering::Relaxed)), (Ok(Approval::Exact.into()), 2));
     }

@@ -1,13 +1,14 @@
-//! The input of [`Tools::run`](crate::Tools::run). A session makes it for a person's command, an agent for a model, and a
-//! running call for nested calls.
+//! The input of [`Tools::run`](crate::Tools::run). A session makes it for the user's command, an agent for a model, and
+//! a running call for nested calls.
 //!
-//! Six types describe a call. Each part of the host has its own, with what that part needs, for as long as it needs it:
+//! Six types describe a call. Each part of the host has its own, with only the data that it
+//! needs, for as long as it needs it:
 //!
 //! | type | made by | lives as long as | contents |
 //! | --- | --- | --- | --- |
 //! | [`CallContext`] | the caller | the outermost call and all calls nested in it | who asks, the session, the workspace, the skills |
 //! | [`ToolInvocation`] | the caller | until the call begins | the tool and its input, which differ for each nested call |
-//! | `CallRecord` (`record.rs`) | [`Tools::run`](crate::Tools::run) | the call | what it may do, did and approved; the guest's services write to it |
+//! | `CallRecord` (`record.rs`) | [`Tools::run`](crate::Tools::run) | the call | permissions, effects, approvals; the guest writes to it |
 //! | `JournalRow` (`store`) | the record, at the end | as the journal keeps it | the columns of one row: ids, hashes, sizes, the outcome |
 //! | `Services` (`sandbox`) | `services/` | the call | the host's side of each import of the guest, on this crate's types |
 //! | `Call` (`sandbox`) | `run.rs` | until the guest is started | the component, its input and limits: all that the sandbox needs to know |
@@ -45,24 +46,24 @@ pub struct CallContext {
     pub snapshot: Arc<Snapshot>,
     /// The tools outside of the sandbox that can be called.
     pub outside: OutsideTools,
-    /// Receives partial output.
+    /// Receives partial output while the call runs.
     pub progress: Arc<dyn ProgressSink>,
     /// Runs completions of `agent`'s model; `None` makes `inference` unavailable.
     pub inference: Option<Arc<dyn Inference>>,
     /// How far the tools of the session may go.
     pub mode: ModeSlot,
-    /// Asks a person for missing capabilities; `None` if no person can be asked.
+    /// Asks the user for missing capabilities; `None` if the user cannot be asked.
     pub approvals: Option<Arc<Approvals>>,
     /// The user's editor; `None` if the session has none.
     pub editor: Option<Arc<dyn Editor>>,
-    /// The line that the person typed, if the call runs a command.
+    /// The line that the user typed, if the call runs a command.
     pub line: Option<String>,
     /// Set when the call begins its first effect.
     pub effect: EffectFlag,
 }
 
-/// Whether a call has begun an effect. An interrupted call without effects can be reported as not run. Clones share one
-/// flag.
+/// Whether a call has begun an effect. An interrupted call without effects can be reported as
+/// not run. Clones share one flag.
 #[derive(Clone, Debug, Default)]
 pub struct EffectFlag(Arc<AtomicBool>);
 
@@ -77,11 +78,11 @@ impl EffectFlag {
     }
 }
 
-/// One call of a tool.
+/// One call of a tool that is about to begin.
 pub struct ToolInvocation<'a> {
     /// The id of the call; it stays the same after a restart.
     pub id: CallId,
-    /// The tool to run.
+    /// The tool that should run.
     pub tool: ResolvedTool<'a>,
     /// The input, not yet checked against the schema.
     pub input: &'a Value,
@@ -100,7 +101,8 @@ impl<'a> ToolInvocation<'a> {
     }
 }
 
-/// Returns whether the outermost caller is a person. Any other caller is a model or the program of one, such as an MCP client.
+/// Returns whether the outermost caller is the user. Any other caller is a model or the program
+/// of one, such as an MCP client.
 pub(crate) fn is_person(asker: &Asker) -> bool {
     matches!(asker, Asker::Person(_))
 }
@@ -110,7 +112,7 @@ pub(crate) fn is_person(asker: &Asker) -> bool {
 pub enum ResolvedTool<'a> {
     /// A tool implemented by the host.
     Internal(&'a dyn Internal),
-    /// A tool of a skill.
+    /// A tool that belongs to a skill.
     Skill(SkillTool<'a>),
     /// A tool outside of the sandbox, such as one of an MCP server.
     Outside(&'a dyn OutsideTool),
@@ -130,7 +132,7 @@ impl<'a> SkillTool<'a> {
     /// Finds a tool of `snapshot` by its full name, `SKILL__TOOL`.
     ///
     /// # Errors
-    /// [`ToolError::NotFound`].
+    /// Fails with [`ToolError::NotFound`] only.
     pub fn find(snapshot: &'a Snapshot, name: &'a str) -> Result<Self, ToolError> {
         let of_skill = |(skill, spec): (&'a Skill, &'a ToolSpec)| {
             Some(Self { full_name: name, skill, spec, component: skill.component? })
@@ -145,12 +147,13 @@ impl<'a> SkillTool<'a> {
 }
 
 impl<'a> ResolvedTool<'a> {
-    /// Finds a tool for the outermost caller `asker`: one of `internal` by its bare name, one of `snapshot` by its full name,
-    /// `SKILL__TOOL`, or one of `outside` by its full name. The first of these with the name wins. Snapshot and `outside` are
-    /// those of the call's context.
+    /// Finds a tool for the outermost caller `asker`: a tool of `internal` by its bare name, of `snapshot` by
+    /// its full name, `SKILL__TOOL`, or of `outside` by its full name. The first match wins. Snapshot and
+    /// `outside` belong to the call's context.
     ///
     /// # Errors
-    /// [`ToolError::NotFound`]; [`ToolError::NotForModels`] for a tool of a skill for people, unless a person is the caller.
+    /// [`ToolError::NotFound`]; [`ToolError::NotForModels`] for a tool of a skill for people,
+    /// unless the user is the caller.
     pub fn find(
         asker: &Asker,
         snapshot: &'a Snapshot,
@@ -161,7 +164,7 @@ impl<'a> ResolvedTool<'a> {
         if let Some(tool) = internal.iter().find(|tool| tool.spec().name.as_str() == name) {
             return Ok(Self::Internal(&**tool));
         }
-        // Checked here, so that it also applies to the calls of a program that a model wrote.
+        // Checked here because it also applies to calls made by a program that a model wrote.
         if let Some((skill, _)) = snapshot.tool(name)
             && !skill.manifest.audience.models
             && !is_person(asker)

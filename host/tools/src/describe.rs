@@ -20,13 +20,13 @@ use tokio::time::Instant;
 
 use crate::Tools;
 
-/// The tools of components.
+/// The tools of the described components.
 #[derive(Debug, Default)]
 pub struct Described {
     /// The tools, or the problem, by digest of the component.
     pub answers: BTreeMap<Digest, DescribedTools>,
-    /// Whether a component's file changed before it could be asked. The answer is a problem then; scanning its root again
-    /// reads the new file.
+    /// Whether a component's file changed before it could be asked. The answer is a problem then; scanning its
+    /// root again reads the new file.
     pub changed: bool,
 }
 
@@ -52,7 +52,7 @@ type Answers<'g, 'c> = (BTreeMap<Digest, DescribedTools>, Vec<(&'g Group<'c>, Ve
 
 /// The components of one root, with the limits for compiling new ones.
 pub struct Group<'a> {
-    /// The root of the skills.
+    /// The root that the skills belong to.
     pub root: Root,
     /// The root's components, sorted by skill name.
     pub components: Vec<&'a Component>,
@@ -87,7 +87,7 @@ pub struct DescribeOutcome {
     pub failure: Option<Failure>,
 }
 
-/// Compiles a component and asks it for its tools. Used for loading and inspecting a skill, so that both agree.
+/// Compiles a component and asks it for its tools. Loading and inspecting a skill both use it, and therefore agree.
 pub async fn describe_component(sandbox: &Arc<Sandbox>, digest: Digest, bytes: Vec<u8>) -> DescribeOutcome {
     let described = match sandbox.load(digest, bytes).await {
         Ok(loaded) => sandbox.describe(&loaded).await,
@@ -117,7 +117,7 @@ impl Tools {
     /// Returns the tools of each of `components`, like [`Tools::describe_roots`] without a limit on the total time.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn describe(
         &self,
         components: impl IntoIterator<Item = &Component>,
@@ -133,14 +133,14 @@ impl Tools {
     /// running the component. The other components are compiled and asked, group by group in order, until the time of
     /// their group is over; the component that exceeds it and those after it have the problem `root_limit`.
     ///
-    /// Failures by a time limit are stored too, for this build and these limits, so that not every start repeats them.
-    /// `again` retries them.
+    /// Failures by a time limit are stored too, for this build and these limits; otherwise every start would
+    /// repeat them. `again` retries them.
     ///
-    /// `watch` receives the number of new components that are done and their total, starting with 0; it is not called if
-    /// there are none.
+    /// `watch` receives the number of new components that are done and their total, starting with 0; it
+    /// is not called if there are none.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn describe_roots(
         &self,
         groups: &[Group<'_>],
@@ -177,7 +177,7 @@ impl Tools {
     /// Returns the answers for all components of `groups`; `None` if one of them must be asked. No component runs.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn known(&self, groups: &[Group<'_>]) -> Result<Option<BTreeMap<Digest, DescribedTools>>, StoreError> {
         let (mut answers, unknown) = self.answers(groups, false).await?;
         for component in unknown.iter().flat_map(|(_, components)| components) {
@@ -190,8 +190,8 @@ impl Tools {
         Ok(Some(answers))
     }
 
-    /// Returns the cached and stored answers, and the components without one. A component of two groups belongs to the
-    /// first.
+    /// Returns the cached and stored answers, and the components without one. A component of
+    /// two groups belongs to the first.
     async fn answers<'g, 'c>(&self, groups: &'g [Group<'c>], again: bool) -> Result<Answers<'g, 'c>, StoreError> {
         let all: BTreeSet<Digest> =
             groups.iter().flat_map(|group| &group.components).map(|component| component.digest()).collect();
@@ -222,8 +222,8 @@ impl Tools {
         Ok((answers, new))
     }
 
-    /// Returns the stored answer; `None` if the component must be asked again, for example because other rules accepted
-    /// it.
+    /// Returns the stored answer; `None` if the component must be asked again, for example
+    /// because other rules accepted it.
     fn read_kept(&self, digest: &Digest, json: &str, group: &Group<'_>, again: bool) -> Option<DescribedTools> {
         match serde_json::from_str(json) {
             Ok(StoredDescription::Judged { rules, tools }) => (rules == RULES).then(|| Ok(tools.into())),
@@ -313,12 +313,12 @@ impl Tools {
         }
     }
 
-    /// Returns what a failure to describe depends on besides the component.
+    /// Returns the conditions, other than the component, that a failure to describe depends on.
     fn conditions(&self) -> String {
         format!("{} rules {RULES} {:?}", env!("CARGO_PKG_VERSION"), self.sandbox.limits())
     }
 
-    /// Returns what a failure by a time limit depends on.
+    /// Returns the conditions that a failure by a time limit depends on.
     fn limit_conditions(&self, group: &Group<'_>) -> String {
         format!("{} compile_s={}", self.conditions(), group.compile_s)
     }

@@ -140,8 +140,8 @@ impl EditedFiles {
         written.map(|()| None).map_err(|error| editor_error("write", path, &error))
     }
 
-    /// Checks a write or deletion, and returns the file that it would find; `None` if there is none. A write finds the text in
-    /// the editor.
+    /// Checks a write or deletion, and returns the file that it would find; `None` if there is none. A
+    /// write finds the text in the editor.
     pub(crate) async fn before_change(&self, path: &str, is_write: bool) -> Result<Option<FoundFile>, FilesError> {
         let on_disk = self.files.before_change(path.to_owned()).await?;
         self.before_change_in_editor(path, is_write, on_disk).await

@@ -7,7 +7,7 @@ use patchbay_store::StoreError;
 
 use crate::OutsideError;
 
-/// Why a tool call failed.
+/// The reason why a tool call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
     /// The call names a tool that does not exist.
@@ -19,7 +19,7 @@ pub enum ToolError {
     /// The input does not satisfy the tool's schema.
     #[error("input for '{tool}' is invalid: {problem}.")]
     InvalidInput {
-        /// The tool's full name.
+        /// The tool's full name, including its skill or server.
         tool: String,
         /// The first violation and its position.
         problem: String,
@@ -33,7 +33,7 @@ pub enum ToolError {
     /// The skill failed or was stopped.
     #[error("{}", shown(.tool, .failure))]
     Failure {
-        /// The tool's full name.
+        /// The tool's full name, including its skill or server.
         tool: String,
         /// The failure of the sandbox.
         failure: Failure,
@@ -41,17 +41,17 @@ pub enum ToolError {
     /// A tool outside of the sandbox failed or was stopped.
     #[error("{}", shown_outside(.tool, .error))]
     Outside {
-        /// The tool's full name.
+        /// The tool's full name, including its skill or server.
         tool: String,
-        /// Why.
+        /// Why the call failed at the source.
         error: OutsideError,
     },
     /// A tool of the host failed.
     #[error("{message}")]
     Internal {
-        /// The stable code.
+        /// The stable code of the error.
         code: Code,
-        /// What is wrong, and what to do next.
+        /// The problem, and the next step.
         message: String,
     },
     /// The component or the grants cannot be read.
@@ -59,7 +59,7 @@ pub enum ToolError {
     Store(#[from] StoreError),
 }
 
-/// Returns where the tool `name` was not found. Tools of MCP servers are no part of a snapshot.
+/// Returns where the tool `name` was not found. Tools of MCP servers do not belong to a snapshot.
 fn not_found_in(name: &str) -> &'static str {
     if name.starts_with("mcp__") { ": no MCP server that is available now has it" } else { " in snapshot" }
 }
@@ -83,7 +83,7 @@ fn shown_outside(tool: &str, error: &OutsideError) -> String {
 }
 
 impl ToolError {
-    /// Returns the stable code.
+    /// Returns the stable code of this error.
     pub fn code(&self) -> Code {
         match self {
             Self::NotFound(_) => Code::ToolNotFound,
@@ -99,8 +99,8 @@ impl ToolError {
         }
     }
 
-    /// Returns the message for a person: with the place in the author's source where the skill trapped, if that is known, the usual cause,
-    /// and the last lines that it printed. A model does not need them.
+    /// Returns the message for the user: with the place in the author's source where the skill trapped, if that is
+    /// known, the usual cause, and the last lines that it printed. A model does not need them.
     pub fn for_person(&self) -> String {
         let mut message = self.to_string();
         if let Self::Failure { failure, .. } = self {

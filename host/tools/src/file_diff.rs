@@ -1,4 +1,4 @@
-//! The difference that a change makes to a file, for a question about it. Pure; `act` calls it.
+//! The difference that a change makes to a file, for a question about it. Pure. Called by `act`.
 
 use std::{collections::VecDeque, fmt};
 
@@ -23,9 +23,9 @@ const COMPARED: usize = 256 << 10;
 /// The lines that differ between two texts, with unchanged ones around them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileDiff {
-    /// Number of new lines.
+    /// Number of lines that were added.
     pub added: usize,
-    /// Number of lines that are no longer there.
+    /// Number of lines that were removed.
     pub removed: usize,
     /// The lines, from top to bottom. Invisible characters are written with escapes.
     pub lines: Vec<DiffLine>,
@@ -40,7 +40,7 @@ pub enum DiffLine {
     Same(usize, String),
     /// A new line with its number.
     Added(usize, String),
-    /// A line that is no longer there, with its old number.
+    /// A removed line, with its old number.
     Removed(usize, String),
     /// Unchanged lines that are left out.
     Gap,

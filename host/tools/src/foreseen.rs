@@ -1,4 +1,4 @@
-//! What can be said about the effects of a call from its input alone, before it runs: `session` explains decisions with it.
+//! Predicts the effects of a call from its input alone, before it runs: `session` explains decisions with it.
 
 use patchbay_egress::Target;
 use patchbay_policy::{Capability, HostPattern, Permits};
@@ -7,7 +7,8 @@ use patchbay_workspace::Workspace;
 
 use crate::{Mode, Tools};
 
-/// Returns the capability for the host alone that a request to `url` goes to; `None` if it is no address.
+/// Returns the capability limited to the host that a request to `url` goes to, or `None`
+/// if `url` is not a valid address.
 pub fn http_capability(url: &str) -> Option<Capability> {
     let target = Target::parse(url).ok()?;
     let origin = target.origin();

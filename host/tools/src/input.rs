@@ -17,25 +17,25 @@ pub enum InputError {
         command: String,
         /// The skill's `input_hint`.
         hint: String,
-        /// The tool's input schema.
+        /// The tool's input schema, to show in the error.
         schema: Value,
     },
     /// The text is a JSON object that violates the schema.
     #[error("input for {command} is invalid: {problem}.")]
     Invalid {
-        /// The command as typed.
+        /// The command as the user typed it.
         command: String,
         /// The first violation and its position.
         problem: String,
-        /// The tool's input schema.
+        /// The tool's input schema, to show in the error.
         schema: Value,
     },
     /// The text cannot become an input.
     #[error("{command} expects {}{}.", clean_line(&.schema.to_string()), advice(.schema))]
     Expected {
-        /// The command as typed.
+        /// The command as the user typed it.
         command: String,
-        /// The tool's input schema.
+        /// The tool's input schema, to show in the error.
         schema: Value,
     },
     /// The tool's schema is not supported; possible in a snapshot of an older build.

@@ -1,4 +1,4 @@
-//! Tools implemented by the host. A model calls them like those of skills; `agent` provides them.
+//! Tools implemented by the host. A model calls them like skill tools; `agent` provides them.
 
 use std::{sync::Arc, time::Instant};
 
@@ -20,13 +20,13 @@ pub trait Internal: Send + Sync {
     /// Returns the name, the description and the input schema.
     fn spec(&self) -> &ToolSpec;
 
-    /// Returns whether a call has no effects, so that others may run beside it.
+    /// Returns whether a call has no effects. Others may then run beside it.
     fn only_reads(&self) -> bool {
         false
     }
 
-    /// Returns whether the agent may neither see nor call the tool. Its declaration still takes up room in requests, so that the
-    /// other declarations are the same as for agents that have the tool.
+    /// Returns whether the agent may neither see nor call the tool. Its declaration still counts against the size
+    /// limit, which keeps the other declarations the same as for agents that have the tool.
     fn is_hidden(&self) -> bool {
         false
     }
@@ -36,14 +36,14 @@ pub trait Internal: Send + Sync {
         false
     }
 
-    /// Runs the tool.
+    /// Runs the tool and returns its answer.
     fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<InternalAnswer, InternalError>>;
 }
 
 /// The answer of a tool of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InternalAnswer {
-    /// The answer as JSON.
+    /// The answer, encoded as JSON.
     pub value: Value,
     /// Media type and bytes of binary content that follows it.
     pub blobs: Vec<(String, Vec<u8>)>,
@@ -68,17 +68,17 @@ impl From<Value> for InternalAnswer {
 /// ```
 #[non_exhaustive]
 pub struct InternalCall<'a> {
-    /// The id of the call.
+    /// The id that identifies the call.
     pub id: CallId,
     /// The input, which satisfies the schema.
     pub input: &'a Value,
     /// Makes the row of the result, for a tool that changes the session.
     pub row: Option<Arc<dyn ResultRow>>,
-    /// Asks a person.
+    /// Gives the call access to the user.
     pub person: PersonAccess<'a>,
 }
 
-/// The way of a tool of the host to the person.
+/// The way of a tool of the host to the user.
 #[derive(Clone, Copy)]
 pub struct PersonAccess<'a> {
     pub(crate) record: &'a CallRecord,
@@ -89,7 +89,7 @@ impl PersonAccess<'_> {
     /// Asks whether an agent may move to another provider.
     ///
     /// # Errors
-    /// Why it may not, as part of a sentence: no person can be asked, or the answer is no.
+    /// Why it may not, as part of a sentence: the user cannot be asked, or has refused.
     pub async fn allow_move(&self, moved: ProviderMove) -> Result<(), String> {
         let Self { record, slots } = *self;
         let context = &record.context;
@@ -123,8 +123,8 @@ impl PersonAccess<'_> {
     }
 }
 
-/// Makes the conversation row of a call's result. A tool that changes the session commits the row together with its change, so
-/// that the change happened if and only if the model knows of it.
+/// Makes the conversation row of a call's result. A tool that changes the session commits the row together with its
+/// change: either both are stored, or neither is.
 pub trait ResultRow: Send + Sync {
     /// Returns the row for this result.
     fn row(&self, result: &Value) -> NewMessage;
@@ -136,9 +136,9 @@ pub trait ResultRow: Send + Sync {
 /// Why a tool of the host failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InternalError {
-    /// The stable code.
+    /// The stable code of the error.
     pub code: Code,
-    /// What is wrong, with the value, and what to do next.
+    /// The problem, with the value, and the next step.
     pub message: String,
 }
 

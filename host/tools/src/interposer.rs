@@ -11,23 +11,23 @@ use crate::{CallTape, ToolError};
 
 /// A call of a skill's tool that is about to run.
 pub struct BegunCall<'a> {
-    /// The id of the call.
+    /// The id that identifies the call.
     pub id: CallId,
     /// The session that it belongs to.
     pub session: SessionId,
-    /// The skill's name.
+    /// The name of the skill that has the tool.
     pub skill: &'a str,
-    /// The tool's bare name.
+    /// The tool's name without its skill.
     pub tool: &'a str,
-    /// The component's digest.
+    /// The digest of the skill's component.
     pub component: Digest,
-    /// The input as JSON.
+    /// The input of the call, as JSON.
     pub input: &'a str,
     /// Media type and bytes of each attachment.
     pub attachments: &'a [(String, Vec<u8>)],
-    /// What the call may do.
+    /// The capabilities that the call may use.
     pub permits: &'a Permits,
-    /// The limits of any call.
+    /// The limits that apply to any call.
     pub limits: &'a Limits,
     /// The rest of the calling tool's budget; `None` for an outermost call.
     pub budget: Option<&'a Budget>,
@@ -37,7 +37,8 @@ pub struct BegunCall<'a> {
 
 /// Stands between the tools of skills and the services of the host.
 pub trait Interposer: Send + Sync {
-    /// Returns the services for a call that begins, and its tape if it has one. `own` are the host's, for what is not replaced.
+    /// Returns the services for a call that begins, and its tape if it has one. `own` are the host's services, used
+    /// wherever they are not replaced.
     fn services(&self, call: &BegunCall<'_>, own: Services) -> (Services, Option<Arc<dyn CallTape>>);
 
     /// Receives the result and the usage of a call, before its caller does.

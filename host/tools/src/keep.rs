@@ -21,7 +21,6 @@ pub(crate) struct ChangeKeeper<'a> {
     pub(crate) store: &'a Store,
     pub(crate) hold: &'a Hold,
     pub(crate) agent: AgentId,
-    /// The outermost call.
     pub(crate) call: CallId,
     /// Whether it belongs to a turn of the agent.
     pub(crate) in_turn: bool,

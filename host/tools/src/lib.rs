@@ -1,10 +1,10 @@
-//! The one path for every tool call by a person, a model or another tool: look-up, block list, schema check, policy,
+//! The one path for every tool call by a user, a model or another tool: look-up, block list, schema check, policy,
 //! limits and journal. Called by `session` and `agent`.
 //!
 //! - [`ResolvedTool::find`]: the one look-up of a tool by its name. It refuses tools for people to models.
 //! - [`CallContext`] and [`ToolInvocation`]: the input of a call, shared with nested calls and its own.
 //! - [`Tools::run`]: runs a tool; [`Tools::only_reads`]: whether others may run beside it.
-//! - [`Approver`]: asks a person for what a call may not do by itself. [`Question`]: what is asked; [`Approval`]: the answer.
+//! - [`Approver`]: asks the user to approve a call. [`Question`]: the question; [`Approval`]: the answer.
 //! - [`command_line`], [`input_json`]: a command or an input as a line that shows every character.
 //! - [`TerminalCommand`]: the input of `terminal__run`, for the fronts that offer it.
 //! - [`OutsideTool`]: a tool outside of the sandbox, such as one of an MCP server. [`OutsideSpec`] checks its declaration.
@@ -13,7 +13,7 @@
 //! - [`Internal`]: a tool implemented by the host; [`ResultRow`]: how it commits a change with its result.
 //! - [`Tools::find_tools`]: searches [`SearchedTools`] for a model.
 //! - [`Tools::describe`]: the tools of a component, asked once for each digest.
-//! - [`Tools::permits`]: what a skill may do at this moment.
+//! - [`Tools::permits`]: a skill's current permissions.
 //! - [`Tools::instructions`]: the text of a skill that is instructions.
 //! - [`Tools::skill_files`]: the files of a skill.
 //! - [`input_from_text`]: the text after a command as a tool's input.
@@ -112,9 +112,9 @@ use workspaces::Workspaces;
 /// A capability that the binary grants to a bundled skill.
 #[derive(Clone, Copy, Debug)]
 pub struct BundledGrant {
-    /// The skill's name.
+    /// The name of the bundled skill that is granted it.
     pub skill: &'static str,
-    /// The capability, as text.
+    /// The capability, in the spelling of manifests.
     pub capability: &'static str,
 }
 
@@ -174,8 +174,8 @@ impl Tools {
         self
     }
 
-    /// Sets the paths that no plugin may use in any workspace, and the person's home folder, where plugins write only
-    /// with write trust.
+    /// Sets the paths that no plugin may use in any workspace, and the user's home folder, where
+    /// plugins write only with write trust.
     #[must_use]
     pub fn with_protection(mut self, protected: ProtectedPaths, home: HomeFolder) -> Self {
         self.workspaces = Workspaces::new(protected, home);
@@ -189,8 +189,8 @@ impl Tools {
         self
     }
 
-    /// Sets the tools of bundled components, as written by `patchbay-bundle`, so that these are not compiled or run
-    /// before their first call. A text that cannot be parsed is logged and ignored.
+    /// Sets the tools of bundled components, as written by `patchbay-bundle`. These components are then not compiled or
+    /// run before their first call. A text that cannot be parsed is logged and ignored.
     #[must_use]
     pub fn with_bundled_answers(mut self, answers: &[&str]) -> Self {
         self.bundled_answers = answers.iter().filter_map(|json| describe::bundled(json)).collect();
@@ -207,11 +207,11 @@ impl Tools {
         &self.sandbox
     }
 
-    /// Returns what `skill`, seen from `workspace`, may do at this moment. Grants are read now; they do not belong to a
-    /// snapshot.
+    /// Returns the current permissions of `skill`, seen from `workspace`. Grants are read now;
+    /// they do not belong to a snapshot.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn permits(&self, skill: &Skill, workspace: &str) -> Result<Permits, StoreError> {
         let rules = self.store.rules().await?;
         self.permits_under(&rules, skill, workspace).await
@@ -231,7 +231,7 @@ impl Tools {
     /// Returns whether skills may write protected files in `workspace`.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn workspace_trust(&self, workspace: &str) -> Result<WorkspaceTrust, StoreError> {
         Ok(self.trust_under(&*self.store.rules().await?, workspace))
     }
@@ -328,7 +328,7 @@ pub(crate) fn blocked(rules: &Rules, skill: &Skill) -> Option<Blocked> {
 /// differ. `files` is the list of current files; if `None`, it is read from the store.
 ///
 /// # Errors
-/// A database error.
+/// The database could not be read or written.
 pub async fn changes(
     store: &Store,
     granted: &str,
@@ -356,13 +356,13 @@ pub enum InstructionsError {
     /// The operator has blocked the skill or its component.
     #[error(transparent)]
     Blocked(#[from] Blocked),
-    /// The store failed.
+    /// The store could not be read or written.
     #[error("{0}.")]
     Store(#[from] StoreError),
 }
 
 impl InstructionsError {
-    /// Returns the stable code.
+    /// Returns the stable code of this error.
     pub fn code(&self) -> Code {
         match self {
             Self::Blocked(_) => Code::Blocked,

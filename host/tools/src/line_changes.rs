@@ -1,5 +1,5 @@
-//! Compares two texts line by line in a bounded number of steps, so that a slow machine finds the same changes as a fast one. Pure;
-//! `file_diff` calls it.
+//! Compares two texts line by line. It counts steps rather than time: a slow machine finds the same changes as a fast
+//! one. Pure. Called by `file_diff`.
 //!
 //! Myers' algorithm needs up to the square of the number of lines. Parts that are too long for that are divided at lines that occur
 //! once in each text; a part without such lines counts as replaced.
@@ -23,7 +23,7 @@ pub(crate) fn of<'a>(old: &'a str, new: &'a str, found: &mut impl FnMut(ChangeTa
 struct Comparison<'a, 'b, F> {
     old: &'b [&'a str],
     new: &'b [&'a str],
-    /// Steps that are left.
+    /// Number of steps that are left.
     steps: usize,
     found: &'b mut F,
 }
@@ -143,7 +143,7 @@ mod tests {
         let replaced = changes(&old, &new);
         assert_true(&replaced, &old, &new);
         assert_eq!(count(&replaced, ChangeTag::Equal), 0);
-        // Many parts, each of which is allowed: the steps of all of them are bounded, too.
+        // Many parts, each within its limit: the total number of steps is bounded, too.
         let part = |letters: [&str; 2], number: usize| format!("unique {number}\n{}", letters.join("\n").repeat(900));
         let old: String = (0..40).map(|number| part(["x\n", "y\n"], number)).collect();
         let new: String = (0..40).map(|number| part(["y\n", "z\n"], number)).collect();

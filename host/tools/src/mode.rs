@@ -1,5 +1,5 @@
-//! The mode of a session: what its tools may do without a question, and what they may not do at all. A person sets it; nothing that a
-//! model, a skill, a persona or a workspace says changes it. It is read at each effect.
+//! The mode of a session: which actions its tools may take without a question, and which are forbidden. Only the user
+//! sets it; nothing that a model, a skill, a persona or a workspace contains can change it. It is read at each effect.
 
 use std::{
     fmt,
@@ -17,12 +17,12 @@ use patchbay_sandbox::{EffectBody, FileEdit, GuestEffect};
 /// How far the tools of a session may go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// What is not granted is asked about.
+    /// The user is asked about everything that is not granted.
     #[default]
     Ask,
     /// Writes of files in the workspace need no answer, except of files that start programs.
     Edits,
-    /// Nothing is changed.
+    /// Plan mode: tools may not change anything.
     Plan,
 }
 
@@ -39,7 +39,7 @@ impl Mode {
         }
     }
 
-    /// Returns what the mode means, as a sentence.
+    /// Explains the mode in a sentence.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Ask => "Tools ask before they do what you have not granted.",
@@ -78,7 +78,7 @@ impl Mode {
         self == Self::Edits && !edits.is_empty() && edits.iter().all(allowed)
     }
 
-    /// Returns whether a person is asked about `effect` in this mode.
+    /// Returns whether the user is asked about `effect` in this mode.
     pub(crate) fn asks(self, effect: GuestEffect<'_>) -> bool {
         !(self == Self::Plan && matches!(effect, GuestEffect::Request { .. }))
     }
@@ -116,7 +116,8 @@ impl ModeSlot {
     }
 }
 
-/// Returns what an effect changes; `None` if it only reads, or calls a tool whose effects are looked at one by one.
+/// Returns the kind of change that an effect makes; `None` if it only reads, or calls a tool whose
+/// effects are looked at one by one.
 fn changed_by(effect: GuestEffect<'_>) -> Option<&'static str> {
     match effect {
         GuestEffect::Write { .. } => Some("writing files"),
@@ -176,7 +177,7 @@ const PROGRAM_FILES: [&str; 36] = [
     "vagrantfile",
     "workspace",
 ];
-/// The same by their ends.
+/// Extensions of further files that start programs.
 const PROGRAM_ENDS: [&str; 14] =
     ["bash", "bat", "cmd", "command", "fish", "gradle", "kts", "mk", "ps1", "psm1", "service", "sh", "tcl", "zsh"];
 

@@ -1,6 +1,7 @@
-//! Tools that run outside of the sandbox and of the host: those of MCP servers, and those that a front offers. A session
-//! lists them for each turn; they are not part of a snapshot. They take the path of all tools: the input is checked, the
-//! decision about the tool is enforced, time and output are limited, and the call is recorded before it begins.
+//! Tools that run outside of the sandbox and of the host: tools of MCP servers, and tools that a front
+//! offers. A session lists them for each turn; they are not part of a snapshot. They take the path of all
+//! tools: the input is checked, the decision about the tool is enforced, time and output are limited, and the
+//! call is recorded before it begins.
 
 mod gate;
 mod run;
@@ -23,19 +24,19 @@ pub type OutsideTools = Arc<[Arc<dyn OutsideTool>]>;
 
 /// A tool that runs outside of the sandbox and of the host.
 pub trait OutsideTool: Send + Sync {
-    /// Returns what is known of the tool.
+    /// Returns the tool's declaration and settings.
     fn spec(&self) -> &OutsideSpec;
 
     /// Returns whether it may be called. Read at each call.
     fn decision(&self) -> ToolDecision;
 
-    /// Returns the text of an input for the question to a person. What matters most stands first.
+    /// Returns the text of an input for the question to the user. What matters most stands first.
     fn input_for_question(&self, input: &Value) -> String {
         input_json(input)
     }
 
-    /// Returns whether a call is refused if a question cannot show all of its input, so that a person never allows what is not
-    /// shown.
+    /// Returns whether a call is refused if a question cannot show all of its input. Users
+    /// should never allow hidden input.
     fn is_shown_whole(&self) -> bool {
         false
     }
@@ -50,8 +51,8 @@ pub trait OutsideTool: Send + Sync {
     fn call<'a>(&'a self, call: OutsideCall<'a>) -> BoxFuture<'a, Result<Vec<Content>, OutsideError>>;
 }
 
-/// A call of a tool outside of the sandbox. Only [`Tools::run`](crate::Tools::run) makes one, after the schema, the mode, the
-/// decision and the person have let the call through, so no other code can run such a tool:
+/// A call of a tool outside of the sandbox. Only [`Tools::run`](crate::Tools::run) makes one, after the schema, the
+/// mode, the decision and the user have let the call through, so no other code can run such a tool:
 ///
 /// ```compile_fail,E0451
 /// use patchbay_core::CallId;
@@ -64,7 +65,7 @@ pub trait OutsideTool: Send + Sync {
 /// }
 /// ```
 pub struct OutsideCall<'a> {
-    /// The id of the call.
+    /// The id that identifies the call.
     pub id: CallId,
     /// The input, which satisfies the schema.
     pub input: &'a Value,
@@ -110,35 +111,36 @@ impl OutsideOrigin {
 pub struct OutsideDeclaration {
     /// The full name, for models: 1 to 64 of letters, digits, `_` and `-`.
     pub name: String,
-    /// Where it comes from.
+    /// Where the tool comes from.
     pub origin: OutsideOrigin,
     /// The source in the journal, such as `mcp__github`.
     pub group: String,
     /// The tool's own name at its source.
     pub tool: String,
-    /// What it does, for models.
+    /// The tool's description, for models.
     pub description: String,
     /// The JSON Schema of the input.
     pub input_schema: Value,
     /// Whether its source marks it as destructive. A claim.
     pub is_destructive: bool,
-    /// Whether the operator says that it changes nothing, so that it may be called in plan mode.
+    /// Whether the operator declared that it changes nothing. If so, it may be called in plan mode.
     pub is_read_only: bool,
     /// How the operator can allow it: a sentence without its full stop, for denials.
     pub advice: String,
-    /// What a stored decision depends on besides the declaration, such as the command of a server.
+    /// Further facts that a stored decision depends on, such as the command of a server.
     pub identity: Digest,
     /// Whether a stored decision applies to one workspace only.
     pub per_workspace: bool,
     /// Whether tools of skills may call it.
     pub for_skills: bool,
-    /// Time limit of a call.
+    /// The time limit of one call.
     pub time: Duration,
     /// The key of `config.toml` that sets `time`.
     pub time_key: String,
 }
 
-/// What is known of a tool outside of the sandbox. Its texts are cleaned, and its schema can be enforced.
+/// The declaration and settings of a tool outside of the sandbox. Its texts are cleaned,
+/// and its schema can be enforced.
 #[derive(Debug)]
 pub struct OutsideSpec {
     declaration: OutsideDeclaration,
@@ -175,7 +177,7 @@ impl OutsideSpec {
         Ok(Self { declaration, schema, digest })
     }
 
-    /// Returns the full name.
+    /// Returns the full name of the tool.
     pub fn name(&self) -> &str {
         &self.declaration.name
     }
@@ -226,7 +228,8 @@ impl OutsideSpec {
     }
 }
 
-/// Returns what a stored decision is bound to: a source that declares a tool differently needs a new decision.
+/// Returns the digest that a stored decision is bound to: a source that declares a tool
+/// differently needs a new decision.
 fn digest(declaration: &OutsideDeclaration) -> Digest {
     let OutsideDeclaration { name, tool, description, input_schema, is_destructive, identity, .. } = declaration;
     let mut hasher = Hasher::default();
@@ -266,15 +269,15 @@ pub enum OutsideError {
         /// The key of `config.toml` that sets it.
         key: String,
     },
-    /// The input is too large.
+    /// The input is larger than the limit.
     #[error("the input of {size} bytes is over the limit of {limit} (limits.input_bytes)")]
     Input {
-        /// The size in bytes.
+        /// The size that exceeds the limit, in bytes.
         size: usize,
-        /// The limit in bytes.
+        /// The exceeded limit, in bytes.
         limit: usize,
     },
-    /// The input is too long to be shown to a person.
+    /// The input is too long to be shown to the user.
     #[error(
         "a question to the user can show {limit} characters, and this input has {size}; write what is long to a file, and pass \
          its path"
@@ -285,18 +288,18 @@ pub enum OutsideError {
         /// The characters that a question can show.
         limit: usize,
     },
-    /// The answer is too large.
+    /// The answer is larger than the limit.
     #[error("the answer has more than {limit} bytes ({key})")]
     Output {
-        /// The limit in bytes.
+        /// The exceeded limit, in bytes.
         limit: usize,
-        /// What sets the limit.
+        /// The setting that determines the limit.
         key: &'static str,
     },
 }
 
 impl OutsideError {
-    /// Returns the stable code.
+    /// Returns the stable code of this error.
     pub fn code(&self) -> Code {
         match self {
             Self::Failed(_) => Code::ToolFailed,

@@ -1,18 +1,18 @@
-//! Questions to a person and their answers. `approval` asks them; fronts show them.
+//! Questions to the user and their answers. `approval` asks them; fronts show them.
 
 use patchbay_core::{AgentId, Asker, Digest, Hasher, text};
 use patchbay_policy::{Capability, Identity};
 
 use crate::{Act, FileDiff, TerminalCommand, command_line};
 
-/// A question to a person: may this happen?
+/// A question to the user: may this happen?
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// The agent that the call belongs to.
     pub agent: AgentId,
     /// The caller of the outermost tool.
     pub asker: Asker,
-    /// What it is about.
+    /// The subject of the question.
     pub subject: QuestionSubject,
     /// The full names of the running tools, from the outermost to the one that needs the answer.
     pub chain: Vec<String>,
@@ -22,11 +22,11 @@ pub struct Question {
     pub reason: Option<String>,
     /// Whether the answer can be for what is shown only: it concerns the person's home folder, or is more than usual.
     pub only_once: bool,
-    /// What [`Approval::Always`] stores; `None` if that answer is not offered.
+    /// The grant that [`Approval::Always`] stores, or `None` if that answer is not offered.
     pub grant: Option<OfferedGrant>,
 }
 
-/// What a question is about.
+/// The subject of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuestionSubject {
     /// A capability that a skill needs.
@@ -42,7 +42,7 @@ pub enum QuestionSubject {
 pub struct ProviderMove {
     /// The agent, whose conversation the provider would receive.
     pub agent: AgentId,
-    /// The provider that it has now; `None` if its model is no longer known.
+    /// The current provider, or `None` if its model is unknown by now.
     pub from: Option<String>,
     /// The provider that it would have.
     pub to: String,
@@ -66,13 +66,14 @@ impl ProviderMove {
 /// A capability that a skill needs for one act.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillCapability {
-    /// What the skill is about to do with it.
+    /// A use of a capability that the skill is about to make.
     pub act: Box<Act>,
-    /// The skill.
+    /// The skill that needs the capability.
     pub skill: Identity,
     /// The requested capability, as the manifest has it.
     pub capability: Capability,
-    /// What an answer for more than this act allows: the capability, or of `http:*` the host alone that the request goes to.
+    /// The scope of an answer for more than this act: the capability, or for `http:*` only the
+    /// host that the request goes to.
     pub offered: Capability,
     /// The digest of the skill's files.
     pub digest: Digest,
@@ -81,7 +82,7 @@ pub struct SkillCapability {
 /// A call of a tool outside of the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CalledTool {
-    /// The tool's full name.
+    /// The tool's full name, including its skill or server.
     pub name: String,
     /// The input as JSON or as the command line that it runs, cleaned, on one line. Of more than [`CalledTool::INPUT`]
     /// characters, the middle is left out, with a note of how many.
@@ -104,7 +105,7 @@ impl CalledTool {
     /// Maximum length of a command in the title, in characters. The facts have all of it.
     const COMMAND: usize = 200;
 
-    /// Returns what a call does, as far as the host knows it.
+    /// Describes the call's act, as far as the host knows it.
     fn act(&self) -> String {
         match self.name.strip_prefix("mcp__").and_then(|name| name.split_once("__")) {
             Some((server, tool)) => format!("Call {server}: {tool}"),
@@ -114,7 +115,7 @@ impl CalledTool {
     }
 }
 
-/// What an answer for the session applies to.
+/// The scope of an answer for the session.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ApprovalScope {
     Capability(Identity, Digest, Capability),
@@ -140,7 +141,7 @@ impl QuestionSubject {
         }
     }
 
-    /// Returns what [`Approval::Wide`] applies to; `None` if there is nothing wider.
+    /// Returns the scope of [`Approval::Wide`], or `None` if nothing wider can be allowed.
     pub(crate) fn wide_scope(&self) -> Option<ApprovalScope> {
         match self {
             Self::Capability(SkillCapability { skill, capability, offered, digest, .. }) if capability != offered => {
@@ -150,8 +151,8 @@ impl QuestionSubject {
         }
     }
 
-    /// Returns what [`Approval::Exact`] applies to: what is shown, and the same once it is done. The first one answers this
-    /// question. Empty if only this act can be allowed.
+    /// Returns the scopes of [`Approval::Exact`]: the act shown, and the same act once it is done. The first one
+    /// answers this question. Empty if only this act can be allowed.
     pub(crate) fn exact_scopes(&self) -> Vec<ApprovalScope> {
         match self {
             Self::Capability(SkillCapability { act, skill, digest, .. }) => {
@@ -163,8 +164,8 @@ impl QuestionSubject {
         }
     }
 
-    /// Returns the folder that [`Approval::Folder`] would allow, without a slash at its end; `None` if no file below a folder is
-    /// changed.
+    /// Returns the folder that [`Approval::Folder`] would allow, without a slash at its end; `None` if no
+    /// file below a folder is changed.
     pub fn folder(&self) -> Option<&str> {
         match self {
             Self::Capability(SkillCapability { act, .. }) => {
@@ -187,7 +188,7 @@ impl QuestionSubject {
         })
     }
 
-    /// Returns the digest of what is shown, which [`Approval::Once`] is bound to.
+    /// Returns the digest of the act shown, which [`Approval::Once`] is bound to.
     pub(crate) fn shown_digest(&self) -> Digest {
         match self {
             Self::Capability(capability) => capability.act.digest,
@@ -201,7 +202,8 @@ impl QuestionSubject {
         format!("{}?", self.act())
     }
 
-    /// Returns what the question is about in words of the host and names alone, for where text could be read as markup.
+    /// Returns the subject of the question in the host's own words and names alone, for places where
+    /// text could be parsed as markup.
     pub fn topic(&self) -> String {
         match self {
             Self::Tool(tool) => format!("Call {}?", tool.name),
@@ -209,7 +211,7 @@ impl QuestionSubject {
         }
     }
 
-    /// Returns what will be done, without a full stop.
+    /// Describes the act, without a full stop.
     fn act(&self) -> String {
         match self {
             Self::Capability(SkillCapability { act, .. }) => act.title.clone(),
@@ -220,7 +222,8 @@ impl QuestionSubject {
         }
     }
 
-    /// Returns what an answer has decided, without a full stop: the act that was shown, or what a wider answer allows.
+    /// Describes the decision of an answer, without a full stop: the act that was shown,
+    /// or the scope of a wider answer.
     pub fn decided(&self, answer: Approval) -> String {
         match (self, answer) {
             (Self::Capability(SkillCapability { skill, capability, .. }), Approval::Folder) => {
@@ -237,7 +240,7 @@ impl QuestionSubject {
         }
     }
 
-    /// Returns what the person should know of the act itself, a line each, the most important first.
+    /// Returns the facts that the user should know about the act itself, one per line, the most important first.
     pub fn facts(&self) -> Vec<String> {
         match self {
             Self::Capability(capability) => capability.act.lines.clone(),
@@ -264,7 +267,7 @@ impl QuestionSubject {
         }
     }
 
-    /// Returns which skill requests which capability; `None` for what the chain of calls says already.
+    /// Returns which skill requests which capability, or `None` if the chain of calls already shows it.
     pub fn request(&self) -> Option<String> {
         match self {
             Self::Capability(SkillCapability { skill, capability, .. }) => {
@@ -278,7 +281,7 @@ impl QuestionSubject {
 /// The decision that the answer [`Approval::Always`] stores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfferedGrant {
-    /// What is allowed, in this workspace alone: for a skill the command that stores the same grant.
+    /// The allowance, in this workspace alone: for a skill the command that stores the same grant.
     pub what: String,
     /// The command that takes it back.
     pub take_back: String,
@@ -317,12 +320,12 @@ impl Question {
     }
 }
 
-/// A person's answer, and what the person wrote besides.
+/// A user's answer, and any reason given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PersonAnswer {
-    /// The answer.
+    /// The decision of the user.
     pub approval: Approval,
-    /// Why it is no, cleaned, at most [`PersonAnswer::SAID`] characters. The model reads it.
+    /// Why the answer is no, cleaned, at most [`PersonAnswer::SAID`] characters. The model reads it.
     pub said: Option<String>,
 }
 
@@ -330,7 +333,7 @@ impl PersonAnswer {
     /// Maximum length of [`PersonAnswer::said`] in characters.
     pub const SAID: usize = 2_000;
 
-    /// Returns a no for which a person wrote `why`; white space alone is no reason.
+    /// Returns a no with the user's reason `why`; white space alone does not count.
     pub fn no(why: &str) -> Self {
         let said = text::excerpt(why.trim(), Self::SAID);
         Self { approval: Approval::No, said: (!said.is_empty()).then_some(said) }
@@ -343,19 +346,19 @@ impl From<Approval> for PersonAnswer {
     }
 }
 
-/// What a person allows.
+/// How much a user allows with an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
-    /// Allowed for what the question shows, and for nothing else.
+    /// Allowed for this act only.
     Once,
     /// The capability is allowed for this call, to its end, but not for the calls that it makes.
     Call,
-    /// Exactly this is allowed while this process has the session: the same act of this skill with its current files, or the same
-    /// input of this tool as it is declared. If the act replaces or deletes a file, the file must be the one that the question
-    /// showed, or what the act left.
+    /// Exactly this is allowed while this process has the session: the same act of this skill with its current files,
+    /// or the same input of this tool as it is declared. If the act replaces or deletes a file, the file must match the
+    /// question, or the state that the act left.
     Exact,
-    /// The capability is allowed for files below the folder of this one while this process has the session, for this skill and its
-    /// current files.
+    /// The capability is allowed for files below the folder of this one while this process has the session, for
+    /// this skill and its current files.
     Folder,
     /// Allowed while this process has the session: for this skill and its current files, or this tool as it is declared.
     Session,
@@ -376,7 +379,7 @@ impl Approval {
         !matches!(self, Self::No | Self::Never)
     }
 
-    /// Whether the answer is for more than what the question shows.
+    /// Whether the answer covers more than the act shown.
     fn is_wide(self) -> bool {
         !matches!(self, Self::Once | Self::Exact | Self::No)
     }

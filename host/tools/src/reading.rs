@@ -17,13 +17,13 @@ impl SkillTool<'_> {
 }
 
 impl Tools {
-    /// Returns whether a call of `tool` has no effects: the tool declares it, so that the host denies effects; or its skill asks
-    /// for no capability with effects, or for none that it is granted where no person can be asked. If the grants cannot be
-    /// read, it has effects.
+    /// Returns whether a call of `tool` has no effects. This is true if the tool declares it (the host then denies
+    /// effects), if its skill requests no capability with effects, or if none of these is granted and the user cannot
+    /// be asked. If the grants cannot be read, it has effects.
     pub async fn only_reads(&self, context: &CallContext, tool: &ResolvedTool<'_>) -> bool {
         match tool {
             ResolvedTool::Internal(tool) => tool.only_reads(),
-            // What its source says of effects is a claim.
+            // A source's statement about effects is only a claim.
             ResolvedTool::Outside(_) => false,
             ResolvedTool::Skill(tool) => {
                 tool.spec.is_read_only() || !self.may_use(context, tool.skill, Capability::has_effects).await
@@ -43,13 +43,14 @@ impl Tools {
         }
     }
 
-    /// Returns whether `skill` asks for one of the capabilities that `of` selects, and is granted it or can ask a person for it.
+    /// Returns whether `skill` asks for one of the capabilities that `of` selects, and is granted
+    /// it or can ask the user for it.
     async fn may_use(&self, context: &CallContext, skill: &Skill, of: impl Fn(&Capability) -> bool) -> bool {
         let asked = || skill.manifest.capabilities.iter().map(|asked| &asked.capability).filter(|asked| of(asked));
         if asked().next().is_none() {
             return false;
         }
-        // A person may allow it during the call.
+        // The user may allow it during the call.
         if context.approvals.is_some() {
             return true;
         }

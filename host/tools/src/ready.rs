@@ -16,8 +16,8 @@ type Schemas = BTreeMap<Name, Result<Schema, SchemaError>>;
 
 pub(crate) struct ReadyComponent {
     pub(crate) component: Arc<Loaded>,
-    /// The schema of each tool. A snapshot of an older build can contain schemas that are rejected now; then only that
-    /// tool is unusable.
+    /// The schema of each tool. A snapshot of an older build can contain schemas that are rejected now;
+    /// then only that tool is unusable.
     schemas: Schemas,
 }
 

@@ -41,8 +41,7 @@ impl ReadyCache {
         let _evicted = self.ready.lock().push(digest, component);
     }
 
-    /// Returns the tools of those of `components` that a snapshot in memory uses, so that a new snapshot need not read them
-    /// again.
+    /// Returns the tools of any `components` that a snapshot in memory uses. A new snapshot need not read them again.
     pub(crate) fn tools<'a>(&self, components: impl Iterator<Item = &'a Digest>) -> BTreeMap<Digest, DescribedTools> {
         let tools = self.tools.lock();
         components.filter_map(|digest| Some((*digest, Ok(tools.get(digest)?.upgrade()?)))).collect()

@@ -1,5 +1,5 @@
 //! The record of a running call, which becomes its row of the journal. A call without effects is written once, when it
-//! ends. A call with effects is also written before its first effect, so that a crash leaves a record.
+//! ends. A call with effects is also written before its first effect, because a crash must leave a record.
 
 use std::{
     collections::BTreeSet,
@@ -29,7 +29,6 @@ use crate::{
 pub(crate) struct CallRecord {
     pub(crate) context: Arc<CallContext>,
     pub(crate) id: CallId,
-    /// The tool's full name.
     pub(crate) tool: String,
     /// The call that made this one.
     parent: Option<Arc<CallRecord>>,
@@ -40,7 +39,8 @@ pub(crate) struct CallRecord {
     store: Store,
     /// `None` once the row is written.
     row: Mutex<Option<Box<JournalRow>>>,
-    /// What a person has refused to this call and its nested calls. Used in the outermost call only, from its first question on.
+    /// The user's refusals for this call and its nested calls. Used in the outermost call
+    /// only, from its first question on.
     refused: OnceLock<watch::Sender<BTreeSet<ApprovalScope>>>,
     /// Records the call's inputs; empty if the call is not recorded.
     tape: OnceLock<Arc<dyn CallTape>>,
@@ -48,7 +48,7 @@ pub(crate) struct CallRecord {
     unasked: OnceLock<(Capability, NoQuestionRoom)>,
 }
 
-/// No effect was requested.
+/// The call has not requested any effect.
 const PURE: u8 = 0;
 /// The open row is being written. No effect has happened.
 const BEGINNING: u8 = 1;
@@ -177,11 +177,11 @@ impl CallRecord {
         self.and_callers().last().unwrap_or(self)
     }
 
-    /// Returns the answer of a person to `question`. After a no, the outermost call and its nested calls do not ask for the same
-    /// tool or capability again, whatever the input, and withdraw the questions about it that are open: the answer is no.
+    /// Returns the user's answer to `question`. After a no, the outermost call and its nested calls do not ask for the
+    /// same tool or capability again, whatever the input, and withdraw the open questions about it: the answer is no.
     ///
     /// # Errors
-    /// [`NoQuestionRoom`].
+    /// Every failure is reported as [`NoQuestionRoom`].
     pub(crate) async fn ask(
         &self,
         approvals: &Approvals,
@@ -222,7 +222,7 @@ impl CallRecord {
         }
     }
 
-    /// Notes that a person allowed a capability.
+    /// Notes that the user allowed a capability.
     pub(crate) fn note_approval(&self, approval: RecordedApproval) {
         if let Some(row) = self.row.lock().as_deref_mut()
             && !row.approvals.contains(&approval)
@@ -242,7 +242,7 @@ impl CallRecord {
     }
 }
 
-/// Writes the row of a call when it ends, also when the call is dropped.
+/// Writes the row of a call when it ends, even when the call is dropped.
 pub(crate) struct RunningCall(Arc<CallRecord>);
 
 impl RunningCall {

@@ -24,11 +24,11 @@ pub struct FileReverter {
 }
 
 impl Tools {
-    /// Returns the [`FileReverter`] of `workspace` for the command of `agent` with the call `call`, which undoes the change sets
-    /// `reverts`.
+    /// Returns the [`FileReverter`] of `workspace` for the command of `agent` with the call `call`, which
+    /// undoes the change sets `reverts`.
     ///
     /// # Errors
-    /// A database error.
+    /// The database could not be read or written.
     pub async fn file_reverter(
         &self,
         hold: &Hold,

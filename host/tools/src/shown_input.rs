@@ -60,8 +60,8 @@ fn with_escapes(text: &str, escape: impl Fn(char) -> String) -> String {
     shown
 }
 
-/// Returns whether a front shows a character as it is, and a person sees it: of white space only a space. Of several spaces, a
-/// front shows one.
+/// Returns whether a front shows a character as it is, and the user sees it: of white space only a space. Of
+/// several spaces, a front shows one.
 fn is_shown_as_it_is(c: char) -> bool {
     c == ' ' || text::is_visible(c)
 }

@@ -51,13 +51,13 @@ pub enum SkillFilesError {
     /// A build that did not store files made the snapshot, or the stored files are damaged.
     #[error("'{0}' was stored without its files; /reload_skills reads them.")]
     Missing(Name),
-    /// The store failed.
+    /// The store could not be read or written.
     #[error("{0}.")]
     Store(#[from] StoreError),
 }
 
 impl SkillFilesError {
-    /// Returns the stable code.
+    /// Returns the stable code of this error.
     pub fn code(&self) -> Code {
         match self {
             Self::Blocked(_) => Code::Blocked,
@@ -68,11 +68,11 @@ impl SkillFilesError {
 }
 
 impl Tools {
-    /// Returns the files of a skill of a snapshot. They come from the store, never from the folder that the skill was read
-    /// from.
+    /// Returns the files of a skill of a snapshot. They come from the store, never from the
+    /// folder that the skill was read from.
     ///
     /// # Errors
-    /// [`SkillFilesError`].
+    /// Every failure is reported as [`SkillFilesError`].
     pub async fn skill_files(&self, skill: &Skill) -> Result<Arc<FileSet>, SkillFilesError> {
         if let Some(blocked) = blocked(&*self.store.rules().await?, skill) {
             return Err(blocked.into());
@@ -95,7 +95,7 @@ impl Tools {
     }
 }
 
-/// Reads and checks a pack. A damaged one is deleted, so that the next reload stores it again.
+/// Reads and checks a pack. A damaged one is deleted, and the next reload stores it again.
 async fn read_pack(store: Store, skill: Digest) -> Result<Option<FileSet>, StoreError> {
     off_thread(move || {
         let Some(pack) = store.skill_pack(&skill)? else { return Ok(None) };

@@ -7,11 +7,11 @@ use patchbay_store::NewRecording;
 pub struct CallEnd<'a> {
     /// The result, or the failure.
     pub result: Result<&'a [Content], CallEndFailure>,
-    /// The usage of the call.
+    /// The resources that the call used.
     pub usage: &'a Usage,
 }
 
-/// The failure of a call.
+/// The failure that a call ended with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallEndFailure {
     /// The tool's own kind of failure, or the host's code if the host stopped or refused the call.
@@ -22,7 +22,7 @@ pub struct CallEndFailure {
 
 /// Collects the inputs of one call: answers to its host calls.
 pub trait CallTape: Send + Sync {
-    /// Returns the recording for the call's journal row; `None` if nothing is to be stored. `ended` is `None` if the call was dropped.
-    /// Called once.
+    /// Returns the recording for the call's journal row; `None` if nothing is to be stored. `ended` is `None` if the
+    /// call was dropped. Called once.
     fn end(&self, ended: Option<CallEnd<'_>>) -> Option<Box<NewRecording>>;
 }

@@ -18,12 +18,12 @@ const KEPT: usize = 8;
 /// Fuel of one step of a search, about its instructions.
 const STEP_FUEL: u64 = 16;
 
-/// The tools to search.
+/// The tools that can be searched.
 #[derive(Clone, Copy)]
 pub struct SearchedTools<'a> {
     /// Tools of the host, which only models find.
     pub host: &'a [Arc<dyn Internal>],
-    /// The skills.
+    /// The skills whose tools are searched.
     pub snapshot: &'a Snapshot,
     /// Tools outside of the sandbox. Skills come first: a tool here with the name of a skill's tool is not found.
     pub outside: &'a [Arc<dyn OutsideTool>],
@@ -100,7 +100,7 @@ enum IndexReader {
     Model,
     /// A skill that was called for a model, or for the program of one, such as an MCP client.
     SkillOfModel,
-    /// A skill that was called for a person.
+    /// A skill that was called for the user.
     SkillOfPerson,
 }
 
@@ -247,8 +247,8 @@ impl Tools {
         found.take(limit).filter_map(|tool| set.callable(tool)).collect()
     }
 
-    /// Returns one page of the tools that a tool of `context` may call and whose names follow `after`, sorted by name: at most
-    /// `limit`.
+    /// Returns one page of the tools that a tool of `context` may call and whose names follow `after`,
+    /// sorted by name: at most `limit`.
     pub(crate) fn callable_tools(&self, context: &CallContext, after: Option<&str>, limit: usize) -> Vec<CallableTool> {
         let set = SearchedTools::of_context(context);
         let index = self.tool_index.get(set);

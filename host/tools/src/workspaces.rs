@@ -1,4 +1,4 @@
-//! State about workspaces that all calls share: protected paths, the person's home folder, and the number of bytes that
+//! State about workspaces that all calls share: protected paths, the user's home folder, and the number of bytes that
 //! each skill has written in each session.
 
 use std::{

@@ -1,6 +1,6 @@
 //! The proof that a call of a tool outside of the sandbox was let through. `run` makes it, after all checks.
 
-/// A call was let through.
+/// Proof that a call has passed the gate; only the gate can create it.
 pub(crate) struct PassedGate(());
 
 impl PassedGate {

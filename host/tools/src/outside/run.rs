@@ -99,7 +99,7 @@ impl Tools {
             ToolDecision::Deny => return Err(denied(tool, "it is denied", None)),
             ToolDecision::Ask => {
                 let PersonAnswer { approval, said } = self.ask_outside(record, tool, call, input, budget).await?;
-                // The operator may have denied it while the person thought.
+                // The operator may have denied it while the user thought.
                 if !approval.is_yes() || tool.decision() == ToolDecision::Deny {
                     return Err(denied(tool, "it is not allowed", said));
                 }
@@ -110,7 +110,7 @@ impl Tools {
         Ok(PassedGate::after_checks())
     }
 
-    /// Returns whether a person allowed the call, now or for every call.
+    /// Returns whether the user allowed the call, now or for every call.
     async fn ask_outside(
         &self,
         record: &CallRecord,
@@ -156,7 +156,7 @@ impl Tools {
         let shown = question.subject.shown_digest();
         let grant = StoredGrant::new(&self.store, grant, async { Ok(String::new()) });
         let answer = {
-            // The caller's clock waits for the person.
+            // The caller's clock waits for the user.
             let _paused = budget.map(|budget| budget.clock.pause());
             record.ask(approvals, question, &self.question_slots, grant).await
         };
@@ -196,12 +196,11 @@ fn caller_late(left: Duration) -> OutsideError {
 #[derive(Clone, Copy)]
 struct OutputLimit {
     bytes: usize,
-    /// What sets the limit.
     key: &'static str,
 }
 
 impl OutputLimit {
-    /// Returns the limit of any call, or what a caller with `budget` has left if that is less.
+    /// Returns the limit of any call, or the remaining `budget` of the caller if that is less.
     fn of(limit: usize, budget: Option<&Budget>) -> Self {
         match budget {
             Some(budget) if budget.output_bytes < limit => {
@@ -238,7 +237,7 @@ fn within(content: Vec<Content>, limit: OutputLimit) -> Result<Vec<Content>, Out
 
 /// Length limit of the words of a failure, in characters.
 const FAILURE: usize = 16 << 10;
-/// The cost of a piece besides its bytes, so that a million empty texts are bounded, too.
+/// The cost of a piece besides its bytes. It bounds a million empty texts, too.
 const PIECE_BYTES: usize = 32;
 
 fn size(piece: &Content) -> usize {

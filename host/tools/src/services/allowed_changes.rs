@@ -1,12 +1,11 @@
-//! The file changes that the user allowed once in a call: those that are declared but not made yet, and those that were made, which
-//! the call may revert without a question. For example, a patch that fails in its third file restores the first two. `permit` calls
-//! it.
+//! The file changes that the user allowed once in a call: those that are declared but not made yet, and those that were
+//! made, which the call may revert without a question. For example, a patch that fails in its third file restores the
+//! first two. Called by `permit`.
 
 use parking_lot::Mutex;
 use patchbay_core::Digest;
 use patchbay_sandbox::{ExistingFile, FileEdit};
 
-/// A change of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileChange {
     path: String,
@@ -34,7 +33,7 @@ pub(super) struct AllowedChanges(Mutex<Changes>);
 struct Changes {
     /// Allowed by the answer to a list, and not made yet.
     declared: Vec<FileChange>,
-    /// Made, and not reverted.
+    /// Changes that were made and not reverted.
     made: Vec<FileChange>,
 }
 
@@ -49,8 +48,8 @@ impl AllowedChanges {
         self.0.lock().declared.extend(changes);
     }
 
-    /// Returns whether an earlier answer covers `changes`: a declaration of all of them, or for the change of one file also what
-    /// [`Self::make`] allows.
+    /// Returns whether an earlier answer covers `changes`: a declaration of all of them, or for the change of one file
+    /// also what [`Self::make`] allows.
     pub(super) fn cover(&self, changes: &[FileChange], is_declaration: bool) -> bool {
         match changes {
             [change] if !is_declaration => self.make(change),

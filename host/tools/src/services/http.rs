@@ -83,8 +83,8 @@ impl CallServices {
         Ok((Placed { secret, placement, origin }, capability))
     }
 
-    /// Replaces the secrets of a request that a server rejected with the status 401, so that nothing was done. Returns whether there
-    /// are others: those of key commands, each of which is run once more.
+    /// Replaces the secrets of a request that a server rejected with status 401, which means that nothing was done.
+    /// Returns whether there are other secrets: only key commands have them, and each is run once more.
     async fn renew(&self, request: &mut Request, used: &[Capability]) -> Result<bool, Fault> {
         let mut is_renewed = false;
         let credentials = &self.tools.credentials;

@@ -51,7 +51,7 @@ impl CallServices {
         let owner = skill.identity(&context.workspace);
         let workspaces = &tools.workspaces;
         let files = LocalFiles::new(workspaces.access(&context.workspace, permits.may_write_instructions()));
-        // A person may allow writing during the call, so that the request in the manifest decides.
+        // The request in the manifest decides, because the user may allow writing during the call.
         let asks_to_write = skill.manifest.capabilities.iter().any(|it| it.capability == Capability::WorkspaceWrite);
         let written = if asks_to_write { workspaces.written(context.hold.session(), &owner) } else { Arc::default() };
         let editor = context.editor.clone().filter(|_| asks_to_write);
@@ -103,8 +103,8 @@ impl CallServices {
         keep::why_not_kept(&self.tools.store, &self.record.context.hold, size, before).await
     }
 
-    /// Records that the call is about to have an effect. Returns whether that is committed; otherwise the effect must not
-    /// happen.
+    /// Records that the call is about to have an effect. Returns whether that is committed;
+    /// otherwise the effect must not happen.
     async fn begin_effect(&self) -> bool {
         let begun = self.record.begin_effect().await;
         if let Err(error) = &begun {

@@ -17,7 +17,7 @@ impl ToolCaller for CallServices {
         input: String,
         budget: Budget,
     ) -> BoxFuture<'static, Finished<Vec<Content>, Fault>> {
-        // Counted before anything runs and even if nothing does, so that ids and the order of changes to files depend only on
+        // Counted before anything runs and even if nothing does. Ids and the order of file changes then depend only on
         // the order in which calls are made.
         let id = self.record.next_nested();
         let place = self.nested_order.enter();

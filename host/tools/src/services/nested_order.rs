@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use tokio::sync::watch;
 
-/// The nested calls of one call that wait or run. Each call has its own, so that a nested call never waits for one that waits
-/// for it.
+/// The nested calls of one call that wait or run. Each call has its own queue; with a shared one, a nested call could
+/// wait for another that waits for it.
 #[derive(Clone, Default)]
 pub(super) struct NestedOrder(Arc<watch::Sender<OrderedCalls>>);
 

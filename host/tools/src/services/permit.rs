@@ -54,13 +54,13 @@ impl CallServices {
         if permits.allows(&offered) {
             return Ok(Ok(Permission::ThisCall(offered)));
         }
-        // A person is never asked for a skill of an untrusted workspace.
+        // The user is never asked for a skill of an untrusted workspace.
         if self.owner.root.is_workspace() && !self.tools.store.is_trusted(&self.owner.workspace).await? {
             return Ok(Ok(Permission::Refused(None)));
         }
         loop {
             let mode = context.mode.get();
-            // Without a person, only the mode can answer.
+            // Without a user, only the mode can answer.
             if !mode.asks(effect) || (context.approvals.is_none() && !mode.allows(effect)) {
                 return Ok(Ok(Permission::Refused(None)));
             }
@@ -118,7 +118,7 @@ impl CallServices {
         }
     }
 
-    /// Notes in the journal that a person allowed `capability`, with an answer or a mode.
+    /// Notes in the journal that the user allowed `capability`, with an answer or a mode.
     fn note_approval(&self, capability: &Capability, answer: &str, shown: Option<Digest>) {
         self.record.note_approval(RecordedApproval {
             capability: capability.to_string(),
@@ -167,7 +167,7 @@ impl CallServices {
         Ok((changes, acts))
     }
 
-    /// Returns the question to the person.
+    /// Returns the question to the user.
     async fn question(
         &self,
         skill: &Skill,
@@ -236,7 +236,7 @@ impl CallServices {
     }
 }
 
-/// Returns what a yes beyond one effect allows: `capability`, or the host alone that a request goes to.
+/// Returns the capability that a yes beyond one effect allows: `capability`, or only the host that a request goes to.
 fn offered(capability: &Capability, effect: GuestEffect<'_>) -> Capability {
     let host = || {
         let (Capability::Http(_), GuestEffect::Request { url, .. }) = (capability, effect) else { return None };
