@@ -38,7 +38,7 @@ pub trait Ledger: Send + Sync {
 /// failed, any other that a limit was exceeded.
 #[derive(Clone, Debug)]
 pub struct Compiler {
-    /// The path of the program.
+    /// The path of the compiler's program.
     pub program: PathBuf,
     /// Its first arguments. Two more follow: memory in bytes and processor time in seconds, as whole numbers. It limits its
     /// address space to the first unless [`COMPILER_MEMORY_IS_WATCHED`].
@@ -48,12 +48,13 @@ pub struct Compiler {
     pub keeps_functions: bool,
 }
 
-/// Memory in bytes for every compiler: address space, or resident memory where it is watched. A compiler that needs more is started again, one at a time, so that many
-/// hard components cannot exhaust the machine's memory. Python's runtime (18 MB) compiles within it.
+/// Memory in bytes for every compiler: address space, or resident memory where it is watched. A compiler that needs
+/// more is restarted, but only one at a time: otherwise many hard components could exhaust the machine's memory.
+/// Python's runtime (18 MB) compiles within it.
 const SHARED_BYTES: u64 = 1 << 30;
 
-/// The complete environment of a compiler. By default the allocator (mimalloc) reserves address space in steps of 1 GiB,
-/// which would count against the limit; with 0 it reserves only what it needs.
+/// The complete environment of a compiler. By default the allocator (mimalloc) reserves address space in steps of 1
+/// GiB, which would count against the limit. With 0 it reserves only as much as it needs.
 pub const COMPILER_ENVIRONMENT: [(&str, &str); 1] = [("MIMALLOC_ARENA_RESERVE", "0")];
 
 /// Whether the host watches the memory of compilers and stops those that need too much. Elsewhere the system limits their
@@ -289,7 +290,6 @@ const WORDS_BYTES: u64 = 4 << 10;
 const SIGKILL: i32 = 9;
 const SIGXCPU: i32 = 24;
 
-/// How the compiler ended.
 enum CompilerExit {
     Code(i32),
     Signal(i32),
@@ -332,8 +332,8 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Creates a folder that only this user can access, or returns why it cannot be used. The owner is read from a file
-/// created in it.
+/// Creates a folder that only this user can access, or returns why it cannot be used. The owner is
+/// read from a file created in it.
 #[cfg(unix)]
 fn private_folder(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
@@ -355,7 +355,7 @@ fn private_folder(folder: &Path) -> io::Result<()> {
 /// Compiles a component for the engine of this build. Runs in the child process.
 ///
 /// # Errors
-/// [`Failure::InvalidComponent`], or [`Failure::Unavailable`] if there is no engine.
+/// [`Failure::InvalidComponent`], or [`Failure::Unavailable`] if no engine is running.
 pub fn precompile(bytes: &[u8]) -> Result<Vec<u8>, Failure> {
     // The allocation strategy does not change the code.
     precompiled(bytes, &config(&Limits::default(), false))
@@ -367,8 +367,8 @@ pub(crate) fn precompiled(bytes: &[u8], config: &Config) -> Result<Vec<u8>, Fail
     engine.precompile_component(bytes).map_err(invalid)
 }
 
-/// Returns 32 hexadecimal digits that identify the engine: an artefact is valid only for the fingerprint it was compiled
-/// with.
+/// Returns 32 hexadecimal digits that identify the engine: an artefact is valid only for the
+/// fingerprint it was compiled with.
 pub(crate) fn fingerprint(engine: &Engine) -> String {
     struct Collect(Hasher);
     impl std::hash::Hasher for Collect {

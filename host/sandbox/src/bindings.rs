@@ -39,8 +39,8 @@ pub mod adapter {
     });
 }
 
-/// The interfaces that an adapter may export besides its world. A component that lacks one is no instance of the world here;
-/// use the indices of each interface.
+/// The interfaces that an adapter may export in addition to its world. A component that lacks one does not instantiate
+/// with the full world; use each interface's indices instead.
 pub mod optional {
     wasmtime::component::bindgen!({
         path: ["../../wit/host", "../../wit/provider"],

@@ -13,19 +13,19 @@ pub struct Budget {
     pub fuel: u64,
     /// Bytes of memories and tables together.
     pub memory_bytes: usize,
-    /// Calls to the host.
+    /// Number of calls to the host.
     pub host_calls: u32,
     /// Bytes of result and progress together.
     pub output_bytes: usize,
     /// Bytes of the data of one host call; as many for a nested call as for its caller.
     pub host_call_bytes: usize,
-    /// Tokens for models.
+    /// Number of tokens that models may use.
     pub inference_tokens: u64,
     /// Stops the call when it runs out. Shared with all nested calls.
     pub clock: CallClock,
     /// The initial time of the clock.
     pub time: Time,
-    /// Nesting depth: 0 for a call by a person or a model.
+    /// Nesting depth: 0 for a call by a user or a model.
     pub depth: u32,
 }
 
@@ -91,7 +91,7 @@ impl Budget {
 pub struct Finished<T, E = Failure> {
     /// The answer, or why there is none.
     pub result: Result<T, E>,
-    /// What the call used.
+    /// The resources that the call used.
     pub usage: Usage,
 }
 
@@ -102,22 +102,22 @@ impl<T, E> Finished<T, E> {
     }
 }
 
-/// The usage of one call.
+/// The resources that one call used, including its nested calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Fuel, including that of nested calls.
+    /// Fuel, including fuel used by nested calls.
     pub fuel: u64,
-    /// Wall-clock time, without the waits for a slot of the pool and for a person's answer.
+    /// Wall-clock time, without the waits for a slot of the pool and for the user's answer.
     pub time: Duration,
     /// Peak size of its own memories and tables in bytes.
     pub peak_memory: usize,
-    /// Number of calls to the host, including those of nested calls.
+    /// Number of calls to the host, including calls made by nested calls.
     pub host_calls: u32,
     /// Bytes of result and progress, including the progress of nested calls.
     pub output_bytes: usize,
     /// Bytes of the result, which are part of `output_bytes`. They do not count for the calling tool.
     pub result_bytes: usize,
-    /// Tokens that models used, including those of nested calls.
+    /// Tokens that models used, including requests made by nested calls.
     pub inference_tokens: u64,
     /// The capabilities that were used.
     pub capabilities: BTreeSet<Capability>,
@@ -134,7 +134,6 @@ pub(crate) struct Spent {
 }
 
 impl Spent {
-    /// Counts output bytes.
     pub(crate) fn output(&mut self, bytes: usize, budget: &Budget) -> Result<(), Failure> {
         self.output_bytes = self.output_bytes.saturating_add(bytes);
         if self.output_bytes > budget.output_bytes {

@@ -14,15 +14,15 @@ use crate::{
     state::{CallAccess, GuestState},
 };
 
-/// One call of a tool.
+/// One call of a tool, to be run in the sandbox.
 pub struct Call {
-    /// The tool's bare name.
+    /// The tool's name without its skill.
     pub tool: String,
     /// A JSON object that satisfies the tool's schema; the caller checks it.
     pub input: String,
     /// Media type and bytes of each attachment.
     pub attachments: Vec<(String, Vec<u8>)>,
-    /// What the call may do.
+    /// The capabilities that the call may use.
     pub permits: Arc<Permits>,
     /// The host services that it can use.
     pub services: Services,
@@ -31,8 +31,8 @@ pub struct Call {
 }
 
 impl Sandbox {
-    /// Asks a component for its tools, without permits and with a small budget. Output of the component goes to the
-    /// operator's log.
+    /// Asks a component for its tools, without permits and with a small budget. Output of the
+    /// component goes to the operator's log.
     ///
     /// # Errors
     /// A [`Failure`]; [`Failure::InvalidOutput`] if the answer violates the contract.
@@ -49,7 +49,7 @@ impl Sandbox {
     /// Calls a tool in a fresh instance. Returns the answer or the failure, and the usage.
     pub async fn call(&self, component: &Loaded, call: Call) -> Finished<Vec<Content>> {
         let depth = call.budget.as_ref().map_or(0, |budget| budget.depth);
-        // Acquired before the store is created, so that it is released after the store is dropped.
+        // Acquired before the store is created; slots must be released after the store is dropped.
         let slots = match (self.slots(component.0.slots, depth), &call.budget) {
             (slots, None) => slots.await,
             (slots, Some(budget)) => budget.clock.limit(slots).await.unwrap_or_else(|| Err(budget.late())),
@@ -74,7 +74,7 @@ impl Sandbox {
             Err(failure) => return Finished::failed(failure),
         };
         let result = self.answer(component, &mut store, &tool, &input, attachments).await;
-        // What still runs is cancelled, and has ended, before this call ends.
+        // Calls that still run are cancelled, and have ended, before this call ends.
         store.data_mut().nested.end().await;
         let left = store.get_fuel().unwrap_or(0);
         let state = store.data();

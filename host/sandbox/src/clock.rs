@@ -1,4 +1,4 @@
-//! The clock of a call. It is paused while a person is asked, also by an editor about a write.
+//! The clock of a call. It is paused while the user is asked, whether by a front or by an editor.
 
 use std::{
     future::poll_fn,
@@ -27,7 +27,7 @@ struct Shared {
 #[derive(Debug)]
 struct ClockState {
     deadline: Instant,
-    /// Number of current pauses. Several requests of one call can wait for a person at once.
+    /// Number of current pauses. Several requests of one call can wait for the user at once.
     pauses: u32,
     /// Start of the first of them; `None` while the clock runs.
     paused_at: Option<Instant>,
@@ -58,7 +58,6 @@ impl CallClock {
         self.state().deadline = Instant::now() + time;
     }
 
-    /// Adds `time`.
     pub(crate) fn extend(&self, time: Duration) {
         self.state().deadline += time;
     }
@@ -97,7 +96,7 @@ impl CallClock {
 
     async fn run_out(&self) {
         loop {
-            // Created before the state is read, so that no notification is missed.
+            // Created before the state is read; otherwise a notification could be missed.
             let resumed = self.0.resumed.notified();
             let (left, paused) = {
                 let state = self.state();

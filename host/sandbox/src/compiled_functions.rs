@@ -1,5 +1,5 @@
-//! Compiled functions, kept from one compilation to the next. A plugin of a language with a runtime is a few megabytes of engine, of
-//! which a change of its sources changes only data: nearly every function is already compiled.
+//! Compiled functions, kept from one compilation to the next. A plugin of a language with a runtime contains a few
+//! megabytes of engine. A change of its sources changes only data, and nearly every function is already compiled.
 //!
 //! The child process that compiles reads the known functions from its input and writes the new set behind the artefact. In
 //! between, the set is one file, guarded like an artefact: machine code that only this host may have written.
@@ -23,8 +23,8 @@ const KEPT_BYTES: usize = 64 << 20;
 const KEY: usize = 32;
 
 impl Artefacts {
-    /// Compiles in a child process, like [`Artefacts::compile`], with the functions of earlier compilations if the compiler keeps
-    /// them.
+    /// Compiles in a child process, like [`Artefacts::compile`], with the functions of earlier
+    /// compilations if the compiler keeps them.
     ///
     /// # Errors
     /// [`Failure::InvalidComponent`], [`Failure::Compile`], [`Failure::Unavailable`].
@@ -51,10 +51,11 @@ impl Artefacts {
     }
 }
 
-/// Compiles the component behind the known functions. Runs in the child process, and returns what the host expects.
+/// Compiles the component that follows the known functions in `input`. Runs in the child process, and returns
+/// the result in the host's format.
 ///
 /// # Errors
-/// [`Failure::InvalidComponent`], or [`Failure::Unavailable`] if there is no engine.
+/// [`Failure::InvalidComponent`], or [`Failure::Unavailable`] if no engine is running.
 pub fn precompile_with_functions(input: &[u8]) -> Result<Vec<u8>, Failure> {
     let cut = || Failure::Unavailable("the input of the compiler is cut off".to_owned());
     let (known, component) = unframed(input).ok_or_else(cut)?;

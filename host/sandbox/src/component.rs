@@ -37,7 +37,6 @@ pub(crate) struct LinkedComponent<P> {
 
 /// A world of the contract, implemented by the type that instantiates its components.
 pub(crate) trait PluginWorld: Send + Sync + Sized + 'static {
-    /// An instance.
     type Guest: Send + Sync;
 
     /// Checks that a component exports this world and imports nothing else.

@@ -26,8 +26,8 @@ impl<T> ComponentCache<T> {
         Self { slots: Mutex::default(), recent: Mutex::default(), keep }
     }
 
-    /// Returns the component `digest`; runs `load` if it is not cached. Concurrent requests for one digest wait for the
-    /// same result.
+    /// Returns the component `digest`; runs `load` if it is not cached. Concurrent requests for one
+    /// digest wait for the same result.
     pub(crate) async fn get(
         &self,
         digest: Digest,
@@ -50,7 +50,7 @@ impl<T> ComponentCache<T> {
 
     fn slot(&self, digest: Digest) -> Arc<Slot<T>> {
         let mut slots = self.slots.lock();
-        // A slot is acquired only under this lock, so that an unshared slot without a component can be removed.
+        // Slots are only acquired under this lock, which makes it safe to remove an unshared slot without a component.
         slots
             .retain(|_, slot| Arc::strong_count(slot) > 1 || slot.try_lock().is_ok_and(|held| held.strong_count() > 0));
         Arc::clone(slots.entry(digest).or_default())

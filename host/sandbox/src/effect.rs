@@ -10,7 +10,7 @@ use crate::{Auth, RequestedPlacement};
 pub enum GuestEffect<'a> {
     /// Read a file of the workspace.
     Read {
-        /// The path below the root.
+        /// The path below the root of the workspace.
         path: &'a str,
     },
     /// List files of the workspace.
@@ -32,14 +32,14 @@ pub enum GuestEffect<'a> {
     },
     /// Create or replace a file of the workspace.
     Write {
-        /// The path below the root.
+        /// The path below the root of the workspace.
         path: &'a str,
         /// The complete new contents.
         contents: &'a [u8],
     },
     /// Delete a file of the workspace.
     Delete {
-        /// The path below the root.
+        /// The path below the root of the workspace.
         path: &'a str,
     },
     /// Declare several file changes, which the call makes afterwards.
@@ -47,40 +47,40 @@ pub enum GuestEffect<'a> {
         /// The changes, of different files.
         edits: &'a [FileEdit<'a>],
     },
-    /// Send an HTTP request.
+    /// Send an HTTP request to a server.
     Request {
-        /// The method.
+        /// The HTTP method, such as `GET`.
         method: &'a str,
-        /// The complete URL.
+        /// The complete URL of the request.
         url: &'a str,
-        /// Names and values, without what the host adds.
+        /// Names and values, without the headers that the host adds.
         headers: &'a [(String, String)],
         /// Credentials that the host adds.
         auth: &'a [Auth],
-        /// The body.
+        /// The body of the HTTP request.
         body: EffectBody<'a>,
     },
     /// Read a stored value of the skill.
     GetKey {
         /// Which sessions share the key.
         scope: Scope,
-        /// The key.
+        /// The key in the key-value store.
         key: &'a str,
     },
     /// Store a value of the skill.
     PutKey {
         /// Which sessions share the key.
         scope: Scope,
-        /// The key.
+        /// The key in the key-value store.
         key: &'a str,
-        /// The new value.
+        /// The value that should be stored.
         value: &'a [u8],
     },
     /// Delete a stored value of the skill.
     DeleteKey {
         /// Which sessions share the key.
         scope: Scope,
-        /// The key.
+        /// The key in the key-value store.
         key: &'a str,
     },
     /// List stored keys of the skill.
@@ -92,12 +92,12 @@ pub enum GuestEffect<'a> {
     },
     /// Complete a prompt by the agent's model.
     Complete {
-        /// The system text.
+        /// The system prompt of the request.
         system: &'a str,
-        /// The prompt.
+        /// The prompt that the model receives.
         prompt: &'a str,
     },
-    /// Call other tools.
+    /// Call other tools, nested in this call.
     Call {
         /// The full name and the JSON input of each.
         calls: &'a [(&'a str, &'a str)],
@@ -112,7 +112,7 @@ pub enum GuestEffect<'a> {
 /// A change of one file of the workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileEdit<'a> {
-    /// The path below the root.
+    /// The path below the root of the workspace.
     pub path: &'a str,
     /// The complete new contents; `None` if the file is deleted.
     pub contents: Option<&'a [u8]>,
@@ -121,9 +121,9 @@ pub struct FileEdit<'a> {
 /// The body of a request, when its permit is checked.
 #[derive(Clone, Copy, Debug)]
 pub enum EffectBody<'a> {
-    /// There is none.
+    /// The request is sent without a body.
     None,
-    /// All of its bytes.
+    /// The complete body of the request.
     Whole(&'a [u8]),
     /// It is not read before the permit is given.
     Streamed,

@@ -26,9 +26,9 @@ use crate::{
 /// Interval of the epoch: how often a running guest yields and checks its clock.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Number of recently used skill components kept loaded when nothing references them. Skills are often asked for their
-/// tools and called later. Each loaded component has its code mapped, and can have file descriptors for its memory
-/// images.
+/// Number of recently used skill components kept loaded when nothing references them. Skills are often asked
+/// for their tools and called later. Each loaded component has its code mapped, and can have file
+/// descriptors for its memory images.
 const RECENT_SKILLS: usize = 16;
 /// The same for adapters. An adapter is asked for its manifest and is used next; then its provider references it.
 const RECENT_ADAPTERS: usize = 1;
@@ -73,9 +73,7 @@ impl SlotPools {
 /// The engine and its linkers, created with the first component.
 pub(crate) struct EngineParts {
     pub(crate) engine: Engine,
-    /// Imports of skills.
     pub(crate) skills: Linker<GuestState>,
-    /// Imports of adapters.
     pub(crate) adapters: Linker<GuestState>,
     /// Identifies the engine build; artefacts are valid for one fingerprint.
     fingerprint: String,
@@ -129,13 +127,13 @@ impl Sandbox {
         &self.limits
     }
 
-    /// Returns the skill component with these `bytes` and this `digest`: from the cache, or compiled and checked. It
-    /// stays loaded while it is referenced, and for a while after. Concurrent requests for one digest wait for the same
-    /// result.
+    /// Returns the skill component with these `bytes` and this `digest`: from the cache, or compiled and
+    /// checked. It stays loaded while it is referenced, and for a while after. Concurrent requests for one
+    /// digest wait for the same result.
     ///
     /// # Errors
     /// [`Failure::InvalidComponent`] and [`Failure::Memory`] for unsuitable bytes, [`Failure::Compile`] if the compiler
-    /// was stopped, [`Failure::Unavailable`] if there is no engine.
+    /// was stopped, [`Failure::Unavailable`] if no engine is running.
     pub async fn load(self: &Arc<Self>, digest: Digest, bytes: Vec<u8>) -> Result<Arc<Loaded>, Failure> {
         self.skills.get(digest, async { Ok(Loaded(self.ready(digest, bytes.into()).await?)) }).await
     }

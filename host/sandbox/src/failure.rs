@@ -22,16 +22,16 @@ pub enum Failure {
     /// The skill failed after a capability was denied to it.
     #[error("{0}")]
     Denied(Denial),
-    /// The guest trapped.
+    /// The guest has trapped, such as after a panic.
     #[error("the component trapped: {reason}")]
     Trap {
-        /// The engine's message.
+        /// The message of the engine about the trap.
         reason: String,
-        /// Where in the author's source it trapped, the innermost call first; empty if that is not known. For a person, like
-        /// `printed`.
+        /// Where in the author's source it trapped, the innermost call first; empty if that is not
+        /// known. For the user, like `printed`.
         places: Vec<String>,
-        /// The last lines that the guest wrote to its log, standard output and standard error, the oldest first: at most
-        /// five lines and 1 KiB, cleaned. For a person; not part of the message.
+        /// The last lines that the guest wrote to its log, standard output and standard error, the oldest first: at
+        /// most five lines and 1 KiB, cleaned. For the user; not part of the message.
         printed: Vec<String>,
     },
     /// The guest's answer violates the contract.
@@ -42,7 +42,7 @@ pub enum Failure {
         "the call used up its fuel of {budget} units (limits.fuel): it does too much work for one call, or it loops"
     )]
     Fuel {
-        /// The fuel budget.
+        /// The fuel that the call started with.
         budget: u64,
     },
     /// The call exceeded its time.
@@ -74,7 +74,7 @@ pub enum Failure {
     /// The call made too many host calls.
     #[error("the call made more than {limit} host calls (limits.host_calls)")]
     HostCalls {
-        /// The limit.
+        /// The number of calls that are allowed.
         limit: u32,
     },
     /// A call that may call tools made too many host calls, together with the tools that it called.
@@ -83,7 +83,7 @@ pub enum Failure {
         times = Limits::TOOLS_HOST_CALLS
     )]
     ToolsHostCalls {
-        /// The limit.
+        /// The number of calls that are allowed.
         limit: u32,
     },
     /// A nested call exceeded its share of its caller's budget.
@@ -92,7 +92,7 @@ pub enum Failure {
     /// A limit that the guest exceeded at a known place.
     #[error("{failure}")]
     Located {
-        /// The exceeded limit.
+        /// The failure that names the exceeded limit.
         failure: Box<Failure>,
         /// Where in the author's source, the innermost call first.
         places: Vec<String>,
@@ -100,31 +100,31 @@ pub enum Failure {
     /// A call that reported progress exceeded its time.
     #[error("{failure}. Before that it reported:\n{reported}")]
     AfterReport {
-        /// The exceeded limit.
+        /// The failure that names the exceeded limit.
         failure: Box<Failure>,
-        /// The end of what the call reported, cleaned: at most 4 KiB.
+        /// The end of the call's progress reports, cleaned: at most 4 KiB.
         reported: String,
     },
-    /// The input is too large.
+    /// The input is larger than the limit.
     #[error("the input of {size} bytes is over the limit of {limit} (limits.input_bytes)")]
     Input {
         /// The size of the input in bytes.
         size: usize,
-        /// The limit in bytes.
+        /// The exceeded limit, in bytes.
         limit: usize,
     },
     /// The call's output is too large.
     #[error("the component handed over more than {limit} bytes (limits.output_bytes)")]
     Output {
-        /// The limit in bytes.
+        /// The exceeded limit, in bytes.
         limit: usize,
     },
     /// The call wrote too much log.
     #[error("the call wrote more than {lines} lines or {bytes} bytes of log (limits.log_lines, limits.log_bytes)")]
     Log {
-        /// The limit of lines.
+        /// The number of lines that are allowed.
         lines: u32,
-        /// The limit of bytes.
+        /// The number of bytes that are allowed.
         bytes: usize,
     },
     /// The skill wrote too many bytes to the workspace.
@@ -132,7 +132,7 @@ pub enum Failure {
         "the skill would have written more than {limit} bytes to the workspace in this session (limits.write_bytes); start another session, or raise the limit"
     )]
     Written {
-        /// The limit in bytes.
+        /// The exceeded limit, in bytes.
         limit: u64,
     },
     /// An adapter exceeded a limit of its exchange.
@@ -172,7 +172,7 @@ pub enum CompileLimit {
     /// The limit on address space, or on resident memory where the system cannot limit address space.
     #[error("compiling the component took more than {limit_bytes} bytes of memory (limits.compile_bytes)")]
     Memory {
-        /// The limit in bytes.
+        /// The limit for memory and tables, in bytes.
         limit_bytes: u64,
     },
     /// The system killed the compiler.
@@ -217,7 +217,8 @@ impl Failure {
         self
     }
 
-    /// Adds what the call had reported to an exceeded time limit, whose result is lost: a tool reports why it still waits.
+    /// Adds the call's progress reports to an exceeded time limit, since its result is lost. A tool may
+    /// have reported why it still waits.
     pub(crate) fn after_report(self, reported: &str) -> Self {
         let reported = reported.trim();
         if self.code() != Code::LimitTime || reported.is_empty() {
@@ -226,7 +227,7 @@ impl Failure {
         Self::AfterReport { failure: Box::new(self), reported: reported.to_owned() }
     }
 
-    /// Returns the last lines that the guest printed before it trapped, for a person. Empty for other failures.
+    /// Returns the last lines that the guest printed before it trapped, for the user. Empty for other failures.
     pub fn printed(&self) -> &[String] {
         match self {
             Self::Trap { printed, .. } => printed,
@@ -234,7 +235,7 @@ impl Failure {
         }
     }
 
-    /// Returns where in the author's source a guest was stopped, for a person. Empty if that is not known.
+    /// Returns where in the author's source a guest was stopped, for the user. Empty if that is not known.
     pub fn places(&self) -> &[String] {
         match self {
             Self::Trap { places, .. } | Self::Located { places, .. } => places,
@@ -267,7 +268,7 @@ impl Failure {
         CAUSES.iter().find(|(words, _)| reason.contains(words)).map(|(_, cause)| *cause)
     }
 
-    /// Returns the stable code.
+    /// Returns the stable code of this error.
     pub fn code(&self) -> Code {
         match self {
             Self::InvalidComponent(_) => Code::InvalidComponent,
@@ -291,8 +292,8 @@ impl Failure {
         }
     }
 
-    /// Returns whether the same bytes and input always fail this way, so that the failure can be stored. Failures of time
-    /// and of the host are not a property of a component.
+    /// Returns whether the same bytes and input always fail this way. Such a failure can be stored; time limits and
+    /// host errors are not a property of a component.
     pub fn is_deterministic(&self) -> bool {
         if let Self::Located { failure, .. } = self {
             return failure.is_deterministic();

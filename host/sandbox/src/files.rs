@@ -29,8 +29,8 @@ pub trait WorkspaceFiles: Send + Sync {
     fn find(&self, query: NameQuery, bounds: SearchBounds) -> BoxFuture<'_, Result<NameResults, FilesError>>;
     /// Replaces or creates a file; see [`Workspace::write`].
     fn write(&self, path: String, contents: Vec<u8>) -> BoxFuture<'_, Result<(), FilesError>>;
-    /// Returns whether a write may wait for a person, such as the user of an editor. The clock of the call is paused during such a
-    /// write, which must have a limit of its own.
+    /// Returns whether a write may wait for the user, for example in an editor. The clock of the call is paused
+    /// during such a write, which must have a limit of its own.
     fn write_may_ask(&self) -> bool {
         false
     }
@@ -55,7 +55,7 @@ pub enum FilesError {
     Recorded {
         /// The kind that the guest sees.
         kind: String,
-        /// Its message.
+        /// The message of the recorded failure.
         message: String,
     },
 }
@@ -152,8 +152,8 @@ impl LocalFiles {
         })
     }
 
-    /// Runs `step` on a thread for blocking work. If the call runs out of time, this step still completes, and its result
-    /// is dropped.
+    /// Runs `step` on a thread for blocking work. If the call runs out of time, this step still
+    /// completes, and its result is dropped.
     fn step<T: Send + 'static>(
         &self,
         step: impl FnOnce(&Workspace) -> Result<T, FileError> + Send + 'static,

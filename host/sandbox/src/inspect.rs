@@ -6,7 +6,7 @@ use wasmparser::{CanonicalFunction, CanonicalOption, ComponentExternalKind, Enco
 
 use crate::{Failure, Limits};
 
-/// What a component imports, exports and needs.
+/// The imports, exports and needs of a component.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ComponentShape {
     /// Names of the imports, in the component's order.
@@ -22,11 +22,11 @@ pub struct ComponentShape {
 /// The highest needs of any one core module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// Number of memories.
+    /// Number of memories in the module.
     pub memories: u32,
     /// Initial size of these memories together, in bytes.
     pub memory_bytes: u64,
-    /// Number of tables.
+    /// Number of tables in the module.
     pub tables: u32,
     /// Initial elements of the largest table.
     pub table_elements: u64,
@@ -39,7 +39,7 @@ struct WorldSpec {
     /// The kind of component that implements it, for messages.
     what: &'static str,
     export: &'static str,
-    /// Prefixes of the names that it may import, besides those of WASI; the linker checks the rest.
+    /// Prefixes of the names that it may import in addition to WASI; the linker checks the rest.
     offered: &'static [&'static str],
     /// Where its components belong, for messages.
     location: &'static str,
@@ -62,7 +62,7 @@ const ADAPTER: WorldSpec = WorldSpec {
     location: "the folder 'providers' of the configuration",
     declared: "Declare it: in Rust with provider! { … }, in JavaScript with `export const adapter = defineProvider({ … })`",
 };
-/// The refusal of async functions, with what turns them off in each toolchain.
+/// The refusal of async functions, with the option that turns them off in each toolchain.
 const ASYNC: &str = "it uses the component model's async functions, which this host does not run; build it without them \
                      (componentize-qjs: --sync; wit-bindgen: without --async, in Rust without `async` in generate!; a toolchain \
                      for WASI 0.3: its target for WASI 0.2, such as wasm32-wasip2)";
@@ -209,10 +209,10 @@ impl Needs {
 }
 
 impl ComponentShape {
-    /// Checks that this is the component of a skill and imports only what the host provides.
+    /// Checks that this is a skill component and imports only interfaces that the host provides.
     ///
     /// # Errors
-    /// [`Failure::InvalidComponent`] names what is missing or not allowed.
+    /// [`Failure::InvalidComponent`] names the missing or forbidden interface.
     pub fn check_skill(&self) -> Result<(), Failure> {
         self.check(&SKILL, &ADAPTER)
     }
@@ -220,7 +220,7 @@ impl ComponentShape {
     /// Checks that this is the adapter of a provider and imports only what adapters may.
     ///
     /// # Errors
-    /// [`Failure::InvalidComponent`] names what is missing or not allowed.
+    /// [`Failure::InvalidComponent`] names the missing or forbidden interface.
     pub fn check_adapter(&self) -> Result<(), Failure> {
         self.check(&ADAPTER, &SKILL)
     }

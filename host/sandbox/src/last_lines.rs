@@ -1,5 +1,5 @@
-//! Keeps the last lines that a guest wrote to its log, standard output or standard error. A person sees them with a trap,
-//! because the engine's message rarely explains it.
+//! Keeps the last lines that a guest wrote to its log, standard output or standard error. The user sees them with a
+//! trap, because the engine's message rarely explains it.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -64,8 +64,8 @@ impl LastLines {
     }
 }
 
-/// Writes the output of a component that is asked for its tools to the operator's log. The bound is tighter than that of
-/// a call: a folder can hold many components that are never called.
+/// Writes the output of a component that is being described to the operator's log. The bound is tighter than for a
+/// call: a folder can hold many components that are never called.
 pub(crate) struct DescribeLog {
     component: Digest,
     lines_left: Mutex<usize>,

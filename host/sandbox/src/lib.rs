@@ -1,13 +1,13 @@
-//! Runs untrusted WebAssembly components. The only crate that names wasmtime; `tools` and `provider` use it.
+//! Runs untrusted WebAssembly components. The only crate that names wasmtime. Used by `tools` and `provider`.
 //!
-//! The sandbox loads a component, asks it for its tools, and calls one, each time in a fresh instance within [`Limits`].
-//! It does not know sessions, manifests, grants or databases: each call carries its [`Permits`](patchbay_policy::Permits)
-//! and its [`Services`], which are mostly traits ([`Kv`], [`Http`], [`ToolCaller`], [`WorkspaceFiles`], [`ProgressSink`],
-//! [`LogSink`], and [`PermitSource`], which asks a person).
+//! The sandbox loads a component, asks it for its tools, and calls one, each time in a fresh instance within
+//! [`Limits`]. It does not know sessions, manifests, grants or databases: each call carries its
+//! [`Permits`](patchbay_policy::Permits) and its [`Services`], which are mostly traits ([`Kv`], [`Http`],
+//! [`ToolCaller`], [`WorkspaceFiles`], [`ProgressSink`], [`LogSink`], and [`PermitSource`], which asks the user).
 //!
 //! - [`Sandbox`]: the engine, its linkers and the loaded components.
 //! - [`Call`], [`Finished`], [`Content`], [`Usage`]: one call, its result, its answer and its usage.
-//! - [`CallClock`]: the time of a call, paused while a person is asked.
+//! - [`CallClock`]: the time of a call, paused while the user is asked.
 //! - [`Failure`]: every way in which a call can fail, each with a stable code.
 //! - [`Artefacts`]: compiled components on disk, and the child process that compiles them.
 //! - [`inspect`]: reads a component without running it.

@@ -12,7 +12,7 @@ use crate::{Failure, Limits};
 /// Counts all memories and tables of a store together; wasmtime's own limiter counts each separately.
 pub(crate) struct Limiter(Arc<Memory>);
 
-/// The memory of one call: that of the guest, and request bodies that the host keeps for it.
+/// The memory of one call: the guest's, and request bodies that the host keeps for it.
 pub(crate) struct Memory {
     ceiling: usize,
     /// The bytes in use, including those lent to nested calls.
@@ -42,7 +42,7 @@ impl Memory {
         Reservation { memory: Arc::clone(self), bytes: 0 }
     }
 
-    /// Sets bytes aside for a nested call, until the loan is dropped: at most `bytes` and at most what is left.
+    /// Sets bytes aside for a nested call, until the loan is dropped: at most `bytes`, and never more than remain.
     pub(crate) fn lend(self: &Arc<Self>, bytes: usize) -> Loan {
         let lent = |used: usize| bytes.min(self.ceiling.saturating_sub(used));
         let before = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| Some(used + lent(used)));
@@ -112,13 +112,12 @@ impl Limiter {
         self.0.peak.load(Ordering::Relaxed)
     }
 
-    /// Returns the counter.
     pub(crate) fn memory(&self) -> &Arc<Memory> {
         &self.0
     }
 
-    /// Over the ceiling the guest is stopped. With `-1` as the result, most guests would trap with a message that does
-    /// not mention memory.
+    /// Over the ceiling the guest is stopped. With `-1` as the result, most guests would trap with a
+    /// message that does not mention memory.
     fn grow(&mut self, current: usize, desired: usize) -> wasmtime::Result<bool> {
         self.0.take(desired.saturating_sub(current)).map(|()| true).map_err(|wanted| {
             let (wanted, limit) = (format!("{wanted} bytes of memory and tables"), format!("{} bytes", self.0.ceiling));

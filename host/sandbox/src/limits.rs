@@ -132,8 +132,8 @@ impl Limits {
     pub(crate) const MEMORIES: u32 = 16;
     /// Maximum tables of one component.
     pub(crate) const TABLES: u32 = 64;
-    /// Memories and tables in one slot of the pool: those of a typical component. A component with more takes several
-    /// slots.
+    /// Memories and tables in one slot of the pool, enough for a typical component. A component
+    /// with more takes several slots.
     pub(crate) const MEMORIES_PER_SLOT: u32 = 4;
     pub(crate) const TABLES_PER_SLOT: u32 = 8;
     /// Maximum nesting of calls of tools by tools. Enough for a tool that searches, one that reads, and one between them.
@@ -159,14 +159,14 @@ impl Limits {
     pub(crate) const CORE_INSTANCES: u32 = 128;
     /// Maximum live component-model handles. Few are useful, because the contract has no resources.
     pub(crate) const HANDLES: usize = 1_000;
-    /// Maximum tools of one component, and maximum bytes of one tool's description and schema, so that a model can be
-    /// shown all.
+    /// Maximum tools of one component, and maximum bytes of one tool's description and schema. A
+    /// model can be shown all of them.
     pub(crate) const TOOLS: usize = 64;
     pub(crate) const DESCRIPTION_BYTES: usize = 8 << 10;
     pub(crate) const SCHEMA_BYTES: usize = 64 << 10;
 
-    /// Bytes that each name on the path of a write counts against `write_bytes`: about the disk space of an empty file or
-    /// directory.
+    /// Bytes that each name on the path of a write counts against `write_bytes`: about the disk space
+    /// of an empty file or directory.
     pub(crate) const NAME_ON_DISK: u64 = 4_096;
 
     pub(crate) fn time(&self) -> Duration {

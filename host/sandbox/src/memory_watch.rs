@@ -1,5 +1,5 @@
-//! Watches the memory of a compiler where the system cannot limit it. macOS refuses every limit on address space below what it
-//! maps into each process, which is hundreds of gigabytes on Apple silicon. `artefacts` uses this module there.
+//! Watches the memory of a compiler where the system cannot limit it. macOS refuses every address space limit below the
+//! size it maps into each process, which is hundreds of gigabytes on Apple silicon. `artefacts` uses this module there.
 
 use std::{future::pending, io, process::Stdio, time::Duration};
 
@@ -7,7 +7,7 @@ use tokio::{process::Command, time::sleep};
 
 /// The program that reports a process. It is part of macOS and of nearly every Linux distribution.
 const PS: &str = "/bin/ps";
-/// How often the memory is read. A compiler can exceed its limit by what it touches meanwhile.
+/// How often the memory is read. Between two reads, a compiler can exceed its limit.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Waits until the process `id` has more than `limit` bytes of resident memory. Never returns for a process that has ended,
@@ -26,14 +26,14 @@ pub(crate) async fn over_limit(id: u32, limit: u64) -> io::Result<()> {
     }
 }
 
-/// Returns the resident memory of the process `id` in bytes; `None` if there is no such process.
+/// Returns the resident memory of the process `id` in bytes, or `None` if the process does not exist.
 async fn resident(id: u32) -> io::Result<Option<u64>> {
     let mut ps = Command::new(PS);
     ps.args(["-o", "rss=", "-p", &id.to_string()]).env_clear().stdin(Stdio::null()).kill_on_drop(true);
     parse(&String::from_utf8_lossy(&ps.output().await?.stdout))
 }
 
-/// Reads the output of `ps -o rss=`: KiB, or nothing if there is no such process.
+/// Reads the output of `ps -o rss=`: KiB, or nothing if the process does not exist.
 fn parse(output: &str) -> io::Result<Option<u64>> {
     match output.trim() {
         "" => Ok(None),

@@ -14,29 +14,29 @@ use crate::{
 /// One part of an answer. Text is cleaned; JSON is parsed and cleaned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Text.
+    /// Text that the model should read.
     Text(String),
     /// A JSON value with cleaned texts.
     Json(Value),
-    /// Bytes.
+    /// Binary content of a media type.
     Blob {
-        /// The media type.
+        /// The media type, such as `image/png`.
         media_type: String,
-        /// The bytes.
+        /// The bytes of the content.
         data: Vec<u8>,
     },
-    /// A file of the workspace.
+    /// A file of the workspace, by its path.
     Link {
         /// The path relative to the workspace.
         path: String,
-        /// The media type.
+        /// The media type, such as `image/png`.
         media_type: String,
     },
     /// A kind of content that this host does not know.
     Other {
-        /// The name of the kind.
+        /// The name of the content's kind.
         name: String,
-        /// The value as text.
+        /// The value as readable text.
         value: String,
     },
 }
@@ -60,7 +60,7 @@ impl Content {
     }
 }
 
-/// The text for a person or another tool. Bytes are described, not shown.
+/// The text for a user or another tool. Bytes are described, not shown.
 impl fmt::Display for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -123,8 +123,8 @@ pub(crate) fn read_tools(tools: Vec<Tool>) -> Result<Vec<ToolSpec>, Failure> {
     Ok(specs)
 }
 
-/// Cleans the texts of the input schema of `tool`. Property names are not changed, because the input must use the names
-/// that the tool reads.
+/// Cleans the texts of the input schema of `tool`. Property names are not changed, because the input must use
+/// the names that the tool reads.
 ///
 /// # Errors
 /// [`Failure::InvalidOutput`] for a key that cleaning would change.

@@ -1,7 +1,8 @@
-//! Runs a module's own initialisation when its plugin is built, and stores the memory and the globals afterwards in the module,
-//! so that each call begins with what it made. Called by `plugin build`.
+//! Runs a module's own initialisation when its plugin is built, and stores the resulting memory and globals in the
+//! module. Each call then begins with the initialised state. Called by `plugin build`.
 //!
-//! The form is that of wizer: the module exports a function without parameters and results, which calls no import.
+//! The format is the same as wizer's: the module exports a function without parameters and
+//! results, which calls no import.
 
 use std::ops::Range;
 
@@ -43,7 +44,7 @@ pub fn preinitialize(module: &[u8]) -> Result<Option<Vec<u8>>, Failure> {
     Ok(Some(rewrite(&parts, module, &state)))
 }
 
-/// What of a module changes.
+/// The parts of a module that change.
 #[derive(Default)]
 struct Parts {
     initializes: bool,

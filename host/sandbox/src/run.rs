@@ -15,10 +15,10 @@ use crate::{
 };
 
 impl Sandbox {
-    /// Waits for the pool slots that a component needs. The permit must outlive the store; otherwise the next call can
-    /// find the pool full.
+    /// Waits for the pool slots that a component needs. The permit must outlive the store; otherwise the
+    /// next call can find the pool full.
     ///
-    /// A nested call uses slots of its own depth, so that a call never waits for one that waits for it.
+    /// A nested call uses slots of its own depth. Otherwise a call could wait for one that waits for it.
     pub(crate) async fn slots(&self, slots: u32, depth: u32) -> Result<OwnedSemaphorePermit, Failure> {
         let pool = self.slot_pools.at(depth);
         let free = Arc::clone(&pool.free).acquire_many_owned(slots.min(pool.most));

@@ -21,7 +21,7 @@ use crate::{
 pub struct Services {
     /// The skill's key-value store, scoped to skill, session and workspace.
     pub kv: Arc<dyn Kv>,
-    /// Sends its requests.
+    /// Sends the HTTP requests of the guest.
     pub http: Arc<dyn Http>,
     /// The identity of the call.
     pub call: Arc<dyn CallIdentity>,
@@ -35,11 +35,11 @@ pub struct Services {
     pub workspace: Arc<dyn WorkspaceFiles>,
     /// Bytes that the skill has written to the workspace in this session, counted against `limits.write_bytes`.
     pub written: Arc<AtomicU64>,
-    /// Asks a person for missing capabilities; `None` if no person can be asked.
+    /// Asks the user for missing capabilities; `None` if the user cannot be asked.
     pub permit_source: Option<Arc<dyn PermitSource>>,
     /// Denies effects whatever is granted; `None` denies nothing.
     pub gate: Option<Arc<dyn EffectGate>>,
-    /// Replaces clock and randomness, for a call that must be the same in every run; `None` for those of the system.
+    /// Replaces clock and randomness, for a call that must be the same in every run. `None` uses the system's.
     pub fixed: Option<FixedInputs>,
     /// Receives the partial output of the call.
     pub progress: Arc<dyn ProgressSink>,
@@ -59,13 +59,13 @@ pub struct FixedInputs {
     pub time_left: Duration,
 }
 
-/// Asks a person for a capability that a call lacks.
+/// Asks the user for a capability that a call lacks.
 pub trait PermitSource: Send + Sync {
     /// Asks whether the call may use `capability` for `effect`, and returns how far the answer reaches. A refusal is
     /// remembered here, not by the caller. The clock of the call is paused meanwhile.
     ///
     /// # Errors
-    /// The reason why the effect cannot happen, whatever a person answers; the guest gets it instead of the denial.
+    /// The reason why the effect cannot happen, whatever the user answers; the guest gets it instead of the denial.
     fn request<'a>(
         &'a self,
         capability: &'a Capability,
@@ -73,16 +73,16 @@ pub trait PermitSource: Send + Sync {
     ) -> BoxFuture<'a, Result<Permission, Fault>>;
 }
 
-/// Denies effects of a call, whatever it is granted. Asked before each effect, and again after an answer of a person.
+/// Denies effects of a call, whatever it is granted. Asked before each effect, and again after an answer of the user.
 pub trait EffectGate: Send + Sync {
     /// Returns the denial of `effect` at this moment.
     fn denial(&self, effect: GuestEffect<'_>) -> Option<Denial>;
 }
 
-/// How far a person's answer reaches.
+/// How far the user's answer reaches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Permission {
-    /// The effect is refused; with what the person said, if anything.
+    /// The effect is refused, with the user's reason if one was given.
     Refused(Option<String>),
     /// The effect is permitted. The next one needs another answer.
     ThisEffect,
@@ -123,7 +123,7 @@ impl CallAccess {
         Arc::clone(self.account().extended.as_ref().unwrap_or(&self.permits))
     }
 
-    /// Checks that the call may use `capability` for `effect`, and records its use. May ask a person.
+    /// Checks that the call may use `capability` for `effect`, and records its use. May ask the user.
     pub(crate) async fn permit(&self, capability: &Capability, effect: GuestEffect<'_>) -> Result<(), WitError> {
         if let Some(denial) = self.gate_denial(effect) {
             return Err(self.deny(denial));
@@ -137,8 +137,8 @@ impl CallAccess {
         Ok(())
     }
 
-    /// Runs `check` with the current permits. Asks a person for each missing grant, if possible, and checks again. Returns the
-    /// permits for `effect`, which are valid for it alone.
+    /// Runs `check` with the current permits. Asks the user for each missing grant, if possible, and checks again.
+    /// Returns the permits for `effect`, which are valid for it alone.
     pub(crate) async fn permitted(
         &self,
         effect: GuestEffect<'_>,
@@ -221,7 +221,7 @@ pub(crate) struct GuestState {
     pub(crate) limiter: Limiter,
     pub(crate) log_lines: u32,
     pub(crate) log_bytes: usize,
-    /// The end of what the guest reported as progress.
+    /// The end of the guest's progress reports.
     pub(crate) reported: String,
     /// The guest's log, standard output and standard error.
     pub(crate) log: Arc<LastLines>,
@@ -263,10 +263,10 @@ impl GuestState {
         self.log.take()
     }
 
-    /// Bytes that are kept of what the guest reported.
+    /// Bytes that are kept of the guest's progress reports.
     const REPORTED_BYTES: usize = 4 << 10;
 
-    /// Keeps the end of what the guest reported. `text` must be clean.
+    /// Appends to the guest's progress reports, keeping the end. `text` must be clean.
     pub(crate) fn keep_reported(&mut self, text: &str) {
         self.reported.push_str(text);
         let over = self.reported.len().saturating_sub(Self::REPORTED_BYTES);
@@ -295,7 +295,7 @@ impl GuestState {
         self.access.as_ref().map(|access| &access.services)
     }
 
-    /// Returns what replaces clock and randomness.
+    /// Returns the replacement for clock and randomness, if any.
     pub(crate) fn fixed(&self) -> Option<FixedInputs> {
         self.services()?.fixed
     }
@@ -307,8 +307,8 @@ impl GuestState {
         self.access.as_ref().ok_or_else(nothing)
     }
 
-    /// Returns permits and services if the call may use `capability` for `effect`, otherwise the error for the guest. May
-    /// ask a person.
+    /// Returns permits and services if the call may use `capability` for `effect`, otherwise the error
+    /// for the guest. May ask the user.
     pub(crate) fn permit<'a>(
         &self,
         capability: &'a Capability,

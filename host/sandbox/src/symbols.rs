@@ -47,7 +47,7 @@ impl Symbols {
         Self { folder }
     }
 
-    /// Returns the folder.
+    /// Returns the folder that was passed to `new`.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -81,8 +81,8 @@ impl Symbols {
         map.translate_all(&printed)
     }
 
-    /// Removes all but the newest files. Another process may remove the same ones, and a file too many does no harm, so errors are
-    /// ignored.
+    /// Removes all but the newest files. Another process may remove the same ones, and a file too many does
+    /// no harm, so errors are ignored.
     fn remove_oldest(&self) {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let mut modules: Vec<(SystemTime, PathBuf)> =
@@ -132,7 +132,7 @@ struct DebugModule<'a> {
 }
 
 impl<'a> DebugModule<'a> {
-    /// `None` if the bytes are no module, or have no debug information.
+    /// `None` if the bytes are not a module, or contain no debug information.
     fn read(module: &'a [u8]) -> Option<Self> {
         let (mut imported, mut code, mut bodies, mut sections) = (0, 0, Vec::new(), Vec::new());
         for payload in Parser::new(0).parse_all(module) {

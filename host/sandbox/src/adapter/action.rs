@@ -18,29 +18,29 @@ pub enum Action<E = StreamEvent, F = Finish> {
     Emit(E),
     /// The completion or listing is done.
     Finish(F),
-    /// It has failed.
+    /// The adapter reports that it has failed.
     Fail(AdapterFailure),
 }
 
 /// A request that an adapter asks the host to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdapterRequest {
-    /// The HTTP method.
+    /// The HTTP method, such as `GET`.
     pub method: String,
     /// Path and query, joined to the operator's base URL.
     pub path_and_query: String,
-    /// Names and values.
+    /// Pairs of header names and values.
     pub headers: Vec<(String, String)>,
     /// The credentials and their placement; [`Auth::credential`] is an id from the adapter's manifest.
     pub auth: Vec<Auth>,
-    /// The body, in order.
+    /// The pieces of the body, in order.
     pub body: Vec<BodyPiece>,
 }
 
 /// A piece of a request's body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BodyPiece {
-    /// Bytes as they are.
+    /// Bytes that are sent unchanged.
     Bytes(Vec<u8>),
     /// The bytes of the [`Running::blob`](super::Running::blob) with this id, in base64.
     BlobBase64(u32),
@@ -49,25 +49,25 @@ pub enum BodyPiece {
 /// The result of an action, with which the adapter is resumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// The head of a response.
+    /// The status and headers of a response.
     Head {
-        /// The HTTP status.
+        /// The status code of the response.
         status: u16,
         /// Names, in lower case, and values.
         headers: Vec<(String, String)>,
     },
-    /// A part of the body.
+    /// The next chunk of the body.
     Chunk(Vec<u8>),
-    /// The end of the body.
+    /// The body of the response has ended.
     End,
     /// The request or its response failed.
     TransportFailed {
-        /// How it failed.
+        /// The kind of failure of the connection.
         kind: TransportKind,
-        /// A message for a person, without secrets.
+        /// A message for the user, without secrets.
         message: String,
     },
-    /// The wait is over.
+    /// The requested wait is over.
     Timer,
 }
 
@@ -102,22 +102,22 @@ impl TransportKind {
 /// A failure as reported by the adapter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdapterFailure {
-    /// The kind of failure.
+    /// The kind that the adapter reports.
     pub kind: FailureKind,
     /// The provider's message, cleaned.
     pub message: String,
     /// The HTTP status, if there was a response.
     pub http_status: Option<u16>,
-    /// The provider's own code.
+    /// The provider's own error code, if it sent one.
     pub code: Option<String>,
-    /// Whether to retry.
+    /// Whether and when a retry may help.
     pub retry: RetryHint,
 }
 
 /// Whether to retry a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryHint {
-    /// It would fail again.
+    /// The same request would fail again.
     Never,
     /// After a delay chosen by the host.
     Backoff,

@@ -27,16 +27,16 @@ pub struct Budgets {
 /// A budget that an adapter exceeded. The message names the key that sets the limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Exceeded {
-    /// Fuel of one step.
+    /// The fuel limit of one step.
     #[error("the adapter used up its fuel of {0} units for one step (exchange.step_fuel)")]
     StepFuel(u64),
-    /// Fuel of all steps.
+    /// The fuel limit of one completion.
     #[error("the adapter used up its fuel of {0} units for one completion (exchange.fuel)")]
     Fuel(u64),
     /// Time of one step, in milliseconds.
     #[error("the adapter ran over its time of {0} ms for one step (exchange.step_ms)")]
     StepTime(u64),
-    /// Memory and tables.
+    /// The limit for memory and tables.
     #[error("the adapter wants {wanted} and may have {limit} (exchange.memory_bytes)")]
     Memory {
         /// The requested amount, with its unit.
@@ -44,19 +44,19 @@ pub enum Exceeded {
         /// The limit, with its unit.
         limit: String,
     },
-    /// Actions of one step.
+    /// The most actions in one step.
     #[error("the adapter gave more than {0} actions in one step (exchange.step_actions)")]
     StepActions(u32),
-    /// Actions of all steps.
+    /// The most actions in one completion.
     #[error("the adapter gave more than {0} actions in one completion (exchange.actions)")]
     Actions(u32),
-    /// Bytes of one step.
+    /// The most bytes returned in one step.
     #[error("the adapter handed over more than {0} bytes in one step (exchange.step_bytes)")]
     StepBytes(usize),
 }
 
 impl Exceeded {
-    /// Returns the stable code.
+    /// Returns the stable code of this error.
     pub fn code(&self) -> Code {
         match self {
             Self::StepFuel(_) | Self::Fuel(_) => Code::LimitFuel,

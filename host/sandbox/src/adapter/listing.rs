@@ -28,13 +28,13 @@ pub const FACTS_BYTES: usize = 8 << 10;
 const WARNING_CHARS: usize = 200;
 const VALIDATOR_BYTES: usize = 1 << 10;
 
-/// An action of a listing.
+/// An action that an adapter requests while listing.
 pub type ListingAction = Action<ListingEvent, ListingEnd>;
 
-/// What an adapter reports while it lists models.
+/// The reports of an adapter while it lists models.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListingEvent {
-    /// Some models.
+    /// Some of the models of the list.
     Models {
         /// Those with a valid id and facts of at most [`FACTS_BYTES`].
         models: Vec<ListedModel>,
@@ -43,7 +43,7 @@ pub enum ListingEvent {
     },
     /// A line for the operator, cleaned.
     Warning(String),
-    /// What this version does not know.
+    /// An event that this version does not know.
     Unknown,
 }
 
@@ -52,27 +52,27 @@ pub enum ListingEvent {
 pub struct ListedModel {
     /// The id: 1 to 128 visible ASCII characters.
     pub id: String,
-    /// What the API says of it: supposed to be a JSON object, not parsed yet.
+    /// The facts in the API's response: supposed to be a JSON object, not parsed yet.
     pub facts: String,
 }
 
-/// The end of a listing.
+/// The end of a successful listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListingEnd {
-    /// How much was listed.
+    /// Whether the list contains all models.
     pub coverage: Coverage,
-    /// What the next listing gets, such as an ETag. A longer one than 1 KiB is dropped.
+    /// A validator for the next listing, such as an ETag. It is dropped if it is longer than 1 KiB.
     pub validator: Option<String>,
-    /// The number of seconds during which the host need not ask again, if the adapter says so.
+    /// The number of seconds during which the host need not ask again, if the adapter reports it.
     pub fresh_for_s: Option<u32>,
 }
 
 /// How much of an API's models a listing reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coverage {
-    /// No other models exist.
+    /// The list is complete: no other models exist.
     Complete,
-    /// There may be others.
+    /// The list is partial: other models may exist.
     Partial,
     /// Nothing was reported: the last listing is still right.
     Unchanged,
@@ -95,11 +95,11 @@ impl RunningListing {
 }
 
 impl Sandbox {
-    /// Begins a listing in a fresh instance. Returns the instance and its first actions; `None` if the adapter cannot list
-    /// models. `validator` is what the last complete listing returned.
+    /// Begins a listing in a fresh instance. Returns the instance and its first actions, or `None` if the adapter
+    /// cannot list models. `validator` is the validator from the last complete listing.
     ///
     /// # Errors
-    /// A [`Failure`].
+    /// Every error is reported as a [`Failure`].
     pub async fn begin_listing(
         &self,
         adapter: &LoadedAdapter,

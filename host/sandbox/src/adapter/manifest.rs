@@ -13,11 +13,11 @@ use crate::{Failure, Limits, bindings::adapter::patchbay::provider::types as wit
 pub struct AdapterManifest {
     /// The provider's name, unless the operator sets another one.
     pub name: Name,
-    /// The name for people.
+    /// The name that is shown to users.
     pub display_name: String,
-    /// The adapter's version.
+    /// The version of the adapter.
     pub version: String,
-    /// Prefixes of the models that it serves besides those of the catalogue.
+    /// Prefixes of the models that it serves in addition to its catalogue.
     pub model_prefixes: Vec<String>,
     /// The catalogue of models, in order.
     pub models: Vec<ModelEntry>,
@@ -30,10 +30,10 @@ pub struct AdapterManifest {
     pub extra: Vec<(String, String)>,
 }
 
-/// A model of a catalogue.
+/// A model in an adapter's catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelEntry {
-    /// The model's id.
+    /// The id of the model, as the API knows it.
     pub id: String,
     /// The relative size of the model.
     pub size: ModelSize,
@@ -49,8 +49,8 @@ pub struct ModelEntry {
     /// Whether the provider is going to remove the model.
     #[serde(default)]
     pub deprecated: bool,
-    /// What the adapter knows besides: supposed to be a JSON object of at most [`FACTS_BYTES`](super::FACTS_BYTES), not
-    /// parsed yet.
+    /// Further facts that the adapter knows: supposed to be a JSON object of at most
+    /// [`FACTS_BYTES`](super::FACTS_BYTES), not parsed yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts: Option<String>,
 }
@@ -59,13 +59,13 @@ pub struct ModelEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ModelSize {
-    /// Fast and cheap.
+    /// A fast and inexpensive model.
     Small,
-    /// For most work.
+    /// A model for most kinds of work.
     Normal,
-    /// The most capable.
+    /// The most capable kind of model.
     Large,
-    /// Not specified.
+    /// The adapter does not specify a size.
     Unknown,
 }
 
@@ -82,7 +82,7 @@ pub struct CredentialHint {
     /// Other variables where it may be stored, which are read if `env` is not set: the pairs `env-also` of the credential.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env_also: Vec<String>,
-    /// The page where a person can obtain it.
+    /// The page where the user can obtain it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub obtain_url: Option<String>,
 }
@@ -90,13 +90,13 @@ pub struct CredentialHint {
 /// The effect of a thinking level on a model, as text. Cleaned, each on one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThinkingPlan {
-    /// Description, by line.
+    /// The lines of the description.
     pub description: Vec<String>,
     /// A warning that is shown first.
     pub warning: Option<String>,
 }
 
-/// Bounds of a manifest; more would not help a person to choose a model.
+/// Bounds of a manifest; more would not help the user to choose a model.
 const LINE_CHARS: usize = 80;
 const PREFIXES: usize = 32;
 const PREFIX_CHARS: usize = 64;
@@ -186,7 +186,8 @@ impl ModelEntry {
         let level = |word: &String| {
             let what = || format!("level of model '{id}'");
             let levels = format_args!("'none', 'low', 'med' or 'high'");
-            // Older hosts refuse other levels, so that a file with them would not work everywhere.
+            // Other levels are rejected: older hosts refuse them, and a file that contains
+            // them would not work everywhere.
             let level = ThinkingLevel::from_word(word).filter(|level| level.is_common());
             level.map_or_else(|| wrong(&what(), word, levels), Ok)
         };

@@ -1,5 +1,5 @@
-//! Adapters of providers: their manifest, and the instances that serve one completion or list the models. `provider` uses
-//! them.
+//! Adapters of providers: their manifest, and the instances that serve one completion or list
+//! the models. Used by `provider`.
 //!
 //! An adapter has no capability except its log: it returns actions, which the caller performs.
 

@@ -52,7 +52,7 @@ impl Sandbox {
     /// settings; the adapter's log goes to `log`.
     ///
     /// # Errors
-    /// A [`Failure`].
+    /// Every error is reported as a [`Failure`].
     pub async fn begin(
         &self,
         adapter: &LoadedAdapter,

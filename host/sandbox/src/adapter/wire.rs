@@ -1,4 +1,4 @@
-//! Converts between the types of the contract and those of this crate.
+//! Converts between the contract's types and this crate's.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -187,8 +187,8 @@ fn word(word: &str) -> String {
 /// State of the earlier events that is needed to clean the next ones.
 #[derive(Default)]
 pub(super) struct Deltas {
-    /// Blocks whose deltas are JSON. JSON is cleaned when it is complete and parsed, because escapes can contain any
-    /// character.
+    /// Blocks whose deltas are JSON. JSON is cleaned when it is complete and parsed, because
+    /// escapes can contain any character.
     raw: BTreeSet<u32>,
     /// The block of the last delta and its cleaner: a line end or a joined emoji may continue in the next delta.
     cleaner: (u32, TextCleaner),

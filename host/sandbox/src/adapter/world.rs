@@ -1,4 +1,5 @@
-//! The world of adapters: loading one, and asking it for its manifest, its thinking levels and what it knows of a model.
+//! The world of adapters: loads an adapter, and calls it for its manifest, its thinking
+//! levels and the facts of a model.
 
 use std::sync::Arc;
 
@@ -41,7 +42,7 @@ pub(crate) struct AdapterPre {
 
 /// An instance of an adapter.
 pub(crate) struct AdapterGuest {
-    /// What every adapter exports.
+    /// The exports of every adapter.
     pub(super) base: ProviderPlugin,
     instance: Instance,
 }
@@ -146,8 +147,8 @@ impl Sandbox {
         AdapterManifest::read(self.ask(adapter, ask).await?)
     }
 
-    /// Asks an adapter for the effect of a thinking level on a model, in a fresh instance with a small budget. `options` are
-    /// those of a completion; an adapter that does not export the interface `thinking` does not see them.
+    /// Asks an adapter for the effect of a thinking level on a model, in a fresh instance with a small budget.
+    /// `options` are completion options. Adapters that do not export the interface `thinking` never see them.
     ///
     /// # Errors
     /// A [`Failure`]; [`Failure::InvalidOutput`] if the answer violates the contract.
@@ -173,8 +174,8 @@ impl Sandbox {
         ThinkingPlan::read(&description, warning.as_deref())
     }
 
-    /// Asks an adapter what it knows of a model that is not in its catalogue: supposed to be a JSON object. `None` if the
-    /// adapter does not export the interface `models`.
+    /// Asks an adapter for the facts of a model that is not in its catalogue: supposed to be a JSON object. `None` if
+    /// the adapter does not export the interface `models`.
     ///
     /// # Errors
     /// A [`Failure`]; [`Failure::InvalidOutput`] for an answer of more than [`FACTS_BYTES`].

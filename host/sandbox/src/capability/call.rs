@@ -1,4 +1,4 @@
-//! `patchbay:host/call`: the call that runs. Its id and what is left of its limits differ between two runs, so that a
+//! `patchbay:host/call`: the running call. Its id and its remaining limits differ between two runs, which is why a
 //! deterministic call gets neither.
 
 use std::sync::Arc;

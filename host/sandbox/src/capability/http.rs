@@ -14,15 +14,15 @@ use crate::{
 /// A request of a guest. Nothing is checked yet.
 #[derive(Clone, Debug)]
 pub struct HttpRequest {
-    /// The method.
+    /// The HTTP method, such as `GET`.
     pub method: String,
-    /// The complete URL.
+    /// The complete URL of the request.
     pub url: String,
-    /// Names and values.
+    /// Pairs of header names and values.
     pub headers: Vec<(String, String)>,
     /// Credentials that the host adds.
     pub auth: Vec<Auth>,
-    /// The body, if it has one.
+    /// The body, or `None` for a request without one.
     pub body: Option<Vec<u8>>,
     /// Time limit; at most the rest of the call's time.
     pub timeout: Duration,
@@ -31,7 +31,7 @@ pub struct HttpRequest {
 /// A credential and its placement. The guest names it and never sees the secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Auth {
-    /// The credential's name.
+    /// The name of the credential to use.
     pub credential: String,
     /// Where the host puts the secret.
     pub placement: RequestedPlacement,
@@ -40,9 +40,9 @@ pub struct Auth {
 /// Where the host puts a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestedPlacement {
-    /// In a header.
+    /// The secret is put into a header.
     Header {
-        /// The header's name.
+        /// The name of the header to set.
         name: String,
         /// Text before the secret, such as `Bearer `.
         prefix: String,
@@ -54,11 +54,11 @@ pub enum RequestedPlacement {
 /// A response, bounded and with every secret removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpResponse {
-    /// The status.
+    /// The status code of the response.
     pub status: u16,
-    /// Names and values.
+    /// Pairs of header names and values.
     pub headers: Vec<(String, String)>,
-    /// The body, decompressed.
+    /// The body of the response, decompressed.
     pub body: Vec<u8>,
 }
 
@@ -85,8 +85,8 @@ impl HttpRequest {
     }
 }
 
-/// Checks whether a request is permitted before its body is read, of which only `has_body` is known. May ask a person. Returns the
-/// permits for [`send`].
+/// Checks whether a request is permitted, before its body is read: only `has_body` is known. May ask the user.
+/// Returns the permits for [`send`].
 pub(crate) async fn check(access: &CallAccess, head: &HttpRequest, has_body: bool) -> Result<Arc<Permits>, WitError> {
     let effect = head.effect(if has_body { EffectBody::Streamed } else { EffectBody::None });
     let checked = access.permitted(effect, |permits| access.services.http.check(&head.url, &head.auth, permits)).await;

@@ -18,9 +18,9 @@ pub fn estimated_tokens(bytes: usize) -> u64 {
 
 /// Runs completions of the model of the agent that runs the tool.
 pub trait Inference: Send + Sync {
-    /// Completes `prompt` with at most `tokens` for prompt and answer, which are at least their [`estimated_tokens`].
-    /// Returns the answer, and the tokens used even on failure. Dropping the future cancels the request; its tokens are
-    /// still counted.
+    /// Completes `prompt` with at most `tokens` for prompt and answer, which are at least their
+    /// [`estimated_tokens`]. Returns the answer, and the tokens used even on failure. Dropping the future cancels
+    /// the request; its tokens are still counted.
     fn complete<'a>(
         &'a self,
         system: &'a str,
@@ -67,7 +67,7 @@ impl wit::Host for GuestState {
             );
             return Ok(Err(guest_error("quota", message)));
         }
-        // Counted before the request, so that a call that is stopped meanwhile has used them.
+        // Counted before the request, because a call that is stopped meanwhile has used them, too.
         let before = self.spent.inference_tokens;
         self.spent.inference_tokens = before.saturating_add(estimate);
         let (answer, used) = inference.complete(&system, &prompt, left).await;

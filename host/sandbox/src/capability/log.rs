@@ -4,20 +4,20 @@ use patchbay_core::text;
 
 use crate::{Failure, bindings::patchbay::host::log as wit, state::GuestState};
 
-/// The severity of a line.
+/// The severity of a line in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogLevel {
     /// For developers of the skill.
     Debug,
-    /// Normal operation.
+    /// A message about normal operation.
     Info,
-    /// A possible problem.
+    /// A message about a possible problem.
     Warn,
-    /// A failure.
+    /// A message about a failure.
     Error,
 }
 
-/// Receives a guest's log.
+/// Receives the lines that a guest logs.
 pub trait LogSink: Send + Sync {
     /// Writes one line, which is cleaned and bounded.
     fn write(&self, level: LogLevel, message: &str);
@@ -26,14 +26,14 @@ pub trait LogSink: Send + Sync {
 /// The plugin that wrote the line.
 #[derive(Clone, Copy, Debug)]
 pub enum PluginLog<'a> {
-    /// A skill, by name.
+    /// The skill with this name.
     Skill(&'a str),
-    /// A provider, by name.
+    /// The provider with this name.
     Provider(&'a str),
 }
 
-/// Writes a plugin's line to the operator's log, with the target `plugin` and the plugin's name as the field `skill` or
-/// `provider`.
+/// Writes a plugin's line to the operator's log, with the target `plugin` and the plugin's name as
+/// the field `skill` or `provider`.
 pub fn log_plugin_line(plugin: PluginLog<'_>, level: LogLevel, message: &str) {
     let (skill, provider) = match plugin {
         PluginLog::Skill(name) => (Some(name), None),

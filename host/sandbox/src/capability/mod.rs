@@ -1,7 +1,7 @@
 //! The host functions that a guest can call. Each capability has a module with the trait that the host implements (if
 //! any) and the functions of the WIT interface over [`GuestState`], which tests can call without a component.
 //!
-//! Every function first counts itself against the call's budget, then checks its permit, which can ask a person.
+//! Every function first counts itself against the call's budget, then checks its permit, which can ask the user.
 
 pub(crate) mod call;
 pub(crate) mod http;
@@ -38,15 +38,15 @@ use crate::{
 /// Why a host function failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// The call lacks a permit.
+    /// The call lacks the permit for it.
     #[error("{0}")]
     Denied(#[from] Denial),
-    /// The operation failed.
+    /// The operation was allowed, but failed.
     #[error("{message}")]
     Failed {
         /// The stable kind of the error, one of those in `wit/host/host.wit`.
         kind: String,
-        /// A message for a person, without secrets.
+        /// A message for the user, without secrets.
         message: String,
     },
 }

@@ -12,14 +12,14 @@ use crate::{
     state::GuestState,
 };
 
-/// A file of a skill.
+/// An entry in the list of a skill's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillFileEntry {
     /// The path below the skill's folder.
     pub path: String,
-    /// Bytes of the contents.
+    /// Size of the contents, in bytes.
     pub size: u64,
-    /// Digest of the contents.
+    /// The digest of the file's contents.
     pub digest: Digest,
     /// The media type of an image or a PDF.
     pub media_type: Option<&'static str>,

@@ -139,7 +139,6 @@ impl Inference for Fake {
     }
 }
 
-/// The fuel of each search.
 const SEARCH_FUEL: u64 = 70;
 
 /// Uses half of the budget, and `exceeds__x` twice the budget, but for fuel. The output is a result, and of `reports__x` progress.

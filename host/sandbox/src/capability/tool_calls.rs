@@ -1,9 +1,9 @@
 //! `patchbay:host/tool-calls`: calls of other tools that run side by side, each as a task.
 //!
-//! A call runs within a share of what its caller has left. The share counts as used until `wait` returns the call; from then
-//! on, what the call used counts instead, which can be more than its share. Its result does not: the share has bounded it, and
-//! it is not the output of the caller. So the budget of each call depends only on the order of `start` and `wait`, not on which
-//! of the calls is faster.
+//! A call runs within a share of its caller's remaining budget. The share counts as used until `wait` returns the call.
+//! From then on its actual usage counts instead, which can be more than the share. Its result does not count: the share
+//! has already bounded it, and it is not output of the caller. The budget of each call therefore depends only on the
+//! order of `start` and `wait`, not on which call is faster.
 //!
 //! Linked by hand: the fuel of the shares moves between stores, which the generated trait cannot access.
 
@@ -28,13 +28,11 @@ use crate::{
 pub(crate) struct NestedCalls {
     tasks: JoinSet<NestedResult>,
     running: HashMap<Id, NestedCall>,
-    /// The id of the next call.
     next: u32,
 }
 
 type NestedResult = Finished<Vec<Content>, Fault>;
 
-/// A running call.
 struct NestedCall {
     id: u32,
     share: Share,
@@ -154,7 +152,7 @@ impl GuestState {
             time: self.budget.time,
             depth: self.budget.depth + 1,
         };
-        // Begun here and not in the task, so that the calls of the journal have their order.
+        // Begun here and not in the task, because the journal must list calls in order.
         let call = Arc::clone(&access.services.tools).call(tool, input, budget);
         let abort = self.nested.tasks.spawn(call.in_current_span());
         let id = self.nested.next;
@@ -163,15 +161,15 @@ impl GuestState {
         id
     }
 
-    /// Waits until a nested call has ended. Returns what ended, and the fuel that it did not use.
+    /// Waits until a nested call has ended. Returns the ended calls, and the fuel that they did not use.
     pub(crate) async fn wait_for_calls(&mut self) -> wasmtime::Result<(Vec<Outcome>, u64)> {
         self.count_host_call()?;
         if self.nested.running.is_empty() {
             return Ok((Vec::new(), 0));
         }
-        // There are running calls, so that there are services.
+        // Running calls imply services.
         let Ok(access) = self.access().cloned() else { return Ok((Vec::new(), 0)) };
-        // Which of them ends first is no fixed input, so a call with fixed inputs gets all at once.
+        // Which call ends first is not a fixed input, so a call with fixed inputs gets all of them at once.
         let ended = self.nested.ended(self.fixed().is_some()).await;
         // The calls have the same clock: when it runs out, this call ends as late, too, whichever of them sees it first.
         if self.budget.clock.time_left().is_zero() {
@@ -184,7 +182,7 @@ impl GuestState {
                     unused += self.settle_share(&share, &usage);
                     result.map(|content| content.into_iter().map(to_guest).collect())
                 }
-                // What a cancelled call used before depends on time; all of its share counts as used.
+                // The usage of a cancelled call depends on time, so all of its share counts as used.
                 None => Err(cancelled()),
             };
             outcomes.push(Outcome { id, answer: answer.map_err(|fault| access.guest_error(fault)) });
@@ -192,7 +190,7 @@ impl GuestState {
         Ok((outcomes, unused))
     }
 
-    /// Counts what a call used in place of its share. Returns the unused fuel of the share.
+    /// Replaces a call's share by its actual usage. Returns the unused fuel of the share.
     fn settle_share(&mut self, share: &Share, usage: &Usage) -> u64 {
         let spent = &mut self.spent;
         spent.host_calls = spent.host_calls.saturating_sub(share.host_calls);
@@ -202,7 +200,6 @@ impl GuestState {
         share.fuel.saturating_sub(usage.fuel)
     }
 
-    /// Cancels running calls.
     pub(crate) fn cancel_calls(&mut self, ids: &[u32]) -> wasmtime::Result<()> {
         self.count_host_call()?;
         for call in self.nested.running.values().filter(|call| ids.contains(&call.id)) {

@@ -21,7 +21,7 @@ use crate::{
 pub struct CallableTool {
     /// The full name, `SKILL__TOOL`.
     pub name: String,
-    /// What the tool does, cleaned.
+    /// The description of the tool, cleaned.
     pub description: String,
     /// JSON Schema of the input, as text.
     pub input_schema: String,

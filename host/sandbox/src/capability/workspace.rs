@@ -25,8 +25,8 @@ impl GuestState {
         Ok(self.permit(capability, effect).await)
     }
 
-    /// Counts a write of `bytes` bytes to `path` against the skill's limit in this session. Over the limit, the guest is
-    /// stopped.
+    /// Counts a write of `bytes` bytes to `path` against the skill's limit in this session. Over
+    /// the limit, the guest is stopped.
     fn count_written(&self, access: &CallAccess, path: &str, bytes: usize) -> Result<(), Failure> {
         let names = path.split('/').count().min(patchbay_workspace::limits::DEPTH);
         let cost = (names as u64 * Limits::NAME_ON_DISK).saturating_add(bytes as u64);

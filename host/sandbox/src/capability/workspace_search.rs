@@ -12,12 +12,12 @@ use crate::{
     state::GuestState,
 };
 
-/// The longest time of one search, also in a call that may run much longer.
+/// The longest time of one search, even in a call that may run much longer.
 const MAX_TIME: Duration = Duration::from_secs(60);
 
 impl GuestState {
-    /// Returns the bounds of a search. It ends after four fifths of the time that is left, because the guest needs some for what
-    /// was found.
+    /// Returns the bounds of a search. It ends after four fifths of the remaining time, because the guest
+    /// needs some to process the matches.
     fn search_bounds(&self, time_ms: Option<u32>) -> SearchBounds {
         let left = self.budget.clock.time_left() * 4 / 5;
         let wanted = time_ms.map_or(MAX_TIME, |time_ms| Duration::from_millis(time_ms.into()));

@@ -26,11 +26,11 @@ const STEP: Duration = Duration::from_millis(1);
 pub(super) enum Clock {
     /// Real time, with the start of the guest.
     Real(Instant),
-    /// Virtual time.
+    /// Virtual time, which advances by `STEP` at each reading.
     Virtual {
         /// Its start, as the time since 1970.
         start: Duration,
-        /// How far it has advanced.
+        /// How far the virtual time has advanced.
         elapsed: Duration,
     },
 }
@@ -59,7 +59,7 @@ impl Clock {
     /// Returns the time since 1970.
     fn now(&mut self) -> Duration {
         match *self {
-            // A system clock before 1970 is wrong; there is no better value to return.
+            // A system clock before 1970 is wrong, but no better value is available.
             Self::Real(_) => SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default(),
             Self::Virtual { start, .. } => start.saturating_add(self.elapsed()),
         }

@@ -49,7 +49,7 @@ impl WasiHttpHooks for Hooks {
         if self.access.is_some() { CHUNK } else { CHUNK_IN_VAIN }
     }
 
-    /// Egress sets the header.
+    /// False, because egress sets the header `Host`.
     fn set_host_header(&mut self) -> bool {
         false
     }

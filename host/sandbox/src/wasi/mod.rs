@@ -68,7 +68,6 @@ impl Wasi {
         }
     }
 
-    /// Prints unfinished lines.
     pub(crate) fn end_lines(&self) {
         self.printed.iter().for_each(stdio::Stream::end_line);
     }

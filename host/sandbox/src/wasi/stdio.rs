@@ -26,7 +26,6 @@ struct Room {
     bytes: usize,
 }
 
-/// One of the two streams.
 #[derive(Clone)]
 pub(super) struct Stream {
     output: GuestOutput,
@@ -34,7 +33,6 @@ pub(super) struct Stream {
     level: LogLevel,
 }
 
-/// An unfinished line.
 struct PendingLine {
     bytes: Vec<u8>,
     output: GuestOutput,
