@@ -1,4 +1,4 @@
-//! The adapters: those of the binary, and the files of the folder. A reload reads them; `check` examines a single file.
+//! The adapters: the built-in ones, and the files of the folder. A reload reads them; `check` examines a single file.
 
 use std::{
     collections::BTreeMap,
@@ -27,10 +27,10 @@ pub(crate) const WORLD: &str = "patchbay:provider@0.1";
 pub struct BundledAdapter {
     /// The name of its provider.
     pub name: &'static str,
-    /// The component.
+    /// The bytes of the component.
     pub bytes: &'static [u8],
-    /// The component's description of itself, made by `patchbay-bundle` so that the adapter need not run at start: JSON with
-    /// `digest`, the component's, and `manifest`, an [`AdapterManifest`].
+    /// The component's description of itself, made by `patchbay-bundle` to avoid running the adapter at start: JSON
+    /// with `digest`, the component's, and `manifest`, an [`AdapterManifest`].
     pub description: &'static str,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Adapter {
     pub(crate) manifest: AdapterManifest,
     bytes: Bytes,
     loaded: OnceCell<Arc<LoadedAdapter>>,
-    /// What it said of models that are in no list, by model and options.
+    /// Its facts about unlisted models, by model and options.
     facts: Mutex<FactsOfModels>,
 }
 
@@ -78,7 +78,8 @@ impl Adapter {
         self.loaded.get_or_try_init(load).await.cloned()
     }
 
-    /// Returns what the adapter says of a model that is in no list: supposed to be a JSON object. Each question is asked once.
+    /// Returns the adapter's facts of an unlisted model: supposed to be a JSON object. The
+    /// adapter is asked once for each model.
     pub(crate) async fn facts(
         &self,
         sandbox: &Sandbox,
@@ -106,7 +107,7 @@ pub(crate) struct FoundAdapters {
     pub(crate) adapters: BTreeMap<Name, Arc<Adapter>>,
     /// Why a file cannot be used, by file name.
     pub(crate) invalid: BTreeMap<String, String>,
-    /// Why a component can never be used, so that it is not run again. Components of existing files only.
+    /// Why a component can never be used. It is not run again. Components of existing files only.
     pub(crate) permanently_invalid: BTreeMap<Digest, String>,
 }
 
@@ -133,7 +134,6 @@ pub(crate) fn bundled(adapters: &[BundledAdapter]) -> BTreeMap<Name, Arc<Adapter
 /// Why a component could not be described.
 #[derive(Debug)]
 pub(crate) struct DescribeError {
-    /// The reason, in words.
     pub(crate) why: String,
     /// Whether the same bytes would fail again.
     pub(crate) permanent: bool,

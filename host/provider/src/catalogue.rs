@@ -40,10 +40,11 @@ pub(crate) struct ListedProvider {
     pub(crate) problem: Option<String>,
     /// Models that the last listing left out as invalid.
     pub(crate) left_out: u64,
-    /// The adapter that got a complete list, so that no other models exist. The table of another adapter may be newer.
+    /// The adapter that got a complete list, which means that no other models exist. The table
+    /// of another adapter may be newer.
     complete_for: Option<Digest>,
     models: BTreeMap<String, ModelFacts>,
-    /// The last facts of models that are no longer listed.
+    /// The last facts of models that have disappeared from the list.
     gone: BTreeMap<String, ModelFacts>,
     /// Ids that were listed at an earlier base URL.
     elsewhere: BTreeSet<String>,
@@ -72,7 +73,8 @@ pub(crate) struct OfferedModel {
 }
 
 impl Catalogue {
-    /// Reads what the store holds. Ids that are no model names and facts that are no JSON object were left out before.
+    /// Reads the stored catalogues. Ids that are not model names and facts that are not
+    /// JSON objects were left out before.
     pub(crate) fn read(generation: i64, stored: Vec<StoredCatalogue>) -> Self {
         let facts = |models: Vec<(String, String)>| {
             let valid = models.into_iter().filter(|(id, _)| name_problem(id).is_none());
@@ -94,13 +96,13 @@ impl Catalogue {
         Self { generation, providers: providers.collect() }
     }
 
-    /// Returns what the API of a provider listed; `None` if it was never asked at its present base URL.
+    /// Returns the models that a provider's API listed, or `None` if it was never asked at its present base URL.
     pub(crate) fn of(&self, entry: &Entry) -> Option<&ListedProvider> {
         let listed = self.providers.get(entry.name.as_str())?;
         (Some(&listed.base_url) == entry.base_url.as_ref()).then_some(listed)
     }
 
-    /// Returns the facts that the API of a provider reported of a model, also of one that it no longer lists.
+    /// Returns the facts that the API of a provider reported of a model, even of one that it no longer lists.
     pub(crate) fn facts(&self, entry: &Entry, id: &str) -> Option<&ModelFacts> {
         let listed = self.of(entry)?;
         listed.models.get(id).or_else(|| listed.gone.get(id))
@@ -111,14 +113,14 @@ impl Catalogue {
         self.of(entry).is_some_and(|listed| listed.models.contains_key(id))
     }
 
-    /// Returns the providers whose APIs list `id` or have listed it. They stay, whatever happens to the model and to the
-    /// provider, so that no listing moves a name to another provider.
+    /// Returns the providers whose APIs list `id` or have listed it. They stay, whatever happens to the model and to
+    /// the provider, because a listing must never move a name to another provider.
     pub(crate) fn claimants(&self, id: &str) -> impl Iterator<Item = &str> {
         self.providers.iter().filter(move |(_, listed)| listed.claims(id)).map(|(name, _)| name.as_str())
     }
 
-    /// Returns the only provider whose API lists `id` or has listed it; `None` if there is none, if there are several, or if it
-    /// was at another base URL.
+    /// Returns the only provider whose API lists `id` or has listed it; `None` if there is none, if there are several,
+    /// or if it was at another base URL.
     pub(crate) fn only_owner<'a>(&self, registry: &'a Registry, id: &str) -> Option<&'a Name> {
         let mut claimants = self.claimants(id);
         let owner = claimants.next().filter(|_| claimants.next().is_none())?;
@@ -145,8 +147,8 @@ pub(crate) fn is_listed(entry: &Entry, catalogue: &Catalogue, id: &str) -> bool 
     in_table(entry, id).is_some() || catalogue.facts(entry, id).is_some()
 }
 
-/// Returns what is known of a model of a provider, without running the adapter: from its table, then what the API lists, then
-/// what `config.toml` says. `None` if nothing is known.
+/// Returns the known facts of a provider's model, without running the adapter: from its table, then the API's list,
+/// then `config.toml`. `None` if nothing is known.
 pub(crate) fn known_facts(entry: &Entry, catalogue: &Catalogue, id: &str) -> Option<ModelFacts> {
     let (table, listed, own) = (in_table(entry, id), catalogue.facts(entry, id), entry.configured.get(id));
     if table.is_none() && listed.is_none() && own.is_none() {
@@ -164,7 +166,7 @@ pub(crate) fn known_facts(entry: &Entry, catalogue: &Catalogue, id: &str) -> Opt
     Some(facts)
 }
 
-/// Returns the entry of the adapter's table for a model, or for the model of which it is a version.
+/// Returns the table entry for a model, or for the model that it is a version of.
 fn in_table<'a>(entry: &'a Entry, id: &str) -> Option<&'a ModelEntry> {
     let exactly = entry.model(id);
     let known = exactly.or_else(|| {
@@ -183,15 +185,15 @@ fn is_version(id: &str, known: &str) -> bool {
     let is_revision = |part: &str| is_number(part) || part.strip_prefix('v').is_some_and(is_number);
     let mut parts = rest[1..].split(['-', ':']);
     let first = parts.next().unwrap_or_default();
-    // A short number, as in `NAME-5`, is that of another model.
+    // A short number, as in `NAME-5`, belongs to another model.
     let begins = first == "latest" || (is_revision(first) && !(is_number(first) && first.len() < 3));
     begins && parts.all(is_revision)
 }
 
-/// Returns the models of a provider for lists, completion and selectors: models for chat that can still be used. The table is
-/// for the time before the API has listed all its models: after that, it adds none. Those of the table that head it come first, in
-/// its order; then by release, the newest first; then by id. The order is a function of the table, the listed models and
-/// `config.toml` alone.
+/// Returns the models of a provider for lists, completion and selectors: models for chat that can still be used. The
+/// table is for the time before the API has listed all its models: after that, it adds none. Those of the table that
+/// head it come first, in its order; then by release, the newest first; then by id. The order is a function of the
+/// table, the listed models and `config.toml` alone.
 pub(crate) fn offered(entry: &Entry, catalogue: &Catalogue) -> Arc<[OfferedModel]> {
     entry.offered.at(catalogue.generation, || merged(entry, catalogue))
 }
@@ -201,8 +203,8 @@ pub(crate) fn offers(entry: &Entry, catalogue: &Catalogue, id: &str) -> bool {
     offered(entry, catalogue).iter().any(|model| model.id == id)
 }
 
-/// What [`offered`] returned for one generation of the catalogue: an API may list thousands of models, and completion asks for
-/// them at each key.
+/// The result of [`offered`] for one generation of the catalogue: an API may list thousands of models, and
+/// completion asks for them at each key.
 #[derive(Default)]
 pub(crate) struct OfferedCache(Mutex<Option<(i64, Arc<[OfferedModel]>)>>);
 
@@ -257,7 +259,7 @@ fn suggested_levels(entry: &Entry, id: &str, facts: &ModelFacts) -> Vec<Thinking
     if suggested.is_empty() {
         return suggested;
     }
-    // Levels beyond those of the first contract are only in the facts.
+    // Levels that the first contract lacks are only in the facts.
     let more = [ThinkingLevel::XHigh, ThinkingLevel::Max].into_iter().filter(|level| facts.has_level(*level));
     suggested.into_iter().chain(more).collect()
 }

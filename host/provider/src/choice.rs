@@ -11,9 +11,9 @@ use crate::{ModelError, model_name::name_problem};
 /// A model of a provider, with a thinking level.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
-    /// The provider.
+    /// The provider that has the model.
     pub provider: Name,
-    /// The model's id.
+    /// The model's id, as the provider spells it.
     pub model: String,
     /// The thinking level; `None` for the provider's default.
     pub level: Option<ThinkingLevel>,
@@ -47,15 +47,15 @@ impl fmt::Display for Choice {
     }
 }
 
-/// A model by its size.
+/// A kind of model, selected by its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Selector {
-    /// Fast and cheap.
+    /// A fast and inexpensive model.
     Small,
-    /// For most work.
+    /// A model for most kinds of work.
     Normal,
-    /// The most capable.
+    /// The most capable kind of model.
     Big,
 }
 
@@ -80,12 +80,10 @@ impl Selector {
     }
 }
 
-/// A parsed text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ModelQuery {
     /// The provider, if the text names one.
     pub(crate) provider: Option<Name>,
-    /// The model.
     pub(crate) model: String,
     /// The thinking level, if the text names one.
     pub(crate) level: Option<ThinkingLevel>,
@@ -99,10 +97,10 @@ pub(crate) trait Names {
     fn is_model(&self, provider: Option<&Name>, id: &str) -> bool;
 }
 
-/// Parses `[PROVIDER:]MODEL[/THINKING]`. A listed id is the whole model. Otherwise the text after the only `/` is the level; with
-/// several `/`, or after a provider, the text after the last one is the level if it is a valid one, else part of the name
-/// (`openrouter:anthropic/claude-opus-5.5`). A name with an empty part between slashes, or with two levels, is not a model name
-/// unless a catalogue lists it.
+/// Parses `[PROVIDER:]MODEL[/THINKING]`. A listed id is the whole model. Otherwise the text after the only `/` is the
+/// level; with several `/`, or after a provider, the text after the last one is the level if it is a valid one,
+/// otherwise part of the name (`openrouter:anthropic/claude-opus-5.5`). A name with an empty part between slashes, or
+/// with two levels, is not a model name unless a catalogue lists it.
 ///
 /// # Errors
 /// [`ModelError::Level`], [`ModelError::NoLevel`], [`ModelError::NoModel`], [`ModelError::NotAName`].

@@ -59,7 +59,7 @@ pub struct ProviderConfig {
 }
 
 impl ProviderConfig {
-    /// Returns what is wrong with keys that cannot be set together.
+    /// Describes the problem if keys are set that exclude each other.
     pub fn problem(&self) -> Option<&'static str> {
         let two = self.env.is_some() && self.key_command.is_some();
         two.then_some("a key has one source: set `env` or `key_command`, not both")
@@ -193,7 +193,7 @@ impl Default for CatalogueSettings {
 /// The operator's settings for all providers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// `[providers.NAME]`.
+    /// The tables `[providers.NAME]`, by name.
     pub providers: BTreeMap<Name, ProviderConfig>,
     /// `[routes]`: a model's id, or a prefix of ids, and the provider that is asked for it.
     pub routes: BTreeMap<String, Name>,

@@ -1,5 +1,6 @@
-//! The errors of the crate: [`ModelError`] before a provider is asked, [`ExchangeError`] after that, and [`CompleteError`], which
-//! is either. Each has a stable [`Code`] and becomes an [`Outcome`] for the person. No text holds a secret.
+//! The errors of the crate: [`ModelError`] before a provider is asked, [`ExchangeError`] after that,
+//! and [`CompleteError`], which is either. Each has a stable [`Code`] and becomes an [`Outcome`] for
+//! the user. No text holds a secret.
 
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use crate::model_name::NAME_RULE;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// The text names no model.
+    /// The text does not contain a model name.
     #[error("/model requires a model name.")]
     NoModel(String),
     /// The text is not a model name.
@@ -25,7 +26,7 @@ pub enum ModelError {
     NotAName {
         /// The text as it was typed.
         text: String,
-        /// What is wrong with it.
+        /// Why it is not a model name.
         why: &'static str,
     },
     /// No thinking level follows the `/`.
@@ -34,7 +35,7 @@ pub enum ModelError {
     /// The text after the `/` is not a thinking level.
     #[error("Invalid thinking level: {}\nValid levels: {}", text::excerpt(.level, 80), valid_levels(.more))]
     Level {
-        /// The text.
+        /// The level as it was written.
         level: String,
         /// The levels that the model has besides the common ones.
         more: Vec<ThinkingLevel>,
@@ -42,18 +43,18 @@ pub enum ModelError {
     /// No provider has the model.
     #[error("Unknown model: {}{supported}", text::excerpt(.model, 80))]
     Unknown {
-        /// The model.
+        /// The model as it was named.
         model: String,
-        /// What follows the message, each after a blank line: how to name one of several providers that list the model; the
-        /// models of the ready providers, a line for each provider with a catalogue. Empty without any.
+        /// Appended to the message, each after a blank line: how to name one of several providers that list the model;
+        /// the models of the ready providers, a line for each provider with a catalogue. Empty without any.
         supported: String,
     },
     /// The provider does not find a model that it has shut down or announced to end, or that it does not list.
     #[error("{} {end}.", full_stop(.failure))]
     Ended {
-        /// What the provider answered.
+        /// The error that the provider returned.
         failure: String,
-        /// What is known of the end: whether it is listed, the day, and the model that replaces it.
+        /// The known facts about its end: whether it is listed, the day, and the model that replaces it.
         end: String,
     },
     /// The operator has not allowed the provider.
@@ -62,17 +63,17 @@ pub enum ModelError {
          provider allow {provider}"
     )]
     Pending {
-        /// The provider.
+        /// The name of the provider.
         provider: Name,
-        /// What is missing, as a sentence.
+        /// The missing permission, as a sentence.
         why: String,
     },
     /// The provider cannot be used.
     #[error("provider '{provider}' cannot be used: {why}")]
     Refused {
-        /// The provider.
+        /// The name of the provider.
         provider: Name,
-        /// Why.
+        /// The reason why it was refused.
         why: String,
     },
     /// `[routes]` names a provider that does not exist.
@@ -82,9 +83,9 @@ pub enum ModelError {
         text::excerpt(.model, 80)
     )]
     Route {
-        /// The model.
+        /// The model as it was named.
         model: String,
-        /// The missing provider.
+        /// The provider that the route names.
         provider: Name,
     },
     /// The operator has blocked the adapter.
@@ -92,12 +93,12 @@ pub enum ModelError {
         "component {component} of provider '{provider}' is blocked. To lift it: patchbay plugin unblock {component}"
     )]
     Blocked {
-        /// The provider.
+        /// The name of the provider.
         provider: Name,
-        /// Its adapter's component.
+        /// The digest of the adapter's component.
         component: Digest,
     },
-    /// The provider requests something else than what the operator was shown.
+    /// The provider's request differs from the one that the operator was shown.
     #[error(
         "provider '{0}' asks for something else by now, so that it was allowed nothing. Look at it again: patchbay \
          provider allow {0}"
@@ -108,21 +109,21 @@ pub enum ModelError {
     Default {
         /// The value of `default_model`.
         model: String,
-        /// Why.
+        /// Why the default cannot be used.
         error: Box<Self>,
     },
-    /// There is no such provider, or no longer.
+    /// The provider does not exist, or has been removed.
     #[error("there is no provider '{0}'. 'patchbay provider list' shows what there is; /model chooses another model.")]
     Gone(Name),
     /// The adapter's component failed.
     #[error("provider '{provider}': its adapter failed: {failure}.")]
     Adapter {
-        /// The provider.
+        /// The name of the provider.
         provider: Name,
-        /// How it failed.
+        /// The failure of the adapter in the sandbox.
         failure: Failure,
     },
-    /// The database failed.
+    /// The database could not be read or written.
     #[error("{0}.")]
     Store(#[from] StoreError),
 }
@@ -138,7 +139,7 @@ fn full_stop(sentence: &str) -> String {
 }
 
 impl ModelError {
-    /// Returns the stable code.
+    /// Returns the stable code of this error.
     pub fn code(&self) -> Code {
         match self {
             Self::NoModel(_) | Self::NoLevel(_) | Self::NotAName { .. } => Code::InvalidArgs,
@@ -176,21 +177,21 @@ pub enum ExchangeError {
     /// The provider's key is not set. Fronts print the message without `Error: `.
     #[error("{message}")]
     MissingCredentials {
-        /// What to set, and where to get a key.
+        /// The setting to add, and where to get a key.
         message: String,
     },
     /// The provider's key, or the file that should hold it, cannot be read.
     #[error("{message}")]
     UnusableCredentials {
-        /// What is wrong with it, and what to do.
+        /// The problem with the key, and how to fix it.
         message: String,
         /// The same for models and plugins, without paths of the operator's files.
         for_models: String,
     },
-    /// The provider's key command gave no key.
+    /// The provider's key command produced no key.
     #[error("{message}")]
     KeyCommand {
-        /// What happened, and the command. Nothing of its output.
+        /// The failure and the command, without any of its output.
         message: String,
         /// The same for models and plugins, without the command, whose words can be secret.
         for_models: String,
@@ -198,17 +199,17 @@ pub enum ExchangeError {
     /// The provider, or the connection to it, failed.
     #[error("{provider}: {message}")]
     Failed {
-        /// The provider.
+        /// The name of the provider.
         provider: String,
-        /// What kind of failure it is.
+        /// The kind of failure that occurred.
         kind: FailureKind,
-        /// What the provider or the network reported, cleaned and scrubbed, and what to do next.
+        /// The error reported by the provider or the network, cleaned and scrubbed, and the next step.
         message: String,
         /// The same for models and plugins, if `message` contains a key command.
         for_models: Option<String>,
         /// The HTTP status; `None` without an answer.
         status: Option<u16>,
-        /// The provider's own code.
+        /// The provider's own error code, if it sent one.
         code: Option<String>,
         /// When a retry may work, if the provider reported it.
         again_in: Option<Duration>,
@@ -216,25 +217,25 @@ pub enum ExchangeError {
     /// The adapter broke the contract or a limit of the exchange.
     #[error("provider '{provider}': its adapter {what}")]
     Adapter {
-        /// The provider.
+        /// The name of the provider.
         provider: String,
         /// `adapter_violation` or `limit_exchange`.
         code: Code,
-        /// What it did, to follow "its adapter".
+        /// The adapter's fault, to follow "its adapter".
         what: String,
     },
     /// The adapter's component failed in the sandbox.
     #[error("provider '{provider}': {failure}")]
     Sandbox {
-        /// The provider.
+        /// The name of the provider.
         provider: String,
-        /// How it failed.
+        /// The failure of the adapter in the sandbox.
         failure: Failure,
     },
 }
 
 impl ExchangeError {
-    /// Returns the stable code.
+    /// Returns the stable code of this error.
     pub fn code(&self) -> Code {
         match self {
             Self::MissingCredentials { .. } | Self::UnusableCredentials { .. } => Code::MissingCredentials,
@@ -280,7 +281,7 @@ impl ExchangeError {
         }
     }
 
-    /// Returns when another try may work; `None` if the provider did not say.
+    /// Returns when another try may work; `None` if the provider did not send it.
     pub fn again_in(&self) -> Option<Duration> {
         match self {
             Self::Failed { again_in, .. } => *again_in,
@@ -295,10 +296,10 @@ fn is_context_window(code: &str) -> bool {
     matches!(code, "context_window" | "context_length_exceeded")
 }
 
-/// Why a completion failed.
+/// The reason why a completion failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CompleteError {
-    /// No provider was asked.
+    /// The request was not sent to any provider.
     #[error("{0}")]
     Model(#[from] ModelError),
     /// The provider was asked, and the exchange failed.
@@ -307,7 +308,7 @@ pub enum CompleteError {
 }
 
 impl CompleteError {
-    /// Returns the stable code.
+    /// Returns the stable code of this error.
     pub fn code(&self) -> Code {
         match self {
             Self::Model(error) => error.code(),

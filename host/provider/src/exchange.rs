@@ -51,10 +51,9 @@ use crate::{
     sink,
 };
 
-/// What all exchanges of a process share.
+/// The parts shared by all exchanges of a process.
 #[derive(Clone)]
 pub(crate) struct ExchangeContext {
-    /// Runs the adapters.
     pub(crate) sandbox: Arc<Sandbox>,
     /// Sends the requests. Made of `limits` by [`ExchangeLimits::egress`].
     pub(crate) egress: Egress,
@@ -112,11 +111,11 @@ enum AttemptStop {
     Failed(ExchangeError),
 }
 
-/// What an adapter did against the contract or a limit.
+/// An adapter's violation of the contract or of a limit.
 struct Violation {
     /// [`Code::AdapterViolation`] or [`Code::LimitExchange`].
     code: Code,
-    /// What it did, to follow the words "its adapter".
+    /// The adapter's fault, to follow the words "its adapter".
     what: String,
 }
 
@@ -144,8 +143,8 @@ impl From<ExchangeError> for AttemptStop {
     }
 }
 
-/// Requests one completion from the provider of `route` and forwards it to `sink` as it arrives. After a failure that may pass,
-/// also in the middle of the answer, the whole completion is requested again: see [`Patience`].
+/// Requests one completion from the provider of `route` and forwards it to `sink` as it arrives. After a failure that
+/// may pass, even in the middle of the answer, the whole completion is requested again: see [`Patience`].
 ///
 /// Dropping the future closes the connection and frees the adapter's instance.
 ///

@@ -1,5 +1,5 @@
-//! What is known of a model: the JSON object that adapters and APIs report ([`ModelFacts`]), checked. `catalogue` reads them,
-//! `ask` uses them.
+//! The known facts about a model: the JSON object that adapters and APIs report ([`ModelFacts`]), checked.
+//! `catalogue` reads them, `ask` uses them.
 //!
 //! Everything in it is untrusted: names are known or kept unread, values of a wrong type are dropped, numbers clamped, texts
 //! cleaned and cut.
@@ -21,12 +21,12 @@ const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"]
 const TEXT_CHARS: usize = 200;
 /// The facts that are texts.
 const TEXTS: [&str; 6] = ["display-name", "description", "alias-of", "size", "default-level", "as-of"];
-/// Items of a list.
+/// The most items that are kept of a list.
 const ITEMS: usize = 32;
 /// Length limit in characters of a word for a thinking level.
 const LEVEL_CHARS: usize = 16;
 
-/// What is known of a model. Absent facts are unknown.
+/// The known facts about a model. Absent facts are unknown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ModelFacts(Map<String, Value>);
 
@@ -47,10 +47,9 @@ pub(crate) struct Lifecycle {
     pub(crate) successor: Option<String>,
 }
 
-/// The state of a model. It is what the stored facts say, and never compared with the clock.
+/// The state of a model, as the stored facts record it. It is never compared with the clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LifecycleStatus {
-    /// It can be used.
     #[default]
     Active,
     /// It can be used until it ends.
@@ -87,8 +86,8 @@ pub struct TokenPrices {
 const USD: &str = "USD";
 
 impl Prices {
-    /// Returns the price of tokens that a model used, at the prices of short requests. `None` for a sum that is too large to be
-    /// real.
+    /// Returns the price of tokens that a model used, at the prices of short requests. `None` for a
+    /// sum that is too large to be real.
     pub fn of(&self, usage: TokenUsage) -> Option<Decimal> {
         self.base.of(usage)
     }
@@ -119,8 +118,8 @@ impl Prices {
 }
 
 impl TokenPrices {
-    /// Returns the price of tokens that a model used. Tokens that were read from a cache or written to it are among the input;
-    /// where their price is unknown, it is that of other input. `None` for a sum that is too large to be real.
+    /// Returns the price of tokens that a model used. Cached tokens, whether read or written, are part of the input; if
+    /// their price is unknown, the input price applies. `None` for a sum that is too large to be real.
     fn of(&self, usage: TokenUsage) -> Option<Decimal> {
         let TokenUsage { input, output, cache_read, cache_write, .. } = usage;
         let other = input.saturating_sub(cache_read).saturating_sub(cache_write);
@@ -144,7 +143,7 @@ fn money(amount: Option<Decimal>) -> Money {
 }
 
 impl ModelFacts {
-    /// Parses the facts that an adapter reported. Returns `None` if they are no JSON object, or too long.
+    /// Parses the facts that an adapter reported. Returns `None` if they are not a JSON object, or too long.
     pub(crate) fn parse(json: &str) -> Option<Self> {
         if json.len() > FACTS_BYTES {
             return None;
@@ -159,7 +158,7 @@ impl ModelFacts {
         Some(Self(facts))
     }
 
-    /// Returns the facts of an entry of a catalogue: those of its own fields, then its JSON object, which wins.
+    /// Returns the facts of a catalogue entry: its own fields, then its JSON object, which wins.
     pub(crate) fn of_entry(entry: &ModelEntry) -> Self {
         let mut facts = Map::new();
         if entry.size != ModelSize::Unknown {
@@ -181,8 +180,8 @@ impl ModelFacts {
         facts
     }
 
-    /// Replaces facts by those of `other`. Of the objects, only the fields that `other` has are replaced: an API that says when
-    /// a model was released says nothing of its successor.
+    /// Replaces facts by the facts in `other`. Objects are merged field by field, because an API that reports a model's
+    /// release may omit its successor.
     pub(crate) fn overlay(&mut self, other: &Self) {
         for (name, value) in &other.0 {
             match (self.0.get_mut(name), value) {
@@ -194,7 +193,7 @@ impl ModelFacts {
         }
     }
 
-    /// Adds levels that the operator says the model has.
+    /// Adds levels that the operator lists for the model.
     pub(crate) fn add_levels(&mut self, levels: &[ThinkingLevel]) {
         let new: Vec<_> = levels.iter().filter(|level| !self.has_level(**level)).collect();
         if new.is_empty() {
@@ -288,7 +287,7 @@ impl ModelFacts {
         self.0.get("lifecycle")?.get("released-on")?.as_str().filter(|date| is_date(date))
     }
 
-    /// Returns the prices, if those of input and output are known.
+    /// Returns the prices, if both the input and output prices are known.
     pub(crate) fn prices(&self) -> Option<Prices> {
         let prices = self.0.get("prices")?;
         let tokens = Decimal::from(prices.get("per-tokens")?.as_u64().filter(|tokens| *tokens > 0)?);
@@ -330,8 +329,8 @@ impl ModelFacts {
     }
 }
 
-/// Returns the check of a fact's value; `None` for a name that this version does not know. Names and media types are short, and
-/// lists have few items.
+/// Returns the check of a fact's value; `None` for a name that this version does not know. Names and media types are
+/// short, and lists have few items.
 fn is_known(name: &str) -> Option<fn(&Value) -> bool> {
     fn words(value: &Value) -> bool {
         let is_word = |value: &Value| {

@@ -10,8 +10,8 @@
 //! The operator decides: origins and keys of an adapter are suggestions. An adapter never sees a key and never chooses a host. It
 //! requests actions, and the `exchange` does them after its checks.
 //!
-//! Modules, from the outside in: `providers` (the public face), `registry` (which providers there are), `adapters` (their
-//! components), `catalogue` and `facts` (which models there are, and what is known of them), `route` (where requests go),
+//! Modules, from the outside in: `providers` (the public face), `registry` (the configured providers), `adapters`
+//! (their components), `catalogue` and `facts` (the known models and their properties), `route` (where requests go),
 //! `exchange` (one completion, or one listing of models).
 
 mod adapters;

@@ -23,7 +23,7 @@ const CONCURRENT: u64 = 10_000;
 pub struct LimitError {
     /// The limit's key in `config.toml`, below `exchange`.
     pub key: &'static str,
-    /// The value that was set.
+    /// The value that the operator has set.
     pub value: u64,
     /// The largest value that it may have.
     pub most: u64,
@@ -143,7 +143,8 @@ impl ExchangeLimits {
         Ok(())
     }
 
-    /// Returns the egress of providers, with larger limits than that of skills: a model answers later, and reads and writes more.
+    /// Returns the egress of providers. Its limits are larger than a skill's: a model answers
+    /// later, and reads and writes more.
     ///
     /// # Errors
     /// [`EgressError::Limit`] for limits that [`ExchangeLimits::check`] rejects.
@@ -151,7 +152,7 @@ impl ExchangeLimits {
         Egress::new(self.of_egress())
     }
 
-    /// Returns the limits of the adapters' sandbox: those of skills, except for the limits of an exchange.
+    /// Returns the limits of the adapters' sandbox: the skill limits, except for the limits of an exchange.
     pub fn sandbox(&self, of_skills: &Limits) -> Limits {
         let Self { step_ms, memory_bytes, concurrent, answer_bytes, .. } = self;
         let input_bytes = usize::try_from(*answer_bytes).unwrap_or(usize::MAX);
@@ -165,8 +166,8 @@ impl ExchangeLimits {
         }
     }
 
-    /// Returns the limits of the egress of providers. The exchange applies its own limits first; these are a second line of defence behind
-    /// them, so that no message names a limit that the operator cannot set.
+    /// Returns the limits of the egress of providers. The exchange applies its own limits first. These are a second
+    /// line of defence, set wide enough that no message names a limit the operator cannot set.
     pub(crate) fn of_egress(&self) -> EgressLimits {
         EgressLimits {
             time_ms: HOUR,
@@ -183,7 +184,8 @@ impl ExchangeLimits {
         }
     }
 
-    /// Returns what an adapter may use in one completion. The sandbox limits its memory and the number of completions.
+    /// Returns the budgets of an adapter for one completion. The sandbox limits its memory
+    /// and the number of completions.
     pub fn budgets(&self) -> Budgets {
         Budgets {
             step_fuel: self.step_fuel,
@@ -223,7 +225,7 @@ mod tests {
         assert!(toml::from_str::<ExchangeLimits>("answer_byte = 5").unwrap_err().to_string().contains("answer_byte"));
     }
 
-    /// Limits that pass this check also pass the check of egress, so that no error names a key of egress.
+    /// Limits that pass this check also pass the check of egress. Errors therefore never name a key of egress.
     #[test]
     fn extreme_limits_make_valid_egress_limits() {
         let largest = ExchangeLimits {

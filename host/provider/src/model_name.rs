@@ -7,8 +7,8 @@ const NAME_BYTES: usize = 128;
 /// The rule for model names, in words.
 pub(crate) const NAME_RULE: &str = "a model name has 1 to 128 visible ASCII characters and no white space";
 
-/// Returns why `name` is not a model name; `None` if it is one. The same rule applies to typed text, `config.toml` and stored
-/// choices.
+/// Returns why `name` is not a model name; `None` if it is one. The same rule applies to typed text,
+/// `config.toml` and stored choices.
 pub(crate) fn name_problem(name: &str) -> Option<&'static str> {
     if name.chars().any(char::is_whitespace) {
         Some("it contains white space")

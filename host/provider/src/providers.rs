@@ -1,7 +1,7 @@
 //! All providers of the process: which there are, which may be asked, and asking them.
 //!
 //! - `reload` reads the adapters and `config.toml` and replaces the [`Registry`].
-//! - `consent` decides whether a provider may be asked, and records what the operator allows.
+//! - `consent` decides whether a provider may be asked, and records the operator's allowances.
 //! - `ask` finds the provider of a model and sends completions to it.
 //! - `refresh` asks their APIs for the models.
 //! - `check` examines an adapter file before it is added.
@@ -70,7 +70,7 @@ pub struct Providers {
     refresh_hours: u32,
 }
 
-/// Reads the providers' part of `config.toml`. The error says what is wrong with the file, in words.
+/// Reads the providers' part of `config.toml`. The error describes the problem with the file.
 pub type SettingsSource = Box<dyn Fn() -> Result<Settings, String> + Send + Sync>;
 
 /// Where providers come from.
@@ -126,8 +126,8 @@ impl Providers {
         Ok(providers)
     }
 
-    /// Binds the key of each ready provider to the provider's origin, so that answers from there to skills are scrubbed of it,
-    /// too.
+    /// Binds the key of each ready provider to the provider's origin. Responses from there to
+    /// skills are then scrubbed of it, too.
     async fn bind_keys(&self) {
         let registry = self.registry().await;
         let consents = match self.consents().await {
@@ -140,7 +140,7 @@ impl Providers {
         }));
     }
 
-    /// Returns a receiver of the changes among the providers, each a sentence for the person.
+    /// Returns a receiver of the changes among the providers, each a sentence for the user.
     pub fn notices(&self) -> broadcast::Receiver<String> {
         self.notices.subscribe()
     }

@@ -7,7 +7,6 @@ use crate::ModelError;
 /// Whether a provider may be asked. Its key is not part of it: only a list for people looks for keys in advance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Readiness {
-    /// It may be asked.
     Ready,
     /// The operator must name its origin. The reason, as a sentence.
     NeedsOrigin(String),
@@ -20,7 +19,7 @@ pub(crate) enum Readiness {
 }
 
 impl Readiness {
-    /// Returns why `provider` may not be asked, in words for the person; `None` if it may.
+    /// Returns why `provider` may not be asked, in words for the user; `None` if it may.
     pub(crate) fn why(&self, provider: &Name) -> Option<String> {
         match self {
             Self::Ready => None,

@@ -1,4 +1,4 @@
-//! The registry: which providers there are, what the operator decided for each, and which one owns a model.
+//! The registry: the providers, the operator's decisions about each, and which one owns a model.
 //!
 //! A registry is immutable. A reload builds another one from the adapters that were found, the settings, and the store's claims
 //! (see [`Providers::load`](crate::Providers)).
@@ -28,23 +28,23 @@ use crate::{
 
 /// The providers of one moment.
 pub(crate) struct Registry {
-    /// By rank, then by name.
+    /// All providers, sorted by rank, then by name.
     pub(crate) entries: Vec<Arc<Entry>>,
     pub(crate) found: FoundAdapters,
     /// Tables of `config.toml` whose adapter does not exist, each with a message that names it.
     pub(crate) missing: BTreeMap<Name, String>,
-    /// What the tables in `missing` claim: a prefix or a model's id, and the table.
+    /// The claims of the tables in `missing`: a prefix or a model's id, and the table.
     claimed_by_missing: Vec<(String, Name)>,
     routes: BTreeMap<String, Name>,
     pub(crate) default_model: Option<String>,
 }
 
-/// What the store contains about providers when a registry is built.
+/// The store's data about providers when a registry is built.
 #[derive(Default)]
 pub(crate) struct StoredClaims {
     /// Each claimed prefix and its owner.
     pub(crate) prefixes: Vec<(String, String)>,
-    /// What the operator allowed, by provider.
+    /// The operator's allowances, by provider.
     pub(crate) allowances: BTreeMap<String, Allowance>,
 }
 
@@ -156,7 +156,7 @@ impl Registry {
     /// Returns the provider `name`.
     ///
     /// # Errors
-    /// [`ModelError::Refused`] for a table of `config.toml` whose adapter is missing, else [`ModelError::Gone`].
+    /// [`ModelError::Refused`] for a table of `config.toml` whose adapter is missing, otherwise [`ModelError::Gone`].
     pub(crate) fn find(&self, name: &Name) -> Result<&Arc<Entry>, ModelError> {
         self.get(name.as_str()).ok_or_else(|| match self.missing.get(name) {
             Some(why) => ModelError::Refused { provider: name.clone(), why: why.clone() },
@@ -164,7 +164,7 @@ impl Registry {
         })
     }
 
-    /// Returns the provider that `[routes]` names for `model`: by its id, else by the longest prefix.
+    /// Returns the provider that `[routes]` names for `model`: by its id, otherwise by the longest prefix.
     pub(crate) fn route(&self, model: &str) -> Option<&Name> {
         self.routes.get(model).or_else(|| {
             let routes = self.routes.iter().filter(|(prefix, _)| prefix::matches(prefix, model));
@@ -209,12 +209,12 @@ pub(crate) struct Owners<'a> {
 }
 
 impl<'a> Owners<'a> {
-    /// Returns the provider that owns `model`: by `[routes]`, then among the ready providers, the pending ones, and the tables of
-    /// `config.toml` that are refused or have no adapter, so that the error names them. These tables come before a yielding prefix.
-    /// `None` if no route, table or prefix has it.
+    /// Returns the provider that owns `model`: by `[routes]`, then among the ready providers, the pending ones, and the
+    /// tables of `config.toml` that are refused or have no adapter, which errors should be able to name. These tables
+    /// come before a yielding prefix. `None` if no route, table or prefix has it.
     ///
     /// # Errors
-    /// [`ModelError::Route`].
+    /// Fails with [`ModelError::Route`] only.
     pub(crate) fn of(&self, model: &str) -> Result<Option<&'a Name>, ModelError> {
         if let Some(name) = self.registry.route(model) {
             return match self.registry.find(name) {
@@ -228,7 +228,7 @@ impl<'a> Owners<'a> {
             refused.or_else(|| missing.find(|(claim, _)| prefix::matches(claim, model)).map(|(_, name)| name))
         };
         Ok(match self.ready.owner(model) {
-            // A table that names the model has it, also while it cannot be used.
+            // A table that names the model has it, even while it cannot be used.
             Some(entry) if entry.only_yields(model) => unusable_table().or(Some(&entry.name)),
             Some(entry) => Some(&entry.name),
             None => self.pending.owner(model).map(|entry| &entry.name).or_else(unusable_table),

@@ -14,24 +14,21 @@ pub(crate) const OVERLOAD_RETRIES: u32 = 15;
 /// The longest wait that the host chooses.
 const LONGEST_STEP: Duration = Duration::from_secs(60);
 
-/// All waits of one completion together. Beyond it, the person gets the error and can try again later.
+/// All waits of one completion together. Beyond it, the user gets the error and can try again later.
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
 
-/// How an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Setback {
     /// The provider has too much to do, or the caller has asked too often; nothing of the answer had begun.
     Overload,
     /// Another failure that may pass, before anything of the answer had begun.
     Passing,
-    /// The answer broke off.
     BrokenOff,
 }
 
-/// The next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NextAttempt {
-    /// The wait before it.
+    /// How long to wait before the attempt.
     pub(crate) delay: Duration,
     /// Which retry it is of those after setbacks of this kind, from 1.
     pub(crate) number: u32,
@@ -74,12 +71,12 @@ impl Patience {
     }
 }
 
-/// Returns up to a second at random, so that clients that were refused together do not return together.
+/// Returns up to a second at random. Clients that were refused together should not return together.
 fn jitter() -> Duration {
     Duration::from_millis(rand::random_range(0..1000))
 }
 
-/// Returns a time for a person to read, rounded up: `60 s`, `12 min`, `2 h 5 min`.
+/// Returns a time for the user to read, rounded up: `60 s`, `12 min`, `2 h 5 min`.
 pub(crate) fn in_words(time: Duration) -> String {
     let seconds = time.as_millis().div_ceil(1000);
     let minutes = seconds.div_ceil(60);

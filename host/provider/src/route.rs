@@ -20,13 +20,11 @@ pub(crate) use self::{
     path::{JoinError, join},
 };
 
-/// What one completion needs of its provider. It is taken from the registry once, so that a reload does not affect a completion
-/// that runs.
+/// The provider data that one completion needs. It is taken from the registry once, because a reload must
+/// not affect a running completion.
 #[derive(Clone)]
 pub(crate) struct Route {
-    /// The provider.
     pub(crate) provider: Name,
-    /// Its adapter.
     pub(crate) adapter: Arc<LoadedAdapter>,
     /// Where its requests go; `None` for a provider without network.
     pub(crate) base: Option<Base>,
@@ -34,7 +32,7 @@ pub(crate) struct Route {
     pub(crate) credential: Option<RouteCredential>,
     /// The operator's options for the adapter: names and values.
     pub(crate) options: Vec<(String, String)>,
-    /// What is known of the model, as JSON; `None` if nothing is.
+    /// The known facts about the model, as JSON; `None` if nothing is known.
     pub(crate) model_facts: Option<String>,
 }
 
@@ -45,6 +43,6 @@ pub(crate) struct RouteCredential {
     pub(crate) id: String,
     /// The key, under the provider's name.
     pub(crate) secret: SecretRef,
-    /// The page where the person can get a key, if the adapter names one.
+    /// The page where the user can get a key, if the adapter names one.
     pub(crate) obtain_url: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What the caller of a completion receives: the stream ([`Sink`]), and how it ended ([`Completed`]).
+//! The data that the caller of a completion receives: the stream ([`Sink`]), and how it ended ([`Completed`]).
 
 use futures_util::future::BoxFuture;
 use patchbay_core::{
@@ -17,8 +17,8 @@ pub trait Sink: Send {
     /// Receives a piece of the answer. Blocks are numbered from 0; each is started once and ended once.
     fn event(&mut self, event: StreamEvent);
 
-    /// Called when the provider refused an attempt because of a rate limit or an overload, before the call that says what
-    /// follows, and also if nothing does.
+    /// Called when the provider refused an attempt because of a rate limit or an overload, before the call that
+    /// announces the next attempt, and also if none follows.
     fn overloaded(&mut self) {}
 
     /// Called when an attempt failed in a way that cannot have cost anything, before the call that says what follows, and also if
@@ -60,8 +60,8 @@ pub(crate) fn retrying(provider: &Name, failure: &ExchangeError, next: NextAttem
     }
 }
 
-/// Returns what the provider or the system reported, in a few words. Of a failed connection this is the system's error
-/// without the address and the number: `connection refused`.
+/// Returns the error reported by the provider or the system, in a few words. A failed connection yields the system's
+/// error without the address and the number: `connection refused`.
 fn cause(failure: &ExchangeError) -> String {
     let ExchangeError::Failed { kind, message, .. } = failure else {
         return text::excerpt(&failure.to_string(), CAUSE);
@@ -80,9 +80,9 @@ fn cause(failure: &ExchangeError) -> String {
 /// The end of a successful completion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completed {
-    /// Why the model stopped.
+    /// How and why the model stopped.
     pub finish: Finish,
-    /// The tokens that it used.
+    /// The tokens that the completion used.
     pub usage: TokenUsage,
 }
 

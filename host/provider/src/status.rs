@@ -15,7 +15,7 @@ use crate::{
 /// Whether a provider can be asked. Shown and serialised as `ready`, `needs key`, `needs origin`, `pending` or `refused`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProviderState {
-    /// It can be asked.
+    /// The provider is ready for requests.
     Ready,
     /// Its key is missing or cannot be used.
     NeedsKey,
@@ -48,7 +48,7 @@ impl Serialize for ProviderState {
 /// Where a provider comes from. Shown and serialised as `bundled`, `config.toml`, or the name of its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProviderSource {
-    /// The binary.
+    /// The provider is part of the binary.
     Bundled,
     /// A table of `config.toml`.
     Config,
@@ -77,15 +77,15 @@ impl Serialize for ProviderSource {
 pub struct ProviderStatus {
     /// Its name; for a file that is not a provider, the file's name without `.wasm`.
     pub name: String,
-    /// Its name for people.
+    /// The name that is shown to users.
     pub display_name: String,
     /// The adapter, with its version.
     pub adapter: String,
     /// The digest of its component; `None` for a file that is not an adapter, and for a table without one.
     pub digest: Option<Digest>,
-    /// Where it comes from.
+    /// Where the provider comes from.
     pub source: ProviderSource,
-    /// Whether it can be asked.
+    /// Whether the provider can be asked, or why not.
     pub state: ProviderState,
     /// Why it is not ready, and which of its prefixes belong to other providers.
     pub reason: Option<String>,
@@ -93,7 +93,7 @@ pub struct ProviderStatus {
     pub origin: Option<String>,
     /// Prefixes of the names of its models.
     pub prefixes: Vec<String>,
-    /// The ids of the models that it offers, those of its table first.
+    /// The ids of the models that it offers, starting with its table.
     pub models: Vec<String>,
     /// When its API listed its models last, in seconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,8 +116,8 @@ pub struct ProviderStatus {
     pub credential: bool,
     /// Why its key cannot be used.
     pub credential_problem: Option<String>,
-    /// The model of the agent in view, as `/model` takes it, if this provider answers it. The caller sets it, because providers
-    /// know no sessions.
+    /// The model of the agent in view, as `/model` takes it, if this provider answers it. The caller sets it,
+    /// because providers know no sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_use: Option<String>,
 }
@@ -137,7 +137,7 @@ pub(crate) fn display_name(entry: &Entry) -> String {
 
 /// Returns whether a provider may be asked.
 type GetReadiness<'a> = &'a dyn Fn(&Entry) -> Readiness;
-/// Returns whether a provider's key exists, or what is wrong with it; `None` if the provider needs none.
+/// Returns whether a provider's key exists, or the problem with it; `None` if the provider needs none.
 type FindKey<'a> = &'a dyn Fn(&Entry) -> Option<Result<bool, String>>;
 
 /// Returns the status of every provider, every table without an adapter, and every file that is not an adapter.

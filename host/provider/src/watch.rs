@@ -50,11 +50,11 @@ pub enum WatchError {
 }
 
 impl Providers {
-    /// Starts to watch the folder of adapters, which is created if it is missing, and `config.toml` beside it. Must be called within
-    /// a runtime.
+    /// Starts to watch the folder of adapters, which is created if it is missing, and `config.toml` beside it.
+    /// Must be called within a runtime.
     ///
     /// # Errors
-    /// [`WatchError`].
+    /// Every failure is reported as [`WatchError`].
     pub fn watch(self: &Arc<Self>) -> Result<Watch, WatchError> {
         let folder = self.folder().to_owned();
         fs::create_dir_all(&folder)?;
@@ -94,7 +94,7 @@ async fn reload(
     mut watcher: RecommendedWatcher,
     mut changes: mpsc::UnboundedReceiver<bool>,
 ) {
-    // Load now, so that notices of later changes compare with the present state.
+    // Load now: notices of later changes must compare with the present state.
     match providers.upgrade() {
         Some(providers) => drop(providers.registry().await),
         None => return,
@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    /// Writes `config.toml` in pieces for longer than the wait for a pause. Returns what was read first and next.
+    /// Writes `config.toml` in pieces for longer than the wait for a pause. Returns the first and the next value read.
     async fn read_around_pieces() -> Vec<String> {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("config/config.toml");

@@ -1,4 +1,4 @@
-//! What an exchange needs of an adapter. The sandbox implements it; tests implement it by scripts.
+//! The interface that an exchange requires of an adapter. The sandbox implements it; tests implement it by scripts.
 
 use std::sync::Arc;
 
@@ -50,9 +50,8 @@ impl Instance for Running {
 pub(crate) struct Sandboxed<'a> {
     pub(crate) sandbox: &'a Arc<Sandbox>,
     pub(crate) adapter: &'a LoadedAdapter,
-    /// The operator's options.
     pub(crate) options: &'a [(String, String)],
-    /// What is known of the model, as JSON.
+    /// The known facts about the model, as JSON.
     pub(crate) model_facts: Option<&'a str>,
     pub(crate) budgets: Budgets,
     pub(crate) log: Arc<AdapterLog>,

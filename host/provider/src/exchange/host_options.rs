@@ -6,8 +6,8 @@ use patchbay_core::completion::RequestHints;
 /// Names of options that begin with this come from the host alone.
 pub(crate) const HOST_PREFIX: &str = "host:";
 
-/// Returns `options` followed by the host's, for the attempt with this number. `model_facts` is what is known of the model, as
-/// JSON.
+/// Returns `options` followed by the host's, for the attempt with this number. `model_facts` are
+/// the model's known facts, as JSON.
 pub(super) fn behind(
     options: &[(String, String)],
     hints: &RequestHints,
@@ -25,7 +25,7 @@ pub(super) fn behind(
     options.iter().cloned().chain(own).collect()
 }
 
-/// Returns `options` followed by what is known of the model, as the description of a thinking level receives them.
+/// Returns `options` followed by the model's known facts, in the form used to describe a thinking level.
 pub(crate) fn with_facts(options: &[(String, String)], model_facts: Option<String>) -> Vec<(String, String)> {
     let facts = model_facts.map(|facts| (format!("{HOST_PREFIX}model-facts"), facts));
     options.iter().cloned().chain(facts).collect()

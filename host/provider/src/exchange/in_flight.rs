@@ -1,4 +1,5 @@
-//! What an attempt or a listing waits for: the pending request and the timer of its instance, within the limits of the exchange.
+//! The events that an attempt or a listing waits for: the pending request and the timer of its instance,
+//! within the limits of the exchange.
 //!
 //! At most one request and one timer are pending. A new request replaces the previous request, a new timer the previous timer.
 //! If both are pending, the instance is resumed with whichever is ready first; a timer that is due comes before data of an
@@ -27,7 +28,7 @@ pub(super) struct InFlight<'a> {
     until: Instant,
     pending: Option<PendingRequest>,
     timer: Option<Instant>,
-    /// Number of requests sent.
+    /// Number of requests that this completion has sent.
     requests: u32,
     /// Bytes of answers received.
     received: u64,
@@ -58,8 +59,8 @@ impl<'a> InFlight<'a> {
         self.status == Some(401)
     }
 
-    /// Whether the provider cannot have worked on a request: none was sent, it could not be connected to, or it answered with an
-    /// error.
+    /// Whether the provider cannot have worked on a request: none was sent, it could not be connected
+    /// to, or it answered with an error.
     pub(super) fn is_refused(&self) -> bool {
         let is_unreached = self.lost.as_ref().is_some_and(|lost| lost.kind == TransportKind::Connect);
         let is_error = self.status.is_some_and(|status| status >= 400);
@@ -79,7 +80,7 @@ impl<'a> InFlight<'a> {
             let what = format!("made more than {most} requests, the limit 'exchange.requests'");
             return Err(Violation::of_limit(what).into());
         }
-        // Drop the previous response first, so that only one body is in memory.
+        // Drop the previous response first: only one body may be in memory.
         self.pending = None;
         self.lost = None;
         let request = request::build(self.target, request, blob, keys)?;
@@ -87,7 +88,7 @@ impl<'a> InFlight<'a> {
         Ok(())
     }
 
-    /// Sets the timer.
+    /// Sets the timer, which replaces an earlier one.
     pub(super) fn wait(&mut self, time: Duration) {
         self.timer = Some(Instant::now() + time.min(LONGEST_TIMER));
     }

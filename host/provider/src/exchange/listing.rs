@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{ExchangeError, ExchangeLimits, route::Route};
 
-/// The limits of one listing, in place of those of a completion.
+/// The limits of one listing, which replace the completion limits.
 const REQUESTS: u32 = 50;
 const ANSWER_BYTES: u64 = 16 << 20;
 pub(crate) const TOTAL_MS: u64 = 60_000;
@@ -33,11 +33,10 @@ pub(crate) struct Listed {
     pub(crate) warnings: Vec<String>,
 }
 
-/// The result of a listing.
 pub(crate) struct ListingResult {
     pub(crate) listed: Listed,
-    /// How the listing ended. After a failure of the provider or a time-out, the models before it count as a part of all. After
-    /// a fault of the adapter, there are none: what it reported cannot be trusted.
+    /// How the listing ended. After a provider failure or a timeout, the models received before it are a partial list.
+    /// After a fault of the adapter, all models are discarded because its reports cannot be trusted.
     pub(crate) end: Result<ListingEnd, ExchangeError>,
 }
 
@@ -153,7 +152,7 @@ fn act(
 }
 
 impl Listed {
-    /// Adds what the adapter reported, without secrets.
+    /// Adds models that the adapter reported, without secrets.
     fn add(&mut self, event: ListingEvent, keys: &Keys) -> Result<(), Violation> {
         match event {
             ListingEvent::Models { models, left_out } => {

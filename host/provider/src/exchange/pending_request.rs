@@ -30,7 +30,6 @@ pub(super) struct PendingRequest {
 enum State {
     /// The head of the answer has not arrived.
     Opening(Pin<Box<dyn Future<Output = Result<Answer, EgressError>> + Send>>),
-    /// The body is being read.
     Body(Box<Answer>),
 }
 
@@ -40,7 +39,6 @@ enum Loss {
     FirstByte,
     /// No further data arrived within `exchange.idle_ms`.
     Idle,
-    /// The request failed.
     Egress(EgressError),
 }
 
@@ -95,7 +93,7 @@ impl PendingRequest {
                 Err(error) => self.end = Some(Err(error)),
             }
             self.begun = true;
-            // A withheld piece counts as data, so that the idle timer starts again.
+            // A withheld piece counts as data: restart the idle timer.
             until = Instant::now() + limits.idle();
             self.until = Some(until);
         }
@@ -147,7 +145,7 @@ fn transport_failed(loss: Loss, limits: &ExchangeLimits) -> Result<Input, Attemp
     // Messages name keys of `[exchange]`, which the operator can set, and no keys of `[egress]`.
     match &error {
         EgressError::Timeout { what, key, ms } => {
-            // `connect_ms` has the same name in both tables; the other times of egress are longer than those of the exchange.
+            // `connect_ms` has the same name in both tables; the other egress times are longer than the exchange's.
             let message = format!("{what} took longer than {ms} ms, the limit 'exchange.{key}'");
             failed(TransportKind::Timeout, message)
         }

@@ -16,12 +16,11 @@ use crate::{
     retry::{self, Setback},
 };
 
-/// A failed attempt.
 pub(super) struct AttemptFailure {
     pub(super) error: ExchangeError,
     /// The adapter's hint about another attempt.
     pub(super) hint: RetryHint,
-    /// What kind of failure it is, if it may pass; `None` if no other attempt may follow.
+    /// The kind of failure, if it may pass; `None` if no other attempt may follow.
     pub(super) setback: Option<Setback>,
     /// Whether the provider had too much to do, or was asked too often. That is also known when an answer broke off.
     pub(super) is_overload: bool,
@@ -138,7 +137,7 @@ impl Reporter<'_> {
         kind == FailureKind::Authentication && matches!(secret, Some(SecretLookup::Command(_)))
     }
 
-    /// Appends to `message` what the person can do about a failure of `kind`.
+    /// Appends advice for the user about a failure of `kind` to `message`.
     fn with_advice(&self, message: String, kind: FailureKind, status: Option<u16>) -> String {
         let provider = self.target.provider;
         let advice = match (kind, self.target.credential) {
@@ -190,7 +189,7 @@ fn reports_overload(status: Option<u16>, code: Option<&str>) -> bool {
     matches!(status, Some(503 | 529)) || ["overload", "unavailable", "slow_down"].iter().any(|word| code.contains(word))
 }
 
-/// Returns the error of the last attempt, with the time of the next try if the provider gave one.
+/// Returns the error of the last attempt, with the time of the next try if the provider sent one.
 pub(super) fn given_up(failure: AttemptFailure) -> ExchangeError {
     let AttemptFailure { mut error, hint, .. } = failure;
     if let (ExchangeError::Failed { message, for_models, again_in, .. }, RetryHint::After(time)) = (&mut error, hint)
@@ -204,7 +203,7 @@ pub(super) fn given_up(failure: AttemptFailure) -> ExchangeError {
     error
 }
 
-/// Joins two sentences, the first of which may have a full stop at its end.
+/// Joins two sentences. The first may already end with a full stop.
 fn sentences(first: &str, second: &str) -> String {
     format!("{}. {second}", first.trim_end_matches('.'))
 }

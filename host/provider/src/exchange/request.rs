@@ -45,7 +45,8 @@ pub(super) fn build<'b>(
     Ok(Request { owner, method, target: url, headers, body, timeout: None, secrets, scrub: keys.scrub.clone() })
 }
 
-/// Removes secrets that an adapter copied from an answer, so that they are in no part of a request and in no error about one.
+/// Removes secrets that an adapter copied from a response. They must not appear in any part of a
+/// request or in an error about one.
 fn scrubbed(mut request: AdapterRequest, scrub: &Scrub) -> AdapterRequest {
     if !scrub.is_empty() {
         let pairs = request.headers.iter_mut().flat_map(|(name, value)| [name, value]);
@@ -150,7 +151,7 @@ fn assemble<'b>(
         match piece {
             BodyPiece::Bytes(bytes) => whole.extend_from_slice(&bytes),
             BodyPiece::BlobBase64(id) => {
-                // In pieces whose length divides by three, so that no second copy of the whole blob is in memory.
+                // In pieces whose length divides by three, which avoids a second copy of the whole blob in memory.
                 for part in blob(id).map(|blob| blob.data.chunks(3 << 12)).into_iter().flatten() {
                     body.clear();
                     STANDARD.encode_string(part, &mut body);

@@ -1,12 +1,12 @@
-//! The header `Retry-After` as a date. Adapters have no clock, so that the host turns it into seconds. Called by
+//! The header `Retry-After` as a date. Adapters have no clock, so the host turns it into seconds. Called by
 //! `pending_request` for each head.
 
 use std::time::SystemTime;
 
 use httpdate::parse_http_date;
 
-/// Replaces a date in `retry-after` by the number of seconds until then, rounded up; 0 if the date is past. The clock is the
-/// server's, if the header `date` has it, else `now`. Names are in lower case.
+/// Replaces a date in `retry-after` by the number of seconds until then, rounded up; 0 if the date is past. The clock
+/// is the server's, if the header `date` has it, otherwise `now`. Names are in lower case.
 pub(super) fn date_to_seconds(headers: &mut [(String, String)], now: SystemTime) {
     let date = |value: &str| parse_http_date(value.trim()).ok();
     let sent = headers.iter().find(|(name, _)| name == "date").and_then(|(_, value)| date(value));

@@ -158,7 +158,7 @@ fn flush_block(index: u32, open: OpenBlock, sink: &mut dyn Sink) {
     }
 }
 
-/// Secrets are ASCII, so that a scrubber never splits a character.
+/// Secrets are ASCII, and a scrubber therefore never splits a character.
 fn into_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }

@@ -27,7 +27,7 @@ const FALLBACK: &str = "demo-1";
 /// The model of an agent for which none was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefaultChoice {
-    /// The model.
+    /// The provider, model and level.
     pub choice: Choice,
     /// Whether `default_model` of `config.toml` names it.
     pub configured: bool,
@@ -42,7 +42,7 @@ pub struct MovedName {
     pub to: Choice,
 }
 
-/// What is known of a model before it is asked.
+/// The properties of a model that are known without asking it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelInfo {
     /// The adapter that answers, as `PROVIDER:ADAPTER`. Opaque parts of an answer belong to it.
@@ -93,7 +93,7 @@ impl Providers {
     /// provider is the same, or if it named no model. Compares the present tables, lists and settings alone.
     ///
     /// # Errors
-    /// The database.
+    /// The database could not be read or written.
     pub async fn moved(&self, text: &str) -> Result<Option<MovedName>, StoreError> {
         let registry = self.registry().await;
         let consents = self.consents().await?;
@@ -147,7 +147,8 @@ impl Providers {
         ModelError::Level { level, more: more.map(|facts| more_levels(&facts)).unwrap_or_default() }
     }
 
-    /// Returns everything that is known of a model of a provider, also by its adapter for a name that is in no list.
+    /// Returns everything that is known of a model of a provider, including facts from
+    /// its adapter for an unlisted name.
     async fn facts(&self, entry: &Entry, catalogue: &Catalogue, model: &str) -> Result<ModelFacts, ModelError> {
         if is_listed(entry, catalogue, model) {
             return Ok(known_facts(entry, catalogue, model).unwrap_or_default());
@@ -161,7 +162,7 @@ impl Providers {
         Ok(facts)
     }
 
-    /// Returns the model of an agent for which none was chosen: `default_model` of `config.toml`, else `demo-1`.
+    /// Returns the model of an agent for which none was chosen: `default_model` of `config.toml`, otherwise `demo-1`.
     ///
     /// # Errors
     /// [`ModelError`], if that model cannot be used.
@@ -175,9 +176,9 @@ impl Providers {
         }
     }
 
-    /// Returns what the person should know about a choice before its first message, as sentences without their full stops: that
-    /// the model was or will be shut down, and which other providers list it, unless `text` or `config.toml` names this one. `text` is
-    /// what [`Providers::resolve`] made the choice of.
+    /// Returns warnings about a choice for the user, shown before its first message, as sentences without their full
+    /// stops: that the model was or will be shut down, and which other providers list it, unless `text` or
+    /// `config.toml` names this one. `text` is the string that [`Providers::resolve`] resolved to the choice.
     ///
     /// # Errors
     /// [`ModelError`], if the provider may not be asked or its adapter failed.
@@ -196,8 +197,8 @@ impl Providers {
         Ok(end.into_iter().chain(others).collect())
     }
 
-    /// Returns the message for the person about a choice: provider, model, cautions, and the effect of the thinking level. `text`
-    /// is what [`Providers::resolve`] made the choice of.
+    /// Returns the message for the user about a choice: provider, model, cautions, and the effect of the thinking
+    /// level. `text` is what [`Providers::resolve`] made the choice of.
     ///
     /// # Errors
     /// [`ModelError`], if the provider may not be asked or its adapter failed.
@@ -242,8 +243,8 @@ impl Providers {
         self.ready(&*self.registry().await, &choice.provider).await.map(drop)
     }
 
-    /// Returns the first model in the provider's catalogue of the size of `selector`, or of the next best size. `None` without a
-    /// catalogue.
+    /// Returns the first model in the provider's catalogue of the size of `selector`, or of the next best
+    /// size. `None` without a catalogue.
     pub async fn select(&self, provider: &Name, selector: Selector) -> Option<String> {
         let registry = self.registry().await;
         let entry = registry.get(provider.as_str())?;
@@ -251,7 +252,7 @@ impl Providers {
         catalogue::select(&models, selector.sizes()).map(|model| model.id.clone())
     }
 
-    /// Returns what is known of a model; `None` if there is no such provider.
+    /// Returns the known properties of a model, or `None` if the provider does not exist.
     pub async fn model(&self, provider: &Name, model: &str) -> Option<ModelInfo> {
         let registry = self.registry().await;
         let entry = registry.get(provider.as_str())?;
@@ -273,7 +274,7 @@ impl Providers {
     /// Requests a completion and forwards it to `sink` as it arrives. A reload does not affect a completion that runs.
     ///
     /// # Errors
-    /// [`CompleteError`].
+    /// Every failure is reported as [`CompleteError`].
     pub async fn complete(
         &self,
         choice: &Choice,
@@ -295,7 +296,7 @@ impl Providers {
         })
     }
 
-    /// Returns what a completion needs besides its request.
+    /// Returns the parts that a completion needs in addition to its request.
     async fn prepare(&self, choice: &Choice) -> Result<PreparedRoute, ModelError> {
         choice.check()?;
         let entry = self.ready(&*self.registry().await, &choice.provider).await?;
@@ -312,7 +313,7 @@ impl Providers {
         entry.secret().is_none_or(|secret| self.exchange.secrets.locate(&secret).is_ok())
     }
 
-    /// Returns what a request to a provider needs. The provider may be asked.
+    /// Returns the route for requests to a provider. The provider may be asked.
     pub(super) async fn route_of(&self, entry: &Entry) -> Result<Route, ModelError> {
         let failed = |failure| ModelError::Adapter { provider: entry.name.clone(), failure };
         let hint = entry.adapter.manifest.credential.as_ref();
@@ -345,12 +346,12 @@ fn find(owners: &Owners<'_>, catalogue: &Catalogue, text: &str) -> Result<Choice
         };
         Ok(Choice { provider, model, level })
     });
-    // Listed ids come last, so that a text that named a model before still names the same one.
+    // Listed ids come last: a name that resolved before a listing must still resolve to the same model.
     found.or_else(|error| listed(owners, catalogue, text, |id| owners.of(id))?.ok_or(error))
 }
 
-/// Returns whether a name that a provider has only by a yielding prefix belonged to another provider before the prefix had an
-/// owner: then, what the APIs have listed decided.
+/// Returns whether a name that a provider has only by a yielding prefix belonged to another provider before the prefix
+/// had an owner. At that time, the APIs' listings decided.
 fn moved(owners: &Owners<'_>, catalogue: &Catalogue, text: &str) -> Option<MovedName> {
     let ModelQuery { provider: None, model, .. } = choice::parse(text, &owners.ready).ok()? else { return None };
     let to = find(owners, catalogue, text).ok()?;
@@ -381,10 +382,10 @@ fn readings(text: &str) -> impl Iterator<Item = (&str, Option<ThinkingLevel>)> {
     [(text, None)].into_iter().chain(before_level)
 }
 
-/// Returns the model that a text names by an id that an API lists or has listed. An id that a route, a table or a prefix owns
-/// stays with that provider, which `owner` returns. Any other id belongs to the only provider whose API has listed it. If a text can
-/// be read in two ways, both must lead to the same provider: what one provider lists never moves a name from another. Returns `None`
-/// if no API has the id.
+/// Returns the model that a text names by an id that an API lists or has listed. An id that a route, a table or a
+/// prefix owns stays with that provider, which `owner` returns. Any other id belongs to the only provider whose API has
+/// listed it. If a text can be read in two ways, both must lead to the same provider: what one provider lists never
+/// moves a name from another. Returns `None` if no API has the id.
 ///
 /// # Errors
 /// [`ModelError::Unknown`] if several providers have it; errors of `owner`.
@@ -478,9 +479,9 @@ fn absent(entry: &Entry, catalogue: &Catalogue, model: &str) -> Option<String> {
     Some(format!("{} {words} this model", status::display_name(entry)))
 }
 
-/// Returns sentences about the end of a model, the last one without its full stop: whether it is `absent` from the provider's
-/// list, the day, and the successor. `None` if the provider lists it and has announced no end. `ends` follows `This model`, before
-/// an announced day.
+/// Returns sentences about the end of a model, the last one without its full stop: whether it is `absent` from the
+/// provider's list, the day, and the successor. `None` if the provider lists it and has announced no end. `ends`
+/// follows `This model`, before an announced day.
 fn describe_end(lifecycle: &Lifecycle, absent: Option<String>, ends: &str) -> Option<String> {
     let Lifecycle { status, retires_on, successor } = lifecycle;
     let subject = if absent.is_some() { "It" } else { "This model" };
@@ -497,8 +498,8 @@ fn describe_end(lifecycle: &Lifecycle, absent: Option<String>, ends: &str) -> Op
     Some([absent, announced, successor].into_iter().flatten().collect::<Vec<_>>().join(". "))
 }
 
-/// The most models of one provider in [`ModelError::Unknown`]. The tables of the bundled adapters are shorter; an API may list
-/// thousands.
+/// The most models of one provider in [`ModelError::Unknown`]. The tables of the bundled adapters are
+/// shorter; an API may list thousands.
 const LISTED_MODELS: usize = 40;
 
 /// Returns the models of the ready providers for [`ModelError::Unknown`]: a blank line, then a line for each provider with a
@@ -555,7 +556,7 @@ mod tests {
             ),
             (lifecycle(Retired, None, None), false, "This model was shut down"),
             (lifecycle(Retired, Some("2026-10-23"), None), true, ". It was shut down on 2026-10-23"),
-            // What was announced of a model that is listed and active is not said before it is deprecated.
+            // An end announced for a model that is listed and active is only reported once the model is deprecated.
             (lifecycle(Active, Some("2026-11-30"), None), false, ""),
         ] {
             let absent = is_gone.then(|| gone.to_owned());

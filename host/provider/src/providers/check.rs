@@ -18,7 +18,7 @@ pub struct CheckedAdapter {
     pub name: Option<Name>,
     /// The bytes that were examined. The file may have changed since.
     pub bytes: Arc<[u8]>,
-    /// The digest of `bytes`.
+    /// The digest of the bytes in `bytes`.
     pub digest: Digest,
     /// The adapter's manifest; `None` if the file is not an adapter.
     pub manifest: Option<AdapterManifest>,
@@ -35,7 +35,7 @@ impl Providers {
     /// the adapter's. Changes nothing.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// The file of the adapter cannot be read.
     pub async fn check(&self, path: &Path, name: Option<&Name>) -> io::Result<CheckedAdapter> {
         let (digest, bytes) = adapters::read(path)?;
         let describer = SandboxDescriber { store: &self.store, sandbox: &self.exchange.sandbox };
@@ -63,7 +63,8 @@ impl Providers {
         Ok(checked)
     }
 
-    /// Returns the provider name of a file in the folder, or what is wrong with it; `None` for a file elsewhere.
+    /// Returns the provider name of a file in the folder, or the reason why its name is
+    /// invalid; `None` for a file elsewhere.
     fn name_there(&self, path: &Path) -> Option<Result<Name, String>> {
         let folder = path.canonicalize().ok()?.parent()?.to_owned();
         let there = self.folder.canonicalize().is_ok_and(|own| own == folder);

@@ -1,4 +1,4 @@
-//! Whether a provider may be asked, and what the operator allows.
+//! Whether a provider may be asked, and the operator's allowances.
 //!
 //! [`Consents::readiness`] is the only place that decides it; `reload`, `ask`, `status` and `notices` use its result.
 
@@ -18,7 +18,7 @@ use crate::{
 /// block a provider at any time.
 pub(super) struct Consents {
     rules: Arc<Rules>,
-    /// What the operator has allowed, by provider.
+    /// The operator's allowances, by provider.
     allowances: BTreeMap<String, Allowance>,
 }
 
@@ -49,7 +49,7 @@ impl Consents {
     /// Returns the provider `name` if it may be asked.
     ///
     /// # Errors
-    /// [`ModelError`], if there is no such provider or it may not be asked.
+    /// [`ModelError`], if the provider does not exist or may not be asked.
     pub(super) fn ready(&self, registry: &Registry, name: &Name) -> Result<Arc<Entry>, ModelError> {
         let entry = registry.find(name)?;
         self.readiness(entry).require(name)?;
@@ -85,7 +85,7 @@ impl Providers {
     /// Returns the provider `name` if it may be asked at this moment.
     ///
     /// # Errors
-    /// [`ModelError`], if there is no such provider or it may not be asked.
+    /// [`ModelError`], if the provider does not exist or may not be asked.
     pub(super) async fn ready(&self, registry: &Registry, name: &Name) -> Result<Arc<Entry>, ModelError> {
         // Each completion runs this: allowances are read only for a provider that needs one.
         let allowances = match registry.find(name)?.consent {
@@ -107,22 +107,22 @@ impl Providers {
         })
     }
 
-    /// Returns what [`Providers::allow`] would allow `name`; `None` if there is nothing to allow.
+    /// Returns the allowance that [`Providers::allow`] would grant `name`; `None` if there is nothing to allow.
     ///
     /// # Errors
-    /// [`ModelError`], if there is no such provider or it cannot be used.
+    /// [`ModelError`], if the provider does not exist or cannot be used.
     pub async fn asks(&self, name: &Name) -> Result<Option<Allowance>, ModelError> {
         let registry = self.registry().await;
         let entry = registry.find(name)?;
         Ok(self.consents().await?.is_pending(entry)?.then(|| entry.requested()))
     }
 
-    /// Allows `name` what it requests, if that is still `allowance`, and makes it the owner of its prefixes.
+    /// Allows the request of `name`, if it still equals `allowance`, and makes the provider the owner of its prefixes.
     ///
     /// # Errors
     /// [`ModelError`]; [`ModelError::Changed`] if it requests something else by now.
     pub async fn allow(&self, name: &Name, allowance: Allowance) -> Result<(), ModelError> {
-        // The file may have been replaced since the operator was shown what it requests.
+        // The file may have been replaced since the operator saw its request.
         self.reload().await;
         let registry = self.registry().await;
         let entry = registry.find(name)?;
@@ -148,7 +148,7 @@ impl Providers {
     /// Withdraws what `name` was allowed, and frees its prefixes. Returns whether there was anything to withdraw.
     ///
     /// # Errors
-    /// The database.
+    /// The database could not be read or written.
     pub async fn forget(&self, name: &Name) -> Result<bool, StoreError> {
         self.store.forget_provider(name.to_string()).await
     }

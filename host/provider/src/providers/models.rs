@@ -20,7 +20,7 @@ use crate::{
 pub struct ReadyModel {
     /// The provider whose catalogue has the model.
     pub provider: Name,
-    /// The model's id.
+    /// The model's id, as the provider spells it.
     pub id: String,
     /// The model as `/model` takes it: the id, or `PROVIDER:ID` if the id belongs to another provider.
     pub name: String,
@@ -51,8 +51,8 @@ pub struct ModelOffer {
 }
 
 impl Providers {
-    /// Returns whether the provider's key exists, or what is wrong with it; `None` if it needs none. A key command is not run: it is
-    /// assumed to print a key.
+    /// Returns whether the provider's key exists, or the problem with it; `None` if it needs none. A key command is not
+    /// run: it is assumed to print a key.
     pub(super) fn find_key(&self, entry: &Entry) -> Option<Result<bool, String>> {
         entry.secret().map(|secret| match self.exchange.secrets.peek(&secret) {
             Ok(_) => Ok(true),
@@ -151,8 +151,8 @@ impl Providers {
     }
 }
 
-/// Returns a warning if the provider has a list of models, but neither the list nor `config.toml` contains this one. It has no full
-/// stop.
+/// Returns a warning if the provider has a list of models, but neither the list nor `config.toml` contains
+/// this one. It has no full stop.
 pub(super) fn unlisted(entry: &Entry, catalogue: &Catalogue, model: &str) -> Option<String> {
     if offered(entry, catalogue).is_empty() || is_listed(entry, catalogue, model) || entry.is_configured(model) {
         return None;

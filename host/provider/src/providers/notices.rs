@@ -1,4 +1,4 @@
-//! Words the changes from one registry to the next, for the person. A reload sends them.
+//! Words the changes from one registry to the next, for the user. A reload sends them.
 
 use patchbay_store::StoreError;
 
@@ -40,7 +40,7 @@ pub(super) fn changes(before: &Registry, after: &Registry, consents: &Result<Con
     notices
 }
 
-/// Whether nothing that a person would notice differs.
+/// Whether nothing that the user would notice differs.
 fn same(a: &Entry, b: &Entry) -> bool {
     a.adapter.digest == b.adapter.digest
         && a.base_url == b.base_url

@@ -1,8 +1,8 @@
-//! Asks the APIs of providers for their models: when the operator says so, and in the background for providers that this home
-//! has used.
+//! Asks the APIs of providers for their models: on request of the operator, and in the background for
+//! providers that this home has used.
 //!
-//! The right to ask is claimed in the store, so that many processes ask once. The models are swapped as a whole and hold from
-//! the next line on.
+//! A refresh is claimed in the store, which prevents many processes from asking at once. The models are swapped as a
+//! whole and apply from the next line on.
 
 use std::{
     collections::BTreeSet,
@@ -30,17 +30,17 @@ const AFTER_FAILURE_S: i64 = 3_600;
 const FRESH_S: i64 = 7 * 86_400;
 /// How often the background looks whether a provider is due.
 const LOOK: Duration = Duration::from_secs(600);
-/// How long the background waits after the start, so that it competes with nothing.
+/// How long the background waits after the start. It should not compete with the user's first actions.
 const FIRST_LOOK: Duration = Duration::from_secs(2);
 /// Length limit in characters of a stored problem.
 const PROBLEM_CHARS: usize = 300;
 
-/// What became of one provider's list of models.
+/// The result of refreshing one provider's list of models.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefreshedProvider {
-    /// The provider.
+    /// The name of the provider.
     pub provider: Name,
-    /// What happened, in words: `84 models (3 new, 1 gone)`.
+    /// The result, in words: `84 models (3 new, 1 gone)`.
     pub text: String,
     /// Whether the API could not be asked, or failed.
     pub failed: bool,
@@ -135,7 +135,7 @@ impl Providers {
         let Some(result) = exchange::list(&self.exchange, &route, validator).await else { return Ok(None) };
         let Listed { models, left_out, warnings } = result.listed;
         let given = models.len();
-        // Facts that are no JSON object are of no use.
+        // Facts that are not a JSON object cannot be used.
         let models: Vec<_> = models
             .into_iter()
             .filter(|model| ModelFacts::parse(&model.facts).is_some())
@@ -173,7 +173,7 @@ impl Providers {
         Ok(report(in_words(change, unchanged, left_out, &warnings), false))
     }
 
-    /// Notes that this home uses the provider of a choice, so that the background keeps its list up to date.
+    /// Notes that this home uses the provider of a choice. The background then keeps its list up to date.
     pub(super) async fn note_used(&self, entry: &Entry) {
         let Some(base_url) = entry.base_url.clone() else { return };
         if !self.noted.lock().insert((entry.name.clone(), base_url.clone())) {
@@ -202,8 +202,8 @@ impl Providers {
         Ok(())
     }
 
-    /// Returns the providers that the background may ask now: used, ready, due, and without a key command, which runs only for
-    /// requests of a person.
+    /// Returns the providers that the background may ask now: used, ready, due, and without a key command, which runs
+    /// only for requests of the user.
     pub(super) async fn due(&self) -> Result<Vec<Arc<Entry>>, ModelError> {
         if self.refresh_s() == 0 {
             return Ok(Vec::new());

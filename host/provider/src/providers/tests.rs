@@ -75,8 +75,8 @@ impl Home {
         self.folder.path().join("config/providers").join(format!("{name}.wasm"))
     }
 
-    /// Adds an adapter file whose manifest is `manifest`. The manifest is in the store, so that the file does not
-    /// run.
+    /// Adds an adapter file whose manifest is `manifest`. The manifest is already in the
+    /// store, and the file does not run.
     async fn drop_in(&self, manifest: &AdapterManifest) -> Digest {
         let json = serde_json::to_string(manifest).unwrap();
         let digest = Digest::of(json.as_bytes());

@@ -27,7 +27,7 @@ impl<'a> Claims<'a> {
         Self { stored, existing, keys: BTreeMap::new(), prefixes, yielding, models: BTreeMap::new() }
     }
 
-    /// Makes `entry` the owner of what it claims.
+    /// Makes `entry` the owner of its claimed names and prefixes.
     pub(super) fn add(&mut self, entry: &Entry) {
         let name = &entry.name;
         self.keys.extend(entry.variables().iter().map(|variable| (variable.clone(), name.clone())));

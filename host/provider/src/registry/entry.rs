@@ -1,4 +1,4 @@
-//! One provider: what its adapter suggests, and what the operator decided. The registry builds it.
+//! One provider: its adapter's suggestions, and the operator's decisions. The registry builds it.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -22,7 +22,7 @@ pub(crate) enum EntrySource {
     Bundled,
     /// A table of `config.toml`: another instance of an adapter.
     Config,
-    /// A file of the folder.
+    /// The adapter is a file in the providers folder.
     File,
 }
 
@@ -38,17 +38,15 @@ pub(crate) enum Consent {
 /// The order in which providers are judged. If two claim the same thing, the first one has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
-    /// Bundled providers.
     Bundled,
     /// Providers that the operator configured in `config.toml`.
     Table,
-    /// Files that the operator allowed what they request.
+    /// A file whose request the operator allowed.
     Allowed,
     /// Files that are not allowed. They own nothing, not even against each other.
     Pending,
 }
 
-/// One provider.
 pub(crate) struct Entry {
     pub(crate) name: Name,
     pub(crate) source: EntrySource,
@@ -70,12 +68,12 @@ pub(crate) struct Entry {
     pub(crate) models: Vec<ModelEntry>,
     /// The models that `config.toml` names, by id.
     pub(crate) configured: BTreeMap<String, ModelEntry>,
-    /// Tokens that its models can read, for models whose entry does not say so.
+    /// Tokens that its models can read, for models whose entry has no value.
     pub(crate) context_window: Option<u64>,
     /// The operator's options for the adapter.
     pub(crate) options: Vec<(String, String)>,
     pub(crate) consent: Consent,
-    /// Why it cannot be used.
+    /// Why it cannot be used, or `None` if it can.
     pub(crate) refused: Option<String>,
     /// Whether it is refused only because the operator has to name its origin.
     pub(crate) needs_origin: bool,
@@ -250,7 +248,7 @@ impl Entry {
         pairs.find(|(option, off)| self.options.iter().any(|(name, value)| name == option && value == off))
     }
 
-    /// Returns what the operator would allow it.
+    /// Returns the allowance that the operator would grant it.
     pub(crate) fn requested(&self) -> Allowance {
         Allowance { base_url: self.base_url.clone().unwrap_or_default(), variable: self.variables().join(" ") }
     }

@@ -201,7 +201,7 @@ fn key_command_replaces_every_variable() {
     let registry =
         build(found([with_key("OPENAI_KEY", manifest("zed", &[], &[]))]), &format!("[providers.openai]\n{command}"));
     assert_eq!(refused(&registry, "zed"), "");
-    // Its key is not in `credentials.json`, so that a credential of skills may have its name.
+    // Its key is not in `credentials.json`, and a credential of skills may therefore have its name.
     let registry =
         build(FoundAdapters::default(), &format!("credentials = [\"openai\"]\n[providers.openai]\n{command}"));
     assert_eq!(refused(&registry, "openai"), "");
@@ -289,7 +289,7 @@ fn pending_file_takes_no_name_from_another_provider() {
         let registry = build_known(found([newcomer.clone(), zed()]), "", &allowed);
         assert_eq!(refused(&registry, "zed"), "", "{newcomer:?}");
         let refused = refused(&registry, "aaa");
-        // The owner exists, so that the message names no command to free the prefix.
+        // The owner exists: the message must not name a command to free the prefix.
         assert!(refused.contains(why) && !refused.contains("provider forget"), "{refused}");
         for model in ["zed-1", "zed-7", "other"] {
             assert_eq!(owner(&registry, model).as_deref(), Some("zed"), "{model}");
@@ -397,11 +397,11 @@ async fn conflicting_new_version_changes_nothing() {
     }
     let better = next("better", Some(after)).await;
     assert_eq!((digest(&better), better.found.invalid.len()), (Digest::of(b"better"), 0));
-    // There was no earlier version.
+    // No earlier version exists.
     assert_ne!(refused(&next("conflicting", None).await, "zed"), "");
 }
 
-/// Describes the bytes as an adapter of this name; those of `bad` are invalid.
+/// Describes any bytes as an adapter of this name, except the bytes of `bad`, which are invalid.
 struct ByBytes(Mutex<usize>);
 
 impl Describe for ByBytes {
@@ -467,7 +467,7 @@ fn bundled_with_meta() -> BTreeMap<Name, Arc<Adapter>> {
     bundled
 }
 
-/// What happens to a prefix that `meta` yields: the provider that owns a model, and the prefixes that `meta` still has.
+/// The fate of a prefix that `meta` yields: the provider that owns a model, and the prefixes that `meta` still has.
 #[test]
 fn yielding_prefix_belongs_to_any_other_holder() {
     let zed = |prefix: &str, models: &[&str]| vec![manifest("zed", &[prefix], models)];

@@ -19,7 +19,7 @@ impl Base {
     /// network and `http` to them are allowed, too.
     ///
     /// # Errors
-    /// What is wrong with it, in words for the operator.
+    /// The problem with it, in words for the operator.
     pub(crate) fn parse(text: &str, allow_private: bool) -> Result<Self, String> {
         if text.contains(['?', '#']) {
             return Err("a base URL has neither query nor fragment".to_owned());
@@ -45,8 +45,8 @@ impl Base {
         address.map_or_else(|_| is_localhost(host), |address| address.is_loopback())
     }
 
-    /// Whether a base URL leads to the internet. A plugin may suggest only such a URL; only the operator can name this machine
-    /// or its network.
+    /// Whether a base URL leads to the internet. A plugin may suggest only such a URL; only the operator can
+    /// name this machine or its network.
     pub(crate) fn is_public(text: &str) -> bool {
         let any = |target: Target| target.allow(HostPattern::Any).is_ok();
         Target::parse(text).is_ok_and(|target| !is_localhost(target.origin().host()) && any(target))

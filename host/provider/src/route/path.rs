@@ -1,7 +1,7 @@
 //! The URL of a request: the adapter's path below the operator's base URL. The exchange calls [`join`] for each request.
 //!
-//! An unusual path is rejected and never corrected, so that two readers of a URL (this host, a proxy, a server) cannot disagree
-//! on where it leads.
+//! An unusual path is rejected and never corrected. Otherwise two readers of a URL (this host, a proxy, a server)
+//! could disagree on where it leads.
 
 use patchbay_egress::{CheckedTarget, EgressError, Target, UrlError};
 use patchbay_policy::HostPattern;
@@ -19,7 +19,7 @@ pub(crate) enum JoinError {
     Base(#[from] EgressError),
 }
 
-/// What is wrong with an adapter's path and query, to follow "which".
+/// The problem with an adapter's path and query, to follow "which".
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PathError {
     #[error("does not begin with '/'")]
@@ -208,7 +208,7 @@ mod tests {
         }
     }
 
-    /// What a lenient server could make of a path, decoding and stepping as often as it likes.
+    /// Checks every reading of a path by a lenient server, which decodes and steps as often as it likes.
     fn climbs(path: &str) -> bool {
         let decoded = |text: &str| {
             let mut out = Vec::new();

@@ -88,7 +88,7 @@ async fn each_deadline_has_its_own_message() {
 
 #[tokio::test]
 async fn total_deadline_ends_without_the_adapter() {
-    // The server sends single bytes, so that it is never silent for long.
+    // The server sends single bytes and is never silent for long.
     let server = Server::repeating(OPEN, piece("x"), 10).await;
     let mut bench = Bench::at(&server.origin());
     bench.limits = ExchangeLimits { idle_ms: 30_000, total_ms: 10_000, ..ExchangeLimits::default() };
@@ -274,7 +274,7 @@ async fn unread_response_is_not_buffered() {
         }
         Some(_) => vec![],
     });
-    // Runs in a separate thread, so that the server and the connection continue while the adapter blocks.
+    // Runs in a separate thread, because the server and the connection must continue while the adapter blocks.
     let origin = server.origin();
     let asking = tokio::task::spawn_blocking(move || {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();

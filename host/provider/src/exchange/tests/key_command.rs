@@ -47,7 +47,7 @@ async fn command_is_run_once_for_several_completions() {
         bench.run(&asking(FailureKind::Authentication)).await.unwrap();
     }
     assert_eq!((bench.runs(), server.requests().len()), (1, 3));
-    // Only what the command gave is a secret.
+    // Only the command's output is a secret.
     assert!(bench.heard.text().starts_with("keys: [secret] key-number-2 key-number-3"), "{}", bench.heard.text());
 }
 
@@ -59,7 +59,7 @@ async fn rejected_key_is_replaced_once_and_both_are_scrubbed() {
     bench.run(&asking(FailureKind::Unknown)).await.unwrap();
     assert_eq!((bench.runs(), server.requests().len()), (2, 2));
     assert_eq!(bench.heard.text(), "keys: [secret] [secret] key-number-3");
-    // It is not a retry, which a person would be told of.
+    // It is not a retry, which the user would be told of.
     assert!(bench.heard.retries.is_empty());
     bench.run(&asking(FailureKind::Unknown)).await.unwrap();
     assert_eq!((bench.runs(), server.requests().len()), (2, 3));
@@ -92,7 +92,7 @@ async fn failed_command_sends_nothing_and_shows_nothing() {
     assert!(server.requests().is_empty() && bench.heard.retries.is_empty());
 }
 
-/// A 401 of a stored key changes nothing: there is no other key.
+/// A 401 for a stored key changes nothing, because no other key is available.
 #[tokio::test]
 async fn rejected_stored_key_is_not_sent_again() {
     let server = accepting("no key at all").await;

@@ -240,7 +240,7 @@ impl Bench {
         assert!(written.success(), "{written}");
         let line: patchbay_egress::CommandLine = serde_json::from_value(serde_json::json!([file])).unwrap();
         let secret = SecretRef { name: self.provider.clone(), lookup: SecretLookup::Command(line.within(None)) };
-        // As the providers do for each that is ready, so that all its keys are scrubbed.
+        // Does the same as the providers do for each ready one: all its keys are scrubbed.
         let origin = self.base.as_ref().unwrap().origin.clone();
         self.secrets.bind([Binding { secret: secret.clone(), origin }]);
         self.credential =

@@ -336,7 +336,7 @@ async fn recovering_server_is_retried() {
     assert_eq!((script.begun(), server.requests().len()), (3, 3));
 }
 
-/// A time-out is retried, and each attempt has the full time.
+/// A timeout is retried, and each attempt has the full time.
 #[tokio::test]
 async fn silent_server_is_retried() {
     let asked = Arc::new(AtomicU32::new(0));

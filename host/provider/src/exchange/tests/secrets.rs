@@ -40,8 +40,8 @@ async fn key_is_sent_at_the_requested_placement() {
     assert!(!tells(&server.requests()[2]));
 }
 
-/// The key may be stored by the server since another process or an earlier completion, so that it is scrubbed
-/// although this completion sends no key.
+/// Another process or an earlier completion may have sent the key to the server, which could have stored it. It is
+/// scrubbed although this completion sends no key.
 #[tokio::test]
 async fn response_is_scrubbed_although_no_key_was_sent() {
     let server = Server::answering(ok(&format!("X-Echo: {SENTINEL}\r\n"), format!("stored: {SENTINEL}"))).await;

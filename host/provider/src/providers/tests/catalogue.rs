@@ -1,4 +1,4 @@
-//! The listed models: who owns a name, their order, and what is known of them.
+//! The listed models: which provider owns a name, their order, and their facts.
 
 use patchbay_core::completion::ThinkingLevel;
 use patchbay_store::{ListingCoverage, NewListing};
@@ -94,7 +94,7 @@ async fn dropped_model_never_moves_to_another_provider() {
     let default = async || process.default_choice().await.map(|default| default.choice.to_string()).ok();
     list(&home, "alpha", chats(&["fresh-1", "x"])).await;
     assert_eq!(default().await.as_deref(), Some("alpha/fresh-1/default"));
-    // Its provider alone has had it: it is still asked, and the person is told.
+    // Its provider alone has had it: it is still asked, and the user is told.
     list(&home, "alpha", chats(&["other"])).await;
     assert_eq!(default().await.as_deref(), Some("alpha/fresh-1/default"));
     list(&home, "beta", chats(&["fresh-1"])).await;
@@ -108,7 +108,7 @@ async fn dropped_model_never_moves_to_another_provider() {
     let words = resolved(&process, "fresh-1").await.unwrap_err().1;
     assert!(words.contains(" Name one: alpha:fresh-1 or beta:fresh-1.\n"), "{words}");
     list(&home, "beta", chats(&["fresh-1"])).await;
-    // What is read in two ways reaches neither of two providers.
+    // Text that can be read in two ways reaches neither of two providers.
     assert_eq!(resolved(&process, "x/high").await.as_deref(), Ok("alpha/x/high"));
     list(&home, "beta", chats(&["x/high"])).await;
     assert_eq!(resolved(&process, "x/high").await.unwrap_err().0, Code::UnknownModel);
@@ -180,7 +180,7 @@ async fn listed_ids_come_after_every_other_owner() {
     }
 }
 
-/// What a listing of the property test reports: the provider, whether it is complete, and ids.
+/// A listing reported in the property test: the provider, whether it is complete, and ids.
 type Listing = (&'static str, bool, Vec<String>);
 
 /// Whatever APIs list, one after the other: a text that has named a model of a provider never names one of another provider. A text
@@ -371,7 +371,7 @@ async fn models_are_offered_in_one_order() {
     list(&home, "beta", chats(&["alp-foreign", "beta-1"])).await;
     process.registry().await;
     let offered: Vec<_> = process.suggestions().await.into_iter().map(|suggested| suggested.model).collect();
-    // What another provider owns by its prefix has the provider before it.
+    // Models that another provider owns by its prefix belong to that provider.
     assert_eq!(offered, ["alpha-1", "c", "a", "b", "beta-1", "mine", "org/mine", "beta:alp-foreign"]);
     let alpha: Name = "alpha".parse().unwrap();
     assert_eq!(process.select(&alpha, Selector::Small).await.as_deref(), Some("c"));
@@ -404,7 +404,7 @@ async fn facts_have_an_order_of_belief() {
     assert_eq!(process.model(&alpha, "alpha-1-20260101").await.unwrap().context_window, Some(50_000));
     // A name that continues it otherwise is another model.
     assert_eq!(process.model(&alpha, "alpha-1-pro").await.unwrap().context_window, None);
-    // The operator's own words win, and what they do not say stays known.
+    // The operator's own settings win, and everything else stays known.
     let own = "models = [{ id = \"alpha-1\", context_window = 70000, levels = [\"max\"] }]\n[providers.beta]";
     home.configure(&TABLES.replace("[providers.beta]", own));
     process.reload().await;
