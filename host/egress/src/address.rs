@@ -38,7 +38,7 @@ impl AddressScope {
     /// Checks that a request may connect to `address`, which `host` is or resolves to.
     ///
     /// # Errors
-    /// [`EgressError::Address`], with what would help.
+    /// [`EgressError::Address`], with advice about how to allow it.
     pub(crate) fn check(self, host: &str, address: IpAddr) -> Result<(), EgressError> {
         if self.covers(address) {
             return Ok(());
@@ -60,11 +60,8 @@ impl AddressScope {
 /// The class of an address, by which it is allowed or refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// On the internet.
     Public,
-    /// On this machine.
     Loopback,
-    /// In a private network.
     Private,
     /// Never a valid destination; why, in words.
     Never(&'static str),
@@ -96,7 +93,8 @@ impl Class {
         }
     }
 
-    /// Only 2000::/3 is assigned as global unicast. All else is refused, so that no list can have gaps.
+    /// Only 2000::/3 is assigned as global unicast. Everything else is refused; a list of
+    /// forbidden ranges could have gaps.
     fn of_v6(address: Ipv6Addr) -> Self {
         // Sockets write an IPv4 address as ::ffff:0:0/96; it is the same address.
         if let Some(v4) = address.to_ipv4_mapped() {

@@ -20,7 +20,7 @@ pub struct Answer {
     body: Body,
 }
 
-/// A whole answer.
+/// A whole response, with its body in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
     /// The status. A redirect is an answer like any other: nothing is followed.
@@ -63,9 +63,9 @@ impl Answer {
         Ok(Self { status: status.as_u16(), headers, body })
     }
 
-    /// Returns the next piece of the body, decompressed and scrubbed, when it arrives; `None` at the end. If secrets
-    /// are bound to the server, the bytes since the last line end are withheld, so that the reader learns nothing
-    /// from missing bytes ([`Scrub::blind_stream`](crate::Scrub::blind_stream)); a piece is empty if all of it is
+    /// Returns the next piece of the body, decompressed and scrubbed, when it arrives, or `None` at the end. If secrets
+    /// are bound to the server, the bytes since the last line end are withheld, because a reader could infer a secret
+    /// from missing bytes ([`Scrub::blind_stream`](crate::Scrub::blind_stream)). A piece is empty if all of it is
     /// withheld. A cancelled call loses no data: the next one continues.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ impl Answer {
         self.body.chunk().await
     }
 
-    /// Returns the result of [`Answer::chunk`] if it is available without waiting, else `None`.
+    /// Returns the result of [`Answer::chunk`] if it is available without waiting, otherwise `None`.
     pub fn chunk_ready(&mut self) -> Option<Result<Option<Vec<u8>>, EgressError>> {
         self.body.chunk().now_or_never()
     }
@@ -133,7 +133,7 @@ impl Body {
             if self.end.is_some() {
                 self.place = None;
             }
-            // An empty piece is returned, too, so that the reader sees that the server is not silent.
+            // Empty pieces are returned, too, to tell the reader that the server is not silent.
             if !clean.is_empty() || self.end.is_none() {
                 return Ok(Some(clean));
             }
@@ -154,7 +154,7 @@ impl Body {
         let piece = match &mut self.source {
             BodySource::Plain(wire) | BodySource::Packed(wire) => wire.next().await.transpose(),
             BodySource::Gzip(gunzip, buffer) => {
-                // Small compared with the limit, so that a decompression bomb is stopped early.
+                // Small compared with the limit, which stops a decompression bomb early.
                 buffer.reserve(16 << 10);
                 let read = gunzip.read_buf(buffer).await;
                 read.map(|read| (read > 0).then(|| buffer.split().freeze()))

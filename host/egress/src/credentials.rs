@@ -52,7 +52,7 @@ pub enum PlacementError {
         "credential '{name}' may not go into the query; to allow it, write query = {parameter:?} in [credentials.{name}] of config.toml"
     )]
     Query {
-        /// The credential.
+        /// The name of the credential.
         name: Name,
         /// The parameter that the skill names.
         parameter: String,
@@ -60,7 +60,7 @@ pub enum PlacementError {
     /// The operator allowed only another place.
     #[error("credential '{name}' may not go into {asked}; [credentials.{name}] of config.toml allows {allowed} only")]
     Elsewhere {
-        /// The credential.
+        /// The name of the credential.
         name: Name,
         /// The place that the skill names.
         asked: String,
@@ -70,7 +70,7 @@ pub enum PlacementError {
     /// The request contains the credential already.
     #[error("credential '{name}' is placed more than once in a request; place it once")]
     Twice {
-        /// The credential.
+        /// The name of the credential.
         name: Name,
     },
 }
@@ -112,8 +112,8 @@ impl CredentialConfig {
         Err(PlacementError::Elsewhere { name: name.clone(), asked, allowed })
     }
 
-    /// Returns how the secret of the credential `name` is found: by `key_command`; else in [`Self::variables`], else in
-    /// `credentials.json`.
+    /// Returns how the secret of the credential `name` is found: by `key_command`; else in
+    /// [`Self::variables`], else in `credentials.json`.
     pub fn secret(&self, name: &Name) -> SecretRef {
         let lookup = match &self.key_command {
             Some(line) => SecretLookup::Command(line.within(self.key_command_ms)),
@@ -122,8 +122,8 @@ impl CredentialConfig {
         SecretRef { name: name.clone(), lookup }
     }
 
-    /// Returns the environment variables that may have the secret of the credential `name`, without a `key_command`: those of `env`,
-    /// or that of the name in capitals, with `_` for `-`, and `_TOKEN`.
+    /// Returns the environment variables that may have the secret of the credential `name`, without a `key_command`:
+    /// the configured `env`, or the name in capitals, with `_` for `-`, and `_TOKEN`.
     pub fn variables(&self, name: &Name) -> Variables {
         let made = || format!("{}_TOKEN", name.as_str().to_ascii_uppercase().replace('-', "_"));
         self.env.clone().unwrap_or_else(|| Variables::new([made()]))
@@ -147,46 +147,46 @@ pub enum CredentialError {
         "credential '{name}' has no secret: set {variables}, or add \"{name}\": {{\"api_key\": \"…\"}} to credentials.json"
     )]
     NoSecret {
-        /// The credential.
+        /// The name of the credential.
         name: Name,
         /// The environment variables that may have it.
         variables: Variables,
     },
-    /// Its key command gave no key.
+    /// Its key command produced no key.
     #[error(transparent)]
     KeyCommand(#[from] KeyCommandError),
     /// The secret cannot be sent.
     #[error("the secret of credential '{name}' in {place} cannot be used: {source}")]
     Unusable {
-        /// The credential.
+        /// The name of the credential.
         name: Name,
-        /// Where the secret is.
+        /// Where the secret was looked up.
         place: SecretSource,
-        /// What is wrong with it.
+        /// Why the secret or file cannot be used.
         source: SecretError,
     },
     /// `credentials.json` exists but cannot be read.
     #[error("{} cannot be read: {source}", file.display())]
     Unreadable {
-        /// The file.
+        /// The path of `credentials.json`.
         file: PathBuf,
-        /// The system's error.
+        /// The error reported by the operating system.
         source: std::io::Error,
     },
     /// `credentials.json` as a whole cannot be used.
     #[error("{}, {source}", file.display())]
     Malformed {
-        /// The file.
+        /// The path of `credentials.json`.
         file: PathBuf,
-        /// What is wrong with it.
+        /// Why the secret or file cannot be used.
         source: Malformed,
     },
     /// The credential's entry of `credentials.json` cannot be used.
     #[error("{}: the entry '{name}' holds no key; write \"{name}\": {{\"api_key\": \"…\"}}", file.display())]
     Entry {
-        /// The file.
+        /// The path of `credentials.json`.
         file: PathBuf,
-        /// The credential.
+        /// The name of the credential.
         name: Name,
     },
 }
@@ -224,7 +224,7 @@ impl CredentialError {
 pub struct Credential {
     /// The origin that the secret is bound to.
     pub origin: Origin,
-    /// The secret.
+    /// The secret that a request may use.
     pub secret: Secret,
 }
 
@@ -267,18 +267,18 @@ impl Credentials {
     /// Returns the credential `name`. Runs its key command, if it has one and no key of it is kept.
     ///
     /// # Errors
-    /// [`CredentialError`], with what to do next. The next call searches for the secret again.
+    /// [`CredentialError`], with the next step. The next call searches for the secret again.
     pub async fn get(&self, name: &Name) -> Result<Credential, CredentialError> {
         let config = self.config(name)?;
         let secret = self.secrets.get(&config.secret(name)).await?;
         Ok(Credential { origin: config.origin.clone(), secret })
     }
 
-    /// Returns another secret of the credential `name` after a server rejected `secret`; `None` without a key command, which is
-    /// run once more.
+    /// Returns another secret of the credential `name` after a server rejected `secret`; `None` without a key
+    /// command, which is run once more.
     ///
     /// # Errors
-    /// [`CredentialError`].
+    /// Every failure is reported as [`CredentialError`].
     pub async fn renew(&self, name: &Name, secret: &Secret) -> Result<Option<Secret>, CredentialError> {
         let found = self.config(name)?.secret(name);
         if found.command().is_none() {
@@ -289,7 +289,7 @@ impl Credentials {
     }
 }
 
-/// A text in place of a table may be the secret itself, so that no error quotes it.
+/// A string in place of a table may be the secret itself. Errors therefore never quote it.
 impl<'de> Deserialize<'de> for CredentialConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -352,7 +352,7 @@ fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Origin, D::Error
 
 fn header<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let header = String::deserialize(deserializer)?;
-    // The value may be the secret itself, so that it is not quoted.
+    // Do not quote the value, which may be the secret itself.
     match headers::checked(&header, "") {
         Ok(_) => Ok(Some(header)),
         Err(RequestError::ReservedHeader(name)) => {

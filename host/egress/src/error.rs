@@ -18,7 +18,7 @@ pub enum EgressError {
     /// The permit does not cover the origin.
     #[error("'http:{rule}' does not cover {origin}")]
     NotCovered {
-        /// What the permit covers.
+        /// The hosts that the permit covers.
         rule: HostPattern,
         /// Where the request was to go.
         origin: Origin,
@@ -34,19 +34,19 @@ pub enum EgressError {
     /// The host is, or resolves to, an address that the permit does not cover.
     #[error("'{host}' is {address}, {what}, which this request may not reach: {next}")]
     Address {
-        /// As the URL names it.
+        /// The host, as it is written in the URL.
         host: String,
-        /// The refused address.
+        /// The address that was refused.
         address: IpAddr,
         /// The class of the address.
         what: String,
-        /// What would help.
+        /// Advice about how the request could be allowed.
         next: &'static str,
     },
     /// A secret is bound to another origin.
     #[error("the credential is for {bound} alone, and was not sent to {origin}")]
     Origin {
-        /// What it is bound to.
+        /// The origin that the secret is bound to.
         bound: Origin,
         /// Where the request was to go.
         origin: Origin,
@@ -54,11 +54,11 @@ pub enum EgressError {
     /// A part of the request or of the answer is over a limit.
     #[error("the {what} is over {limit}, the limit 'egress.{key}'")]
     TooLarge {
-        /// What is too large.
+        /// The part of the exchange that is too large.
         what: &'static str,
-        /// Which limit.
+        /// The key of the limit in `config.toml`.
         key: LimitKey,
-        /// Its value.
+        /// The configured value of the limit.
         limit: u64,
     },
     /// The head of the answer is too large and was not read to its end.
@@ -71,28 +71,28 @@ pub enum EgressError {
         /// The limit of their bytes.
         bytes: u64,
     },
-    /// A limit of time ran out.
+    /// A time limit of the exchange ran out.
     #[error("{what} took longer than {ms} ms, the limit 'egress.{key}'")]
     Timeout {
-        /// What took too long.
+        /// The operation that took too long.
         what: &'static str,
-        /// Which limit.
+        /// The key of the limit in `config.toml`.
         key: LimitKey,
         /// Its value, in milliseconds.
         ms: u64,
     },
-    /// The request's own time-out, shorter than the limit, ran out.
+    /// The request's own timeout, shorter than the limit, ran out.
     #[error("there was no whole answer within the request's own time-out of {ms} ms")]
     Deadline {
-        /// The time-out, in milliseconds.
+        /// The timeout, in milliseconds.
         ms: u64,
     },
-    /// The name has no address.
+    /// The host name has no address.
     #[error("the name '{host}' cannot be looked up: {cause}")]
     Resolve {
-        /// The name.
+        /// The host name that was looked up.
         host: String,
-        /// The resolver's error.
+        /// The error reported by the resolver.
         cause: String,
     },
     /// The server could not be reached.
@@ -100,7 +100,7 @@ pub enum EgressError {
     Connect {
         /// Where the request was to go.
         origin: Origin,
-        /// The system's error.
+        /// The error reported by the operating system.
         cause: String,
     },
     /// The server's certificate is invalid, or it has no safe version of TLS.
@@ -108,45 +108,45 @@ pub enum EgressError {
     Tls {
         /// Where the request was to go.
         origin: Origin,
-        /// What is wrong.
+        /// A description of the problem.
         cause: String,
     },
     /// The connection ended before the answer was whole.
     #[error("the answer of {origin} is cut short")]
     Truncated {
-        /// The server.
+        /// The origin that the connection was made to.
         origin: Origin,
     },
     /// The answer is not valid HTTP.
     #[error("the answer of {origin} cannot be read: {cause}")]
     Protocol {
-        /// The server.
+        /// The origin of the server that sent the response.
         origin: Origin,
-        /// What is wrong.
+        /// A description of the problem.
         cause: String,
     },
     /// The body has an encoding that was not offered, or is damaged.
     #[error("the body from {origin} cannot be decompressed: {cause}")]
     Encoding {
-        /// The server.
+        /// The origin of the server that sent the response.
         origin: Origin,
-        /// What is wrong.
+        /// A description of the problem.
         cause: String,
     },
     /// A limit in `config.toml` is out of range.
     #[error("egress.{key} is {value}; it must be from 1 to {most}")]
     Limit {
-        /// Which limit.
+        /// The key of the limit in `config.toml`.
         key: LimitKey,
-        /// Its value.
+        /// The value that was set for the limit.
         value: u64,
         /// The largest value that it may have.
         most: u64,
     },
-    /// This machine lacks what a request needs.
+    /// This machine lacks something that requests need, such as certificates.
     #[error("requests cannot be made from this machine: {cause}")]
     Setup {
-        /// What is missing.
+        /// The reason, as part of a sentence.
         cause: String,
     },
 }

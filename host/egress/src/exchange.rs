@@ -14,7 +14,7 @@ pub(crate) struct Exchange {
     pub(crate) scrub: Scrub,
     /// When the whole exchange times out.
     until: Instant,
-    /// The error of that.
+    /// The error reported when the exchange times out.
     over: EgressError,
 }
 
@@ -51,8 +51,8 @@ impl Exchange {
         })
     }
 
-    /// Converts an error of the HTTP library by its type. Its text may contain words of the server: it is scrubbed, then cleaned and
-    /// cut, and only shown.
+    /// Converts an error of the HTTP library by its type. Its text may contain words of the server: it is scrubbed,
+    /// then cleaned and cut, and only shown.
     pub(crate) fn fault(&self, error: &reqwest::Error) -> EgressError {
         let origin = self.origin.clone();
         let cause = || text::excerpt(&self.scrub.text(&chain(error).last().unwrap_or(error).to_string()), 200);

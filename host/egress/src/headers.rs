@@ -1,4 +1,4 @@
-//! Which headers a plugin may set, and which it sees of an answer. `request` and `answer` call it.
+//! Which headers a plugin may set, and which it sees of an answer. Called by `request` and `answer`.
 
 use patchbay_core::text;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -23,7 +23,8 @@ const HOSTS: &[&str] = &[
 /// Headers of an answer that concern the transfer. Plugins do not see them.
 const TRANSFERS: &[&str] = &["connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"];
 
-/// Headers of the body as it was sent. Plugins get it decompressed and scrubbed, so that these would be wrong.
+/// Headers that describe the body as it was sent. They would be wrong for plugins, which
+/// get it decompressed and scrubbed.
 const BODIES: &[&str] = &["content-encoding", "content-length"];
 
 /// Whether only the host may set the header `name`. Ignores case.
@@ -65,8 +66,8 @@ pub(crate) fn of_request(written: &[(String, String)], limits: &EgressLimits) ->
     Ok(headers)
 }
 
-/// Returns the headers of an answer that a plugin may see, scrubbed. `bodiless`: the answer has no body, so that headers about a
-/// body are kept.
+/// Returns the response headers that a plugin may see, scrubbed. `bodiless`: the response has no body, and
+/// headers about a body are kept.
 pub(crate) fn of_answer(
     headers: &HeaderMap,
     bodiless: bool,

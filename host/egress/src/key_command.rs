@@ -24,7 +24,6 @@ pub struct CommandLine(Vec<String>);
 const LIMIT_MS: u64 = 10_000;
 /// The largest `key_command_ms`: enough to log in at a page in the browser.
 pub const KEY_COMMAND_MS: u64 = 600_000;
-/// Limits of the list.
 const WORDS: usize = 64;
 const WORD_BYTES: usize = 4096;
 /// Characters of the command that are shown.
@@ -71,7 +70,7 @@ impl<'de> Deserialize<'de> for CommandLine {
     }
 }
 
-/// Returns what is wrong with a command. The message does not show the command, because it may contain a secret.
+/// Describes the problem with a command. The message does not show the command, because it may contain a secret.
 fn problem(words: &[String]) -> Option<&'static str> {
     let program = words.first().map_or("", String::as_str);
     if program.is_empty() {

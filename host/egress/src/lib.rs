@@ -1,4 +1,5 @@
-//! Every outgoing HTTP request of the process. No other crate speaks HTTP, so that every request passes these checks.
+//! Sends every outgoing HTTP request of the process. Because no other crate speaks HTTP,
+//! every request passes these checks.
 //!
 //! A URL becomes an answer in three steps, and the types allow no other way:
 //!

@@ -30,7 +30,7 @@ impl RequestSlots {
         Self { process, owners: Mutex::default(), each: limits.owner_requests_at_once }
     }
 
-    /// Waits for a slot. The owner's limit applies first, so that its queue does not delay other owners.
+    /// Waits for a slot. The owner's limit applies first, so its queue does not delay other owners.
     pub(crate) async fn take(&self, owner: &str) -> RequestSlot {
         let own = self.of(owner).acquire_owned().await.ok();
         RequestSlot { _owner: own, _process: Arc::clone(&self.process).acquire_owned().await.ok() }

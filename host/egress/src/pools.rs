@@ -1,4 +1,4 @@
-//! Keeps HTTP clients, so that requests with equal keys reuse connections. `egress` takes its clients from here.
+//! Keeps HTTP clients, which lets requests with equal keys reuse connections. `egress` takes its clients from here.
 
 use std::time::Duration;
 

@@ -28,8 +28,9 @@ struct Groups {
     is_ended: bool,
 }
 
-/// Returns the file of a program: an absolute path as it is, a name as it is found in the absolute folders of `path`. A relative
-/// path is refused, so that no folder in which Patchbay is started can put its program in the place of another.
+/// Finds the file of a program: an absolute path is used as it is, and a name is looked up in the
+/// absolute folders of `path`. A relative path is refused. Otherwise the folder in which Patchbay is
+/// started could substitute its own program.
 pub fn find_program(program: &str, path: Option<&OsStr>) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(PathBuf::from(program)).filter(|path| path.is_absolute());
@@ -56,7 +57,7 @@ pub fn is_executable(path: &Path) -> bool {
 #[derive(Debug)]
 pub struct ProcessGroup {
     process: Child,
-    /// The id of the group, which is that of the process.
+    /// The id of the process group, which equals the process id.
     id: Option<u32>,
 }
 
@@ -93,7 +94,7 @@ impl ProcessGroup {
         group
     }
 
-    /// Returns the process.
+    /// Returns the process that leads the group.
     pub fn process(&mut self) -> &mut Child {
         &mut self.process
     }

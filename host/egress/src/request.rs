@@ -1,4 +1,4 @@
-//! A request as its caller describes it, and building the one that is sent. `egress` calls it.
+//! A request as its caller describes it, and building the one that is sent. Called by `egress`.
 
 use std::time::Duration;
 
@@ -17,9 +17,10 @@ pub struct Request {
     pub owner: String,
     /// One of `GET`, `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE`, `OPTIONS`.
     pub method: String,
-    /// The destination.
+    /// The checked destination of the request.
     pub target: CheckedTarget,
-    /// The headers in the order in which they are sent. A name may occur twice; those of [`crate::is_reserved_header`] are refused.
+    /// The headers in the order in which they are sent. A name may occur twice; names for which
+    /// [`crate::is_reserved_header`] is true are refused.
     pub headers: Vec<(String, String)>,
     /// The body; empty for none.
     pub body: Bytes,

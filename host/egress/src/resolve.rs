@@ -1,4 +1,4 @@
-//! Looks up names and checks their addresses, so that only checked addresses are connected to. The HTTP library calls it.
+//! Looks up names and checks their addresses. The HTTP library calls it, and connects only to checked addresses.
 
 use std::{future::Future, io, net::IpAddr, net::SocketAddr, pin::Pin, sync::Arc};
 
@@ -15,7 +15,7 @@ pub trait Resolver: Send + Sync {
     fn resolve(&self, host: &str) -> Resolving;
 }
 
-/// The system's resolver.
+/// Resolves names with the system's resolver.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemResolver;
 
@@ -36,8 +36,7 @@ pub(crate) struct CheckedResolver {
 }
 
 impl CheckedResolver {
-    /// Returns the addresses of `host`. One refused address refuses the whole name, because a legitimate name has
-    /// none.
+    /// Returns the addresses of `host`. One refused address refuses the whole name, because a legitimate name has none.
     async fn addresses(resolving: Resolving, host: String, reach: AddressScope) -> Result<Vec<IpAddr>, EgressError> {
         let addresses =
             resolving.await.map_err(|error| EgressError::Resolve { host: host.clone(), cause: error.to_string() })?;

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use self::matcher::{Matcher, Range, Search, Window};
 use crate::{Secret, spelling};
 
-/// What replaces a secret.
 const PLACEHOLDER: &[u8] = b"[secret]";
 
 /// Removes secrets from bytes: as they are, in any case, percent-encoded (once or twice), escaped for JSON or HTML, in base64
@@ -30,7 +29,7 @@ struct ScrubParts {
 }
 
 impl Scrub {
-    /// Removes these secrets.
+    /// Returns a value that removes these secrets.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
         let mut own: Vec<Secret> = Vec::new();
         for secret in secrets {
@@ -92,21 +91,21 @@ impl Scrub {
         if self.is_empty() { text } else { self.text(&text) }
     }
 
-    /// Returns a scrubber for bytes that arrive in pieces. It withholds only bytes that may begin a secret, so that people see text
-    /// early.
+    /// Returns a scrubber for bytes that arrive in pieces. It withholds only bytes that may begin a secret,
+    /// because users want to see text early.
     pub fn stream(&self) -> Scrubber {
         Scrubber::new(self.clone(), None)
     }
 
-    /// Returns a scrubber for plugins, which must learn nothing from what is withheld. It withholds all bytes since the last one that
-    /// can be in no secret, such as a line end after `}`.
+    /// Returns a scrubber for plugins, which must learn nothing from the withheld bytes. It withholds all bytes since
+    /// the last one that cannot be in a secret, such as a line end after `}`.
     pub fn blind_stream(&self) -> Scrubber {
         Scrubber::new(self.clone(), Some(Run::default()))
     }
 }
 
 impl Default for Scrub {
-    /// Removes nothing.
+    /// A scrubber without secrets removes nothing.
     fn default() -> Self {
         Self::new([])
     }
@@ -144,7 +143,7 @@ impl Scrubber {
         Self { scrub, search, bytes: Vec::new(), position: 0, released: 0, run }
     }
 
-    /// Takes the next piece; returns what can be released by now, which may be nothing.
+    /// Accepts the next piece; returns the bytes that can be released by now, which may be none.
     pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         if self.scrub.is_empty() {
             return piece.to_vec();
@@ -196,12 +195,12 @@ impl Scrubber {
     }
 }
 
-/// The last bytes of a stream that may be within a secret, judged by their kind, never by what the secrets are.
+/// The last bytes of a stream that may be within a secret, judged by their kind, without looking at the secrets.
 #[derive(Debug, Default)]
 struct Run {
     /// The position of the first of them.
     start: u64,
-    /// Bytes that were read.
+    /// Number of bytes read so far.
     position: u64,
     /// Line ends and tabs in a row at the end.
     separators: u8,

@@ -13,7 +13,7 @@ pub struct Secret(Arc<str>);
 pub enum Placement {
     /// Into the header `name`, after `prefix` (such as `Bearer `).
     Header {
-        /// The header's name.
+        /// The name of the header that holds the secret.
         name: String,
         /// The text before the secret.
         prefix: String,
@@ -25,7 +25,7 @@ pub enum Placement {
 /// A secret, its place in a request, and the only origin that may receive it.
 #[derive(Clone, Debug)]
 pub struct Placed {
-    /// The secret.
+    /// The secret that is put into the request.
     pub secret: Secret,
     /// Its place in the request.
     pub placement: Placement,

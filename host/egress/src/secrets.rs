@@ -59,15 +59,15 @@ pub type Loader = std::sync::Arc<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + S
 pub struct SecretRef {
     /// Its name: of a provider or a credential.
     pub name: Name,
-    /// How its value is found.
+    /// Where the value of the secret is looked up.
     pub lookup: SecretLookup,
 }
 
 /// How the value of a secret is found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SecretLookup {
-    /// In the first of these environment variables that is not empty, else in the entry of `credentials.json` with the secret's
-    /// name.
+    /// In the first of these environment variables that is not empty, otherwise in the entry of
+    /// `credentials.json` with the secret's name.
     Stored(Variables),
     /// In the output of this command.
     Command(KeyCommand),
@@ -96,9 +96,9 @@ impl SecretLookup {
 /// A secret and an origin that it is sent to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binding {
-    /// The secret.
+    /// The secret that is bound to the origin.
     pub secret: SecretRef,
-    /// The origin.
+    /// The only origin that may receive the secret.
     pub origin: Origin,
 }
 
@@ -107,7 +107,7 @@ pub struct Binding {
 pub enum SecretSource {
     /// In this environment variable.
     Variable(String),
-    /// In `credentials.json`.
+    /// An entry of `credentials.json`.
     File,
     /// A command prints it. Whether it does is known only when it is run.
     Command,
@@ -140,9 +140,10 @@ impl Secrets {
         Self { environment, file, commands, folder, state: Mutex::default() }
     }
 
-    /// Returns the value of `secret`: the output of its command; else the first of its environment variables that is not empty;
-    /// else the entry of `credentials.json`, `{"NAME": {"api_key": "…"}}` (or `token`). The file is read again when it has changed.
-    /// The command is run unless an earlier key of it is still kept, so that this is called only if a request needs the key.
+    /// Returns the value of `secret`: the output of its command; otherwise the first of its environment variables that
+    /// is not empty; otherwise the entry of `credentials.json`, `{"NAME": {"api_key": "…"}}` (or `token`). The file is
+    /// read again when it has changed. The command is run unless its earlier key is still cached, which is why this
+    /// should only be called if a request needs the key.
     ///
     /// # Errors
     /// [`CredentialError`], but never [`CredentialError::NotConfigured`].
@@ -156,7 +157,7 @@ impl Secrets {
     /// Returns the value of `secret` without running a command; `None` if that is necessary.
     ///
     /// # Errors
-    /// As [`Secrets::get`].
+    /// The same as for [`Secrets::get`].
     pub fn peek(&self, secret: &SecretRef) -> Result<Option<Secret>, CredentialError> {
         if secret.command().is_some() {
             return Ok(None);
@@ -185,7 +186,7 @@ impl Secrets {
         }
     }
 
-    /// Keeps a value of `secret`, so that it is scrubbed from now on.
+    /// Keeps a value of `secret`. It is scrubbed from now on.
     fn keep(&self, secret: &SecretRef, value: &Secret) {
         let mut state = self.state();
         let values = state.found.entry(secret.clone()).or_default();
@@ -200,7 +201,7 @@ impl Secrets {
     /// Returns where `secret` is found, as [`Secrets::get`] finds it. A command is not run, and no value is kept.
     ///
     /// # Errors
-    /// As [`Secrets::get`].
+    /// The same as for [`Secrets::get`].
     pub fn locate(&self, secret: &SecretRef) -> Result<SecretSource, CredentialError> {
         if secret.command().is_some() {
             return Ok(SecretSource::Command);
@@ -279,8 +280,8 @@ impl Secrets {
         scrub
     }
 
-    /// Returns a scrub of every secret of the home, bound ones and all entries of `credentials.json`. For recordings and for text that
-    /// leaves the home.
+    /// Returns a scrub of every secret of the home, bound ones and all entries of `credentials.json`. For recordings
+    /// and for text that leaves the home.
     pub async fn scrub_all(&self) -> Scrub {
         let loaders = self.state().loaders.clone();
         for loader in loaders {
@@ -314,7 +315,7 @@ impl Secrets {
     }
 }
 
-/// Shows no content.
+/// Never prints the secrets themselves.
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Secrets").finish_non_exhaustive()

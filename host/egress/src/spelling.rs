@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 /// Bytes of the longest spelling: `&#x0041;`.
 pub(crate) const LONGEST: usize = 8;
 
-/// All spellings of each ASCII character; the first one is the character itself. Letters are in lower case, because
-/// case is ignored.
+/// All spellings of each ASCII character; the first one is the character itself. Letters are in lower
+/// case, because case is ignored.
 static SPELLINGS: LazyLock<Vec<Vec<Vec<u8>>>> = LazyLock::new(|| (0..128).map(spell).collect());
 
 fn spell(byte: u8) -> Vec<Vec<u8>> {
@@ -58,8 +58,7 @@ pub(crate) fn spellings(byte: u8) -> &'static [Vec<u8>] {
     SPELLINGS.get(usize::from(byte.to_ascii_lowercase())).map_or(&[], Vec::as_slice)
 }
 
-/// Returns the first two bytes of each spelling of a text that begins with `first`, followed by a character of
-/// `next`.
+/// Returns the first two bytes of each spelling of a text that begins with `first`, followed by a character of `next`.
 pub(crate) fn leads(first: u8, next: &[u8]) -> impl Iterator<Item = [u8; 2]> {
     spellings(first).iter().flat_map(move |first| {
         let after = next.iter().filter(|_| first.len() == 1).flat_map(|next| spellings(*next));
@@ -73,8 +72,8 @@ pub(crate) fn is_escape(byte: u8) -> bool {
     matches!(byte, b'%' | b'\\' | b'&')
 }
 
-/// Returns the characters, in lower case, that `bytes` as a whole spells: none, one, or two for `+`, which may be a
-/// space.
+/// Returns the characters, in lower case, that `bytes` as a whole spells: none, one, or two
+/// for `+`, which may be a space.
 pub(crate) fn read(bytes: &[u8]) -> [Option<u8>; 2] {
     let found = match bytes {
         [b'+'] => return [Some(b'+'), Some(b' ')],

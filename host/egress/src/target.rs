@@ -19,7 +19,7 @@ pub struct Origin {
 /// Why a text is not a URL that can be requested. No message contains a path or a query.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
-    /// It is too long.
+    /// The URL is longer than allowed.
     #[error("it is longer than {} bytes", EgressLimits::URL_BYTES)]
     TooLong,
     /// It has a character that a line of HTTP must not contain.
@@ -37,7 +37,7 @@ pub enum UrlError {
     /// A capability cannot name its host.
     #[error("its host '{0}' is none that a grant can name: a name without a dot at the end, or an IPv4 address")]
     Host(String),
-    /// Its port is zero.
+    /// The port in the URL is zero.
     #[error("its port is 0")]
     Port,
     /// It has a path, a query or a fragment; only an origin is accepted.
@@ -118,7 +118,7 @@ impl FromStr for Origin {
 }
 
 impl Target {
-    /// Parses a URL by the URL standard, and refuses what is never requested. Drops the fragment.
+    /// Parses a URL by the URL standard, and refuses URLs that are never requested. Drops the fragment.
     ///
     /// # Errors
     /// [`UrlError`], without the path or the query.
@@ -126,7 +126,7 @@ impl Target {
         if written.len() > EgressLimits::URL_BYTES {
             return Err(UrlError::TooLong);
         }
-        // The standard drops some of these silently, so that another URL than the written one would be requested.
+        // The standard silently drops some of these, and the URL requested would differ from the one written.
         if written.chars().any(char::is_control) {
             return Err(UrlError::Control);
         }
@@ -161,12 +161,13 @@ impl Target {
 
     /// Returns the target if a permit for `granted` covers it. Looks up no name.
     ///
-    /// By a pattern that names the host exactly, `localhost`, names below it and loopback addresses reach this machine, also by plain
-    /// HTTP, and a private IPv4 address reaches that address. Everything else reaches only public addresses, by HTTPS.
+    /// By a pattern that names the host exactly, `localhost`, names below it and loopback addresses reach this
+    /// machine, even by plain HTTP, and a private IPv4 address reaches that address. Everything else reaches
+    /// only public addresses, by HTTPS.
     ///
     /// # Errors
-    /// [`EgressError::NotCovered`], [`EgressError::PlainHttp`], or [`EgressError::Address`] for an address that `granted`
-    /// does not reach.
+    /// [`EgressError::NotCovered`], [`EgressError::PlainHttp`], or [`EgressError::Address`] for an address
+    /// that `granted` does not reach.
     pub fn allow(self, granted: HostPattern) -> Result<CheckedTarget, EgressError> {
         let Self { url, origin } = self;
         if !granted.covers(&origin.host, origin.port, origin.is_default_port()) {
@@ -191,8 +192,8 @@ impl Target {
         Ok(CheckedTarget { url, origin, rule: granted, reach })
     }
 
-    /// Like [`Target::allow`], for a pattern that names a host exactly and whose origin has `allow_private`: the host may also be, or
-    /// resolve to, a private or loopback address, also by plain HTTP. Public addresses need HTTPS.
+    /// Like [`Target::allow`], for a pattern that names a host exactly and whose origin has `allow_private`: the host
+    /// may also be, or resolve to, a private or loopback address, even by plain HTTP. Public addresses need HTTPS.
     ///
     /// # Errors
     /// [`EgressError::NotCovered`], or [`EgressError::Address`] for an address that is not reached so.
@@ -212,7 +213,7 @@ impl Target {
 }
 
 impl CheckedTarget {
-    /// Where the request goes.
+    /// Returns the origin that the request goes to.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }

@@ -12,7 +12,7 @@ use crate::EgressError;
 pub(crate) enum Trust {
     /// The certificate authorities of the system.
     System,
-    /// These alone.
+    /// Trust only these certificates.
     #[cfg(test)]
     These(RootCertStore),
 }
@@ -47,7 +47,8 @@ impl Tls {
         config.await.cloned()
     }
 
-    /// Returns the configuration for plain HTTP. It trusts no authority, so that it works on a machine without certificates.
+    /// Returns the configuration for plain HTTP. It trusts no authority, and therefore works on
+    /// a machine without certificates.
     pub(crate) fn plain(&self) -> Result<ClientConfig, EgressError> {
         these(RootCertStore::empty()).map_err(setup)
     }

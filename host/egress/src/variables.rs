@@ -31,13 +31,13 @@ impl Variables {
         self.0.first().map_or("", String::as_str)
     }
 
-    /// Whether there is no variable.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// `A`, or `A or B`.
+/// Writes `A`, or `A or B` for several variables.
 impl fmt::Display for Variables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.join(" or "))

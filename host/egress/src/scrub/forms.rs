@@ -7,7 +7,7 @@ use crate::Secret;
 /// One encoding of a secret. Each character of it may be spelled in many ways.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Form {
-    /// ASCII, in lower case.
+    /// The form to search for: ASCII, in lower case.
     pub(super) text: Vec<u8>,
     /// Whether encoders break it into lines or groups: base64 and hexadecimal.
     pub(super) breaks: bool,
@@ -22,8 +22,8 @@ pub(super) fn forms(secret: &Secret) -> Vec<Form> {
     let form = |text: &[u8], breaks| Form { text: text.to_ascii_lowercase(), breaks };
     let mut forms = vec![form(secret, false), form(hex::encode(secret).as_bytes(), true)];
     for engine in [general_purpose::STANDARD_NO_PAD, general_purpose::URL_SAFE_NO_PAD] {
-        // In base64 three bytes are four characters, so that a secret looks different at each of three offsets. The
-        // characters at its ends that also depend on its neighbours are not part of it.
+        // In base64 three bytes are four characters: a secret looks different at each of three offsets. The characters
+        // at its ends that also depend on its neighbours are not part of it.
         for (offset, shared) in [(0, 0), (1, 2), (2, 3)] {
             let mut shifted = vec![0; offset];
             shifted.extend_from_slice(secret);

@@ -44,7 +44,6 @@ pub(super) struct Range {
     pub(super) end: u64,
 }
 
-/// The state of one search.
 #[derive(Clone, Debug)]
 pub(super) struct Search {
     /// The sets of states after the last bytes, each at its position modulo [`KEPT`].
@@ -55,7 +54,7 @@ pub(super) struct Search {
     separators: [u8; KEPT],
     /// Which of the last bytes may begin an escape, the last one lowest.
     escapes: u8,
-    /// Bytes that were read.
+    /// Number of bytes read so far.
     position: u64,
     /// The ranges that were found and not taken, in order, without overlaps.
     pub(super) found: Vec<Range>,
@@ -165,7 +164,6 @@ impl Matcher {
         }
     }
 
-    /// Reads one byte.
     fn step(&self, search: &mut Search, window: Window<'_>) {
         let end = search.position + 1;
         search.position = end;
@@ -316,7 +314,6 @@ impl Search {
     }
 }
 
-/// The effect of one byte.
 struct Reached {
     set: Vec<u64>,
     separators: u8,

@@ -1,5 +1,5 @@
-//! Runs key commands and keeps the keys that they print. `secrets` calls it. Nothing of a command's output is logged or part of
-//! an error.
+//! Runs key commands and keeps the keys that they print. Called by `secrets`. Nothing of a command's output
+//! is logged or part of an error.
 
 use std::{
     collections::HashMap,
@@ -32,15 +32,15 @@ const MARGIN: Duration = Duration::from_secs(60);
 /// The longest time that a key is kept, in seconds. Also prevents an overflow of the clock.
 const LONGEST: f64 = 365.0 * 86_400.0;
 
-/// Why a key command gave no key. The message has nothing of its output.
+/// Why a key command produced no key. The message has nothing of its output.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the key command of '{name}' failed ({failure}). Run it yourself to see why: {command}")]
 pub struct KeyCommandError {
     /// The provider or the credential.
     pub name: Name,
-    /// The command.
+    /// The command that failed to print a key.
     pub command: KeyCommand,
-    /// What happened.
+    /// The way in which the command failed.
     pub failure: KeyCommandFailure,
 }
 
@@ -51,14 +51,14 @@ impl KeyCommandError {
     }
 }
 
-/// What happened instead of a key.
+/// The event that occurred instead of a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyCommandFailure {
-    /// It ended with this code.
+    /// The command ended with this exit code.
     #[error("exit {0}")]
     Exit(i32),
-    /// A signal ended it.
+    /// The command was ended by this signal.
     #[error("signal {0}")]
     Signal(i32),
     /// PATH has no such program.
@@ -81,7 +81,7 @@ pub enum KeyCommandFailure {
         "its output is neither a key on one line nor {{\"token\": \"…\"}} with \"expires_at\" in RFC 3339 or \"expires_in\" in seconds"
     )]
     Form,
-    /// What it printed cannot be used as a key.
+    /// Its output cannot be used as a key.
     #[error("its key does not have from {least} to {most} printable ASCII characters", least = Secret::SHORTEST, most = Secret::LONGEST)]
     Key,
 }
@@ -101,7 +101,7 @@ struct CommandRun {
 #[derive(Clone)]
 struct CommandKey {
     secret: Secret,
-    /// When the command is run again. By the clock of the system, so that time in which it sleeps counts.
+    /// When the command is run again. Uses the system clock because time spent asleep must count.
     until: SystemTime,
 }
 
@@ -139,7 +139,7 @@ impl KeyCommands {
         found
     }
 
-    /// Forgets the key of `secret` if it is `rejected`, so that the command is run again.
+    /// Forgets the key of `secret` if it is `rejected`. The command is then run again.
     pub(super) async fn discard(&self, secret: &SecretRef, rejected: &Secret) {
         let table = self.table(secret);
         let mut last = table.lock().await;

@@ -1,5 +1,4 @@
-//! Reads `credentials.json`. Each entry is checked alone, so that an invalid entry affects no other. `secrets` calls
-//! it.
+//! Reads `credentials.json`. Each entry is checked alone: an invalid entry affects no other. Called by `secrets`.
 
 use std::{
     fs::{self, File, Metadata},
@@ -24,14 +23,14 @@ const MOST: u64 = 1 << 20;
 /// Why `credentials.json` as a whole cannot be used. The message never quotes the file, which may contain a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// The file is not JSON.
+    /// The file is not valid JSON.
     #[error("line {line}, column {column}: {what}")]
     Syntax {
-        /// The line, from 1.
+        /// The line of the error, counted from 1.
         line: usize,
-        /// The column, in bytes.
+        /// The column of the error, in bytes.
         column: usize,
-        /// What is wrong.
+        /// A description of the syntax error.
         what: &'static str,
     },
     /// The file is JSON, but not an object.

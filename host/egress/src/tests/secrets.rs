@@ -207,7 +207,7 @@ async fn errors_do_not_contain_the_secret() {
 }
 
 thread_local! {
-    /// Receives all log lines of this thread, including those of the HTTP libraries.
+    /// Receives all log lines of this thread, including the HTTP libraries' lines.
     static LOG: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 

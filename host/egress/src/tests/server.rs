@@ -14,7 +14,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// A server without an HTTP library, so that it can violate the protocol.
+/// A server without an HTTP library, which lets it violate the protocol.
 pub(super) struct Server {
     pub(super) address: SocketAddr,
     seen: Arc<Mutex<Seen>>,

@@ -277,7 +277,7 @@ async fn one_run_serves_all_that_wait_for_it() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
     for (name, text, is_ok) in [
-        // It ends at once, so that it is shared but not kept.
+        // It expires at once: it is shared but not kept.
         ("gives", "echo '{\"token\": \"the-first-key\", \"expires_in\": 0}'", true),
         ("fails", "exit 1", false),
     ] {
