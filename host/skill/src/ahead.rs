@@ -19,7 +19,7 @@ use crate::{
 /// reader has not finished, which bounds the open folders, and the work for children that turn out to be over a limit.
 const PART: usize = 4;
 
-/// The most threads.
+/// The most threads that read files at the same time.
 const THREADS: usize = 4;
 
 /// A skill's folder, opened and listed.

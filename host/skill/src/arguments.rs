@@ -40,7 +40,7 @@ pub enum ArgumentsError {
 }
 
 impl ArgumentsError {
-    /// Returns the stable code.
+    /// Returns the stable code of this error.
     pub fn code(&self) -> Code {
         match self {
             Self::Input { .. } => Code::LimitInput,
@@ -52,11 +52,11 @@ impl ArgumentsError {
 /// Replaces the placeholders of `template` by the input, once; inserted text is not expanded again.
 ///
 /// - `$ARGUMENTS` and `$INPUT`: the whole input, as typed.
-/// - `$0`, `$1` …, and `$ARGUMENTS[N]`: the words of the input, from 0, without shell quotes. A placeholder of a missing
-///   word stays as it is.
+/// - `$0`, `$1` …, and `$ARGUMENTS[N]`: the words of the input, from 0, without shell quotes. A placeholder of a
+///   missing word stays as it is.
 ///
-/// A placeholder is a whole word: `$INPUT_FILE` and `$1st` stay as they are. If nothing was replaced and there is an input, it
-/// follows the template.
+/// A placeholder is a whole word: `$INPUT_FILE` and `$1st` stay as they are. If nothing was replaced and there is an
+/// input, it follows the template.
 ///
 /// # Errors
 /// [`ArgumentsError`] if the input or the result would be too long. Nothing is built then.

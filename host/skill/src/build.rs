@@ -24,10 +24,10 @@ pub type DescribedTools = Result<Arc<[ToolSpec]>, Problem>;
 
 /// The inputs of [`build`] besides the candidates.
 pub struct SnapshotRules<'a> {
-    /// True if the person trusts the workspace. Otherwise its skills cannot take a name or alias from a lower root.
+    /// True if the user trusts the workspace. Otherwise its skills cannot take a name or alias from a lower root.
     pub trusted: bool,
-    /// Names of built-in commands and internal tools, present and planned. A skill whose alias is one of them is left
-    /// out.
+    /// Names of built-in commands and internal tools, present and planned. A skill whose
+    /// alias is one of them is left out.
     pub reserved: &'a [&'a str],
     /// Internal tools, which `requires_tools` may name.
     pub internal_tools: &'a [&'a str],
@@ -83,7 +83,7 @@ pub fn build(found: &[FoundSkill], version: u64, rules: &SnapshotRules<'_>) -> S
 
 struct SnapshotBuilder<'a> {
     rules: &'a SnapshotRules<'a>,
-    /// What is left of the limits on tools, for each root but the bundled one. `None` after a skill exceeded them; the
+    /// The remaining limits on tools, for each root but the bundled one. `None` after a skill exceeded them; the
     /// root then gets no more skills.
     budgets: BTreeMap<Root, Option<RootBudget>>,
     skills: BTreeMap<Name, Skill>,
@@ -337,7 +337,8 @@ pub struct CheckedSkill {
     pub needs: BTreeSet<String>,
 }
 
-/// Checks one skill as [`build`] does, except for what depends on the environment: other skills, trust and the system.
+/// Checks one skill as [`build`] does, except for conditions that depend on the environment:
+/// other skills, trust and the system.
 ///
 /// # Errors
 /// The problem that excludes the skill from every snapshot.

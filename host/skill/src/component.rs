@@ -11,11 +11,11 @@ use patchbay_policy::Root;
 
 use crate::{Problem, Stat, files};
 
-/// A component: the digest and the location of its bytes. The bytes of a file are not in memory, so that a thousand
-/// components need little memory.
+/// A component: the digest and the location of its bytes. File contents are not kept in memory, which
+/// allows thousands of components.
 ///
 /// The digest may come from the [`FileCache`](crate::FileCache), and the file may change at any time. Therefore
-/// [`Component::bytes`] hashes what it reads and never returns bytes of another digest.
+/// [`Component::bytes`] hashes the bytes it reads and never returns bytes of another digest.
 #[derive(Clone, Debug)]
 pub struct Component {
     digest: Digest,
@@ -85,8 +85,8 @@ impl Component {
     }
 }
 
-/// Location of a component's file. The folders above it are opened again for each read, because a process may not keep
-/// a thousand folders open.
+/// Location of a component's file. The folders above it are opened again for each read, because a process may
+/// not keep a thousand folders open.
 #[derive(Clone, Debug)]
 pub(crate) struct ComponentFile {
     pub(crate) root: Root,

@@ -87,8 +87,8 @@ fn differences<'l>(old: &'l str, new: &'l str) -> Vec<(&'l str, &'static str)> {
     changed
 }
 
-/// Parses a list into paths and hashes. A path may contain line feeds, so the end of a line is found by the fixed
-/// length of the hash.
+/// Parses a list into paths and hashes. A path may contain line feeds, so the end of a line is found
+/// by the fixed length of the hash.
 fn parse(lines: &str) -> BTreeMap<&str, &str> {
     let mut files = BTreeMap::new();
     let mut rest = lines;

@@ -135,8 +135,7 @@ pub(crate) enum ChildKind {
 }
 
 /// Returns the children of a root that may be skills: the first `most` by name, and one more if there are more. It
-/// iterates over all entries but retains only these, so that the result does not depend on the order of the file
-/// system.
+/// iterates over all entries but keeps only these, which makes the result independent of the order of the file system.
 fn children(folder: &Dir, most: usize) -> io::Result<BTreeMap<OsString, ChildKind>> {
     let mut names = BTreeMap::new();
     for entry in folder.entries()? {
@@ -160,17 +159,16 @@ struct RootScan<'a> {
     root: Root,
     /// The path that was passed to [`discover`]: the user's folder of skills, or the workspace.
     path: Arc<Path>,
-    /// The opened root.
     folder: &'a Dir,
     /// All children, sorted by name; empty for a single skill.
     children: &'a [(OsString, ChildKind)],
     cache: &'a dyn FileCache,
     /// Files that were read because the cache did not have them.
     read: Vec<FileRecord>,
-    /// What is left of the root's limits.
+    /// The remaining limits of the root.
     budget: RootBudget,
-    /// The folders of the candidates so far by device and inode, each with the name of the first candidate that may become a
-    /// skill.
+    /// The folders of the candidates so far by device and inode, each with the name of the first
+    /// candidate that may become a skill.
     folders: BTreeMap<(u64, u64), Name>,
 }
 
@@ -186,7 +184,7 @@ struct SkillFilePlace {
 /// The content of a file, from the cache or just read.
 struct ScannedFile {
     cached: CachedFile,
-    /// Bytes of the file.
+    /// Size of the file, in bytes.
     size: u64,
     /// The instructions; `None` if the content came from the cache.
     instructions: Option<Arc<str>>,
@@ -275,8 +273,8 @@ impl RootScan<'_> {
         self.candidate(name, scanned, listed, Some(component))
     }
 
-    /// Reads the skill in the folder `NAME/`, which is listed unless it was before. Returns `None` if an earlier candidate has
-    /// this folder.
+    /// Reads the skill in the folder `NAME/`, which is listed unless it was before. Returns `None` if an
+    /// earlier candidate has this folder.
     fn skill_folder(&mut self, folder_name: &str, listed: Option<ListedFolder>) -> Result<Option<Candidate>, Problem> {
         let name = parse_name(folder_name)?;
         let unreadable = |error: io::Error| Problem::unreadable("The folder", &error);
@@ -354,8 +352,8 @@ impl RootScan<'_> {
         Ok(Some(candidate))
     }
 
-    /// Returns true if an earlier candidate has the folder of the child `name`, so that `build` would leave the child out. A name
-    /// that is claimed twice becomes no skill, so it neither replaces another name nor is replaced.
+    /// Returns true if an earlier candidate has the folder of the child `name`. `build` would then leave the child out.
+    /// A name that is claimed twice does not become a skill, so it neither replaces another name nor is replaced.
     fn is_repeated(&self, name: &Name, folder_id: Option<(u64, u64)>) -> bool {
         let first = folder_id.and_then(|folder_id| self.folders.get(&folder_id));
         first.is_some_and(|first| [first, name].iter().all(|name| !is_claimed_twice(self.children, name)))

@@ -1,12 +1,12 @@
-//! The file cache: what a file contained, by its [`Stat`], so that discovery does not read unchanged files again.
+//! The file cache: file contents by their [`Stat`]. It saves discovery from reading unchanged files again.
 //!
 //! [`discover`](crate::discover) looks files up through [`FileCache`]; the crate `session` implements it on top of the
 //! store and adds the [`FileRecord`]s of each discovery.
 //!
-//! Equal stats mean an unchanged file, with git's rule for racy files: a file is cached only if it had been unchanged
-//! for a while when it was read ([`Stat::is_settled`]), so that every later change gets another change time. A program
-//! that can write the file can set its modification time, but not its change time; a file put in its place has another
-//! inode.
+//! Equal stats mean an unchanged file, with git's rule for racy files: a file is cached only if it had been
+//! unchanged for a while when it was read ([`Stat::is_settled`]). Every later change then gets another change
+//! time. A program that can write the file can set its modification time, but not its change time; a file put
+//! in its place has another inode.
 //!
 //! If a file changes and its stat does not, the cache describes the *older* bytes. This is safe: grants depend on the
 //! cached digest, and [`Component::bytes`](crate::Component::bytes) returns bytes of that digest or fails. New bytes
@@ -116,7 +116,7 @@ pub struct CachedFile {
 pub struct SkillMd {
     /// Bytes of the text, which count against `limits.root.skill_md_bytes`.
     pub bytes: u64,
-    /// The manifest, or what is wrong with it. An invalid file is cached too, so that it is not read again.
+    /// The manifest, or the problem with it. Invalid files are cached too, and not read again.
     #[serde(with = "shared")]
     pub manifest: Result<Arc<Manifest>, Problem>,
     /// Problems that do not exclude the skill: one `frontmatter_mended` for each mended line, and `skill_files_limited` for
@@ -169,6 +169,6 @@ pub struct FileRecord {
     pub file: String,
     /// State of the file just before it was read.
     pub stat: Stat,
-    /// Content of the file.
+    /// The cached content of the file.
     pub cached: CachedFile,
 }

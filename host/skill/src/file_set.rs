@@ -15,11 +15,11 @@ use crate::{Problem, archive, discover::SKILL_MD, package};
 /// The number of a skill's files without SKILL.md and the component, and where their contents are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileTotals {
-    /// Number of files.
+    /// Number of files, except SKILL.md and the component.
     pub count: u32,
-    /// Bytes of these files.
+    /// Size of these files together, in bytes.
     pub bytes: u64,
-    /// Where the contents are.
+    /// Where the contents are stored.
     pub place: FileStorage,
 }
 
@@ -43,7 +43,7 @@ impl FileTotals {
 pub enum FileStorage {
     /// In a pack by the skill's digest.
     Pack,
-    /// In the component.
+    /// The contents are embedded in the component.
     Component,
     /// Nowhere: the skill exceeds a limit on files.
     Nowhere,
@@ -55,12 +55,12 @@ pub struct FileSet {
     files: BTreeMap<String, SkillFile>,
 }
 
-/// A file of a [`FileSet`].
+/// A file that belongs to a [`FileSet`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillFile {
-    /// Digest of the contents.
+    /// The digest of the file's contents.
     pub digest: Digest,
-    /// The contents.
+    /// The contents of the file.
     pub contents: Bytes,
 }
 
@@ -104,10 +104,10 @@ impl FileSet {
     /// Reads a pack and checks the digests.
     ///
     /// # Errors
-    /// [`PackDamaged`].
+    /// Every failure is reported as [`PackDamaged`].
     pub fn from_pack(pack: impl Into<Bytes>) -> Result<Self, PackDamaged> {
         let pack: Bytes = pack.into();
-        // JSON has no line feed in a text.
+        // JSON has no newline in a text.
         let end = pack.iter().position(|byte| *byte == b'\n').ok_or(PackDamaged)?;
         let entries: Vec<PackEntry> = serde_json::from_slice(&pack[..end]).map_err(|_| PackDamaged)?;
         let (mut set, mut at) = (Self::default(), end + 1);

@@ -24,7 +24,7 @@ pub struct FoundSkill {
 /// A skill whose SKILL.md is valid. Whether it becomes part of the snapshot is decided by [`build`](crate::build).
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// The name, equal to that of its folder or file.
+    /// The skill's name, equal to the name of its folder or file.
     pub name: Name,
     /// The parsed SKILL.md, shared with the file cache.
     pub manifest: Arc<Manifest>,
@@ -52,13 +52,13 @@ impl Candidate {
     }
 }
 
-/// Why a skill is left out of the snapshot, or what is wrong with a skill that is in it.
+/// The reason why a skill is left out of the snapshot, or a problem with a skill that is in it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{message}")]
 pub struct Problem {
     /// The stable code, documented in `docs/codes.md`.
     pub code: Code,
-    /// What is wrong: one line, without an absolute path.
+    /// A description of the problem: one line, without an absolute path.
     pub message: String,
 }
 

@@ -10,7 +10,7 @@
 //!    - [`Manifest`]: a parsed SKILL.md.
 //!    - [`SkillFiles`]: the list of a skill's files; the skill's digest covers all of them.
 //!    - [`FileSet`]: the files with their contents, as they are stored with a snapshot.
-//!    - [`FileCache`]: results of earlier reads by [`Stat`], so that unchanged files are not read again.
+//!    - [`FileCache`]: results of earlier reads by [`Stat`], to avoid reading unchanged files again.
 //!    - [`Component`]: a component by its digest. Its bytes are read, and checked, only when they are needed.
 //! 2. [`build`] applies precedence, trust, eligibility, aliases and required tools. Each skill that it leaves out
 //!    becomes a [`Diagnostic`].

@@ -14,7 +14,7 @@ pub(crate) struct RootBudget {
     allowed: RootAllowance,
     /// `allowed` minus everything counted so far.
     left: RootAllowance,
-    /// The entries of folders that may still be read, including those of files that do not belong to a skill.
+    /// The directory entries that may still be read, including entries that do not belong to a skill.
     entries: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Folders that a person develops in, named with `patchbay plugin add --link DIR`.
+//! Folders that the user develops in, named with `patchbay plugin add --link DIR`.
 //!
 //! In the user's folder of skills, `NAME` is then a link to `.linked/NAME`, and that is a link to the folder. A link that leads
 //! straight to a folder is not of this kind: only the command names a folder as developing. Both are in Patchbay's config folder, which
@@ -16,7 +16,7 @@ use crate::discover_one;
 
 /// The hidden folder of links, in the user's folder of skills.
 const LINKS: &str = ".linked";
-/// Begins what a grant for a linked folder has in place of a digest.
+/// Begins the string that a grant for a linked folder stores in place of a digest.
 const GRANT: &str = "link:";
 
 /// A folder that is linked as a skill of the user. A grant for it holds for any files that the folder has.
@@ -41,7 +41,7 @@ impl LinkedFolder {
         Some(Self { path: granted.strip_prefix(GRANT)?.to_owned() })
     }
 
-    /// Returns what a grant for this folder has in place of a digest.
+    /// Returns the string that a grant for this folder stores in place of a digest.
     pub fn as_granted(&self) -> String {
         format!("{GRANT}{}", self.path)
     }
@@ -51,7 +51,7 @@ impl LinkedFolder {
         &self.path
     }
 
-    /// Returns whether `digest` is that of the skill in the folder now. Reads all its files.
+    /// Returns whether the skill in the folder now has `digest`. Reads all its files.
     pub fn has(&self, digest: Digest) -> bool {
         let found = discover_one(Path::new(&self.path)).ok().and_then(|found| found.candidate.ok());
         found.is_some_and(|skill| skill.digest() == digest)

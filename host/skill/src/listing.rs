@@ -27,8 +27,8 @@ const DEPTH: usize = 8;
 const PATH_BYTES: usize = 255;
 /// The most diagnostics about files that are left out; further files are only counted.
 const SKIPPED: usize = 10;
-/// The most entries of all folders of a skill that are read, including ignored ones. A folder that links lead to is read once
-/// more for each link.
+/// The most entries of all folders of a skill that are read, including ignored ones. A folder that links lead to
+/// is read once more for each link.
 const ENTRIES: usize = 10_000;
 /// The most links of a skill that are followed. The system may need milliseconds for one, because a link can lead to other links.
 const LINKS: usize = 100;
@@ -110,7 +110,7 @@ pub(crate) fn list_to_embed(folder: &Dir) -> io::Result<Listing> {
     list_for(folder, ListingUse::Embedding)
 }
 
-/// What a folder is listed for.
+/// The purpose of listing a folder.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ListingUse {
     Loading,
@@ -122,7 +122,7 @@ fn list_for(folder: &Dir, purpose: ListingUse) -> io::Result<Listing> {
     let mut listing = Listing::default();
     let embeds = purpose == ListingUse::Embedding;
     let entries = listing.read(folder.entries()?)?.map(|entries| {
-        // Taken out before the rest is added, so that a skill over a limit keeps its component.
+        // Taken out before the rest is added: a skill over a limit keeps its component.
         let is_component = |(name, (kind, _)): &(OsString, (FileType, DirEntry))| is_component(name, *kind);
         let (components, mut others) = entries.into_iter().partition::<FolderEntries, _>(is_component);
         listing.components = components.into_keys().filter_map(|name| name.into_string().ok()).collect();
@@ -147,7 +147,6 @@ fn list_for(folder: &Dir, purpose: ListingUse) -> io::Result<Listing> {
     Ok(listing)
 }
 
-/// Where a folder is.
 #[derive(Clone, Copy, Default)]
 struct Place {
     /// The number of folders above it, up to the skill's.

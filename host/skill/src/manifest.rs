@@ -16,22 +16,22 @@ use frontmatter::{FrontmatterKeys, TextList};
 
 /// A parsed SKILL.md: the keys of its frontmatter, and the instructions below it by digest.
 ///
-/// The format is that of agentskills.io and Claude Code, plus keys of Patchbay. Every key is optional and may also appear
-/// under `metadata`. Unknown keys are ignored, and named in `unused`.
+/// The format is compatible with agentskills.io and Claude Code, and adds Patchbay's own keys. Every key is optional
+/// and may also appear under `metadata`. Unknown keys are ignored, and named in `unused`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// One line for lists: `summary`; or `description`, followed by `when_to_use`. Empty if the file has none of them.
     pub summary: String,
     /// The version as written; not parsed.
     pub version: Option<String>,
-    /// What `/skill NAME` and the alias do.
+    /// The effect of `/skill NAME` and of the alias.
     pub invocation_mode: InvocationMode,
     /// The alias: `/COMMAND` invokes the skill. `None` if the skill has no alias.
     pub command: Option<Name>,
     /// Placeholder that a front shows in place of the missing input, such as `EXPRESSION`.
     pub input_hint: Option<String>,
-    /// The tool that `tool_dispatch` calls: a tool of this skill by its bare name, or any tool by its full name
-    /// `SKILL__TOOL`.
+    /// The tool that `tool_dispatch` calls: a tool of this skill by its bare name, or any tool
+    /// by its full name `SKILL__TOOL`.
     pub command_tool: Option<String>,
     /// Tools without which the skill is left out of the snapshot: internal tools by name, others by full name.
     pub requires_tools: Vec<String>,
@@ -50,7 +50,7 @@ pub struct Manifest {
     /// The tools that the author expects; only shown. They grant nothing and hide no tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_tools: Vec<String>,
-    /// Who may use the skill.
+    /// Whether users, models or both may use the skill.
     #[serde(default, skip_serializing_if = "Audience::is_default")]
     pub audience: Audience,
     /// Names of top-level keys that have no meaning here.
@@ -79,7 +79,7 @@ impl Audience {
     }
 }
 
-/// What a command that names the skill does.
+/// The effect of a command that names the skill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InvocationMode {
@@ -105,14 +105,14 @@ impl InvocationMode {
 pub struct RequestedCapability {
     /// The requested capability with its scope.
     pub capability: Capability,
-    /// The author's reason, shown when a person decides about the grant. `None` if the author gave none.
+    /// The author's reason, shown when the user decides about the grant. `None` if the author gave none.
     pub reason: Option<String>,
     /// True if the skill also works without the capability.
     pub optional: bool,
 }
 
-/// Reference to the Markdown below the frontmatter. Snapshots and the file cache hold only this; the store holds the
-/// text.
+/// Reference to the Markdown below the frontmatter. Snapshots and the file cache hold only
+/// this; the store holds the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instructions {
     /// The digest of the cleaned text.
@@ -135,8 +135,8 @@ pub struct ParsedSkillMd {
     pub manifest: Manifest,
     /// The text below the frontmatter, without control characters and surrounding white space.
     pub instructions: String,
-    /// One `frontmatter_mended` problem for each line that is not valid YAML and was parsed as if its value were
-    /// quoted.
+    /// One `frontmatter_mended` problem for each line that is not valid YAML and was
+    /// parsed as if its value were quoted.
     pub mended: Vec<Problem>,
 }
 
@@ -148,8 +148,8 @@ const DESCRIPTION_CHARS: usize = 1_024;
 const ALLOWED_TOOLS: (usize, usize) = (100, 200);
 
 impl Manifest {
-    /// Parses the SKILL.md of the skill `name`. `name` comes from the skill's folder or file; a `name` key must equal
-    /// it.
+    /// Parses the SKILL.md of the skill `name`. `name` comes from the skill's folder or
+    /// file; a `name` key must equal it.
     ///
     /// # Errors
     /// `malformed_frontmatter`, `invalid_name`, `invalid_command_alias`.
@@ -167,7 +167,7 @@ impl Manifest {
     }
 }
 
-/// Checks the keys of a frontmatter in a fixed order, so that the first problem is always the same.
+/// Checks the keys of a frontmatter in a fixed order, which makes the first problem always the same.
 fn manifest(mut keys: FrontmatterKeys, name: &Name, instructions: Instructions) -> Result<Manifest, Problem> {
     let malformed = |message: String| Problem::new(Code::MalformedFrontmatter, message);
     let mut under = keys.metadata.take().and_then(|metadata| metadata.0).map(|keys| *keys).unwrap_or_default();
@@ -249,8 +249,8 @@ fn manifest(mut keys: FrontmatterKeys, name: &Name, instructions: Instructions) 
     })
 }
 
-/// Splits the text of `allowed-tools`, a list in brackets or a text, at blanks and commas outside of parentheses, as in
-/// `Bash(git add:*), Read`.
+/// Splits the text of `allowed-tools`, a list in brackets or a text, at blanks and commas outside of parentheses,
+/// as in `Bash(git add:*), Read`.
 fn tool_list(tools: &str) -> Vec<String> {
     let mut depth = 0_u32;
     let is_end = |c: char| {

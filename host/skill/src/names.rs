@@ -19,7 +19,7 @@ pub(crate) fn composed(path: &str) -> Option<Cow<'_, str>> {
     path.nfd().eq(path.chars()).then(|| composed.into())
 }
 
-/// Returns the other form in which a composed path may be on disk: decomposed (NFD). `None` if there is no other form.
+/// Returns the other form in which a composed path may be on disk: decomposed (NFD). `None` if both forms are equal.
 pub(crate) fn alternative(path: &str) -> Option<String> {
     if path.is_ascii() {
         return None;

@@ -30,7 +30,7 @@ pub fn embedded_skill_md(bytes: &[u8]) -> Result<Option<String>, Problem> {
     Ok(embedded(bytes)?.skill_md.map(str::to_owned))
 }
 
-/// Returns what is embedded in a component, with the errors of [`embedded_skill_md`].
+/// Returns the data embedded in a component, with the errors of [`embedded_skill_md`].
 pub(crate) fn embedded(bytes: &[u8]) -> Result<Embedded<'_>, Problem> {
     let invalid = |message: &str| Problem::new(Code::InvalidComponent, message.to_owned());
     if !bytes.starts_with(b"\0asm") {

@@ -32,8 +32,8 @@ pub(crate) fn parse_skill_md(name: &Name, bytes: &[u8]) -> ReadFile {
     parse(Digest::of(bytes), text, Ok(None), name)
 }
 
-/// Parses the SKILL.md that is embedded in a component, and lists the embedded files. `digest` must be the digest of
-/// `bytes`.
+/// Parses the SKILL.md that is embedded in a component, and lists the embedded files. `digest`
+/// must be the digest of `bytes`.
 pub(crate) fn parse_packaged(name: &Name, bytes: &[u8], digest: Digest) -> ReadFile {
     let missing =
         || Problem::new(Code::MissingSkillMd, "The component has no SKILL.md; 'patchbay plugin build' embeds it.");

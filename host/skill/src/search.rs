@@ -1,4 +1,4 @@
-//! Finds the entries that match a query best: BM25 in whole numbers, so that every machine returns the same order.
+//! Finds the entries that match a query best: BM25 in whole numbers, which returns the same order on every machine.
 //!
 //! `tools` searches tools with it, `agent` skills.
 
@@ -14,7 +14,7 @@ pub struct SearchTexts<'a> {
     pub name: &'a str,
     /// The names of arguments, separated by blanks.
     pub arguments: &'a str,
-    /// The description.
+    /// The description to search in.
     pub description: &'a str,
 }
 
@@ -23,13 +23,12 @@ pub struct SearchTexts<'a> {
 pub struct SearchIndex {
     /// For each word: the number of an entry, and the score of the word in it. Sorted by number.
     entries: HashMap<String, Vec<(u32, u32)>>,
-    /// The number of entries.
     count: usize,
     names: HashMap<String, u32>,
 }
 
-/// The numbers of the entries that match a query, the best first. Each is found when it is taken, so that the rest need not be
-/// sorted.
+/// The numbers of the entries that match a query, the best first. Each is found when it is
+/// requested; the rest need not be sorted.
 #[derive(Debug)]
 pub struct SearchMatches {
     best: BinaryHeap<(u64, Reverse<usize>)>,

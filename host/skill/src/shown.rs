@@ -8,15 +8,15 @@ use patchbay_policy::Root;
 pub enum ShownRank {
     /// Tools that the host implements.
     Host,
-    /// The user's skills.
+    /// The skills in the user's folder.
     User,
     /// Skills of a trusted workspace.
     TrustedWorkspace,
-    /// Skills in the binary.
+    /// The skills that are bundled with the binary.
     Bundled,
-    /// Skills of `skill_roots`.
+    /// The skills in folders of `skill_roots`.
     Extra,
-    /// Tools outside of the sandbox, such as those of MCP servers.
+    /// Tools outside of the sandbox, such as an MCP server's.
     Outside,
     /// Skills of a workspace that is not trusted. Its author may be anybody.
     UntrustedWorkspace,

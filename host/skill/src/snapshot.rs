@@ -29,8 +29,8 @@ pub struct Snapshot {
     json: String,
     body: SnapshotBody,
     aliases: BTreeMap<Name, Vec<Name>>,
-    /// Instructions in memory, by digest. A new snapshot has those that were just read, format 1 has all; all others
-    /// are in the store.
+    /// Instructions in memory, by digest. A new snapshot has those that were just read, format 1 has
+    /// all; all others are in the store.
     texts: BTreeMap<Digest, Arc<str>>,
 }
 
@@ -38,10 +38,10 @@ pub struct Snapshot {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SnapshotBody {
     pub(crate) format: u32,
-    /// The way in which a search orders what it finds.
+    /// The version of the order in which a search returns its matches.
     #[serde(default = "first_ranking")]
     pub(crate) ranking: u32,
-    /// Whether the person trusted the workspace, if it has skills. False in snapshots of earlier builds.
+    /// Whether the user trusted the workspace, if it has skills. False in snapshots of earlier builds.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) trusts_workspace: bool,
     pub(crate) skills: BTreeMap<Name, Skill>,
@@ -57,8 +57,8 @@ fn first_ranking() -> u32 {
 }
 
 impl SnapshotBody {
-    /// Returns a body in the current format. `trusted` says whether the person trusts the workspace; `reserved` are the names that no
-    /// skill has as a command.
+    /// Returns a body in the current format. `trusted` says whether the user trusts the workspace; `reserved` are the
+    /// names that no skill has as a command.
     pub(crate) fn new(
         skills: BTreeMap<Name, Skill>,
         diagnostics: Vec<Diagnostic>,
@@ -98,7 +98,7 @@ impl SnapshotBody {
     }
 }
 
-/// A skill in a snapshot.
+/// A skill, as it is in a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skill {
     /// The name, unique in the snapshot.
@@ -108,7 +108,7 @@ pub struct Skill {
     /// The canonical path of the root, for [`Root::Extra`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_path: Option<String>,
-    /// The parsed SKILL.md.
+    /// The manifest parsed from the skill's SKILL.md.
     #[serde(with = "shared")]
     pub manifest: Arc<Manifest>,
     /// Digest of its component; `None` for a skill without tools of its own.
@@ -116,8 +116,8 @@ pub struct Skill {
     /// The tools of its component, sorted by name.
     #[serde(with = "shared")]
     pub tools: Arc<[ToolSpec]>,
-    /// Digest over all its files. In a snapshot of format 1: digest of the component, or of SKILL.md without a
-    /// component.
+    /// Digest over all its files. In a snapshot of format 1: digest of the component, or
+    /// of SKILL.md without a component.
     pub digest: Digest,
     /// The count of its files, and where the store has them. `None` in snapshots of builds that did not store files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -156,7 +156,7 @@ pub struct Diagnostic {
     pub name: String,
     /// The stable code, documented in `docs/codes.md`.
     pub code: Code,
-    /// What is wrong, in one line.
+    /// A description of the problem, in one line.
     pub message: String,
 }
 
@@ -187,8 +187,8 @@ impl Snapshot {
         Self { version, digest: Digest::of(json.as_bytes()), json, body, aliases, texts }
     }
 
-    /// Loads the text of [`Snapshot::to_json`], in the current or an older format. Keeps the text and the digest
-    /// unchanged.
+    /// Loads the text of [`Snapshot::to_json`], in the current or an older format. Keeps the
+    /// text and the digest unchanged.
     ///
     /// # Errors
     /// [`SnapshotError`] if the text does not match `digest`, is malformed, or has a newer format.
@@ -219,7 +219,7 @@ impl Snapshot {
         }
     }
 
-    /// The text of instructions, if this snapshot has it; else the store does.
+    /// The text of instructions, if this snapshot has it; otherwise the store does.
     pub fn text(&self, instructions: &Digest) -> Option<&Arc<str>> {
         self.texts.get(instructions)
     }
@@ -271,8 +271,8 @@ impl Snapshot {
         &self.body.diagnostics
     }
 
-    /// Returns why no file of `skill` can be read, a skill of this snapshot that is over a limit on files; `None` for any other
-    /// skill.
+    /// Returns why no file of `skill` can be read, a skill of this snapshot that is over a limit on
+    /// files; `None` for any other skill.
     pub fn files_problem(&self, skill: &Skill) -> Option<&str> {
         if skill.files?.place != FileStorage::Nowhere {
             return None;

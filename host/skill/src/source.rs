@@ -1,8 +1,8 @@
 //! Reads the contents of a candidate's files, for the store.
 //!
-//! Called by the crate `session` for the skills of a new snapshot whose files are not stored yet. Files may change at any
-//! time: what is read here is what the snapshot has, so the list of files, and with it the skill's digest, is made again from
-//! the bytes that were read.
+//! Called by the crate `session` for the skills of a new snapshot whose files are not stored yet. Files may
+//! change at any time. The snapshot must match the bytes read here, so the list of files, and with it the skill's
+//! digest, is made again from them.
 
 use std::{collections::BTreeMap, io, path::Path, sync::Arc};
 
@@ -48,8 +48,8 @@ pub struct ReadFiles {
 }
 
 impl Candidate {
-    /// Reads the files of a skill whose place is [`FileStorage::Pack`]. A file that can no longer be read is left out, with a
-    /// note.
+    /// Reads the files of a skill whose place is [`FileStorage::Pack`]. A file that can no longer be
+    /// read is left out, with a note.
     ///
     /// # Errors
     /// [`Changed`] if the SKILL.md has changed since the discovery, or the folder is gone.

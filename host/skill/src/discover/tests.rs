@@ -314,8 +314,8 @@ fn component_is_not_read_through_a_link_leaving_the_workspace() {
     }
 }
 
-/// What `ln -s DIR/greet/greet.wasm ~/.config/patchbay/skills/` makes. In a workspace, whose owner may be someone else, no link leads
-/// out.
+/// The result of `ln -s DIR/greet/greet.wasm ~/.config/patchbay/skills/`. In a workspace, whose owner may be
+/// someone else, no link leads out.
 #[cfg(unix)]
 #[test]
 fn component_may_be_a_link_outside_of_workspaces() {

@@ -1,7 +1,7 @@
-//! Loads snapshots of format 1, which the first versions wrote, so that old sessions can be resumed.
+//! Loads snapshots of format 1, which the first versions wrote. Old sessions can still be resumed.
 //!
-//! Differences to format 2: the snapshot contains the instructions; the digest of a skill is that of its component or
-//! its SKILL.md; an alias of several skills never works, even if their roots differ. Called by `Snapshot::from_json`.
+//! Differences to format 2: the snapshot contains the instructions; a skill's digest is the digest of its component or
+//! SKILL.md; an alias of several skills never works, even if their roots differ. Called by `Snapshot::from_json`.
 //!
 //! These types must not change, because they describe stored data.
 
