@@ -28,6 +28,6 @@ pub use names::{full_name, group};
 pub use process::{Launch, LaunchError};
 pub use server::{McpServer, ServerAbout, ServerAddress, ServerError, ServerLimits};
 
-/// How long a test waits for what is expected to end.
+/// How long a test waits for an expected end.
 #[cfg(test)]
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);

@@ -3,7 +3,7 @@
 //!
 //! - [`serve_stdio`]: one connection, over standard input and output.
 //! - [`HttpServer`]: connections over HTTP on the loopback address.
-//! - [`SessionSource`], [`ServedSession`]: what a server needs of sessions.
+//! - [`SessionSource`], [`ServedSession`]: the interface that a server requires of sessions.
 //!
 //! It speaks the revisions of the protocol that `rmcp` knows: 2024-11-05 to 2026-07-28 (checked 2026-11-23,
 //! modelcontextprotocol.io/specification). A client is not trusted: messages are bounded before they are parsed, and so are the

@@ -60,7 +60,7 @@ impl Default for McpServerConfig {
 }
 
 impl McpServerConfig {
-    /// Returns what is wrong with the table. The message shows no value that may be a secret.
+    /// Describes the problem with the table. The message shows no value that may be a secret.
     pub fn problem(&self) -> Option<String> {
         let wrong = match (&self.command, &self.url) {
             (None, None) => Some("set `command`, the program of the server and its arguments, or `url`, its address"),

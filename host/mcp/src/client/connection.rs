@@ -35,7 +35,7 @@ const WORDS: usize = 300;
 pub(super) struct ServerConnection {
     running: RunningService<RoleClient, ClientConfig>,
     pub(super) inbox: Arc<Inbox>,
-    /// What the server calls itself, with its version.
+    /// The server's own name for itself, with its version.
     pub(super) title: String,
     /// The revision of the protocol.
     pub(super) revision: String,
@@ -74,7 +74,6 @@ impl ServerConnection {
         self.running.is_closed() || self.running.peer().is_transport_closed() || self.inbox.ended().is_some()
     }
 
-    /// Reads the list of tools.
     pub(super) async fn list(&self) -> Result<ToolList, ServerRequestError> {
         if !self.offers_tools {
             return Ok(ToolList { tools: Vec::new(), problems: vec!["The server offers no tools.".to_owned()] });
@@ -128,7 +127,7 @@ impl Drop for EndProgress<'_> {
     }
 }
 
-/// Returns why a server is not ready; `did` is what the server did that ended the connection.
+/// Returns why a server is not ready; `did` describes the server's action that ended the connection.
 fn handshake_problem(error: &ClientInitializeError, did: Option<String>) -> String {
     match (error, did) {
         (ClientInitializeError::JsonRpcError(refused), _) => transport_problem(refused)

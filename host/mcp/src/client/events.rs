@@ -2,7 +2,7 @@
 
 /// The data of events that are complete.
 pub(super) struct EventReader {
-    /// The line so far.
+    /// The beginning of a line that has not ended yet.
     line: Vec<u8>,
     /// The data of the event so far; `None` if it has none.
     data: Option<Vec<u8>>,

@@ -33,7 +33,7 @@ const END_TIME: Duration = Duration::from_millis(100);
 const CLOSE_TIME: Duration = Duration::from_secs(1);
 const SESSION_HEADER: &str = "mcp-session-id";
 const VERSION_HEADER: &str = "mcp-protocol-version";
-/// Headers that a client cannot give, because the connection sets them.
+/// Headers that a client cannot supply, because the connection sets them.
 const OWN_HEADERS: [&str; 4] = ["accept", "content-type", SESSION_HEADER, VERSION_HEADER];
 
 /// The address of a server, and what its requests carry.
@@ -43,12 +43,12 @@ pub struct HttpEndpoint {
     pub url: String,
     /// The operator's credential, sent as `Authorization: Bearer`.
     pub credential: Option<Name>,
-    /// Headers that the client of a front gave. Values whose names are those of secrets, such as `Authorization`, are removed from
-    /// every answer and error.
+    /// Headers that the front's client supplied. If a header's name suggests a secret, such as `Authorization`, its
+    /// value is removed from every response and error.
     pub headers: Vec<(String, String)>,
     /// The operator's credentials.
     pub credentials: Arc<Credentials>,
-    /// Sends the requests.
+    /// Sends the requests to the server.
     pub egress: Egress,
     /// The owner of the connections: no other server shares them.
     pub owner: String,
@@ -76,7 +76,6 @@ impl std::fmt::Debug for HttpEndpoint {
     }
 }
 
-/// A connection over HTTP.
 pub(super) struct HttpTransport {
     poster: Arc<Poster>,
     messages: mpsc::Receiver<ServerJsonRpcMessage>,
@@ -224,14 +223,13 @@ impl Poster {
         }
     }
 
-    /// Stops all requests.
     fn abort_requests(&self) {
         for (_, stream) in self.streams.lock().drain() {
             stream.abort();
         }
     }
 
-    /// Sends a request, once more with another secret if the server rejects that of a key command.
+    /// Sends a request, and retries it with a new secret if the server rejects one from a key command.
     async fn send(&self, method: &str, body: Vec<u8>) -> Result<Answer, String> {
         let HttpEndpoint { url, credential, headers, credentials, egress, owner } = &self.endpoint;
         let target = Target::parse(url).map_err(|error| error.to_string())?;
@@ -287,7 +285,7 @@ fn header<'a>(answer: &'a Answer, name: &str) -> Option<&'a str> {
     answer.headers.iter().find(|(there, _)| there == name).map(|(_, value)| &**value)
 }
 
-/// The headers that a client gave.
+/// The headers that a client supplied.
 #[derive(Debug)]
 struct GivenHeaders {
     secrets: Vec<Placed>,
@@ -345,7 +343,7 @@ impl Transport<RoleClient> for HttpTransport {
             JsonRpcMessage::Request(request) => {
                 let id = request.id.clone();
                 let requesting = Arc::clone(&poster);
-                // Locked until the task is noted, so that it cannot end before.
+                // Locked until the task is noted: the task must not end before.
                 let mut streams = poster.streams.lock();
                 let task = tokio::spawn({
                     let id = id.clone();

@@ -1,6 +1,6 @@
-//! What is accepted of the messages of a server. `rmcp` starts a task for each request and each notification, and keeps a
-//! message in several forms while it looks for its kind. So it gets only awaited responses and a bounded number of requests;
-//! notifications are handled here, and results stay JSON values, of which only the needed parts are parsed.
+//! Filters the messages of a server. `rmcp` starts a task for each request and each notification, and keeps a message
+//! in several forms while it looks for its kind. So it gets only awaited responses and a bounded number of requests;
+//! notifications are handled here, and results stay JSON values that are parsed only as far as needed.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -25,7 +25,7 @@ use patchbay_jsonrpc::{VALUES, is_parsable};
 const OPEN_REQUESTS: usize = 16;
 /// Limit of lines in a row that are not messages. Some servers print greetings to standard output.
 const STRAY_LINES: u32 = 1_000;
-/// Messages that a server may send at once, and those of each second after that. A server that sends more is read more slowly.
+/// Messages that a server may send at once, and then again each second. A server that sends more is read more slowly.
 const BURST: u32 = 2_000;
 const MESSAGES_PER_SECOND: u32 = 500;
 /// Partial outputs of a call that wait to be reported; further ones are dropped.
@@ -34,7 +34,7 @@ const WAITING_PROGRESS: usize = 16;
 const ERROR_LINES: usize = 10;
 const ERROR_LINE_CHARS: usize = 300;
 
-/// What a connection knows of its server, shared by its tasks.
+/// The state of a connection to a server, shared by its tasks.
 #[derive(Default)]
 pub(super) struct Inbox {
     /// The requests to the server without a response, by their ids as text: `rmcp` accepts a number that is sent back as a string.
@@ -63,7 +63,7 @@ enum AwaitedResponse {
 #[derive(Default)]
 struct InboxState {
     stray: u32,
-    /// The first line that was no message.
+    /// The first line that was not a message.
     first_stray: Option<String>,
     messages: u32,
     since: Option<Instant>,
@@ -71,9 +71,9 @@ struct InboxState {
     ended: Option<String>,
 }
 
-/// What is to be done with a message.
+/// The handling of a message.
 pub(super) enum Judged {
-    /// `rmcp` gets it.
+    /// The message is passed on to `rmcp`.
     Message(Box<ServerJsonRpcMessage>),
     /// It was handled or ignored. Read the next one after this time.
     Handled(Duration),
@@ -89,7 +89,6 @@ struct EnvelopeParts<'a> {
     method: Option<std::borrow::Cow<'a, str>>,
 }
 
-/// A successful response.
 #[derive(Deserialize)]
 struct ResponseParts {
     result: Value,
@@ -167,8 +166,8 @@ impl Inbox {
         self.typed(json)
     }
 
-    /// Passes a message on in the types of `rmcp`. The data of an error is not used, and would make it look like a failure of the
-    /// transport.
+    /// Passes a message on in the types of `rmcp`. The data of an error is not used, and would make it look
+    /// like a failure of the transport.
     fn typed(&self, json: &[u8]) -> Judged {
         match serde_json::from_slice::<ServerJsonRpcMessage>(json) {
             Ok(JsonRpcMessage::Error(mut error)) => {
@@ -237,12 +236,13 @@ impl Inbox {
         self.state.lock().ended.get_or_insert(did);
     }
 
-    /// Returns what the server did that ended the connection; `None` if it is open or was closed by this side.
+    /// Describes the server's action that ended the connection, or returns `None` if it is
+    /// open or was closed by this side.
     pub(super) fn ended(&self) -> Option<String> {
         self.state.lock().ended.clone()
     }
 
-    /// Returns the first line of the server that was no message.
+    /// Returns the first line of the server that was not a message.
     pub(super) fn first_stray(&self) -> Option<String> {
         self.state.lock().first_stray.clone()
     }

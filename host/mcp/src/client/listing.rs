@@ -23,27 +23,27 @@ const NAME_BYTES: usize = 256;
 /// Limit of the tools that are named as left out.
 const PROBLEMS: usize = 32;
 
-/// The tools of a server.
+/// The tools that a server has listed.
 #[derive(Debug, Default)]
 pub struct ToolList {
     /// The usable tools, in the order of the server.
     pub tools: Vec<ListedTool>,
-    /// What was left out, and why: sentences.
+    /// The tools that were left out, and why: sentences.
     pub problems: Vec<String>,
 }
 
 /// A tool as a server declares it, not yet checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedTool {
-    /// Its name at the server.
+    /// The name that the server uses for the tool.
     pub name: String,
-    /// What it does.
+    /// The server's description of the tool.
     pub description: String,
     /// The JSON Schema of the input.
     pub input_schema: Value,
-    /// Whether the server says that it has no effects. A claim.
+    /// Whether the server claims that it has no effects.
     pub only_reads: bool,
-    /// Whether the server says that it can delete or overwrite something. A claim.
+    /// Whether the server claims that it can delete or overwrite something.
     pub is_destructive: bool,
 }
 
@@ -75,7 +75,6 @@ struct AnnotationParts {
     destructive_hint: Option<bool>,
 }
 
-/// Reads the list of tools.
 pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<ToolList, ServerRequestError> {
     let mut list = ListReader::default();
     let mut cursor = None;

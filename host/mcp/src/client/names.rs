@@ -5,7 +5,7 @@ use patchbay_core::{Digest, Name};
 /// Digits of the hash that ends a name which was cut.
 const HASH: usize = 8;
 
-/// Returns what the names of all tools of `server` begin with, without the last `__`.
+/// Returns the common prefix of the names of all tools of `server`, without the last `__`.
 pub fn group(server: &str) -> String {
     format!("mcp__{}", plain(server))
 }

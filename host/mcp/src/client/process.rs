@@ -34,15 +34,15 @@ const WRITE_TIME: Duration = Duration::from_secs(30);
 /// Limit in bytes of a line of standard error that is kept.
 const ERROR_LINE_BYTES: usize = 4 << 10;
 
-/// How a server is started.
+/// How the process of a server is started.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Launch {
     /// The program, then its arguments.
     pub words: Vec<String>,
-    /// Variables besides those that every server gets. Values whose names are those of secrets, such as `GITHUB_TOKEN`, are removed
-    /// from the texts of messages and from everything that the server prints.
+    /// Variables in addition to the defaults for every server. If a variable's name suggests a secret, such as
+    /// `GITHUB_TOKEN`, its value is removed from messages and from everything that the server prints.
     pub variables: Vec<(String, String)>,
-    /// Working directory.
+    /// The working directory of the process.
     pub folder: PathBuf,
 }
 
@@ -54,8 +54,8 @@ impl fmt::Debug for Launch {
 }
 
 impl Launch {
-    /// Returns what removes the secrets among the variables. A value that is too short for a secret or has only digits stays:
-    /// removing it would remove other text, too.
+    /// Returns a scrubber for the secrets among the variables. A value that is too short for a secret or has only
+    /// digits stays: removing it would remove other text, too.
     fn scrub(&self) -> Scrub {
         let is_number = |value: &str| value.bytes().all(|byte| byte.is_ascii_digit());
         let secrets = self.variables.iter().filter(|(name, value)| names_secret(name) && !is_number(value));
@@ -73,9 +73,9 @@ pub enum LaunchError {
     /// The system cannot start it.
     #[error("the program '{program}' cannot be started: {problem}")]
     Start {
-        /// The program.
+        /// The program that should start the server.
         program: String,
-        /// The error of the system.
+        /// The error reported by the operating system.
         problem: String,
     },
 }
@@ -125,15 +125,15 @@ impl ProcessTransport {
         Ok(Self { group, lines, input: Arc::new(input), inbox, scrub, limit, write_time: WRITE_TIME })
     }
 
-    /// Reads the rest of standard output, so that the server can write it and end.
+    /// Reads the rest of standard output. Otherwise the server could block on a full pipe and never end.
     async fn drain(&mut self) {
         while !matches!(self.lines.next().await, Ok(ReadLine::End) | Err(_)) {}
     }
 }
 
-/// Removes secrets from the strings and the names of a message. Numbers, the envelope, the names of the protocol, and names in the
-/// schemas of tools stay, because a secret that is also an ordinary word must not break a message. A line that is not a message is
-/// cleaned as a whole.
+/// Removes secrets from the strings and the names of a message. Numbers, the envelope, the names of the protocol, and
+/// names in the schemas of tools stay, because a secret that is also an ordinary word must not break a message. A line
+/// that is not a message is cleaned as a whole.
 fn scrub_message(scrub: &Scrub, line: Vec<u8>) -> Vec<u8> {
     let message = is_parsable(&line).then(|| serde_json::from_slice::<Value>(&line).ok()).flatten();
     let Some(Value::Object(mut message)) = message else { return scrub.bytes(&line) };
@@ -187,13 +187,10 @@ const PROTOCOL_NAMES: [&str; 32] = [
 /// Where a value is in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MessagePlace {
-    /// The result of a request.
     Result,
     /// The list of tools in a result, or one of them.
     Tools,
-    /// The schema of a tool.
     Schema,
-    /// Anywhere else.
     Data,
 }
 
@@ -377,7 +374,7 @@ mod tests {
         assert_eq!(inbox.printed(), ["[secret] host.example.org short"]);
     }
 
-    /// What a tool returns has no names that anything depends on.
+    /// A tool's result contains no names that anything depends on.
     #[test]
     fn secrets_are_removed_from_names_outside_of_schemas() {
         let scrub = launch("", &[("A_TOKEN", "tok_SENTINEL0123")]).scrub();

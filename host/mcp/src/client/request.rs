@@ -20,10 +20,9 @@ pub(super) enum ServerRequestError {
     /// The request or its answer was lost on the way: what went wrong.
     #[error("{0}")]
     Lost(String),
-    /// The connection is gone.
     #[error("the connection ended")]
     Closed,
-    /// The answer is not what the protocol says.
+    /// The response violates the protocol.
     #[error("{0}")]
     Answer(String),
 }
@@ -37,7 +36,6 @@ pub(super) async fn request(peer: &Peer<RoleClient>, wanted: ClientRequest) -> R
 pub(super) struct OpenRequest(Option<RequestHandle<RoleClient>>);
 
 impl OpenRequest {
-    /// Sends a request.
     pub(super) async fn send(peer: &Peer<RoleClient>, wanted: ClientRequest) -> Result<Self, ServerRequestError> {
         let sent = peer.send_request_with_option(wanted, PeerRequestOptions::no_options()).await;
         sent.map(|handle| Self(Some(handle))).map_err(error)
@@ -75,13 +73,13 @@ impl Drop for OpenRequest {
     }
 }
 
-/// Returns the error response for a request without an answer. Its `data` distinguishes it from errors of the server, of which
-/// `inbox` removes the data.
+/// Returns the error response for a request without a response. Its `data` distinguishes it from server errors,
+/// because `inbox` removes their data.
 pub(super) fn transport_failure(problem: String) -> ErrorData {
     ErrorData::internal_error(problem, Some(Value::Bool(true)))
 }
 
-/// Returns what went wrong, if `error` is one of [`transport_failure`].
+/// Returns the problem, if `error` was made by [`transport_failure`].
 pub(super) fn transport_problem(error: &ErrorData) -> Option<String> {
     error.data.as_ref().map(|_| text::excerpt(&error.message, WORDS))
 }

@@ -28,7 +28,6 @@ pub(super) enum CallResult {
     Failed(String),
 }
 
-/// Reads a result.
 pub(super) fn read(result: Value) -> Result<CallResult, ServerRequestError> {
     let parts = serde_json::from_value(result)
         .map_err(|error| ServerRequestError::Answer(format!("the result of the call is not one: {error}")))?;

@@ -27,16 +27,16 @@ use super::{
 const FAILURES: u32 = 5;
 /// The pause after the second failure in a row; each further one doubles it.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause.
+/// The longest pause before a server is started again.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
-/// How long a connection must have been open so that its end is not a failed start.
+/// How long a connection must have been open before its end no longer counts as a failed start.
 const SETTLED: Duration = Duration::from_secs(60);
 /// How long the standard error of a failed server is read on.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 /// How long a server may take to end.
 const CLOSE_TIME: Duration = Duration::from_secs(3);
 
-/// How a server is reached.
+/// The address of a server: a program or a URL.
 #[derive(Clone, Debug)]
 pub enum ServerAddress {
     /// It is started, and speaks over standard input and output.
@@ -45,21 +45,21 @@ pub enum ServerAddress {
     Http(Box<HttpEndpoint>),
 }
 
-/// Limits of one server.
+/// The limits that apply to one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerLimits {
     /// Time for the start: the handshake and the list of tools.
     pub start: Duration,
     /// Time for reading a list that has changed.
     pub list: Duration,
-    /// Bytes of one message.
+    /// Maximum size of one message, in bytes.
     pub message_bytes: usize,
 }
 
 /// Why a server is not there, or a call has no result. The message names the server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServerError {
-    /// The server is not there.
+    /// The server is not available, for this reason.
     #[error("{0}")]
     Unavailable(String),
     /// The server is not there, and is not started again.
@@ -73,17 +73,16 @@ pub enum ServerError {
     Failed(String),
 }
 
-/// A server that answered.
+/// A server that has completed its handshake.
 pub struct ReadyServer {
     connection: ServerConnection,
-    /// Its tools, with what was left out, as they were listed last.
+    /// The tools as they were last listed, with those left out.
     tools: Mutex<Arc<ToolList>>,
     /// Locked while the list is read again.
     refresh: tokio::sync::Mutex<ListRefresh>,
     since: Instant,
 }
 
-/// Why a start failed.
 #[derive(Clone)]
 struct StartFailure {
     problem: String,
@@ -112,20 +111,20 @@ struct ServerState {
     failures: u32,
     /// No start before this time.
     not_before: Option<Instant>,
-    /// Why it is not there.
+    /// Why the server is not available.
     problem: String,
-    /// What it printed last, if it is not there.
+    /// The last output of the server, if it is not available.
     printed: Vec<String>,
 }
 
-/// What `patchbay mcp check` shows of a server that answered.
+/// The part of a server's handshake that `patchbay mcp check` shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerAbout {
-    /// What the server calls itself, with its version.
+    /// The server's own name for itself, with its version.
     pub title: String,
     /// The revision of the protocol.
     pub revision: String,
-    /// The first line on standard output that was no message.
+    /// The first line on standard output that was not a message.
     pub stray: Option<String>,
 }
 
@@ -137,7 +136,7 @@ impl McpServer {
         Self { name: name.to_owned(), address, limits, state: Mutex::default(), stopped, _ends: ends }
     }
 
-    /// Returns the name.
+    /// Returns the name of the server.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -183,7 +182,7 @@ impl McpServer {
     /// Calls a tool. Dropping the future cancels the call at the server.
     ///
     /// # Errors
-    /// [`ServerError`].
+    /// Every failure is reported as [`ServerError`].
     pub async fn call(
         &self,
         tool: &str,
@@ -195,15 +194,15 @@ impl McpServer {
         connection::content(called.map_err(|error| self.failed(&ready, error))?).map_err(ServerError::Failed)
     }
 
-    /// Returns what the server says about itself, if it runs.
+    /// Returns the server's description of itself, if it runs.
     pub fn about(&self) -> Option<ServerAbout> {
         let ready = self.running()?;
         let ServerConnection { title, revision, inbox, .. } = &ready.connection;
         Some(ServerAbout { title: title.clone(), revision: revision.clone(), stray: inbox.first_stray() })
     }
 
-    /// Returns the last lines that the server printed on standard error, cleaned. They can hold secrets of the operator: not for
-    /// models.
+    /// Returns the last lines that the server printed on standard error, cleaned. They can hold secrets
+    /// of the operator: not for models.
     pub fn printed(&self) -> Vec<String> {
         let state = self.state.lock();
         match state.start.as_ref().and_then(Shared::peek) {
@@ -354,7 +353,7 @@ async fn start(
     match started {
         Ok(ready) => Ok(ready),
         Err(problem) => {
-            // What it printed last says why.
+            // The last output tells the reason.
             if is_process {
                 let _ = timeout(LAST_WORDS, inbox.errors_closed().cancelled()).await;
             }

@@ -17,11 +17,11 @@ use super::{OfferedTool, ServedError};
 /// The key of the stable code in the `_meta` of a failed result.
 const CODE_KEY: &str = "patchbay/code";
 
-/// Returns the declaration of a tool; `None` if its input cannot be an object, so that no client could call it.
+/// Returns the declaration of a tool, or `None` if its input cannot be an object. Clients could not call such a tool.
 pub(super) fn declaration(tool: OfferedTool) -> Option<Tool> {
     let schema = object_schema(tool.input_schema)?;
     let mut annotations = ToolAnnotations::new().read_only(tool.only_reads).open_world(tool.reaches_network);
-    // What effects do is a claim of the skill. The host knows it only for tools that cannot have any.
+    // The effects of a tool are a claim of the skill. The host knows only that some tools cannot have any.
     let of_effects =
         if tool.only_reads { (Some(false), Some(true)) } else { (tool.is_destructive, tool.is_idempotent) };
     (annotations.destructive_hint, annotations.idempotent_hint) = of_effects;
@@ -31,8 +31,8 @@ pub(super) fn declaration(tool: OfferedTool) -> Option<Tool> {
     Some(declared)
 }
 
-/// Returns `schema` with the type `object`. Clients of the TypeScript SDK reject a whole list for one tool whose schema has
-/// another or no type.
+/// Returns `schema` with the type `object`. Clients of the TypeScript SDK reject a whole list for one tool whose
+/// schema has another or no type.
 fn object_schema(schema: Value) -> Option<JsonObject> {
     let Value::Object(mut schema) = schema else { return None };
     let takes_objects = match schema.get("type") {
@@ -94,8 +94,8 @@ fn link(workspace: &str, path: String, media_type: String) -> ContentBlock {
     }
 }
 
-/// Returns the result of a failed call: a result with `isError`, so that the model reads the message. An unknown tool is an error
-/// of the request, as the protocol wants it.
+/// Returns the result of a failed call: a result with `isError`, which the model reads. An unknown tool is an error of
+/// the request, as the protocol requires.
 pub(super) fn failure(failed: ServedError) -> Result<CallToolResult, ErrorData> {
     let ServedError { code, message } = failed;
     if code == Code::ToolNotFound {

@@ -1,4 +1,4 @@
-//! Answers the requests of one connection: the list of tools, and calls. `stdio` and `http` make it; `rmcp` calls it.
+//! Answers the requests of one connection: the list of tools, and calls. `stdio` and `http` make it. Called by `rmcp`.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ impl ToolServer {
     }
 }
 
-/// Returns the client of a request, by the name that it gave.
+/// Returns the client of a request, identified by the name that it provided.
 fn asker(request: &RequestContext<RoleServer>) -> Asker {
     Asker::mcp_client(&request.client_info().map(|client| client.name).unwrap_or_default())
 }

@@ -1,6 +1,6 @@
-//! A server over streamable HTTP, on the loopback address alone. Other programs and web pages can connect to a port of this
-//! machine, so that each request is checked before anything of it is read: its `Host` and `Origin`, and a token that only the
-//! operator knows.
+//! A server over streamable HTTP, on the loopback address alone. Other programs and web pages can connect to a port
+//! of this machine. Therefore each request is checked before anything of it is read: its `Host` and `Origin`, and a
+//! token that only the operator knows.
 
 mod client_sessions;
 mod front;
@@ -29,7 +29,7 @@ use timed_io::TimedIo;
 
 /// The path of the endpoint.
 const PATH: &str = "/mcp";
-/// Limit of the sessions of connections that are open at once, and of those of clients without a connection.
+/// Limit of the sessions of open connections, and also of the sessions of clients without a connection.
 const SESSIONS: usize = 32;
 /// A session ends if nothing is requested of it for this long.
 const IDLE: Duration = Duration::from_secs(30 * 60);
@@ -47,12 +47,12 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Why a server over HTTP cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpServerError {
-    /// The port cannot be used.
+    /// The port is not available on this machine.
     #[error("cannot listen on port {port} of 127.0.0.1: {source}.")]
     Port {
         /// The port that was asked for; 0 is any.
         port: u16,
-        /// The cause.
+        /// The error that caused this one.
         source: io::Error,
     },
 }
@@ -68,7 +68,7 @@ impl HttpServer {
     /// Listens on `port` of 127.0.0.1; 0 takes a free one. Makes a new token.
     ///
     /// # Errors
-    /// [`HttpServerError`].
+    /// Every failure is reported as [`HttpServerError`].
     pub async fn bind(port: u16) -> Result<Self, HttpServerError> {
         let failed = |source| HttpServerError::Port { port, source };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(failed)?;
@@ -81,7 +81,8 @@ impl HttpServer {
         format!("http://127.0.0.1:{}{PATH}", self.port)
     }
 
-    /// Returns the token that each request has to bring. It is secret: who has it can use what the operator granted.
+    /// Returns the token that each request has to bring. It is secret: any program that knows it can use
+    /// everything the operator granted.
     pub fn token(&self) -> &str {
         self.gate.token()
     }
@@ -136,7 +137,7 @@ async fn serve(stream: TcpStream, connection: Arc<OpenConnection>, front: Arc<Ht
         .max_buf_size(HEAD_BYTES)
         .serve_connection(TokioIo::new(TimedIo::new(stream, WRITE_TIME)), service);
     tokio::select! {
-        // First, so that a request that has arrived is not late.
+        // Listed first, because a request that has arrived in time is not late.
         biased;
         ended = serving => {
             if let Err(error) = ended {

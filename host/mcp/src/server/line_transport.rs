@@ -1,5 +1,6 @@
-//! Messages of a client, one on each line. A line that is not a message is answered with an error, so that the client does not wait
-//! for ever. What is in memory is bounded: `rmcp` starts a task for each request, and keeps its answer until the client reads it.
+//! Messages of a client, one per line. A line that is not a message is answered with an error; otherwise the
+//! client would wait for ever. Memory is bounded: `rmcp` starts a task for each request, and keeps its
+//! response until the client reads it.
 
 use std::{collections::HashSet, future::Future, io, sync::Arc, time::Duration};
 
@@ -32,8 +33,8 @@ const CLOSE_TIME: Duration = Duration::from_secs(1);
 pub(super) struct LineTransport<R, W> {
     lines: BoundedLines<R>,
     output: Arc<Output<W>>,
-    /// An error for the client that is being written. Nothing is read until it is, so that a client that does not read cannot
-    /// make more of them.
+    /// An error that is being written to the client. Reading pauses until it is written, because a client that does not
+    /// read must not be able to cause more errors.
     refusing: Option<BoxFuture<'static, io::Result<()>>>,
 }
 
@@ -144,7 +145,7 @@ impl Refusal {
 /// JSON that is neither a request, a notification nor a response.
 const NO_MESSAGE: &str = "the message is not one of JSON-RPC 2.0";
 
-/// Returns why `line` is not a message. An unknown notification is ignored, as JSON-RPC says.
+/// Returns why `line` is not a message. An unknown notification is ignored, as JSON-RPC requires.
 fn refusal(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Refusal> {
     /// The parts of a message that tell its kind.
     #[derive(Deserialize)]

@@ -41,7 +41,7 @@ impl LazySession {
     /// Returns the session of a connection that was made with one.
     ///
     /// # Errors
-    /// A message if it was not.
+    /// A message, if the session was not opened.
     pub(super) fn opened_session(&self) -> Result<Arc<OpenSession>, String> {
         self.0.get().map(Arc::clone).ok_or_else(|| "this connection has no session".to_owned())
     }

@@ -50,7 +50,7 @@ pub(super) fn notifications(
 }
 
 impl ProgressNotifications {
-    /// Waits until the pieces are sent, so that none follows the result. The call has ended, and its sink is dropped.
+    /// Waits until the pieces are sent: none may follow the result. The call has ended, and its sink is dropped.
     pub(super) async fn finish(mut self) {
         if let Some(sending) = &mut self.0 {
             let _ = timeout(LAST_PIECES, sending).await;

@@ -1,4 +1,4 @@
-//! What a server needs of sessions: one for each connection, its tools, and calls of them.
+//! The interface that a server requires of sessions: one for each connection, its tools, and calls of them.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use serde_json::Value;
 
 /// Opens a session for each connection.
 pub trait SessionSource: Send + Sync {
-    /// Opens a new session.
+    /// Opens a new session for a client.
     fn open(&self) -> BoxFuture<'_, Result<Arc<dyn ServedSession>, ServedError>>;
 }
 
 /// A session whose tools are served. Dropping the last reference closes it.
 pub trait ServedSession: Send + Sync {
-    /// Returns the offered tools, sorted by name. The list never changes while the session is open, so clients are never notified of
-    /// a change.
+    /// Returns the offered tools, sorted by name. The list never changes while the session is open, so clients
+    /// are never notified of a change.
     fn tools(&self) -> BoxFuture<'_, Vec<OfferedTool>>;
 
     /// Runs a tool. Dropping the future stops the call.
@@ -31,7 +31,7 @@ pub trait ServedSession: Send + Sync {
 pub struct OfferedTool {
     /// The full name, `SKILL__TOOL`.
     pub name: String,
-    /// What the tool does; cleaned.
+    /// The tool's description; cleaned.
     pub description: String,
     /// The JSON Schema of the input.
     pub input_schema: Value,
@@ -47,22 +47,22 @@ pub struct OfferedTool {
     pub is_idempotent: Option<bool>,
 }
 
-/// A call by a client.
+/// A tool call that a client requests.
 pub struct ClientCall<'a> {
-    /// The client.
+    /// The client that makes the call.
     pub asker: Asker,
     /// The full name of the tool.
     pub tool: &'a str,
     /// The input, a JSON object that is not yet checked against the schema.
     pub input: Value,
-    /// Receives partial output.
+    /// Receives partial output while the call runs.
     pub progress: Arc<dyn ProgressSink>,
 }
 
 /// Why a session cannot be opened, or a call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServedError {
-    /// The stable code.
+    /// The stable code of the error.
     pub code: Code,
     /// The message, in the words of every other caller.
     pub message: String,

@@ -26,7 +26,7 @@ pub enum StdioServerError {
 /// cancelled. Running calls have five seconds to end after the end of the input, and are then stopped.
 ///
 /// # Errors
-/// [`StdioServerError`].
+/// Every failure is reported as [`StdioServerError`].
 pub async fn serve_stdio(
     session: Arc<dyn ServedSession>,
     input: impl AsyncRead + Send + Unpin + 'static,

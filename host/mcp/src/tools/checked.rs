@@ -18,10 +18,9 @@ pub(super) struct CheckedTools {
     pub(super) problems: Vec<String>,
 }
 
-/// A tool of a server.
 pub(super) struct McpTool {
     pub(super) spec: OutsideSpec,
-    /// The name at the server.
+    /// The tool's name at the server.
     pub(super) tool: String,
     pub(super) only_reads: bool,
     pub(super) server: Weak<ServerTools>,

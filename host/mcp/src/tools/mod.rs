@@ -1,7 +1,7 @@
 //! MCP tools for a session. Servers come from `config.toml` or from the client of a front. Each session has its own servers;
 //! they start when a turn first needs them.
 //!
-//! - [`ServerParts`]: what the servers of all sessions share.
+//! - [`ServerParts`]: the parts shared by the servers of all sessions.
 //! - [`SessionServers`]: the servers of one session, and their tools for a turn.
 //! - [`McpReport`]: what `patchbay mcp check` shows.
 

@@ -1,4 +1,4 @@
-//! What the MCP servers of all sessions share, and the servers that a client names.
+//! The parts shared by the MCP servers of all sessions, and the servers that a client names.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ const MOST_BYTES: u64 = 1 << 30;
 pub struct ClientServer {
     /// The client's name for it.
     pub name: String,
-    /// How it is reached.
+    /// How the server is reached.
     pub address: ClientAddress,
 }
 
@@ -37,14 +37,14 @@ pub enum ClientAddress {
     },
     /// It runs, and answers over streamable HTTP.
     Http {
-        /// Its URL.
+        /// The URL at which the server is reached.
         url: String,
-        /// Headers of each request.
+        /// Headers that are sent with each request.
         headers: Vec<(String, String)>,
     },
 }
 
-/// What all servers of a process share.
+/// The parts shared by all servers of a process.
 pub struct ServerParts {
     pub(super) configured: BTreeMap<Name, McpServerConfig>,
     /// Has the trusted workspaces.
@@ -53,7 +53,7 @@ pub struct ServerParts {
     pub(super) config: PathBuf,
     pub(super) credentials: Arc<Credentials>,
     pub(super) egress: Egress,
-    /// Bytes of a message.
+    /// Maximum size of a message, in bytes.
     pub(super) message_bytes: usize,
 }
 
@@ -74,7 +74,7 @@ impl ServerParts {
         credentials: Credentials,
         limits: &Limits,
     ) -> Result<Self, EgressError> {
-        // Base64 and escapes make a message longer than what it carries.
+        // Base64 and escapes make a message longer than its payload.
         let message_bytes = limits.output_bytes.saturating_mul(2).saturating_add(1 << 20);
         let bytes = (message_bytes as u64).saturating_mul(2).min(MOST_BYTES);
         // Calls have limits of their own, and a call that is stopped ends its request.

@@ -1,4 +1,4 @@
-//! Whether a server is there, and what a notice says of it.
+//! Tracks whether a server is available, and words the notices about it.
 
 use std::time::Duration;
 
@@ -14,10 +14,9 @@ const REPORTED_WAIT: Duration = Duration::from_secs(1);
 pub(super) enum Presence {
     #[default]
     Ready,
-    /// It is not ready yet.
     Starting,
     Unavailable,
-    /// It is not started again.
+    /// No further start is attempted.
     GivenUp,
     /// It is not started in a workspace that is not trusted.
     Untrusted,

@@ -1,4 +1,4 @@
-//! What `patchbay mcp check` shows.
+//! The report of `patchbay mcp check`.
 
 use patchbay_policy::ToolDecision;
 
@@ -7,18 +7,18 @@ use crate::client::ServerAbout;
 /// A server as `patchbay mcp check` shows it.
 #[derive(Clone, Debug)]
 pub struct McpReport {
-    /// What the server says about itself.
+    /// The server's description of itself.
     pub about: ServerAbout,
-    /// Its tools, in its order.
+    /// The tools of the server, in its own order.
     pub tools: Vec<McpToolReport>,
-    /// What was left out or has no effect, and why: sentences.
+    /// Parts that were left out or have no effect, and why: sentences.
     pub problems: Vec<String>,
 }
 
 /// Why a server cannot be checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpFailure {
-    /// What is wrong, with the server's name: a sentence, without its full stop if it ends in a command.
+    /// The problem, with the server's name: a sentence, without its full stop if it ends in a command.
     pub problem: String,
     /// The last lines that it printed on standard error. They can hold secrets of the operator: not for models.
     pub printed: Vec<String>,
@@ -31,7 +31,7 @@ pub struct McpToolReport {
     pub name: String,
     /// Whether it may be called.
     pub decision: ToolDecision,
-    /// Whether `config.toml` says so; otherwise the server's own mark decides.
+    /// Whether the setting in `config.toml` decides; otherwise the server's own mark does.
     pub is_decided: bool,
     /// Whether the server marks it as read-only.
     pub only_reads: bool,

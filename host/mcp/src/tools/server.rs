@@ -21,17 +21,17 @@ use crate::client::{
 
 /// One server with the decisions about its tools.
 pub(super) struct ServerTools {
-    /// Its name in full names.
+    /// The server's name as it occurs in full tool names.
     pub(super) name: String,
     origin: OutsideOrigin,
     pub(super) decisions: BTreeMap<String, ToolDecision>,
-    /// What stored decisions about its tools are bound to.
+    /// The digest that stored decisions about its tools are bound to.
     pub(super) identity: Digest,
-    /// The trust without which the program is not started; `None` if it is not started in a workspace, or if the client of a
-    /// front named it.
+    /// The trust without which the program is not started; `None` if it is not started in a workspace, or if
+    /// the client of a front named it.
     needed_trust: Option<NeededTrust>,
     call_ms: u64,
-    /// Whether the operator says that its tools change nothing.
+    /// Whether the operator declares that its tools change nothing.
     read_only: bool,
     pub(super) server: McpServer,
     /// The checked form of the list that was seen last.
@@ -152,8 +152,8 @@ impl ServerTools {
         Ok(self.checked(list).await)
     }
 
-    /// Returns the tools if the server is ready within `wait`: as they were listed last, if their list has changed and is not read by
-    /// then.
+    /// Returns the tools if the server is ready within `wait`: as they were listed last, if their list has
+    /// changed and is not read by then.
     ///
     /// # Errors
     /// The state of the server, and the problem for a notice.
@@ -255,7 +255,7 @@ impl ServerTools {
     }
 }
 
-/// Returns what stored decisions about the tools of a server are bound to.
+/// Returns the digest that stored decisions about a server's tools are bound to.
 fn identity(names: &[&str], fields: &[String]) -> Digest {
     let mut hasher = Hasher::default();
     for field in names.iter().copied().chain(fields.iter().map(String::as_str)) {

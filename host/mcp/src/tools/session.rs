@@ -1,4 +1,4 @@
-//! The servers of one session: their tools for a turn, and notices of what is missing.
+//! The servers of one session: their tools for a turn, and notices about missing ones.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -132,7 +132,7 @@ impl SessionServers {
     /// Starts the server `name` of `config.toml` and reports its tools; `None` without such a server.
     ///
     /// # Errors
-    /// Why it is not available.
+    /// The reason why the server is not available.
     pub async fn check(&self, name: &str) -> Option<Result<McpReport, McpFailure>> {
         let server = self.configured.iter().find(|server| server.name == name)?;
         if let Err((state, problem)) = server.check_trust().await {
@@ -170,8 +170,8 @@ impl SessionServers {
     }
 }
 
-/// Returns the tools of several servers, and a sentence about each server whose tools have names of tools of earlier servers: those
-/// tools are left out.
+/// Returns the tools of several servers, and a sentence about each server whose tools have names of tools of earlier
+/// servers: those tools are left out.
 fn joined(found: &[(&str, Arc<CheckedTools>)]) -> (OutsideTools, Vec<String>) {
     let mut names = BTreeSet::new();
     let (mut tools, mut collisions) = (Vec::new(), Vec::new());

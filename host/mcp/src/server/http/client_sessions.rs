@@ -1,5 +1,6 @@
-//! The sessions of clients that speak 2026-07-28 over HTTP, whose requests are not tied to a connection. A client has one session,
-//! found by the name that it gives. Such a client never says that it leaves: its session makes room for that of a new client.
+//! The sessions of clients that speak 2026-07-28 over HTTP, whose requests are not tied to a connection. A client has
+//! one session, found by the client's name. Unfortunately such a client never announces that it leaves, so its session
+//! is closed when a new client needs the slot.
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
@@ -37,7 +38,7 @@ impl ClientSessions {
         Arc::new(Self { source, clients: Mutex::default() })
     }
 
-    /// Returns what opens sessions.
+    /// Returns the source that opens sessions.
     pub(crate) fn source(&self) -> &dyn SessionSource {
         &*self.source
     }

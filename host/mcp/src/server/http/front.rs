@@ -47,7 +47,7 @@ pub(super) struct HttpFront {
 }
 
 impl HttpFront {
-    /// Returns what answers requests until `stopped` is cancelled.
+    /// Returns a front that answers requests until `stopped` is cancelled.
     pub(super) fn new(gate: Gate, sessions: Arc<ClientSessions>, stopped: CancellationToken) -> Self {
         let mut connections = LocalSessionManager::default();
         let mut config = SessionConfig::default();
@@ -80,7 +80,7 @@ impl HttpFront {
         let (session, answer) = match self.begin_in_session(&head) {
             Ok(session) => (session, self.answer_checked(head, body).await),
             Err(NoSuchSession) => {
-                // Read, so that the connection can be used again.
+                // Read the body to make the connection reusable.
                 let _ = read(body).await;
                 (None, json_error(StatusCode::NOT_FOUND, "there is no such MCP session; begin a new one"))
             }
@@ -98,8 +98,8 @@ impl HttpFront {
     /// Begins a request in the session that its header names; `None` if it names none.
     ///
     /// # Errors
-    /// There is no such session, or it is being closed to make room: `rmcp` may know it still, and would stop the request in the
-    /// middle of an effect.
+    /// The session does not exist, or it is being closed to make room: `rmcp` may know it still, and would stop the
+    /// request in the middle of an effect.
     fn begin_in_session(&self, head: &Parts) -> Result<Option<SessionRequest>, NoSuchSession> {
         let Some(id) = head.headers.get(SESSION_HEADER) else { return Ok(None) };
         let request = id.to_str().ok().and_then(|id| self.uses.begin(id));

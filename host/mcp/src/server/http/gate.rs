@@ -13,7 +13,7 @@ pub(super) struct Gate {
     hosts: [String; 2],
     origins: [String; 2],
     token: String,
-    /// Compared in place of the token, so that the time of a comparison says nothing about the token.
+    /// Compared in place of the token, because the time of a string comparison would leak information about the token.
     authorization: Digest,
 }
 
@@ -65,7 +65,7 @@ impl Gate {
     /// Checks the head of a request. The first reason wins.
     ///
     /// # Errors
-    /// [`Refused`].
+    /// Why the request was [`Refused`].
     pub(super) fn check(&self, head: &Parts) -> Result<(), Refused> {
         let host = only(&head.headers, header::HOST);
         if !host.is_some_and(|host| self.hosts.iter().any(|own| host.eq_ignore_ascii_case(own.as_bytes()))) {

@@ -1,5 +1,5 @@
-//! The open connections. Places are for requests with the token, so that programs and web pages without it cannot keep clients out,
-//! however many connections they open.
+//! The open connections. Slots are reserved for requests with the token. Programs and web pages without it cannot keep
+//! clients out, however many connections they open.
 
 use std::{
     collections::VecDeque,
@@ -56,7 +56,6 @@ impl OpenConnections {
         drop(self.places.acquire().await);
     }
 
-    /// Adds a connection.
     pub(super) fn add(self: &Arc<Self>) -> Arc<OpenConnection> {
         let (all, closing) = (Arc::clone(self), Arc::default());
         let connection = OpenConnection { all, closing, passed_gate: AtomicBool::new(false) };
@@ -92,7 +91,7 @@ impl OpenConnection {
         if idle.len() > IDLE_CONNECTIONS
             && let Some(longest) = idle.pop_front()
         {
-            // While locked, so that no request of it begins meanwhile.
+            // Cancelled under the lock: none of its requests can begin meanwhile.
             longest.cancel();
         }
     }

@@ -1,5 +1,5 @@
-//! The sessions of connections, ordered by their last use. A client can leave without ending its session; then the session makes
-//! room for a new one, so that it keeps no other client out.
+//! The sessions of connections, ordered by their last use. A client can leave without ending its session. Such a
+//! session is closed when a new client needs its slot.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ impl SessionUses {
         closed
     }
 
-    /// Begins a request of the session `id`; `None` if there is no such session.
+    /// Begins a request of the session `id`, or returns `None` if the session does not exist.
     pub(super) fn begin(self: &Arc<Self>, id: &str) -> Option<SessionRequest> {
         let mut all = self.0.lock();
         let session = all.iter_mut().find(|session| *session.id == *id)?;

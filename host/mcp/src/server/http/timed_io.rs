@@ -1,4 +1,4 @@
-//! Ends a connection whose client reads nothing of what is there for it, so that it keeps neither memory nor a place.
+//! Ends a connection whose client has stopped reading. It would otherwise keep memory and a slot.
 
 use std::{
     future::Future as _,

@@ -13,7 +13,6 @@ use super::*;
 
 type Under = LineTransport<DuplexStream, DuplexStream>;
 
-/// The client's end.
 struct Client {
     input: DuplexStream,
     output: Lines<BufReader<DuplexStream>>,
@@ -154,7 +153,7 @@ async fn requests_over_the_limit_are_refused() {
     assert!(transport.receive().await.is_some());
 }
 
-/// A client that floods and does not read is not read from either, so that its errors take no memory.
+/// A client that floods and does not read is not read from either. Its errors take no memory.
 #[tokio::test]
 async fn client_that_does_not_read_is_not_read_from() {
     let (client, mut transport) = connected(1 << 10);
