@@ -34,7 +34,7 @@ const OPEN_REQUESTS: usize = 1000;
 const STALLED: Duration = Duration::from_secs(60);
 /// How long sessions may take to store what came of stopped turns.
 const CLOSING: Duration = Duration::from_secs(5);
-/// How long a client that has closed its end may read nothing of what waits.
+/// How long a client that has closed its end may leave waiting data unread.
 const FLUSHING: Duration = Duration::from_secs(2);
 
 /// The state of a connection.
@@ -45,7 +45,7 @@ pub(crate) struct Connection {
     /// The requests of the client that have no answer yet.
     requests: OpenRequests,
     sessions: OpenSessions,
-    /// What the client offers; `None` before `initialize`.
+    /// The client's capabilities, or `None` before `initialize`.
     capabilities: Mutex<Option<ClientCapabilities>>,
     tasks: TaskTracker,
     version: String,
@@ -95,14 +95,14 @@ async fn serve<R: AsyncRead + Unpin>(
     let ending = async {
         handling.await;
         connection.client.end();
-        // Sessions that do not end in time are stopped with the process; what was committed is kept.
+        // Sessions that do not end in time are stopped with the process; committed data is kept.
         let _ = tokio::time::timeout(CLOSING, connection.end()).await;
     };
     let mut ending = std::pin::pin!(ending);
     tokio::select! {
         () = &mut ending => {}
         () = outbox.stalled(FLUSHING) => {
-            // Nothing waits for the client any more, so that the sessions can end.
+            // Nothing waits for the client any more: the sessions can end.
             outbox.close();
             ending.await;
         }
@@ -185,7 +185,7 @@ impl Connection {
         Ok(result)
     }
 
-    /// Handles a notification. Unknown ones are ignored, as the protocol says.
+    /// Handles a notification. Unknown ones are ignored, as the protocol requires.
     async fn notification(&self, method: &str, line: &[u8]) {
         match method {
             "session/cancel" => self.cancel_session(line).await,

@@ -1,4 +1,4 @@
-//! Errors that the Agent Client Protocol adds to those of JSON-RPC.
+//! Errors that the Agent Client Protocol adds to JSON-RPC.
 
 use patchbay_core::{Code, text};
 use patchbay_jsonrpc::RpcError;

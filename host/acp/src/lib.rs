@@ -1,16 +1,17 @@
 //! The front for editors: the Agent Client Protocol, version 1, over standard input and output. It has no logic of its own; the
 //! session parses and runs each line. The binary calls [`serve`].
 //!
-//! - `errors`: the errors that the protocol adds to those of JSON-RPC, which is in the crate `jsonrpc`.
+//! - `errors`: the errors that the protocol adds to JSON-RPC, which is in the crate `jsonrpc`.
 //! - `params`: the parameters of the methods; `prompt`: the blocks of a prompt as a line with attachments.
 //! - `connection`: reads messages, answers those that concern no session, and passes the others to sessions.
 //! - `session`: one task for each open session. It sends everything that the client receives about the session, in order.
 //!
-//! The crate `agent-client-protocol` 5.0 is not used, for two reasons that were read in its source (2026-11-23). Its transport reads
-//! lines without a limit, sends a malformed line back whole, and queues without a limit in both directions, so that a client can
-//! exhaust the memory. Its types (`agent-client-protocol-schema` 1.15) turn on `serde_json/preserve_order` and `raw_value` for the
-//! whole binary: maps would no longer be sorted, and what every other parser of the host accepts would change. What is sent is
-//! checked against the schema of the protocol's SDK (`make test-acp`).
+//! The crate `agent-client-protocol` 5.0 is not used, for two reasons that were read in its source (2026-11-23).
+//! Its transport reads lines without a limit, sends a malformed line back whole, and queues without a limit in both
+//! directions: a client can exhaust the memory. Its types (`agent-client-protocol-schema` 1.15) turn on
+//! `serde_json/preserve_order` and `raw_value` for the whole binary: maps would no longer be sorted, and every
+//! other parser of the host would accept different input. Sent messages are checked against the schema of the
+//! protocol's SDK (`make test-acp`).
 
 mod capabilities;
 mod connection;
@@ -25,7 +26,7 @@ use patchbay_session::Host;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-/// Options of the front.
+/// Options of the front for editors.
 #[derive(Clone, Debug)]
 pub struct AcpOptions<'a> {
     /// The version of the program, as clients show it.
@@ -38,7 +39,7 @@ pub struct AcpOptions<'a> {
 /// sessions are closed with their MCP servers.
 ///
 /// # Errors
-/// `input` cannot be read.
+/// The stream `input` cannot be read.
 pub async fn serve<R, W>(host: Arc<Host>, input: R, output: W, options: AcpOptions<'_>) -> std::io::Result<()>
 where
     R: AsyncRead + Unpin,

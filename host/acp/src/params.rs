@@ -18,7 +18,6 @@ pub(crate) struct Initialize {
     pub(crate) client_capabilities: Option<ClientCapabilities>,
 }
 
-/// What the client offers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub(crate) struct ClientCapabilities {
     #[serde(default)]
@@ -112,7 +111,6 @@ impl fmt::Debug for NamedServer {
     }
 }
 
-/// A variable or a header.
 #[derive(Deserialize)]
 pub(crate) struct NamedValue {
     pub(crate) name: String,
@@ -174,7 +172,7 @@ pub(crate) struct Resource {
     pub(crate) uri: String,
     pub(crate) mime_type: Option<String>,
     pub(crate) text: Option<String>,
-    /// Base64.
+    /// The content of the resource, encoded as base64.
     pub(crate) blob: Option<String>,
 }
 

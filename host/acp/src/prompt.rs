@@ -9,8 +9,8 @@ use url::Url;
 
 use crate::params::{ContentBlock, Resource};
 
-/// Returns the line of a prompt. The first text that is not blank decides: if it begins with `/`, it is a command, and everything
-/// else is attached to the command; else all texts are one message.
+/// Returns the line of a prompt. The first text that is not blank decides: if it begins with `/`, it is a command, and
+/// everything else is attached to the command; otherwise all texts are one message.
 ///
 /// # Errors
 /// The outcome of a prompt that cannot be submitted.
@@ -72,10 +72,9 @@ pub(crate) async fn line(session: &Session, blocks: Vec<ContentBlock>) -> Result
     Ok(LineInput { text, attachments, ..LineInput::default() })
 }
 
-/// What a prompt has besides a command.
+/// The parts of a prompt that are not a command.
 struct PromptContent {
     is_command: bool,
-    /// The texts of a message.
     texts: Vec<String>,
     attachments: Vec<NewAttachment>,
 }
@@ -113,11 +112,10 @@ async fn linked(session: &Session, uri: &str) -> Result<Option<(String, Vec<u8>)
     Ok(session.linked_file(&below).await?.map(|content| (below, content)))
 }
 
-/// A `file:` URI.
 struct FileUri {
-    /// The decoded path.
+    /// The path of the URI, percent-decoded.
     path: PathBuf,
-    /// What follows `#`, such as the lines `L10:20`.
+    /// The fragment after `#`, such as the lines `L10:20`.
     fragment: Option<String>,
 }
 
@@ -149,7 +147,8 @@ async fn resource_name(workspace: &str, uri: &str) -> String {
     }
 }
 
-/// Returns the name of an image: the path of a file, else the last part of the URI. An image can have its own content as its URI.
+/// Returns the name of an image: the path of a file, otherwise the last part of the URI. An image can
+/// have its own content as its URI.
 async fn image_name(workspace: &str, uri: &str) -> Option<String> {
     match FileUri::parse(uri) {
         Some(file) => Some(file.name(workspace).await),

@@ -23,8 +23,8 @@ const PAGE: usize = 50;
 const OPTION_VALUE: usize = 1024;
 
 impl Connection {
-    /// Calls a method. What takes long runs on a task; what the task of a session does is passed to it before this returns, so that
-    /// messages of one session keep their order.
+    /// Calls a method. Slow methods run on a task. Work for a session's own task is passed to it before this returns,
+    /// which keeps the messages of one session in order.
     pub(super) async fn call(self: &Arc<Self>, responder: Responder, method: &str, line: Vec<u8>, room: LineRoom) {
         match method {
             "session/new" => self.spawn(responder, line, room, Self::new_session),
@@ -64,7 +64,7 @@ impl Connection {
         }
     }
 
-    /// Runs a method on a task of its own, until the client gives the request up.
+    /// Runs a method on a task of its own, until the client gives up the request.
     fn spawn<P, F, R>(self: &Arc<Self>, responder: Responder, line: Vec<u8>, room: LineRoom, run: F)
     where
         P: DeserializeOwned + Send + 'static,
@@ -185,7 +185,7 @@ impl Connection {
         let session = self.host.store().session(id).await.map_err(|error| session_error(error.into()))?;
         match workspace_path(cwd) {
             Ok(workspace) if workspace == session.workspace => Ok(()),
-            // The folder of a session may be gone; what was said there can still be read.
+            // The folder of a session may be gone; its conversation can still be read.
             Err(_) if cwd.as_os_str() == session.workspace.as_str() => Ok(()),
             _ => Err(RpcError::invalid_params(format_args!(
                 "session {id} has the workspace {}; give it as cwd.",
@@ -202,7 +202,7 @@ impl Connection {
         let cwd = params.cwd.as_deref().map(absolute).transpose()?;
         let cwd = cwd.map(|cwd| workspace_path(cwd).unwrap_or_else(|_| cwd.to_string_lossy().into_owned()));
         let mut sessions = self.host.store().sessions().await.map_err(|error| session_error(error.into()))?;
-        // Editors make a session for each window and thread, also for those in which nothing is said.
+        // Editors make a session for each window and thread, even for those in which nothing is said.
         sessions.retain(|session| session.messages > 0);
         if let Some(cwd) = cwd {
             sessions.retain(|session| session.workspace == cwd);

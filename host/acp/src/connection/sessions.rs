@@ -35,7 +35,6 @@ impl Default for OpenSessions {
 }
 
 impl OpenSessions {
-    /// Returns an open session.
     pub(super) fn get(&self, id: SessionId) -> Option<SessionHandle> {
         self.entries.lock().get(&id).filter(|entry| entry.room.is_some()).map(|entry| entry.handle.clone())
     }
@@ -45,7 +44,7 @@ impl OpenSessions {
         self.entries.lock().get(&id).filter(|entry| entry.room.is_none()).map(|entry| entry.handle.clone())
     }
 
-    /// Takes the room for a session that is about to be opened. Dropping it gives the room back.
+    /// Takes the room for a session that is about to be opened. Dropping it releases the room.
     ///
     /// # Errors
     /// The client has as many sessions open or about to be opened as it may have.
@@ -61,7 +60,7 @@ impl OpenSessions {
     /// open when its request came.
     ///
     /// # Errors
-    /// The session was closed since, and there is no room for it.
+    /// The session was closed since, and the limit of open sessions is reached.
     pub(super) fn get_or_open(
         &self,
         session: &Arc<Session>,
@@ -98,7 +97,7 @@ impl OpenSessions {
     /// Closes all sessions and waits for their ends.
     pub(super) async fn close_all(&self) {
         let handles: Vec<SessionHandle> = self.entries.lock().values().map(|entry| entry.handle.clone()).collect();
-        // Their turns stop at once; only then each stores what came.
+        // Their turns stop at once. Only then does each store the text it has received.
         for handle in &handles {
             handle.stop();
         }

@@ -1,5 +1,5 @@
-//! The turns of agents that are not in view: each is one tool call of the client, which lives as long as the turn. What such an agent
-//! says is not part of the conversation. Pure; `transcript` calls it.
+//! The turns of agents that are not in view: each is one tool call of the client, which lives as long as the turn. What
+//! such an agent says is not part of the conversation. Pure. Called by `transcript`.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::update::{CallStatus, call_status, call_text};
 
-/// Length limit of what a card shows, in characters.
+/// Length limit of a card's text, in characters.
 const CHARS: usize = 2000;
 
 /// The turns that run, and which of them have cards.
@@ -53,8 +53,8 @@ impl AgentCards {
         self.running.insert(agent, running);
     }
 
-    /// Shows a stored turn. Its card ends with the next turn of the agent, or with [`AgentCards::idle`], because the rows of its
-    /// answers follow.
+    /// Shows a stored turn. Its card ends with the next turn of the agent, or with [`AgentCards::idle`], because
+    /// the rows of its answers follow.
     pub(super) fn stored(&mut self, agent: AgentId, turn: u64, stored: StoredTurn, out: &mut Vec<Value>) {
         self.end_stored(agent, out);
         let is_over = matches!(stored.state, TurnState::Done | TurnState::Interrupted);
@@ -88,7 +88,7 @@ impl AgentCards {
         self.running.get(&agent).filter(|running| running.has_card).map(ShownTurn::id)
     }
 
-    /// Shows what an agent has answered: its text, else the tools that it calls.
+    /// Shows what an agent has answered: its text, otherwise the tools that it calls.
     pub(super) fn answered(&self, agent: AgentId, content: &str, answer: &AssistantRecord, out: &mut Vec<Value>) {
         let Some(id) = self.card(agent) else { return };
         let mut words = shortened(content);
@@ -102,7 +102,6 @@ impl AgentCards {
         }
     }
 
-    /// Ends the card of a turn.
     pub(super) fn ended(&mut self, agent: AgentId, state: TurnState, outcome: &Outcome, out: &mut Vec<Value>) {
         let Some(running) = self.running.remove(&agent).filter(|running| running.has_card) else { return };
         let is_done = state == TurnState::Done && outcome.is_ok();

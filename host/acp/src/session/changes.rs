@@ -1,5 +1,5 @@
-//! The files that calls of the bundled skill `files` name, and the changes that they make in them, as diffs. Tools of other skills
-//! may mean something else by a path. Pure; `tool_calls` calls it.
+//! The files that calls of the bundled skill `files` name, and the changes that they make in them, as diffs. Tools of
+//! other skills may mean something else by a path. Pure. Called by `tool_calls`.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -16,7 +16,6 @@ const DIFFS: usize = 50;
 /// A file before a call replaces it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FileBefore {
-    /// The file does not exist.
     Missing,
     /// Its text, of at most [`DIFF_BYTES`].
     Text(String),

@@ -1,4 +1,4 @@
-//! The client's files: what is not saved in its editor. `task` gives it to the session, if the client offers it.
+//! The client's files: unsaved text in its editor. `task` passes it to the session, if the client offers it.
 
 use std::{path::Path, sync::Arc};
 

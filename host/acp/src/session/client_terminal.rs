@@ -34,7 +34,7 @@ pub(super) struct ClientTerminal {
 pub(super) struct NewTerminal {
     /// The call that runs a program in it.
     pub(super) call: CallId,
-    /// The id that the client gave.
+    /// The id that the client chose.
     pub(super) id: String,
     /// Receives a value once the update that shows the terminal is sent.
     pub(super) shown: oneshot::Sender<()>,

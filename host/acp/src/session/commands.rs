@@ -25,7 +25,7 @@ impl SentCommands {
         self.changed(session.commands())
     }
 
-    /// Forgets what was sent: the client has opened the session again.
+    /// Forgets the commands sent, because the client has opened the session again.
     pub(super) fn reset(&mut self) {
         *self = Self::default();
     }

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use patchbay_jsonrpc::RpcError;
 
-/// All options.
 const ALL: [OptionKind; 4] = [OptionKind::Model, OptionKind::Thinking, OptionKind::Persona, OptionKind::Mode];
 
 /// Returns the id of an option, its category and its name. Categories of one's own begin with `_`.
@@ -24,7 +23,7 @@ fn words(kind: OptionKind) -> (&'static str, &'static str, &'static str) {
 /// Returns the option with this id.
 ///
 /// # Errors
-/// -32602, with the ids.
+/// Error -32602 (invalid params), with the valid ids.
 pub(crate) fn option_kind(id: &str) -> Result<OptionKind, RpcError> {
     ALL.into_iter().find(|kind| words(*kind).0 == id).ok_or_else(|| {
         let ids: Vec<&str> = ALL.into_iter().map(|kind| words(kind).0).collect();

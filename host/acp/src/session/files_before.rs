@@ -1,4 +1,5 @@
-//! Reads the files that the calls of an answer are about to replace, so that clients show what changes. `task` calls it.
+//! Reads the files that the calls of an answer are about to replace. Clients use them to show
+//! the changes. Called by `task`.
 
 use std::{path::Path, time::Duration};
 
@@ -27,8 +28,8 @@ pub(super) async fn files_before(session: &Session, agent: AgentId, seq: u64, an
     if files.is_empty() {
         return files;
     }
-    // Results are rows of the agent. If there is no later row, at most one call has run. If it has replaced its file, the file
-    // already equals the call's input, and `diffs` shows no change.
+    // Results are rows of the agent. Without a later row, at most one call has run. If it has replaced its file, the
+    // file already equals the call's input, and `diffs` shows no change.
     let has_later_row = session.has_row_after(agent, seq).await.unwrap_or_else(|error| {
         tracing::error!("the rows of session {} cannot be read: {error}", session.id());
         true
@@ -43,7 +44,7 @@ async fn file_before(session: &Session, path: &str, deadline: Instant) -> FileBe
         Ok(None) => return FileBefore::Missing,
         Err(_) => return FileBefore::Unknown,
     };
-    // A call that writes through the editor replaces what is not saved there.
+    // A call that writes through the editor replaces the editor's unsaved text.
     let text = match session.editor().filter(|editor| editor.can_read() && editor.can_write()) {
         Some(editor) => {
             let path = Path::new(session.workspace()).join(path.trim_start_matches("./"));

@@ -14,7 +14,7 @@ const WAITING: usize = 64;
 /// How a client opened a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opening {
-    /// `session/new`.
+    /// `session/new`: the client has created the session.
     New,
     /// `session/load`: the conversation is replayed.
     Load,
@@ -22,7 +22,6 @@ pub(crate) enum Opening {
     Resume,
 }
 
-/// A message for the task.
 pub(super) enum SessionMessage {
     /// The client opened the session; the task answers.
     Opened(Responder, Opening),
@@ -54,7 +53,6 @@ impl SessionHandle {
         self.send(SessionMessage::Opened(responder, opening)).await;
     }
 
-    /// Passes a prompt.
     pub(crate) async fn prompt(&self, responder: Responder, blocks: Vec<ContentBlock>, room: LineRoom) {
         self.send(SessionMessage::Prompt(responder, blocks, room)).await;
     }
@@ -69,7 +67,6 @@ impl SessionHandle {
         self.send(SessionMessage::Cancel).await;
     }
 
-    /// Stops the turns at once.
     pub(crate) fn stop(&self) {
         self.session.stop_all();
     }

@@ -1,5 +1,6 @@
-//! One open session of the client. Its task sends everything that the client receives about the session, so that updates come in
-//! order: the answer to `session/new` first, and the answer to a prompt after the last update of its turn.
+//! One open session of the client. Its task sends everything that the client receives about the
+//! session, which keeps updates in order: the response to `session/new` first, and the response to a
+//! prompt after the last update of its turn.
 
 mod agent_cards;
 mod changes;

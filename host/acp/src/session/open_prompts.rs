@@ -55,19 +55,19 @@ pub(super) struct OpenPrompt {
     pub(super) responder: Responder,
     pub(super) line: LineId,
     pub(super) submitted: Submitted,
-    /// Whether it is a command. Its answer does not wait for what other prompts began.
+    /// Whether it is a command. Its response does not wait for the work that other prompts began.
     pub(super) is_command: bool,
     /// The reason for its answer, once the line has ended or is cancelled.
     pub(super) reason: Option<StopReason>,
-    /// Whether its line has ended. Agents may still work on what it began.
+    /// Whether its line has ended. Agents may still work on its turns.
     pub(super) has_ended: bool,
     /// The child that the line made, whose first turn the prompt began.
     pub(super) child: Option<AgentId>,
     /// Whether that turn has ended.
     pub(super) has_child_ended: bool,
-    /// Whether the client has given the request up. It is answered when its line has ended.
+    /// Whether the client has given up the request. It is answered when its line has ended.
     pub(super) is_given_up: bool,
-    /// Waits for the client to give the request up.
+    /// Waits for the client to give up the request.
     pub(super) _watch: AbortOnDrop,
 }
 
@@ -82,7 +82,6 @@ impl OpenPrompt {
         self.has_ended && (self.child.is_none() || self.has_child_ended)
     }
 
-    /// Answers the prompt.
     pub(super) async fn answer(self) {
         let reason = self.reason.unwrap_or(StopReason::EndTurn);
         let result = if self.is_given_up { Err(RpcError::cancelled()) } else { Ok(reason.result()) };

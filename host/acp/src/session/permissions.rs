@@ -15,7 +15,6 @@ pub(super) struct ClientApprover(pub(super) mpsc::Sender<PermissionMessage>);
 
 /// A message for the task of the session.
 pub(super) enum PermissionMessage {
-    /// A question for the user.
     Asked(Box<AskedQuestion>),
     /// A grant could not be stored: the line that says so.
     NotStored(String),
@@ -59,8 +58,8 @@ struct PermissionOutcome {
     option_id: Option<String>,
 }
 
-/// Asks the client, and passes the answer on. Returns whether it is yes. A question that is withdrawn is withdrawn from the client
-/// as well.
+/// Asks the client, and passes the answer on. Returns whether it is yes. A question that is withdrawn is
+/// withdrawn from the client as well.
 pub(super) async fn ask(client: Client, session: &str, shown: &ShownQuestion, asked: AskedQuestion) -> bool {
     let AskedQuestion { question, mut answer } = asked;
     let params = params(session, shown, &question);
@@ -76,7 +75,7 @@ pub(super) async fn ask(client: Client, session: &str, shown: &ShownQuestion, as
     answer.send(approval.into()).is_ok() && approval.is_yes()
 }
 
-/// Returns the request. Clients replace title and content of the call by those of the request, so it repeats what the call shows.
+/// Returns the request. Clients replace title and content of the call by the request's, so it repeats the call's.
 fn params(session: &str, ShownQuestion { topic, call }: &ShownQuestion, question: &Question) -> Value {
     let mut content = vec![call_text(&question_text(topic, question))];
     content.extend_from_slice(&call.content);

@@ -62,7 +62,6 @@ pub(crate) struct SessionTask {
     is_greeted: bool,
 }
 
-/// What wakes the task.
 enum TaskWake {
     Message(Option<SessionMessage>),
     Event(Option<Received>),
@@ -72,11 +71,11 @@ enum TaskWake {
     Idle,
 }
 
-/// What a task beside this one has waited for.
+/// The result of work that ran beside this task.
 enum SideTaskEnd {
     /// An option was set, or not.
     OptionSet(Responder, Result<(), Outcome>),
-    /// The client has given the prompt of this line up.
+    /// The client has given up the prompt of this line.
     GivenUp(LineId),
     /// A question about this tool call was answered.
     Answered { tool_call: String, is_allowed: bool },
@@ -277,7 +276,7 @@ impl SessionTask {
         }
     }
 
-    /// Asks the client on a task of its own, so that updates go on.
+    /// Asks the client on a separate task. Updates go on meanwhile.
     async fn ask(&mut self, asked: PermissionMessage) {
         let asked = match asked {
             PermissionMessage::Asked(asked) => *asked,

@@ -1,4 +1,5 @@
-//! The tool calls of the agent in view, from the answer that asks for them to their results. Pure; `transcript` calls it.
+//! The tool calls of the agent in view, from the answer that asks for them to their
+//! results. Pure. Called by `transcript`.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -47,12 +48,12 @@ struct ShownCall {
     call_id: String,
     name: String,
     title: String,
-    /// The title of questions, without what the tool declares: clients may decide by its first word.
+    /// The title of questions, without the tool's own declaration: clients may decide by its first word.
     plain_title: String,
     /// The row of the answer that asks for the call, and the number of the call there. `None` if the answer was not shown.
     asked_at: Option<(u64, u32)>,
     progress: String,
-    /// What the call shows besides text: the changes of files, and a terminal.
+    /// The content of the call besides text: the changes of files, and a terminal.
     content: Vec<Value>,
     /// Whether the client shows a question in the call.
     is_asked: bool,
@@ -76,10 +77,9 @@ impl ShownCall {
 pub(super) struct CallInQuestion {
     /// The id that the client knows.
     pub(super) id: String,
-    /// The title. Of a nested call it begins with the tool that is asked about: clients may show the title alone, and may decide by
-    /// its first word.
+    /// The title. Of a nested call it begins with the tool that is asked about: clients may show the title alone,
+    /// and may decide by its first word.
     pub(super) title: String,
-    /// The changes of files.
     pub(super) content: Vec<Value>,
 }
 
@@ -150,7 +150,7 @@ impl ToolCalls {
         out.push(call_status(&call.id, CallStatus::InProgress, Some(call.content.clone())));
     }
 
-    /// Puts title and content of a call back, which clients replace by those of the question.
+    /// Restores the title and content of a call, which clients replaced by the question's.
     pub(super) fn question_answered(&mut self, id: &str, out: &mut Vec<Value>) {
         let Some(call) = self.open.iter_mut().find(|call| call.id == id && call.is_asked) else { return };
         call.is_asked = false;
@@ -238,14 +238,15 @@ fn shown(id: &str, call: &ToolCall, kind: &str, title: &str, diffs: &[Value], wo
         update["content"] = diffs.into();
     }
     if call.input.len() <= RAW_BYTES {
-        // What a model writes may be no JSON.
+        // The model's input may not be valid JSON.
         update["rawInput"] = serde_json::from_str(&call.input).unwrap_or_else(|_| call.input.clone().into());
     }
     update
 }
 
-/// Returns the content of a result: the changes or the terminal already `shown`, the text, and the pictures, some of which are in
-/// `stored`. `rawOutput` is left out, because clients such as acpx print it beside the content and would show the result twice.
+/// Returns the content of a result: the changes or the terminal already `shown`, the text, and the pictures,
+/// some of them from `stored`. `rawOutput` is left out, because clients such as acpx print it beside the content
+/// and would show the result twice.
 fn content(text: &str, record: &ToolRecord, stored: &BTreeMap<Digest, Vec<u8>>, shown: Vec<Value>) -> Vec<Value> {
     let mut content = shown;
     if !text.is_empty() {
@@ -422,7 +423,7 @@ pub(super) mod tests {
             content.map(|part| part["content"]["data"].as_str().unwrap().to_owned()).collect()
         };
         assert_eq!(shown(&out[1]), ["YQ==", "Yg=="]);
-        // They were those of one result.
+        // They belonged to one result.
         calls.ended(6, "", &record, &mut out);
         assert_eq!(shown(&out[3]), ["YQ=="]);
     }

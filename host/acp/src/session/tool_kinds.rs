@@ -1,4 +1,4 @@
-//! What a client shows of a tool call before it has run: its kind and a title. Pure; `tool_calls` calls it.
+//! The kind and the title that a client shows for a tool call before it has run. Pure. Called by `tool_calls`.
 
 use patchbay_core::{completion::ToolCall, text};
 use patchbay_session::Snapshot;

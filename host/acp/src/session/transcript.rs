@@ -25,13 +25,13 @@ const LINES: usize = 200;
 /// A question as the client shows it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ShownQuestion {
-    /// What it is about. It names an agent that is not in view.
+    /// The subject of the question. It names an agent that is not in view.
     pub(super) topic: String,
     /// The tool call that it belongs to.
     pub(super) call: CallInQuestion,
 }
 
-/// The state of what the client has seen.
+/// The state of the transcript as the client has seen it.
 pub(super) struct SessionTranscript {
     workspace: String,
     answers: AnswerFollower,
@@ -40,8 +40,8 @@ pub(super) struct SessionTranscript {
     /// Tool calls that are questions alone, without an answer yet.
     open_questions: Vec<String>,
     questions_asked: u64,
-    /// The message of the last chunk, if the last update was one. A text of another message is set apart, for clients that join
-    /// all of them.
+    /// The message of the last chunk, if the last update was one. A text of another message is set apart, for
+    /// clients that join all of them.
     last_message: Option<(ChunkKind, String)>,
     /// Number of messages of this front, such as outcomes of commands.
     own_messages: u64,
@@ -70,7 +70,7 @@ impl SessionTranscript {
         }
     }
 
-    /// Begins a replay with the agent `view`: forgets what the client has seen. Notices go on waiting.
+    /// Begins a replay with the agent `view`: forgets which updates the client has seen. Notices go on waiting.
     pub(super) fn replay_began(&mut self, view: AgentId) {
         let waiting_notices = std::mem::take(&mut self.waiting_notices);
         let new = Self::new(&self.workspace, view, self.shows_notices);
@@ -132,7 +132,7 @@ impl SessionTranscript {
                 self.push_all(out, |this, out| this.cards.ended(agent, state, &outcome, out));
                 if is_in_view {
                     self.push_all(out, |this, out| this.calls.abandon(out));
-                    // The outcome of a line that a person submitted comes with the line.
+                    // The outcome of a line that the user submitted comes with the line.
                     if !outcome.is_ok() && cause != TurnCause::Person {
                         self.outcome(&outcome, out);
                     }
@@ -166,8 +166,8 @@ impl SessionTranscript {
         self.accepts_messages = is_prompt_open;
     }
 
-    /// Notes that a prompt began while none was open: clients show its answer apart from the last one. Notices that waited are
-    /// shown first.
+    /// Notes that a prompt began while none was open: clients show its answer apart from the last one.
+    /// Notices that waited are shown first.
     pub(super) fn prompt_began(&mut self, out: &mut Vec<Value>) {
         self.last_message = None;
         self.accepts_messages = true;
@@ -181,8 +181,8 @@ impl SessionTranscript {
         self.accepts_messages = false;
     }
 
-    /// Shows a question of `agent` about the last tool of `chain`. Questions of commands and of agents that are not in view get a
-    /// tool call of their own.
+    /// Shows a question of `agent` about the last tool of `chain`. Questions of commands and of agents that are not in
+    /// view get a tool call of their own.
     pub(super) fn question(
         &mut self,
         agent: AgentId,
@@ -246,7 +246,8 @@ impl SessionTranscript {
         }
     }
 
-    /// Says which agent the user talks to now, if the line of `agent` has moved the view and its outcome does not say it.
+    /// Announces which agent the user talks to now, if the line of `agent` has moved the view and
+    /// its outcome does not mention it.
     pub(super) fn moved_view(&mut self, agent: AgentId, outcome: &Outcome, out: &mut Vec<Value>) {
         match outcome.code {
             Code::Forked => self.say("You now talk to it; /switch parent goes back.", out),
@@ -360,7 +361,7 @@ impl SessionTranscript {
         }
     }
 
-    /// Adds updates that are no chunks.
+    /// Adds updates other than chunks.
     fn push_all(&mut self, out: &mut Vec<Value>, add: impl FnOnce(&mut Self, &mut Vec<Value>)) {
         let before = out.len();
         add(self, out);

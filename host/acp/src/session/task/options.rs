@@ -11,7 +11,7 @@ use super::{SessionTask, SideTaskEnd};
 use patchbay_jsonrpc::{Responder, RpcError};
 
 impl SessionTask {
-    /// Sets an option on a task of its own, so that updates go on.
+    /// Sets an option on a separate task. Updates go on meanwhile.
     pub(super) fn set_option(&mut self, responder: Responder, kind: OptionKind, value: String) {
         let session = std::sync::Arc::clone(&self.session);
         self.setting += 1;

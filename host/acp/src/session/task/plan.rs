@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::SessionTask;
 
 impl SessionTask {
-    /// Sends the plan if it is not what the client has. A client replaces the whole plan with each update.
+    /// Sends the plan if it differs from the client's. A client replaces the whole plan with each update.
     pub(super) async fn send_plan(&mut self) {
         match self.session.tasks().await {
             Ok(tasks) if tasks != self.plan => {

@@ -50,8 +50,8 @@ impl SessionTask {
         self.answer_cancelled().await;
     }
 
-    /// Stops what a prompt began, which the client gave up. If it is the only one, everything is stopped, as after
-    /// `session/cancel`; else only its own line is.
+    /// Stops the work that a prompt began, after the client gave it up. If it is the only prompt, everything is
+    /// stopped, as after `session/cancel`; otherwise only its own line is.
     pub(super) async fn give_up(&mut self, line: LineId) {
         let Some(at) = self.prompts.iter().position(|prompt| prompt.line == line) else { return };
         self.prompts[at].is_given_up = true;
@@ -113,8 +113,8 @@ impl SessionTask {
         }
     }
 
-    /// Shows the outcome of a prompt's line. A command that began nothing is answered at once if other prompts are open; else it
-    /// may still have given agents something to do, such as mail to read.
+    /// Shows the outcome of a prompt's line. A command that began nothing is answered at once if other prompts are
+    /// open; otherwise it may still have given agents something to do, such as mail to read.
     pub(super) async fn line_ended(&mut self, line: LineId, outcome: &Outcome) {
         let Some(at) = self.prompts.iter().position(|prompt| prompt.line == line) else { return };
         let mut updates = Vec::new();
@@ -162,8 +162,8 @@ impl SessionTask {
         // The events of lines that have ended may have been lost.
         while let Some(at) = self.prompts.iter().position(|prompt| prompt.reason.is_none() && prompt.child.is_none()) {
             let line = self.prompts[at].line;
-            // After a turn that failed, lines wait until the user decides. A client has no way to show them, so that they would be
-            // sent behind a later prompt.
+            // After a failed turn, lines wait until the user decides. Unfortunately clients cannot show them, and they
+            // would be sent behind a later prompt.
             if self.session.take_back(line).await.is_some() {
                 let mut updates = Vec::new();
                 self.transcript.say(

@@ -1,5 +1,5 @@
-//! The stored session, for a client that loads it: the conversation of the agent in view, with what it inherits, and a card for each
-//! turn of another agent.
+//! The stored session, for a client that loads it: the conversation of the agent in view, including inherited rows, and
+//! a card for each turn of another agent.
 
 use patchbay_core::{Attachment, Code, Event, EventKind, MessageKind, Outcome};
 use patchbay_session::{Received, ViewRows};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::SessionTask;
 
-/// What is shown of the row of a command.
+/// The part of a command's row that clients show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ShownCommand {
     /// The line and its outcome.
@@ -19,7 +19,6 @@ enum ShownCommand {
 }
 
 impl SessionTask {
-    /// Sends the stored rows.
     pub(super) async fn replay(&mut self) {
         let last = self.session.last_seq();
         self.events = self.session.subscribe(1);
@@ -118,7 +117,7 @@ fn skill_line(data: Option<&Value>) -> String {
     format!("/skill {} {}", word("skill"), word("input")).trim_end().to_owned()
 }
 
-/// Returns what is shown of a command with this outcome.
+/// Returns the text shown for a command with this outcome.
 fn of_command(outcome: &Outcome, last_notice: Option<&str>) -> ShownCommand {
     match outcome.code {
         Code::Answered => ShownCommand::Nothing,

@@ -14,7 +14,6 @@ struct Play {
 }
 
 impl Play {
-    /// Begins a prompt.
     fn new(shows_notices: bool) -> Self {
         let mut play = Self::before_prompts(shows_notices);
         assert_eq!(play.prompt_began(), Vec::<String>::new());
