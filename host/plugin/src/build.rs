@@ -24,10 +24,10 @@ use crate::{
     system_calls,
 };
 
-/// The default Rust target. It has no system interface, so a plugin imports only what it declares.
+/// The default Rust target. It has no system interface, so a plugin imports only the interfaces it declares.
 const TARGET: &str = "wasm32-unknown-unknown";
 
-/// Options of [`build`].
+/// The options that [`build`] accepts.
 #[derive(Clone, Debug, Default)]
 pub struct BuildOptions {
     /// Path of the component; `None`: `NAME.wasm` in the plugin's folder.
@@ -42,7 +42,7 @@ pub struct BuildOptions {
     pub symbols: Option<Symbols>,
 }
 
-/// The result of [`build`].
+/// The result of a successful [`build`].
 #[derive(Clone, Debug)]
 pub struct BuiltPlugin {
     /// The plugin's name: the name of its folder.
@@ -51,16 +51,16 @@ pub struct BuiltPlugin {
     pub component: Option<PathBuf>,
     /// Bytes of the component; 0 without one.
     pub size: usize,
-    /// Digest of the component.
+    /// The digest of the built component.
     pub digest: Option<Digest>,
     /// Number of the skill's files in the component besides the SKILL.md.
     pub embedded_files: usize,
-    /// Bytes of these files.
+    /// Size of these files together, in bytes.
     pub embedded_bytes: usize,
     /// Names of these files and of their folders directly in the skill's folder, sorted. Those of folders end with `/`.
     pub embedded_names: Vec<String>,
-    /// Names of files and folders directly in the skill's folder that are not in the component, because they are its sources,
-    /// sorted.
+    /// Names of files and folders directly in the skill's folder that are not in the component,
+    /// because they are its sources, sorted.
     pub left_out: Vec<String>,
     /// Likely mistakes that do not stop the build.
     pub notes: Vec<String>,
@@ -144,7 +144,8 @@ pub fn has_sources(folder: &Path) -> bool {
     found.iter().any(|(language, _)| !matches!(language, Language::Zig | Language::Go))
 }
 
-/// Compiles the sources in `folder`. Returns the path of the entry file and the module or component; `None` if there are no sources.
+/// Compiles the sources in `folder`. Returns the path of the entry file and the module or component, or
+/// `None` if the folder has no sources.
 fn compiled(
     folder: &Path,
     kind: PluginKind,
@@ -201,7 +202,7 @@ fn skill_md(folder: &Path, name: &Name) -> Result<Option<String>, BuildError> {
     }
 }
 
-/// Rewords the note about a mended line into an error that says what to do.
+/// Rewords the note about a fixed line into an error with advice.
 fn with_advice(Problem { code, message }: Problem) -> Problem {
     let message = message.replace("was read as if it were quoted", "is not valid YAML; quote its text");
     Problem { code, message }
@@ -224,7 +225,7 @@ fn to_component(bytes: &[u8]) -> Result<Vec<u8>, String> {
     encode().map_err(|error: anyhow::Error| text::excerpt(&format!("{error:#}"), 600))
 }
 
-/// Writes a file atomically. An unchanged file is not written, so that no file watcher reacts.
+/// Writes a file atomically. An unchanged file is not written, to avoid waking file watchers.
 fn write_if_changed(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use io::Write as _;
     if fs::read(path).is_ok_and(|there| there == bytes) {

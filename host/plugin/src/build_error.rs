@@ -17,9 +17,9 @@ pub enum BuildError {
     /// A file cannot be read or written.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The file.
+        /// The file that could not be read or written.
         path: PathBuf,
-        /// The error of the system.
+        /// The error reported by the operating system.
         source: io::Error,
     },
     /// The folder has no SKILL.md and nothing to build a component from.
@@ -31,7 +31,7 @@ pub enum BuildError {
         minimal_skill(name)
         )]
     Nothing {
-        /// The folder.
+        /// The folder of the plugin's sources.
         folder: PathBuf,
         /// The name that the plugin would have.
         name: Name,
@@ -43,7 +43,7 @@ pub enum BuildError {
         minimal_skill(name)
         )]
     NoSkillMd {
-        /// The folder.
+        /// The folder of the plugin's sources.
         folder: PathBuf,
         /// The name that the skill would have.
         name: Name,
@@ -53,15 +53,15 @@ pub enum BuildError {
     /// The folder's name or the SKILL.md is invalid.
     #[error("{}: [{}] {}", path.display(), problem.code, problem.message)]
     Skill {
-        /// The folder or the file.
+        /// The folder or file of the skill.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem, with its code and message.
         problem: Problem,
     },
     /// The folder has sources in several languages.
     #[error("{} has both {first} and {second}, so its language is not clear. Keep one of them there", folder.display())]
     SeveralLanguages {
-        /// The folder.
+        /// The folder of the plugin's sources.
         folder: PathBuf,
         /// The entry file of one language.
         first: &'static str,
@@ -74,9 +74,9 @@ pub enum BuildError {
         folder.display()
     )]
     BuiltElsewhere {
-        /// The folder.
+        /// The folder of the plugin's sources.
         folder: PathBuf,
-        /// Its language.
+        /// The language that it was built from.
         language: Language,
     },
     /// A compiler is not installed.
@@ -85,33 +85,33 @@ pub enum BuildError {
     /// A compiler cannot be started.
     #[error("cannot run {program}: {source}")]
     NoCompiler {
-        /// The program.
+        /// The program that could not be run or failed.
         program: String,
-        /// The error of the system.
+        /// The error reported by the operating system.
         source: io::Error,
     },
     /// A compiler failed. Its messages went to standard error.
     #[error("{program} could not build {}; its messages are above", folder.display())]
     Compiler {
-        /// The program.
+        /// The program that could not be run or failed.
         program: String,
-        /// The plugin's folder.
+        /// The folder with the plugin's sources.
         folder: PathBuf,
     },
-    /// The entry file does not export what a plugin exports.
+    /// The entry file lacks the export that every plugin needs.
     #[error(
         "{} does not export '{wanted}'; it exports {}. Write: {example}",
         file.display(),
         if exports.is_empty() { "nothing".to_owned() } else { text::excerpt(&exports.join(", "), 200) }
     )]
     MissingExport {
-        /// The entry file.
+        /// The file that should have the export.
         file: PathBuf,
-        /// The missing export.
+        /// The name of the missing export.
         wanted: &'static str,
         /// The names that it exports.
         exports: Vec<String>,
-        /// A line with the export.
+        /// An example line that exports it.
         example: &'static str,
     },
     /// The compiler ran the sources, and they failed.
@@ -120,20 +120,20 @@ pub enum BuildError {
     /// The WIT of the plugin cannot be used.
     #[error("{}: {}", folder.display(), text::excerpt(reason, 600))]
     Wit {
-        /// The WIT folder.
+        /// The folder with the WIT packages.
         folder: PathBuf,
         /// The message of the parser or the generator.
         reason: String,
     },
-    /// cargo cannot be started.
+    /// cargo could not be started, for this reason.
     #[error("cannot run cargo: {0}. Install Rust, or give the module with --wasm FILE")]
     NoCargo(io::Error),
     /// cargo failed. Its messages went to standard error.
     #[error("cargo could not build {}; {advice}", folder.display())]
     Cargo {
-        /// The folder.
+        /// The folder of the plugin's sources.
         folder: PathBuf,
-        /// What to do.
+        /// Advice about how to fix the build.
         advice: String,
     },
     /// cargo built no WebAssembly library.
@@ -142,13 +142,13 @@ pub enum BuildError {
         folder.join("Cargo.toml").display()
     )]
     NoLibrary {
-        /// The folder.
+        /// The folder of the plugin's sources.
         folder: PathBuf,
     },
     /// The module cannot be turned into a component.
     #[error("{} cannot be made a component: {reason}", path.display())]
     Encode {
-        /// The module.
+        /// The path of the module or component.
         path: PathBuf,
         /// The message of the encoder or parser.
         reason: String,

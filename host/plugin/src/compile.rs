@@ -22,7 +22,6 @@ use crate::{BuildError, Language, PluginKind, Toolchain, Toolchains, contract, t
 
 /// A plugin's sources, and the installed compilers.
 pub(crate) struct PluginSources<'a> {
-    /// The plugin's folder.
     pub(crate) folder: &'a Path,
     /// The file that the language's compiler starts with, in the folder.
     pub(crate) entry: &'a str,
@@ -105,7 +104,7 @@ fn command(folder: &Path, toolchain: Toolchain, name: &str) -> Command {
     silent(Command::new(toolchain::program(folder, toolchain, name)))
 }
 
-/// Makes a compiler silent but for its errors: what it prints to standard output is progress.
+/// Makes a compiler silent except for its errors: its standard output is only progress.
 fn silent(mut command: Command) -> Command {
     command.stdin(Stdio::null()).stdout(Stdio::null());
     command

@@ -7,8 +7,8 @@ use std::{
 
 use crate::{PluginKind, embedded};
 
-/// The world of a skill. It includes every interface, because unused imports cost nothing, and what works depends on
-/// the grants alone.
+/// The world of a skill. It includes every interface, because unused imports cost nothing, and what
+/// works depends on the grants alone.
 const SKILL_WORLD: &str = "\
 package patchbay:plugin;
 

@@ -26,9 +26,9 @@ pub enum CreateError {
     /// A file cannot be written.
     #[error("cannot create {}: {source}", shown(path))]
     Io {
-        /// The plugin's folder.
+        /// The path of the new plugin's folder.
         path: PathBuf,
-        /// The error of the system.
+        /// The error reported by the operating system.
         source: io::Error,
     },
 }
@@ -51,7 +51,7 @@ enum VendoredSdk {
 /// Creates the folder `parent/NAME` and returns its path. All or nothing is written.
 ///
 /// # Errors
-/// [`CreateError`].
+/// Every failure is reported as [`CreateError`].
 pub fn create(parent: &Path, name: &Name, language: Language, kind: PluginKind) -> Result<PathBuf, CreateError> {
     let folder = parent.join(name.as_str());
     let io_error = |source| CreateError::Io { path: folder.clone(), source };
@@ -165,7 +165,7 @@ fn contents(
     Ok(files)
 }
 
-/// Returns the command that installs what a language needs on a machine of continuous integration.
+/// Returns the command that installs a language's tools on a CI machine.
 fn ci_tools(language: Language) -> &'static str {
     match language {
         Language::Rust => "rustup target add wasm32-unknown-unknown",

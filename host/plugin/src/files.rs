@@ -12,11 +12,10 @@ use crate::BuildError;
 pub(crate) struct EmbeddedFiles {
     /// The archive of the files; `None` if there are none.
     pub(crate) archive: Option<Vec<u8>>,
-    /// Number of files.
     pub(crate) count: usize,
-    /// Bytes of all files.
+    /// Total size of all files, in bytes.
     pub(crate) bytes: usize,
-    /// Their names directly in the skill's folder, sorted; those of folders end with `/`.
+    /// Their names directly in the skill's folder, sorted; folder names end with `/`.
     pub(crate) names: Vec<String>,
     /// Names of the sources directly in the skill's folder, sorted, which are left out.
     pub(crate) left_out: Vec<String>,

@@ -1,4 +1,4 @@
-//! Inspects a plugin as loading would: what it contains and why it would be refused.
+//! Inspects a plugin as loading would: its contents, and why it would be refused.
 //!
 //! Called by `patchbay plugin inspect` and by `patchbay-bundle`.
 
@@ -29,7 +29,7 @@ pub struct InspectionReport {
     pub manifest: Option<Manifest>,
     /// The manifest that a provider's adapter returned; `None` for a skill.
     pub provider: Option<AdapterManifest>,
-    /// The tools of a skill.
+    /// The tools that the skill declares.
     pub tools: Vec<ToolSpec>,
     /// Names of the component's imports, cleaned.
     pub imports: Vec<String>,
@@ -57,8 +57,8 @@ pub struct Inspector {
 }
 
 impl Inspector {
-    /// Creates an inspector with limits for skills and for adapters. It compiles in this process, so use it only for
-    /// trusted components.
+    /// Creates an inspector with limits for skills and for adapters. It compiles in this process, so use
+    /// it only for trusted components.
     pub fn new(skills: Limits, adapters: Limits) -> Self {
         let sandbox = |limits| Arc::new(Sandbox::new(limits));
         Self {
@@ -269,7 +269,8 @@ pub(crate) fn read_at_most(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     files::read(&folder, name, max)?.ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-/// Reads the component of a folder if there is exactly one. `None` otherwise: [`discover_one`] reports what is wrong.
+/// Reads the component of a folder if there is exactly one. Otherwise returns `None`, and
+/// [`discover_one`] reports the problem.
 fn only_component(folder: &Path) -> io::Result<Option<Vec<u8>>> {
     let mut components = Vec::new();
     for entry in std::fs::read_dir(folder)? {

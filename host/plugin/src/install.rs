@@ -21,17 +21,17 @@ pub enum InstallError {
     /// A file or folder cannot be read or written.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The file or folder.
+        /// The file or folder that the operation failed on.
         path: PathBuf,
-        /// The error of the system.
+        /// The error reported by the operating system.
         source: io::Error,
     },
     /// A file of the skill's folder cannot be part of a skill.
     #[error("{}: [{}] {}", path.display(), problem.code, problem.message)]
     Files {
-        /// The skill's folder.
+        /// The folder of the skill to install.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem, with its code and message.
         problem: Problem,
     },
     /// Copying or linking it would remove it, or lead to itself.
@@ -46,9 +46,9 @@ pub enum InstallError {
     /// The folder of skills has a skill of this name.
     #[error("there is a skill '{name}' already: {}", path.display())]
     Exists {
-        /// The skill's name.
+        /// The name of the skill that is already installed.
         name: Name,
-        /// Its folder or file.
+        /// The skill's folder, or its single file.
         path: PathBuf,
     },
 }
@@ -73,7 +73,7 @@ pub struct StagedSkill {
 /// A skill that was installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstalledPlugin {
-    /// Its folder or file.
+    /// The skill's folder, or its single file.
     pub path: PathBuf,
     /// Whether it took the place of another skill.
     pub replaced: bool,
@@ -82,7 +82,7 @@ pub struct InstalledPlugin {
 /// Copies a skill to a hidden folder in `skills`, which is created if it does not exist.
 ///
 /// # Errors
-/// [`InstallError`].
+/// Every failure is reported as [`InstallError`].
 pub fn stage(plugin: &LocatedPlugin, skills: &Path) -> Result<StagedSkill, InstallError> {
     fs::create_dir_all(skills).map_err(InstallError::io(skills))?;
     let staging = tempfile::Builder::new().prefix(".adding-").tempdir_in(skills).map_err(InstallError::io(skills))?;
@@ -117,7 +117,7 @@ pub fn stage(plugin: &LocatedPlugin, skills: &Path) -> Result<StagedSkill, Insta
 /// Prepares a link to the skill's folder, which stands for any files that the folder will have.
 ///
 /// # Errors
-/// [`InstallError`].
+/// Every failure is reported as [`InstallError`].
 pub fn stage_link(plugin: &LocatedPlugin, skills: &Path, replace: bool) -> Result<StagedSkill, InstallError> {
     let PluginForm::Folder(folder, _) = &plugin.form else { return Err(InstallError::NoFolder) };
     let name = plugin.name.clone();
@@ -151,7 +151,7 @@ impl StagedSkill {
         if let Some(path) = there.first().filter(|_| !replace) {
             return Err(InstallError::Exists { name: self.name, path: path.clone() });
         }
-        // The staging folder is deleted with what was moved into it.
+        // Moved files are deleted along with the staging folder.
         let old = self.staging.path().join("old");
         fs::create_dir(&old).map_err(InstallError::io(&old))?;
         let mut moved = Vec::new();
@@ -185,11 +185,11 @@ impl StagedSkill {
     }
 }
 
-/// Removes the skill `name` from the folder of skills `skills`: its folder, its file, or the link in its place. Returns what was
-/// removed; empty if there is no such skill.
+/// Removes the skill `name` from the folder of skills `skills`: its folder, its file, or the link in its place. Returns
+/// the removed paths; empty if the skill does not exist.
 ///
 /// # Errors
-/// [`InstallError::Io`].
+/// Fails with [`InstallError::Io`] only.
 pub fn uninstall(skills: &Path, name: &Name) -> Result<Vec<PathBuf>, InstallError> {
     let there = existing(skills, name);
     if there.is_empty() {
@@ -205,7 +205,7 @@ pub fn uninstall(skills: &Path, name: &Name) -> Result<Vec<PathBuf>, InstallErro
     Ok(there)
 }
 
-/// Returns what claims the name in a folder of skills: `NAME`, `NAME.wasm`, or both.
+/// Returns the paths that claim the name in a folder of skills: `NAME`, `NAME.wasm`, or both.
 fn existing(skills: &Path, name: &Name) -> Vec<PathBuf> {
     let paths = [skills.join(name.as_str()), skills.join(format!("{name}.wasm"))];
     paths.into_iter().filter(|path| path.symlink_metadata().is_ok()).collect()
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!((linked(), home.entries("skills/.linked")), (None, vec![]));
         assert_eq!(home.entries("greet"), [".git", "SKILL.md", "out.wasm", "references", "src"]);
 
-        // What a person links otherwise is no folder that grants can be for.
+        // Links that a user creates otherwise cannot be granted anything.
         fs::remove_dir_all(home.path("skills/greet")).unwrap();
         symlink(home.path("greet"), home.path("skills/greet")).unwrap();
         assert_eq!(linked(), None);

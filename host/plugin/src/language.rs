@@ -15,7 +15,7 @@ pub enum Language {
     Go,
 }
 
-/// The kind of a plugin.
+/// The kind of a plugin: skill or provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PluginKind {
     /// Tools and commands, described by a SKILL.md.

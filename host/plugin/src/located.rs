@@ -12,12 +12,12 @@ use patchbay_skill::{embedded_skill_md, is_source};
 
 use crate::inspect;
 
-/// A plugin on disk.
+/// A plugin that was found on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocatedPlugin {
-    /// The name of its folder, else of its file.
+    /// The name of its folder, otherwise of its file.
     pub name: Name,
-    /// How it is packaged.
+    /// The form in which it is packaged.
     pub form: PluginForm,
     /// A file that was changed after the component was built, as a path below the folder. The component may be outdated.
     pub newer: Option<String>,
@@ -36,24 +36,24 @@ pub enum PluginForm {
     Adapter(PathBuf),
 }
 
-/// Why no plugin was found.
+/// Reasons why no plugin was found.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LocateError {
     /// A file or folder cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Io {
-        /// The file or folder.
+        /// The file or folder that the operation failed on.
         path: PathBuf,
-        /// The error of the system.
+        /// The error reported by the operating system.
         source: io::Error,
     },
     /// The name of the folder or file cannot be the name of a plugin.
     #[error("{}: {reason}. Rename it", path.display())]
     Name {
-        /// The folder or file.
+        /// The folder or file with the invalid name.
         path: PathBuf,
-        /// What is wrong with its name.
+        /// The problem with its name.
         reason: String,
     },
     /// The folder has sources, but was not built.
@@ -65,7 +65,7 @@ pub enum LocateError {
     /// The folder has several components.
     #[error("{} has several components: {}. Name one of them", path.display(), names.join(", "))]
     Several {
-        /// The folder.
+        /// The folder with the components.
         path: PathBuf,
         /// The first names of components, sorted.
         names: Vec<String>,
@@ -73,7 +73,7 @@ pub enum LocateError {
     /// The file is not a component.
     #[error("{} is {reason}", path.display())]
     NoComponent {
-        /// The file.
+        /// The path of the given file.
         path: PathBuf,
         /// Its actual format, or the damage.
         reason: String,
@@ -95,7 +95,7 @@ const NAMED: usize = 5;
 pub(crate) const COMPARED: usize = 10_000;
 /// The deepest folder of sources, counted from the plugin's.
 const DEPTH: usize = 8;
-/// What builds, tests and package managers write, or what a component does not depend on.
+/// Files that builds, tests and package managers write, or that a component does not depend on.
 const NOT_COMPILED: &[&str] = &[
     "Cargo.lock",
     "README.md",
@@ -115,8 +115,8 @@ const NOT_COMPILED: &[&str] = &[
     "yarn.lock",
 ];
 
-/// Files that a component is built from. A folder with one of them needs a component; scripts alone belong to a skill of
-/// instructions.
+/// Files that a component is built from. A folder with one of them needs a component; scripts alone
+/// belong to a skill of instructions.
 const BUILT_FROM: &[&str] =
     &["Cargo.toml", "build.zig", "go.mod", "provider.js", "provider.ts", "skill.c", "skill.js", "skill.py", "skill.ts"];
 
@@ -174,7 +174,7 @@ fn name(path: &Path, label: &str) -> Result<Name, LocateError> {
     })
 }
 
-/// Returns what the component at `path` is.
+/// Returns the form of the component at `path`.
 fn form(path: &Path) -> Result<PluginForm, LocateError> {
     let no_component = |reason: String| LocateError::NoComponent { path: path.to_owned(), reason };
     let bytes = inspect::read(path).map_err(failed(path))?;
@@ -203,8 +203,8 @@ pub(crate) struct PluginContents {
 }
 
 impl PluginContents {
-    /// Lists the sources, or all files if `all` of them are in the component. Folders that cannot be read are left out. `None` if there
-    /// are too many files.
+    /// Lists the sources, or all files if `all` of them are in the component. Folders that cannot be read are left out.
+    /// `None` if there are too many files.
     pub(crate) fn read(folder: &Path, all: bool) -> Option<Self> {
         let mut contents = Self { folders: Vec::new(), files: Vec::new() };
         let mut left = COMPARED;
@@ -270,7 +270,7 @@ mod tests {
             fs::write(self.path(path), contents).unwrap();
         }
 
-        /// Sets the time of a file to `seconds` after that of the component.
+        /// Sets the time of a file to `seconds` after the component's.
         fn age(&self, path: &str, seconds: u64) {
             let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000 + seconds);
             fs::File::options().append(true).open(self.path(path)).unwrap().set_modified(time).unwrap();

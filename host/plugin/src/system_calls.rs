@@ -13,9 +13,7 @@ struct Service {
     imports: &'static [&'static str],
     /// Functions of the C library that use it.
     functions: &'static [&'static str],
-    /// What the functions do.
     does: &'static str,
-    /// What to do instead.
     instead: &'static str,
 }
 

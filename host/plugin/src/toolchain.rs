@@ -1,7 +1,7 @@
 //! Compilers that authors usually don't have: installed into the cache folder, pinned by version and hash.
 //!
-//! Each is a folder `LANG-HASH`, where the hash is that of the lock file inside the binary. Another lock file therefore means another
-//! folder, and a build never uses a compiler of another version.
+//! Each is a folder `LANG-HASH`, where the hash identifies the lock file inside the binary. Another lock file therefore
+//! means another folder, and a build never uses a compiler of another version.
 
 use std::{
     ffi::OsStr,
@@ -30,17 +30,17 @@ pub enum Toolchain {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolchainError {
-    /// It is not installed.
+    /// The toolchain is not installed.
     #[error("the {0} compilers are not installed. To install them: patchbay plugin tools install {word}", word = .0.word())]
     NotInstalled(Toolchain),
     /// A program that it needs is missing.
     #[error("'{program}' was not found, but {toolchain} plugins need {needs}. Install it, then try again")]
     Missing {
-        /// The toolchain.
+        /// The toolchain that has the problem.
         toolchain: Toolchain,
-        /// The program.
+        /// The name of the program to run.
         program: &'static str,
-        /// The name and version of what provides the program.
+        /// The name and version of the package that provides the program.
         needs: &'static str,
     },
     /// A program is too old.
@@ -48,13 +48,13 @@ pub enum ToolchainError {
         "{program} has version {version}, but {toolchain} plugins need {needs}. Install a newer version, then try again"
     )]
     Old {
-        /// The toolchain.
+        /// The toolchain that has the problem.
         toolchain: Toolchain,
-        /// The program.
+        /// The name of the program to run.
         program: &'static str,
-        /// The installed version.
+        /// The version that is installed.
         version: String,
-        /// The name and version of what provides the program.
+        /// The name and version of the package that provides the program.
         needs: &'static str,
     },
     /// The package manager failed. Its messages went to standard error.
@@ -62,25 +62,25 @@ pub enum ToolchainError {
         "{program} could not install the {toolchain} compilers; its messages are above. Check the network connection, then try again"
     )]
     Failed {
-        /// The toolchain.
+        /// The toolchain that has the problem.
         toolchain: Toolchain,
-        /// The package manager.
+        /// The name of the package manager.
         program: &'static str,
     },
     /// A file cannot be written.
     #[error("cannot install the {toolchain} compilers into {}: {source}", text::clean_line(&folder.to_string_lossy()))]
     Io {
-        /// The toolchain.
+        /// The toolchain that has the problem.
         toolchain: Toolchain,
-        /// Its folder.
+        /// The folder of the toolchain.
         folder: PathBuf,
-        /// The error of the system.
+        /// The error reported by the operating system.
         source: io::Error,
     },
 }
 
 impl Toolchain {
-    /// All toolchains.
+    /// All toolchains that can be installed.
     pub const ALL: [Self; 3] = [Self::JavaScript, Self::Python, Self::C];
 
     /// Returns the word for `tools install`.

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_millis(600);
 /// How often files are compared without an event, which may be lost, such as for a folder that was created again.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Size and time of a file.
+/// The size in bytes and the modification time of a file.
 type FileStamp = (u64, Option<SystemTime>);
 
 /// Watches the files that a plugin consists of. Outputs of compilers and test cases don't count.
@@ -69,7 +69,7 @@ impl PluginWatch {
     /// Waits until files were saved, and returns their names below the folder, sorted. Dropping the future loses no change.
     pub async fn changed(&mut self) -> Vec<String> {
         loop {
-            // Watches are set before the comparison, so that later changes cause an event.
+            // Set the watches before comparing. Any later change then causes an event.
             let stamps = self.look();
             let saved = self.differences(&stamps);
             if !saved.is_empty() {

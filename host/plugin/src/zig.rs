@@ -5,8 +5,8 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// Options of the compiler. Of WASI nothing is left when the module is linked; without a stack size of its own the memory would
-/// begin at 16 MiB.
+/// Options of the compiler. Of WASI nothing is left when the module is linked; without a stack size of its own
+/// the memory would begin at 16 MiB.
 const OPTIONS: &[&str] = &[
     "--target=wasm32-wasi",
     "-std=c17",
@@ -44,8 +44,8 @@ pub(crate) fn compiler(tools: &Path) -> Command {
     zig
 }
 
-/// Creates the command that compiles an empty program. The first run of the compiler also compiles the libc, which takes seconds, so
-/// that happens when it is installed.
+/// Creates the command that compiles an empty program. The compiler's first run also compiles the libc, which takes
+/// seconds. Running this at installation moves that cost out of the first build.
 pub(crate) fn trial(tools: &Path) -> Command {
     let mut zig = compiler(tools);
     zig.current_dir(tools).args(["-x", "c", "/dev/null", "-o", "trial.wasm"]);

@@ -88,7 +88,7 @@ async fn bundle(folder: &Path, to: &Path, contents: ContentsOf) -> Result<Vec<Os
     Ok(vec![component, description])
 }
 
-/// Returns the digest in a `NAME.json`, or `None` if there is no such file.
+/// Returns the digest in a `NAME.json`, or `None` if the file does not exist.
 fn described_digest(file: &Path) -> Option<Digest> {
     #[derive(Deserialize)]
     struct Described {
@@ -97,7 +97,7 @@ fn described_digest(file: &Path) -> Option<Digest> {
     serde_json::from_slice::<Described>(&fs::read(file).ok()?).ok().map(|described| described.digest)
 }
 
-/// The content of `NAME.json`: what the component would return, so that the host need not run it at start.
+/// The content of `NAME.json`: the component's description of itself, which saves the host from running it at start.
 #[derive(Serialize)]
 struct BundledDescription<'a> {
     digest: Digest,

@@ -110,7 +110,8 @@ struct BundleOutput {
     exports: Vec<String>,
 }
 
-/// Checks that the entry file exports what the world wants: without it, the component could be built, but not loaded.
+/// Checks that the entry file has the export that the world requires: without it, the component
+/// could be built, but not loaded.
 fn check_export(sources: &PluginSources<'_>, metafile: &[u8]) -> Result<(), BuildError> {
     let (wanted, example) = match sources.kind {
         PluginKind::Skill => ("skill", "export const skill = defineSkill({ … });"),

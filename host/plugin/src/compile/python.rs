@@ -34,8 +34,8 @@ pub(super) fn compile(sources: &PluginSources<'_>) -> Result<Compiled, BuildErro
     Ok(Compiled { notes, ..read(&component)?.into() })
 }
 
-/// Runs the part of the SDK that finds mistakes in the text of the sources, and returns its notes. It takes a tenth of a second, and
-/// the compiler takes ten.
+/// Runs the part of the SDK that finds mistakes in the text of the sources, and returns its notes. It takes a tenth of
+/// a second, and the compiler takes ten.
 ///
 /// It uses the SDK inside the binary, not the copy in the plugin's folder, because no code of a plugin may run outside of the sandbox.
 fn checked(folder: &Path, tools: &Path, scratch: &Path) -> Result<Vec<String>, BuildError> {
@@ -60,7 +60,7 @@ fn checked(folder: &Path, tools: &Path, scratch: &Path) -> Result<Vec<String>, B
         Some(errors) if output.status.code() == Some(1) => {
             Err(BuildError::Source(errors.trim_end().replace("\nerror: ", "\n")))
         }
-        // If the check itself fails, the build says what is wrong.
+        // If the check itself fails, the build reports the error.
         _ => Ok(printed.lines().filter_map(|line| Some(line.strip_prefix("note: ")?.to_owned())).collect()),
     }
 }
@@ -69,8 +69,8 @@ fn lossy(bytes: &[u8]) -> String {
     text::clean(&String::from_utf8_lossy(bytes))
 }
 
-/// Finds the SDK's message in the output of a failed build: it begins with `error: `, and ends where the interpreter's own messages
-/// begin.
+/// Finds the SDK's message in the output of a failed build: it begins with `error: `, and ends where the
+/// interpreter's own messages begin.
 fn authors_part(printed: &str) -> Option<String> {
     let message = &printed[printed.find("error: ")? + "error: ".len()..];
     let end = ["\nException ignored", "\n\n\n", "\nCaused by:"].iter().filter_map(|mark| message.find(mark)).min();

@@ -13,8 +13,8 @@ use serde::Deserialize;
 
 use crate::{BuildError, inspect::read, toolchain};
 
-/// Builds the library of the crate in `folder` and returns its module, or its component. cargo writes its own messages to standard
-/// error.
+/// Builds the library of the crate in `folder` and returns its module, or its component. cargo writes its
+/// own messages to standard error.
 pub(super) fn compile(folder: &Path, target: &str) -> Result<Vec<u8>, BuildError> {
     let manifest = folder.join("Cargo.toml");
     let metadata = Metadata::load(&manifest, target)?;
@@ -35,7 +35,7 @@ pub(super) fn compile(folder: &Path, target: &str) -> Result<Vec<u8>, BuildError
     read(&module).map_err(BuildError::io(&module))
 }
 
-/// Returns what to do after cargo failed, besides reading its messages.
+/// Returns advice after cargo failed, in addition to its messages.
 fn advice(folder: &Path, target: &str, metadata: &Metadata) -> String {
     if !folder.join("src/lib.rs").is_file() {
         return "a plugin is a library: put its tools into src/lib.rs, and under [lib] in Cargo.toml write crate-type = [\"cdylib\", \
@@ -100,9 +100,9 @@ struct Package {
 }
 
 impl Metadata {
-    /// Runs `cargo metadata`. Without a network cargo may not know packages that only tests need; then this falls back
-    /// to the crate alone. If that fails too, it returns empty metadata: the build itself will fail and report the
-    /// reason.
+    /// Runs `cargo metadata`. Without a network cargo may not know packages that only tests need; then
+    /// this falls back to the crate alone. If that fails too, it returns empty metadata: the build itself
+    /// will fail and report the reason.
     fn load(manifest: &Path, target: &str) -> Result<Self, BuildError> {
         for more in [&["--filter-platform", target][..], &["--no-deps"]] {
             let mut command = command(manifest, &["metadata", "--format-version", "1"]);

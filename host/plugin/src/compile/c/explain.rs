@@ -37,7 +37,8 @@ const PLACES: usize = 3;
 /// The most characters in which a mistyped name differs.
 const NEAR: usize = 3;
 
-/// Returns what the compiler printed, with the author's files in place of objects in the cache of `tools`, and with advice.
+/// Returns the compiler's output with added advice. Paths of cached objects in `tools` are
+/// replaced by the author's files.
 pub(super) fn explained(printed: &str, tools: &Path, folder: &Path) -> String {
     let printed = named_objects(printed, tools);
     let (mut out, mut pending) = (Vec::new(), None::<String>);

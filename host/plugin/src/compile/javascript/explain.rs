@@ -1,4 +1,4 @@
-//! Messages of the bundler with what works in a plugin, and messages of the SDK with their place.
+//! Adds advice to messages of the bundler, and places to messages of the SDK.
 
 /// Modules of Node.js, by the first part of their names, and what to use in a plugin.
 const INSTEAD: &[(&[&str], &str)] = &[
@@ -31,8 +31,8 @@ const INSTEAD: &[(&[&str], &str)] = &[
     (&["assert", "test"], "throw new Error(…), or throw new Failure(kind, message)"),
 ];
 
-/// Returns the bundler's messages; its advice to build for another platform is replaced by what works in a plugin. `sdk` is the text of
-/// the SDK's index.
+/// Returns the bundler's messages; its advice to build for another platform is replaced by advice that works in a
+/// plugin. `sdk` is the text of the SDK's index.
 pub(super) fn explained(printed: &str, sdk: &str) -> String {
     let mut out: Vec<String> = Vec::new();
     let mut module = None;
@@ -52,7 +52,7 @@ pub(super) fn explained(printed: &str, sdk: &str) -> String {
     out.join("\n")
 }
 
-/// Returns what to do about a module that is not there.
+/// Returns advice about a module that is not there.
 fn instead(module: &str) -> String {
     let name = module.strip_prefix("node:").unwrap_or(module);
     let first = name.split('/').next().unwrap_or(name);
@@ -89,8 +89,8 @@ fn exports(sdk: &str) -> Vec<&str> {
     names
 }
 
-/// Returns an error of the evaluated bundle with FILE:LINE before it: the line of the tool that it names, else the first place in its
-/// trace. `lines` are the message and the trace, in the author's terms.
+/// Returns an error of the evaluated bundle with FILE:LINE before it: the line of the tool that it names, otherwise the
+/// first place in its trace. `lines` are the message and the trace, in the author's terms.
 pub(super) fn located(lines: &[String], entry: &str, source: &str) -> String {
     let Some((message, trace)) = lines.split_first() else { return String::new() };
     let message = message.strip_prefix("Error: ").unwrap_or(message);
