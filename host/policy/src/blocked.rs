@@ -7,9 +7,9 @@ use patchbay_core::{Digest, Name};
 /// The operator's block of a component or skill. It overrides all grants and is checked before every call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocked {
-    /// The blocked digest.
+    /// The digest of the blocked skill or component.
     pub digest: Digest,
-    /// Whether `digest` is that of all the skill's files; otherwise it is that of its component.
+    /// Whether `digest` covers all the skill's files; otherwise it is its component's digest.
     pub whole: bool,
     /// The skill that was about to run.
     pub skill: Name,

@@ -82,8 +82,8 @@ impl HostPattern {
         }
     }
 
-    /// Sort key for patterns that cover the same request, the most specific first: a host, the longest domain, `*`; with
-    /// a port before without.
+    /// Sort key for patterns that cover the same request, the most specific first: a host, the longest domain,
+    /// `*`; with a port before without.
     pub(crate) fn breadth(&self) -> impl Ord + use<> {
         match self {
             Self::One(_, port) => (0, 0, port.is_none()),
@@ -162,8 +162,8 @@ fn parse_host(written: &str) -> Option<HostPattern> {
         return Some(HostPattern::Any);
     }
     let (host, port) = match written.rsplit_once(':') {
-        // Only digits without leading zeros, so that each port has one spelling; `u16` would also accept a sign and
-        // zeros.
+        // Only digits without leading zeros, which gives each port one spelling; `u16`
+        // would also accept a sign and zeros.
         Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) && !port.starts_with('0') => {
             (host, Some(port.parse().ok()?))
         }

@@ -24,7 +24,7 @@ pub enum Root {
 }
 
 impl Root {
-    /// All roots, lowest first.
+    /// All roots, from the lowest to the highest.
     pub const ALL: [Self; 6] =
         [Self::Extra, Self::Bundled, Self::User, Self::WorkspaceClaude, Self::WorkspaceAgents, Self::Workspace];
 
@@ -67,15 +67,15 @@ impl fmt::Display for Root {
     }
 }
 
-/// The owner of grants and stored state. Skills of the same name in two roots or workspaces have different identities, so
-/// that neither can use the grants and state of the other.
+/// The owner of grants and stored state. Skills of the same name in two roots or workspaces have different identities.
+/// Neither can use the grants and state of the other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
-    /// The root of the skill.
+    /// The root that contains the skill.
     pub root: Root,
     /// The canonical path of the workspace, or of the folder for [`Root::Extra`]; otherwise empty.
     pub workspace: String,
-    /// The skill's name.
+    /// The name of the skill in its root.
     pub name: Name,
 }
 
@@ -88,8 +88,8 @@ impl fmt::Display for Identity {
 }
 
 impl Identity {
-    /// Returns the identity of the skill `name` in `root`, as seen from `workspace`. For [`Root::Extra`], `workspace` is the
-    /// path of the root.
+    /// Returns the identity of the skill `name` in `root`, as seen from `workspace`. For [`Root::Extra`],
+    /// `workspace` is the path of the root.
     pub fn new(root: Root, workspace: &str, name: Name) -> Self {
         let has_path = root.is_workspace() || root == Root::Extra;
         let workspace = if has_path { workspace.to_owned() } else { String::new() };

@@ -1,4 +1,5 @@
-//! What one call may do, and the denials that name the command to change it. `tools` makes the permits of each call; `sandbox` checks them.
+//! The permits of one call, and the denials that name the command to change them. `tools` makes the permits of
+//! each call; `sandbox` checks them.
 
 use crate::{
     Capability, HostPattern, Identity, Root,
@@ -8,14 +9,14 @@ use crate::{
 /// The operator's grant of one capability, and whether it is valid for the skill's current files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// The granted capability.
+    /// The capability that the skill is allowed to use.
     pub capability: Capability,
     /// Whether the grant is valid.
     pub standing: Standing,
 }
 
 impl Grant {
-    /// Returns a valid grant.
+    /// Returns a valid grant for `capability`.
     pub fn holding(capability: Capability) -> Self {
         Self { capability, standing: Standing::Holds }
     }
@@ -30,7 +31,7 @@ pub enum Standing {
     Changed(Vec<String>),
     /// Granted by a build that recorded only the component's digest.
     Unchecked,
-    /// Granted for a linked folder that is no longer linked, or whose present files are not in the session's snapshot.
+    /// Granted for a linked folder that has lost its link, or whose present files are not in the session's snapshot.
     Unlinked,
     /// The session's snapshot was made by a build that recorded only the component's digest.
     OldSnapshot,
@@ -53,7 +54,7 @@ impl Standing {
 /// Whether a skill can use a capability, as shown by `/help`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CapabilityState {
-    /// It can be used.
+    /// The skill may use the capability.
     Granted,
     /// The operator has not granted it.
     NotGranted,
@@ -61,8 +62,8 @@ pub enum CapabilityState {
     InPart,
     /// Granted for files that have changed since.
     Stale,
-    /// Granted, but the workspace is or contains the person's home folder, where writing needs `trust add --write` as
-    /// well.
+    /// Granted, but the workspace is or contains the user's home folder, where writing
+    /// needs `trust add --write` as well.
     HomeFolder,
 }
 
@@ -84,10 +85,10 @@ impl CapabilityState {
 pub struct WorkspaceTrust {
     /// The workspace's canonical path.
     pub path: String,
-    /// Whether it is or contains the person's home folder.
+    /// Whether it is or contains the user's home folder.
     pub holds_home: bool,
-    /// Set by `patchbay trust add --write`: skills with `workspace-write` may write in a home folder, and to files with
-    /// instructions for agents.
+    /// Set by `patchbay trust add --write`: skills with `workspace-write` may write in a home folder, and to
+    /// files with instructions for agents.
     pub write: bool,
 }
 
@@ -97,14 +98,14 @@ impl WorkspaceTrust {
     }
 }
 
-/// What one call may do: the capabilities that the manifest asks for and the operator has granted.
+/// The permits of one call: the capabilities that the manifest asks for and the operator has granted.
 #[derive(Clone, Debug)]
 pub struct Permits {
     identity: Identity,
     asked: Vec<Capability>,
     grants: Vec<Grant>,
     workspace: WorkspaceTrust,
-    /// What a person has allowed this call to do in a home folder without write trust.
+    /// The capabilities that the user has allowed this call in a home folder without write trust.
     in_home: Vec<Capability>,
     /// The full name of the tool that is called, if it declares that it only reads.
     reading_tool: Option<String>,
@@ -118,9 +119,9 @@ pub enum Denial {
         "skill '{skill}' may not use '{capability}': its SKILL.md does not ask for it. Add it under 'capabilities' there, build the component again if its SKILL.md is embedded, then run /reload_skills"
     )]
     NotAsked {
-        /// The skill's name.
+        /// The name of the skill that needs the capability.
         skill: String,
-        /// The missing capability.
+        /// The capability that the skill may not use.
         capability: Capability,
     },
     /// The manifest of a bundled skill does not ask for the capability.
@@ -128,9 +129,9 @@ pub enum Denial {
         "skill '{skill}' may not use '{capability}': it is a bundled skill that does not ask for it, so that no grant gives it. A skill of your own can ask for it"
     )]
     NotAskedBundled {
-        /// The skill's name.
+        /// The name of the skill that needs the capability.
         skill: String,
-        /// The missing capability.
+        /// The capability that the skill may not use.
         capability: Capability,
     },
     /// The tool declares that it only reads.
@@ -138,19 +139,19 @@ pub enum Denial {
         "tool '{tool}' may not use '{capability}': it declares 'read-only', and this capability has effects. Its author can remove the declaration"
     )]
     ReadOnly {
-        /// The tool's full name.
+        /// The tool's full name, including its skill or server.
         tool: String,
-        /// The refused capability.
+        /// The capability that the tool requested.
         capability: Capability,
     },
-    /// Writing in a workspace that is or contains the person's home folder.
+    /// Writing in a workspace that is or contains the user's home folder.
     #[error(
         "skill '{skill}' may not use '{capability}': this workspace is or holds your home folder. To allow it: {command}"
     )]
     HomeFolder {
-        /// The skill's name.
+        /// The name of the skill that needs the capability.
         skill: String,
-        /// The missing capability.
+        /// The capability that the skill may not use.
         capability: Capability,
         /// The command that allows it.
         command: String,
@@ -158,7 +159,7 @@ pub enum Denial {
     /// Writing a file with instructions for agents.
     #[error("skill '{skill}' may not write '{path}': it holds instructions for agents. To allow it: {command}")]
     Instructions {
-        /// The skill's name.
+        /// The name of the skill that needs the capability.
         skill: String,
         /// The path of the file in the workspace, cleaned.
         path: String,
@@ -168,9 +169,9 @@ pub enum Denial {
     /// The operator has not granted the capability.
     #[error("skill '{skill}' may not use '{capability}': it is not granted. To grant it: {command}")]
     NotGranted {
-        /// The skill's name.
+        /// The name of the skill that needs the capability.
         skill: String,
-        /// The missing capability.
+        /// The capability that the skill may not use.
         capability: Capability,
         /// The command that grants it.
         command: String,
@@ -178,9 +179,9 @@ pub enum Denial {
     /// The grant was given for files that have changed since.
     #[error("skill '{skill}' may not use '{capability}': {advice}")]
     Stale {
-        /// The skill's name.
+        /// The name of the skill that needs the capability.
         skill: String,
-        /// The missing capability.
+        /// The capability that the skill may not use.
         capability: Capability,
         /// Why the grant is not valid, and the command that renews it.
         advice: String,
@@ -190,17 +191,17 @@ pub enum Denial {
         "skill '{skill}' may not use '{capability}': this session has the skill as an older Patchbay stored it, without its other files. Run /reload_skills"
     )]
     OldSnapshot {
-        /// The skill's name.
+        /// The name of the skill that needs the capability.
         skill: String,
-        /// The missing capability.
+        /// The capability that the skill may not use.
         capability: Capability,
     },
-    /// A call of a tool outside of the sandbox, which the operator or the person has not allowed.
+    /// A call of a tool outside of the sandbox, which the operator or the user has not allowed.
     #[error("tool '{tool}' may not be called: {why}. {advice}")]
     OutsideTool {
-        /// The tool's full name.
+        /// The tool's full name, including its skill or server.
         tool: String,
-        /// Why it may not.
+        /// Why the call is not allowed, as part of a sentence.
         why: &'static str,
         /// How to allow it: a sentence without its full stop.
         advice: String,
@@ -210,27 +211,28 @@ pub enum Denial {
         "the session is in plan mode, which changes nothing: {action} is denied. Do not try again in another way; say what you would do. The user can change the mode"
     )]
     PlanMode {
-        /// What is denied, such as `writing files`.
+        /// The denied action, such as `writing files`.
         action: String,
     },
-    /// A person was asked and said why not.
+    /// The user refused and gave a reason.
     #[error("{denial}. The user said no: {said}")]
     Refused {
-        /// What was asked for.
+        /// The denial that the user was asked about.
         denial: Box<Denial>,
-        /// What the person wrote, cleaned.
+        /// The user's reason, cleaned.
         said: String,
     },
     /// The operator has not allowed the credential in this part of a request.
     #[error("{message}")]
     Placement {
-        /// What is refused, and how to allow it.
+        /// The refused action, and how to allow it.
         message: String,
     },
 }
 
 impl Denial {
-    /// Returns the capability that a person can allow in place of this denial: by a grant, or for one call in a home folder.
+    /// Returns the capability that the user can allow in place of this denial: by a grant, or
+    /// for one call in a home folder.
     pub fn grantable(&self) -> Option<&Capability> {
         match self {
             Self::NotGranted { capability, .. }
@@ -250,7 +252,7 @@ impl Denial {
 }
 
 impl Denial {
-    /// Returns the denial with what a person `said` to it, if anything.
+    /// Returns the denial with the user's reason `said`, if any.
     #[must_use]
     pub fn with_reason(self, said: Option<String>) -> Self {
         match said {
@@ -261,7 +263,8 @@ impl Denial {
 }
 
 impl Permits {
-    /// Returns the permits of `identity`: `asked` are the capabilities in its manifest, `grants` those of the operator.
+    /// Returns the permits of `identity`: `asked` are the capabilities in its manifest, and
+    /// `grants` come from the operator.
     pub fn new(identity: Identity, asked: Vec<Capability>, grants: Vec<Grant>) -> Self {
         Self { identity, asked, grants, workspace: WorkspaceTrust::default(), in_home: Vec::new(), reading_tool: None }
     }
@@ -278,8 +281,8 @@ impl Permits {
         Self { workspace, ..self }
     }
 
-    /// Returns these permits with a person's yes to `capability`, for one call: with one more grant, and for the home
-    /// folder if that is what it is about. `None` if the call still could not use it.
+    /// Returns these permits extended by the user's yes to `capability`, for one call: with one more grant, and with
+    /// the home folder if the question was about it. `None` if the call still could not use it.
     pub fn granting(&self, capability: &Capability) -> Option<Self> {
         let mut permits = self.clone();
         permits.grants.push(Grant::holding(capability.clone()));
@@ -289,7 +292,8 @@ impl Permits {
         permits.allows(capability).then_some(permits)
     }
 
-    /// Returns whether a person can allow `capability` for one call only: changing files of a home folder without write trust.
+    /// Returns whether the user can allow `capability` for one call only: changing files of a
+    /// home folder without write trust.
     pub fn only_for_one_call(&self, capability: &Capability) -> bool {
         capability.changes_workspace() && self.workspace.keeps_writers_out()
     }
@@ -338,8 +342,8 @@ impl Permits {
         permitted
     }
 
-    /// Returns whether two calls with the same input must give the same result: no capability is allowed besides
-    /// `workspace-read`.
+    /// Returns whether two calls with the same input must give the same result: no capability is
+    /// allowed besides `workspace-read`.
     pub fn is_deterministic(&self) -> bool {
         !self.asked.iter().any(|capability| *capability != Capability::WorkspaceRead && self.allows(capability))
     }
@@ -530,7 +534,7 @@ mod tests {
         let http = |text: &str| format!("http:{text}").parse::<Capability>().unwrap();
         let one = permits_of(Root::User, &[http("*")], vec![Grant::holding(http("example.org"))]);
         let rule = |permits: &Permits, host| permits.check_http(host, 443, true).map(|rule| rule.to_string());
-        // The manifest asks for public hosts, so that the rule allows no others.
+        // The manifest asks for public hosts, so the rule allows no others.
         assert_eq!(rule(&one, "example.org"), Ok("*".to_owned()));
         assert!(matches!(rule(&one, "example.com"), Err(Denial::NotGranted { .. })));
         assert!(one.allows(&http("example.org")) && !one.allows(&http("*")));
@@ -585,7 +589,7 @@ mod tests {
             permits(&both, vec![]).in_workspace(place(true, true)).check(&write),
             Err(Denial::NotGranted { .. })
         ));
-        // A person can allow it for one call.
+        // The user can allow it for one call.
         let once = home.granting(&write).unwrap();
         assert!(home.only_for_one_call(&write) && !home.only_for_one_call(&read));
         assert!(once.check(&write) == Ok(()) && !once.may_write_instructions());
@@ -670,7 +674,7 @@ mod tests {
             (&["a.org:444"], &["a.org:444"], "a.org", 444, false, Some("a.org:444")),
             (&["a.org"], &[], "a.org", 443, true, None),
             (&[], &["a.org"], "a.org", 443, true, None),
-            // What holds is what both cover; the broader one says which addresses are reached.
+            // Only hosts that both cover are allowed; the broader one decides which addresses are reached.
             (&["a.org"], &["*"], "a.org", 443, true, Some("*")),
             (&["*"], &["a.org"], "a.org", 443, true, Some("*")),
             (&["*"], &["a.org"], "b.org", 443, true, None),

@@ -1,4 +1,4 @@
-//! Decisions about tools that do not run in the sandbox: those of MCP servers, and those that a front offers.
+//! Decisions about tools that do not run in the sandbox: MCP server tools, and tools that a front offers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
