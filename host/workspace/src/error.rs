@@ -6,33 +6,33 @@ use patchbay_core::text::excerpt;
 
 use crate::limits;
 
-/// Why a file could not be read, listed, written or deleted. Paths are relative to the root of the workspace, cleaned
-/// and cut for display.
+/// Why a file could not be read, listed, written or deleted. Paths are relative to the root of the
+/// workspace, cleaned and cut for display.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// A malformed path.
+    /// The path is not well-formed.
     #[error("'{path}' is not a path of the workspace: {why}; give one relative to its root, such as src/main.rs")]
     Path {
-        /// The path.
+        /// The path, relative to the root of the workspace.
         path: String,
-        /// What is wrong with it.
+        /// Why it is malformed, as part of a sentence.
         why: &'static str,
     },
-    /// A malformed glob.
+    /// The glob is not well-formed.
     #[error("'{glob}' is not a valid glob: {why}; give one such as src/**/*.rs")]
     Glob {
-        /// The glob.
+        /// The glob, as the caller wrote it.
         glob: String,
-        /// What is wrong with it.
+        /// Why it is malformed, as part of a sentence.
         why: &'static str,
     },
     /// A pattern that cannot be searched for.
     #[error("the pattern '{pattern}' {why}")]
     Pattern {
-        /// The pattern.
+        /// The pattern, as the caller wrote it.
         pattern: String,
-        /// What is wrong with it, and what to do.
+        /// The problem with the pattern, and the fix.
         why: String,
     },
     /// A number in a search that is out of range.
@@ -44,7 +44,7 @@ pub enum FileError {
         least: u32,
         /// The highest allowed value.
         most: u32,
-        /// The value.
+        /// The value that is out of range.
         value: u32,
     },
     /// A search with more globs than allowed.
@@ -53,25 +53,25 @@ pub enum FileError {
         limits::SEARCH_GLOBS
     )]
     TooManyGlobs {
-        /// Number of globs.
+        /// Number of globs in the search.
         count: usize,
     },
     /// No file at this path, or a directory of the path is missing.
     #[error("there is no '{path}' in the workspace; list the files to see what there is")]
     NotFound {
-        /// The path.
+        /// The path, relative to the root of the workspace.
         path: String,
     },
     /// A directory where a file is required.
     #[error("'{path}' is a directory; give the path of a file in it")]
     Directory {
-        /// The path.
+        /// The path, relative to the root of the workspace.
         path: String,
     },
     /// A file where a directory is required.
     #[error("cannot write '{path}': '{part}' in it is not a directory; choose another path")]
     NotDirectory {
-        /// The path to write.
+        /// The path that should be written.
         path: String,
         /// The part of the path that is a file.
         part: String,
@@ -79,13 +79,13 @@ pub enum FileError {
     /// Not a file, a directory or a link.
     #[error("'{path}' is a pipe, a socket or a device; only regular files are read, written and deleted")]
     Special {
-        /// The path.
+        /// The path, relative to the root of the workspace.
         path: String,
     },
     /// A link where links are not followed.
     #[error("'{path}' is a link or leads through one; files are written and deleted by their own path alone")]
     Link {
-        /// The path.
+        /// The path, relative to the root of the workspace.
         path: String,
     },
     /// A link that is absolute or leads above the root.
@@ -93,7 +93,7 @@ pub enum FileError {
         "'{path}' is a link, or leads through one, that is absolute or leads out of the workspace; only what is inside can be read"
     )]
     LeadsOut {
-        /// The path.
+        /// The path, relative to the root of the workspace.
         path: String,
     },
     /// Too many links in one path.
@@ -102,21 +102,21 @@ pub enum FileError {
         limits::LINKS
     )]
     Circle {
-        /// The path.
+        /// The path, relative to the root of the workspace.
         path: String,
     },
     /// A name or folder that plugins may not use.
     #[error("'{path}' is out of bounds: {why}; choose another path")]
     Protected {
-        /// The path.
+        /// The path, relative to the root of the workspace.
         path: String,
-        /// The reason.
+        /// The reason why the path is protected.
         why: &'static str,
     },
     /// A file with instructions for agents, in a workspace where plugins may not write them.
     #[error("'{path}' holds instructions for agents; plugins may not change it in this workspace")]
     Instructions {
-        /// The path of the file.
+        /// The path of the file in the workspace.
         path: String,
     },
     /// A file of the host is a link to a file that may not be used instead.
@@ -124,27 +124,27 @@ pub enum FileError {
         "'{path}' is a link to '{target}', which plugins may write or which is hidden; a link may lead to AGENTS.md, CLAUDE.md or a file below .patchbay"
     )]
     LinkTarget {
-        /// The path of the link.
+        /// The path of the link itself.
         path: String,
-        /// The target of the link.
+        /// The target that the link points to.
         target: String,
     },
     /// A file that a `.gitignore` hides.
     #[error("'{path}' is ignored by git")]
     Ignored {
-        /// The path.
+        /// The path, relative to the root of the workspace.
         path: String,
     },
     /// A file without write permission.
     #[error("'{path}' is read-only; give it write permission if a plugin may change it")]
     ReadOnly {
-        /// The path.
+        /// The path, relative to the root of the workspace.
         path: String,
     },
     /// The system denied access.
     #[error("the system does not let this process use '{path}'; its owner and permissions decide")]
     Refused {
-        /// The path.
+        /// The path, relative to the root of the workspace.
         path: String,
     },
     /// A read of more bytes than one call may return.
@@ -156,17 +156,17 @@ pub enum FileError {
     /// A file of the host that is too long.
     #[error("'{path}' is over {max} bytes; shorten it")]
     TooLong {
-        /// The path of the file.
+        /// The path of the file in the workspace.
         path: String,
-        /// The limit in bytes.
+        /// The exceeded limit, in bytes.
         max: u64,
     },
     /// Contents over the limit of one write.
     #[error("'{path}' would have {size} bytes; the limit is {}; write several files", limits::WRITE_BYTES)]
     WriteTooLarge {
-        /// The path to write.
+        /// The path that should be written.
         path: String,
-        /// Bytes of the contents.
+        /// Size of the contents, in bytes.
         size: usize,
     },
     /// A walk that would read more entries than one call may.
@@ -206,7 +206,7 @@ pub enum FileError {
     /// Another error of the system.
     #[error("'{path}' could not be used: {}; try again", source.kind())]
     Failed {
-        /// The path.
+        /// The path, relative to the root of the workspace.
         path: String,
         /// The error; only its kind is shown.
         source: io::Error,
@@ -214,8 +214,8 @@ pub enum FileError {
 }
 
 impl FileError {
-    /// Returns the error kind of the WIT contract: `invalid`, `not-found`, `denied`, `too-large`, `timeout` or
-    /// `failed`. Stable.
+    /// Returns the error kind of the WIT contract: `invalid`, `not-found`, `denied`, `too-large`,
+    /// `timeout` or `failed`. Stable.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Path { .. }

@@ -1,4 +1,4 @@
-//! Reads what is checked out in a git repository, without the program git.
+//! Reads the checked-out branch or commit of a git repository, without the program git.
 //!
 //! `session` tells models about it. The repository is untrusted: every file is bounded, links are followed only inside the folder
 //! that git keeps its data in, and nothing but the names of branches and commits is returned. A repository that cannot be read is
@@ -53,7 +53,7 @@ fn same_owner(_: &fs::Metadata, _: &fs::Metadata) -> bool {
     true
 }
 
-/// Returns what is checked out in the repository whose top is `folder`, a canonical path.
+/// Returns the checked-out branch or commit of the repository whose top is `folder`, a canonical path.
 pub fn git_head(folder: &Path) -> GitHead {
     read_head(folder).unwrap_or_default()
 }
@@ -101,7 +101,7 @@ impl GitFolder {
 /// folder; this one must belong to the working tree:
 ///
 /// - `REPOSITORY/worktrees/NAME`, which names the file in turn,
-/// - or that of a submodule, in `.git/modules` of a folder above.
+/// - or the folder of a submodule, in `.git/modules` of a folder above.
 fn common_folder(own: &Path, folder: &Path, git: &Path) -> Option<PathBuf> {
     if let Some(worktrees) = own.parent().filter(|worktrees| worktrees.ends_with("worktrees")) {
         let back = read(&open_folder(own).ok()?, "gitdir", SMALL_BYTES)?;

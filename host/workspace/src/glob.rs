@@ -55,7 +55,7 @@ impl Glob {
     }
 }
 
-/// Returns why `part` can never match. Such globs are refused, so that their author notices the mistake.
+/// Returns why `part` can never match. Refusing such globs makes the mistake visible to their author.
 fn part_error(part: &str) -> Option<&'static str> {
     match part {
         "" => Some("a part of it is empty; it must not begin or end with '/'"),

@@ -39,7 +39,6 @@ pub(crate) const LINKED: &str =
 /// Why no skill can be written in a folder that is a folder of skills by a link.
 pub(crate) const OF_SKILL: &str = "a link makes the folder above it a folder of skills, and it is or would be part of a skill; a plugin may read it, not change it";
 
-/// What a name protects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Protection {
     /// The file or folder and everything in it: skills, and settings that start programs. They are never written.
@@ -122,7 +121,7 @@ const NAMES: &[(&str, Protection)] = &[
     (".windsurfrules", Protection::InstructionsFile),
     (".zed", Protection::Settings),
     (".rules", Protection::InstructionsFile),
-    // The shell and git run these by themselves, or fetch what they name.
+    // The shell and git run these by themselves, or fetch the URLs in them.
     (".envrc", Protection::Settings),
     (".gitmodules", Protection::Settings),
     (".husky", Protection::Settings),
@@ -142,8 +141,8 @@ pub(crate) fn read_refusal(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Checks that `path` may be written and deleted. `instructions` is true if files with instructions for agents are
-/// allowed.
+/// Checks that `path` may be written and deleted. `instructions` is true if files with
+/// instructions for agents are allowed.
 pub(crate) fn check_writing(path: RelPath<'_>, instructions: bool) -> Result<(), FileError> {
     if let Some(why) = path.parts().find_map(read_refusal) {
         return Err(FileError::Protected { path: path.shown(), why });
@@ -229,9 +228,10 @@ pub(crate) fn is_git(name: &str) -> bool {
     is_name(&comparable(name), ".git")
 }
 
-/// Returns the form of `name` in which it is compared, except for the case of ASCII letters: without ignored characters (HFS+),
-/// without trailing dots or spaces and a suffix after a colon (NTFS), and with the letters that others become when a file system
-/// ignores case or normal forms (APFS, ext4, NTFS). Some systems do less, so that this may protect a name needlessly.
+/// Returns the form of `name` in which it is compared, except for the case of ASCII letters: without ignored
+/// characters (HFS+), without trailing dots or spaces and a suffix after a colon (NTFS), and with the letters that
+/// others become when a file system ignores case or normal forms (APFS, ext4, NTFS). Some systems do less, and this
+/// may then protect a name needlessly.
 fn comparable(name: &str) -> Cow<'_, str> {
     let is_clean = name.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     let clean: Cow<'_, str> = if is_clean { name.into() } else { clean(name).into() };
@@ -373,7 +373,7 @@ mod tests {
         assert!(matches!(check_writing(skill, true), Err(FileError::Protected { .. })));
     }
 
-    /// Each name, in a folder and in other letters; and what is in it, if it is a folder.
+    /// Each name, in a folder and in other letters, and the contents if it is a folder.
     #[test]
     fn names_of_other_programs_are_protected() {
         for (pattern, protection) in NAMES {

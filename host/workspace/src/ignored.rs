@@ -30,7 +30,7 @@ pub(crate) struct IgnoreStack {
 struct IgnoreFile {
     /// Length of the path of the file's directory, including the last `/`. Rules match the rest of a path.
     above: usize,
-    /// Bytes of the file.
+    /// Size of the file, in bytes.
     bytes: usize,
     rules: Vec<IgnoreRule>,
 }
@@ -40,15 +40,15 @@ struct IgnoreRule {
     pattern: WildPattern,
     /// The line began with `!`: matching paths are not hidden.
     shows: bool,
-    /// The line ended with `/`.
+    /// The pattern ended with `/` and matches only directories.
     directories_only: bool,
     /// The line has no other `/`: the pattern is matched against the name, at any depth.
     name_only: bool,
 }
 
 impl IgnoreStack {
-    /// Adds the rules of the directory `dir` with the path `prefix`. A `.gitignore` that is not a regular file is
-    /// ignored.
+    /// Adds the rules of the directory `dir` with the path `prefix`. A `.gitignore` that is
+    /// not a regular file is ignored.
     pub(crate) fn enter(&mut self, dir: &Dir, prefix: &str) -> Result<(), FileError> {
         let path = format!("{prefix}{NAME}");
         let file = match dir.symlink_metadata(NAME) {
@@ -115,8 +115,8 @@ pub(crate) fn is_hidden(root: &Dir, path: &str, work: &mut WorkBudget) -> Result
     rules.hides(path, false, work)
 }
 
-/// Parses a `.gitignore` file. Lines that are not UTF-8 or not a valid pattern are skipped: they cannot match a listed
-/// name.
+/// Parses a `.gitignore` file. Lines that are not UTF-8 or not a valid pattern are skipped:
+/// they cannot match a listed name.
 fn parse_rules(text: &[u8]) -> Vec<IgnoreRule> {
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
     text.split(|byte| *byte == b'\n').filter_map(|line| parse_rule(str::from_utf8(line).ok()?)).collect()

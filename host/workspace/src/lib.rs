@@ -10,9 +10,9 @@
 //! - [`Workspace`] reads, lists, searches, writes and deletes files.
 //! - [`TextQuery`], [`NameQuery`]: searches of all files; [`TextResults`], [`NameResults`]: their results; [`SearchBounds`]:
 //!   their limits.
-//! - [`WorkspaceAccess`]: what the plugins of one call may do. [`ProtectedPaths`]: Patchbay's own folders, which no
-//!   plugin may enter. [`HomeFolder`] detects a workspace that is or contains the home folder.
-//! - [`is_repository`] and [`git_head`] tell what is checked out in a git repository.
+//! - [`WorkspaceAccess`]: the file permissions of one call's plugins. [`ProtectedPaths`]: Patchbay's own folders, which
+//!   no plugin may enter. [`HomeFolder`] detects a workspace that is or contains the home folder.
+//! - [`is_repository`] and [`git_head`] tell which branch or commit of a git repository is checked out.
 //! - [`resolved_path`] resolves the links in a path that may not exist yet.
 //! - [`open_regular_file`] and [`open_file_below`] open files for the host itself and never block on a pipe.
 //! - [`FileEntry`]: one entry of a listing. [`FilePlace`]: a file that an editor may read or write. [`ExistingFile`]: a file
@@ -70,15 +70,15 @@ use linked::LinkedPaths;
 use path::RelPath;
 use protected::ProtectedIds;
 
-/// The files below one directory. Cheap to clone: all clones share one open directory, which stays the same if it is
-/// moved.
+/// The files below one directory. Cheap to clone: all clones share one open directory, which
+/// stays the same if it is moved.
 #[derive(Clone, Debug)]
 pub struct Workspace {
     root: Arc<Dir>,
     rules: Arc<AccessRules>,
 }
 
-/// A workspace and what the plugins of one call may do in it.
+/// A workspace, and the permissions in it of one call's plugins.
 #[derive(Clone, Debug, Default)]
 pub struct WorkspaceAccess {
     /// The canonical path of the root.
@@ -105,7 +105,7 @@ struct AccessRules {
     instructions: bool,
     /// The canonical path of the root; empty for the host's own access.
     root: PathBuf,
-    /// What links of the operator lead to, as of the first write.
+    /// The targets of the operator's links, as of the first write.
     linked: OnceLock<LinkedPaths>,
 }
 
@@ -128,12 +128,12 @@ impl AccessRules {
         why.map_or(Ok(()), |why| Err(FileError::Protected { path: path.shown(), why }))
     }
 
-    /// Returns what links of the operator lead to, as of the first write.
+    /// Returns the targets of the operator's links, as of the first write.
     fn linked(&self) -> &LinkedPaths {
         self.linked.get_or_init(|| self.linked_now())
     }
 
-    /// Returns what links of the operator lead to now.
+    /// Returns the current targets of the operator's links.
     fn linked_now(&self) -> LinkedPaths {
         LinkedPaths::now(&self.protected, &self.root)
     }
@@ -186,16 +186,16 @@ pub struct FilePlace {
 /// A file as a write or a deletion would find it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExistingFile {
-    /// Size in bytes.
+    /// Size of the contents, in bytes.
     pub size: u64,
     /// Digest of the contents; of a file over [`limits::COMPARED_BYTES`], of its beginning.
     pub digest: Digest,
 }
 
-/// A file before a change.
+/// A file, as it was before a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundFile {
-    /// Its size and digest.
+    /// The size and digest of the file.
     pub file: ExistingFile,
     /// Its contents; `None` for a file over [`limits::SHOWN_BYTES`].
     pub contents: Option<Vec<u8>>,
@@ -231,8 +231,8 @@ impl Workspace {
         Ok(Self { rules: Arc::new(rules), ..Self::open(&access.root)? })
     }
 
-    /// Opens the workspace at `root` for the host itself, which reads AGENTS.md and personas there. No link may lead to
-    /// a `protected` path.
+    /// Opens the workspace at `root` for the host itself, which reads AGENTS.md and personas there. No link
+    /// may lead to a `protected` path.
     ///
     /// # Errors
     /// The root is not a directory or cannot be opened.
@@ -250,35 +250,35 @@ impl Workspace {
     /// - `invalid`: a malformed path, or a directory;
     /// - `not-found`;
     /// - `denied`: not a regular file, a link that is absolute or leads out, or a path in `.git` or in one of
-    ///   Patchbay's own folders, also behind links.
+    ///   Patchbay's own folders, even behind links.
     pub fn read(&self, path: &str, offset: u64, max: u32) -> Result<Vec<u8>, FileError> {
         read::read(self, path, offset, max)
     }
 
-    /// Lists one page of the files and directories that match `glob` and are not hidden by a `.gitignore`, sorted by
-    /// the bytes of their paths. The page begins after the path `after` and has at most `limit` (and at most
-    /// [`limits::PAGE`]) entries. An empty page means the end. Directories before the page, or out of reach of the
-    /// glob, are not read.
+    /// Lists one page of the files and directories that match `glob` and are not hidden by a `.gitignore`,
+    /// sorted by the bytes of their paths. The page begins after the path `after` and has at most `limit` (and
+    /// at most [`limits::PAGE`]) entries. An empty page means the end. Directories before the page, or out of
+    /// reach of the glob, are not read.
     ///
-    /// In a glob `*`, `?` and `[…]` match within one part of the path, `**` matches any number of parts, `{a,b}`
-    /// matches either text, and a backslash escapes the next character. Names that begin with a dot are matched like
-    /// all others.
+    /// In a glob `*`, `?` and `[…]` match within one part of the path, `**` matches any number of parts,
+    /// `{a,b}` matches either text, and a backslash escapes the next character. Names that begin with a
+    /// dot are matched like all others.
     ///
-    /// Links to directories are not followed; a link to a regular file inside the workspace is listed as a file. Not
-    /// listed: other links; pipes, sockets and devices; `.git`; Patchbay's own folders; files and folders without
-    /// permission; names that are not UTF-8 or are not valid in a path; files that are removed or become links during
-    /// the walk.
+    /// Links to directories are not followed; a link to a regular file inside the workspace is listed as a
+    /// file. Not listed: other links; pipes, sockets and devices; `.git`; Patchbay's own folders; files and
+    /// folders without permission; names that are not UTF-8 or are not valid in a path; files that are removed
+    /// or become links during the walk.
     ///
     /// # Errors
-    /// `invalid` for a malformed glob; `too-large` if the walk would exceed [`limits`]. A page is never silently
-    /// incomplete.
+    /// `invalid` for a malformed glob; `too-large` if the walk would exceed [`limits`]. A
+    /// page is never silently incomplete.
     pub fn walk(&self, glob: &str, after: Option<&str>, limit: u32) -> Result<Vec<FileEntry>, FileError> {
         walk::walk(self, glob, after, limit, work::WorkBudget::default())
     }
 
-    /// Lists at most `limit` files and directories for a person, with the rules and in the order of [`walk`](Self::walk), as
-    /// far as they are found until `until`. Unlike a page of a walk, the list may be incomplete: it ends at the first
-    /// error and where the walk would exceed [`limits`].
+    /// Lists at most `limit` files and directories for the user, with the rules and in the order of
+    /// [`walk`](Self::walk), as far as they are found until `until`. Unlike a page of a walk, the list may be
+    /// incomplete: it ends at the first error and where the walk would exceed [`limits`].
     pub fn list(&self, limit: usize, until: Instant) -> Vec<FileEntry> {
         walk::list(self, limit, until)
     }
@@ -312,7 +312,7 @@ impl Workspace {
         search::find(self, query, bounds)
     }
 
-    /// Replaces the contents of the file at `path` atomically: a concurrent reader, also after a crash, sees either the
+    /// Replaces the contents of the file at `path` atomically: a concurrent reader, even after a crash, sees either the
     /// old or the new contents. Missing directories are created, and remain if a later step fails. The new file gets
     /// the permission bits of the old one, without set-user-ID, set-group-ID and sticky.
     ///
@@ -345,8 +345,8 @@ impl Workspace {
         write::before_change(self, path, limits::KEPT_BYTES)
     }
 
-    /// Restores earlier contents of the file at `path`, at most [`limits::KEPT_BYTES`]. A file that does not exist is created with the
-    /// permission bits `mode`.
+    /// Restores earlier contents of the file at `path`, at most [`limits::KEPT_BYTES`]. A file that does not exist is
+    /// created with the permission bits `mode`.
     ///
     /// # Errors
     /// Those of [`write`](Self::write).
@@ -390,8 +390,8 @@ impl Workspace {
         read::open_file(self, path)
     }
 
-    /// Opens the regular file at `path` that the user wants to send to a model. Refuses files that a `.gitignore` hides, also
-    /// behind a link.
+    /// Opens the regular file at `path` that the user wants to send to a model. Refuses files that a
+    /// `.gitignore` hides, even behind a link.
     ///
     /// # Errors
     /// Those of [`open_file`](Self::open_file), and [`FileError::Ignored`].
@@ -407,13 +407,13 @@ impl Workspace {
         resolve::follow_to_directory(self, RelPath::parse(path)?)
     }
 
-    /// Reads a file that controls the host: AGENTS.md, or a file of a persona. Follows a link only to a file that
-    /// plugins may not write, so that no plugin can place its own text there, and that is not hidden, so that no secret
-    /// (`.env`) is sent to a model instead.
+    /// Reads a file that controls the host: AGENTS.md, or a file of a persona. Follows a link only if plugins may not
+    /// write its target, because a plugin could otherwise place its own text there. The target must not be hidden
+    /// either; a secret such as `.env` must not be sent to a model.
     ///
     /// # Errors
-    /// Those of [`read`](Self::read); [`FileError::LinkTarget`]; [`FileError::TooLong`] for a file of more than `max`
-    /// bytes.
+    /// Those of [`read`](Self::read); [`FileError::LinkTarget`]; [`FileError::TooLong`] for a
+    /// file of more than `max` bytes.
     pub fn read_rules(&self, path: &str, max: u64) -> Result<Vec<u8>, FileError> {
         read::read_rules(self, path, max)
     }

@@ -13,8 +13,8 @@ pub const READ_BYTES: u32 = 4 << 20;
 /// The most bytes of one write. Larger files are build outputs, not texts that a skill edits.
 pub const WRITE_BYTES: usize = 8 << 20;
 
-/// The most bytes of a file that are compared before a change that a person allowed. Far more than a person reads, and hashed in
-/// half a second.
+/// The most bytes of a file that are compared before a change that the user allowed. Far more than the user
+/// reads, and hashed in half a second.
 pub const COMPARED_BYTES: u64 = 64 << 20;
 /// Bytes of a file whose contents a question about a change shows.
 pub const SHOWN_BYTES: u64 = 4 << 20;
@@ -24,16 +24,16 @@ pub const KEPT_BYTES: u64 = 20 << 20;
 
 /// The most entries in one page of a walk.
 pub const PAGE: u32 = 1_000;
-/// The most names that one walk reads, including those behind links: more than twice the Linux sources, about one
-/// second.
+/// The most names that one walk reads, including those behind links: more than twice the
+/// Linux sources, about one second.
 pub const ENTRIES: u32 = 200_000;
 /// The longest glob in bytes.
 pub const GLOB_BYTES: usize = 512;
 /// The most patterns into which the braces of one glob may expand.
 pub const GLOB_ALTERNATIVES: usize = 64;
-/// The most matching steps of one walk, for glob and `.gitignore` together: a few seconds at worst. Rules are only
-/// matched against directories and against entries that the glob matches, so a real tree of 200,000 files needs a tenth
-/// of it.
+/// The most matching steps of one walk, for glob and `.gitignore` together: a few seconds at worst. Rules
+/// are only matched against directories and against entries that the glob matches, so a real tree of
+/// 200,000 files needs a tenth of it.
 pub const MATCH_STEPS: u64 = 500_000_000;
 /// The most bytes of the `.gitignore` files that apply to one directory: its own and those above it.
 pub const RULE_BYTES: usize = 64 << 10;
@@ -64,7 +64,7 @@ pub const SEARCH_LINES: u32 = 10_000;
 pub const SEARCH_LINE_BYTES: u32 = 4_096;
 /// The most paths that one search by name returns.
 pub const SEARCH_ENTRIES: u32 = 10_000;
-/// The most bytes in the result of one search, a quarter of what a host call may return.
+/// The most bytes in the result of one search, a quarter of the limit for a host call's result.
 pub const SEARCH_RESULT_BYTES: usize = 1 << 20;
 /// The largest file that is searched, in bytes. Larger files are data or logs.
 pub const SEARCHED_FILE_BYTES: u64 = 8 << 20;

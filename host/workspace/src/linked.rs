@@ -24,7 +24,7 @@ use crate::{
 const FOLDERS: [&str; 7] =
     [".patchbay", ".patchbay/skills", ".patchbay/agents", ".agents", ".agents/skills", ".claude", ".claude/skills"];
 
-/// What links from outside of the workspace lead to, at one moment.
+/// The targets of links from outside of the workspace, at one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LinkedPaths {
     /// Targets of links in the operator's own folders: skills, personas, adapters.
@@ -38,7 +38,7 @@ pub(crate) struct LinkedPaths {
 }
 
 impl LinkedPaths {
-    /// Returns what the links of `protected` and of the folders above `root`, a canonical path, lead to now.
+    /// Resolves the current targets of the links in `protected` and in the folders above `root`, a canonical path.
     pub(crate) fn now(protected: &ProtectedPaths, root: &Path) -> Self {
         let (mut own, mut missing) = (Vec::new(), Vec::new());
         for folder in protected.folders_with_links() {
@@ -87,8 +87,9 @@ fn missing_target(folder: &Path, link: &Path) -> Option<(FileId, OsString)> {
     Some((FileId::at(target.parent()?)?, target.file_name().map(OsStr::to_owned)?))
 }
 
-/// Returns why a file may not be written or deleted because a link leads to it or to a folder above it; `None` if it may. `names`
-/// are the parts of its path, and `chain` are the opened folders, of which the first is the root and contains the first name.
+/// Returns why a file may not be written or deleted because a link leads to it or to a folder above it;
+/// `None` if it may. `names` are the segments of its path, and `chain` are the opened folders; the first is
+/// the root and contains the first name.
 pub(crate) fn refusal(linked: &LinkedPaths, chain: &[Arc<Dir>], names: &[&str]) -> io::Result<Option<&'static str>> {
     let ids = chain.iter().map(|dir| Ok(FileId::new(&dir.dir_metadata()?))).collect::<io::Result<Vec<_>>>()?;
     let below = |level: usize, target: FileId| ids.iter().skip(level + 1).any(|id| *id == Some(target));
@@ -110,7 +111,7 @@ pub(crate) fn refusal(linked: &LinkedPaths, chain: &[Arc<Dir>], names: &[&str]) 
     Ok(None)
 }
 
-/// Returns the identity of the folder `path` in `dir`, also behind links that do not leave `dir`.
+/// Returns the identity of the folder `path` in `dir`, even behind links that do not leave `dir`.
 fn folder_at(dir: &Dir, path: &str) -> Option<FileId> {
     dir.metadata(path).ok().filter(Metadata::is_dir).and_then(|metadata| FileId::new(&metadata))
 }

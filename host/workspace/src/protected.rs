@@ -1,5 +1,5 @@
-//! Patchbay's own folders, which no plugin may enter, and the home folder. They are recognised by device and inode, so
-//! that links, renames, bind mounts and case-insensitive file systems make no difference.
+//! Patchbay's own folders, which no plugin may enter, and the home folder. They are recognised by device and inode.
+//! Links, renames, bind mounts and case-insensitive file systems therefore make no difference.
 //!
 //! The crate `session` creates both values at start; `resolve.rs`, `walk.rs` and `write.rs` check them.
 
@@ -47,7 +47,7 @@ pub struct ProtectedPaths {
 }
 
 impl ProtectedPaths {
-    /// Protects `paths`. Existing folders are kept open, so that they keep their identity if they are renamed or
+    /// Protects `paths`. Existing folders are kept open and therefore keep their identity if they are renamed or
     /// removed. The others are looked up again each time a workspace is opened.
     pub fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         Self { own: PathSet::new(paths), ..Self::default() }
@@ -79,7 +79,7 @@ impl ProtectedPaths {
         self.own.identities()
     }
 
-    /// Returns the folders whose entries may be links to what later sessions load.
+    /// Returns the folders whose entries may be links to files that later sessions load.
     pub(crate) fn folders_with_links(&self) -> &[PathBuf] {
         &self.folders_with_links
     }
@@ -94,7 +94,7 @@ impl ProtectedPaths {
 #[derive(Clone, Debug, Default)]
 struct PathSet {
     paths: Arc<[PathBuf]>,
-    /// Kept open so that their inodes cannot be reused.
+    /// Kept open to prevent reuse of their inodes.
     open: Arc<[(FileId, File)]>,
 }
 
@@ -144,7 +144,7 @@ impl ProtectedIds {
         !self.is_empty() && folder.ancestors().filter_map(FileId::at).any(|identity| self.0.contains(&identity))
     }
 
-    /// Returns true if nothing is protected, so that no metadata needs to be read.
+    /// Returns true if nothing is protected. Metadata then need not be read.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,7 +1,7 @@
 //! Resolves a path to an open directory and a name in it. Used by every operation of [`Workspace`].
 //!
 //! Each part is opened relative to the directory before it and never through a link. A link is read, and the parts of
-//! its target replace its name. So every name is checked in the directory where it really is, also behind links. If
+//! its target replace its name. So every name is checked in the directory where it really is, even behind links. If
 //! another process swaps a directory for a link at the same time, either the swap is noticed or it has no effect.
 
 use std::{io::ErrorKind, path::Path, sync::Arc};
@@ -21,11 +21,10 @@ use crate::{
 pub(crate) struct ResolvedFile {
     /// The directory that contains it.
     pub(crate) dir: Arc<Dir>,
-    /// Its name in `dir`.
     pub(crate) name: String,
-    /// Its size in bytes.
+    /// The file's size in bytes.
     pub(crate) size: u64,
-    /// Its real path below the root if a link was followed; `None` if there was no link.
+    /// Its real path below the root if a link was followed, otherwise `None`.
     pub(crate) link_target: Option<String>,
 }
 
@@ -133,7 +132,7 @@ fn resolve(workspace: &Workspace, path: RelPath<'_>, work: &mut WorkBudget) -> R
 
 /// Returns the parts of a link's target, last part first. Parts may be `.`, `..` or empty.
 fn parts_of_link(target: &Path, path: RelPath<'_>) -> Result<Vec<String>, FileError> {
-    // Names that are not UTF-8 cannot be used, also not through a link.
+    // Names that are not UTF-8 cannot be used, not even through a link.
     let Some(target) = target.to_str() else { return Err(FileError::NotFound { path: path.shown() }) };
     if target.starts_with('/') || Path::new(target).is_absolute() {
         return Err(FileError::LeadsOut { path: path.shown() });
@@ -141,7 +140,8 @@ fn parts_of_link(target: &Path, path: RelPath<'_>) -> Result<Vec<String>, FileEr
     Ok(target.split('/').rev().map(str::to_owned).collect())
 }
 
-/// Opens the directory at `parts`, of which none may be a link, to write in it. If `make` is true, creates missing directories.
+/// Opens the directory at `parts`, none of which may be a link, to write in it. If `make` is
+/// true, creates missing directories.
 pub(crate) fn descend<'a>(
     workspace: &Workspace,
     parts: impl Iterator<Item = &'a str>,

@@ -34,8 +34,8 @@ pub struct TextQuery {
     pub is_fixed: bool,
     /// True if the case of letters is ignored.
     pub ignores_case: bool,
-    /// The globs of [`Workspace::walk`], at most [`limits::SEARCH_GLOBS`]. A glob that begins with `!` excludes. Empty: all
-    /// files.
+    /// The globs of [`Workspace::walk`], at most [`limits::SEARCH_GLOBS`]. A glob that begins with
+    /// `!` excludes. Empty: all files.
     pub globs: Vec<String>,
     /// The position behind which the search begins; `None` for the beginning.
     pub after: Option<SearchPosition>,
@@ -67,7 +67,7 @@ impl TextQuery {
 /// A position between the results of a text search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchPosition {
-    /// The path of a file.
+    /// The path of the file that contains the position.
     pub path: String,
     /// The number of the line before the position; `None` for the end of the file.
     pub line: Option<u64>,
@@ -76,7 +76,7 @@ pub struct SearchPosition {
 /// A search by name. Numbers out of range are errors.
 #[derive(Clone, Debug)]
 pub struct NameQuery {
-    /// As in [`TextQuery`].
+    /// Globs that limit the search, as in [`TextQuery`].
     pub globs: Vec<String>,
     /// True if the globs ignore the case of letters.
     pub ignores_case: bool,
@@ -88,13 +88,13 @@ pub struct NameQuery {
     pub max_entries: u32,
 }
 
-/// What ends a search besides the limits of its query.
+/// Conditions that end a search, other than the limits of its query.
 #[derive(Clone, Debug)]
 pub struct SearchBounds {
-    /// When the search returns what it has found until then.
+    /// When the search stops and returns the matches found so far.
     pub until: Instant,
-    /// The most bytes of the result, also limited by [`limits::SEARCH_RESULT_BYTES`]. One matching line with its context is
-    /// always returned.
+    /// The most bytes of the result, also limited by [`limits::SEARCH_RESULT_BYTES`]. One matching line with
+    /// its context is always returned.
     pub bytes: usize,
     /// Ends the search without a result.
     pub halt: SearchHalt,
@@ -166,7 +166,7 @@ pub struct FileMatches {
 pub struct SkippedFiles {
     /// The reason, a word of the WIT contract: `binary`, `too-large` or `unreadable`. Stable.
     pub reason: &'static str,
-    /// Number of files.
+    /// Number of files that were skipped.
     pub count: u32,
     /// Paths of the first ones, at most [`limits::SKIPPED_PATHS`].
     pub paths: Vec<String>,

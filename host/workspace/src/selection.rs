@@ -6,9 +6,9 @@ use crate::{error::FileError, glob::Glob, limits, work::WorkBudget};
 
 /// The globs of a walk or a search.
 pub(crate) struct Selection {
-    /// Empty: every path.
+    /// Globs of included paths; empty includes every path.
     included: Vec<Glob>,
-    /// What matches, and everything below it, is left out.
+    /// Matching paths, and everything below them, are left out.
     excluded: Vec<Glob>,
     /// True if the globs are in lower case and paths are compared in lower case.
     ignores_case: bool,

@@ -47,7 +47,6 @@ pub(crate) fn list(workspace: &Workspace, limit: usize, until: Instant) -> Vec<F
     page.found
 }
 
-/// Where a walk begins.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct WalkStart<'a> {
     /// The first path is the next one in byte order.
@@ -69,9 +68,8 @@ pub(crate) trait WalkVisitor {
 pub(crate) struct WalkEntry<'a> {
     /// The directory that contains it.
     pub(crate) dir: &'a Arc<Dir>,
-    /// Its name in `dir`.
     pub(crate) name: &'a str,
-    /// Its path below the root.
+    /// The path below the root of the workspace.
     pub(crate) path: String,
     pub(crate) kind: EntryKind,
 }
@@ -127,7 +125,6 @@ pub(crate) fn measured(
     Ok(Some(FileEntry { path, is_directory: kind == EntryKind::Directory, size }))
 }
 
-/// The entries of one page.
 struct ListedPage<'a> {
     workspace: &'a Workspace,
     limit: usize,
@@ -145,7 +142,6 @@ impl WalkVisitor for ListedPage<'_> {
     }
 }
 
-/// The state of one walk.
 struct Walk<'a, V> {
     workspace: &'a Workspace,
     selection: &'a Selection,

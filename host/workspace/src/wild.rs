@@ -19,16 +19,14 @@ use crate::{error::FileError, work::WorkBudget};
 /// A parsed pattern. The common simple forms have their own variants because they match faster.
 #[derive(Debug)]
 pub(crate) enum WildPattern {
-    /// No wildcard.
+    /// A pattern without wildcards, compared as a string.
     Exact(String),
     /// A single `*` at the beginning, such as `*.log`.
     Suffix(String),
-    /// Any other pattern.
     Wild(Vec<Token>),
 }
 
 impl WildPattern {
-    /// Parses a pattern.
     pub(crate) fn parse(text: &str) -> Result<Self, PatternFault> {
         let tokens = parse::tokens(text)?;
         let literal = |tokens: &[Token]| {

@@ -26,12 +26,11 @@ impl SearchHalt {
     }
 }
 
-/// Counters of one call.
 #[derive(Default)]
 pub(crate) struct WorkBudget {
     /// Names of the file system that were read.
     entries: u32,
-    /// Matching steps.
+    /// Number of matching steps.
     steps: u64,
     /// When the call ends even if it is within its limits; `None` if only the limits count.
     until: Option<Instant>,
@@ -59,7 +58,6 @@ impl WorkBudget {
         if self.entries > limits::ENTRIES || is_late { Err(FileError::TooManyEntries) } else { Ok(()) }
     }
 
-    /// Counts matching steps.
     pub(crate) fn count_steps(&mut self, steps: u64) -> Result<(), FileError> {
         self.steps = self.steps.saturating_add(steps);
         if self.steps > limits::MATCH_STEPS || self.is_halted() { Err(FileError::TooMuchMatching) } else { Ok(()) }

@@ -90,7 +90,7 @@ fn file_before(mut file: File, metadata: &Metadata, most: u64) -> io::Result<Fou
     Ok(FoundFile { file: ExistingFile { size, digest }, contents: None, mode })
 }
 
-/// Checks that an existing file is regular and writable. Returns its permissions; `None` if there is no such file.
+/// Checks that an existing file is regular and writable. Returns its permissions, or `None` if the file does not exist.
 pub(crate) fn check_existing(
     workspace: &Workspace,
     dir: &Dir,
@@ -129,7 +129,7 @@ pub(crate) fn check_existing(
 /// Writes a temporary file and renames it to `name`.
 fn replace_file(dir: &Dir, name: &str, contents: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
     let mut new = TemporaryFile::create(dir)?;
-    // Set before the contents are written, so that no other user can read them.
+    // Set before the contents are written: no other user may read them meanwhile.
     if let Some(permissions) = permissions {
         new.file.set_permissions(permission_bits(permissions))?;
     }
@@ -172,8 +172,8 @@ impl Drop for TemporaryFile<'_> {
     }
 }
 
-/// Keeps only the bits for read, write and execute, so that no file of a plugin runs with the rights of its owner or
-/// group.
+/// Keeps only the bits for read, write and execute. A plugin's file must never run with
+/// the rights of its owner or group.
 #[cfg(unix)]
 fn permission_bits(permissions: Permissions) -> Permissions {
     use cap_std::fs::PermissionsExt as _;

@@ -28,14 +28,12 @@ pub(super) struct SearchFile {
     pub(super) is_link: bool,
 }
 
-/// What happened to a file.
 #[derive(Debug)]
 pub(super) enum SearchedFile {
-    /// The file was searched.
     Searched {
         /// All matching lines with their context, or at least enough to exceed a limit of the result.
         lines: Vec<MatchedLine>,
-        /// Bytes of the file.
+        /// Size of the file, in bytes.
         size: u64,
     },
     /// The file was not searched. The text is the reason in the contract.
@@ -149,7 +147,7 @@ fn fill(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
 struct FileBytes<'a> {
     head: &'a [u8],
     rest: Option<Take<File>>,
-    /// Bytes that were read.
+    /// Number of bytes read from the file so far.
     size: &'a mut u64,
     halt: &'a SearchHalt,
 }
@@ -177,7 +175,7 @@ struct LineSink<'a> {
     max_line_bytes: usize,
     /// How many more matching lines to collect: one over the limit of the result, to detect a cut.
     left: u32,
-    /// Bytes of lines that are left. Twice those of a result, because it may leave out context lines.
+    /// Remaining bytes of lines. Twice the limit of a result, because it may leave out context lines.
     left_bytes: usize,
     lines: Vec<MatchedLine>,
 }

@@ -11,14 +11,14 @@ pub struct MatchedLine {
     pub text: String,
     /// The byte of the line at which `text` begins.
     pub start: u64,
-    /// Bytes of the whole line.
+    /// Size of the whole line, in bytes.
     pub size: u64,
     /// The first match, in bytes of `text`; `None` for a context line.
     pub matched: Option<Range<usize>>,
 }
 
 impl MatchedLine {
-    /// Bytes that a line counts besides its text: about what the guest needs for its record.
+    /// Bytes that a line counts in addition to its text: roughly the guest's memory for its record.
     const OVERHEAD: usize = 48;
 
     /// Returns at most `most` bytes of `line`, beginning a little before the match.
@@ -48,7 +48,7 @@ impl MatchedLine {
     }
 }
 
-/// Returns the part of `line` that is shown: at most `most` bytes, of which a third is before `around`.
+/// Returns the range of `line` that is shown: at most `most` bytes, a third of them before `around`.
 fn part(line: &[u8], around: usize, most: usize) -> Range<usize> {
     if line.len() <= most {
         return 0..line.len();

@@ -18,7 +18,7 @@ pub(super) struct MergedResults<'a> {
     max_bytes: usize,
     /// Number of matching lines.
     matches: u32,
-    /// Bytes of the result.
+    /// Size of the result so far, in bytes.
     bytes: usize,
     /// The last file that is complete.
     last: Option<String>,

@@ -32,15 +32,14 @@ use crate::{
 
 /// The most files of one batch. Enough that the threads rarely wait for each other.
 const BATCH: usize = 32;
-/// The most batches that wait or run, and so the most directories that are open for them, and results that wait for an earlier
-/// one.
+/// The most batches that wait or run, and so the most directories that are open for them, and
+/// results that wait for an earlier one.
 const WINDOW: usize = 32;
 
 /// Files of one directory that follow each other in the order of paths.
 struct FileBatch {
     dir: Arc<Dir>,
     files: Vec<SearchFile>,
-    /// Receives the results.
     done: SyncSender<BatchResults>,
 }
 

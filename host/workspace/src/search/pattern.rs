@@ -9,7 +9,7 @@ use crate::{
     search::TextQuery,
 };
 
-/// Compiles the pattern. A match never contains a newline; `^` and `$` match at the ends of a line, also before a `\r`.
+/// Compiles the pattern. A match never contains a newline; `^` and `$` match at the ends of a line, even before a `\r`.
 pub(super) fn compile(query: &TextQuery) -> Result<RegexMatcher, FileError> {
     let pattern = query.pattern.as_str();
     let refused = |why: String| FileError::Pattern { pattern: shown(pattern), why };
@@ -44,8 +44,8 @@ pub(super) fn compile(query: &TextQuery) -> Result<RegexMatcher, FileError> {
     })
 }
 
-/// Checks the pattern alone. The builder wraps it in a group, so its messages would name other columns, and it would accept
-/// `a)|(b`.
+/// Checks the pattern alone. The builder wraps it in a group, so its messages would name other
+/// columns, and it would accept `a)|(b`.
 fn check_syntax(query: &TextQuery) -> Result<(), String> {
     let mut parser = regex_syntax::ParserBuilder::new();
     parser

@@ -120,7 +120,7 @@ fn pipes_and_devices_never_block() {
     fixture.file("x", "");
     fs::create_dir(fixture.root.join("sub")).unwrap();
     assert!(Command::new("mkfifo").arg(fixture.root.join("sub/.gitignore")).status().unwrap().success());
-    // In its own thread, so that the test fails instead of hanging if a call blocks.
+    // In its own thread: if a call blocks, the test must fail instead of hanging.
     let (done, waited) = mpsc::channel();
     let workspace = fixture.workspace.clone();
     thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! What links from folders of skills, personas and settings lead to can be read, but not written.
+//! The targets of links from folders of skills, personas and settings can be read, but not written.
 
 use std::fs;
 
@@ -77,7 +77,7 @@ fn link_that_is_made_or_leads_somewhere_later_counts_at_the_next_write() {
     fixture.assert_written(&["skills/x/SKILL.md"]);
     fixture.link("../skills", ".claude/skills");
     fixture.link("../later/skills", ".agents/skills");
-    // The plugin itself would create what the second link leads to.
+    // The plugin itself would create the second link's target.
     fixture.assert_linked(&["skills/x/SKILL.md", "later/skills/x/SKILL.md", "later/skills/x"]);
     fs::remove_file(fixture.root.join(".claude/skills")).unwrap();
     fixture.assert_written(&["skills/x/SKILL.md"]);
@@ -97,7 +97,7 @@ fn linked_folders_of_other_workspaces_count() {
     fixture.workspace = open(&fixture.root, ProtectedPaths::default());
     fixture.assert_linked(&["skills/x/SKILL.md"]);
     fixture.assert_written(&["src/x.rs"]);
-    // The workspace that the person chose is never closed by a folder above it.
+    // The workspace that the user chose is never closed by a folder above it.
     fixture.root = fixture.root.join("skills");
     fixture.workspace = open(&fixture.root, ProtectedPaths::default());
     fixture.assert_written(&["x/SKILL.md"]);

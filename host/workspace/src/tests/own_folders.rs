@@ -104,7 +104,7 @@ fn renamed_own_folder_stays_protected() {
 fn own_folder_created_later_is_protected() {
     let mut fixture = Fixture::new();
     fixture.protecting(&["home/config"]);
-    // Created by the plugin, so that the next start would read its file as configuration.
+    // Created by the plugin. The next start would read its file as configuration.
     assert_eq!(kind(fixture.workspace.write("home/config/config.toml", b"x")), "denied");
     assert!(!fixture.root.join("home/config").exists());
     // Created by another process after this one started.

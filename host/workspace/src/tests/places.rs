@@ -1,4 +1,4 @@
-//! Places of files for an editor: the checks are those of reads and writes.
+//! Places of files for an editor: the same checks apply as to reads and writes.
 
 use std::fs;
 

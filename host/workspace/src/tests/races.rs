@@ -28,7 +28,7 @@ fn while_swapped(fixture: &Fixture, swap: impl Fn() + Sync, act: impl Fn()) {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            // Set on drop, so that the loop below also ends if `swap` panics.
+            // Set on drop, which also ends the loop below if `swap` panics.
             let _done = SetOnDrop(&done);
             (0..SWAPS).for_each(|_| swap());
         });
