@@ -44,7 +44,7 @@ impl Draft {
     }
 }
 
-/// Keywords that are refused, with what to use instead.
+/// Keywords that are refused, and their replacements.
 const REFUSED: [(&str, &str); 8] = [
     ("unevaluatedProperties", "use 'additionalProperties'"),
     ("unevaluatedItems", "use 'items' beside 'prefixItems'"),
@@ -91,7 +91,7 @@ pub(crate) fn compile(root: &Value, budget: &mut PatternBudget) -> Result<Schema
     Ok(Schema { nodes: nodes.into(), patterns: compiler.patterns.into() })
 }
 
-/// Refuses JSON that is nested too deep, also in parts that are not schemas.
+/// Refuses JSON that is nested too deep, even in parts that are not schemas.
 fn check_depth(root: &Value) -> Result<(), SchemaError> {
     let mut level = vec![root];
     for _ in 0..=limits::SCHEMA_DEPTH {

@@ -29,7 +29,7 @@ impl Display for SchemaError {
 
 impl std::error::Error for SchemaError {}
 
-/// Why an input is rejected. The text is read by a model or a person.
+/// Why an input is rejected. The text is read by a model or the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
     /// The input violates the schema.

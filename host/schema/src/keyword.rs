@@ -11,7 +11,6 @@ pub(crate) type PatternIndex = u32;
 /// A list of property names.
 pub(crate) type NameList = Box<[Box<str>]>;
 
-/// One schema.
 #[derive(Debug)]
 pub(crate) struct Node {
     /// The types that `type` allows.
@@ -20,14 +19,14 @@ pub(crate) struct Node {
     pub keywords: Box<[Keyword]>,
     /// The target of `$ref`, applied after the keywords.
     pub reference: Option<Index>,
-    /// True if the node is part of a cycle, so that results for it should be remembered during a check.
+    /// True if the node is part of a cycle. Results for it should then be remembered during a check.
     pub remember: bool,
 }
 
 /// One keyword of a schema, or several that depend on each other.
 #[derive(Debug)]
 pub(crate) enum Keyword {
-    /// The schema `false`.
+    /// The schema `false`, which no value matches.
     Never,
     Const(Value),
     /// `sorted` has the positions of the options in the order of their texts; `None` if not all are strings.
@@ -80,10 +79,10 @@ pub(crate) enum Keyword {
 /// `properties`, `patternProperties` and `additionalProperties`, which depend on each other.
 #[derive(Debug, Default)]
 pub(crate) struct Properties {
-    /// Sorted by name.
+    /// The schemas of `properties`, sorted by name.
     pub named: Box<[(Box<str>, Index)]>,
-    /// Positions in `named` in the order of checking: schemas without subschemas first, so that a discriminator is
-    /// checked before a large subtree.
+    /// Positions in `named` in the order of checking: schemas without subschemas come first, because checking a
+    /// discriminator early can save a large subtree.
     pub visit: Box<[u32]>,
     pub patterns: Box<[(PatternIndex, Index)]>,
     pub additional: Option<Index>,
@@ -140,7 +139,6 @@ impl Keyword {
     }
 }
 
-/// A set of JSON types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Types(u8);
 

@@ -8,7 +8,7 @@
 //!
 //! - [`Schema::compile`] takes time linear in the size of the schema. It refuses unsupported keywords and schemas over
 //!   [`limits`]. A schema becomes a list of nodes, and a `$ref` an index into it, so nothing is copied.
-//! - [`Schema::check`] counts its steps and its depth. Its worst case is bounded, so that it can run on any thread.
+//! - [`Schema::check`] counts its steps and its depth. Its worst case is bounded, which lets it run on any thread.
 //! - Patterns are ECMA-262 regular expressions, matched in time linear in pattern and text.
 //!
 //! The dialect is draft-07 if `$schema` names it, otherwise 2020-12. `format` is an annotation. Unknown keywords are
@@ -35,8 +35,8 @@ use keyword::Node;
 use pattern::Pattern;
 use serde_json::Value;
 
-/// Version of the rules by which schemas are accepted or refused. Increase it when the rules change, so that stored
-/// results of older rules are not used again.
+/// Version of the rules by which schemas are accepted or refused. Increase it when the rules change to invalidate
+/// results stored under older rules.
 pub const RULES: u32 = 1;
 
 /// A compiled schema. Node 0 is its root.

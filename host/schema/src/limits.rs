@@ -14,6 +14,6 @@ pub const PATTERN_BYTES: usize = 4 << 20;
 pub const INPUT_DEPTH: u32 = 32;
 /// The most schemas that are applied inside each other at one moment. Bounds the stack of a check.
 pub const APPLIED_DEPTH: u32 = 256;
-/// The most steps of one check: visits of a schema with a value, comparisons, states of a pattern. A step takes about
-/// ten nanoseconds.
+/// The most steps of one check: visits of a schema with a value, comparisons, states of a pattern. A
+/// step takes about ten nanoseconds.
 pub const STEPS: u64 = 10_000_000;

@@ -17,7 +17,6 @@ pub(crate) use matcher::Scratch;
 use crate::{validate::Steps, value::Exhausted};
 use program::Program;
 
-/// A compiled pattern.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     text: Box<str>,

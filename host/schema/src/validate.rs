@@ -41,7 +41,6 @@ pub(crate) fn check(schema: &Schema, input: &Value, steps: u64) -> Result<(), Re
     }
 }
 
-/// Why a check ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CheckEnd {
     Invalid,
@@ -55,7 +54,7 @@ impl From<Exhausted> for CheckEnd {
     }
 }
 
-/// The steps that are left.
+/// Number of steps that are left.
 pub(crate) struct Steps(u64);
 
 impl Steps {
@@ -79,7 +78,6 @@ struct Check<'a> {
     entered: u32,
     /// Above 0 while only the result matters, as in `anyOf`; then no error text is created.
     quiet: u32,
-    /// The first violation.
     problem: String,
     /// Names and positions on the path to the violation, last one first.
     place: Vec<String>,

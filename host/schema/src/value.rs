@@ -1,4 +1,4 @@
-//! Equality, hashes and excerpts of JSON values. Each operation counts its steps against those of the check.
+//! Equality, hashes and excerpts of JSON values. Each operation counts its steps as steps of the check.
 
 use std::{
     cmp::Ordering,
@@ -100,7 +100,7 @@ pub(crate) fn all_unique(items: &[Value], steps: &mut Steps) -> Result<bool, Exh
     Ok(true)
 }
 
-/// Hashes a value so that equal values have equal hashes.
+/// Hashes a value. Equal values have equal hashes.
 fn hash(value: &Value, hasher: &mut impl Hasher, steps: &mut Steps, depth: u32) -> Result<(), Exhausted> {
     steps.take(1)?;
     if depth > DEPTH {
@@ -125,7 +125,7 @@ fn hash(value: &Value, hasher: &mut impl Hasher, steps: &mut Steps, depth: u32) 
         }
         Value::Object(pairs) => {
             (6u8, pairs.len()).hash(hasher);
-            // Sorted, so that the hash does not depend on the order of the map.
+            // Sorted, because the hash must not depend on the order of the map.
             let mut pairs: Vec<_> = pairs.iter().collect();
             pairs.sort_unstable_by_key(|(name, _)| name.as_str());
             for (name, value) in pairs {

@@ -1,4 +1,4 @@
-//! Runs a compiled pattern on a text. It follows all possible states at once, so that it never has to backtrack.
+//! Runs a compiled pattern on a text. It follows all possible states at once and never has to backtrack.
 
 use super::program::{Instruction, InstructionIndex, Program};
 use crate::{validate::Steps, value::Exhausted};
@@ -60,7 +60,6 @@ pub(super) fn is_match(
 struct MatchRun<'a> {
     program: &'a Program,
     text: &'a str,
-    /// The first instruction.
     start: InstructionIndex,
     offset: usize,
     /// True if the text is read backwards, for look-behind.
@@ -127,8 +126,8 @@ impl MatchRun<'_> {
         }
     }
 
-    /// Adds all states that can be reached from `from` without reading a character. Returns true if one of them is a
-    /// match.
+    /// Adds all states that can be reached from `from` without reading a character. Returns
+    /// true if one of them is a match.
     #[allow(clippy::too_many_arguments)]
     fn follow(
         self,

@@ -15,12 +15,10 @@ const LOOKS: u32 = 2;
 /// The most bytes of temporary memory that case folding of one class may need.
 const FOLDING: usize = 4096;
 
-/// A pattern as a tree.
 #[derive(Debug)]
 pub(super) enum Tree {
     Empty,
     Char(char),
-    /// Index of a class.
     Class(u32),
     Start,
     End,
@@ -248,8 +246,8 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Parses an optional quantifier: `*`, `+`, `?`, `{n,m}`. Lazy quantifiers are accepted, because they match the
-    /// same texts.
+    /// Parses an optional quantifier: `*`, `+`, `?`, `{n,m}`. Lazy quantifiers are accepted,
+    /// because they match the same texts.
     fn counted(&mut self, tree: Tree) -> Result<Tree, PatternError> {
         let (min, max) = match self.peek() {
             Some('*') => (0, None),

@@ -12,7 +12,6 @@ const INSTRUCTIONS: usize = 20_000;
 /// The most visits of tree nodes. Needed because a count of an empty tree creates no instructions.
 const VISITS: u32 = 100_000;
 
-/// Index of an instruction.
 pub(super) type InstructionIndex = u32;
 
 #[derive(Clone, Copy, Debug)]

@@ -180,7 +180,7 @@ fn draft_07_keywords_have_their_meaning() {
     }
 }
 
-/// The type or the discriminator is checked before subtrees, so that a tree with many kinds of nodes stays cheap.
+/// The type or the discriminator is checked before subtrees, which keeps a tree with many kinds of nodes cheap.
 #[test]
 fn recursive_unions_take_few_steps() {
     let kinds: Vec<_> = (0..10)

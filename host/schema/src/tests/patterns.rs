@@ -100,7 +100,7 @@ fn invalid_patterns_name_the_reason() {
     assert!(error.ends_with("more than 50 groups are inside each other."), "{error}");
 }
 
-/// Random patterns of a small alphabet, so that texts match often.
+/// Random patterns of a small alphabet, which makes texts match often.
 fn pattern() -> impl Strategy<Value = String> {
     let leaf =
         prop::sample::select(vec!["a", "b", "c", ".", "[ab]", "[^a]", r"\w", r"\d", "^", "$", "(?=a)", "(?!b)", r"\."]);
