@@ -29,9 +29,9 @@ pub struct TokenBudget {
     "this session has used {used} tokens; it may use {ceiling} (limits.session_tokens). Start a new session, or raise the limit in config.toml and take this one up again with --session."
 )]
 pub struct BudgetExhausted {
-    /// Tokens used so far.
+    /// Tokens that the session has used so far.
     pub used: u64,
-    /// The session's ceiling.
+    /// The most tokens that the session may use.
     pub ceiling: u64,
 }
 
@@ -89,15 +89,15 @@ impl TokenBudget {
         self.unsaved.fetch_add(tokens, Ordering::Relaxed);
     }
 
-    /// Records by model the tokens of a request of which no row is stored. They are counted by [`TokenBudget::spend`]. The next
-    /// commit stores them.
+    /// Records by model the tokens of a request whose row is not stored. They are counted by
+    /// [`TokenBudget::spend`]. The next commit stores them.
     pub fn record(&self, usage: ModelUsage) {
         if usage.usage != TokenUsage::default() {
             self.unsaved_usage.lock().push(usage);
         }
     }
 
-    /// Returns what was recorded and is not stored yet.
+    /// Returns the recorded usage that is not stored yet.
     pub(crate) fn unsaved_usage(&self) -> Vec<ModelUsage> {
         self.unsaved_usage.lock().clone()
     }
@@ -107,7 +107,7 @@ impl TokenBudget {
         self.unsaved.swap(0, Ordering::Relaxed)
     }
 
-    /// Returns what was recorded and is not stored yet, and forgets it.
+    /// Returns the recorded usage that is not stored yet, and forgets it.
     pub fn take_unsaved_usage(&self) -> Vec<ModelUsage> {
         std::mem::take(&mut *self.unsaved_usage.lock())
     }

@@ -62,7 +62,7 @@ impl Default for Broadcast {
 
 impl Bus for Broadcast {
     fn publish(&self, event: Event) {
-        // An error means that there is no receiver.
+        // An error only means that nothing listens.
         let _ = self.0.send(event);
     }
 

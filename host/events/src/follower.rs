@@ -6,9 +6,9 @@ use std::collections::HashMap;
 
 use patchbay_core::{AgentId, DeltaKind, DeltaPosition, Event, EventKind, MessageKind, Retrying};
 
-/// Follows the answers of the agent in view. Between two moves of the view, each byte of an answer's text is returned exactly
-/// once, in order; text of an attempt that broke off is followed by a [`BrokeOff`]. Thinking is not part of a row: pieces of it
-/// that are lost stay lost.
+/// Follows the answers of the agent in view. Between two moves of the view, each byte of an answer's text is returned
+/// exactly once, in order; text of an attempt that broke off is followed by a [`BrokeOff`]. Thinking is not part of a
+/// row: pieces of it that are lost stay lost.
 #[derive(Debug)]
 pub struct AnswerFollower {
     view: AgentId,
@@ -29,23 +29,23 @@ pub struct AnswerAttempt {
     pub given_up: u32,
 }
 
-/// What an event adds to the answer of the agent in view.
+/// The additions of an event to the answer of the agent in view.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Followed<'a> {
     /// An earlier attempt broke off. Reported before `piece`.
     pub broke_off: Option<BrokeOff<'a>>,
-    /// Text that follows what was returned of the same attempt.
+    /// New text of the same attempt, after the text returned before.
     pub piece: Option<AnswerText<'a>>,
 }
 
-/// Text of an answer.
+/// New text of an answer, for a front to show.
 #[derive(Debug, PartialEq, Eq)]
 pub struct AnswerText<'a> {
-    /// The attempt it belongs to; `None` if this is the whole answer, of which no piece was received before.
+    /// The attempt it belongs to, or `None` if this is the whole answer and no piece of it was received before.
     pub attempt: Option<AnswerAttempt>,
     /// Whether this is text or thinking.
     pub block: DeltaKind,
-    /// The text itself.
+    /// The text that the front should add.
     pub text: &'a str,
 }
 
@@ -68,7 +68,7 @@ impl BrokeOff<'_> {
     }
 }
 
-/// What was received of an answer.
+/// The received part of an answer.
 #[derive(Debug)]
 struct FollowedAnswer {
     attempt: AnswerAttempt,
@@ -91,7 +91,7 @@ impl FollowedAnswer {
 }
 
 impl AnswerFollower {
-    /// Begins with `view` in view, of which nothing was shown yet.
+    /// Begins with `view` in view, before anything of it was shown.
     pub fn new(view: AgentId) -> Self {
         Self { view, complete: HashMap::new(), answer: None }
     }
@@ -110,8 +110,8 @@ impl AnswerFollower {
         has_moved
     }
 
-    /// Moves the view to an agent whose rows up to number `seq` were shown, with the text received so far of the answer that it
-    /// is writing.
+    /// Moves the view to an agent whose rows up to number `seq` were shown, with the text received so far of
+    /// the answer that it is writing.
     pub fn join(&mut self, view: AgentId, seq: u64, answer: Option<(AnswerAttempt, &str)>) {
         self.view = view;
         let complete = self.complete.entry(view).or_default();

@@ -19,7 +19,7 @@ pub struct EventLog {
     bus: Box<dyn Bus>,
     budget: Arc<TokenBudget>,
     last_seq: AtomicU64,
-    /// Locked from a commit until its rows are published, so that rows are published in the order of their numbers.
+    /// Locked from a commit until its rows are published, which keeps the published rows in order.
     order: Mutex<()>,
     /// Pieces of unfinished answers that are waiting for a write, each with the sender of its result.
     due: parking_lot::Mutex<Vec<(PartialPiece, oneshot::Sender<bool>)>>,
@@ -28,8 +28,8 @@ pub struct EventLog {
 }
 
 impl EventLog {
-    /// Creates the log of the session that `hold` permits to write. `last_seq` is the number of its last row; `budget`
-    /// counts its tokens.
+    /// Creates the log of the session that `hold` permits to write. `last_seq` is the number of its last
+    /// row; `budget` counts its tokens.
     pub fn new(
         hold: Hold,
         store: Store,
@@ -70,11 +70,11 @@ impl EventLog {
         &self.budget
     }
 
-    /// Returns the tokens that the session has used by model, sorted by provider and model, also those of requests that are not
-    /// stored yet. Requests under way are not included.
+    /// Returns the tokens that the session has used by model, sorted by provider and model, including requests that are
+    /// not stored yet. Requests under way are not included.
     ///
     /// # Errors
-    /// Errors of the store.
+    /// The store could not be read or written.
     pub async fn usage(&self) -> Result<Vec<ModelUsage>, StoreError> {
         // No commit comes in between.
         let _order = self.order.lock().await;
@@ -94,9 +94,9 @@ impl EventLog {
         Subscription::new(self.session(), self.store.clone(), self.bus.subscribe(), from)
     }
 
-    /// Commits `change` together with the tokens used since the last commit, then calls `applied` to update the process's
-    /// state, then publishes the rows. It runs in its own task, so that dropping the future cannot leave memory and database
-    /// inconsistent.
+    /// Commits `change` together with the tokens used since the last commit, then calls `applied` to update the
+    /// process's state, then publishes the rows. It runs in its own task: dropping the future cannot leave
+    /// memory and database inconsistent.
     ///
     /// # Errors
     /// Errors of the store; nothing has changed then.
@@ -112,9 +112,9 @@ impl EventLog {
         .await
     }
 
-    /// Like [`EventLog::commit`], for a change that depends on what is stored: no other commit comes between the end of
-    /// `prepare`, which returns the change, and the change itself. `applied` gets the new rows and what `prepare` returned
-    /// besides; its result is returned.
+    /// Like [`EventLog::commit`], for a change that depends on stored data: no other commit comes between the end of
+    /// `prepare`, which returns the change, and the change itself. `applied` gets the new rows and the second value
+    /// returned by `prepare`; its result is returned.
     ///
     /// # Errors
     /// Errors of `prepare` and of the store; nothing has changed then.
@@ -149,8 +149,9 @@ impl EventLog {
         tokio::spawn(commit).await.unwrap_or(Err(StoreError::WriterGone.into()))
     }
 
-    /// Stores a piece of an unfinished answer, so that a crash loses little of it. One write includes the due pieces of all
-    /// agents. Returns whether the piece was stored. A failure is only logged, since the complete answer is stored later.
+    /// Stores a piece of an unfinished answer, to limit what a crash can lose. One write includes the due
+    /// pieces of all agents. Returns whether the piece was stored. A failure is only logged, since the
+    /// complete answer is stored later.
     pub async fn keep_piece(&self, piece: PartialPiece) -> bool {
         let (sender, stored) = oneshot::channel();
         self.due.lock().push((piece, sender));

@@ -13,7 +13,7 @@ const PAGE: u32 = 256;
 /// An item of a subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// An event of the session.
+    /// The next event of the session.
     Event(Event),
     /// The subscriber was too slow and lost this many live events. Lost rows follow from the store.
     Lagged(u64),
@@ -26,7 +26,7 @@ pub struct Subscription {
     live: Box<dyn BusReceiver>,
     /// The number of the next row to return.
     next: u64,
-    /// Events to return first.
+    /// Events that are returned before any event from the bus.
     ready: VecDeque<Event>,
     /// Whether the store may have rows that will not arrive live.
     behind: bool,
@@ -42,7 +42,7 @@ impl Subscription {
         Self { session, store, live, next, ready, behind: true, held: None, deltas_of: None }
     }
 
-    /// Returns only deltas of `agents` from now on, so that a front which shows one agent is not woken for the others. Rows
+    /// Returns only deltas of `agents` from now on. A front that shows one agent is then not woken for the others. Rows
     /// and other events of all agents are still returned.
     pub fn only_deltas_of(&mut self, agents: impl IntoIterator<Item = AgentId>) {
         self.deltas_of = Some(agents.into_iter().collect());

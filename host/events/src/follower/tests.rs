@@ -21,7 +21,7 @@ fn at(answer: u32, offset: u64, given_up: u32) -> DeltaPosition {
     DeltaPosition { turn: 5, answer, index: 0, offset, given_up }
 }
 
-/// The row of an answer of which `given_up` attempts broke off.
+/// The row of an answer after `given_up` attempts that broke off.
 fn row(agent: AgentId, seq: u64, text: &str, given_up: u32) -> Event {
     let data = json!({
         "provider": "p", "adapter": "a", "model": "m", "usage": {}, "parts": [],
@@ -39,7 +39,7 @@ fn broke_off(answer: u32, given_up: u32) -> Event {
     event(VIEW, 5, EventKind::GivenUp { turn: 5, answer, given_up, retry: retrying() })
 }
 
-/// Returns what is shown of `events`. `|` stands for an attempt that broke off.
+/// Returns the text shown for `events`. `|` stands for an attempt that broke off.
 fn shown(follower: &mut AnswerFollower, events: &[Event]) -> String {
     let mut shown = String::new();
     for event in events {
@@ -140,7 +140,7 @@ fn agent_that_comes_into_view_continues_where_it_was_joined() {
         row(VIEW, 9, "One two three", 0),
     ];
     assert_eq!(shown(&mut follower, &events), "two three");
-    // Without what was received so far, the row has all of it.
+    // After the received text is forgotten, the row shows all of it.
     assert!(follower.look_at(OTHER) && follower.look_at(VIEW) && !follower.look_at(VIEW));
     assert_eq!(shown(&mut follower, &[piece(9, at(2, 4, 0), "two"), row(VIEW, 10, "One two", 0)]), "One two");
 }

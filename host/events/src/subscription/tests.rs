@@ -69,7 +69,7 @@ async fn lost_or_reordered_rows_are_read_from_the_store() {
         test.bus.publish(event(test.session, rows[row - 1].clone()));
     }
     assert_eq!(drain(&mut listener).await, ((1..=6).collect(), 0));
-    // A live event follows the row that it names, also if that row is lost.
+    // A live event follows the row that it names, even if that row is lost.
     test.commit(1).await;
     test.progress(7);
     let mut seen = Vec::new();
