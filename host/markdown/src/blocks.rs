@@ -1,6 +1,6 @@
-//! Splits the stream into blocks, line by line, and commits what is finished. The rules are CommonMark's.
+//! Splits the stream into blocks, line by line, and commits finished blocks. The rules are CommonMark's.
 //!
-//! All decisions depend on the characters so far, so that any cutting into chunks gives the same lines.
+//! All decisions depend only on the characters so far: any cutting into chunks produces the same lines.
 
 use crate::{
     code::FencedCode,
@@ -102,14 +102,14 @@ impl BlockSplitter {
         }
     }
 
-    /// Drops a closing fence that is not complete, so that a preview does not show it as code.
+    /// Drops an incomplete closing fence, which a preview would show as code.
     pub(crate) fn drop_partial_fence(&mut self) {
         if matches!(&self.open, GrowingBlock::Fence(code) if code.may_close(&self.line)) {
             self.line.clear();
         }
     }
 
-    /// Commits everything.
+    /// Commits everything that is still open.
     pub(crate) fn finish(&mut self) {
         if self.is_in_text || !self.line.is_empty() {
             self.end_line();
@@ -279,8 +279,8 @@ impl BlockSplitter {
         self.text(rest.trimmed(), is_whole);
     }
 
-    /// Closes the blocks that the line does not continue, before a new block. After the first new container, all
-    /// containers are new.
+    /// Closes the blocks that the line does not continue, before a new block. After the first new
+    /// container, all containers are new.
     fn close_to_if(&mut self, matched: usize, is_new: bool) {
         if !is_new {
             self.close_block();

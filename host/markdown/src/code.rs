@@ -1,6 +1,6 @@
-//! A code block. Its lines are printed alone, at column 0 even in a list: what is copied can be pasted and run. The
-//! fences and the language are not printed for the same reason; an empty line above and below sets the code apart. Only
-//! a quote keeps its `> `, because there the code is a part of another author's text.
+//! A code block. Its lines are printed alone, at column 0 even in a list, because users copy and run them. The fences
+//! and the language are not printed for the same reason; an empty line above and below sets the code apart. Only a
+//! quote keeps its `> `, because there the code belongs to another author's text.
 
 use crate::{
     highlight::CodeColours,

@@ -18,7 +18,7 @@ pub(crate) struct ListItem {
     delimiter: u8,
     /// The number as written and as shown.
     numbers: Option<(u32, u32)>,
-    /// What precedes the first line.
+    /// The marker before the first line.
     marker: String,
     is_marker_out: bool,
 }

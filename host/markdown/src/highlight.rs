@@ -1,6 +1,6 @@
 //! Colours of code, from grammars that are loaded at the first fence which names a known language.
 //!
-//! Colours are indices of the terminal's palette, so that code is readable in every theme; white, black and yellow are
+//! Colours are indices of the terminal's palette, which keeps code readable in every theme. White, black and yellow are
 //! not used, because one of two backgrounds hides them.
 
 use std::{str::FromStr as _, sync::LazyLock};

@@ -17,8 +17,8 @@ pub(crate) const MAX_INLINE: usize = 16 * 1024;
 /// Bytes of the link targets of all spans of a text. With more, nothing in it is a link.
 const MAX_TARGETS: usize = 64 * 1024;
 
-/// Inserted before the parsed text, so that no text is parsed as a block. Punctuation, so that emphasis may begin
-/// after it.
+/// Inserted before the parsed text to prevent it from being parsed as a block. It is punctuation
+/// because emphasis may begin after it.
 const GUARD: &str = ".";
 
 /// Returns a parser for `guarded`, which is one line that begins with [`GUARD`].
@@ -143,7 +143,7 @@ impl<'o> SpanWriter<'o> {
         }
     }
 
-    /// Not joined with the span before, so that `OpenLink::begin` stays exact.
+    /// Not joined with the span before, which keeps `OpenLink::begin` exact.
     fn push(&mut self, text: String, style: TextStyle, link: Option<Arc<str>>) {
         if !text.is_empty() {
             self.spans.push(TextSpan { text, style, link });
@@ -169,7 +169,7 @@ impl<'o> SpanWriter<'o> {
         self.open.push(OpenLink { address, is_image, is_email, begin: self.spans.len() });
     }
 
-    /// Writes the address after the text, unless they are equal, so that the target is visible and is copied.
+    /// Writes the address after the text, unless they are equal. This makes the target visible and part of a copy.
     fn close(&mut self) {
         self.flush();
         let Some(open) = self.open.pop() else { return };

@@ -84,8 +84,8 @@ impl StyledLine {
         Self::new(cut)
     }
 
-    /// Returns the line with SGR attributes and OSC 8 links. Each style ends where its span ends, so that lines can
-    /// be written in any order. The renderer's options have already decided on colours and links.
+    /// Returns the line with SGR attributes and OSC 8 links. Each style ends where its span ends, and lines can
+    /// therefore be written in any order. The renderer's options have already decided on colours and links.
     pub fn to_ansi(&self) -> String {
         let mut out = String::new();
         for span in &self.spans {

@@ -19,8 +19,8 @@ pub(crate) fn style(mut style: TextStyle, options: &RenderOptions) -> TextStyle 
     style
 }
 
-/// Returns the target for `address` if it is http(s) and links are enabled. Other characters than printable ASCII are
-/// encoded, so that none can end the escape sequence of the link.
+/// Returns the target for `address` if it is http(s) and links are enabled. Everything but printable ASCII is encoded:
+/// no character may end the escape sequence of the link.
 pub(crate) fn target(address: &str, options: &RenderOptions) -> Option<Arc<str>> {
     if !options.links || address.len() > MAX_ADDRESS || !is_web(address) {
         return None;

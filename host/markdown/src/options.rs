@@ -10,7 +10,7 @@ pub enum WrapMode {
     Terminal,
 }
 
-/// Which styles are used.
+/// Which styles the renderer may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Palette {
     /// The terminal's 16 colours and attributes.
@@ -25,11 +25,11 @@ pub enum Palette {
 pub struct RenderOptions {
     /// Width of prose and tables in columns. Values outside 10 to 1,000 count as the nearest of these.
     pub columns: usize,
-    /// How prose is broken.
+    /// How the lines of prose are broken.
     pub wrap: WrapMode,
     /// Whether spans carry link targets, which become OSC 8 sequences.
     pub links: bool,
-    /// Which styles are used.
+    /// Which styles the renderer may use.
     pub palette: Palette,
 }
 

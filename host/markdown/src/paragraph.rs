@@ -1,7 +1,7 @@
 //! A paragraph that is still growing. Rows leave it as soon as no later text can change them.
 //!
 //! Its source is parsed again after a growth that depends on the characters so far, never on the chunks in which they
-//! arrived. The growth is a fraction of the open text, so that the total cost is linear.
+//! arrived. Because the growth is a fraction of the open text, the total cost is linear.
 
 use crate::{
     clean::BREAK,
@@ -23,7 +23,7 @@ pub(crate) struct Paragraph {
     style: TextStyle,
     /// Rendered text that is not committed.
     ready: Vec<TextSpan>,
-    /// Source after `ready`.
+    /// The part of the source after `ready`, which may still change.
     source: String,
     /// A last line that may become the head of a table; the next line decides.
     held: Option<String>,

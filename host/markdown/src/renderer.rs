@@ -12,13 +12,13 @@ pub struct MarkdownRenderer {
 }
 
 impl MarkdownRenderer {
-    /// Begins an answer.
+    /// Creates a renderer for one answer.
     pub fn new(options: RenderOptions) -> Self {
         Self { cleaner: InputCleaner::default(), blocks: BlockSplitter::new(options) }
     }
 
-    /// Takes the next chunk and returns the lines that it finishes. They never change, and they do not depend on how the
-    /// text is cut into chunks.
+    /// Takes the next chunk and returns the lines that it finishes. They never change, and they do not depend on
+    /// how the text is cut into chunks.
     pub fn push(&mut self, chunk: &str) -> Vec<StyledLine> {
         for c in chunk.chars() {
             if let Some(c) = self.cleaner.next(c) {

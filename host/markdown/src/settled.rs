@@ -48,8 +48,8 @@ pub(crate) fn settled_end(source: &str) -> usize {
     end
 }
 
-/// Returns the last position at or after `from` where a row may end finally: after a blank, or between two wide
-/// characters.
+/// Returns the last position at or after `from` where a row may end finally: after a blank,
+/// or between two wide characters.
 fn last_boundary(text: &str, from: usize) -> usize {
     let mut next: Option<char> = None;
     for (at, c) in text[from..].char_indices().rev() {
@@ -68,7 +68,7 @@ fn is_ideograph(c: char) -> bool {
 /// Returns the first mark in `range` that may still open something.
 fn open_mark(text: &str, range: std::ops::Range<usize>) -> Option<usize> {
     let bytes = text.as_bytes();
-    // What an escape precedes begins an event of its own.
+    // Text after an escape begins an event of its own.
     let is_escaped = range.start > 0 && bytes[range.start - 1] == b'\\';
     let oldest = text.len().saturating_sub(MAX_OPEN);
     range.skip(usize::from(is_escaped)).find(|&at| at >= oldest && may_open(text, at))

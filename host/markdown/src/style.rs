@@ -1,8 +1,8 @@
-//! Styles and styled pieces of text: what the renderer produces instead of escape sequences.
+//! Styles and styled pieces of text, which the renderer produces instead of escape sequences.
 
 use std::sync::Arc;
 
-/// One of the terminal's 16 colours. The terminal's theme decides what it looks like.
+/// One of the terminal's 16 colours. The terminal's theme decides how it looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum TerminalColour {
@@ -39,11 +39,11 @@ pub struct TextStyle {
     pub bold: bool,
     /// Faint: comments in code, the remainder of a fence's info string.
     pub faint: bool,
-    /// Italic: emphasis.
+    /// Whether the text is italic, for emphasis.
     pub italic: bool,
-    /// Underlined: links.
+    /// Whether the text is underlined, for links.
     pub underline: bool,
-    /// Struck through.
+    /// Whether the text is struck through.
     pub strike: bool,
     /// The terminal's own text colour if `None`.
     pub colour: Option<TerminalColour>,
@@ -54,7 +54,7 @@ pub struct TextStyle {
 pub struct TextSpan {
     /// The text, never empty in a finished line.
     pub text: String,
-    /// How it is shown.
+    /// The style in which the text is shown.
     pub style: TextStyle,
     /// An http(s) address in printable ASCII that the text links to.
     pub link: Option<Arc<str>>,

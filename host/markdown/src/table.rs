@@ -1,4 +1,4 @@
-//! Tables: columns aligned by display width, without boxes, so that a copy is plain text.
+//! Tables: columns aligned by display width, without boxes, because a copy should be plain text.
 
 use crate::{
     inline,
@@ -28,7 +28,7 @@ pub(crate) enum ColumnAlign {
 
 #[derive(Clone)]
 enum TableLayout {
-    /// Widths of the columns.
+    /// The rows are aligned to columns of these widths.
     Aligned(Vec<usize>),
     /// One `name: value` line for each cell, with these names. Each has one row at most: it is repeated for each row of the table.
     Pairs(Vec<TableCell>),
@@ -59,7 +59,7 @@ impl MarkdownTable {
         Some(Self { aligns, head, rows: Vec::new(), held: 0, layout: None })
     }
 
-    /// Adds a row. Surplus cells are joined to the last one, so that no text is lost; missing cells at its end stay missing.
+    /// Adds a row. Surplus cells are joined to the last one to keep their text; missing cells at its end stay missing.
     pub(crate) fn add(&mut self, line: &str, options: &RenderOptions) {
         let mut cells = split_cells(line);
         let columns = self.aligns.len();
@@ -174,7 +174,7 @@ fn pairs(names: &[TableCell], row: &[TableCell], columns: usize, lines: &mut Vec
     }
 }
 
-/// Returns what fits of `cell` into one row, with a sign that more follows.
+/// Returns the part of `cell` that fits into one row, with a sign that more follows.
 fn first_row(cell: &TableCell, columns: usize) -> TableCell {
     let mut rows = wrap(cell, columns).into_iter();
     let mut first = rows.next().map(|row| row.spans).unwrap_or_default();

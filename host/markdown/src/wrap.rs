@@ -11,7 +11,6 @@ use crate::{
 /// A longer word is broken; a shorter one stays whole even if the row gets too long, because it may be an address.
 const MAX_WORD: usize = 1_000;
 
-/// One row of wrapped text.
 pub(crate) struct WrappedRow {
     /// Its text, without the blanks at which it was broken.
     pub(crate) spans: Vec<TextSpan>,
@@ -55,7 +54,7 @@ pub(crate) fn wrap(spans: &[TextSpan], columns: usize) -> Vec<WrappedRow> {
     slice(spans, &rows)
 }
 
-/// The spans of each row. Rows are in order, so that the spans are visited once.
+/// The spans of each row. Rows are in order: one pass over the spans is enough.
 fn slice(spans: &[TextSpan], rows: &[(usize, usize)]) -> Vec<WrappedRow> {
     let mut first = 0;
     let mut offset = 0;
