@@ -1,8 +1,9 @@
-//! Parses quoted text in the arguments of commands. It runs from the first `"` to the last `"` of the line; there are no escapes.
+//! Parses quoted text in the arguments of commands. It runs from the first `"` to the last `"` of the
+//! line; escapes are not supported.
 
 use patchbay_core::{Code, Outcome, text};
 
-/// Length limit in characters of what an error repeats.
+/// Length limit, in characters, of text repeated in an error.
 const SHOWN: usize = 80;
 
 /// Returns the text between the quotes of `argument`, which begins with `"`. `what` names it in an error.

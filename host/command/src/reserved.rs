@@ -2,7 +2,7 @@
 //! snapshot.
 
 /// Names of all built-in commands and internal tools, sorted, including planned ones. A skill with one of them as its
-/// alias is left out of the snapshot, so that no alias changes its meaning when the command is added.
+/// alias is left out of the snapshot. Otherwise the alias would change its meaning when the command is added.
 pub const RESERVED: &[&str] = &[
     "agent",
     "agents",

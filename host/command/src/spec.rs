@@ -9,7 +9,7 @@ pub struct Spec {
     pub name: &'static str,
     /// Whether the command takes an argument.
     pub argument: Argument,
-    /// One line that says what the command does, for `/commands`.
+    /// A one-line description of the command, for `/commands`.
     pub summary: &'static str,
     /// The source of suggestions for the argument.
     pub completion: Completion,
@@ -37,13 +37,13 @@ pub enum Argument {
 /// The source of suggestions for a command's argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completion {
-    /// No suggestions.
+    /// Nothing is suggested for the argument.
     None,
     /// Names of the snapshot's skills.
     Skills,
-    /// Full names of tools.
+    /// The full names of the tools.
     Tools,
-    /// Names of personas.
+    /// The names of the personas.
     Personas,
     /// Models of ready providers, with and without a thinking level.
     Models,
