@@ -7,17 +7,17 @@ use crate::{AgentId, PrincipalId, text};
 /// Limit in characters of the name of an MCP client.
 const CLIENT_CHARS: usize = 64;
 
-/// The caller of a tool. Its text form in the journal: `person`, `person:ID`, `tool:SKILL__TOOL`, `agent:UUID`,
-/// `mcp:CLIENT`.
+/// The caller of a tool. Its text form in the journal: `person`, `person:ID`,
+/// `tool:SKILL__TOOL`, `agent:UUID`, `mcp:CLIENT`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Asker {
-    /// A person, by a command.
+    /// A user, through a command.
     Person(PrincipalId),
     /// Another tool, by its full name.
     Tool(String),
-    /// The model of an agent.
+    /// The model of the agent with this id.
     Agent(AgentId),
-    /// An MCP client, by the name that it gave. [`Asker::mcp_client`] makes it.
+    /// An MCP client, identified by the name that it provided. [`Asker::mcp_client`] makes it.
     McpClient(String),
 }
 

@@ -10,7 +10,6 @@ use crate::{Digest, text};
 
 /// Media type of attached text files.
 pub const TEXT_MEDIA: &str = "text/plain";
-/// Media type of PDFs.
 const PDF_MEDIA: &str = "application/pdf";
 
 /// A file that is attached to a message.
@@ -72,18 +71,18 @@ impl Attachment {
         self.media_type == TEXT_MEDIA
     }
 
-    /// Returns what stands for the content where it is not shown: `[image: a.png]`.
+    /// Returns a placeholder for places where the content is not shown: `[image: a.png]`.
     pub fn placeholder(&self) -> String {
         self.placeholder_with("")
     }
 
-    /// Returns what a model reads instead of the content: `[image left out: a.png]` with the `reason` ` left out`.
+    /// Returns the text that replaces the content for a model: `[image left out: a.png]` with the `reason` ` left out`.
     pub fn placeholder_with(&self, reason: &str) -> String {
         placeholder(&self.media_type, Some(&*self.name).filter(|name| !name.is_empty()), reason)
     }
 
-    /// Returns the line that tells the user what is attached: `Attached: a.png (image/png, 120 KB).` `None` without
-    /// attachments.
+    /// Returns the line that lists the attachments for the user: `Attached: a.png (image/png, 120
+    /// KB).` `None` without attachments.
     pub fn summary(attachments: &[Self]) -> Option<String> {
         let each = |Self { name, media_type, size, .. }: &Self| format!("{name} ({media_type}, {})", text::size(*size));
         let all: Vec<String> = attachments.iter().map(each).collect();
@@ -91,7 +90,8 @@ impl Attachment {
     }
 }
 
-/// Returns what a model reads instead of a file: `[image left out: a.png]`, or `[image left out]` for a file without a name.
+/// Returns the text that replaces a file for a model: `[image left out: a.png]`, or `[image left
+/// out]` for a file without a name.
 pub(crate) fn placeholder(media_type: &str, name: Option<&str>, reason: &str) -> String {
     let kind = match media_type {
         PDF_MEDIA => "PDF",

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::attachment;
 
-/// The author of a message.
+/// The author of a message in a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// The user; tool results are also sent in this role.
     User,
-    /// The model.
+    /// The model, which answers the user.
     Assistant,
 }
 
@@ -22,14 +22,14 @@ pub enum Role {
 pub struct Blob {
     /// The media type, such as `image/png`.
     pub media_type: String,
-    /// A file name, if known.
+    /// The name of the file, if it is known.
     pub name: Option<String>,
-    /// The content.
+    /// The bytes of the content, shared between copies.
     pub data: Arc<[u8]>,
 }
 
 impl Blob {
-    /// Returns what a model reads instead of the content: `[image left out: a.png]` with the `reason` ` left out`.
+    /// Returns the text that replaces the content for a model: `[image left out: a.png]` with the `reason` ` left out`.
     pub fn placeholder_with(&self, reason: &str) -> String {
         attachment::placeholder(&self.media_type, self.name.as_deref(), reason)
     }
@@ -41,7 +41,7 @@ impl std::fmt::Debug for Blob {
     }
 }
 
-/// A tool call of a model.
+/// A tool call that a model has requested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// The id that the result refers to.
@@ -66,9 +66,9 @@ impl ToolCall {
 /// A piece of a tool's result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// Text for the model.
+    /// Text that the model should read.
     Text(String),
-    /// Binary content.
+    /// Binary content, such as an image.
     Blob(Blob),
 }
 
@@ -77,22 +77,22 @@ pub enum Piece {
 pub struct ToolResult {
     /// The [`ToolCall::id`] of the call.
     pub call_id: String,
-    /// The tool's full name.
+    /// The full name of the called tool.
     pub name: String,
-    /// The result, in order.
+    /// The pieces of the result, in order.
     pub content: Vec<Piece>,
-    /// Whether the tool failed.
+    /// Whether the call of the tool failed.
     pub is_error: bool,
 }
 
-/// A block of a message.
+/// A block, the unit that messages are made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Block {
     /// Text of the conversation.
     Text(String),
-    /// Binary content.
+    /// Binary content, such as an image.
     Blob(Blob),
-    /// The model's thinking.
+    /// The text of the model's thinking.
     Thinking(String),
     /// A tool call of the model.
     ToolCall(ToolCall),
@@ -105,7 +105,7 @@ pub enum Block {
 /// A block with the adapter's data for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The block itself.
+    /// The block that the part contains.
     pub block: Block,
     /// Adapter data, such as a signature. It is sent only to the adapter and model that it came from.
     pub opaque: Option<String>,
@@ -120,7 +120,7 @@ impl From<Block> for Part {
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The author.
+    /// The author of the message.
     pub role: Role,
     /// The blocks of the message, in order.
     pub parts: Vec<Part>,
@@ -131,7 +131,7 @@ pub struct Message {
 pub struct ToolDeclaration {
     /// The full name, `SKILL__TOOL`.
     pub name: String,
-    /// What the tool does; models choose tools by it.
+    /// The tool's description; models choose tools by it.
     pub description: String,
     /// JSON Schema of the input, an object.
     pub input_schema: String,
@@ -143,9 +143,9 @@ pub struct ToolDeclaration {
 pub enum ThinkingLevel {
     /// No thinking, or the model's minimum.
     None,
-    /// Little thinking.
+    /// The model thinks only a little.
     Low,
-    /// A medium amount.
+    /// The model thinks a medium amount.
     Med,
     /// Much thinking; the most that every model with levels has.
     High,
@@ -185,7 +185,7 @@ impl ThinkingLevel {
 /// Which tools a model may call in an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ToolChoice {
-    /// The model decides.
+    /// The model decides whether to call tools.
     #[default]
     Auto,
     /// The model may call no tool.
@@ -196,17 +196,17 @@ pub enum ToolChoice {
     Named(String),
 }
 
-/// Why a request is made.
+/// The purpose of a request to a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RequestPurpose {
-    /// A turn of an agent.
+    /// The request belongs to an agent's turn.
     #[default]
     Turn,
-    /// A summary of a conversation. No later request begins with it, so that it need not be written to a cache.
+    /// A summary of a conversation. It need not be written to a cache, because no later request begins with it.
     Summary,
     /// The capability `inference` of a skill.
     Inference,
-    /// A trial of a model.
+    /// A trial, to find out whether a model works.
     Validation,
 }
 
@@ -222,10 +222,11 @@ impl RequestPurpose {
     }
 }
 
-/// What the host knows about a request besides its content. Adapters receive it as options whose names begin with `host:`.
+/// The host's hints about a request, in addition to its content. Adapters receive them as options
+/// whose names begin with `host:`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestHints {
-    /// Why the request is made.
+    /// The purpose of the request.
     pub purpose: RequestPurpose,
     /// The same text for all requests of a session, which says nothing about the user; `None` outside sessions.
     pub cache_key: Option<String>,
@@ -234,15 +235,15 @@ pub struct RequestHints {
     pub bound_from: Option<usize>,
 }
 
-/// A request to a model.
+/// A request for a completion by a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompletionRequest {
     /// The model's id, as its API knows it.
     pub model: String,
     /// Texts of the system context, in order.
     pub system: Vec<String>,
-    /// The conversation. Roles alternate, the last message is the user's, and each tool call has its result in the next
-    /// message.
+    /// The conversation. Roles alternate, the last message is the user's, and each tool call has
+    /// its result in the next message.
     pub messages: Vec<Message>,
     /// The tools that the model may call.
     pub tools: Vec<ToolDeclaration>,
@@ -252,22 +253,22 @@ pub struct CompletionRequest {
     pub thinking: Option<ThinkingLevel>,
     /// Largest number of tokens of the answer; `None` for the provider's default.
     pub max_output_tokens: Option<u32>,
-    /// What the host knows about the request besides its content.
+    /// The host's hints about the request.
     pub hints: RequestHints,
 }
 
 /// The kind of a block that starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockKind {
-    /// Text of the answer.
+    /// A part of the answer's text.
     Text,
-    /// The model's thinking.
+    /// Thinking of the model, as far as the provider shows it.
     Thinking,
     /// A tool call; its input follows as deltas.
     ToolCall {
         /// The id that the result refers to.
         id: String,
-        /// The tool's full name.
+        /// The tool's full name, as the model knows it.
         name: String,
     },
     /// Data that only the adapter reads.
@@ -279,23 +280,23 @@ pub enum BlockKind {
 pub enum StreamEvent {
     /// The answer has started. Holds the model name that the API returned.
     Started(String),
-    /// A block starts.
+    /// A new block of the answer starts.
     BlockStart {
-        /// The block's number.
+        /// The number of the block in the answer, from 0.
         index: u32,
-        /// The kind of the block.
+        /// The kind of block that starts.
         kind: BlockKind,
     },
-    /// More of a block.
+    /// More content of a block has arrived.
     BlockDelta {
-        /// The block's number.
+        /// The number of the block in the answer, from 0.
         index: u32,
         /// More text, thinking, or input of a tool call.
         text: String,
     },
-    /// A block is complete.
+    /// A block of the answer is complete.
     BlockEnd {
-        /// The block's number.
+        /// The number of the block in the answer, from 0.
         index: u32,
         /// Adapter data that is sent back with the block in later requests.
         opaque: Option<String>,
@@ -304,9 +305,9 @@ pub enum StreamEvent {
     Usage(TokenUsage),
     /// An extension that this host does not know; it is logged and otherwise ignored.
     Extra {
-        /// The extension's name.
+        /// The name of the provider's extension.
         name: String,
-        /// The extension's value.
+        /// The value of the provider's extension.
         value: String,
     },
 }
@@ -319,7 +320,7 @@ pub struct TokenUsage {
     pub input: u64,
     /// Output tokens; includes thinking if the API counts it as output.
     pub output: u64,
-    /// Tokens of thinking.
+    /// Tokens that the model used for thinking.
     pub thinking: u64,
     /// Input tokens that were read from a cache.
     pub cache_read: u64,
@@ -333,12 +334,12 @@ impl TokenUsage {
         self.input.saturating_add(self.output)
     }
 
-    /// Returns input plus output without what was read from a cache: what counts for the limit of a session.
+    /// Returns input plus output without cached input, which is the number that counts for a session's limit.
     pub fn uncached(&self) -> u64 {
         self.input.saturating_sub(self.cache_read).saturating_add(self.output)
     }
 
-    /// Returns the sum of both.
+    /// Returns the sum of both usages, field by field.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -351,7 +352,7 @@ impl TokenUsage {
     }
 }
 
-/// Why an answer ended.
+/// The reason why an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stop {
@@ -363,7 +364,7 @@ pub enum Stop {
     MaxTokens,
     /// The conversation fills the model's context window.
     ContextWindow,
-    /// The model refused.
+    /// The model refused to answer.
     Refusal,
     /// The provider's content filter cut the answer off.
     ContentFilter,
@@ -386,7 +387,7 @@ impl Stop {
     }
 }
 
-/// The end of an answer.
+/// How an answer ended, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finish {
     /// The reason, as one of the kinds that the host distinguishes.
@@ -415,7 +416,7 @@ pub enum FailureKind {
     ContentFilter,
     /// The connection could not be opened, or broke.
     Network,
-    /// Any other failure.
+    /// A failure of any other kind.
     Unknown,
 }
 

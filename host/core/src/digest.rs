@@ -28,7 +28,7 @@ impl Digest {
     /// Computes the digest of everything that `reader` returns, without holding it in memory.
     ///
     /// # Errors
-    /// Errors of the reader.
+    /// An error returned by the reader.
     pub fn of_reader(reader: &mut impl Read) -> io::Result<Self> {
         let mut hasher = Sha256::new();
         io::copy(reader, &mut hasher)?;
@@ -40,7 +40,7 @@ impl Digest {
         Self(bytes)
     }
 
-    /// Returns the 32 bytes.
+    /// Returns the 32 bytes of the digest.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -98,13 +98,12 @@ impl From<Digest> for String {
     }
 }
 
-/// Hashes a sequence of fields. Each field is preceded by its length, so that different structures never hash the same
-/// bytes.
+/// Hashes a sequence of fields. Each field is preceded by its length: different structures never hash the same bytes.
 #[derive(Clone, Default)]
 pub struct Hasher(Sha256);
 
 impl Hasher {
-    /// Adds a field.
+    /// Adds a field, preceded by its length.
     pub fn field(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         let bytes = bytes.as_ref();
         self.0.update((bytes.len() as u64).to_le_bytes());

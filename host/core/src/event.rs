@@ -13,7 +13,7 @@ use crate::{
 /// The version of an [`Event`]'s JSON. It is raised when a kind or field is added that older readers do not know.
 const VERSION: u32 = 6;
 
-/// A change of a session.
+/// A change of a session, as fronts receive it.
 ///
 /// Its JSON has a `version`. An older build reads kinds that it does not know as [`EventKind::Unknown`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,19 +25,19 @@ pub struct Event {
     /// Position in the session. Stored rows are numbered from 1 without gaps. A live event has the number of the last stored
     /// row at that time, or 0 if there was none.
     pub seq: u64,
-    /// The change itself.
+    /// The change that the event reports.
     pub kind: EventKind,
 }
 
-/// What happened.
+/// The kinds of events, with their data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum EventKind {
-    /// A row was stored.
+    /// A row was stored in the conversation.
     Message {
-        /// The kind of the row.
+        /// The kind of the stored row.
         kind: MessageKind,
-        /// The text of the row.
+        /// The text of the stored row.
         content: String,
         /// Structured data of the row; [`EventKind::answer`] and similar methods parse it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,28 +45,28 @@ pub enum EventKind {
     },
     /// Partial output of a running tool. Live only.
     Progress {
-        /// The tool's full name.
+        /// The tool's full name, including its skill or server.
         tool: String,
-        /// The output.
+        /// The output that the tool has reported.
         text: String,
     },
     /// A piece of an answer that is still being received. Live only; the complete answer is a row.
     Delta {
         /// Whether the piece is text or thinking.
         block: DeltaKind,
-        /// The piece, cleaned.
+        /// The text of the piece, cleaned.
         text: String,
-        /// The position of the piece, so that receivers detect late and duplicate pieces.
+        /// The position of the piece, which lets receivers detect late and duplicate pieces.
         at: DeltaPosition,
     },
     /// One line that the user should read now. Live only.
     Notice {
-        /// The line, cleaned.
+        /// The text of the notice, cleaned.
         text: String,
     },
     /// A request to a provider failed and is sent again after a wait. Live only.
     Retrying(Retrying),
-    /// An answer broke off and is requested again after a wait: what was received of it is void. Live only.
+    /// An answer broke off and is requested again after a wait. Discard the text received so far. Live only.
     GivenUp {
         /// The turn: the number of its first row.
         turn: u64,
@@ -87,21 +87,21 @@ pub enum EventKind {
     LineEnded {
         /// The id that the line got when it was submitted.
         line: LineId,
-        /// The result of the line.
+        /// The outcome that the line ended with.
         outcome: Outcome,
     },
     /// A submitted line waits for its turn. Live only.
     LineQueued {
-        /// The id of the line.
+        /// The id of the line that waits.
         line: LineId,
         /// The line as it was typed.
         text: String,
     },
     /// A line no longer waits. Live only.
     LineDequeued {
-        /// The id of the line.
+        /// The id of the line that waited.
         line: LineId,
-        /// Why it no longer waits.
+        /// The reason why it no longer waits.
         reason: DequeueReason,
     },
     /// The waiting lines of the agent were held or released. Live only.
@@ -113,23 +113,23 @@ pub enum EventKind {
     TurnBegan {
         /// The turn: the number of its first row.
         turn: u64,
-        /// Who began it.
+        /// The cause that began the turn.
         cause: TurnCause,
     },
     /// A turn of the agent has ended. Live only; its rows are published before it.
     TurnEnded {
         /// The turn: the number of its first row.
         turn: u64,
-        /// Who began it.
+        /// The cause that began the turn.
         cause: TurnCause,
-        /// How it ended.
+        /// The state in which the turn ended.
         state: TurnState,
-        /// The result of the turn.
+        /// The outcome that the turn ended with.
         outcome: Outcome,
     },
     /// The agent was created. Live only; its rows are published before it.
     AgentForked {
-        /// Its parent.
+        /// The agent that was forked.
         parent: AgentId,
         /// Whether the user created it.
         foreground: bool,
@@ -140,7 +140,7 @@ pub enum EventKind {
     ViewMoved,
     /// Mail arrived in the inbox of the agent. Live only.
     MailArrived {
-        /// The sender.
+        /// The agent that sent the mail.
         from: AgentId,
     },
     /// An event of a newer build that this build does not know.
@@ -151,11 +151,11 @@ pub enum EventKind {
 /// `Rate limit exceeded: openai. Retrying in 60 s (attempt 1 of at most 15).`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retrying {
-    /// The provider.
+    /// The name of the provider that failed.
     pub provider: String,
     /// The kind of failure, such as `Rate limit exceeded`.
     pub what: String,
-    /// What the provider or the system reported, cleaned and in a few words, such as `connection refused`.
+    /// The error reported by the provider or the system, cleaned and in a few words, such as `connection refused`.
     pub cause: String,
     /// The wait before the retry, in milliseconds.
     pub wait_ms: u64,
@@ -178,7 +178,7 @@ impl Retrying {
 impl fmt::Display for Retrying {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { provider, what, wait_ms, attempt, of, .. } = self;
-        // Rounded up, so that the wait is never longer than announced.
+        // Rounded up: the wait is never longer than announced.
         let seconds = wait_ms.div_ceil(1000);
         write!(f, "{what}: {provider}. Retrying in {seconds} s (attempt {attempt} of at most {of}).")
     }
@@ -191,7 +191,7 @@ pub struct RequestLimit {
     /// `None` for the limit of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// The number of requests.
+    /// The number of requests that may run at once.
     pub at_once: u32,
 }
 
@@ -210,7 +210,7 @@ impl fmt::Display for RequestLimit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DequeueReason {
-    /// It runs now.
+    /// The line has begun to run.
     Began,
     /// It is a message that has joined the turn that runs.
     Joined,
@@ -238,9 +238,9 @@ pub struct DeltaPosition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeltaKind {
-    /// Text of the answer.
+    /// A part of the answer's text.
     Text,
-    /// The model's thinking.
+    /// Thinking of the model, as far as the provider shows it.
     Thinking,
 }
 
@@ -248,11 +248,11 @@ pub enum DeltaKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageKind {
-    /// A message of the user.
+    /// A message that the user sent.
     User,
     /// The instructions of a skill.
     Skill,
-    /// An answer of the model.
+    /// An answer from the model.
     Assistant,
     /// The result of a tool call of the model.
     Tool,
@@ -267,8 +267,8 @@ pub enum MessageKind {
 }
 
 impl EventKind {
-    /// Returns the line that the user should read now, if this is a notice or a retry. Fronts that show retries in another
-    /// way do not call it.
+    /// Returns the line that the user should read now, if this is a notice or a retry. Fronts that show retries
+    /// in another way do not call it.
     pub fn notice(&self) -> Option<String> {
         match self {
             Self::Notice { text } => Some(text.clone()),
@@ -320,7 +320,7 @@ pub fn notification_line(content: &str) -> &str {
     content.lines().next().unwrap_or_default()
 }
 
-/// The JSON of an event.
+/// The JSON form of an event.
 #[derive(Serialize, Deserialize)]
 struct EventJson<K> {
     version: u32,
@@ -364,7 +364,7 @@ impl MessageKind {
         }
     }
 
-    /// Parses a stored word.
+    /// Parses a word as the store has it; `None` if it is unknown.
     pub fn from_word(word: &str) -> Option<Self> {
         const ALL: [MessageKind; 8] = [
             MessageKind::User,
@@ -486,7 +486,7 @@ mod tests {
         let row = |kind| EventKind::Message { kind, content: String::new(), data: serde_json::to_value(&record).ok() };
         assert_eq!(row(MessageKind::Tool).tool_result(), Some(record.clone()));
         assert_eq!(row(MessageKind::Command).tool_result(), None);
-        // Data that cannot be parsed is treated as absent, so that rows of all builds load.
+        // Data that cannot be parsed is treated as absent; rows of all builds must load.
         assert_eq!(row(MessageKind::Assistant).answer(), None);
         let compaction = CompactionRecord {
             keep_from: Some(4),

@@ -60,12 +60,13 @@ id!(
     AgentId
 );
 id!(
-    /// Identifies a line that a person typed, or a request of an MCP client. Ids of later lines sort after earlier ones.
+    /// Identifies a line that the user typed, or a request of an MCP client. Ids of later
+    /// lines sort after earlier ones.
     LineId
 );
 id!(
-    /// Identifies one call of a tool: a row of the journal, and the parent of the calls that it makes. The id is derived
-    /// from what made the call, so that a resumed session recognises it.
+    /// Identifies one call of a tool: a row of the journal, and the parent of the calls that it makes. The id is
+    /// derived from the caller, which lets a resumed session recognise it.
     CallId
 );
 
@@ -79,13 +80,13 @@ impl LineId {
 }
 
 impl CallId {
-    /// Returns the id of the call that a person's line makes.
+    /// Returns the id of the call that the user's line makes.
     pub const fn of_line(line: LineId) -> Self {
         Self(line.0)
     }
 
-    /// Returns the id of a call that a model asked for: the call number `index` (from 0) of the answer that is row `row` of
-    /// `session`.
+    /// Returns the id of a call that a model asked for: the call number `index` (from 0) of the answer
+    /// that is row `row` of `session`.
     pub fn of_answer(session: SessionId, row: u64, index: u32) -> Self {
         Self::derive("answer", session.as_bytes(), &row.to_be_bytes(), index)
     }

@@ -25,7 +25,7 @@ impl Scope {
 /// A stored value with its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KvEntry {
-    /// The stored bytes.
+    /// The bytes that are stored under the key.
     pub value: Vec<u8>,
     /// The version that this value was written as. No version occurs twice in a scope.
     pub version: u64,
@@ -47,22 +47,22 @@ pub enum KvError {
     /// A key or value is over its size limit.
     #[error("a {what} of {size} bytes is over the limit of {limit}")]
     TooLarge {
-        /// `key` or `value`.
+        /// The part that is too large: `key` or `value`.
         what: &'static str,
-        /// Size in bytes.
+        /// Size of the key or value, in bytes.
         size: usize,
-        /// Limit in bytes.
+        /// The largest size allowed, in bytes.
         limit: usize,
     },
-    /// The scope is full.
+    /// The scope cannot store any more data.
     #[error("this skill's store is full: at most {limit} {what}; delete something first")]
     Quota {
-        /// `bytes` or `keys`.
+        /// The exhausted quota: `bytes` or `keys`.
         what: &'static str,
         /// The largest total of `what` in the scope.
         limit: u64,
     },
-    /// A key or a page size does not satisfy the contract; the text says how.
+    /// A key or a page size does not satisfy the contract; the text explains how.
     #[error("{0}")]
     Invalid(&'static str),
     /// The database failed; details are in the host's log.

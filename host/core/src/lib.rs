@@ -5,7 +5,7 @@
 //! - [`Digest`]: the SHA-256 of bytes, and the canonical way to hash a structure.
 //! - [`SessionId`], [`AgentId`], [`LineId`], [`CallId`]: UUIDs as distinct types.
 //! - [`PrincipalId`]: the user that a session belongs to.
-//! - [`Asker`]: the caller of a tool: a person, another tool or an agent.
+//! - [`Asker`]: the caller of a tool: the user, another tool or an agent.
 //! - [`Code`], [`Outcome`], [`OutcomeData`]: the result of a line. `docs/codes.md` is generated from the table of codes.
 //! - [`Event`]: a change of a session that fronts render; [`Retrying`]: a request that is sent again; [`RequestLimit`]: why a
 //!   request waits.

@@ -27,7 +27,8 @@ impl Money {
     pub const ZERO: Self = Self(0);
     /// Billionths in a dollar.
     pub const NANOS: i64 = 1_000_000_000;
-    /// The largest amount of one request. Larger ones count as this, so that sums of them fit a column of the store.
+    /// The largest amount of one request. Larger ones are counted as this, because their sums
+    /// must fit a column of the store.
     pub const MOST: Self = Self(1_000_000 * Self::NANOS);
     /// Most digits before the point of a written amount.
     const DIGITS: usize = 9;

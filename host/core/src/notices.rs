@@ -1,5 +1,5 @@
-//! Lines for the model in the data of a user's message: what the user did since the last one. `session` writes them, `agent` sends
-//! them before the message.
+//! Lines for the model in the data of a user's message: the user's actions since the last one. `session` writes them,
+//! `agent` sends them before the message.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

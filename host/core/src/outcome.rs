@@ -13,9 +13,9 @@ const ERROR_PREFIX: &str = "Error: ";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// It succeeded.
+    /// The operation has succeeded.
     Ok,
-    /// It failed; the message says why and what to do next.
+    /// It failed; the message contains the reason and the next step.
     Error,
 }
 
@@ -34,12 +34,12 @@ pub enum Status {
 pub struct Outcome {
     /// Success or failure; `exec` derives its exit code from it.
     pub status: Status,
-    /// A stable code for what happened.
+    /// A stable code for the kind of outcome.
     pub code: Code,
-    /// Text for a person, without `Error: `. It may have several lines and never ends with a line feed.
+    /// Text for the user, without `Error: `. It may have several lines and never ends with a newline.
     pub message: String,
-    /// Whether fronts print `Error: ` before the message. False for a success, and for errors whose messages have no
-    /// prefix.
+    /// Whether fronts print `Error: ` before the message. False for a success, and for errors
+    /// whose messages have no prefix.
     pub has_error_prefix: bool,
     /// Details for a program; `None` if the message contains them all.
     pub data: Option<OutcomeData>,

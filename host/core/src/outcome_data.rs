@@ -9,9 +9,9 @@ use crate::{AgentId, Code, completion::Stop};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum OutcomeData {
-    /// How a turn ended.
+    /// The way in which a turn ended.
     Turn(Box<TurnData>),
-    /// The child that was made.
+    /// The child agent that was created.
     Forked(ForkedData),
     /// The agents that were killed.
     Killed(KilledData),
@@ -21,7 +21,7 @@ pub enum OutcomeData {
     Details(Value),
 }
 
-/// How a turn ended.
+/// Details about a turn that has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnData {
     /// Why the turn has no result, such as a refusal of the model; `None` if it has one, or if the outcome is an error.
@@ -44,10 +44,10 @@ pub struct TurnData {
     pub command: Map<String, Value>,
 }
 
-/// A child that was made.
+/// The child agent that `/fork` created.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkedData {
-    /// The child.
+    /// The id of the child agent.
     pub child_uuid: AgentId,
     /// The model and the thinking level that it begins with.
     pub model: String,
@@ -55,7 +55,7 @@ pub struct ForkedData {
     pub turn: bool,
 }
 
-/// Agents that were killed.
+/// The agents that were killed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KilledData {
     /// The agent itself, then its descendants.

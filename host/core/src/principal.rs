@@ -4,8 +4,8 @@ use std::{fmt, str::FromStr};
 
 use crate::text::excerpt;
 
-/// A person who owns sessions. A local installation has one person, whose id is empty; a service for several people
-/// gives each an id.
+/// A person who owns sessions. A local installation has one person, whose id is empty; a service for
+/// several people gives each an id.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PrincipalId(Option<Box<str>>);
 
@@ -29,7 +29,7 @@ impl PrincipalId {
     }
 }
 
-/// `person` for the local person, else `person:ID`.
+/// `person` for the local person, otherwise `person:ID`.
 impl fmt::Display for PrincipalId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {

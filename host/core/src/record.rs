@@ -15,7 +15,7 @@ pub struct AssistantRecord {
     pub provider: String,
     /// The adapter that produced the opaque parts; no other adapter receives them.
     pub adapter: String,
-    /// The requested model.
+    /// The model that was requested.
     pub model: String,
     /// The model name that the API returned; `None` if it returned none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,8 +37,8 @@ pub struct AssistantRecord {
     /// Whether the answer broke off or was cancelled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
-    /// Digest of the system context, the tools and the messages that the answer was made with; `None` in answers of earlier
-    /// builds.
+    /// Digest of the system context, the tools and the messages that the answer was made with;
+    /// `None` in answers of earlier builds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<Digest>,
     /// The attempts at the answer that failed before.
@@ -52,7 +52,7 @@ pub struct AssistantRecord {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FailedAttempts {
-    /// Number of attempts that broke off in the answer, so that a part of it was shown and given up.
+    /// Number of attempts that broke off in the answer. Part of it was then shown and discarded.
     pub given_up: u32,
     /// Tokens that all failed attempts used.
     pub usage: TokenUsage,
@@ -64,19 +64,19 @@ impl FailedAttempts {
     }
 }
 
-/// A block of an answer.
+/// A block of a model's answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum AssistantPart {
-    /// Text of the answer.
+    /// A block of text in the answer.
     Text {
-        /// The text.
+        /// The text of the block, as received.
         text: String,
         /// Adapter data for this block.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         opaque: Option<String>,
     },
-    /// The model's thinking.
+    /// A block of the model's thinking.
     Thinking {
         /// The text of the thinking.
         text: String,
@@ -84,11 +84,11 @@ pub enum AssistantPart {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         opaque: Option<String>,
     },
-    /// A tool call.
+    /// A tool call that the model requested.
     ToolCall {
         /// The id that the result refers to.
         id: String,
-        /// The tool's full name.
+        /// The tool's full name, including its skill or server.
         name: String,
         /// The input as the model wrote it; it may be invalid JSON.
         input: String,
@@ -101,7 +101,7 @@ pub enum AssistantPart {
     },
     /// A block that only the adapter reads.
     Opaque {
-        /// The adapter's data.
+        /// The data, in the adapter's own format.
         data: String,
         /// Adapter data for this block.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,17 +109,17 @@ pub enum AssistantPart {
     },
 }
 
-/// The result of a tool call: the data of a row of kind `tool`. The row's text is what the user sees of it.
+/// The result of a tool call: the data of a row of kind `tool`. The row's text is the part shown to the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolRecord {
-    /// The id of the tool call.
+    /// The id that the model's call has.
     pub call_id: String,
-    /// The tool's full name.
+    /// The tool's full name, including its skill or server.
     pub name: String,
     /// Why the tool failed; `None` if it succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Code>,
-    /// The result, in order.
+    /// The parts of the result, in order.
     pub content: Vec<ToolRecordPart>,
 }
 
@@ -127,25 +127,25 @@ pub struct ToolRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToolRecordPart {
-    /// Text for the model.
+    /// Text that the model should read.
     Text {
-        /// The text.
+        /// The text that the tool returned.
         text: String,
     },
     /// Binary content, such as an image, in rows of earlier builds.
     Blob {
         /// The media type of the bytes, such as `image/png`.
         media_type: String,
-        /// The bytes in base64.
+        /// The bytes, encoded as base64.
         data: String,
     },
     /// Binary content, such as an image, which the store has by its digest.
     StoredBlob {
         /// The media type of the bytes, such as `image/png`.
         media_type: String,
-        /// The digest of the bytes.
+        /// The digest that names the stored bytes.
         digest: Digest,
-        /// The size in bytes.
+        /// Size of the stored content, in bytes.
         size: u64,
     },
 }
@@ -156,8 +156,8 @@ pub struct CompactionRecord {
     /// The number of the first earlier row that is still sent to the model; `None` if the summary replaces all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_from: Option<u64>,
-    /// Whether only the user's rows from `keep_from` on are still sent: the current request, whose results so far are in the
-    /// summary.
+    /// Whether only the user's rows from `keep_from` on are still sent: the current request, whose
+    /// results so far are in the summary.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub requests_only: bool,
     /// The text of the user's current request, in summaries of earlier builds.

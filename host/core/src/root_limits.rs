@@ -42,15 +42,15 @@ pub struct RootAllowance {
     pub skills: u64,
     /// Bytes of all SKILL.md files.
     pub skill_md_bytes: u64,
-    /// Number of tools.
+    /// Number of tools of all skills.
     pub tools: u64,
     /// Bytes of all descriptions and schemas.
     pub tool_bytes: u64,
-    /// Number of files.
+    /// Number of files of all skills.
     pub files: u64,
-    /// Bytes of all files.
+    /// Size of all files together, in bytes.
     pub file_bytes: u64,
-    /// Seconds of compilation.
+    /// Time for compiling components, in seconds.
     pub compile_s: u64,
 }
 

@@ -27,7 +27,7 @@ pub enum TaskStatus {
 }
 
 impl Task {
-    /// Reads a list of tasks. What is no task is left out, and texts are cleaned.
+    /// Reads a list of tasks. Anything that is not a task is left out, and texts are cleaned.
     pub fn list(json: &Value) -> Vec<Self> {
         let tasks = json.as_array().into_iter().flatten().filter_map(|task| Self::deserialize(task).ok());
         tasks.map(|task| Self { content: text::clean_line(&task.content), ..task }).collect()
@@ -43,8 +43,8 @@ impl Task {
         self.status == TaskStatus::Completed
     }
 
-    /// Returns the list in a line: `2/5 Write the tests`, with the task that is worked on, or else the next one; `None` if nothing is
-    /// left to do.
+    /// Returns the list in a line: `2/5 Write the tests`, with the task that is worked on, or else the next one;
+    /// `None` if nothing is left to do.
     pub fn line(tasks: &[Self]) -> Option<String> {
         let with = |status| tasks.iter().find(move |task| task.status == status);
         let current = with(TaskStatus::InProgress).or_else(|| with(TaskStatus::Pending))?;

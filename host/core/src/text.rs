@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 
-/// Returns `text` without control characters (except line feed and tab), bidi controls, zero-width and tag
-/// characters. A carriage return before a line feed is removed; any other becomes a line feed. Joiners and variation
-/// selectors stay where writing needs them, such as in Persian words and in emoji.
+/// Returns `text` without control characters (except newline and tab), bidi controls, zero-width and tag characters. A
+/// carriage return before a newline is removed; any other becomes a newline. Joiners and variation selectors stay where
+/// writing needs them, such as in Persian words and in emoji.
 pub fn clean(text: &str) -> String {
     TextCleaner::default().clean(text)
 }
@@ -65,7 +65,8 @@ pub fn is_visible(c: char) -> bool {
     matches!(c, '\u{200C}' | '\u{200D}') || is_printable(c) && !is_blank(c)
 }
 
-/// Returns `text` with `␣` in place of each character that takes room and shows nothing, so that a row cannot be filled with them.
+/// Returns `text` with `␣` in place of each invisible character that has a width; otherwise a
+/// row could be filled with them.
 pub fn with_visible_blanks(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_blank) {
         return text.into();
@@ -73,9 +74,9 @@ pub fn with_visible_blanks(text: &str) -> Cow<'_, str> {
     text.chars().map(|c| if is_blank(c) { '␣' } else { c }).collect()
 }
 
-/// Whether a character that [`clean`] keeps shows nothing in most fonts, although it is neither white space nor a control: the
-/// Braille blank, the fillers and joiners of some scripts, format controls of hieroglyphs, the null notehead, and the object
-/// replacement character.
+/// Whether a character that [`clean`] keeps shows nothing in most fonts, although it is neither white space nor a
+/// control: the Braille blank, the fillers and joiners of some scripts, format controls of hieroglyphs, the null
+/// notehead, and the object replacement character.
 fn is_blank(c: char) -> bool {
     matches!(
         c,
@@ -93,9 +94,9 @@ fn is_printable(c: char) -> bool {
     str::from_utf8(&bytes[..length]).is_ok_and(|text| text.escape_debug().nth(1) == Some(c))
 }
 
-/// Whether a character is invisible but has an effect: C0 and C1 controls, soft hyphen, bidi controls (UAX 9), zero-width
-/// characters and all others that Unicode calls default-ignorable, also unassigned ones, which includes all variation selectors and
-/// the tag block; line and paragraph separators, and the marks of interlinear annotations.
+/// Whether a character is invisible but has an effect: C0 and C1 controls, soft hyphen, bidi controls (UAX 9),
+/// zero-width characters and all others that Unicode calls default-ignorable, even unassigned ones, which includes all
+/// variation selectors and the tag block; line and paragraph separators, and the marks of interlinear annotations.
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -106,9 +107,9 @@ fn is_hidden(c: char) -> bool {
 }
 
 /// Whether a hidden character is needed to write, because it changes how the character directly before it looks: the
-/// joiners in scripts that use them (RFC 5892, appendices A.1 and A.2, by script instead of by letter, because people also
-/// type joiners without effect), the joiner of emoji, and the selectors 15 and 16 of text and emoji (UTS 51). None of them
-/// follows itself, so that a run of them cannot encode a hidden text.
+/// joiners in scripts that use them (RFC 5892, appendices A.1 and A.2, by script instead of by letter, because people
+/// also type joiners without effect), the joiner of emoji, and the selectors 15 and 16 of text and emoji (UTS 51). None
+/// of them may follow itself, because a run of them could encode a hidden text.
 fn is_needed(c: char, before: char) -> bool {
     match c {
         '\u{200C}' => uses_joiners(before),

@@ -9,7 +9,7 @@ use crate::Name;
 pub struct ToolSpec {
     /// The bare name, without the skill.
     pub name: Name,
-    /// What the tool does, for models and users; cleaned.
+    /// The tool's description, for models and users; cleaned.
     pub description: String,
     /// JSON Schema (2020-12) of the input.
     pub input_schema: serde_json::Value,

@@ -2,25 +2,25 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Who began a turn.
+/// The reason why a turn began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnCause {
-    /// A person: a message, a command, or the prompt of `/fork`.
+    /// The user: a message, a command, or the prompt of `/fork`.
     Person,
     /// The prompt of the tool `fork`.
     Fork,
-    /// Unread mail.
+    /// The agent had unread mail.
     Mail,
 }
 
-/// The state of a turn.
+/// The state of a turn, as it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnState {
     /// It is stored and has not begun.
     Waiting,
-    /// It runs.
+    /// The turn is running at the moment.
     Running,
     /// It ended by itself, by an error, or because it was stopped.
     Done,
@@ -38,7 +38,7 @@ impl TurnCause {
         }
     }
 
-    /// Parses a stored word.
+    /// Parses a word as the store has it; `None` if it is unknown.
     pub fn from_word(word: &str) -> Option<Self> {
         [Self::Person, Self::Fork, Self::Mail].into_iter().find(|cause| cause.as_str() == word)
     }
@@ -55,7 +55,7 @@ impl TurnState {
         }
     }
 
-    /// Parses a stored word.
+    /// Parses a word as the store has it; `None` if it is unknown.
     pub fn from_word(word: &str) -> Option<Self> {
         [Self::Waiting, Self::Running, Self::Done, Self::Interrupted].into_iter().find(|state| state.as_str() == word)
     }
