@@ -7,24 +7,24 @@ const KEPT: usize = 64 << 10;
 /// Length of a line, in bytes, from which on it may become very long.
 const LONG: usize = 1 << 20;
 
-/// Reads lines that end with a line feed.
+/// Reads lines that end with a newline.
 pub struct BoundedLines<R> {
     input: BufReader<R>,
-    /// The line so far.
+    /// The beginning of a line that has not ended yet.
     line: Vec<u8>,
     limit: usize,
     /// Whether the rest of a line is being skipped.
     skipping: bool,
 }
 
-/// What was read.
+/// The result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ReadLine {
-    /// A line without its end.
+    /// A complete line, without its line end.
     Line(Vec<u8>),
     /// A line that was longer than the limit.
     TooLong,
-    /// The end of the input. A last line without a line feed is dropped: it may be incomplete.
+    /// The end of the input. A last line without a newline is dropped: it may be incomplete.
     End,
 }
 
@@ -37,7 +37,7 @@ impl<R: AsyncRead + Unpin> BoundedLines<R> {
     /// Reads the next line. Cancel safe: the next call goes on where a dropped one was.
     ///
     /// # Errors
-    /// Errors of the input.
+    /// The input could not be read.
     pub async fn next(&mut self) -> io::Result<ReadLine> {
         loop {
             let bytes = self.input.fill_buf().await?;

@@ -1,5 +1,6 @@
-//! One message of JSON-RPC 2.0. Only the envelope is parsed here, without building values of what is in it: `params_of` and
-//! `result_of` then read the parts that a method knows, so that a hostile line costs no more memory than its own length.
+//! One message of JSON-RPC 2.0. Only the envelope is parsed here, without building values for its contents.
+//! `params_of` and `result_of` then read the fields that a method knows. A hostile line therefore costs no
+//! more memory than its own length.
 
 use std::{borrow::Cow, fmt};
 
@@ -15,11 +16,11 @@ const WORD_BYTES: usize = 256;
 /// Length limit of the message of a peer's error, in characters.
 const ERROR_CHARS: usize = 500;
 
-/// The id of a request.
+/// The id of a request, which its response repeats.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged)]
 pub enum RequestId {
-    /// A whole number.
+    /// An id that is a whole number.
     Number(i64),
     /// A text of at most 256 bytes.
     Text(String),
@@ -58,27 +59,27 @@ impl<'de> Deserialize<'de> for RequestId {
     }
 }
 
-/// A message of the peer.
+/// A message that the peer has sent.
 #[derive(Debug)]
 pub enum Incoming {
     /// A request, which needs an answer.
     Request {
         /// Sent back with the answer.
         id: RequestId,
-        /// The name of the method.
+        /// The name of the method to call.
         method: String,
     },
     /// A message that needs no answer.
     Notification {
-        /// The name of the method.
+        /// The name of the method, which needs no response.
         method: String,
     },
     /// An answer to a request of this side.
     Response {
-        /// The id of that request.
+        /// The id of the request that it answers.
         id: RequestId,
     },
-    /// What cannot be understood, with the error to answer.
+    /// A line that cannot be understood, with the error to return.
     Invalid {
         /// The id of the message, if it has one that can be answered.
         id: RequestId,
@@ -87,14 +88,14 @@ pub enum Incoming {
     },
 }
 
-/// An error object.
+/// The error object of a response.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RpcError {
     /// The code of JSON-RPC, of the protocol above it, or of the program.
     pub code: i32,
-    /// What is wrong, and what to do.
+    /// The problem, and how to fix it.
     pub message: String,
-    /// More for programs.
+    /// Further data about the error, for programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }
@@ -106,17 +107,17 @@ impl fmt::Display for RpcError {
 }
 
 impl RpcError {
-    /// An error with this code.
+    /// Creates an error with this code.
     pub fn new(code: i32, message: impl fmt::Display) -> Self {
         Self { code, message: message.to_string(), data: None }
     }
 
-    /// A line that is no JSON.
+    /// The response to a line that is not JSON.
     pub fn parse_error(message: impl fmt::Display) -> Self {
         Self::new(-32700, message)
     }
 
-    /// JSON that is no message, or a message that is not expected.
+    /// The response to JSON that is not a message, or to an unexpected message.
     pub fn invalid_request(message: impl fmt::Display) -> Self {
         Self::new(-32600, message)
     }
@@ -147,7 +148,7 @@ impl RpcError {
 struct Envelope<'a> {
     #[serde(borrow, default)]
     jsonrpc: Option<Cow<'a, str>>,
-    /// `None` without an id.
+    /// The id to answer, or `None` for a message without one.
     #[serde(default, deserialize_with = "some_id")]
     id: Option<RequestId>,
     #[serde(borrow, default)]
@@ -199,7 +200,7 @@ impl Incoming {
 /// Reads the parameters of a request. Absent ones are read as an empty object.
 ///
 /// # Errors
-/// [`RpcError`] -32602 with the place and the kind of what is wrong, never its content.
+/// [`RpcError`] -32602 with the place and the kind of the problem, never its content.
 pub fn params_of<T: DeserializeOwned>(line: &[u8]) -> Result<T, RpcError> {
     #[derive(Deserialize)]
     struct Params<T> {
@@ -217,7 +218,7 @@ pub fn params_of<T: DeserializeOwned>(line: &[u8]) -> Result<T, RpcError> {
 /// Reads the result of a response.
 ///
 /// # Errors
-/// The client's error, or what is wrong with the result.
+/// The client's error, or the problem with the result.
 pub fn result_of<T: DeserializeOwned>(line: &[u8]) -> Result<T, RpcError> {
     #[derive(Deserialize)]
     struct Response<T> {
@@ -242,7 +243,7 @@ pub fn result_of<T: DeserializeOwned>(line: &[u8]) -> Result<T, RpcError> {
     }
 }
 
-/// Returns what is wrong in JSON, cut: messages of serde can quote the input.
+/// Describes a JSON error, truncated: messages of serde can quote the input.
 fn reason(error: &serde_json::Error) -> String {
     text::excerpt(&error.to_string(), 160)
 }

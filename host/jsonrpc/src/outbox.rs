@@ -1,5 +1,5 @@
-//! What is sent to the client: a queue of lines that is bounded in number and bytes, and the task that writes them. While the
-//! client does not read, senders wait, so that a session falls behind its own events and reads them from the store again.
+//! Messages for the client: a queue of lines that is bounded in number and bytes, and the task that writes them. While
+//! the client does not read, senders wait: a session falls behind its own events and reads them from the store again.
 
 use std::{
     sync::{
@@ -46,7 +46,7 @@ struct OutgoingLine {
 }
 
 impl Outbox {
-    /// Returns a queue, and the future that writes what is in it to `output` until all senders are gone.
+    /// Returns a queue, and the future that writes queued lines to `output` until all senders are gone.
     pub fn new<W: AsyncWrite + Unpin>(output: W) -> (Self, impl Future<Output = ()>) {
         let (sender, lines) = mpsc::channel(LINES);
         let (room, closed) = (Arc::new(Semaphore::new(BYTES as usize)), CancellationToken::new());
@@ -88,17 +88,17 @@ impl Outbox {
         }
     }
 
-    /// Sends a notification.
+    /// Sends a notification to the peer.
     pub async fn notify(&self, method: &str, params: &Value) -> Result<(), OutboxClosed> {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await
     }
 
-    /// Sends a request.
+    /// Sends a request to the peer.
     pub async fn request(&self, id: i64, method: &str, params: &Value) -> Result<(), OutboxClosed> {
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await
     }
 
-    /// Answers a request.
+    /// Responds to a request of the peer.
     pub async fn respond(&self, id: &RequestId, result: Result<Value, RpcError>) -> Result<(), OutboxClosed> {
         let response = match result {
             Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
@@ -173,12 +173,12 @@ impl Responder {
         Some(Self { id, outbox: outbox.clone(), open: Arc::clone(open), cancelled, answered: false })
     }
 
-    /// Returns a token that is cancelled when the client gives the request up (`$/cancel_request`).
+    /// Returns a token that is cancelled when the client gives up the request (`$/cancel_request`).
     pub fn cancelled(&self) -> &CancellationToken {
         &self.cancelled
     }
 
-    /// Answers the request.
+    /// Responds to the request and consumes the responder.
     pub async fn respond(mut self, result: Result<Value, RpcError>) {
         self.answered = true;
         self.open.lock().remove(&self.id);

@@ -17,9 +17,9 @@ const BYTES: u32 = 16 << 20;
 
 /// A line that waits to be handled.
 pub struct UnhandledLine {
-    /// Never [`ReadLine::End`].
+    /// The line, which is never [`ReadLine::End`].
     pub line: ReadLine,
-    /// Kept until the line, and what was parsed of it, is handled.
+    /// Kept until the line and its parsed values are handled.
     pub room: LineRoom,
 }
 
@@ -95,7 +95,7 @@ mod tests {
             _ = &mut reading => panic!("the second line has no room"),
             line = lines.recv() => line.unwrap(),
         };
-        // What is parsed of the line takes as much memory.
+        // The values parsed from the line take as much memory.
         drop(line);
         let is_waiting = std::future::poll_fn(|context| Poll::Ready(reading.as_mut().poll(context).is_pending())).await;
         assert!(is_waiting && lines.try_recv().is_err());
