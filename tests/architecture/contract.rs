@@ -38,8 +38,8 @@ fn frozen() -> Vec<PathBuf> {
     versions
 }
 
-/// Adds the packages of a folder under another version, so that they do not collide with other copies. `change` edits the
-/// text of each file.
+/// Adds the packages of a folder under another version, because they would collide with other copies.
+/// `change` edits the text of each file.
 fn add(resolve: &mut Resolve, folder: &Path, version: &str, change: impl Fn(String) -> String) {
     for package in PACKAGES {
         let path = folder.join(package).join(format!("{package}.wit"));
@@ -63,7 +63,7 @@ fn add_world(resolve: &mut Resolve, number: usize, version: &str, body: &str) ->
 }
 
 /// Checks that every interface and every world of the released packages in `folder` is the same after `change`, in both
-/// directions: a component of either version works where the other one is expected. Returns what is not, in words.
+/// directions: a component of either version works where the other one is expected. Describes the differences.
 fn differences(folder: &Path, now: &Path, change: impl Fn(String) -> String) -> Vec<String> {
     let mut resolve = Resolve::default();
     add(&mut resolve, folder, "1.0.0", |text| text);

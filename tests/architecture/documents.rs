@@ -257,7 +257,8 @@ fn anchors_of(text: &str) -> Vec<String> {
     anchors
 }
 
-/// The example of tests in docs/skills-rust.md is that of the SDK's module `testing`, which is tested as its documentation.
+/// The test example in docs/skills-rust.md equals the example in the SDK's module `testing`, which
+/// is tested as its documentation.
 #[test]
 fn example_of_tests_in_the_author_guide_is_tested() {
     let guide = fs::read_to_string(repository("docs/skills-rust.md")).unwrap();
@@ -296,7 +297,8 @@ fn tests_named_in_the_security_document_exist() {
     assert!(named > 60, "the tables are not found: {named} tests");
 }
 
-/// The entry for the registry of agents has this version and starts the front for editors. Its form is that of the registry's schema.
+/// The entry for the registry of agents has this version and starts the front for editors. Its
+/// fields follow the registry's schema.
 #[test]
 fn registry_entry_is_of_this_version() {
     let entry: serde_json::Value =

@@ -27,10 +27,10 @@ const INPUTS: &[&str] = &[
     "getrandom::fill",
     "RandomState::new",
 ];
-/// The same within SQL.
+/// Function names with the same effect in SQL.
 const SQL: &[&str] = &["strftime(", "unixepoch(", "julianday(", "CURRENT_TIMESTAMP", "random(", "randomblob(", "'now'"];
 
-/// Collects what a file reads, outside of tests.
+/// Collects the files that a source file includes, outside of tests.
 #[derive(Default)]
 struct Inputs(Vec<String>);
 

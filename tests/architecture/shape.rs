@@ -16,11 +16,8 @@ use crate::repository;
 
 /// Files of one crate that use each other, directly or through others.
 const CIRCLE: usize = 3;
-/// Lines of a file.
 const FILE_LINES: usize = 500;
-/// Lines of a function.
 const FUNCTION_LINES: usize = 80;
-/// Fields of a struct.
 const FIELDS: usize = 20;
 
 /// Circles that are larger: the crate, the number of files, and why.
@@ -64,18 +61,16 @@ const WIDE_STRUCTS: &[(&str, &str)] = &[
     ("store/src/journal.rs JournalRow", "the columns of one table"),
 ];
 
-/// A file of a crate.
 pub(crate) struct Source {
-    /// The path below `host`.
+    /// The path below `host`, with `/` between its segments.
     pub(crate) path: String,
     /// The path of its module, such as `["line", "accept"]`.
     module: Vec<String>,
     pub(crate) syntax: File,
-    /// Lines, without tests.
+    /// Number of lines, not counting tests.
     lines: usize,
 }
 
-/// A path that a file uses.
 struct Used {
     path: Vec<String>,
     /// The name that it has in this module; `None` for a path in an expression.
@@ -217,7 +212,7 @@ impl Modules {
         }
     }
 
-    /// Returns the module that has what a path from the root names. Names that a module takes from another are followed.
+    /// Returns the module that a path from the root leads to. Re-exported names are followed.
     fn target(&self, path: &[String], depth: usize) -> Option<&Vec<String>> {
         let (module, uses) = (0..=path.len())
             .rev()
@@ -236,7 +231,7 @@ impl Modules {
             .0
             .iter()
             .map(|(module, uses)| {
-                // What the root of a crate passes on is its map, not its use.
+                // Re-exports of a crate's root are its map, and do not count as uses.
                 let used = uses.iter().filter(|used| !(module.is_empty() && used.is_exported));
                 let targets = used.filter_map(|used| self.target(&self.absolute(module, &used.path)?, 0));
                 (module, targets.filter(|target| *target != module).collect())
@@ -295,7 +290,7 @@ impl<'ast> Visit<'ast> for Sizes {
     }
 }
 
-/// Returns what is over a bound and not listed, and what is listed and not over it.
+/// Returns the unlisted entries over a bound, and the listed ones that are not over it.
 fn problems(
     over: BTreeMap<String, String>,
     listed: impl IntoIterator<Item = String>,

@@ -10,7 +10,7 @@ const FOLDERS: &[&str] = &["docs", "host", "plugins", "sdk", "tests", "wit"];
 const FILES: &[&str] = &["CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "README.md"];
 /// Folders with built or foreign files, by name, and released copies, which never change.
 const SKIPPED: &[&str] = &["target", "dist", "node_modules", ".tools", "recordings", "seeds", "frozen"];
-/// What the searched files end with.
+/// Endings of the searched files.
 const ENDINGS: &[&str] = &["rs", "md", "wit", "py", "js", "c", "toml", "Makefile"];
 
 /// Words that treat software as a person, or that readers of English as a second language stumble over.
@@ -90,8 +90,8 @@ fn type_names_occur_once_in_the_host() {
     assert_none(&lines, "give each of these types a name of its own");
 }
 
-/// Returns the name of the type that a line declares at the level of a module. Types in functions, macros and `impl` blocks
-/// are indented.
+/// Returns the name of the type that a line declares at the level of a module. Types in functions, macros
+/// and `impl` blocks are indented.
 fn declared_type(line: &str) -> Option<String> {
     let mut words = line.split(' ').skip_while(|word| word.starts_with("pub"));
     if !["struct", "enum", "trait", "type"].contains(&words.next()?) {

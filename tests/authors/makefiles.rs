@@ -6,8 +6,8 @@ use patchbay_tests::binary::{self, ran};
 
 use crate::author::{Author, runs_in_all, shared};
 
-/// Creates a skill, makes it, calls it, runs its case, adds it and uses it. `compiler` is the variable of the Makefile with the command
-/// of the compiler.
+/// Creates a skill, makes it, calls it, runs its case, adds it and uses it. `compiler` is the variable of the Makefile
+/// with the command of the compiler.
 fn made(language: &str, compiler: &str) {
     let author = Author::of(language);
     let name = format!("made-{language}");

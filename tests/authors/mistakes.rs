@@ -1,8 +1,8 @@
-//! The usual mistakes of authors, and what Patchbay answers to each: file and line where there is one, what is wrong, and what to
-//! write instead.
+//! Common mistakes of authors, and Patchbay's response to each: file and line where known, the problem, and the fix.
 //!
-//! The mistakes are data, in `mistakes/LANGUAGE.toml`; `corpus.rs` says what a case consists of. By default only the cases with
-//! `ci = true` run. With AUTHOR_MISTAKES=all every case does, and UPDATE_DOCS=1 then writes docs/errors-for-authors.md.
+//! The mistakes are data, in `mistakes/LANGUAGE.toml`; `corpus.rs` defines the fields of a case. By default
+//! only the cases with `ci = true` run. With AUTHOR_MISTAKES=all every case does, and UPDATE_DOCS=1 then
+//! writes docs/errors-for-authors.md.
 
 mod corpus;
 mod document;
@@ -62,7 +62,7 @@ fn answered(mistake: &Mistake, text: &str, code: Option<i32>, workshop: &Worksho
     }
 }
 
-/// Each language has thirty mistakes, ten of which run with every check.
+/// Each language has thirty mistakes. Ten of them run with every check.
 #[test]
 fn corpus_is_complete() {
     for language in Section::LANGUAGES {

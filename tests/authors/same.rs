@@ -74,7 +74,7 @@ fn cases() -> Vec<Case> {
             let measure = json!([{"type": "json", "json": {"bytes": bytes, "hash": hash, "points": points}}]);
             cases.push(result("measure", json!({"text": text}), measure));
         }
-        // The host removes control characters from what it shows, whatever the language.
+        // The host removes control characters from its output, whatever the language.
         let shown = patchbay_core::text::clean(&text);
         cases.push(result("echo", json!({"text": text}), json!([{"type": "text", "text": shown}])));
         let list = json!([null, true, false, [], {}, "", shown]);

@@ -1,4 +1,4 @@
-//! Measures `patchbay acp`: what the protocol adds to a command, and a long list of commands.
+//! Measures `patchbay acp`: the protocol's overhead for a command, and a long list of commands.
 
 use std::{fmt::Write as _, time::Instant};
 

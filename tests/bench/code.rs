@@ -1,4 +1,5 @@
-//! Programs of the skill `code`: what a run costs, and a thousand calls of tools by one program against as many by a model.
+//! Programs of the skill `code`: the cost of a run, and a thousand tool calls by one
+//! program against as many by a model.
 
 use std::{sync::Mutex, time::Instant};
 

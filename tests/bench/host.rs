@@ -1,4 +1,4 @@
-//! A host with one skill, for benchmarks of the path of tool calls. `path` and `languages` use it.
+//! A host with one skill, for benchmarks of the path of tool calls. Used by `path` and `languages`.
 
 use std::{path::Path, sync::Arc};
 
@@ -19,8 +19,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// Returns a host with its home in `home` and the skill `probe` with `component`. Compiled components are stored
-    /// in the home.
+    /// Returns a host with its home in `home` and the skill `probe` with `component`. Compiled
+    /// components are stored in the home.
     pub async fn new(home: &Path, component: &[u8]) -> Self {
         Self::with_plugin(home, &patchbay_tests::guest::package(component.to_vec(), "---\n---\n")).await
     }
@@ -62,8 +62,8 @@ impl Host {
         self.store.journal_rows(&all, 0, 1).await.unwrap()[0].row.peak_memory
     }
 
-    /// Runs the database operations of one call: reads whether its component is blocked, and writes a row of the
-    /// journal.
+    /// Runs the database operations of one call: reads whether its component is blocked,
+    /// and writes a row of the journal.
     pub async fn database(&self, input: &Value) {
         assert!(!self.store.is_blocked(&self.component).await.unwrap());
         let row = JournalRow {

@@ -73,8 +73,8 @@ fn peer(name: &str) -> PathBuf {
     folder().join("peers").join(name)
 }
 
-/// Returns the skill `same` of a language as a plugin called `probe`, built as its author would. The compilers are those of
-/// `make test-authors`.
+/// Returns the skill `same` of a language as a plugin called `probe`, built as its author would, with the
+/// compilers of `make test-authors`.
 fn built(language: &str, file: &str) -> Vec<u8> {
     let patchbay = Patchbay::blank();
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -111,7 +111,7 @@ fn with_probe(plugin: &[u8]) -> Patchbay {
 fn component(plugin: &[u8], name: &str) -> Vec<String> {
     let home = tempfile::tempdir().unwrap();
     let first = || {
-        // A separate runtime, so that no task of the previous host remains.
+        // A separate runtime: no task of the previous host may remain.
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         let start = Instant::now();
         let host = runtime.block_on(async {

@@ -13,8 +13,8 @@ use crate::{
     report::{Report, Samples, us},
 };
 
-/// Calls of one kind in a round, and rounds. The kinds alternate, so that other load of the machine affects all of
-/// them.
+/// Calls of one kind in a round, and rounds. The kinds alternate, which spreads other load
+/// of the machine over all of them.
 const BURST: usize = 200;
 const TURNS: usize = 100;
 const AT_ONCE: usize = 64;
@@ -70,7 +70,7 @@ pub fn measure(report: &mut Report) {
         }
         eprintln!("{at_once} at once: {} calls of each kind", floor.times.len());
         speeds.push(vec![at_once.to_string(), floor.a_second(), database.a_second(), path.a_second()]);
-        // Many concurrent calls wait for the journal's writer, so that their total rate says more.
+        // Many concurrent calls wait for the journal's writer. Their total rate is the more useful number.
         if at_once > 1 {
             continue;
         }

@@ -46,7 +46,7 @@ pub fn measure(report: &mut Report) {
     for (name, bytes) in &components {
         fs::write(skills.join(format!("{name}.wasm")), bytes).unwrap();
     }
-    // One half before and one after, so that other load of the machine affects both.
+    // One half before and one after, which spreads other load of the machine over both.
     let (first, second) = components.split_at(SKILLS / 2);
     let mut alone = cranelift(first);
     let (start, (runtime, session)) = (Instant::now(), session(&patchbay));
@@ -54,7 +54,7 @@ pub fn measure(report: &mut Report) {
     assert_eq!(session.snapshot().skills().len(), SKILLS);
     alone += cranelift(second);
     eprintln!("new: {} ms; Cranelift alone: {} ms", ms(new), ms(alone));
-    // Files that changed within the last two seconds are read again each time, so that no change is missed.
+    // Files that changed within the last two seconds are read again each time, to be sure that no change is missed.
     thread::sleep(Duration::from_secs(3));
     runtime.block_on(async { session.submit("/reload_skills").await });
     drop((session, runtime));

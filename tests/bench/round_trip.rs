@@ -22,7 +22,6 @@ const CALLS: usize = 100;
 const TURNS: usize = 5;
 /// Round trips of a turn that are compared: so many at its beginning and at its end.
 const COMPARED: usize = 20;
-/// Bytes of each result.
 const RESULT: usize = 1_000;
 
 pub fn measure(report: &mut Report) {

@@ -1,4 +1,5 @@
-//! What a model is shown of many skills and tools: the bytes of a request, and the time to find a tool that is left out.
+//! Measures a model's view of many skills and tools: the bytes of a request, and the time
+//! to find a tool that is left out.
 
 use std::{sync::Arc, time::Instant};
 
@@ -18,9 +19,7 @@ use crate::{
     report::{Report, Samples, ms},
 };
 
-/// Tools of one skill.
 const TOOLS: usize = 10;
-/// Tools that are searched.
 const SEARCHED: usize = 10_000;
 const SEARCHES: usize = 200;
 
@@ -73,7 +72,7 @@ fn first_request(count: usize) -> String {
     body(&server.requests()[0]).to_owned()
 }
 
-/// Words of which the tools' descriptions are made.
+/// Words used to make up the tools' descriptions.
 const WORDS: [&str; 16] = [
     "file", "mail", "calendar", "search", "delete", "create", "update", "list", "issue", "commit", "image", "table",
     "page", "user", "report", "message",

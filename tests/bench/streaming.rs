@@ -17,7 +17,7 @@ use crate::{
 };
 
 const CHUNKS: usize = 10_000;
-/// Rounds. The kinds alternate, so that other load of the machine affects all of them.
+/// Rounds. The kinds alternate, which spreads other load of the machine over all of them.
 const TURNS: usize = 3;
 const AT_ONCE: usize = 100;
 /// The largest piece that an adapter gets in one step.

@@ -25,7 +25,6 @@ use crate::report::{Report, Samples, ms, us};
 const SKILLS: usize = 1_000;
 /// Lines that were printed before.
 const LINES: usize = 10_000;
-/// Keys of each kind.
 const KEYS: usize = 150;
 /// Pieces of an answer that are 33 ms apart.
 const PIECES: usize = 240;
@@ -236,7 +235,7 @@ fn go_on(mut answer: Answer) -> Sender<()> {
     stop
 }
 
-/// Types the next letter of a command. Returns the time until the letter is shown, and until the menu is that of the text.
+/// Types the next letter of a command. Returns the time until the letter is shown, and until the menu matches the text.
 fn menu_key(window: &mut Window, round: usize) -> (u64, u64) {
     const COMMAND: &str = "/z427";
     let at = round % COMMAND.len();
@@ -270,7 +269,7 @@ fn deltas(report: &mut Report, model: &Model, home: &Patchbay) {
         let first = times[0].len();
         for word in first..first + count {
             let piece = word_text(word);
-            // The two are apart, so that neither waits for the other's processor.
+            // The two are apart: neither waits for the other's processor.
             let apart = random.between(5, pause - 5);
             sent[0].push(copied.send(&piece));
             thread::sleep(Duration::from_millis(apart));

@@ -118,7 +118,8 @@ fn blocks(request: &str) -> Vec<Block> {
     blocks.extend(list("system").into_iter().map(block));
     for message in list("messages").into_iter().chain(list("input")) {
         match (&message["content"], body["system"].is_array()) {
-            // Cache points are in the blocks of Messages; other APIs cache by tokens, so that a message is fine enough.
+            // Cache points are in the blocks of Messages. Other APIs cache by tokens, for which
+            // whole messages are precise enough.
             (Value::Array(content), true) => blocks.extend(content.iter().cloned().map(block)),
             _ => blocks.push(block(message)),
         }
@@ -159,10 +160,9 @@ impl Prices {
     }
 }
 
-/// How an API caches.
 enum Cache {
-    /// Up to marked blocks; a mark finds what was written at most 20 blocks before it (2026-11-23, platform.claude.com, "Prompt
-    /// caching").
+    /// Up to marked blocks. A mark finds a cache entry at most 20 blocks before it (2026-11-23,
+    /// platform.claude.com, "Prompt caching").
     Points,
     /// The beginning, in steps of 128 tokens from 1,024 on (2026-11-23, platform.openai.com, "Prompt caching").
     Automatic,

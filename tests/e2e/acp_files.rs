@@ -1,4 +1,5 @@
-//! The files of a client of `patchbay acp`: skills that change files read what is not saved, and write through the client.
+//! The files of a client of `patchbay acp`: skills that change files read the editor's unsaved
+//! text, and write through the client.
 
 use std::fs;
 

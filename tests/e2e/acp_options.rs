@@ -55,7 +55,7 @@ fn options_come_with_the_answer_that_opens_a_session() {
     assert_eq!(peer.leave(), Some(0));
 }
 
-/// The mode holds for what is already granted, too. It is not stored: a session that is loaded asks.
+/// The mode applies to existing grants, too. It is not stored: a session that is loaded asks.
 #[test]
 fn permissions_are_an_option_of_the_session() {
     let patchbay = with_persona();
@@ -92,7 +92,7 @@ fn options_that_the_client_sets_are_stored() {
     assert_eq!(current(&set(&mut peer, 3, &session, "thought_level", "low")["result"]["configOptions"]), wanted);
     wanted[2].1 = "pirate".to_owned();
     assert_eq!(current(&set(&mut peer, 4, &session, "mode", "pirate")["result"]["configOptions"]), wanted);
-    // The answers have the lists, so that nothing is announced.
+    // The responses contain the lists, and nothing is announced.
     assert_eq!(updates(&peer.take(), "config_option_update").len(), 0);
     let context = peer.say(5, &session, json!([{"type": "text", "text": "show context"}]));
     assert!(context.contains("model: demo-small\nlevel: low\n"), "{context}");

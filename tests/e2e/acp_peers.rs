@@ -1,5 +1,5 @@
-//! Clients of `patchbay acp` that break the protocol: each gets an error or a clean end, the memory of the process stays bounded,
-//! and what was answered is stored.
+//! Clients of `patchbay acp` that break the protocol: each gets an error or a clean end, the memory of the process
+//! stays bounded, and sent answers are stored.
 
 use std::{
     io::Write as _,
@@ -18,7 +18,8 @@ use patchbay_tests::{
 };
 use serde_json::{Value, json};
 
-/// The memory that a process may use beyond what it needs to start, in bytes: the longest line that is accepted, twice.
+/// The memory that a process may use in addition to its memory at start, in bytes: the
+/// longest line that is accepted, twice.
 const MEMORY: u64 = 160 << 20;
 /// How long the process must neither read nor need more memory until it counts as blocked.
 const STILL: Duration = Duration::from_secs(3);
@@ -180,7 +181,7 @@ fn assert_unread_answers_are_bounded(delay_ms: u32, request: fn(&str) -> (&'stat
     let patchbay = Patchbay::new();
     let config = format!("[providers.demo]\noptions = {{ delay-ms = \"{delay_ms}\" }}\n");
     patchbay.write("home/config/config.toml", config);
-    // A first run compiles what is needed.
+    // A first run compiles all components.
     assert_eq!(patchbay.run(&["exec", "say Compiled."]).code, Some(0));
     let mut peer = Peer::deaf(&patchbay);
     peer.request(0, "initialize", json!({"protocolVersion": 1}));
@@ -217,7 +218,7 @@ fn assert_unread_answers_are_bounded(delay_ms: u32, request: fn(&str) -> (&'stat
     drop(peer.unread.take());
     peer.wait();
     writer.join().unwrap();
-    // What was stored before is there, and the session is free.
+    // Earlier rows are stored, and the session is free.
     let history = patchbay.run(&["exec", "--session", &session, "/history"]);
     assert!(history.code == Some(0) && history.out.contains("repeat 900000 wordword"), "{history:?}");
 }
@@ -229,7 +230,8 @@ fn client_that_never_reads_costs_bounded_memory() {
 
 #[test]
 fn large_prompts_of_a_client_that_never_reads_are_bounded() {
-    // With a delay, each word is an update, so that the session soon waits for the client, and the prompts wait for the session.
+    // With a delay, each word is an update. The session soon waits for the client, and
+    // the prompts wait for the session.
     assert_unread_answers_are_bounded(1, |session| {
         let image = json!({"type": "image", "mimeType": "image/png", "data": "A".repeat(12 << 20)});
         ("session/prompt", json!({"sessionId": session, "prompt": [image]}))

@@ -1,15 +1,15 @@
-//! The blocks of prompts of `patchbay acp`: what reaches a command, what the model, and what is refused.
+//! The blocks of prompts of `patchbay acp`: which ones reach a command or the model, and which are refused.
 
 use patchbay_tests::{acp::Peer, binary::Patchbay, guest::Guest};
 use serde_json::{Value, json};
 
 /// The first bytes of a PNG, in base64.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUg==";
-/// `GIF89a`.
+/// The bytes `GIF89a`, encoded as base64.
 const GIF: &str = "R0lGODlh";
-/// `%PDF-1.7`.
+/// The bytes `%PDF-1.7`, encoded as base64.
 const PDF: &str = "JVBERi0xLjc=";
-/// `RIFFxxxxWAVE`.
+/// The bytes `RIFFxxxxWAVE`, encoded as base64.
 const WAV: &str = "UklGRnh4eHhXQVZF";
 
 fn text(text: &str) -> Value {

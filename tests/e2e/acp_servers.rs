@@ -30,7 +30,7 @@ fn text(text: &str) -> Value {
 #[test]
 fn tools_of_the_clients_servers_are_asked_about() {
     let patchbay = Patchbay::new();
-    // What is decided about the server of `config.toml` is not decided about the client's.
+    // Decisions about the server of `config.toml` do not apply to the client's.
     let allowed = "[mcp.test]\ncommand = [\"no-such-program\"]\ntools = { \"write.it\" = \"allow\" }\n";
     patchbay.write("home/config/config.toml", allowed);
     let mut peer = Peer::start(&patchbay);
@@ -85,7 +85,7 @@ fn session_that_closes_slowly_does_not_delay_others() {
         let session = session_with(&mut peer, &patchbay, 1, &[server("test", "hangs")]);
         peer.request(2, "session/prompt", prompt(&session, HANG));
         let group = wait_for_group(&patchbay.workspace());
-        // The server does not end by itself, so that it is killed after half a second.
+        // The server does not end by itself and is killed after half a second.
         let requests = [
             (3, "session/close", json!({"sessionId": session})),
             (4, "session/prompt", prompt(&session, "say Late.")),
@@ -174,7 +174,7 @@ fn refused_tool_is_not_asked_for_again_by_the_same_program() {
                    .map((call) => call.reason.kind).join()";
     let seen = refused(&mut peer, 3, &session, at_once);
     assert!(seen.contains("denied,denied,denied"), "{seen}");
-    // The same for what a skill lacks.
+    // The same for a skill's missing grants.
     let skill = "/code let denied = 0; for (let n = 0; n < 3; n++) { try { await tools.keeper.run({}) } \
                  catch (error) { denied += error.kind === 'denied' ? 1 : 0 } } `denied ${denied}`";
     let seen = refused(&mut peer, 4, &session, skill);

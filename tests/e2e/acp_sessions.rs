@@ -1,5 +1,5 @@
-//! Sessions of `patchbay acp` with several agents: how they load, what a cancelled prompt stops, and the order of what a client
-//! receives.
+//! Sessions of `patchbay acp` with several agents: how they load, which work a cancelled prompt stops, and the
+//! order of messages to a client.
 
 use patchbay_tests::{
     acp::{Peer, in_workspace, prompt, said, updates},
@@ -18,7 +18,7 @@ fn existing(patchbay: &Patchbay, session: &str) -> Value {
     params
 }
 
-/// Loads a session in another process and returns what is sent before the answer, and after it until the commands.
+/// Loads a session in another process and returns the messages before the response, and after it until the commands.
 fn load(patchbay: &Patchbay, session: &str) -> (Vec<Value>, Vec<Value>) {
     let mut peer = Peer::initialized(patchbay);
     let params = existing(patchbay, session);
@@ -31,7 +31,7 @@ fn load(patchbay: &Patchbay, session: &str) -> (Vec<Value>, Vec<Value>) {
     (replayed, after)
 }
 
-/// Returns the messages of a replay, `> ` before those of the user.
+/// Returns the messages of a replay, with `> ` before the user's.
 fn conversation(replayed: &[Value]) -> Vec<String> {
     let line = |update: &Value| {
         let text = update["content"]["text"].as_str().unwrap_or_default().trim();
@@ -138,7 +138,7 @@ fn loaded_answers_have_their_thoughts_and_no_guessed_changes() {
     let (replayed, _) = load(&patchbay, &patchbay.last_session());
     let thoughts = updates(&replayed, "agent_thought_chunk");
     assert!(thoughts[0]["content"]["text"].as_str().unwrap().starts_with("Thinking at level low"), "{thoughts:?}");
-    // What the file had before is not stored.
+    // The earlier contents of the file are not stored.
     let call = updates(&replayed, "tool_call")[0];
     assert_eq!((&call["rawInput"]["text"], call.get("content")), (&json!("new\n"), None), "{call}");
     assert!(!Value::from(replayed).to_string().contains(r#""type":"diff""#));

@@ -19,7 +19,6 @@ use patchbay_tests::{
 use rusqlite::Connection;
 use serde_json::Value;
 
-/// Kills of one session.
 const ROUNDS: usize = 10;
 
 /// Returns a random number below `end`.

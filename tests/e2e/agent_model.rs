@@ -1,7 +1,7 @@
 //! Lines of any order against a simple model of the tree, the mail and the captures; and lines that run at the same time, in the
 //! order that a seed decides.
 //!
-//! The models of agents have no tokens left, so that mail wakes no agent and each line has one outcome.
+//! The models of agents have no tokens left: mail wakes no agent and each line has one outcome.
 
 use patchbay_core::{AgentId, Outcome};
 use patchbay_sandbox::Limits;
@@ -72,7 +72,7 @@ struct ModelAgent {
     next_mail: u64,
 }
 
-/// What the session must be. Agents are in the order of their creation.
+/// The expected state of the session. Agents are in the order of their creation.
 struct Model {
     agents: Vec<ModelAgent>,
     view: usize,
@@ -403,7 +403,7 @@ async fn schedule(play: &mut Play, seed: u64) {
                     AND json_extract(data, '$.name') = 'mail_send' AND json_extract(data, '$.error') IS NULL";
     let mails = "SELECT count(*) FROM mail JOIN agents ON uuid = recipient WHERE session = ? AND body = 'mail'";
     assert_eq!(number(mails), i64::try_from(sent).unwrap() + number(by_tools), "seed {seed}");
-    // The demo repeats what it is sent, so that a captured text would be in an answer to the agent that captured it.
+    // The demo repeats its input. A captured text would therefore be in an answer to the agent that captured it.
     let leaks = "SELECT count(*) FROM messages AS captured JOIN messages AS answer USING (session, agent) \
                  WHERE session = ? AND captured.kind = 'capture' AND answer.kind = 'assistant' \
                  AND answer.content = 'You said: ' || captured.content";

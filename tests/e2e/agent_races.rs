@@ -1,4 +1,4 @@
-//! What agents do at the same time: forks, kills, mail, captures, reloads and models in any order.
+//! Concurrent actions of agents: forks, kills, mail, captures, reloads and models in any order.
 
 use std::{
     sync::{

@@ -9,7 +9,7 @@ use patchbay_tests::{
 
 const FORKS: usize = 1_000;
 const PART: usize = 200;
-/// Five seconds of processor time in ticks, of which Linux counts a hundred in a second.
+/// Five seconds of processor time in ticks. Linux counts a hundred per second.
 const SLACK: u64 = 500;
 
 /// Processor time of the process in ticks. Unlike the time on the clock, it does not depend on what else the machine does.

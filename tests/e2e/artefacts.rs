@@ -37,7 +37,7 @@ fn bundled_component_is_compiled_on_first_call() {
     assert_eq!(artefacts(&patchbay).len(), 1);
 }
 
-/// The embedded description of a bundled component equals that of the component.
+/// The embedded description of a bundled component equals the component's own.
 #[test]
 fn embedded_metadata_matches_the_components() {
     let patchbay = Patchbay::blank();

@@ -131,7 +131,7 @@ fn refused_call_fails_as_without_a_terminal() {
     assert_eq!(patchbay.run(&["grant", "list"]).out, "No grants.\n");
 }
 
-/// The window is not in front: the bell rings, the desktop is told what is asked, and the title has a mark.
+/// The window is not in front: the bell rings, the desktop shows the question, and the title has a mark.
 #[test]
 fn waiting_question_calls() {
     let patchbay = with_keeper();
@@ -149,7 +149,7 @@ fn waiting_question_calls() {
     leave(terminal);
 }
 
-/// What a person writes with a no is for the model, also if the call was made by a call.
+/// The reason that a user writes with a no is for the model, even for a nested call.
 #[test]
 fn reason_of_a_no_reaches_the_model() {
     let patchbay = with_keeper();

@@ -27,8 +27,8 @@ fn with_files() -> Patchbay {
     patchbay
 }
 
-/// Returns the parts of the first message that `show context` lists, without the introduction of the agent and the facts about the
-/// session's start.
+/// Returns the parts of the first message that `show context` lists, without the introduction of the agent and the
+/// facts about the session's start.
 fn parts(context: &str) -> &str {
     let line = context.lines().find_map(|line| line.strip_prefix("1 user: ")).unwrap_or_else(|| panic!("{context}"));
     line.splitn(3, "), ").nth(2).unwrap()
@@ -159,13 +159,13 @@ async fn path_of_the_workspace_is_guarded() {
     for path in ["a.png", "./docs/b.pdf", "same.png", "a@b.c"] {
         assert!(session.attach_path(path).await.unwrap().is_some(), "{path}");
     }
-    // What is no file is only a word.
+    // Anything but a file is just a word.
     let folder = patchbay.folder().to_str().unwrap();
     for word in ["types/node", "docs", "example.com", "../secret.txt", folder, "/nowhere/a.txt", "", "a\0b"] {
         assert!(session.attach_path(word).await.unwrap().is_none(), "{word}");
         assert!(!session.names_file(word).await, "{word}");
     }
-    // An absolute path is that of any file, as with --attach.
+    // An absolute path may name any file, as with --attach.
     let outside = patchbay.folder().join("secret.txt").to_str().unwrap().to_owned();
     assert!(session.attach_path(&outside).await.unwrap().is_some());
     let own = patchbay.home().join("data/patchbay.db").to_str().unwrap().to_owned();

@@ -1,4 +1,5 @@
-//! Nothing multiplies: what a skill, a workspace or a tool makes of a short input is bounded, in memory and on disk.
+//! Nothing multiplies: anything that a skill, a workspace or a tool produces from a short input is
+//! bounded, in memory and on disk.
 
 use std::fs;
 
@@ -69,7 +70,7 @@ fn oversized_row_of_an_old_database_keeps_the_session_usable() {
     patchbay.run(&["exec", "/skill guide a", "say first"]);
     let session = patchbay.last_session();
     let update = "UPDATE messages SET content = replace(hex(zeroblob(?)), '0', 'x') WHERE kind = 'skill'";
-    // The first is longer than what is read, the second only longer than what is sent.
+    // The first is too long to be read, the second only too long to be sent.
     for (half, sent) in [(50_000_000, "text(64)"), (4_000_000, "text(2097119)")] {
         {
             let database = patchbay.database("patchbay.db");

@@ -133,7 +133,7 @@ fn files_are_renamed_deleted_and_patched_after_grants() {
     assert_eq!(stale, words);
     assert!(!patchbay.workspace().join("b.txt").exists());
 
-    // What the host refuses in the middle leaves all as it was.
+    // A refusal by the host in the middle leaves everything as it was.
     let patch = "--- a.txt\n+++ a.txt\n@@\n-one\n+1\n--- /dev/null\n+++ b.txt\n@@ -0,0 +1 @@\n+new\n--- /dev/null\n+++ \
                  .claude/x\n@@ -0,0 +1 @@\n+x\n";
     let refused = live.message(&format!("/patch {}", json!({ "patch": patch })));

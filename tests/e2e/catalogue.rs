@@ -1,4 +1,4 @@
-//! The lists of models that providers' APIs report: asking for them, and what the commands show of them.
+//! The lists of models that providers' APIs report: requesting them, and their display by the commands.
 
 use std::{
     fs,
@@ -117,7 +117,7 @@ fn failed_listing_keeps_the_models_and_says_why() {
     assert!(!text.contains(KEY), "{text}");
     let answers = patchbay.answers(&["/providers", "/model fresh-1"]);
     assert!(answers[0].message().contains("\n  listing   failed: scripted: bad "), "{}", answers[0].message());
-    // What came before the failure counts as a part of all.
+    // Models received before the failure count as a partial list.
     assert_eq!(answers[1].code(), "model_set");
 
     // Without a key nothing is sent.
@@ -182,7 +182,7 @@ fn refresh_replaces_a_rejected_key_of_a_command() {
     assert_eq!(keys, [false, true]);
 }
 
-/// What `/model` shows of a level is what is sent, also where only the server's list says which levels a model has.
+/// The level shown by `/model` is the one sent, even where only the server's list knows a model's levels.
 #[test]
 fn shown_levels_are_those_that_are_sent() {
     let list = json!({"data": [
@@ -284,7 +284,7 @@ fn exec_asks_for_no_models_in_the_background() {
         assert!(Instant::now() < until, "nothing is asked in the background");
         thread::sleep(Duration::from_millis(10));
     }
-    // The run of `exec` began first, so that it would have asked by now.
+    // The run of `exec` began first and would have asked by now.
     thread::sleep(Duration::from_millis(300));
     assert_eq!(by_exec.requests(), Vec::<String>::new());
 }

@@ -78,7 +78,7 @@ fn edits_of_one_file_at_once_are_all_kept() {
     assert_eq!(std::fs::read_to_string(patchbay.workspace().join("a.txt")).unwrap(), lines.to_uppercase());
 }
 
-/// Each call has an order of its own, so that a tool that calls tools does not wait for its siblings.
+/// Each call has its own queue: a tool that calls tools does not wait for its siblings.
 #[test]
 fn nested_callers_side_by_side_end() {
     let patchbay = Patchbay::quick();

@@ -13,7 +13,8 @@ const INSTRUCTION: &str = "Summarise the conversation so far.";
 /// The words before a summary.
 const SUMMARY: &str = "Summary of the conversation so far";
 
-/// Starts a server that refuses requests of more than `limit` bytes as too long. It answers what is not summarised by `first`.
+/// Starts a server that refuses requests of more than `limit` bytes as too long. Requests that are not for a
+/// summary are answered by `first`.
 fn server(limit: usize, first: Vec<u8>) -> Server {
     let words = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.";
     Server::new(move |request| match body(request) {
@@ -38,7 +39,7 @@ fn answers(patchbay: &Patchbay, lines: &[&str]) -> Vec<Answer> {
     patchbay.answers(&[&[model.as_str()], lines].concat()).split_off(1)
 }
 
-/// The results of 20 calls in one answer are longer than the window, of which only the server knows.
+/// The results of 20 calls in one answer are longer than the window, whose size only the server knows.
 #[test]
 fn results_that_are_too_long_are_shortened_for_the_summary() {
     let limit = 200_000;

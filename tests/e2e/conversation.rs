@@ -114,7 +114,7 @@ fn system_prompt_contains_the_persona() {
     patchbay.write("workspace/AGENTS.md", "Mind the workspace.");
     let answers = patchbay.answers(&["show context", "say $self, child of $parent"]);
     assert!(answers[0].message().contains("Mind the workspace."), "{answers:?}");
-    // The agent is told who it is in the conversation, so that the system prompt is the same for all agents.
+    // The agent is told who it is in the conversation, which keeps the system prompt the same for all agents.
     let agent = answers[0].events[0]["agent"].as_str().unwrap();
     assert_eq!(answers[1].message(), format!("{agent}, child of none"));
 }
@@ -152,13 +152,13 @@ fn adapters_receive_the_hints_of_the_host() {
     assert_eq!(hints(&ran.out, "purpose"), ["turn"; 3]);
     assert_eq!(hints(&ran.out, "attempt"), ["1"; 3]);
     assert_eq!(hints(&ran.out, "bound-from"), ["0"; 3]);
-    // All agents of a session have one key, which is no id.
+    // All agents of a session have one key, which differs from any id.
     let keys = hints(&ran.out, "cache-key");
     assert!(keys.len() == 3 && keys.iter().all(|key| *key == keys[0]), "{keys:?}");
     assert!(keys[0].len() == 32 && keys[0].bytes().all(|byte| byte.is_ascii_hexdigit()), "{keys:?}");
     let session = patchbay.last_session();
     assert!(!session.replace('-', "").contains(keys[0]));
-    // Other tools: the four answers of the child's conversation were made with those of before.
+    // Other tools: the four answers of the child's conversation were made with the earlier tools.
     patchbay.skill("guide", "summary: Shows another way", "Go there.");
     let later = patchbay.run(&["exec", "--session", &session, "/reload_skills", "show context", "show context"]);
     assert_eq!(hints(&later.out, "bound-from"), ["8", "8"], "{}", later.out);

@@ -24,15 +24,12 @@ use serde_json::Value;
 /// The effect of a call that is visible from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
-    /// The call is pure.
     None,
     /// A request with a method that may change data on the server.
     Post,
     /// An entry in the skill's store.
     Entry,
-    /// A file in the workspace.
     File,
-    /// The tokens of a model.
     Tokens,
 }
 
@@ -68,7 +65,7 @@ enum End {
     Unknown,
 }
 
-/// Runs for about a tenth of a second, so that most kills come after the effect and before the end.
+/// Runs for about a tenth of a second. Most kills then come after the effect and before the end.
 const SPIN: &str = "
 (func $spin (local $n i32)
   (loop $again
@@ -219,7 +216,7 @@ fn any(end: u64) -> u64 {
     RandomState::new().hash_one(end) % end
 }
 
-/// Waits until the effect of a call has happened, if it is visible; else for a random time.
+/// Waits until the effect of a call has happened, if it is visible; otherwise for a random time.
 fn wait_for_effect(happened: impl Fn() -> Option<bool>) {
     let end = Instant::now() + PATIENCE;
     while happened() == Some(false) {

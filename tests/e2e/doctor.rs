@@ -1,4 +1,4 @@
-//! `patchbay doctor`: facts, problems with the commands that mend them, exit codes; no secret is shown.
+//! `patchbay doctor`: facts, problems with the commands that fix them, exit codes; no secret is shown.
 
 use std::{
     fs,

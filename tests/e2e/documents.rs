@@ -240,8 +240,8 @@ fn paste(patchbay: &Patchbay, names: &Names, line: &str) {
     assert_eq!(ran.code, Some(0), "{pasted}: {ran:?}");
 }
 
-/// Every line that starts the binary works when pasted into a shell, with the names in capitals filled in. Lines that build a
-/// plugin are tested above, and those of the pages for authors in `tests/authors`.
+/// Every line that starts the binary works when pasted into a shell, with the names in capitals filled in. Lines that
+/// build a plugin are tested above, and lines of the pages for authors in `tests/authors`.
 #[test]
 fn documented_command_lines_work_in_a_shell() {
     let (patchbay, names) = shell_with_examples();

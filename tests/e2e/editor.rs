@@ -40,7 +40,7 @@ fn commands_are_completed_hinted_and_run() {
     assert_eq!(terminal.wait_for_exit(), 0);
 }
 
-/// The terminal echoes them and makes Enter a line feed, which is Ctrl+J later.
+/// The terminal echoes them and makes Enter a newline, which is Ctrl+J later.
 #[test]
 fn lines_typed_before_the_prompt_are_sent() {
     let patchbay = Patchbay::quick();
@@ -157,7 +157,6 @@ fn ctrl_c_cancels_the_running_line_only() {
     assert_eq!(terminal.wait_for_exit(), 0);
 }
 
-/// The typed text remains.
 #[test]
 fn provider_changes_are_shown_at_the_prompt() {
     let patchbay = Patchbay::new();

@@ -152,7 +152,7 @@ fn ignored_signals_stay_ignored() {
     assert_signals_end(&patchbay, terminal, &["HUP", "INT", "TERM"], 143);
 }
 
-/// A terminal that reads nothing of what the program writes.
+/// A terminal that never reads the program's output.
 struct UnreadTerminal {
     pair: PtyPair,
     child: Box<dyn Child + Send + Sync>,

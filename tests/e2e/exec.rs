@@ -149,7 +149,7 @@ fn json_output_has_session_events_and_line_results() {
     let ran = patchbay.run(&["exec", "--json", "--keep-going", "/calc 1 + 1", "hello", "", "/nope"]);
     assert_eq!((ran.code, &*ran.err), (Some(1), ""), "everything is on standard output");
     let mut objects = json_lines(&ran.out);
-    // The digest of what the answer was made with, which is another one in each session.
+    // The digest of the answer's prefix, which differs in each session.
     let prefix = objects[7]["data"].as_object_mut().unwrap().remove("prefix").unwrap();
     assert!(prefix.as_str().unwrap().starts_with("sha256:"), "{prefix}");
     let agent = objects[1]["agent"].clone();

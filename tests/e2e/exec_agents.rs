@@ -64,7 +64,7 @@ fn text_of_other_agents_is_one_line_on_standard_error() {
         let ran = patchbay.run(&["exec", &message, "/mail-check"]);
         (patchbay, ran)
     };
-    // On a busy machine the child must pause longer, so that it does not report before the next line.
+    // On a busy machine the child must pause longer; otherwise it reports before the next line.
     let mut runs = [500, 5_000, 50_000].into_iter().map(run);
     let (patchbay, ran) = runs.find(|(_, ran)| ran.out.contains("No messages.")).expect("a line before the report");
     // The next line does not wait for the child, but the end does: its mail wakes the root.

@@ -31,7 +31,7 @@ fn ten_concurrent_starts_after_an_update_work() {
     old.execute_batch(include_str!("../../host/store/migrations/patchbay/2.sql")).unwrap();
     old.pragma_update(None, "user_version", 2).unwrap();
     old.execute("INSERT INTO trust (workspace, created_at) VALUES ('/old', 1)", []).unwrap();
-    // The connection stays open, like that of a running older build.
+    // The connection stays open, like a running older build's.
     assert_ten_concurrent_starts_work(&patchbay);
     assert!(patchbay.run(&["trust", "list"]).out.contains("/old"));
 }

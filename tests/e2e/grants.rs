@@ -2,8 +2,8 @@
 
 use patchbay_tests::{answers::Live, binary::Patchbay, calls::SAY, guest::Guest};
 
-/// Returns a guest that stores a value and returns `empty` in its first call, and returns `kept` in later ones. It fails if the
-/// host denies the access.
+/// Returns a guest that stores a value and returns `empty` in its first call, and returns `kept` in later ones. It
+/// fails if the host denies the access.
 pub fn keeper(description: &str) -> Guest {
     let mut guest = Guest::calling(
         r#"

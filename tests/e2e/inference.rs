@@ -1,4 +1,4 @@
-//! Skills that use a model: that of their agent, within the limits of the call and of the session.
+//! Skills that use their agent's model, within the limits of the call and of the session.
 
 use patchbay_tests::{binary::Patchbay, calls::completing};
 

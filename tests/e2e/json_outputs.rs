@@ -11,7 +11,6 @@ const MEASURED: &[&str] = &["after", "age_s", "before", "fuel", "output_bytes", 
 
 /// Replaces what differs from run to run and from machine to machine.
 struct Mask {
-    /// The temporary folder.
     folder: String,
     /// The UUIDs, in the order in which they came.
     ids: BTreeMap<String, usize>,

@@ -19,7 +19,7 @@ use patchbay_tests::{
 
 /// The beginning of every key. Nothing that is shown or stored may contain it.
 const SENTINEL: &str = "s3ntinel-key";
-/// What `exec` adds to the error of a message without an answer.
+/// Appended by `exec` to the error of a message without an answer.
 const UNANSWERED: &str =
     "The message has no answer. /retry sends it again, /drop takes it out; otherwise the next message includes it.\n";
 
@@ -69,7 +69,7 @@ fn key_of_a_command_is_sent_and_kept() {
     let patchbay = home_with_command(&server, NUMBERED, "");
     let ran = patchbay.exec(&["one", "two", "/providers"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    // The second key was never given, so that it is no secret.
+    // The second key was never printed, and is therefore not a secret.
     assert_eq!(ran.out.matches("keys: [secret] s3ntinel-key-2").count(), 2, "{}", ran.out);
     assert!(ran.out.contains("\n  key       by command\n"), "{}", ran.out);
     assert_eq!(runs(&patchbay), 1);
@@ -104,7 +104,7 @@ fn key_is_used_until_it_expires() {
     }
 }
 
-/// Its words can hold a secret. People need them to find out what is wrong; models and guests do not.
+/// Its words can hold a secret. Users need them to find the problem; models and guests do not.
 #[test]
 fn models_and_guests_do_not_learn_the_command() {
     const WORD: &str = "hvs.SENTINEL123456";
@@ -210,7 +210,7 @@ fn program_is_found_by_absolute_folders_of_path_only() {
     let text = fs::read_to_string(config.join("config.toml")).unwrap();
     let named = text.replace(&format!("{}/give-key", config.display()), "give-key");
     patchbay.write("home/config/config.toml", &named);
-    // The config folder is the working directory of the command; the workspace that of Patchbay.
+    // The working directory of the command is the config folder; Patchbay's is the workspace.
     fs::copy(config.join("give-key"), patchbay.workspace().join("give-key")).unwrap();
     let system = std::env::var("PATH").unwrap();
     patchbay.set("PATH", &format!(".:{system}"));

@@ -26,7 +26,7 @@ fn add_guest(patchbay: &Patchbay, name: &str, guest: &str, capabilities: &[&str]
     patchbay.write(&format!("home/config/skills/{name}/skill.wasm"), component(guest));
 }
 
-/// Returns one home with all guests for all tests, so that they are compiled once. Tests must not change it.
+/// Returns one home with all guests for all tests, which compiles them only once. Tests must not change it.
 fn shared_home() -> &'static Patchbay {
     static HOME: OnceLock<Patchbay> = OnceLock::new();
     HOME.get_or_init(|| {

@@ -130,7 +130,7 @@ async fn messages_are_answered_while_a_tool_runs() {
     assert!(!wait_for_end(spinning).await.is_ok());
 }
 
-/// Each sees what the one before it did, and each result comes before that of the next line.
+/// Each sees the effects of the one before it, and each result comes before the next line's.
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_of_an_agent_run_one_after_another() {
     let patchbay = Patchbay::new();
@@ -170,7 +170,7 @@ async fn commands_of_an_agent_run_one_after_another() {
     assert!(said[6].starts_with("# /help added") && said[8].ends_with(": Z"), "{said:?}");
 }
 
-/// A line behind `/fork` or `/switch` is for the agent that comes into view, also if it is typed before that.
+/// A line behind `/fork` or `/switch` is for the agent that comes into view, even if it is typed before that.
 #[tokio::test(flavor = "multi_thread")]
 async fn lines_behind_a_move_of_the_view_are_for_the_agent_in_view() {
     let play = Play::new().await;
@@ -207,7 +207,7 @@ async fn commands_that_show_the_session_do_not_wait_for_a_tool() {
     assert!(!wait_for_end(spinning).await.is_ok());
 }
 
-/// Commands that are typed at once leave what they leave one after another, whatever overtakes.
+/// Commands typed at once have the same effect as one after another, whatever overtakes.
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_typed_at_once_leave_what_they_leave_one_after_another() {
     const LINES: [&str; 12] = [
@@ -233,7 +233,7 @@ async fn commands_typed_at_once_leave_what_they_leave_one_after_another() {
                 random ^= random >> 7;
                 random ^= random << 17;
                 let mut line = LINES[usize::try_from(random % 12).unwrap()];
-                // A message begins a turn, and what a command finds then depends on it.
+                // A message begins a turn, and a later command's result depends on it.
                 if line == "captured #" && !is_capturing {
                     line = "/capture";
                 }

@@ -48,7 +48,7 @@ fn grant_for_a_linked_folder_survives_builds() {
     build(&patchbay, "keeper", "two");
     assert!(is_allowed(&patchbay));
     assert_eq!(succeed(&patchbay, &["grant", "list", "--stale"]), "");
-    // Only what was granted: a new capability needs a grant of its own.
+    // Only granted capabilities: a new one needs its own grant.
     let help = patchbay.line("/help keeper");
     assert!(help.contains("- `capabilities`: kv (granted), random (not granted)\n"), "{help}");
     let plugins = succeed(&patchbay, &["plugin", "list"]);

@@ -10,14 +10,12 @@ use std::{
 use patchbay_tests::{answers::json_lines, binary::Patchbay, guest::Guest};
 use serde_json::{Value, json};
 
-/// A running server.
 struct Serving {
     server: Child,
     address: String,
     authorization: String,
 }
 
-/// An answer over HTTP.
 struct HttpAnswer {
     status: u16,
     head: String,

@@ -384,7 +384,7 @@ fn floods_take_no_memory() {
     client.end();
 }
 
-/// Lists are large, so that answers that are not read would be seen in memory.
+/// Lists are large, which makes unread answers visible in memory.
 #[test]
 #[cfg(target_os = "linux")]
 fn client_that_never_reads_is_bounded() {

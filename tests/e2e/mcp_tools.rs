@@ -470,7 +470,7 @@ fn tools_of_a_server_are_found() {
 fn nested_answer_is_bounded_by_what_its_caller_has_left() {
     let patchbay = served("large", "");
     let call = "/code try { await tools.mcp.test.break({}) } catch (error) { error.message }";
-    // One call has half of what the program may hand over.
+    // One call may use half of the program's output limit.
     let expected = "tool 'mcp__test__break' was stopped: the answer has more than 2097152 bytes \
                     (its share of what its caller had left of limits.output_bytes).";
     assert_eq!(patchbay.line(call), expected);

@@ -1,4 +1,4 @@
-//! The interactive terminal: the menu of files and models, and what the busy row and the terminal's tab show meanwhile.
+//! The interactive terminal: the menu of files and models, and the busy row and the terminal's tab meanwhile.
 
 use std::{cell::Cell, num::NonZeroU16};
 
@@ -82,7 +82,7 @@ fn typed_paths_attach_files_and_pasted_ones_do_not() {
         terminal.press(CTRL_C);
         terminal.wait_for_prompt();
     }
-    // A pasted word, and what is no file.
+    // A pasted word, and words that do not name a file.
     terminal.press("\x1b[200~say Pasted @a.png\x1b[201~");
     terminal.wait_for_text("> say Pasted @a.png");
     terminal.press(ENTER);
@@ -177,7 +177,7 @@ fn models_are_grouped_and_those_without_a_key_are_last() {
     terminal.wait_for_prefix("demo-1  ");
     terminal.wait_for_containing("  in use");
     let lines = terminal.lines();
-    // Of the eight models that are shown, those of demo are the first.
+    // The first of the eight models shown belong to demo.
     assert!(!lines.iter().any(|line| line == "google · needs key"), "{lines:?}");
     terminal.press("g25p");
     terminal.wait_for_text("google · needs key");

@@ -14,7 +14,7 @@ fn open(patchbay: &Patchbay, arguments: &[&str]) -> Terminal {
     terminal
 }
 
-/// Also what is granted, for every caller: a person's command, a model, a program that a model wrote.
+/// Grants do not help, for any caller: a user's command, a model, a program that a model wrote.
 #[test]
 fn plan_changes_nothing() {
     let patchbay = Patchbay::quick();

@@ -1,4 +1,4 @@
-//! Text that is piped into `patchbay exec`: what is attached to the message, and which pipes are left alone.
+//! Text that is piped into `patchbay exec`: how it is attached to the message, and which pipes are left alone.
 
 use std::{io::Write as _, process::Stdio};
 
@@ -113,7 +113,7 @@ fn loops_keep_their_lines() {
             assert_eq!(ran.out, "You said: one\nYou said: two\nYou said: three\n", "{shell}: {command}: {ran:?}");
         }
     }
-    // What is left for the loop is named, and only while something is left.
+    // Input that is left for the loop is named, and only if anything is left.
     let errors = std::fs::read_to_string(patchbay.workspace().with_file_name("elsewhere/errors.txt")).unwrap();
     let note = "Note: standard input was not attached, because the calling process may read it as well. To attach it: --attach -; \
                 to omit this note: --no-stdin";

@@ -441,7 +441,7 @@ fn rust_sources_become_a_working_skill() {
     }
 }
 
-/// The user sees the position and message of a panic, also of a call by a model; the model does not.
+/// The user sees the position and message of a panic, even of a call by a model; the model does not.
 #[test]
 fn panic_message_of_a_rust_skill_is_shown() {
     let patchbay = Patchbay::quick();

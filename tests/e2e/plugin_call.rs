@@ -17,7 +17,6 @@ fn logging(call: &str) -> Guest {
     Guest::calling(&format!("(call $write (i32.const 1) (i32.const 131072) (i32.const 5)) {call}")).with(more)
 }
 
-/// Runs `plugin call`.
 fn call(patchbay: &Patchbay, arguments: &[&str]) -> Ran {
     patchbay.run(&[&["plugin", "call"], arguments].concat())
 }

@@ -17,7 +17,7 @@ fn decision_is_explained_and_is_what_happens() {
     assert!(explain(&["files__write", "--mode", "edits"]).contains("workspace-write: allow. Mode 'edits' writes"));
     assert!(explain(&["files__write", "--mode", "plan"]).contains("workspace-write: deny. Plan mode changes nothing."));
     assert!(explain(&["files__write", "--mode", "fast"]).contains("there is no mode 'fast'"));
-    // What happens without a person.
+    // The outcome if the user cannot be asked.
     assert!(patchbay.run(&["exec", r#"call files__write {"path":"a","text":"x"}"#]).err.contains("it is not granted"));
     let here = ["grant", "add", "--root", "bundled", "--in", ".", "files", "workspace-write"];
     assert_eq!(patchbay.run(&here).code, Some(0));

@@ -77,7 +77,7 @@ fn closed_output_pipe_is_not_an_error() {
     }
 }
 
-/// macOS allows a process 256 descriptors unless it asks for more. Programs that it starts inherit what it may have.
+/// macOS allows a process 256 descriptors unless it asks for more. Child processes inherit the limit.
 #[cfg(unix)]
 #[test]
 fn descriptors_are_raised_at_start() {

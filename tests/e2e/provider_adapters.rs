@@ -26,8 +26,8 @@ fn credential(id: &str) -> Value {
     json!([{ "credential": id, "placement": { "header": { "name": "authorization", "value": "Bearer " } } }])
 }
 
-/// Creates a home with these adapters as providers. Each is allowed to use `server` with its own key. `more` are limits of
-/// exchanges.
+/// Creates a home with these adapters as providers. Each is allowed to use `server` with its own key.
+/// `more` are limits of exchanges.
 fn home_with_adapters(server: &Server, more: &str, adapters: Vec<(&str, Adapter)>) -> Patchbay {
     let mut patchbay = Patchbay::new();
     let limits = "step_fuel = 50000000\nactions = 50000\n";

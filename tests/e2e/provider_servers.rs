@@ -353,7 +353,7 @@ fn assert_case(format: &Format, case: Case, answer: &Answer, next: &[Answer]) {
     match name {
         // Almost no wait.
         "s500" | "s529" => {
-            // Google's errors name a state, which is that of overload here.
+            // Google's errors name a state, which here means overload.
             let times = if name == "s529" || provider == "google" { 15 } else { 4 };
             assert_eq!(told, retried("Server error", "1", times, times), "{provider}");
         }
@@ -480,7 +480,7 @@ fn partial_answer_survives_kill_9() {
     assert!(answers[1].message().contains("assistant"), "{}", answers[1].message());
 }
 
-/// Sums of such numbers overflow what a session counts and the database stores.
+/// Sums of such numbers overflow the counters of a session and of the database.
 #[test]
 fn excessive_usage_of_an_answer_does_not_end_the_session() {
     for tokens in [u64::MAX, i64::MAX.unsigned_abs()] {

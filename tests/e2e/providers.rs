@@ -111,7 +111,7 @@ fn switch_warns_of_a_missing_key_and_of_an_unknown_name() {
     let mistyped = message(&bare, "claude-sonet-5-5");
     assert!(mistyped.contains(&format!("claude-sonet-5-5\n{unknown}\n{no_key}\n")), "{mistyped}");
     assert!(message(&with_keys, "claude-sonet-5-5").contains(unknown));
-    // A name that config.toml knows is no mistake.
+    // A name that config.toml knows does not count as a mistake.
     let configured = "[providers.anthropic]\nmodels = [\"claude-sonet-5-5\"]\n";
     with_keys.write("home/config/config.toml", configured);
     assert!(!message(&with_keys, "claude-sonet-5-5").contains('⚠'));

@@ -203,7 +203,7 @@ fn credentials_are_in_no_recording() {
     }
 }
 
-/// A file of the workspace may contain a key; a recording of it is not kept, also where two reads have a half each.
+/// A file of the workspace may contain a key; a recording of it is not kept, even where two reads have a half each.
 #[test]
 fn recordings_with_a_key_of_the_home_are_not_kept() {
     let patchbay = Patchbay::new();

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::provider_servers::{assistant, body};
 
-/// Starts a server whose responses are those of `answer` for the number of the request, from 0.
+/// Starts a server that responds with `answer` for the number of the request, from 0.
 fn server(answer: impl Fn(usize) -> Vec<Step> + Send + 'static) -> Server {
     let requests = Mutex::new(0);
     Server::scripted(move |_| {
@@ -51,8 +51,8 @@ fn recorded(recording: &str, key: &str) -> String {
     ANTHROPIC.expected(recording)[key].as_str().unwrap().to_owned()
 }
 
-/// The answer breaks off in its thinking, its text and a call, and the second one is whole. The call runs once, and a pipe has each
-/// text once, also if its block was complete.
+/// The answer breaks off in its thinking, its text and a call, and the second one is whole. The call runs once, and a
+/// pipe has each text once, even if its block was complete.
 #[test]
 fn answer_that_breaks_off_is_asked_for_again() {
     thread::scope(|scope| {
@@ -78,7 +78,7 @@ fn answer_that_breaks_off_is_asked_for_again() {
                     expected.push_str(&format!("\n{}", ANTHROPIC.recorded_text()));
                 }
                 assert_eq!(answers, expected);
-                // What was sent is the same, and nothing that was given up is in the conversation.
+                // The requests are the same, and nothing that was given up is in the conversation.
                 assert_eq!(body(&server.requests()[0]), body(&server.requests()[1]));
                 let store = patchbay.database("patchbay.db");
                 let count = |sql: &str| -> i64 { store.query_row(sql, [], |row| row.get(0)).unwrap() };

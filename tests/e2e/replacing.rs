@@ -33,7 +33,7 @@ const REPLACEMENTS: usize = 5;
 const MORE: usize = 8;
 /// How many rounds may pass until memory no longer grows.
 const ROUNDS: usize = 6;
-/// The size of each version in bytes, so that an unreleased version is visible in the memory of the process.
+/// The size of each version in bytes. It makes an unreleased version visible in the memory of the process.
 const BALLAST: usize = 8 << 20;
 /// How long a version may take to become active on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -137,7 +137,7 @@ async fn hundred_completions_run_while_their_adapter_is_replaced() {
     let mut asking = JoinSet::new();
     for _ in 0..AT_ONCE {
         let (providers, over) = (Arc::clone(&providers), Arc::clone(&over));
-        // One after the other, so that a hundred completions run during each replacement.
+        // One after the other, to have a hundred completions run during each replacement.
         asking.spawn(async move {
             let mut sink = vec![ask(&providers).await];
             while !over.load(Ordering::Relaxed) {

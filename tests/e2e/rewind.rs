@@ -208,7 +208,7 @@ fn files_go_back_with_the_conversation_or_alone() {
     let ran = again(&patchbay, &["/rewind 2", "/rewind"]);
     assert!(ran.out.contains("\nTo go back to before one of them") && !ran.out.contains("2. call"), "{ran:?}");
     assert_eq!(tree(&patchbay), after);
-    // The files alone: those of the turn, of its child, of the command and of the later turn, in one step.
+    // The files alone: the changes of the turn, of its child, of the command and of the later turn, in one step.
     let root =
         patchbay.answers_in(&["--session", &patchbay.last_session()], &["/switch root"])[0].data()["agent"].clone();
     let ran = again(&patchbay, &["/rewind 2 --files-only"]);
@@ -303,7 +303,7 @@ fn refused_files_can_be_undone_later() {
     assert!(ran.out.starts_with("Change 2: 1 file.\n") && ran.out.contains("\nUndid change 2: 1 file.\n"), "{ran:?}");
     assert!(ran.err.contains("change 2 is already undone."), "{ran:?}");
     assert_eq!((text(&patchbay, "mine.txt"), text(&patchbay, "two.txt")), ("old\n".to_owned(), "old\n".to_owned()));
-    // Each undo brings back what it has undone.
+    // Each undo brings back the changes that it has undone.
     again(&patchbay, &["/undo 3"]);
     assert_eq!((text(&patchbay, "mine.txt"), text(&patchbay, "two.txt")), ("old\n".to_owned(), "new\n".to_owned()));
 }

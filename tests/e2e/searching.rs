@@ -71,8 +71,8 @@ async fn one_call_finds_every_hit_in_fifty_thousand_files() {
     assert_eq!(named.lines().collect::<Vec<_>>(), expected);
 }
 
-/// A component that imports `workspace-search` in a world of its own. Its tool returns the path of the first file that matches
-/// `needle`.
+/// A component that imports `workspace-search` in a world of its own. Its tool returns the path of the
+/// first file that matches `needle`.
 pub(crate) fn searching() -> Vec<u8> {
     const QUERY: u32 = 16_384;
     const PATTERN: u32 = 20_000;

@@ -26,18 +26,18 @@ const EXAMPLES: [(&str, &[u16]); 5] = [
 
 /// An example that is typed.
 struct Row {
-    /// Its lines in the seed.
+    /// The lines of the seed that contain the example.
     lines: &'static [u16],
-    /// What stands there.
+    /// The example as the seed has it.
     example: &'static str,
-    /// What is typed, if that is not the example itself.
+    /// The typed text, if it is not the example itself.
     typed: Option<&'static str>,
     shown: Shown,
     /// The reconciliations that apply.
     reconciled: &'static [u8],
 }
 
-/// What must be seen: the code of the outcome, a colon, and its message.
+/// The expected text: the code of the outcome, a colon, and its message.
 enum Shown {
     Is(&'static str),
     Has(&'static [&'static str]),
@@ -69,8 +69,8 @@ struct Table {
 }
 
 impl Table {
-    /// Types the rows one after another and returns their answers. Names such as `CHILD` are replaced by UUIDs in what is typed
-    /// and in what must be seen.
+    /// Types the rows one after another and returns their answers. Names such as `CHILD` are replaced by UUIDs in the
+    /// typed and in the expected text.
     fn type_all(&mut self, live: &mut Live, rows: &[Row], names: &[(&str, &str)]) -> Vec<Answer> {
         let named = |text: &str| names.iter().fold(text.to_owned(), |text, (name, uuid)| text.replace(name, uuid));
         let run = |row: &Row| {
@@ -90,13 +90,13 @@ impl Table {
         rows.iter().map(run).collect()
     }
 
-    /// Notes an example that is not typed: what was found must be what was expected.
+    /// Notes an example that is not typed: the actual value must equal the expected one.
     fn equal<T: PartialEq + Debug>(&mut self, lines: &[u16], example: &str, found: T, expected: T) {
         let holds = found == expected;
         self.note(lines, example, &[], holds, &(found, expected));
     }
 
-    /// Notes an example that is not typed: all `parts` must be in what was found.
+    /// Notes an example that is not typed: the actual text must contain all `parts`.
     fn has(&mut self, lines: &[u16], example: &str, found: &str, parts: &[&str]) {
         self.note(lines, example, &[], parts.iter().all(|part| found.contains(part)), &(found, parts));
     }

@@ -1,5 +1,5 @@
-//! Compatible services: their tables in `docs/providers.md`, and their answers as the recordings have them. A turn with a call goes
-//! through the whole program; the second request must have what the service demands.
+//! Compatible services: their tables in `docs/providers.md`, and their answers as the recordings have them. A turn with
+//! a call goes through the whole program; the second request must meet the service's demands.
 
 use std::{
     collections::BTreeSet,
@@ -15,7 +15,6 @@ use patchbay_tests::{
     server::Server,
 };
 
-/// A service.
 struct Service {
     /// The name of its table, and of its recording.
     name: &'static str,
@@ -179,7 +178,7 @@ fn turn_with_a_call_works_with_every_service() {
         for demand in *demands {
             assert!(requests[1].contains(demand), "{name} needs {demand}: {}", requests[1]);
         }
-        // The input of the call is what the model wrote, and what the tool returned is its echo.
+        // The input of the call is the model's, and the tool's result echoes it.
         assert!(requests[1].contains(r#"{\"city\":"#) && requests[1].contains("Zürich"), "{name}: {}", requests[1]);
     }
 }

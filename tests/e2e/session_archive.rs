@@ -22,7 +22,6 @@ fn set_age(patchbay: &Patchbay, id: &str, days: i64) {
     database.execute("UPDATE sessions SET used_at = unixepoch() - 86400 * ? - 5 WHERE id = ?", (days, id)).unwrap();
 }
 
-/// The ids of all sessions.
 fn sessions(patchbay: &Patchbay) -> Vec<String> {
     let list = json_lines(&patchbay.run(&["sessions", "--all", "--json"]).out);
     list.iter().map(|session| session["id"].as_str().unwrap().to_owned()).collect()

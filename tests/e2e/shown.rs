@@ -1,4 +1,4 @@
-//! What a model is shown of many skills and tools, and how it finds the rest.
+//! A model's view of many skills and tools, and how it finds the rest.
 
 use std::sync::Mutex;
 
@@ -286,13 +286,13 @@ fn tool_that_is_not_declared_is_found_and_called() {
     let expected = r#"{"description":"Starts the flight of a rocket","input_schema":{"properties":{"to":{"type":"string"}},"type":"object"},"name":"many__launch_rocket"}"#;
     assert!(found.contains(expected), "{found}");
     assert_eq!(last_result(&requests[2]), r#"{"tool_success":true,"result":"{\"to\":\"the moon\"}"}"#);
-    // The model sees what it wrote.
+    // The model sees its own input.
     let messages = requests[2]["messages"].as_array().unwrap();
     let sent = &messages[messages.len() - 2]["tool_calls"][0]["function"];
     assert_eq!(sent["name"], "call_tool");
     let arguments: Value = serde_json::from_str(sent["arguments"].as_str().unwrap()).unwrap();
     assert_eq!(arguments, json!({"name": "many__launch_rocket", "input": {"to": "the moon"}}));
-    // What is declared is the same in every request.
+    // The declarations are the same in every request.
     for request in &requests {
         assert_eq!(request["tools"].to_string(), requests[0]["tools"].to_string());
         assert_eq!(request["messages"][0].to_string(), requests[0]["messages"][0].to_string());

@@ -34,7 +34,7 @@ fn skill_for_people_is_hidden_from_models() {
         "/help deploy",
     ]);
     assert_eq!(answers[0].message(), "Deployed to production.");
-    // Without files of skills for models there is no skill_file.
+    // Without skill files for models, the tool skill_file is not offered.
     for (answer, code) in [(1, "skill_not_for_models"), (2, "tool_not_found"), (3, "skill_not_for_models")] {
         assert!(answers[answer].message().contains(code), "{}", answers[answer].message());
     }

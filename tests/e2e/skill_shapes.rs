@@ -83,7 +83,7 @@ fn is_listed(path: &str) -> bool {
         && !path.split('/').any(|name| name.starts_with('.') || name.starts_with("__py") || name == "node_modules")
 }
 
-/// Returns what the answer of `skill_file` contains.
+/// Returns the expected text of a `skill_file` answer.
 fn expected(skill: &str, path: &str) -> String {
     let media = match path.rsplit('.').next().unwrap_or_default() {
         "png" => "image/png",

@@ -1,4 +1,4 @@
-//! Messages that join the turn that runs: where they go, which lines they never overtake, and what is stored.
+//! Messages that join the running turn: where they go, which lines they never overtake, and how they are stored.
 
 use std::{
     sync::{
@@ -52,7 +52,7 @@ impl Gate {
         self.answers.send(answer).unwrap();
     }
 
-    /// Returns the requests to the model, also those that wait for their answers.
+    /// Returns the requests to the model, including those that wait for their answers.
     fn requests(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
@@ -411,7 +411,7 @@ async fn act(play: &mut Play, lines: &mut Lines, step: &Step) {
     lines.open.push((number, play.session.submit_input(line)));
 }
 
-/// Returns the numbers of the lines in the rows of the agent: those of messages and skills, and those of captures.
+/// Returns the numbers of the lines in the rows of the agent: lines of messages and skills, and captured lines.
 async fn stored(play: &Play) -> [Vec<usize>; 2] {
     let mut numbers = [Vec::new(), Vec::new()];
     for row in play.rows(play.session.view()).await {

@@ -1,4 +1,4 @@
-//! The tool `task_list`: what the user sees of a model's plan, in the terminal and in a client.
+//! The tool `task_list`: how a model's plan is shown, in the terminal and in a client.
 
 use patchbay_tests::{
     acp::{Peer, updates},

@@ -53,7 +53,7 @@ fn provider_changes_are_printed_between_lines() {
     let mut input = child.stdin.take().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     let mut notes = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    // The first line reads the providers, so that a later file is a change. It comes whole.
+    // The first line reads the providers, and a later file then counts as a change. It comes whole.
     writeln!(input, "/providers\n/calc 1").unwrap();
     assert!(lines.any(|line| line == "1"));
     patchbay.write("home/config/providers/.new", "none");

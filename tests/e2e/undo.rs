@@ -1,4 +1,4 @@
-//! `/undo` and `/diff`: files get back what they had before a turn or command changed them.
+//! `/undo` and `/diff`: files get back the contents from before a turn or command changed them.
 
 use std::{
     collections::BTreeMap,
@@ -86,7 +86,7 @@ fn changes_are_taken_back_and_come_back() {
     ] {
         assert!(ran.err.contains(error), "{error}: {}", ran.err);
     }
-    // The file that was deleted again is no longer executable, as after the patch there is none.
+    // The file that was deleted again is no longer executable, because the patch leaves no file.
     assert_eq!(tree(&patchbay), after);
     assert!(again(&patchbay, &["/undo"]).out.starts_with("Undid change 1: 3 files.\n"));
     assert_eq!(tree(&patchbay), before);

@@ -1,5 +1,5 @@
-//! Files through the user's editor: the skill `files` reads what is not saved and writes through the editor, within the guard of
-//! the workspace.
+//! Files through the user's editor: the skill `files` reads unsaved text and writes through the editor,
+//! within the guard of the workspace.
 
 use std::{
     collections::BTreeMap,

@@ -26,7 +26,7 @@ fn used() -> Patchbay {
     patchbay
 }
 
-/// Waits until the progress is no longer shown. What was waited for before may be drawn a moment earlier.
+/// Waits until the progress line is removed. The text that a test waited for before may be drawn a moment earlier.
 fn wait_for_removed_progress(terminal: &Terminal) {
     terminal.wait_until("the progress is removed", || !terminal.lines().iter().any(|line| line.contains("Compiling")));
 }
@@ -79,8 +79,8 @@ fn no_progress_is_printed_without_a_terminal() {
     assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(0), "5\n", ""));
 }
 
-/// Creates a workspace whose new skills take minutes to compile, because skills of an untrusted workspace are compiled one at a
-/// time.
+/// Creates a workspace whose new skills take minutes to compile, because skills of an untrusted
+/// workspace are compiled one at a time.
 fn slow_workspace() -> Patchbay {
     let patchbay = used();
     let slow = slow(1);

@@ -72,7 +72,6 @@ pub(crate) struct Host {
 }
 
 pub(crate) const PUT: &str = "(call $use (i32.const 2) (i32.const 310) (i32.const 1) (i32.const 300) (i32.const 4) (i32.const 0) (i64.const 0) (i32.const 512))";
-/// Stores the input.
 const PUT_INPUT: &str = "(call $use (i32.const 2) (i32.const 310) (i32.const 1) (local.get $input) (local.get $input_len) (i32.const 0) (i64.const 0) (i32.const 512))";
 pub(crate) const IMPORT_PUT: &str =
     "\n(import \"patchbay:host/kv@0.1.0\" \"put\" (func $use (param i32 i32 i32 i32 i32 i32 i64 i32)))\n";
@@ -261,7 +260,7 @@ async fn yes_for_ever_is_a_grant() {
     assert_eq!(person.asked.lock().unwrap().len(), 1);
 }
 
-/// Answers yes once to what it wants, and no to anything else.
+/// Answers yes once to one expected question, and no to all others.
 struct PickyPerson {
     wants: &'static str,
     asked: Mutex<Vec<String>>,
@@ -327,7 +326,7 @@ async fn file_that_changed_since_the_question_is_asked_about_again() {
     assert_eq!(std::fs::read(&file).unwrap(), b"done");
 }
 
-/// What would be refused anyway is refused without a question, for the true reason.
+/// An effect that would be refused anyway is refused without a question, for the true reason.
 #[tokio::test]
 async fn change_that_cannot_happen_is_not_asked_about() {
     let host = Host::with([("keeper", keeper("workspace-write", WRITE, IMPORT_WRITE))]).await;
@@ -337,9 +336,9 @@ async fn change_that_cannot_happen_is_not_asked_about() {
     assert_eq!((error.code(), person.asked.lock().unwrap().len()), (Code::ToolFailed, 0), "{error}");
 }
 
-/// How far each answer reaches for each kind of caller: the number of questions of the same call, of the same again, of one with another
-/// input, after a reload that changed another skill, after one that changed this skill, and after the yes was withdrawn. A call
-/// has two acts.
+/// How far each answer reaches for each kind of caller: the number of questions of the same call, of the same again, of
+/// one with another input, after a reload that changed another skill, after one that changed this skill, and after the
+/// yes was withdrawn. A call has two acts.
 #[tokio::test]
 async fn answers_reach_as_far_as_they_say() {
     let keeper = |nops: usize| keeper("kv", &format!("{} {PUT_INPUT} {PUT_INPUT}", "(nop)".repeat(nops)), IMPORT_PUT);
@@ -433,7 +432,7 @@ async fn writing_in_the_home_folder_is_allowed_for_one_act_only() {
         assert_eq!(asked[0].answers(), [Approval::Once, Approval::No]);
         assert!(asked[0].only_once && asked[0].grant.is_none());
     }
-    // Answers that were not offered are no.
+    // Answers that were not offered count as no.
     for answer in [Approval::Call, Approval::Session, Approval::Always] {
         let (_, not_offered) = approvals(answer);
         assert_eq!(host.call(Some(&not_offered)).await.unwrap_err().to_string(), not_granted);

@@ -9,8 +9,8 @@ use wasm_encoder::{Component, ComponentSectionId, RawSection};
 
 use crate::support::{Harness, small_limits};
 
-/// Asserts that loading `bytes` succeeds or is rejected, and that a good component still loads. `unavailable` would be a panic of
-/// the compiler.
+/// Asserts that loading `bytes` succeeds or is rejected, and that a good component still loads. `unavailable`
+/// would be a panic of the compiler.
 async fn assert_host_survives(what: &str, bytes: &[u8]) {
     let harness = Harness::new(small_limits());
     if let Err(failure) = harness.call_bytes(bytes).await {

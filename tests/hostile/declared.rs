@@ -132,7 +132,7 @@ async fn what_was_not_declared_is_asked_about() {
     }
 }
 
-/// A declared change may be taken back, as a patch does that fails later. Another file is no longer what was shown.
+/// A declared change may be taken back, as in a patch that fails later. Another file is no longer the one shown.
 #[tokio::test]
 async fn declared_change_is_reverted_without_a_question() {
     let host = host(&[("one", Some("done")), ("one", None), ("other", None), ("other", Some("other"))]).await;
@@ -155,7 +155,7 @@ async fn refused_list_changes_nothing() {
     let host = host(&BOTH).await;
     assert_eq!(host.call(None).await.unwrap_err().code(), Code::Denied);
     assert_eq!(files(&host), [None, Some("before".into()), Some("other".into())]);
-    // What would fail anyway is not asked about.
+    // The user is not asked about changes that would fail anyway.
     std::fs::remove_file(host.workspace.join("other")).unwrap();
     assert_eq!(ListReader::runs(&host, false).await, (Err(Code::ToolFailed), Vec::new()));
 }

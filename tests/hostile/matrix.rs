@@ -21,7 +21,7 @@ const IMPORT_DELETE: &str =
 /// Nothing listens there: a request that is allowed fails, but is not denied.
 const NOBODY: &str = "http:127.0.0.1:9";
 
-/// What becomes of an effect.
+/// The fate of an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Runs,

@@ -6,7 +6,7 @@ use patchbay_tests::guest::{ECHO, Guest};
 
 use crate::support::{Harness, KV_GET, data, endless_loop, imports, small_limits, text};
 
-/// Asserts that `guest` is stopped for its memory; returns what it requested.
+/// Asserts that `guest` is stopped for its memory; returns its request.
 async fn memory_error(guest: &Guest) -> String {
     let failure = Harness::new(small_limits()).assert_call_fails(guest).await;
     assert_eq!(failure.code(), Code::LimitMemory, "{failure}");

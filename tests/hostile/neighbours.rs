@@ -11,7 +11,7 @@ use crate::support::{Harness, LOG, data, endless_loop, imports, small_limits, te
 
 #[tokio::test]
 async fn guest_memory_is_fresh_in_every_call() {
-    // One slot, so that the next instance uses the memory of the previous one.
+    // One slot: the next instance uses the memory of the previous one.
     let harness = Harness::new(Limits { concurrent_calls: 1, ..small_limits() });
     let memories = "(memory $other 2)\n(global $kept (mut i32) (i32.const 0))\n(table $table 4 funcref)\n(elem declare func $mark)";
     let mark = "(func $mark

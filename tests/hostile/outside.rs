@@ -46,7 +46,7 @@ impl FakeTool {
         Self::declared(decision, description, time, false)
     }
 
-    /// A tool of which the operator says that it changes nothing.
+    /// A tool that, according to the operator, changes nothing.
     fn reading() -> Arc<Self> {
         Self::declared(ToolDecision::Allow, "Reads.", Duration::from_secs(60), true)
     }
@@ -122,7 +122,6 @@ struct Caller {
     progress: Arc<Heard>,
 }
 
-/// Keeps partial output.
 #[derive(Default)]
 struct Heard(Mutex<Vec<String>>);
 
@@ -312,7 +311,7 @@ async fn journal_has_outside_calls_from_their_begin() {
     assert_eq!(rows.iter().map(JournalRow::outcome).collect::<Vec<_>>(), ["ok", "outcome_unknown"]);
     let row = &rows[0];
     assert_eq!((&*row.root, &*row.skill, &*row.tool), ("mcp", "mcp__files", "write"));
-    // The result and one report of progress, with the cost of a piece; there is no room for a second one.
+    // The result and one report of progress, with the cost of a piece; a second one does not fit.
     let report = "p\u{200b}".repeat(small_limits().output_bytes / 8).len() as u64 + 32;
     assert_eq!((row.component, row.output_bytes), (tool.spec.digest(), 2 + report));
     let approval = &row.approvals[0];

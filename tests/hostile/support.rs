@@ -37,7 +37,7 @@ pub fn small_limits() -> Limits {
     }
 }
 
-/// Limits with practically unlimited fuel, so that only the time limit stops a guest.
+/// Limits with practically unlimited fuel: only the time limit stops a guest.
 pub fn time_limit_only(time_ms: u64) -> Limits {
     Limits { fuel: u64::MAX >> 1, describe_fuel: u64::MAX >> 1, time_ms, ..small_limits() }
 }
@@ -171,8 +171,8 @@ pub async fn within_30_seconds<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(30), future).await.expect("not within its bounds")
 }
 
-/// Awaits a future that compiles a component; fails the test after two minutes. The largest ones take many seconds already where
-/// nothing else runs.
+/// Awaits a future that compiles a component; fails the test after two minutes. The largest ones take many seconds
+/// already where nothing else runs.
 pub async fn while_compiling<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(120), future).await.expect("not compiled within its bounds")
 }
@@ -214,7 +214,7 @@ impl ProgressSink for Recorder {
 /// A store that contains every key and rejects every change. Each function returns another error.
 #[derive(Default)]
 pub struct FakeKv {
-    /// Reads never return.
+    /// Whether reads block and never return.
     pub is_stuck: bool,
 }
 

@@ -18,7 +18,7 @@ use crate::{
 
 /// A client with its process. The process is killed when this value is dropped.
 pub struct Peer {
-    /// The process.
+    /// The process that is tested.
     pub child: Child,
     /// Standard input of the process; `None` after its end.
     pub input: Option<ChildStdin>,
@@ -65,22 +65,22 @@ impl Peer {
         peer
     }
 
-    /// Sends bytes.
+    /// Sends bytes to the process unchanged.
     pub fn send(&mut self, bytes: &[u8]) {
         self.input.as_mut().expect("an open input").write_all(bytes).expect("the process reads");
     }
 
-    /// Sends a message.
+    /// Sends a message as one line of JSON.
     pub fn message(&mut self, message: &Value) {
         self.send(format!("{message}\n").as_bytes());
     }
 
-    /// Sends a request.
+    /// Sends a request with this id.
     pub fn request(&mut self, id: impl Into<Value>, method: &str, params: Value) {
         self.message(&json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params}));
     }
 
-    /// Sends a notification.
+    /// Sends a notification to the process.
     pub fn notify(&mut self, method: &str, params: Value) {
         self.message(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }

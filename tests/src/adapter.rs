@@ -9,7 +9,7 @@ use wit_parser::{Resolve, SizeAlign, Type, TypeDefKind, TypeOwner};
 use crate::guest::{component_of, contract, data, imports_first, module_of, present_contract, realloc};
 
 const WORLD: &str = "patchbay:provider/provider-plugin";
-/// The world of an adapter with optional interfaces, of which each adapter exports some.
+/// The world of an adapter with optional interfaces. Each adapter exports some of them.
 const OWN_WORLD: &str = "test:adapter/adapter";
 
 /// Builder of an adapter's component.
@@ -19,8 +19,8 @@ const OWN_WORLD: &str = "test:adapter/adapter";
 /// - a case of a variant or an enum is its name, or an object `{NAME: PAYLOAD}`;
 /// - bytes are a string.
 ///
-/// To break the contract, a string may be a list of bytes, a string or list may be `{"at": ADDRESS, "len": LENGTH}`, and a case
-/// may be its number.
+/// To break the contract, a string may be a list of bytes, a string or list may be `{"at": ADDRESS, "len":
+/// LENGTH}`, and a case may be its number.
 #[derive(Clone, Debug)]
 pub struct Adapter {
     /// The result of `describe`.
@@ -103,8 +103,8 @@ impl Adapter {
         self
     }
 
-    /// Encodes the component: for the first version of the contract, or for the present one if it exports an optional
-    /// interface.
+    /// Encodes the component: for the first version of the contract, or for the present one if it
+    /// exports an optional interface.
     pub fn component(&self) -> Vec<u8> {
         let optional = [
             ("catalogue", !self.listing.is_empty()),

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::binary::Patchbay;
 
-/// The result of one line.
+/// The result of running one line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     /// `{line, status, code, message, data}`.
@@ -84,8 +84,8 @@ impl Patchbay {
         answers
     }
 
-    /// Starts a process that takes lines one by one. A test can change files between them. Its errors go to the standard error of
-    /// the test.
+    /// Starts a process that takes lines one by one. A test can change files between them. Its errors go to
+    /// the standard error of the test.
     pub fn live(&self, options: &[&str]) -> Live {
         let mut command = self.command(&[&["exec", "--json", "--keep-going"], options].concat());
         command.stdin(Stdio::piped()).stderr(Stdio::inherit());
@@ -107,12 +107,12 @@ pub struct Live {
 }
 
 impl Live {
-    /// The id of its session.
+    /// Returns the id of its session.
     pub fn session(&self) -> &str {
         &self.session
     }
 
-    /// The id of the process.
+    /// Returns the id of the process.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -135,7 +135,7 @@ impl Live {
         writeln!(self.input.as_mut().expect("standard input"), "{line}").expect("it takes lines");
     }
 
-    /// Kills it with SIGKILL.
+    /// Kills the process with SIGKILL.
     pub fn kill(mut self) {
         self.child.kill().expect("a process to kill");
         self.child.wait().expect("it ends");

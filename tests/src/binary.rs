@@ -25,9 +25,9 @@ pub struct Patchbay {
 pub struct Ran {
     /// The exit code; `None` if a signal ended the process.
     pub code: Option<i32>,
-    /// Standard output.
+    /// The text on standard output.
     pub out: String,
-    /// Standard error.
+    /// The text on standard error.
     pub err: String,
 }
 
@@ -164,7 +164,7 @@ impl Patchbay {
         self.run(&[&["exec", "--keep-going"], lines].concat())
     }
 
-    /// Runs one line in a new session and returns its output and errors, without the last line feed.
+    /// Runs one line in a new session and returns its output and errors, without the last newline.
     pub fn line(&self, line: &str) -> String {
         let ran = self.exec(&[line]);
         let message = if ran.code == Some(0) { ran.out } else { format!("{}{}", ran.out, ran.errors()) };

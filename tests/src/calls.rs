@@ -48,8 +48,8 @@ impl Texts {
     }
 }
 
-/// A credential of a request: its name, its header, and the prefix of the header's value. A header `?NAME` stands for the query
-/// parameter NAME.
+/// A credential of a request: its name, its header, and the prefix of the header's value. A header `?NAME`
+/// stands for the query parameter NAME.
 pub type Credential<'a> = (&'a str, &'a str, &'a str);
 
 /// A guest that requests `url` with GET and returns the body of the response. It traps if its memory then contains `sentinel`.

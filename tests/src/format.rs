@@ -18,7 +18,6 @@ pub struct Format {
     pub variable: &'static str,
     /// The header of its key, up to the key itself.
     pub header: &'static str,
-    /// The path of its origin.
     path: &'static str,
     /// The folder of its recordings in `plugins/codecs/recordings`.
     folder: &'static str,
@@ -30,14 +29,14 @@ pub struct Format {
     pub thinking: &'static str,
     /// The recording with an error after some text.
     pub error: &'static str,
-    /// The code of that error.
+    /// The error code in that recording.
     pub error_code: &'static str,
 }
 
 /// The key that [`Format::home`] sets for the provider.
 pub const KEY: &str = "s3ntinel+of/the=provider~key";
 
-/// Anthropic Messages.
+/// The format of Anthropic Messages.
 pub const ANTHROPIC: Format = Format {
     provider: "anthropic",
     model: "claude-sonnet-4-5/low",
@@ -52,7 +51,7 @@ pub const ANTHROPIC: Format = Format {
     error_code: "provider_server",
 };
 
-/// OpenAI Responses.
+/// The format of OpenAI Responses.
 pub const OPENAI: Format = Format {
     provider: "openai",
     model: "o3/low",
@@ -67,7 +66,7 @@ pub const OPENAI: Format = Format {
     error_code: "provider_rate_limit",
 };
 
-/// Google Gemini.
+/// The format of the Google Gemini API.
 pub const GOOGLE: Format = Format {
     provider: "google",
     model: "gemini-2.5-pro/low",
@@ -97,7 +96,7 @@ pub const CHAT: Format = Format {
     error_code: "provider_server",
 };
 
-/// All formats.
+/// All formats that the tests know.
 pub const FORMATS: [Format; 4] = [ANTHROPIC, OPENAI, GOOGLE, CHAT];
 
 impl Format {
@@ -114,7 +113,7 @@ impl Format {
         text.replace("files__read", "weather__now").replace("web__weather", "weather__now").into_bytes()
     }
 
-    /// What the events of a recorded response come to: `text`, `thinking`, `tool_calls` and `usage`.
+    /// The result of a recorded response's events: `text`, `thinking`, `tool_calls` and `usage`.
     pub fn expected(&self, recording: &str) -> Value {
         let fixture: Value = serde_json::from_slice(&self.file(&format!("{recording}.json"))).expect("JSON");
         let events = fixture["events"].as_array().expect("events");
@@ -228,8 +227,8 @@ impl Format {
         table
     }
 
-    /// Creates a home with the provider at `server` and its key [`KEY`], as after an installation. `more` is appended to
-    /// `config.toml`.
+    /// Creates a home with the provider at `server` and its key [`KEY`], as after an installation.
+    /// `more` is appended to `config.toml`.
     pub fn plain_home(&self, server: &Server, more: &str) -> Patchbay {
         let mut patchbay = Patchbay::new();
         patchbay.set(self.variable, KEY);

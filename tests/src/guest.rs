@@ -10,16 +10,16 @@ use crate::calls::SAY;
 
 /// Builder of a skill's component.
 ///
-/// Layout of its memory: the result of a call at 0, the list of tools at 512, their texts from 1024, the heap of the canonical ABI
-/// from 65536.
+/// Layout of its memory: the result of a call at 0, the list of tools at 512, their texts from 1024, the heap
+/// of the canonical ABI from 65536.
 #[derive(Clone, Debug)]
 pub struct Guest {
     /// Name, description and input schema of each tool.
     pub tools: Vec<(String, String, String)>,
     /// WAT statements at the start of `tools`.
     pub before_tools: String,
-    /// The body of `call`, in WAT. Parameters: `$tool $tool_len $input $input_len $blobs $blobs_len`. Result: the address of the
-    /// result record.
+    /// The body of `call`, in WAT. Parameters: `$tool $tool_len $input $input_len $blobs $blobs_len`. Result:
+    /// the address of the result record.
     pub call: String,
     /// Additional imports, globals, functions, tables and memories, in WAT.
     pub more: String,
@@ -53,7 +53,7 @@ pub const ECHO: &str = "
     (i32.store (i32.const 72) (local.get $input_len))
     (i32.const 0)";
 
-/// Where [`Guest::answering`] puts its text: behind what the canonical ABI allocates for short inputs.
+/// Where [`Guest::answering`] puts its text: after the memory that the canonical ABI allocates for short inputs.
 const ANSWER: u32 = 131_072;
 
 impl Guest {
@@ -99,7 +99,7 @@ impl Guest {
         Self::calling("(loop $forever (br $forever)) unreachable")
     }
 
-    /// A guest whose tool reports its input as progress, so that a test can wait for it, and then never returns.
+    /// A guest whose tool reports its input as progress, which a test can wait for, and then never returns.
     pub fn reporting_and_spinning() -> Self {
         let guest = Self::calling(
             "(call $report (local.get $input) (local.get $input_len)) (loop $forever (br $forever)) (unreachable)",
@@ -169,7 +169,7 @@ impl Guest {
         )
     }
 
-    /// The component.
+    /// Returns the bytes of the component.
     pub fn component(&self) -> Vec<u8> {
         component(&self.wat(), "patchbay:skill/skill-plugin")
     }

@@ -8,8 +8,8 @@ use rusqlite::{Connection, Params, types::FromSql};
 use crate::{binary::Patchbay, calls::relaying, guest::Guest};
 
 impl Patchbay {
-    /// Installs `guest` as the user's skill `name`, which the command `/NAME` calls. `frontmatter` holds further lines of its
-    /// SKILL.md, each with a line feed.
+    /// Installs `guest` as the user's skill `name`, which the command `/NAME` calls. `frontmatter` holds further lines
+    /// of its SKILL.md, each with a newline.
     pub fn add_command(&self, name: &str, guest: &Guest, frontmatter: &str) {
         let skill_md =
             format!("---\ninvocation_mode: tool_dispatch\ncommand: {name}\ncommand_tool: run\n{frontmatter}---\n");

@@ -20,8 +20,8 @@ pub fn host_with(patchbay: &Patchbay, settings: Settings, limits: Limits) -> Arc
     host_of(patchbay, settings, limits, BudgetSettings::default())
 }
 
-/// Opens a host in the home of `patchbay`, with these limits of calls and this budget. A step of an adapter may take as long as a
-/// call.
+/// Opens a host in the home of `patchbay`, with these limits of calls and this budget. A step of an
+/// adapter may take as long as a call.
 pub fn host_of(patchbay: &Patchbay, settings: Settings, limits: Limits, budget: BudgetSettings) -> Arc<Host> {
     let exchange = ExchangeLimits::default();
     let config = Config {

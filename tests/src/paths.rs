@@ -2,7 +2,8 @@
 
 use std::{env, path::Path};
 
-/// Returns the paths of this machine that `bytes` contains: the home folder, those of cargo, the checkout, the build folder.
+/// Returns the paths of this machine that `bytes` contains: the home folder, cargo's folders,
+/// the checkout, the build folder.
 pub fn local_paths_in(bytes: &[u8]) -> Vec<String> {
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let variables = ["HOME", "CARGO_HOME", "CARGO_TARGET_DIR"].map(|name| env::var(name).unwrap_or_default());

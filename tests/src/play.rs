@@ -1,5 +1,5 @@
-//! A session with several agents in the test's own process: runs lines, waits until all agents are idle, and reads what is
-//! stored for each agent. For tests and plays of agents, with the demo provider or any other.
+//! A session with several agents in the test's own process: runs lines, waits until all agents are idle, and reads the
+//! stored rows of each agent. For tests and plays of agents, with the demo provider or any other.
 
 use std::{
     sync::{
@@ -37,11 +37,11 @@ const NOTIFICATION: &str = "[Notification: ";
 
 /// An open session and its home.
 pub struct Play {
-    /// The home of the session.
+    /// The home that the session uses.
     pub patchbay: Patchbay,
     /// The host that has the session open.
     pub host: Arc<Host>,
-    /// The session.
+    /// The session that is played.
     pub session: Arc<Session>,
     settings: Settings,
     limits: Limits,
@@ -176,7 +176,7 @@ impl Play {
         self.ids().await.into_iter().find(|id| !before.contains(id)).expect("a child")
     }
 
-    /// Moves the view.
+    /// Moves the view to this agent.
     pub async fn switch(&self, agent: AgentId) {
         self.assert_line(&format!("/switch {agent}"), "switched", &format!("Switched to {agent}.")).await;
     }
@@ -196,7 +196,7 @@ impl Play {
         self.ids().await.split_off(1)
     }
 
-    /// Returns a living agent.
+    /// Returns the living agent with this id.
     pub async fn agent(&self, id: AgentId) -> AgentInfo {
         self.living().await.into_iter().find(|agent| agent.id == id).expect("a living agent")
     }
@@ -206,7 +206,7 @@ impl Play {
         self.wait_until(&format!("{id} is {state:?}"), async || self.agent(id).await.state == state).await;
     }
 
-    /// Waits until `condition` holds. `what` says in words what is waited for.
+    /// Waits until `condition` holds. `what` describes it for the error.
     pub async fn wait_until(&self, what: &str, mut condition: impl AsyncFnMut() -> bool) {
         let holds = async {
             while !condition().await {
@@ -225,8 +225,8 @@ impl Play {
         self.wait_until(&format!("{text:?} is stored"), stored).await;
     }
 
-    /// Submits a message `say TEXT` to the agent in view, whose answer then hangs, and waits for the whole text. No other agent
-    /// may answer meanwhile.
+    /// Submits a message `say TEXT` to the agent in view, whose answer then hangs, and waits for the whole text. No
+    /// other agent may answer meanwhile.
     pub async fn hang(&self, message: &str) -> Submitted {
         let said: Vec<&str> = message.lines().filter_map(|line| line.strip_prefix("say ")).collect();
         let said = said.join("\n");
@@ -298,7 +298,7 @@ impl Play {
         texts
     }
 
-    /// Returns what the model of an agent received as the results of its tools.
+    /// Returns the tool results that an agent's model received.
     pub async fn results(&self, agent: AgentId) -> Vec<Value> {
         let rows = self.rows(agent).await;
         let records = rows.iter().filter_map(EventKind::tool_result);
@@ -357,7 +357,7 @@ impl Approver for AllowsForSession {
     }
 }
 
-/// Gives the same answer to each question at once, and keeps what the questions were about.
+/// Gives the same answer to each question at once, and records the questions.
 pub struct Answering {
     answer: Approval,
     /// The title of each question, then its facts and the difference of a file.

@@ -12,7 +12,7 @@ use std::{
 /// One action of a scripted server on a connection. After the last step the connection is closed.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Sends these bytes.
+    /// Sends these bytes to the client.
     Bytes(Vec<u8>),
     /// Waits for this number of milliseconds.
     Pause(u64),
@@ -106,8 +106,8 @@ impl Server {
     }
 }
 
-/// Passes each complete request on a free port of the loopback address to `answer`, with its connection, until the process ends.
-/// Returns the port.
+/// Passes each complete request on a free port of the loopback address to `answer`, with its connection, until the
+/// process ends. Returns the port.
 pub fn listen(answer: impl Fn(TcpStream, String) + Send + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();

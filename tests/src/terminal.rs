@@ -29,40 +29,40 @@ const SCROLLBACK: usize = 20_000;
 const LAST_BYTES: Duration = Duration::from_secs(10);
 /// How long the screen must stay as it is until it counts as settled. The seconds of the busy row do not count.
 const STILL: Duration = Duration::from_millis(200);
-/// Variables of the developer's environment that change what the terminal shows.
+/// Variables of the developer's environment that change the terminal's output.
 const REMOVED: [&str; 5] = ["NO_COLOR", "XTERM_VERSION", "EDITOR", "VISUAL", "PATCHBAY_LOG"];
 
-/// The key Tab.
+/// The bytes that Tab sends.
 pub const TAB: &str = "\t";
-/// The key Enter.
+/// The bytes that Enter sends.
 pub const ENTER: &str = "\r";
-/// The key Up.
+/// The byte sequence that Up sends.
 pub const UP: &str = "\x1b[A";
-/// The key Down.
+/// The bytes that Down sends.
 pub const DOWN: &str = "\x1b[B";
-/// The key Right.
+/// The bytes that Right sends.
 pub const RIGHT: &str = "\x1b[C";
-/// The key Esc.
+/// The bytes that Esc sends.
 pub const ESC: &str = "\x1b";
-/// The keys Alt+Enter.
+/// The bytes that Alt+Enter sends.
 pub const ALT_ENTER: &str = "\x1b\r";
 /// The keys Shift+Enter, as terminals with the kitty protocol send them.
 pub const SHIFT_ENTER: &str = "\x1b[13;2u";
 /// The keys Ctrl+Enter, as terminals with the kitty protocol send them.
 pub const CTRL_ENTER: &str = "\x1b[13;5u";
-/// The keys Ctrl+C.
+/// The bytes that Ctrl+C sends.
 pub const CTRL_C: &str = "\x03";
-/// The keys Ctrl+D.
+/// The bytes that Ctrl+D sends.
 pub const CTRL_D: &str = "\x04";
-/// The keys Ctrl+G.
+/// The bytes that Ctrl+G sends.
 pub const CTRL_G: &str = "\x07";
-/// The keys Ctrl+J.
+/// The bytes that Ctrl+J sends.
 pub const CTRL_J: &str = "\n";
-/// The keys Ctrl+L.
+/// The bytes that Ctrl+L sends.
 pub const CTRL_L: &str = "\x0c";
-/// The keys Ctrl+R.
+/// The bytes that Ctrl+R sends.
 pub const CTRL_R: &str = "\x12";
-/// The keys Ctrl+Z.
+/// The bytes that Ctrl+Z sends.
 pub const CTRL_Z: &str = "\x1a";
 
 /// Returns the keys of a terminal that pastes `text`.
@@ -79,7 +79,7 @@ pub struct Terminal {
     master: Box<dyn MasterPty + Send>,
     device: Option<PathBuf>,
     child: Box<dyn Child + Send + Sync>,
-    /// Reads what the program writes.
+    /// Reads the program's output.
     reader: thread::JoinHandle<()>,
 }
 
@@ -139,7 +139,7 @@ impl Terminal {
         let reader = thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(count @ 1..) = output.read(&mut bytes) {
-                // First, so that a test that sees something on the screen finds its bytes.
+                // First: a test that sees something on the screen must find its bytes.
                 locked(&written).extend_from_slice(&bytes[..count]);
                 locked(&drawn).process(&bytes[..count]);
             }
@@ -270,8 +270,8 @@ impl Terminal {
         assert!(status.success(), "kill -s {signal} {id}");
     }
 
-    /// Whether the terminal is in the mode in which a shell expects it: it echoes keys, joins them to lines, and Ctrl+C is a
-    /// signal.
+    /// Whether the terminal is in the mode in which a shell expects it: it echoes keys, joins them to
+    /// lines, and Ctrl+C is a signal.
     pub fn is_cooked(&self) -> bool {
         let device = File::open(self.device.as_ref().expect("a terminal has a device")).expect("the device opens");
         let output = Command::new("stty").arg("-a").stdin(Stdio::from(device)).output().expect("stty starts");
@@ -286,7 +286,8 @@ impl Terminal {
         self.wait_for_end()
     }
 
-    /// Waits until the program has ended and what it wrote is read, and returns its exit code. The screen can still be read.
+    /// Waits until the program has ended and its output is read, and returns its exit
+    /// code. The screen can still be read.
     pub fn wait_for_end(&mut self) -> u32 {
         let start = Instant::now();
         loop {

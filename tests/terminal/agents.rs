@@ -28,8 +28,8 @@ fn wait_for_third_answer(terminal: &Terminal) {
     });
 }
 
-/// `/fork` moves the view to the child, whose answer is shown. It takes a moment, so that the child still works when the view
-/// moves.
+/// `/fork` moves the view to the child, whose answer is shown. It takes a moment, and the child
+/// still works when the view moves.
 pub(crate) fn fork(stage: &Stage) {
     let terminal = stage.open(stage.home("[providers.demo]\noptions = { delay-ms = \"500\" }\n"));
     terminal.press("say The shop has a database.\r");

@@ -302,7 +302,7 @@ pub(crate) fn markdown(stage: &Stage) {
     stage.screen(&terminal);
 }
 
-/// Code is at column 0 and never broken by the program, so that it can be copied.
+/// Code is at column 0 and never broken by the program, because users copy it.
 pub(crate) fn code(stage: &Stage) {
     let terminal = with_code(stage);
     stage.screen(&terminal);
@@ -500,7 +500,7 @@ pub(crate) fn no_color(stage: &Stage) {
         let is_colour = |code: &u16| (30..=49).contains(code) || (90..=107).contains(code);
         assert_eq!(codes.iter().any(is_colour), colours, "NO_COLOR is set: {is_set}; {codes:?}");
         assert!(codes.contains(&1) && codes.contains(&2), "no attributes: {codes:?}");
-        // What is typed never has a colour.
+        // Typed text never has a colour.
         assert_eq!(terminal.cell("/skills").fgcolor(), vt100::Color::Default);
     }
 }

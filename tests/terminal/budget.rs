@@ -1,5 +1,5 @@
-//! What the terminal may cost: the bytes that it writes for one answer, which a slow connection or a terminal in a terminal
-//! pays for, and the time until a key is shown.
+//! Budgets of the terminal: the bytes that it writes for one answer, which a slow connection or a terminal in a
+//! terminal pays for, and the time until a key is shown.
 
 use std::{
     env,

@@ -9,7 +9,7 @@ use patchbay_tests::{
 
 use crate::stage::Stage;
 
-/// What turns unambiguous keys, bracketed paste, reports of the focus and attributes off, and restores the title.
+/// Turns unambiguous keys, bracketed paste, reports of the focus and attributes off, and restores the title.
 const RESTORED: [&str; 6] = ["\x1b[<1u", "\x1b[?2004l", "\x1b[?1004l", "\x1b[0m", "\x1b[?25h", "\x1b[23;2t"];
 
 /// Leaving says how to go on, and the live area is gone.
@@ -64,7 +64,7 @@ pub(crate) fn suspend(stage: &Stage) {
     assert!(terminal.is_cooked(), "the terminal is left in raw mode");
 }
 
-/// Signals that end the program restore the terminal, also while an answer streams.
+/// Signals that end the program restore the terminal, even while an answer streams.
 pub(crate) fn signals(stage: &Stage) {
     for (signal, code) in [("TERM", 143), ("HUP", 129)] {
         let mut terminal = stage.stalled("The database moves ");

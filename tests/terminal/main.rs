@@ -1,5 +1,5 @@
-//! What the terminal shows at each of its moments, in a pseudo-terminal: [`MOMENTS`]. Each moment acts as a user, and compares
-//! the window with a file in `screens`, at 40, 80 and 120 columns.
+//! Tests the terminal's screen at each of its moments, in a pseudo-terminal: [`MOMENTS`]. Each moment acts as a user,
+//! and compares the window with a file in `screens`, at 40, 80 and 120 columns.
 //!
 //! - `cargo test --workspace` runs the main moments in a window of 80 columns; `make test-terminal` runs all in all windows.
 //! - `TERMINAL_TESTS=NAME` runs one moment in all windows.
@@ -52,7 +52,6 @@ const fn moment(name: &'static str, run: fn(&Stage)) -> Moment {
     Moment { name, is_main: false, run }
 }
 
-/// All moments.
 const MOMENTS: &[Moment] = &[
     main_moment("start", typing::start),
     main_moment("menu", typing::menu),

@@ -61,7 +61,6 @@ impl Script {
         self.end()
     }
 
-    /// Ends the answer.
     pub(crate) fn end(mut self) -> Vec<Step> {
         self.steps.push(Step::Bytes(chat_end("stop").into_bytes()));
         self.steps

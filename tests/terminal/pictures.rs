@@ -7,7 +7,7 @@ use crate::stage::recorded;
 /// The width of the pictures.
 const COLUMNS: u16 = 80;
 
-/// The sections: title, what it shows, and the screens.
+/// The sections: title, description, and the screens.
 const SECTIONS: &[(&str, &str, &[&str])] = &[
     (
         "The start",

@@ -12,7 +12,6 @@ use patchbay_tests::{PATIENCE, binary::Patchbay, terminal::Terminal};
 /// The height of each window.
 const ROWS: u16 = 24;
 
-/// What a moment runs in.
 pub(crate) struct Stage {
     name: &'static str,
     pub(crate) columns: u16,
@@ -117,8 +116,8 @@ impl Stage {
     }
 }
 
-/// What [`masked`] writes instead of a number, by the word after it. Counts are masked because a changed prompt or a new bundled
-/// skill would otherwise change screens that show neither.
+/// The text that [`masked`] writes instead of a number, by the word after it. Counts are masked because a changed
+/// prompt or a new bundled skill would otherwise change screens that show neither.
 const UNITS: [(&str, &str); 4] = [("s", "0"), ("%", "5"), ("tokens", "1,000"), ("skills", "8")];
 
 /// Replaces what differs between two runs or builds: session ids, the version, seconds, and the numbers of [`UNITS`].
@@ -164,11 +163,11 @@ const AGENTS: [&str; 4] = ["a1b2c3d4", "b2c3d4e5", "c3d4e5f6", "d4e5f6a7"];
 const TAIL: &str = "-0000-4000-8000-000000000000";
 const UUID: usize = 36;
 const SHORT: usize = 8;
-/// What [`masked`] writes for sessions.
+/// The text that [`masked`] writes for sessions.
 const SESSION: &str = "25ac03e6";
 
-/// Replaces the ids of agents, whole and short ones, also where the edge of the window breaks them. Only columns are kept: an
-/// id of another run has the same length.
+/// Replaces the ids of agents, whole and short ones, even where the edge of the window breaks them. Only columns are
+/// kept: an id of another run has the same length.
 fn with_agents_masked(rows: Vec<String>, columns: usize) -> Vec<String> {
     // The text with its breaks at the edge removed, and where each character stands.
     let mut shown: Vec<Vec<char>> = rows.iter().map(|row| row.chars().collect()).collect();

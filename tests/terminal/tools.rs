@@ -53,7 +53,7 @@ pub(crate) fn failed(stage: &Stage) {
     stage.screen(&terminal);
 }
 
-/// Sequences in a result are shown as text or removed, also by `/show`.
+/// Sequences in a result are shown as text or removed, even by `/show`.
 pub(crate) fn hostile(stage: &Stage) {
     let patchbay = stage.demo();
     let text = "a\x1b]0;OWNED\x07\n\x1b[2J\x1b[3J\x1b[Hb\n\x1b]52;c;T1dORUQ=\x07c \u{9b}2J \x1bc \x1b[31m \u{202e}d";

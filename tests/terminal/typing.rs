@@ -119,8 +119,8 @@ pub(crate) fn newlines(stage: &Stage) {
     terminal.wait_for_text("You said: one two three four five");
 }
 
-/// Terminals with the kitty protocol are asked for unambiguous keys, and send other sequences for Ctrl+J, Alt+Enter, Ctrl+C,
-/// Esc and Ctrl+D.
+/// Terminals with the kitty protocol are asked for unambiguous keys, and send other sequences for Ctrl+J,
+/// Alt+Enter, Ctrl+C, Esc and Ctrl+D.
 pub(crate) fn kitty_keys(stage: &Stage) {
     let mut terminal = stage.open(stage.demo());
     assert!(terminal.written().contains("\x1b[>1u"), "the protocol is not turned on");
@@ -240,8 +240,8 @@ pub(crate) fn editor(stage: &Stage) {
     terminal.wait_for_text("You said: a polished text");
 }
 
-/// Ctrl+L draws the live area again. Finished lines stay, and nothing is doubled. After a resize it prints the last answer at
-/// the new width.
+/// Ctrl+L draws the live area again. Finished lines stay, and nothing is doubled. After a resize it prints
+/// the last answer at the new width.
 pub(crate) fn redraw(stage: &Stage) {
     let mut terminal = stage.open(stage.demo());
     terminal.press("hello\r");

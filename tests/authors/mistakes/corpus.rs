@@ -33,7 +33,7 @@ pub struct Edit {
     pub to: Option<String>,
 }
 
-/// What an author does wrong, and what must be shown.
+/// A mistake of an author, and the expected output.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mistake {
@@ -42,15 +42,15 @@ pub struct Mistake {
     /// Whether the case runs with every check.
     #[serde(default)]
     pub ci: bool,
-    /// What the author does; empty: the skill `running` already has the mistake.
+    /// The author's action; empty if the skill `running` already has the mistake.
     #[serde(default)]
     pub edits: Vec<Edit>,
     #[serde(default)]
     pub step: Step,
-    /// The tool that is called.
+    /// The tool that the case calls.
     #[serde(default = "hello")]
     pub tool: String,
-    /// The input of the call.
+    /// The input with which it is called.
     #[serde(default = "ada")]
     pub input: String,
     /// A text that one line of the first changed file contains: FILE:LINE of it must be shown.
@@ -62,7 +62,8 @@ pub struct Mistake {
     pub is_note: bool,
     /// The exit code, if it is not 1.
     pub code: Option<i32>,
-    /// Whether the text comes from a compiler whose version is the author's choice, so that the document may have other words.
+    /// Whether the text comes from a compiler whose version is the author's choice. The
+    /// document may then have other words.
     #[serde(default)]
     pub varies: bool,
 }

@@ -1,4 +1,4 @@
-//! docs/errors-for-authors.md: what is shown for each mistake.
+//! docs/errors-for-authors.md: the output shown for each mistake.
 
 use std::{
     fmt::Write as _,
@@ -109,7 +109,7 @@ pub fn update(section: &Section) {
     fs::write(path(), text).unwrap();
 }
 
-/// Checks that the document has what was shown.
+/// Checks that the document contains the actual output.
 pub fn compare(section: &Section) {
     let text = fs::read_to_string(path()).unwrap_or_default();
     let outdated = section.entries.iter().find(|(entry, varies)| !varies && !text.contains(entry.as_str()));

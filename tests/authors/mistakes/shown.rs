@@ -1,4 +1,4 @@
-//! What an author sees, without what differs between machines and runs.
+//! The output that an author sees, without parts that differ between machines and runs.
 
 use std::path::Path;
 

@@ -13,7 +13,6 @@ use super::{
 };
 use crate::author::Author;
 
-/// The name of the plugin.
 const NAME: &str = "greet";
 
 pub struct Workshop {
@@ -21,7 +20,7 @@ pub struct Workshop {
     running: Running,
 }
 
-/// What the author saw.
+/// The output that the author saw.
 pub struct Answer {
     pub code: Option<i32>,
     pub text: String,
@@ -120,7 +119,7 @@ impl Workshop {
     }
 }
 
-/// Files as they were.
+/// The files as they were; `None` marks one that did not exist.
 struct Undo(Vec<(PathBuf, Option<String>)>);
 
 impl Undo {

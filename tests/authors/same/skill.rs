@@ -1,4 +1,4 @@
-//! The skill `same` in Rust. The other languages do exactly what is done here.
+//! The skill `same` in Rust. The other languages do exactly the same.
 
 use patchbay_sdk::{
     Blob, Content, Failure, Link, Reply, Result,

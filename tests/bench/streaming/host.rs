@@ -28,7 +28,7 @@ pub fn host(home: &Path, origin: &str) -> Arc<Host> {
     Host::open(Config { bundled_adapters, providers: Box::new(settings), ..config(home) }).unwrap()
 }
 
-/// Creates a session.
+/// Creates a session in the folder `workspace` of `home`.
 pub async fn session(host: &Arc<Host>, home: &Path) -> Arc<Session> {
     host.new_session(&home.join("workspace")).await.unwrap()
 }

@@ -1,4 +1,4 @@
-//! Many concurrent answers in a separate process, so that its memory can be measured.
+//! Many concurrent answers in a separate process, whose memory can then be measured.
 
 use std::{
     env,
@@ -25,13 +25,13 @@ use crate::nanoseconds;
 /// The first argument of the process, by which it is recognised.
 pub const ARGUMENT: &str = "answers-at-once";
 
-/// The result of a run.
+/// The measurements of one run.
 pub struct Took {
     /// From the first line to the last answer, in nanoseconds.
     pub time: u64,
     /// Memory before the first line, in KiB.
     pub before: u64,
-    /// Peak memory, in KiB.
+    /// Peak memory of the process, in KiB.
     pub peak: u64,
 }
 

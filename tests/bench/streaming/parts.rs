@@ -115,8 +115,8 @@ pub fn request() -> CompletionRequest {
     services::completion(MODEL, vec![Block::Text("hello".to_owned()).into()])
 }
 
-/// Returns the duration of the same codec without a sandbox, in nanoseconds, for each piece of `size` bytes; with 0,
-/// for each event.
+/// Returns the duration of the same codec without a sandbox, in nanoseconds, for each piece of `size`
+/// bytes; with 0, for each event.
 pub fn native(body: &str, size: usize) -> Vec<u64> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/Cargo.toml");
     let mut replay = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))

@@ -1,4 +1,5 @@
-//! A model on the loopback address. The measurement writes its answers itself, so that it knows the time of each piece.
+//! A model on the loopback address. The measurement writes its answers itself and
+//! therefore knows the time of each piece.
 
 use std::{
     fmt::Write as _,
@@ -82,7 +83,7 @@ impl Answer {
         self.0.write_all(events.as_bytes()).unwrap();
     }
 
-    /// Ends the answer.
+    /// Ends the answer with the reason `stop`.
     pub fn end(mut self) {
         self.0.write_all(chat_end("stop").as_bytes()).unwrap();
     }

@@ -15,7 +15,7 @@ use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system}
 
 const COLUMNS: u16 = 100;
 const ROWS: u16 = 32;
-/// Variables of the user's environment that change what is written.
+/// Variables of the user's environment that change the output.
 const REMOVED: [&str; 3] = ["NO_COLOR", "XTERM_VERSION", "PATCHBAY_LOG"];
 
 /// A program in a window of 100 columns and 32 rows.
@@ -73,8 +73,8 @@ impl Window {
         start
     }
 
-    /// Puts on the screen what was written, piece by piece, until `is_so` returns true for its rows. Returns the time when the
-    /// last piece was read.
+    /// Draws the program's output on the screen, piece by piece, until `is_so` returns true for its rows. Returns the
+    /// time when the last piece was read.
     pub fn wait(&mut self, what: &str, is_so: impl Fn(&[String]) -> bool) -> Instant {
         let deadline = Instant::now() + PATIENCE;
         while !is_so(&self.rows()) {

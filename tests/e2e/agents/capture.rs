@@ -34,7 +34,7 @@ async fn captured_lines_become_the_prompt_of_the_child() {
     assert_eq!(play.turns(child), [("person".to_owned(), "done".to_owned(), "answered".to_owned())]);
     let [request] = &server.requests()[..] else { panic!("one request of the child") };
     assert!(request.contains("Enumerate all the *.md files,\\ncount their words and build\\n a summary table."));
-    // Capturing ended with the fork; the parent never reads what was captured.
+    // Capturing ended with the fork; the parent never reads the captured text.
     play.switch(root).await;
     assert!(!play.session.is_capturing());
     assert_eq!(play.finish("Hello").await.message, "Yes.");
@@ -155,8 +155,8 @@ async fn lines_are_captured_while_a_turn_runs() {
     assert_eq!(wait_for_end(running).await.code.as_str(), "turn_cancelled");
 }
 
-/// A captured line reaches no model through the conversation, a retry, a summary, a child, a tool's test of a model, mail or a
-/// restart.
+/// A captured line reaches no model through the conversation, a retry, a summary, a child, a tool's test
+/// of a model, mail or a restart.
 #[tokio::test(flavor = "multi_thread")]
 async fn captured_lines_are_in_no_request() {
     let server = recording();

@@ -1,4 +1,4 @@
-//! `/fork`: its grammar, what a child inherits, and the fork point.
+//! `/fork`: its grammar, the rows that a child inherits, and the fork point.
 
 use patchbay_core::{AgentId, MessageKind};
 use patchbay_session::AgentState;
@@ -80,7 +80,7 @@ async fn forms_of_fork_work() {
     assert_eq!(play.agent(root).await.model, "demo/demo-big/high");
 }
 
-/// Returns what is stored of an agent: provider, model, level, override, parent, status.
+/// Returns an agent's stored columns: provider, model, level, override, parent, status.
 fn stored(play: &Play, agent: AgentId) -> [Option<String>; 6] {
     let query =
         "SELECT provider, model, thinking_level, model_override, parent_uuid, status FROM agents WHERE uuid = ?";

@@ -27,7 +27,7 @@ fn last_message(request: &str) -> Value {
     request["messages"].as_array_mut().and_then(Vec::pop).expect("a message")
 }
 
-/// Returns what the model of the root answers: it forks `children` children when a message says so, with or without `wait`.
+/// Returns the root model's answer: it forks `children` children when a message says so, with or without `wait`.
 fn answer_of_root(request: &str, children: usize, wait: bool) -> Vec<u8> {
     let last = last_message(request);
     if last["role"] == "tool" {
@@ -44,8 +44,8 @@ fn answer_of_root(request: &str, children: usize, wait: bool) -> Vec<u8> {
     }
 }
 
-/// Has the root fork eight children, none of which is answered before the requests of all are there, and returns how many
-/// requests there were in all.
+/// Has the root fork eight children, answers none of them before all their requests have arrived, and
+/// returns the total number of requests.
 async fn gathering_of_eight(wait: bool, answers: &[&str]) -> usize {
     let server = Server::holding(8, is_of_child, move |request| match is_of_child(request) {
         true => CHAT.answer_with(&["My part is done."]),

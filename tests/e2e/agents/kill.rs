@@ -1,4 +1,4 @@
-//! `/kill`: what it ends, in which order it is shown, and where the view moves.
+//! `/kill`: which agents it ends, in which order it is shown, and where the view moves.
 
 use std::time::{Duration, Instant};
 

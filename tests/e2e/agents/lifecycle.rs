@@ -130,7 +130,7 @@ async fn turns_of_a_process_that_ended_are_reported_when_the_session_is_resumed(
     let root = play.session.view();
     let child = play.call_fork("say So far.\nhang").await;
     play.wait_for_partial("So far.").await;
-    // What a killed process leaves: the turn is open, and the answer is in pieces.
+    // The state after the process was killed: the turn is open, and the answer is in pieces.
     let (killed, id) = (play.killed_home(), play.session.id());
     play.session.close().await;
     let play = Play::resume(killed, id, quick_demo(), Limits::default()).await;

@@ -80,7 +80,7 @@ async fn mail_wakes_an_agent_20_times_until_a_message() {
     );
     notices.retain(|text| text.contains("was woken"));
     assert_eq!(notices, [limit]);
-    // A command is no message; a message to any agent is.
+    // Commands do not count as messages; a message to any agent does.
     play.run("/skills").await;
     play.run(&format!("/mail-send {agent} \"Wake up\"")).await;
     play.idle().await;

@@ -1,4 +1,5 @@
-//! The tool `set_agent_model`: which agents have it, selectors, the one test request for a model's name, and what it stores.
+//! The tool `set_agent_model`: which agents have it, selectors, the one test request for a
+//! model's name, and its stored data.
 
 use std::sync::Arc;
 
@@ -114,11 +115,11 @@ async fn background_agents_do_not_run_the_tool() {
     let refused = failed("tool 'set_agent_model' not found in snapshot.", "tool_not_found");
     assert_eq!(play.results(child).await, std::slice::from_ref(&refused));
     assert_eq!(model(&play, root).await, "demo/demo-1/default");
-    // It stays one when a person talks to it, also after a restart.
+    // It stays one when a person talks to it, even after a restart.
     let play = play.restarted().await;
     play.switch(child).await;
     assert_eq!(set(&play, "$self", "big").await, refused);
-    // Its model may be set, and what a person forks from it is a foreground agent.
+    // Its model may be set, and the user's fork of it is a foreground agent.
     let below = play.fork("").await;
     assert_eq!(set(&play, "$self", "small").await["tool_success"], true);
     assert_eq!(set(&play, &child.to_string(), "big").await["tool_success"], true);

@@ -83,7 +83,7 @@ impl Numbering {
     }
 }
 
-/// Returns the first 8 characters of the UUID with which `text` begins, and the length of what is there of it.
+/// Returns the first 8 characters of the UUID with which `text` begins, and the length of its visible part.
 fn uuid(text: &str) -> Option<(String, usize)> {
     let short = text.get(..8).filter(|short| short.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')))?;
     let is_whole = text.get(..36).is_some_and(|whole| {
@@ -125,7 +125,7 @@ impl Actors {
     }
 }
 
-/// Runs steps and asserts that each prints what the document shows.
+/// Runs steps and asserts that each prints the same as in the document.
 async fn run(play: &Play, actors: &mut Actors, steps: &[Step]) {
     let hangs = steps.iter().any(|step| step.line.contains("hang"));
     for Step { line, output } in steps {
@@ -282,7 +282,8 @@ async fn person_steps_into_a_child() {
     assert_eq!(play.answers(root).last().unwrap(), "Mail: The folder is docs.");
 }
 
-/// Returns what a play left, without ids and times: for each agent its rows, its turns and its inbox, in the order of their making.
+/// Returns the stored result of a play, without ids and times: for each agent its rows, its turns and its
+/// inbox, in the order of their making.
 async fn traces(play: &Play) -> Vec<String> {
     let tree = play.session.agent_tree().await.unwrap();
     let database = play.patchbay.database("patchbay.db");
@@ -299,7 +300,7 @@ async fn traces(play: &Play) -> Vec<String> {
         let agent: AgentId = agent.parse().unwrap();
         for row in play.rows(agent).await {
             let mut row = serde_json::to_value(&row).unwrap();
-            // What stands before an answer contains the agent's id, and so does its digest.
+            // The prefix of an answer contains the agent's id, and so does its digest.
             if let Some(data) = row.get_mut("data").and_then(serde_json::Value::as_object_mut) {
                 data.remove("prefix");
             }

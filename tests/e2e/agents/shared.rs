@@ -1,4 +1,5 @@
-//! What all agents of a session share (persona, snapshot, answers to questions, places for requests) and what a running turn keeps.
+//! State shared by all agents of a session (persona, snapshot, answers to questions, request permits), and
+//! state that a running turn keeps.
 
 use std::sync::{Arc, atomic::Ordering};
 

@@ -106,7 +106,7 @@ async fn resumed_session_runs_nothing_before_the_first_message() {
     assert!(play.session.is_capturing());
     assert_eq!(play.agent(child).await.unread, 1);
     assert_eq!(play.answers(child), ["So far."]);
-    // Commands and captured lines are no messages.
+    // Commands and captured lines do not count as messages.
     play.run("More of the task").await;
     play.run("/cancel").await;
     play.switch(child).await;

@@ -203,7 +203,7 @@ async fn dead_agent_may_be_looked_at_but_not_talked_to() {
     ] {
         play.assert_line(line, "agent_dead", &dead).await;
     }
-    // What only looks works.
+    // Commands that only look still work.
     for (line, code) in [
         ("/agents", "agents_listed"),
         ("/mail-check", "mail_listed"),

@@ -78,7 +78,7 @@ const MODEL: &[Row] = &[
     ),
 ];
 
-/// What Tab offers, by the display name of the provider: lines and names.
+/// The suggestions for Tab, by the display name of the provider: lines and names.
 const OFFERED: [(&str, &[(u16, &str)]); 3] = [
     (
         "Anthropic",
@@ -173,7 +173,8 @@ pub(super) fn run(table: &mut Table) {
     fork(&patchbay, table);
 }
 
-/// Looks at what the menu of the terminal offers. The names that live are offered, whatever the seed lists (reconciliation 20).
+/// Looks at the suggestions of the terminal's menu. The live names are offered, whatever the
+/// seed lists (reconciliation 20).
 #[cfg(unix)]
 fn tab(patchbay: &Patchbay, table: &mut Table) {
     use patchbay_tests::terminal::{CTRL_C, Terminal};
@@ -181,7 +182,7 @@ fn tab(patchbay: &Patchbay, table: &mut Table) {
     let terminal = Terminal::open(patchbay, &[]);
     terminal.wait_for_prompt();
     for (line, name) in OFFERED.iter().flat_map(|(_, names)| *names) {
-        // The menu offers what is not typed in full.
+        // The menu offers names until they are typed in full.
         let typed = match name.split_once('/') {
             Some((model, level)) => format!("/model {model}/{}", &level[..1]),
             None if ["gpt-4o", "o3", ENDED].contains(name) => format!("/model {name}"),
@@ -245,7 +246,8 @@ fn fork(patchbay: &Patchbay, table: &mut Table) {
     table.equal(&[170], "an initial message for the child", prompts, expected);
 }
 
-/// Returns a column of the agents of a session in the order of their creation; the error if there is no such column.
+/// Returns a column of the agents of a session in the order of their creation, or the
+/// error if the column does not exist.
 fn agents(database: &Connection, session: &str, column: &str) -> Vec<String> {
     texts(database, &format!("SELECT {column} FROM agents WHERE session = ? ORDER BY ordinal"), session)
 }

@@ -8,7 +8,7 @@ use super::Table;
 pub(super) const LINES: &[u16] =
     &[6, 7, 8, 35, 36, 37, 46, 51, 52, 53, 55, 65, 66, 67, 68, 80, 81, 90, 92, 93, 101, 102, 103, 109, 110, 111, 114];
 
-/// Calls the tool in the session and returns what the model is told.
+/// Calls the tool in the session and returns the result for the model.
 fn set(live: &mut Live, agent: &str, model: &str) -> String {
     let input = json!({"agentId": agent, "model": model});
     let answer = live.answer(&format!("call set_agent_model {input}"));

@@ -59,8 +59,8 @@ pub(super) fn run(table: &mut Table) {
     tools(table);
 }
 
-/// What a model is shown, and what a person can type. The list is that of the declared tools. The mail tools are deferred:
-/// `find_tools` returns them with their schemas.
+/// The tools shown to a model, and the commands that a user can type. The list contains the declared tools. The mail
+/// tools are deferred: `find_tools` returns them with their schemas.
 fn signatures(table: &mut Table) {
     let calls = chat_calls(&json!([["find_tools", {"query": "mail"}]]));
     let answers = Mutex::new(vec![CHAT.answer_with(&["ok"]), calls]);

@@ -30,7 +30,7 @@ fn check(bytes: &[u8]) {
     match folder.answers("a.json") {
         Ok(cases) => {
             for case in &cases {
-                // What is written as expected is read as expected, and nothing else changes.
+                // Expected values are read as they were written, and nothing else changes.
                 folder.update_answer(case, &[]).expect("it is written");
                 let again = folder.answers("a.json").expect("it is read again");
                 assert_eq!(again.len(), cases.len());

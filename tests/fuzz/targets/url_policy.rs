@@ -1,6 +1,6 @@
 //! Any URL against any patterns: `URL`, then lines of `ask PATTERN`, `grant PATTERN`, `stale PATTERN`.
 //!
-//! The target decides independently, from the texts only, what is allowed.
+//! The target decides independently, from the texts alone, which requests are allowed.
 #![no_main]
 
 use std::net::Ipv4Addr;

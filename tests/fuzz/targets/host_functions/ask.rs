@@ -28,7 +28,7 @@ pub enum Scope {
     User,
 }
 
-/// Few keys, so that calls use the same ones.
+/// Few keys, which makes calls use the same ones.
 #[derive(Arbitrary, Debug)]
 pub struct Key(u8);
 

@@ -36,7 +36,7 @@ pub(crate) fn get(url: &str) -> Result<String> {
     Ok(format!("{}\n{text}", response.status()))
 }
 
-/// The message is the name of the code, with what it carries.
+/// The message is the name of the code, with its payload.
 fn named(code: ErrorCode) -> Failure {
     let name = code.to_string();
     Failure::new("failed", name.strip_prefix("ErrorCode::").unwrap_or(&name))

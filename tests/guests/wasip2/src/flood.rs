@@ -16,7 +16,7 @@ pub(crate) fn of(what: &str, count: u64) -> Result<String> {
         "readings of the clock" => (0..count).for_each(|_| _ = monotonic_clock::now()),
         "lines" => (0..count).for_each(|line| println!("line {line}")),
         "text without end" => (0..count).for_each(|_| print!("{}", "x".repeat(1000))),
-        // Kept, so that each takes its place among the host's resources.
+        // Kept, because each must count against the host's resources.
         "sleeps" => drop((0..count).map(|_| monotonic_clock::subscribe_duration(1)).collect::<Vec<_>>()),
         "random bytes" => drop(random::get_random_bytes(count)),
         "sockets" => {

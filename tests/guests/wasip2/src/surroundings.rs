@@ -1,4 +1,4 @@
-//! What the standard library says of the world.
+//! The standard library's view of the world.
 
 use std::{
     env, fmt, fs,
