@@ -1,6 +1,6 @@
 //! The body of a request: JSON into which the host inserts blobs. Used by all codecs.
 //!
-//! A blob is a node of the tree, not a marker within a text, so that no text can be mistaken for a blob.
+//! A blob is a node of the tree, not a marker within a string. No string can therefore be mistaken for a blob.
 
 use std::borrow::Cow;
 
@@ -8,17 +8,17 @@ use patchbay_provider_sdk::BodyPiece;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-/// JSON that may contain blobs. Objects keep the order of insertion, so that the same request has the same bytes, as
-/// the caches of servers require.
+/// JSON that may contain blobs. Objects keep the order of insertion, because server caches require the same
+/// request to have the same bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Json {
-    /// Any JSON without blobs.
+    /// Any JSON that contains no blobs.
     Value(Value),
     /// Unchanged JSON text, created by [`Json::raw`] and [`Json::raw_object`].
     Raw(RawJson),
     /// A string: a prefix, then the bytes of the blob with this id in base64.
     Blob(String, u32),
-    /// An array.
+    /// An array, whose items may contain blobs.
     Array(Vec<Json>),
     /// An object, created by [`object!`](crate::object).
     Object(Vec<(Cow<'static, str>, Json)>),
@@ -37,7 +37,7 @@ macro_rules! object {
 }
 
 impl RawJson {
-    /// Parses the text.
+    /// Parses the text; `None` if it is not JSON.
     pub fn read(&self) -> Option<Value> {
         serde_json::from_str(&self.0).ok()
     }

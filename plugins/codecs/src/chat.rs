@@ -24,12 +24,12 @@ use reasoning::Received;
 pub use request::{History, LimitField, Settings};
 use tags::{Piece, Tags};
 
-/// Begins a completion.
+/// Begins a completion and returns its first actions.
 pub fn begin(request: &CompletionRequest, settings: Settings) -> (Stream<Chat>, Vec<Action>) {
     Stream::begin_or_fail(Chat::new(request), request::request(request, settings))
 }
 
-/// The state of one answer.
+/// The state of one answer that is being received.
 #[derive(Debug)]
 pub struct Chat {
     started: bool,
@@ -173,7 +173,7 @@ impl Chat {
         out.delta(block, text);
     }
 
-    /// Ends the open block, so that the next text begins a new one.
+    /// Ends the open block. The next text begins a new one.
     fn hush(&mut self, out: &mut Out) {
         if let Some(piece) = self.tags.finish() {
             self.emit_piece(&piece, out);
@@ -223,8 +223,8 @@ impl Chat {
     }
 }
 
-/// Converts a reason for the end of an answer to the word of the contract. `end-turn` means that the model ended the answer
-/// itself, so that its calls are run. Returns `None` for an unknown word: the answer may have been cut off.
+/// Converts a reason for the end of an answer to the word of the contract. `end-turn` means that the model ended the
+/// answer itself, and its calls are run. Returns `None` for an unknown word: the answer may have been cut off.
 ///
 /// The words of servers (2026-11-24):
 ///

@@ -1,6 +1,6 @@
-//! Recognises that an API refuses a conversation because it is longer than the model can read. Each API says so in its own words,
-//! most of them without a code. [`Out::fail`](crate::stream::Out::fail) calls it for every failure, so that the host can
-//! summarise the conversation and ask again.
+//! Recognises that an API refuses a conversation because it is longer than the model can read. Each API uses its own
+//! wording, usually without a code. [`Out::fail`](crate::stream::Out::fail) calls it for every failure, which allows
+//! the host to summarise the conversation and try again.
 
 use patchbay_provider_sdk::{Failure, Retry};
 
@@ -54,8 +54,8 @@ const WORDS: [&[&str]; 17] = [
 /// platform.claude.com, "Errors").
 const TOO_LARGE: (u16, &str) = (413, "request_too_large");
 
-/// Returns `failure` as an invalid request with a code that the host knows, if it says that the conversation is too long, in tokens
-/// or in bytes.
+/// Returns `failure` as an invalid request with a code that the host knows, if it says that the conversation is
+/// too long, in tokens or in bytes.
 pub(crate) fn recognised(failure: Failure) -> Failure {
     // Limits of tokens in a minute are worded alike.
     if matches!(failure.kind.as_str(), "rate-limit" | "authentication" | "content-filter" | "network" | "timeout") {

@@ -4,8 +4,8 @@
 //! The host guarantees that roles alternate, that the first and the last message are the user's, that ids are unique
 //! words, that each call has its result in the next message, and that no text is blank. An answer may be interrupted:
 //! then it has any blocks but calls, and thinking without data. Data of blocks may be missing, because another model
-//! made them. A turn may have twelve calls at once. The skills may have been loaded again in between, so that answers
-//! before some message were made with other tools; and the request may be one for a summary.
+//! made them. A turn may have twelve calls at once. The skills may have been loaded again in between, in which case
+//! answers before some message were made with other tools. The request may also be for a summary.
 
 use patchbay_provider_sdk::{
     Block, CompletionRequest, Message, Pair, Part, Piece, Role, ToolCall, ToolChoice, ToolResult,
@@ -17,11 +17,10 @@ use proptest::sample::select;
 #[derive(Debug, Clone)]
 struct Turn {
     parts: Vec<Part>,
-    /// Data of each call.
     calls: Vec<Option<String>>,
     /// Whether the result of a call is empty, and whether it is an error.
     result: (bool, bool),
-    /// Whether the person says something after the results.
+    /// Whether the user says something after the results.
     says: bool,
 }
 

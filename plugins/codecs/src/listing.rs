@@ -1,8 +1,8 @@
 //! Listings of models: the common part of all adapters, as a state machine.
 //!
-//! An [`Api`] names the requests of one API and converts its pages. [`Pages`] sends them, collects the bodies and ends each
-//! listing with `finish` or `fail`. Pages are untrusted: their size and number are bounded, and what is not a model is left
-//! out.
+//! An [`Api`] names the requests of one API and converts its pages. [`Pages`] sends them, collects the bodies and
+//! ends each listing with `finish` or `fail`. Pages are untrusted: their size and number are bounded, and entries
+//! that are not models are left out.
 
 pub mod openai;
 
@@ -38,10 +38,10 @@ pub trait Api {
     fn refused(&self, status: u16, headers: &[Pair], body: &[u8]) -> Failure;
 }
 
-/// A page of a listing.
+/// A page of a listing, converted to facts.
 #[derive(Debug)]
 pub struct Page {
-    /// The models on it.
+    /// The models that are on the page.
     pub models: Vec<ModelFacts>,
     /// The request for the next page.
     pub next: Option<HttpRequest>,
@@ -150,7 +150,7 @@ fn finish(coverage: &str, validator: Option<String>) -> ListingAction {
 pub struct Facts(Map<String, Value>);
 
 impl Facts {
-    /// Adds a fact.
+    /// Adds a fact under this name.
     pub fn set(&mut self, name: &str, value: impl Into<Value>) {
         self.0.insert(name.to_owned(), value.into());
     }
@@ -191,8 +191,8 @@ impl Facts {
         }
     }
 
-    /// Adds the thinking levels that `explain` describes without a warning, and `none`. `explain` returns a description and
-    /// a warning.
+    /// Adds the thinking levels that `explain` describes without a warning, and `none`. `explain`
+    /// returns a description and a warning.
     pub fn levels(&mut self, explain: impl Fn(&str) -> patchbay_provider_sdk::ThinkingPlan) {
         let levels = crate::thinking::Level::ALL.map(crate::thinking::Level::name).into_iter().filter_map(|level| {
             let plan = explain(level);
@@ -204,7 +204,7 @@ impl Facts {
         self.set("levels", levels);
     }
 
-    /// Returns a fact.
+    /// Returns the fact with this name.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name)
     }
@@ -236,8 +236,8 @@ pub fn contains(list: &Value, word: &str) -> bool {
     self::list(list).iter().any(|item| item == word)
 }
 
-/// Returns the date of an RFC 3339 time, `YYYY-MM-DD`. `None` for anything else, and for the epoch, which means that a date
-/// is unknown.
+/// Returns the date of an RFC 3339 time, `YYYY-MM-DD`. `None` for anything else, and for the epoch,
+/// which means that a date is unknown.
 pub fn date(time: &Value) -> Option<String> {
     let date = time.as_str()?.get(..10)?;
     let fits = date
@@ -253,7 +253,7 @@ pub fn unix_date(seconds: &Value) -> Option<String> {
     if !(365..2_932_897).contains(&days) {
         return None;
     }
-    // The days of a year that begins in March, so that a leap day is its last one.
+    // The year begins in March here, which makes the leap day its last day.
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
@@ -287,7 +287,7 @@ pub fn query(text: &str) -> String {
     query
 }
 
-/// What [`play`] returns.
+/// The result that [`play`] returns.
 #[derive(Debug, Default)]
 pub struct Played {
     /// The paths of the requests.
@@ -296,7 +296,7 @@ pub struct Played {
     pub models: Vec<(String, Value)>,
     /// The coverage and the validator; `None` if the listing failed.
     pub end: Option<(String, Option<String>)>,
-    /// The failure.
+    /// The failure that ended it, or `None`.
     pub failure: Option<Failure>,
 }
 

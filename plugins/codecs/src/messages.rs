@@ -39,17 +39,17 @@ pub struct Settings {
 /// The setting for thinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Thinking {
-    /// No setting is sent.
+    /// No setting for thinking is sent.
     Unsaid,
     /// Thinking is turned off with this type: `disabled` or `between_tools`.
     Off(&'static str),
-    /// A budget in tokens.
+    /// A budget for thinking, in tokens.
     Budget(u32),
     /// Adaptive thinking with an effort: `low`, `medium`, `high`; `None`: the model's default.
     Adaptive(Option<&'static str>),
 }
 
-/// The most pauses after which one completion continues, so that a server cannot pause endlessly.
+/// The most pauses after which one completion continues. Otherwise a server could pause endlessly.
 const MAX_PAUSES: u32 = 16;
 
 /// The state of one completion.
@@ -78,7 +78,7 @@ enum Open {
 }
 
 impl Messages {
-    /// Begins the completion.
+    /// Begins the completion, and returns its first actions.
     pub fn begin(request: &CompletionRequest, settings: Settings) -> (Stream<Self>, Vec<Action>) {
         let extra = Extra::read(&request.options);
         let request = request::Request::new(request, settings, extra.clone().unwrap_or_default());
@@ -251,9 +251,9 @@ impl Codec for Messages {
         }
     }
 
-    /// Sends the request without eager input if the server does not know it: Amazon Bedrock and some gateways accept no unknown
-    /// fields (2026-11-24, vercel/ai#17179, zed-industries/zed#62806: "tools.0.custom.eager_input_streaming: Extra inputs are not
-    /// permitted").
+    /// Sends the request without eager input if the server does not know it: Amazon Bedrock and some gateways accept no
+    /// unknown fields (2026-11-24, vercel/ai#17179, zed-industries/zed#62806: "tools.0.custom.eager_input_streaming:
+    /// Extra inputs are not permitted").
     fn retry_refused(&mut self, status: u16, body: &[u8]) -> Option<HttpRequest> {
         let is_named = [400, 422].contains(&status) && String::from_utf8_lossy(body).contains(request::EAGER);
         (is_named && self.request.drop_eager_input()).then(|| self.request.http(&self.content))

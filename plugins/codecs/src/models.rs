@@ -1,8 +1,9 @@
-//! The models of an adapter: the dated table that is compiled in, and what the host tells about one model.
+//! The models of an adapter: the dated table that is compiled in, and the host's facts about one model.
 //!
-//! A table is a JSON file beside the adapter: `{"as-of": "YYYY-MM-DD", "sources": […], "models": [{"id": …}, …]}`. Apart
-//! from `id` and `suggested-levels`, the names in a model are those of `catalogue.model-facts` in `wit/provider`. Their
-//! order is the order of the list; `default` is true for the models that head it. All are models for conversations.
+//! A table is a JSON file beside the adapter: `{"as-of": "YYYY-MM-DD", "sources": […], "models": [{"id": …},
+//! …]}`. Apart from `id` and `suggested-levels`, a model's fields have the names defined for
+//! `catalogue.model-facts` in `wit/provider`. Their order is the order of the list; `default` is true for the
+//! models that head it. All are models for conversations.
 
 use patchbay_provider_sdk::{LevelPlan, Model, Pair, ThinkingPlan};
 use serde_json::{Map, Value};
@@ -41,14 +42,14 @@ fn model(mut facts: Map<String, Value>, date: &Value) -> Option<Model> {
     })
 }
 
-/// Returns what the host says of the model of a completion: the option `host:model-facts`.
+/// Returns the host's facts about the model of a completion: the option `host:model-facts`.
 pub fn facts(options: &[Pair]) -> Option<Map<String, Value>> {
     let option = options.iter().find(|option| option.name == "host:model-facts")?;
     serde_json::from_str(&option.value).ok()
 }
 
-/// Converts the description of a level to the form of the optional interface `thinking`. `effective` is the level that is
-/// sent; `None`: the API decides. If the operator's `extra-body` changes what is sent, the warning says so.
+/// Converts the description of a level to the form of the optional interface `thinking`. `effective` is the level that
+/// is sent; `None`: the API decides. If the operator's `extra-body` overrides it, a warning is added.
 pub fn level_plan(plan: ThinkingPlan, effective: Option<Level>, options: &[Pair]) -> LevelPlan {
     let ThinkingPlan { description, warning } = plan;
     let changed = options::thinking_fields(options);
@@ -62,8 +63,9 @@ pub fn level_plan(plan: ThinkingPlan, effective: Option<Level>, options: &[Pair]
     LevelPlan { effective: effective.map(|level| level.name().to_owned()), description, warning, extra: Vec::new() }
 }
 
-/// Returns the facts of a model that only matches a prefix, as a JSON object: those of the model in the table of which it is a
-/// version. Another model is taken to read the same media as the head of the table, with the levels that `explain` describes.
+/// Returns the facts of a model that only matches a prefix, as a JSON object. If it is a version of a model in the
+/// table, that model's facts are used. Any other model is assumed to read the same media as the head of the table, with
+/// the levels that `explain` describes.
 pub fn unlisted(text: &str, model: &str, explain: impl Fn(&str) -> ThinkingPlan) -> String {
     let models = table(text);
     let known = models.iter().filter(|known| model == known.id || is_version(model, &known.id));
@@ -75,8 +77,8 @@ pub fn unlisted(text: &str, model: &str, explain: impl Fn(&str) -> ThinkingPlan)
     Value::Object(facts.object().clone()).to_string()
 }
 
-/// Returns the facts of a model that ended with the model `with` of the table, as a JSON object: those of [`unlisted`] with the
-/// lifecycle of `with`.
+/// Returns the facts of a model that ended with the model `with` of the table, as a JSON object: the same as
+/// [`unlisted`], with the lifecycle of `with`.
 pub fn unlisted_ended(text: &str, model: &str, with: &str, explain: impl Fn(&str) -> ThinkingPlan) -> String {
     let facts = unlisted(text, model, explain);
     let parsed = |facts: &str| serde_json::from_str::<Map<String, Value>>(facts).unwrap_or_default();
@@ -87,13 +89,13 @@ pub fn unlisted_ended(text: &str, model: &str, with: &str, explain: impl Fn(&str
     Value::Object(facts).to_string()
 }
 
-/// Returns the facts of a model of which not even the family is known, as a JSON object: it is taken to read the same media as the
-/// head of the table.
+/// Returns the facts of a model whose family is unknown, as a JSON object: it is assumed to read the same
+/// media as the head of the table.
 pub fn unknown(text: &str) -> String {
     Value::Object(newest(&table(text)).object().clone()).to_string()
 }
 
-/// Returns what a model is taken to have in common with the head of a table.
+/// Returns the facts that a model is assumed to share with the head of a table.
 fn newest(models: &[Model]) -> Facts {
     let mut facts = Facts::default();
     facts.set("input-media", models.first().map(|model| model.input_media.clone()).unwrap_or_default());
@@ -109,7 +111,7 @@ fn is_version(id: &str, known: &str) -> bool {
     let is_revision = |part: &str| is_number(part) || part.strip_prefix('v').is_some_and(is_number);
     let mut parts = rest[1..].split(['-', ':']);
     let first = parts.next().unwrap_or_default();
-    // A short number, as in `NAME-5`, is that of another model.
+    // A short number, as in `NAME-5`, belongs to another model.
     let begins = first == "latest" || (is_revision(first) && !(is_number(first) && first.len() < 3));
     begins && parts.all(is_revision)
 }

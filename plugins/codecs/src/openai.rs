@@ -53,11 +53,10 @@ pub(crate) fn system(request: &CompletionRequest) -> Option<String> {
 
 /// The form in which a blob is sent.
 pub(crate) enum Media {
-    /// An image, as a data URL.
     Image(Json),
     /// A PDF, as its name and a data URL.
     Pdf(String, Json),
-    /// A text instead of a blob that cannot be sent, so that the model knows about it.
+    /// A text that tells the model about a blob that cannot be sent.
     Words(String),
 }
 

@@ -1,5 +1,5 @@
-//! The operator's options that every codec has: `extra-body` and `extra-headers`. They are a way to use what a service has and this
-//! crate does not know.
+//! The operator's options that every codec has: `extra-body` and `extra-headers`. They give access to service features
+//! that this crate does not know.
 //!
 //! * `extra-body`: a JSON object, merged into the body last, as JSON Merge Patch (RFC 7396) says: objects are merged, other
 //!   values replace, and `null` removes a field.
@@ -22,7 +22,6 @@ pub struct Extra {
 /// The most headers of `extra-headers`.
 const HEADERS: usize = 32;
 
-/// Headers that carry keys.
 const OF_KEYS: [&str; 8] = [
     "authorization",
     "proxy-authorization",
@@ -34,11 +33,11 @@ const OF_KEYS: [&str; 8] = [
     "x-amz-security-token",
 ];
 
-/// Headers whose values are lists, so that another value is added.
+/// Headers whose values are lists. The operator's value is added to the list.
 const LISTS: [&str; 1] = ["anthropic-beta"];
 
 impl Extra {
-    /// Parses the options.
+    /// Parses the operator's options of a provider.
     ///
     /// # Errors
     /// A failure for the operator that names the option.

@@ -175,7 +175,8 @@ pub(crate) fn summary(actions: &[Action]) -> Value {
     normal(end.into())
 }
 
-/// Removes zero and empty fields at the top level and in the usage, so that a missing and an empty field are equal.
+/// Removes zero and empty fields at the top level and in the usage, because a missing and an
+/// empty field should compare equal.
 fn normal(mut summary: Value) -> Value {
     let nothing = |value: &Value| matches!(value, Value::Null) || *value == 0 || *value == "" || *value == json!([]);
     for part in ["usage", "failure"] {

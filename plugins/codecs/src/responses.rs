@@ -1,8 +1,8 @@
 //! The codec of OpenAI Responses, `POST {base}/responses`.
 //!
 //! The server stores nothing (`store: false`): each request contains the whole conversation, including the model's
-//! encrypted reasoning. A reasoning item becomes a thinking block, also without a summary (with an empty text), so that
-//! it keeps its place. The block's opaque data is the unchanged item.
+//! encrypted reasoning. A reasoning item becomes a thinking block even without a summary (its text is then empty),
+//! which keeps its place. The block's opaque data is the unchanged item.
 
 mod request;
 #[cfg(test)]
@@ -22,7 +22,7 @@ use crate::stream::{Codec, Out, Stream};
 
 pub use request::Reasoning;
 
-/// Begins a completion.
+/// Begins a completion and returns its first actions.
 pub fn begin(request: &CompletionRequest, reasoning: Reasoning) -> (Stream<Responses>, Vec<Action>) {
     let extra = match Extra::read(&request.options) {
         Ok(extra) => extra,
@@ -34,7 +34,7 @@ pub fn begin(request: &CompletionRequest, reasoning: Reasoning) -> (Stream<Respo
     Stream::begin(Responses { again: Some((body, reasoning)), extra, ..Responses::default() }, first)
 }
 
-/// The state of one answer.
+/// The state of one answer that is being received.
 #[derive(Debug, Default)]
 pub struct Responses {
     /// The body and its reasoning, until the first event.
@@ -52,7 +52,7 @@ pub struct Responses {
 #[derive(Debug)]
 struct Open {
     block: u32,
-    /// True if a delta has arrived, so that the end of the item only repeats it.
+    /// True if a delta has arrived. The end of the item then only repeats it.
     has_text: bool,
     /// The part of the last thinking delta.
     part: u64,
@@ -94,10 +94,11 @@ impl Codec for Responses {
         }
     }
 
-    /// Sends the request without what the server refuses: the summary, which organisations may not have that are not verified
-    /// (2026-11-23, OpenHands software-agent-sdk#987, openai-cookbook#2271: status 400, `param` is `reasoning.summary`), or the
-    /// encrypted reasoning, which models without reasoning and some Azure deployments do not support (2026-11-24,
-    /// pydantic/pydantic-ai#2915, earendil-works/pi#6228: status 400, `param` is `include`).
+    /// Sends the request without the fields that the server refuses. These are the summary, which unverified
+    /// organisations may not use (2026-11-23, OpenHands software-agent-sdk#987, openai-cookbook#2271: status
+    /// 400, `param` is `reasoning.summary`), or the encrypted reasoning, which models without reasoning and
+    /// some Azure deployments do not support (2026-11-24, pydantic/pydantic-ai#2915, earendil-works/pi#6228:
+    /// status 400, `param` is `include`).
     fn retry_refused(&mut self, status: u16, body: &[u8]) -> Option<HttpRequest> {
         let (sent, reasoning) = self.again.as_mut().filter(|_| status == 400)?;
         let error: Value = serde_json::from_slice(body).ok()?;

@@ -16,7 +16,7 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 pub enum Error {
     /// An event, or one line of it, is longer than [`MAX_EVENT`].
     TooLong,
-    /// A line is not UTF-8.
+    /// A line of the stream is not UTF-8.
     BadUtf8,
 }
 
@@ -34,7 +34,6 @@ impl std::error::Error for Error {}
 /// Splits bytes into events. Each byte is processed a fixed number of times, for any chunks.
 #[derive(Debug)]
 pub struct Parser {
-    /// The incomplete line.
     line: Vec<u8>,
     /// True if the last byte was a CR; a following LF belongs to it.
     after_cr: bool,
@@ -85,8 +84,8 @@ impl Parser {
         Ok(())
     }
 
-    /// Ends the body. Passes a last event without a blank line to `each`. The standard drops it, but some servers omit
-    /// the blank line.
+    /// Ends the body. Passes a last event without a blank line to `each`. The standard drops it, but
+    /// some servers omit the blank line.
     pub fn finish(&mut self, each: impl FnOnce(&str, &str)) {
         self.dispatch(each);
         *self = Self::with_limit(self.limit);

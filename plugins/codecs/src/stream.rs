@@ -18,13 +18,13 @@ use crate::sse::Parser;
 /// The most bytes of a refusal that are read. An API error has a few hundred bytes, a gateway's page a few thousand.
 pub const MAX_REFUSAL: usize = 64 << 10;
 
-/// The events of one API.
+/// Converts the events of one API.
 pub trait Codec {
     /// Handles one server-sent event; `event` is `message` if it has no name.
     fn event(&mut self, event: &str, data: &str, out: &mut Out);
 
-    /// Handles the end of the body if the answer has not ended and nothing is pending. A codec whose API has no last
-    /// event finishes here.
+    /// Handles the end of the body if the answer has not ended and nothing is pending. A codec whose API
+    /// has no last event finishes here.
     fn end(&mut self, out: &mut Out) {
         out.fail(cut());
     }
@@ -41,13 +41,13 @@ pub trait Codec {
         None
     }
 
-    /// Converts a response whose status is not 2xx or whose body is JSON instead of events. `body` has at most
-    /// [`MAX_REFUSAL`] bytes.
+    /// Converts a response whose status is not 2xx or whose body is JSON instead of events. `body` has
+    /// at most [`MAX_REFUSAL`] bytes.
     fn refused(&mut self, status: u16, headers: &[Pair], body: &[u8]) -> Failure;
 }
 
-/// Collects the actions of a codec. Everything after `finish` or `fail`, and everything about a block that is not open,
-/// is ignored.
+/// Collects the actions of a codec. Everything after `finish` or `fail`, and everything about a
+/// block that is not open, is ignored.
 #[derive(Debug, Default)]
 pub struct Out {
     actions: Vec<Action>,
@@ -101,7 +101,7 @@ impl Out {
         self.emit(Event::Usage(usage));
     }
 
-    /// Emits any other event.
+    /// Emits an event of any other kind.
     pub fn extra(&mut self, name: &str, value: impl Into<String>) {
         self.emit(Event::Extra(Pair { name: name.to_owned(), value: value.into() }));
     }
@@ -155,11 +155,9 @@ impl Out {
 enum At {
     /// A request was sent, and no head has arrived.
     Sent,
-    /// Events are arriving.
     Events(Parser),
     /// The body of a refusal is arriving.
     Refusal { head: ResponseHead, body: Vec<u8> },
-    /// Nothing is pending.
     Idle,
 }
 
@@ -172,7 +170,7 @@ pub struct Stream<C> {
 }
 
 impl<C: Codec> Stream<C> {
-    /// Sends `request`.
+    /// Starts the stream by sending `request`.
     pub fn begin(codec: C, request: HttpRequest) -> (Self, Vec<Action>) {
         (Self { codec, out: Out::default(), at: At::Sent }, vec![Action::Send(request)])
     }
@@ -205,7 +203,7 @@ impl<C: Codec> Stream<C> {
         std::mem::take(&mut self.out.actions)
     }
 
-    /// Returns the codec.
+    /// Returns the codec of the stream.
     pub fn codec(&mut self) -> &mut C {
         &mut self.codec
     }

@@ -2,7 +2,7 @@
 
 use patchbay_provider_sdk::ThinkingPlan;
 
-/// A thinking level.
+/// A level of thinking, from none to the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// No thinking, or as little as the model supports.
@@ -45,7 +45,7 @@ impl Level {
         if self == Self::Med { "medium" } else { self.name() }
     }
 
-    /// Parses a word of an API. `None` for words of which no level is made, such as `minimal`.
+    /// Parses an API's name for a level. `None` for names that do not correspond to a level, such as `minimal`.
     pub fn of_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.word() == word)
     }

@@ -110,8 +110,8 @@ impl Kept {
         self.text.as_ref().is_some_and(|(field, _)| *field == DEEPSEEK)
     }
 
-    /// Adds the thinking and the content to a message of the model. `everywhere` is true if each message must have
-    /// the field of DeepSeek.
+    /// Adds the thinking and the content to a message of the model. `everywhere` is true if each message
+    /// must have the field of DeepSeek.
     pub(super) fn put(self, message: &mut Json, content: Json, everywhere: bool) {
         if self.contents.is_empty() {
             message.put("content", content);

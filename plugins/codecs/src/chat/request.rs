@@ -32,7 +32,7 @@ pub struct Settings {
 /// Whether the model's earlier thinking is sent back to the server from which it came.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum History {
-    /// As it came.
+    /// Thinking is sent back unchanged.
     #[default]
     Keep,
     /// Not at all, for servers that refuse the field that they send.
@@ -43,13 +43,14 @@ pub enum History {
 /// the roles would not alternate, as the templates of many models require.
 const NO_TEXT: &str = "(no text)";
 
-/// What Mistral demands of requests (2026-11-23, anomalyco/opencode#1680; avante-corp/avante.nvim#2695): ids of calls have
-/// nine letters and digits, and no user's message follows a tool's directly. Servers that run its models demand it, too.
+/// Mistral's requirements for requests (2026-11-23, anomalyco/opencode#1680; avante-corp/avante.nvim#2695):
+/// ids of calls have nine letters and digits, and no user's message follows a tool's directly. Servers that
+/// run its models demand it, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mistral(bool);
 
 impl Mistral {
-    /// The models are known by their names, also with an owner before it: `mistralai/Devstral-2`.
+    /// The models are known by their names, even with an owner before it: `mistralai/Devstral-2`.
     fn of(model: &str) -> Self {
         let model = model.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
         let names = ["mistral", "ministral", "magistral", "codestral", "devstral", "pixtral", "mixtral"];
@@ -94,7 +95,7 @@ pub(super) fn request(request: &CompletionRequest, settings: Settings) -> Result
     }
     let mistral = Mistral::of(&request.model);
     let thinking: Vec<Kept> = request.messages.iter().map(|message| kept(message, settings.history)).collect();
-    // DeepSeek demands the field in every message of the model, also in those of other models (2026-11-23,
+    // DeepSeek demands the field in every message of the model, even in messages written by other models (2026-11-23,
     // MoonshotAI/kimi-cli#2141, openclaw/openclaw#73417).
     let is_deepseek = request.model.starts_with("deepseek-") || thinking.iter().any(Kept::is_deepseek);
     let everywhere = is_deepseek && settings.history == History::Keep;
@@ -154,7 +155,7 @@ fn tool_choice(choice: &ToolChoice) -> Json {
 }
 
 /// Converts a user's message: tool results first, each as a message of its own directly after the calls, as the API
-/// requires; then the person's text and any content of results that is not text, which tool messages cannot carry.
+/// requires; then the user's text and any content of results that is not text, which tool messages cannot carry.
 fn user(parts: &[Part], mistral: Mistral, messages: &mut Vec<Json>) {
     let mut content = Content::default();
     let mut has_results = false;
@@ -211,7 +212,7 @@ fn kept(message: &Message, history: History) -> Kept {
 }
 
 /// Converts a model's message: one text, its thinking in the field in which it came, and the calls. Interrupted
-/// thinking, and that of another model, has no field.
+/// thinking and other models' thinking have no field.
 fn assistant(message: &Message, kept: Kept, everywhere: bool, mistral: Mistral) -> Json {
     let (mut text, mut calls) = (String::new(), Vec::new());
     for part in &message.parts {

@@ -3,8 +3,8 @@
 const BEGIN: &str = "<think>";
 const END: &str = "</think>";
 
-/// Splits the text of one answer into thinking and text. Text that may be the beginning of a tag is held back until
-/// more has arrived.
+/// Splits the text of one answer into thinking and text. Text that may be the beginning of a tag is
+/// held back until more has arrived.
 #[derive(Debug, Default)]
 pub(super) struct Tags {
     place: Place,

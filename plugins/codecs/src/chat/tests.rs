@@ -153,7 +153,7 @@ fn conversation_becomes_messages_of_the_api() {
     );
 }
 
-/// A person may add something while tools run, with files. Mistral's servers get an answer before it.
+/// The user may add something while tools run, with files. Mistral's servers get an answer before it.
 #[test]
 fn message_that_joins_a_turn_follows_the_results() {
     let conversation = vec![

@@ -12,7 +12,7 @@ use crate::{
     stream::{Codec, Out},
 };
 
-/// The state of one answer.
+/// The state of one answer that is being received.
 #[derive(Debug)]
 pub struct Gemini {
     /// The requested model, reported if the answer names none.

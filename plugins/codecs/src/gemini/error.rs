@@ -18,7 +18,7 @@ pub fn refused(status: u16, headers: &[Pair], body: &[u8]) -> Failure {
     read(error, Some(status), header(headers, "retry-after").and_then(duration_ms))
 }
 
-/// Converts an error in the middle of an answer. A number that is no status of a failure is ignored.
+/// Converts an error in the middle of an answer. Numbers other than failure status codes are ignored.
 pub(super) fn in_answer(error: &Value) -> Failure {
     read(error, code(error).filter(|code| kind_of_status(*code) != "unknown"), None)
 }

@@ -242,7 +242,7 @@ fn parts_of_the_user() {
     assert_eq!(parts(message), expected);
 }
 
-/// A person may add something while tools run, with files.
+/// The user may add something while tools run, with files.
 #[test]
 fn message_that_joins_a_turn_follows_the_results() {
     let one = vec![Piece::Text("one".to_owned())];
@@ -333,7 +333,7 @@ fn signatures_are_sent_back_with_their_parts() {
         }
         expected.push(json!({"role": "model", "parts": parts}));
         let contents = body(&completion, DIALECT)["contents"].as_array().expect("messages").clone();
-        // Ignore the person's message after it.
+        // Ignore the user's message after it.
         assert_eq!(contents[..contents.len() - 1], expected, "turn {turn}");
         expected.push(contents[contents.len() - 1].clone());
     }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::{Api, Facts, Page, amount, contains, date, list, unix_date};
 use crate::openai::{CREDENTIAL, get, refused};
 
-/// The words of which ids of models for other purposes have one.
+/// Words that appear in the ids of models for other purposes.
 const OTHER: [&str; 16] = [
     "audio",
     "babbage",
@@ -146,7 +146,7 @@ fn lifecycle(model: &Value, facts: &mut Facts) {
         facts.within("lifecycle", "released-on", released);
     }
     let ends = ["shutdown_date", "expiration_date", "deprecation"].into_iter().find_map(|name| date(&model[name]));
-    // A list without an end says nothing of it: what is known of the model stays true.
+    // A list without an end does not mention it: earlier facts of the model stay true.
     let status = match (&ends, model["active"].as_bool()) {
         (_, Some(false)) => Some("retired"),
         (Some(_), _) => Some("deprecated"),

@@ -161,7 +161,6 @@ fn facts_are_bounded() {
     assert_eq!(Facts::default().of(&json!(7)), None);
 }
 
-/// Any JSON.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

@@ -297,7 +297,7 @@ fn images_and_documents_are_inserted() {
     );
 }
 
-/// A person may add something while tools run, with files. Results must be the first blocks of the message.
+/// The user may add something while tools run, with files. Results must be the first blocks of the message.
 #[test]
 fn message_that_joins_a_turn_follows_the_results() {
     let call = |id: &str| {
@@ -620,7 +620,7 @@ fn pause_is_continued_with_the_partial_answer() {
             searched,
         ]})
     );
-    // Later turns contain the same blocks, followed by those of the second answer.
+    // Later turns contain the same blocks, followed by the second answer's.
     let sent = body_of(&request(vec![user("a"), assistant(&actions), user("b")]), Thinking::Unsaid);
     let content = sent["messages"][1]["content"].as_array().expect("a list");
     assert_eq!(content[..4], again["messages"][1]["content"].as_array().expect("a list")[..]);

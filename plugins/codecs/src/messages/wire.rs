@@ -4,7 +4,6 @@ use patchbay_provider_sdk as sdk;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// One event.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Event {
@@ -80,8 +79,8 @@ pub(super) struct Error {
     message: String,
 }
 
-/// Parses the body of a refusal, `{"type": "error", "error": {"type", "message"}}`, also in the shortened forms of
-/// proxies: without the types, or with a text instead of the inner object. `None` if there is no message.
+/// Parses the body of a refusal, `{"type": "error", "error": {"type", "message"}}`, even in the shortened forms of
+/// proxies: without the types, or with a text instead of the inner object. `None` without a message.
 pub(super) fn refusal(body: &[u8]) -> Option<Error> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let error = body.get("error")?;
@@ -97,7 +96,7 @@ impl Error {
         Some(self.kind.clone()).filter(|kind| !kind.is_empty())
     }
 
-    /// Returns true if the account has no credit left, so that a retry cannot help. The API reports it as
+    /// Returns true if the account has run out of credit. A retry cannot help then. The API reports it as
     /// `billing_error`, or as an invalid request with this text (2026-11-23, `BillingError` of the Python SDK anthropic
     /// 2.12.0; the text as users of other clients report it).
     pub(super) fn is_credit_used_up(&self) -> bool {

@@ -63,7 +63,6 @@ fn words(status: u16, body: &[u8]) -> String {
     text.chars().take(EXCERPT).collect()
 }
 
-/// A parsed error.
 #[derive(Default)]
 struct ErrorBody {
     message: String,
@@ -97,7 +96,7 @@ impl ErrorBody {
         [self.code.as_deref(), self.class.as_deref()].into_iter().flatten()
     }
 
-    /// Returns true if the paid quota is used up, so that a retry cannot help.
+    /// Returns true if the paid quota is used up. A retry cannot help then.
     fn quota(&self) -> bool {
         let words = ["insufficient_quota", "billing_hard_limit_reached", "billing_not_active"];
         self.words().any(|word| words.contains(&word))

@@ -17,11 +17,11 @@ const LEAST_OUTPUT_TOKENS: u32 = 16;
 pub struct Reasoning {
     /// The API's word for the effort; `None`: the model's default.
     pub effort: Option<&'static str>,
-    /// True if the model may reason, so that its encrypted reasoning is requested. If the API refuses that, it is asked again
-    /// without.
+    /// True if the model may reason. Its encrypted reasoning is then requested; if the API refuses that, the
+    /// request is sent again without.
     pub encrypted: bool,
-    /// True if a summary of the reasoning is requested with the effort. OpenAI has none for organisations that are not
-    /// verified.
+    /// True if a summary of the reasoning is requested with the effort. OpenAI has none for
+    /// organisations that are not verified.
     pub summary: bool,
 }
 
@@ -139,8 +139,8 @@ fn input_blob(blob: &patchbay_provider_sdk::BlobRef) -> Json {
     }
 }
 
-/// Converts a tool result: as one text if possible, because every server accepts it; otherwise as pieces. The API has
-/// no field for a failure.
+/// Converts a tool result: as one text if possible, because every server accepts it; otherwise as pieces. The
+/// API has no field for a failure.
 fn output(result: &ToolResult) -> Json {
     let texts: Option<Vec<_>> = result
         .content

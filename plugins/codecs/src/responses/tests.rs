@@ -112,7 +112,7 @@ fn tool_choices_have_their_api_values() {
     }
 }
 
-/// A person may add something while tools run, with files.
+/// The user may add something while tools run, with files.
 #[test]
 fn message_that_joins_a_turn_follows_the_results() {
     let items = input(vec![

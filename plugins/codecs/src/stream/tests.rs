@@ -136,7 +136,7 @@ fn refusal_is_read_up_to_the_limit() {
         refused(vec![html(), chunk("abc"), chunk(&big), chunk("more")]),
         ["fail unknown Retry::Never 1 headers, 65536 bytes"]
     );
-    // JSON instead of events is the body of an error; if it is lost there is no message.
+    // JSON instead of events is the body of an error. If the body is lost, the message is, too.
     let json = || head(200, "application/problem+json; x=y");
     assert_eq!(refused(vec![json(), chunk("{}"), Input::BodyEnd]), ["fail unknown Retry::Never 1 headers, 2 bytes"]);
     assert_eq!(refused(vec![json(), chunk("{}"), failed("reset")]), ["fail network Retry::Backoff it broke"]);

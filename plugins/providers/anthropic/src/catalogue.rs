@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::thinking;
 
-/// One listing.
+/// One listing of the provider's models.
 pub struct Models(Pages<MessagesApi>);
 
 impl Catalogue for Models {

@@ -36,7 +36,7 @@ enum Family {
     Always,
 }
 
-/// What is known of a model: by its name, and what the host says of a model that is newer than this table.
+/// The known properties of a model: from its name, and from the host for a model that is newer than this table.
 #[derive(Debug)]
 pub(crate) struct Known<'a> {
     model: &'a str,
@@ -48,7 +48,7 @@ pub(crate) struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    /// `facts` are those of [`crate::catalogue`].
+    /// `facts` are described in [`crate::catalogue`].
     pub(crate) fn of(model: &'a str, facts: Option<&Map<String, Value>>) -> Self {
         let words = |name: &str| facts.and_then(|facts| facts.get(name)).and_then(Value::as_array);
         let limit = facts.and_then(|facts| facts.get("max-output-tokens")).and_then(Value::as_u64);
@@ -88,8 +88,8 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Returns the settings of a request. `forced` is true if the request forces a call of a tool, and `asked` limits the
-/// answer.
+/// Returns the settings of a request. `forced` is true if the request forces a call of a tool,
+/// and `asked` limits the answer.
 pub(crate) fn settings(known: &Known<'_>, level: Option<Level>, forced: bool, asked: Option<u32>) -> Settings {
     let forced_tools = known.forced_tools();
     // The API refuses thinking together with a forced tool.
@@ -177,8 +177,8 @@ fn max_budget(model: &str) -> u32 {
     if small { 32_000 } else { OUTPUT_LIMIT }
 }
 
-/// Returns the family of a model. A name without a version is a newer model, because the names of all older models have
-/// one.
+/// Returns the family of a model. A name without a version is a newer model, because the
+/// names of all older models have one.
 fn family(model: &str) -> Family {
     let is = |line: &str| model.split('-').any(|part| part == line);
     match version(model) {
@@ -197,8 +197,8 @@ fn is_newer(model: &str) -> bool {
     version(model).is_none_or(|version| version > (5, 5))
 }
 
-/// Returns true for models that bind their thinking to the conversation: Fable and Mythos from 5.1, others from 5.5, and those
-/// without a version.
+/// Returns true for models that bind their thinking to the conversation: Fable and Mythos from 5.1, others from
+/// 5.5, and those without a version.
 fn binds_thinking(model: &str) -> bool {
     version(model).is_none_or(|version| version > (5, 0))
 }

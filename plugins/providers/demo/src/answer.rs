@@ -12,7 +12,6 @@ use crate::{
 /// The text of an answer that must break off and has no other text.
 const BROKEN: &str = "This answer breaks off before its end.";
 
-/// A complete answer.
 pub(crate) struct Answer {
     /// Time before the answer begins, in milliseconds.
     pub(crate) pause_ms: u32,
@@ -24,21 +23,18 @@ pub(crate) struct Answer {
     pub(crate) end: End,
 }
 
-/// A call in an answer.
 pub(crate) struct Call {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) input: String,
 }
 
-/// The end of an answer.
 pub(crate) enum End {
     Finish(Finish),
     /// A failure before the answer begins.
     Refuse(Failure),
     /// A failure in the middle of the text.
     Break(Failure),
-    /// No end after the text.
     Hang,
 }
 
@@ -69,7 +65,7 @@ pub(crate) fn answer(request: &CompletionRequest) -> Answer {
 }
 
 impl Answer {
-    /// Follows the commands in the person's last text, or after a notification the agent's `on mail` lines.
+    /// Follows the commands in the user's last text, or after a notification the agent's `on mail` lines.
     fn follow(&mut self, request: &CompletionRequest, own: &Own<'_>) {
         let (mut texts, number) = history::last_said(&own.messages);
         let lines = mail::lines(own, &texts);

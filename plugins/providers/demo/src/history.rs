@@ -7,7 +7,7 @@ use crate::own::{self, Own, OwnMessage};
 /// The beginning of the host's request for a summary.
 const SUMMARISE: &str = "Summarise the conversation so far.";
 
-/// Returns the texts of the person's last message with text, and the number of rounds of results after it.
+/// Returns the texts of the user's last message with text, and the number of rounds of results after it.
 pub(crate) fn last_said<'a>(messages: &[OwnMessage<'a>]) -> (Vec<&'a str>, usize) {
     let mut rounds = 0;
     for message in messages.iter().rev().filter(|message| message.role == Role::User) {
@@ -71,7 +71,7 @@ fn thought_about(model: &str, text: &str) -> Option<usize> {
     (thought(model, level, messages) == text).then_some(messages)
 }
 
-/// The word in the thoughts of each model, so that thoughts of other models are not checked.
+/// The word in the thoughts of each model. Thoughts of other models are not checked.
 fn thinking(model: &str) -> &'static str {
     match model {
         "demo-small" => "Thinking small",
@@ -85,7 +85,7 @@ pub(crate) fn summary(messages: &[Message], own: &Own<'_>) -> Option<String> {
     let (last, before) = own.messages.split_last()?;
     let asked =
         last.parts.iter().position(|part| matches!(&part.block, Block::Text(text) if text.starts_with(SUMMARISE)))?;
-    // The request may be in one message with a text of the person, because roles alternate.
+    // The request may be in one message with a text of the user, because roles alternate.
     let said_with_it = own::texts(&last.parts[..asked]);
     let is_alone = messages.last().is_some_and(|whole| whole.parts.len() == last.parts.len() - asked);
     let count = messages.len() - usize::from(is_alone);

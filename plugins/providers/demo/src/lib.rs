@@ -1,6 +1,6 @@
 //! The provider `demo`: deterministic answers without a network, a key or a model, for trying and testing Patchbay.
 //!
-//! It follows the commands in the last text of the person, one per line. Lines without a command are text, which is
+//! It follows the commands in the last text of the user, one per line. Lines without a command are text, which is
 //! echoed as `You said: TEXT`. Without text it answers `You said nothing.`
 //!
 //! | line | effect |
@@ -31,11 +31,11 @@
 //! | `$self`, `$parent` | UUID of the agent and of its parent |
 //! | `$child1`, `$child2` … | UUIDs of its children, from its successful calls of `fork`, in order |
 //! | `$mail1` …, `$from1` … | number and sender of the mails in its last successful `mail_check` or `mail_filter`, in order |
-//! | `$message1` … | texts of its successful calls of `mail_read` in this turn, in order; without any, the mails that notifications have shown since the person's last text |
-//! | `$$` | a `$`, so that `call fork {"prompt": "say $$parent"}` has the child say its parent |
+//! | `$message1` … | texts of its successful calls of `mail_read` in this turn, in order; without any, the mails that notifications have shown since the user's last text |
+//! | `$$` | a `$`: with `call fork {"prompt": "say $$parent"}` the child says its parent |
 //!
-//! The host says who the agent is in a text of its own before the agent's first text (see `own`). That text is never
-//! echoed. Calls, results and `on mail` lines before it are those of the agent's ancestors, and do not count.
+//! The host tells the agent who it is in a separate text before the agent's first text (see `own`). That text is never
+//! echoed. Calls, results and `on mail` lines before it belong to the agent's ancestors, and do not count.
 //!
 //! A text of 20 lines or more that begins with a heading (`# `) is taken as the instructions of a skill and counted
 //! instead of echoed: `Skill instructions, N lines, and: TEXT`. TEXT is any other text, otherwise the text in the
@@ -46,16 +46,16 @@
 //!
 //! Tool results are answered with a line each, `NAME said: CONTENT` or `NAME failed: CONTENT`, unless there is a
 //! `then`. If the last message begins with `Summarise the conversation so far.`, the answer is `Summary: N messages,
-//! last: TEXT`, with the last text of the person before it, cut at 60 characters.
+//! last: TEXT`, with the last text of the user before it, cut at 60 characters.
 //!
 //! With a thinking level (`low`, `med`, `high`) it first thinks `Thinking at level med about 3 messages.` (`Thinking
 //! small at …` and `Thinking big at …` for the other two models), with a signature that must be sent back. If a thought
 //! of the same model is sent back without it, the echo ends with the line `[thinking came back without its signature]`.
 //!
 //! An answer is sent word by word, 20 ms apart. The option `delay-ms` changes that; 0 means no delays (except one of 0
-//! ms every 1,000 words, so that steps stay small). Tokens are words: input tokens of all texts, calls, results and
-//! tools; output tokens of texts, thoughts, and names and inputs of calls. Answers end at `max-output-tokens`. Any
-//! model but the three fails with `not-found`.
+//! ms every 1,000 words, to keep steps small). Tokens are words: input tokens of all texts, calls, results and tools;
+//! output tokens of texts, thoughts, and names and inputs of calls. Answers end at `max-output-tokens`. Any model but
+//! the three fails with `not-found`.
 
 mod answer;
 mod context;
@@ -81,8 +81,8 @@ const DEFAULT_DELAY_MS: u32 = 20;
 /// The longest delay: one word per minute.
 const MAX_DELAY_MS: u32 = 60_000;
 
-/// The models: id, size, context window in words, suggested levels. The small one has a small window, to try
-/// compaction.
+/// The models: id, size, context window in words, suggested levels. The small one has a
+/// small window, to try compaction.
 const MODELS: [(&str, &str, u64, &[&str]); 3] = [
     ("demo-1", "normal", 32_000, &["low", "med", "high"]),
     ("demo-small", "small", 4_000, &[]),

@@ -1,12 +1,12 @@
-//! What an agent does when mail wakes it: the lines `on mail LINE` of its own texts, and the mails that a notification shows.
-//! `answer` and `variables` call it.
+//! The actions of an agent that mail has woken: the lines `on mail LINE` of its own texts, and the mails that a
+//! notification shows. Called by `answer` and `variables`.
 
 use serde_json::Value;
 
 use crate::{own::Own, script};
 
-/// Returns the lines to follow if the last of `texts` is a notification: those of the agent's most recent text with
-/// such lines. `None` if there are none.
+/// Returns the lines to follow if the last of `texts` is a notification: the lines in the agent's most recent text
+/// that has any. `None` otherwise.
 pub(crate) fn lines(own: &Own<'_>, texts: &[&str]) -> Option<String> {
     texts.last().filter(|text| notification(text).is_some())?;
     own.texts_from_last().find_map(|text| {
@@ -15,8 +15,8 @@ pub(crate) fn lines(own: &Own<'_>, texts: &[&str]) -> Option<String> {
     })
 }
 
-/// Returns the first line of the host's text that wakes an agent with unread mail; `None` for any other text. The mails
-/// follow the line.
+/// Returns the first line of the host's text that wakes an agent with unread mail; `None` for any other
+/// text. The mails follow the line.
 pub(crate) fn notification(text: &str) -> Option<&str> {
     let line = text.lines().next()?;
     let rest = line.strip_prefix("[Notification: You have ")?.strip_suffix(" in your inbox]")?;
@@ -25,7 +25,7 @@ pub(crate) fn notification(text: &str) -> Option<&str> {
     is_number.then_some(line)
 }
 
-/// Returns the texts of the mails that the notifications after the person's last text have shown, in order.
+/// Returns the texts of the mails that the notifications after the user's last text have shown, in order.
 pub(crate) fn messages(own: &Own<'_>) -> Vec<String> {
     let notifications = own.texts_from_last().take_while(|text| notification(text).is_some());
     let mut notifications: Vec<&str> = notifications.collect();

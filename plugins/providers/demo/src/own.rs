@@ -4,7 +4,8 @@
 //! `You are the agent UUID. Your parent is UUID.` The conversation of a forked agent begins with its parent's; only
 //! what follows the last identity text is its own. Without an identity text everything is its own.
 //!
-//! The first identity text is followed by what the host tells about the session's start. The model reads it, and nobody said it.
+//! The first identity text is followed by the host's facts about the session's start. The model
+//! reads them, but no user wrote them.
 
 use patchbay_provider_sdk::{Block, Message, Part, Role, ToolResult};
 
@@ -21,7 +22,6 @@ pub(crate) struct Own<'a> {
     pub(crate) messages: Vec<OwnMessage<'a>>,
 }
 
-/// An identity text.
 pub(crate) struct Identity<'a> {
     pub(crate) agent: &'a str,
     pub(crate) parent: Option<&'a str>,
@@ -62,7 +62,7 @@ impl<'a> Own<'a> {
         self.messages.iter().flat_map(|message| results(message.parts))
     }
 
-    /// Returns the results after the user's last text, which are those of the current turn; the last one first.
+    /// Returns the results after the user's last text, which belong to the current turn; the last one first.
     pub(crate) fn current_results_from_last(&self) -> impl Iterator<Item = &'a ToolResult> {
         let parts = self.messages.iter().rev().flat_map(|message| {
             let is_user = message.role == Role::User;

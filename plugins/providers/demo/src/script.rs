@@ -1,4 +1,4 @@
-//! Parses the commands in a person's text into rounds.
+//! Parses the commands in the user's text into rounds.
 
 use crate::variables::{Target, Variables};
 
@@ -21,7 +21,6 @@ const KINDS: [&str; 9] = [
 ];
 const STOPS: [&str; 7] = ["end-turn", "tool-use", "max-tokens", "context-window", "refusal", "content-filter", "other"];
 
-/// A tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Call<'a> {
     pub(crate) name: &'a str,
@@ -48,7 +47,6 @@ pub(crate) struct Fail<'a> {
 /// The commands of one round.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Round<'a> {
-    /// Lines without a command.
     pub(crate) echo: Vec<&'a str>,
     /// Number of lines of skill instructions, which are counted instead of echoed.
     pub(crate) instructions: usize,
@@ -64,7 +62,6 @@ pub(crate) struct Round<'a> {
     pub(crate) on_mail: usize,
     /// Time before the answer begins, in milliseconds.
     pub(crate) pause_ms: u32,
-    /// The answer has no end.
     pub(crate) hang: bool,
 }
 
@@ -80,7 +77,7 @@ enum Command<'a> {
 }
 
 /// Parses the texts of one message and returns round `number`: 0 is the answer, 1 the answer after the results of its
-/// calls, and so on. `None` if there is no such round; round 0 always exists.
+/// calls, and so on. `None` if the round does not exist; round 0 always does.
 pub(crate) fn round<'a>(texts: &[&'a str], number: usize, variables: &Variables<'_>) -> Option<Round<'a>> {
     let mut round = Round::default();
     let mut later = 0;
@@ -122,8 +119,8 @@ fn is_instructions(text: &str) -> bool {
     text.trim_start().starts_with("# ") && text.lines().count() >= LONG
 }
 
-/// Returns the input in skill instructions: the text between the first line with a tag, such as `<goal>`, and its
-/// closing line.
+/// Returns the input in skill instructions: the text between the first line with a tag, such as
+/// `<goal>`, and its closing line.
 fn input(text: &str) -> &str {
     let tagged = |line: &str| {
         let name = line.strip_prefix('<')?.strip_suffix('>')?;

@@ -6,7 +6,7 @@ use patchbay_provider_sdk::{Action, BlockDelta, BlockEnd, BlockKind, BlockStart,
 
 use crate::answer::{Answer, Call, End};
 
-/// The most words of one step, so that steps stay small.
+/// The most words of one step, which keeps steps small.
 const WORDS_A_STEP: usize = 1_000;
 /// The number of pieces of a call's input.
 const PIECES: usize = 3;
@@ -14,7 +14,6 @@ const PIECES: usize = 3;
 /// take, so a longer one would end the answer earlier.
 pub(crate) const HANG_MS: u32 = 1_000;
 
-/// The remaining work.
 pub(crate) struct Steps {
     left: VecDeque<Step>,
     delay_ms: u32,
@@ -25,7 +24,6 @@ enum Step {
     Pause {
         ms: u32,
     },
-    /// Waits again and again.
     Hang,
     /// The words of a text from a byte offset.
     Words {
@@ -152,8 +150,8 @@ fn delta(index: u32, text: &str) -> Action {
     Action::Emit(Event::BlockDelta(BlockDelta { index, text: text.to_owned() }))
 }
 
-/// Returns the end of the word at `from`, including white space before it, and after the last word also white space
-/// after it.
+/// Returns the end of the word at `from`, including white space before it, and after the last
+/// word also white space after it.
 fn end_of_word(text: &str, from: usize) -> usize {
     let rest = &text[from..];
     let start = rest.len() - rest.trim_start().len();

@@ -83,7 +83,7 @@ fn calls_follow_the_text_in_order() {
     // A malformed call is text.
     assert_eq!(ask("call mom").text(), "You said: call mom");
     assert_eq!(ask("call mom about {dinner}").text(), "You said: call mom about {dinner}");
-    // Without text there is no text block.
+    // Without text, the answer has no text block.
     assert_eq!(ask("call x {}").blocks.len(), 1);
     assert_eq!(ask("call x {\"ä\":\"öüß€😀\"}").calls(), [("call_1", "x", "{\"ä\":\"öüß€😀\"}")]);
 }
@@ -198,7 +198,7 @@ fn hang_never_ends_the_answer() {
     let mut messages = vec![person("call a {}\nthen hang")];
     messages.extend([run(request(messages.clone())).message(), user(vec![result("call_1", "a", "1")])]);
     assert!(run(request(messages)).hangs);
-    // A failure ends the answer, also an earlier one.
+    // A failure ends the answer, even an earlier one.
     assert_eq!(ask("hang\nfail server").failure().kind, "server");
     // A text that was stopped does not hang again.
     let said = run(request(vec![user(vec![text("pause 5\nhang"), text("hello")])]));

@@ -1,4 +1,4 @@
-//! Replaces variables such as `$parent` in the texts and inputs of commands. `script` calls it.
+//! Replaces variables such as `$parent` in the texts and inputs of commands. Called by `script`.
 
 use std::cell::{Cell, OnceCell};
 
@@ -17,7 +17,6 @@ const MAX_RESULT_BYTES: usize = 1 << 20;
 /// Where a value is inserted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// A text of the answer.
     Text,
     /// The JSON input of a call: within quotes, or as a number.
     Json,

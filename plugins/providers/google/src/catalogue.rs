@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use crate::{MEDIA, NAME, thinking};
 
-/// The words of which names of Gemini models for other purposes have one.
+/// Words that appear in the names of Gemini models for other purposes.
 const OTHER: [&str; 10] =
     ["audio", "computer-use", "edit", "embedding", "image", "live", "omni", "robotics", "transcribe", "tts"];
 
-/// One listing.
+/// One listing of the provider's models.
 pub struct Models(Pages<GeminiApi>);
 
 impl Catalogue for Models {

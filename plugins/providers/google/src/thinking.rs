@@ -19,8 +19,8 @@ const CANNOT_THINK: &str = "This model does not support thinking";
 enum Governed {
     /// By a budget in tokens, with minimum and maximum. A minimum of 0 means that thinking can be turned off.
     Tokens { min: u32, max: u32 },
-    /// By the name of a level: those for `none` and for the levels from `low` on, in ascending order. No level turns
-    /// thinking off.
+    /// By the name of a level: those for `none` and for the levels from `low` on, in ascending
+    /// order. No level turns thinking off.
     Levels(&'static str, &'static [(Level, &'static str)]),
     /// The model does not think.
     Not,
@@ -54,7 +54,7 @@ const GOVERNED: [(&str, Governed); 13] = [
     ("", TO_HIGH),
 ];
 
-/// `facts` are those of [`crate::catalogue`]. They say whether a model thinks that this table does not know.
+/// `facts` are described in [`crate::catalogue`]. They tell whether a model that this table does not know can think.
 fn governed(model: &str, facts: Option<&Map<String, Value>>) -> Governed {
     let matching = GOVERNED.iter().filter(|(beginning, _)| model.starts_with(beginning));
     match matching.max_by_key(|(beginning, _)| beginning.len()) {

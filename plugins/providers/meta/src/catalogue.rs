@@ -1,5 +1,5 @@
-//! The listing of models: `GET /v1/models`, in the form of OpenAI (2026-11-23, juspay/neurolink, "Meta Model API": the endpoint exists and
-//! needs a key; its fields are those of OpenAI in apache/maka#5381).
+//! The listing of models: `GET /v1/models`, in OpenAI's format (2026-11-23, juspay/neurolink, "Meta Model API": the
+//! endpoint exists and needs a key; apache/maka#5381 shows that it has OpenAI's fields).
 
 use patchbay_codecs::listing::openai::{OpenaiList, is_chat};
 use patchbay_codecs::listing::{Facts, Pages};
@@ -9,7 +9,7 @@ use crate::thinking;
 
 type Complete = fn(&str, &mut Facts);
 
-/// One listing.
+/// One listing of the provider's models.
 pub struct Models(Pages<OpenaiList<Complete>>);
 
 impl Catalogue for Models {
@@ -26,7 +26,7 @@ impl Catalogue for Models {
 catalogue!(Models);
 
 fn complete(id: &str, facts: &mut Facts) {
-    // Meta may train on what is sent to a contributor variant, so that it is chosen by its name only.
+    // Meta may train on requests to a contributor variant. It must therefore be chosen by name.
     let is_offered = id.starts_with("muse-") && is_chat(id) && !id.ends_with("-contributor") && !id.contains("voice");
     facts.set("purposes", if is_offered { vec!["chat"] } else { Vec::new() });
     if is_offered {

@@ -1,10 +1,11 @@
-//! The adapter of the provider `meta`: Muse models by the Meta Model API, whose form is that of OpenAI Responses. It also has the
-//! prefix `llama-`, unless another provider holds it: the models of these names ended with the Llama API, so requests to them fail
-//! until Meta serves such a model again.
+//! The adapter of the provider `meta`: Muse models by the Meta Model API, which has the format of OpenAI Responses. It
+//! also has the prefix `llama-`, unless another provider holds it: the models of these names ended with the Llama API,
+//! so requests to them fail until Meta serves such a model again.
 //!
-//! Meta recommends Responses: the reasoning of its Chat Completions is empty for callers from outside, so that it could not
-//! go back between calls of tools (2026-11-23: dev.meta.ai, "Reasoning", quoted in deepnoodle-ai/dive#279, which ran it; promptfoo and
-//! ai-sdk.dev, "Meta"). The Llama API, which this adapter used before, ended on 2026-07-06 (2026-11-23: promptfoo.dev, "Meta").
+//! Meta recommends Responses: the reasoning of its Chat Completions is empty for external callers and could not be
+//! sent back between tool calls (2026-11-23: dev.meta.ai, "Reasoning", quoted in deepnoodle-ai/dive#279, which ran
+//! it; promptfoo and ai-sdk.dev, "Meta"). The Llama API, which this adapter used before, ended on 2026-07-06
+//! (2026-11-23: promptfoo.dev, "Meta").
 //!
 //! This crate has the manifest, in `models.json` the dated table of models, and in `thinking` the thinking levels.
 #![deny(missing_docs)]
@@ -28,7 +29,7 @@ const TABLE: &str = include_str!("../models.json");
 /// The prefix of the models of the Llama API. Other services have models of such names, so it belongs to a provider that the
 /// operator configures or allows for it.
 const LLAMA: &str = "llama-";
-/// The model of the table whose end is that of all models of the Llama API.
+/// A model of the table. All models of the Llama API ended together with it.
 const ENDED: &str = "Llama-3.3-70B-Instruct";
 
 /// The adapter of one completion.

@@ -12,7 +12,7 @@ const ALL: [Level; 5] = [Level::Low, Level::Med, Level::High, Level::XHigh, Leve
 const ALWAYS: &str = "This model does not support disabling thinking";
 const NEVER: &str = "This model does not support thinking";
 
-/// Returns what is sent and what is shown.
+/// Returns the setting to send, and its description for users.
 pub(crate) fn thinking(model: &str, level: Option<&str>) -> (Reasoning, ThinkingPlan) {
     let reasons = !model.starts_with(crate::LLAMA);
     let (effort, line, warning) = match level.and_then(Level::parse) {

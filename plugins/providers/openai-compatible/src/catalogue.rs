@@ -9,7 +9,7 @@ use crate::levels;
 
 type Complete = fn(&str, &mut Facts);
 
-/// One listing.
+/// One listing of the provider's models.
 pub struct Models(Pages<OpenaiList<Complete>>);
 
 impl Catalogue for Models {

@@ -1,11 +1,11 @@
-//! The reasoning effort for a level, by what the server said of the model in its list.
+//! The reasoning effort for a level, according to the model's entry in the server's list.
 
 use patchbay_codecs::openai::by_effort;
 use patchbay_codecs::thinking::{Level, plan};
 use patchbay_provider_sdk::ThinkingPlan;
 use serde_json::{Map, Value};
 
-/// Returns the effort that is sent, and its description. `facts` are those of [`crate::catalogue`].
+/// Returns the effort to send, and its description. `facts` are described in [`crate::catalogue`].
 pub(crate) fn effort(level: Option<&str>, facts: Option<&Map<String, Value>>) -> (Option<&'static str>, ThinkingPlan) {
     let fact = |name: &str| facts.and_then(|facts| facts.get(name));
     if fact("capabilities").is_some_and(|can| can["thinking"] == false) {

@@ -1,5 +1,5 @@
-//! The listing of models: `GET /v1/models`. The API says little of a model (2026-11-23, Python SDK openai 3.54.0, `Model`): what it is for
-//! and how it thinks follows from its name.
+//! The listing of models: `GET /v1/models`. The API reports little about a model (2026-11-23, Python SDK openai 3.54.0,
+//! `Model`), so its purpose and its way of thinking are derived from its name.
 
 use patchbay_codecs::listing::openai::{OpenaiList, is_chat};
 use patchbay_codecs::listing::{Facts, Pages};
@@ -9,7 +9,7 @@ use crate::thinking;
 
 type Complete = fn(&str, &mut Facts);
 
-/// One listing.
+/// One listing of the provider's models.
 pub struct Models(Pages<OpenaiList<Complete>>);
 
 impl Catalogue for Models {

@@ -3,9 +3,9 @@
 //! `patchbay_codecs::responses` has the wire format. This crate has the manifest, and in `thinking` the thinking levels
 //! of each family of models.
 //!
-//! The operator's option `summary`: `auto` (the default) requests summaries of the model's reasoning, so that they can be
-//! shown; `off` requests none. OpenAI has none for organisations that are not verified; the codec then asks again
-//! without them.
+//! The operator's option `summary`: `auto` (the default) requests summaries of the model's reasoning for
+//! display; `off` requests none. OpenAI does not offer them to unverified organisations; the codec then
+//! repeats the request without them.
 #![deny(missing_docs)]
 
 mod catalogue;

@@ -1,5 +1,4 @@
-//! The thinking setting for each model and level. One table is used for sending and for showing, so that they are the
-//! same.
+//! The thinking setting for each model and level. Sending and display use the same table, and therefore always agree.
 //!
 //! Checked on 2026-11-23: `ReasoningEffort` and `ChatModel` of the Python SDK openai 3.54.0; the values that the API accepts
 //! for each model: enricoros/big-AGI#944 and #1159 (asked of the API), BerriAI/litellm-docs#1173 and docs.litellm.ai,
@@ -17,26 +16,25 @@ pub(crate) struct Thinking {
     pub(crate) plan: ThinkingPlan,
 }
 
-/// The efforts of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Efforts {
     /// The model does not reason: `gpt-4o` and others.
     Not,
-    /// These, in ascending order. `none` says what the level `none` means.
+    /// These, in ascending order. `none` tells how the level `none` is sent.
     Of { none: NoThinking, levels: Vec<Level> },
 }
 
 /// All efforts above `none`.
 const ALL: &[Level] = &[Level::Low, Level::Med, Level::High, Level::XHigh, Level::Max];
 
-/// What the level `none` means for a model that reasons.
+/// The meaning of the level `none` for a model that reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NoThinking {
     /// The effort `none`: the model does not reason.
     Off,
     /// The effort `minimal`, the lowest of `gpt-5`.
     Minimal,
-    /// Nothing is sent, so that the default applies: `o1`, `o3`, `o4-mini`…
+    /// Nothing is sent, and the default applies: `o1`, `o3`, `o4-mini`…
     Default,
     /// The lowest effort of the model.
     Least,
@@ -48,7 +46,7 @@ const ALWAYS: &str = "This model does not support disabling thinking";
 const NEVER: &str = "This model does not support thinking";
 const UNKNOWN: &str = "Whether this model can stop thinking is unknown, so nothing is sent";
 
-/// Returns what is sent and what is shown. `facts` are what the host says of the model.
+/// Returns the setting to send, and its description for users. `facts` are the host's facts about the model.
 pub(crate) fn thinking(model: &str, level: Option<&str>, facts: Option<&Map<String, Value>>) -> Thinking {
     let efforts = known_efforts(model).unwrap_or_else(|| named_efforts(facts));
     let encrypted = efforts != Efforts::Not;
@@ -83,8 +81,9 @@ pub(crate) fn is_known(model: &str) -> bool {
     known_efforts(model).is_some()
 }
 
-/// Returns the efforts of a model whose name does not say them, such as that of a deployment of Azure: the levels that the host
-/// names, which are those of `config.toml`. Without them all are taken to work, and the API refuses those that do not.
+/// Returns the efforts of a model whose name does not reveal them, such as the name of an Azure
+/// deployment: the levels that the host passes on from `config.toml`. Without them all are assumed to
+/// work, and the API refuses any that do not.
 fn named_efforts(facts: Option<&Map<String, Value>>) -> Efforts {
     let named = facts.and_then(|facts| facts.get("levels")).and_then(Value::as_array);
     let has = |level: &Level| named.is_some_and(|named| named.iter().any(|named| named["level"] == level.name()));
@@ -102,7 +101,7 @@ fn named_efforts(facts: Option<&Map<String, Value>>) -> Efforts {
 fn known_efforts(model: &str) -> Option<Efforts> {
     let of = |none, levels: &[Level]| Some(Efforts::Of { none, levels: levels.to_vec() });
     let (to_high, to_xhigh) = (&ALL[..3], &ALL[..4]);
-    // A fine-tuned model reasons like the one of which it was made.
+    // A fine-tuned model reasons like its base model.
     let model = model.strip_prefix("ft:").unwrap_or(model);
     // `gpt-35-turbo` is Azure's name.
     if ["gpt-4", "gpt-3.5", "gpt-35-", "chatgpt-"].iter().any(|plain| model.starts_with(plain)) {

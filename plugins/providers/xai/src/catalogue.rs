@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::thinking;
 
-/// One listing.
+/// One listing of the provider's models.
 pub struct Models(Pages<LanguageModels>);
 
 impl Catalogue for Models {

@@ -30,7 +30,7 @@ const ALWAYS: &str = "This model does not support disabling thinking";
 const FIXED: &str = "The thinking of this model cannot be set";
 const NEVER: &str = "This model does not support thinking";
 
-/// Returns what is sent and what is shown.
+/// Returns the setting to send, and its description for users.
 pub(crate) fn thinking(model: &str, level: Option<&str>) -> (Reasoning, ThinkingPlan) {
     let governed = governed(model);
     let warned = |warning: &str| Some(warning.to_owned());

@@ -6,7 +6,6 @@ use patchbay_sdk::Failure;
 
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
-/// The kind of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The text is not a valid expression.

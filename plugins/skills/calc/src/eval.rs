@@ -156,7 +156,7 @@ impl Machine {
     }
 }
 
-/// The error for a program that the parser never creates, so that a bug there does not become a panic here.
+/// The error for a program that the parser never creates. A bug there should not become a panic here.
 fn incomplete() -> Error {
     Error::syntax("the expression is incomplete")
 }

@@ -118,8 +118,8 @@ fn places(denominator: &UBig, limit: u32) -> Option<u32> {
     (rest.is_one() && places <= limit).then_some(places)
 }
 
-/// Returns the first ten digits, the last one rounded half away from zero; as `1.234567890e12` if the exponent is
-/// large.
+/// Returns the first ten digits, the last one rounded half away from zero; as
+/// `1.234567890e12` if the exponent is large.
 fn approximate(number: &Number) -> String {
     let sign = if number.is_negative() { "-" } else { "" };
     let (num, den) = (IBig::from(number.numerator().unsigned_abs()), IBig::from(number.denominator().clone()));

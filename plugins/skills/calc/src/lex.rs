@@ -13,7 +13,6 @@ pub(crate) enum Token {
     Number(Literal),
     /// A unit, a function, `in` or `to`.
     Name(String),
-    /// One of `+-*/%^!(),`.
     Sign(char),
     End,
 }
@@ -75,7 +74,7 @@ impl Lexer<'_> {
             if radix != 10 {
                 self.next();
                 self.next();
-                // Takes letters too, so that a wrong digit is reported as such and not taken as a unit.
+                // Takes letters too; otherwise a wrong digit would be parsed as a unit.
                 let digits = self.take_while(|c| c.is_ascii_alphanumeric() || c == '_');
                 return Literal::radix(&digits, radix);
             }

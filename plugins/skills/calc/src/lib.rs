@@ -1,8 +1,8 @@
 //! The skill `calc`: exact arithmetic on big numbers and on quantities of data and time.
 //!
 //! One tool, `eval`, takes one expression and returns one line. All values are rational numbers, so nothing is rounded
-//! unless the expression asks for it; there are no floats and no irrational numbers. Expressions are not trusted: their
-//! length, depth, numbers and work are limited, and an expression over a limit is a clear error.
+//! unless the expression asks for it; floats and irrational numbers are not supported. Expressions are not trusted:
+//! their length, depth, numbers and work are limited, and an expression over a limit is a clear error.
 //!
 //! The steps of a call:
 //!

@@ -9,7 +9,7 @@ pub(crate) const MAX_EXPRESSION_BYTES: usize = 10_000;
 /// level, and the stack of a component is small.
 pub(crate) const MAX_DEPTH: usize = 100;
 
-/// The most bits of a numerator or denominator: 39,457 digits, so that 10000! still fits.
+/// The most bits of a numerator or denominator: 39,457 digits, enough for 10000!.
 pub(crate) const MAX_BITS: u64 = 131_072;
 
 /// The largest whole number whose factorial fits [`MAX_BITS`].
@@ -19,8 +19,8 @@ pub(crate) const MAX_FACTORIAL: u32 = 10_944;
 /// that cancel, as in `0.001e39459`.
 pub(crate) const MAX_EXPONENT: u64 = 50_000;
 
-/// The most decimal places that are printed and that `round` and `sqrt` accept, so that their results are always
-/// printed completely.
+/// The most decimal places that are printed and that `round` and `sqrt` accept. Their results are
+/// therefore always printed completely.
 pub(crate) const MAX_PLACES: u32 = 1_000;
 
 /// The largest power of a unit. It keeps the exponents far from overflow.
@@ -29,8 +29,8 @@ pub(crate) const MAX_UNIT_POWER: i32 = 100;
 /// The work of one expression, see [`Budget::spend`]; about one second inside the sandbox.
 const MAX_WORK: u64 = 256 << 20;
 
-/// The work that is left for an expression. Without it, a few thousand operations on the largest numbers would take
-/// minutes.
+/// The work that is left for an expression. Without it, a few thousand operations on the
+/// largest numbers would take minutes.
 pub(crate) struct Budget {
     left: u64,
 }

@@ -62,7 +62,6 @@ impl Literal {
         Ok(Self { mantissa: parse(&(whole + &fraction), 10)?, exponent, text })
     }
 
-    /// Computes the number.
     pub(crate) fn number(&self) -> Result<Number> {
         if self.exponent == 0 || self.mantissa.is_zero() {
             return Number::ratio(self.mantissa.clone(), 1);

@@ -205,8 +205,8 @@ fn by_zero(dividend: &Number) -> Error {
     Error::undefined(format!("{} cannot be divided by zero", brief(dividend)))
 }
 
-/// Returns the product of all numbers from `low` to `high`. Splitting in halves keeps the factors of similar length,
-/// which is fastest.
+/// Returns the product of all numbers from `low` to `high`. Splitting in halves keeps the factors of
+/// similar length, which is fastest.
 fn product(low: u32, high: u32) -> IBig {
     if high.saturating_sub(low) < 8 {
         return (low..=high).fold(IBig::ONE, |product, factor| product * factor);

@@ -124,7 +124,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Refuses notation of other languages that would have another meaning here. In `20% + 5` the plus would be a sign
-    /// and the result a remainder, which is not what the author means.
+    /// and the result a remainder, which the author does not mean.
     fn refuse_habits(&self, operation: &Operation) -> Result<()> {
         let message = match (operation, self.peek()) {
             (Operation::Multiply, Token::Sign('*')) => "a power is written with ^, not with **",

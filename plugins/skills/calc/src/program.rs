@@ -1,6 +1,6 @@
 //! A parsed expression: a list of steps for a stack machine. `parse` creates it, `eval` runs it.
 //!
-//! It is flat, so that neither running nor dropping it recurses, even for a very long sum.
+//! It is flat: neither running nor dropping it recurses, even for a very long sum.
 
 use crate::{
     function::Function,
@@ -33,7 +33,6 @@ pub(crate) struct Step {
     pub(crate) column: usize,
 }
 
-/// The form of the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Units(Measure),
@@ -42,7 +41,6 @@ pub(crate) enum Target {
     Binary,
 }
 
-/// A parsed expression.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) steps: Vec<Step>,

@@ -62,7 +62,6 @@ impl fmt::Display for Dimension {
     }
 }
 
-/// One unit, such as `kB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unit {
     prefix: &'static str,

@@ -1,4 +1,4 @@
-//! Bounds on what a program returns: a model reads all of it.
+//! Bounds on a program's output: a model reads all of it.
 
 /// Bytes of logged text, and bytes of the value.
 const BYTES: usize = 64 << 10;
@@ -7,7 +7,6 @@ const BYTES: usize = 64 << 10;
 #[derive(Default)]
 pub(crate) struct Log {
     text: String,
-    /// Bytes that did not fit.
     left_out: usize,
 }
 

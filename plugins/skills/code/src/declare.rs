@@ -12,21 +12,19 @@ use crate::tools::OWN;
 
 /// Bytes of one result. A model reads all of it.
 const BYTES: usize = 16 << 10;
-/// Bytes of one tool's types; what is beyond is `unknown`.
+/// Bytes of one tool's types; anything beyond is `unknown`.
 const TOOL: usize = 4 << 10;
 /// Characters of a tool's description, and of a property's.
 const DESCRIPTION: usize = 600;
 const PROPERTY_DESCRIPTION: usize = 160;
 /// Characters of a description that are read for each one that is shown.
 const READ_PER_SHOWN: usize = 8;
-/// Levels of a type.
 const DEPTH: usize = 6;
 /// Properties of an object, and members of a union.
 const PROPERTIES: usize = 40;
 const MEMBERS: usize = 24;
 /// Names of a `required` list that are read. It is read again for each expansion of a recursive object.
 const REQUIRED: usize = 256;
-/// Bytes of a literal type.
 const LITERAL: usize = 100;
 /// Bytes of a reference. Longer ones are not resolved.
 const REFERENCE: usize = 512;
@@ -375,7 +373,7 @@ fn member(name: &str) -> String {
 
 /// Returns a comment of one line, of at most `most` characters; `None` for an empty text.
 fn comment(text: &str, most: usize) -> Option<String> {
-    // White space is joined, so that more characters may be read than are shown.
+    // White space is joined, and more characters may therefore be read than are shown.
     let end = text.char_indices().nth(READ_PER_SHOWN * most).map_or(text.len(), |(end, _)| end);
     let (read, unread) = text.split_at(end);
     let words: Vec<&str> =

@@ -1,8 +1,8 @@
-//! The interpreter: QuickJS-NG within limits of its own, so that a program can catch what it runs into, and the functions that
-//! `prelude.js` needs.
+//! The interpreter: QuickJS-NG within its own limits, which produce errors that a program can catch, and the
+//! functions that `prelude.js` needs.
 //!
-//! `patchbay plugin build` calls `wizer_initialize` and stores the memory afterwards in the component, so that a call begins
-//! with an interpreter that is ready. Without it, as in tests, the interpreter starts at each call.
+//! `patchbay plugin build` calls `wizer_initialize` and stores the resulting memory in the component. A call then
+//! begins with a ready interpreter. Without it, as in tests, the interpreter starts at each call.
 
 use std::cell::RefCell;
 
@@ -12,7 +12,8 @@ use rquickjs::{
 
 use crate::tools;
 
-/// Memory of a program, in bytes. Below the 64 MiB of the sandbox, so that a program gets an error that it can catch.
+/// Memory of a program, in bytes. It is below the 64 MiB of the sandbox because a program should
+/// get an error that it can catch.
 const MEMORY: usize = 40_000_000;
 /// The interpreter's stack in bytes. With more, deep recursion would reach the stack of the sandbox first and trap.
 const STACK: usize = 128 << 10;
@@ -25,7 +26,6 @@ pub(crate) struct Engine {
 
 /// Functions of `prelude.js` that the skill calls.
 pub(crate) struct Functions {
-    /// Describes an exception.
     pub(crate) explain: Persistent<Function<'static>>,
     /// Converts the result of a program.
     pub(crate) finish: Persistent<Function<'static>>,
@@ -53,13 +53,13 @@ impl Engine {
         })));
         let context = Context::full(&runtime)?;
         let functions = context.with(|ctx| prepare(&ctx))?;
-        // A call ends with its whole instance, so that tearing the interpreter down would be lost time.
+        // A call ends with its whole instance. Tearing the interpreter down would waste time.
         std::mem::forget(runtime);
         Ok(Self { context, functions })
     }
 }
 
-/// Defines the globals and runs a first program, so that nothing is left to be made at the first use.
+/// Defines the globals and runs a first program, which leaves nothing to be initialised at the first use.
 fn prepare(ctx: &Ctx<'_>) -> rquickjs::Result<Functions> {
     let native = Object::new(ctx.clone())?;
     native.set("log", Function::new(ctx.clone(), tools::log)?)?;
@@ -93,7 +93,8 @@ extern "C" fn wizer_initialize() {
     READY.set(Engine::start().ok());
 }
 
-/// The clock of the interpreter, in microseconds. A constant, so that `Date` and `Math.random` are the same in each call.
+/// The clock of the interpreter, in microseconds. It is constant, which makes `Date` and
+/// `Math.random` the same in each call.
 #[cfg(target_arch = "wasm32")]
 #[unsafe(no_mangle)]
 extern "C" fn __rquickjs_host_now_us() -> f64 {

@@ -7,7 +7,7 @@ use crate::{bounded::excerpt, declare, host::Host, tools::OWN};
 
 /// The name of a program in messages.
 pub(crate) const FILE: &str = "code.js";
-/// What is put around a program with `return` at its top level; line 1 begins behind it.
+/// Wraps a program with `return` at its top level; the program's line 1 follows it directly.
 pub(crate) const BEFORE: &str = "(async () => {";
 pub(crate) const AFTER: &str = "\n})()";
 
@@ -18,7 +18,6 @@ const FRAMES: usize = 5;
 /// An exception that the program did not catch.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Thrown {
-    /// Name and message.
     pub(crate) text: String,
     /// The calls that led to it, a line each.
     pub(crate) stack: String,
@@ -26,7 +25,7 @@ pub(crate) struct Thrown {
     pub(crate) kind: String,
     /// The full name of the tool, for a failed call.
     pub(crate) tool: String,
-    /// What became of the other calls.
+    /// A description of how the other calls ended.
     pub(crate) note: String,
 }
 
@@ -79,7 +78,7 @@ impl Thrown {
         Failure::new(kind, message)
     }
 
-    /// Returns what helps to correct a call: the declaration of the tool, or tools with similar names.
+    /// Returns a hint for correcting a call: the declaration of the tool, or tools with similar names.
     fn help(&self, host: &dyn Host) -> Option<String> {
         if self.tool == OWN {
             return None;

@@ -1,4 +1,4 @@
-//! What a program needs of the host. Tests have a host of their own.
+//! The program's interface to the host. Tests have a host of their own.
 
 use patchbay_sdk::{
     Result, progress,
@@ -6,7 +6,6 @@ use patchbay_sdk::{
     tool_index::{self, Tool},
 };
 
-/// The tools of a session.
 pub(crate) trait Host {
     /// Starts calls and returns their ids.
     fn start(&self, calls: &[Request]) -> Result<Vec<u32>>;

@@ -1,15 +1,15 @@
-//! The skill `code`: runs JavaScript that calls the session's tools. Its input is a program, its result what the program logs
-//! and the value of its last expression.
+//! The skill `code`: runs JavaScript that calls the session's tools. Its input is a program, and its result consists of
+//! the program's log and the value of its last expression.
 //!
 //! The program is not trusted, and neither are the tools, their schemas and their answers. QuickJS-NG runs within the limits of
 //! the sandbox and has no files, network, clock or timers. The parts:
 //!
 //! - `engine` has the interpreter, which is started when the component is built; `prelude.js` defines its globals.
 //! - `program` runs a program: it evaluates the code, then drives the job queue and the calls of tools until nothing is left.
-//! - `tools` has the calls of the program; `host` is what the program needs of the host, which tests replace.
+//! - `tools` has the calls of the program; `host` is the program's interface to the host, which tests replace.
 //! - `error` makes messages of exceptions, with line and column.
 //! - `declare` makes TypeScript declarations of tools.
-//! - `bounded` cuts what is returned.
+//! - `bounded` cuts the output.
 #![deny(missing_docs)]
 
 mod bounded;

@@ -25,11 +25,11 @@ const FOUND: u32 = 8;
 /// Bytes of logged text in the message of a failure.
 const LOG_OF_FAILURE: usize = 8 << 10;
 
-/// Runs a program and returns what it logged and its value.
+/// Runs a program and returns its log and its value.
 ///
 /// # Errors
-/// The exception that ended it, with what became of its calls and what it had logged. The kind is that of a failed call of a
-/// tool, `syntax-error`, `exception`, or `stalled` if the program waits for a promise that nothing settles.
+/// The exception that ended it, with the fate of its calls and its log. The kind comes from a failed tool call, or is
+/// `syntax-error`, `exception`, or `stalled` if the program waits for a promise that nothing settles.
 pub(crate) fn run(code: &str, input: Option<&serde_json::Value>, host: &Rc<dyn Host>) -> Result<Reply> {
     let engine = Engine::take()?;
     requested(|it| it.host = Some(Rc::clone(host)));
@@ -50,7 +50,6 @@ pub(crate) fn run(code: &str, input: Option<&serde_json::Value>, host: &Rc<dyn H
     }
 }
 
-/// The value of a program.
 enum Returned {
     Nothing,
     Text(String),
@@ -73,7 +72,6 @@ fn logged_or_undefined(logged: Reply) -> Reply {
     if logged.is_empty() { logged.with(Content::Text("undefined".to_owned())) } else { logged }
 }
 
-/// A running program.
 struct Running<'js, 'h> {
     ctx: Ctx<'js>,
     explain: Function<'js>,
@@ -158,8 +156,8 @@ impl<'js, 'h> Running<'js, 'h> {
         }
     }
 
-    /// Lets the `running` calls of a failed program run to their end, so that none is stopped in the middle of an effect. Returns
-    /// what became of its calls; empty if there are none. Calls that are not started never begin.
+    /// Lets the `running` calls of a failed program run to their end: none is stopped in the middle of an effect.
+    /// Returns a description of how its calls ended, empty if it made none. Calls that are not started never begin.
     ///
     /// Reports the `error` first: if a call does not end, the host stops the program at its time limit, and the failure is lost.
     fn end_calls(&self, running: usize, error: &str) -> String {

@@ -18,7 +18,7 @@ struct Fake {
     next: RefCell<u32>,
     /// How many calls each `start` began.
     started: RefCell<Vec<usize>>,
-    /// What was reported, with the number of calls that ran.
+    /// The reports, with the number of calls that ran.
     reported: RefCell<Vec<(String, usize)>>,
 }
 
@@ -349,7 +349,7 @@ fn logged_lines_are_reported_while_the_program_runs() {
     let host = Rc::<Fake>::default();
     run_on(&host, "console.log('one', 1); await tools.echo.json({}); console.log('two')").unwrap();
     assert_eq!(*host.reported.borrow(), [("one 1\n".to_owned(), 0), ("two\n".to_owned(), 0)]);
-    // What is left out of the result is not reported: progress counts as output.
+    // Omitted parts of the result are not reported: progress counts as output.
     let host = Rc::<Fake>::default();
     run_on(&host, "for (let n = 0; n < 100; n++) console.log('x'.repeat(10_000))").unwrap();
     assert_eq!(host.reported.borrow().len(), 6);

@@ -1,5 +1,5 @@
-//! What a program has requested: its log, its calls of tools and its rejected promises. The functions here are those of
-//! `native` in `prelude.js`; `program` reads what they leave.
+//! The requests of a program: its log, its tool calls and its rejected promises. The functions here are the members of
+//! `native` in `prelude.js`; `program` reads the results.
 
 use std::{cell::RefCell, collections::VecDeque, rc::Rc};
 
@@ -11,7 +11,7 @@ use crate::{bounded::Log, declare, host::Host};
 /// The name of the tool that runs programs. It cannot call itself.
 pub(crate) const OWN: &str = "code__run";
 
-/// What the running program has requested.
+/// The requests of the running program.
 #[derive(Default)]
 pub(crate) struct Requested {
     /// The host of the program; `None` while none runs.
@@ -31,9 +31,8 @@ pub(crate) struct Queued {
     pub(crate) promise: Settle,
 }
 
-/// What a program waits for.
+/// The request that a program waits for.
 pub(crate) enum Wanted {
-    /// The call of a tool.
     Call(Request),
     /// The declarations of the tools that match a query.
     Find(String),
@@ -41,7 +40,6 @@ pub(crate) enum Wanted {
 
 /// The functions that settle a promise.
 pub(crate) struct Settle {
-    /// Takes the value.
     pub(crate) resolve: Persistent<Function<'static>>,
     /// Takes the kind and the message of the error.
     pub(crate) reject: Persistent<Function<'static>>,
@@ -56,7 +54,7 @@ thread_local! {
     static REQUESTED: RefCell<Requested> = RefCell::default();
 }
 
-/// Runs `work` with what the program has requested.
+/// Runs `work` with the program's requests.
 pub(crate) fn requested<T>(work: impl FnOnce(&mut Requested) -> T) -> T {
     REQUESTED.with_borrow_mut(work)
 }
@@ -70,11 +68,12 @@ pub(crate) fn log(text: String) {
     }
 }
 
-/// Returns the names that follow `path` in the paths of the tools, each once: the keys of `tools` and of what is in it.
+/// Returns the names that follow `path` in the paths of the tools, each once: the keys of
+/// `tools` and of the objects in it.
 pub(crate) fn names(ctx: Ctx<'_>, path: Vec<String>) -> rquickjs::Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     for tool in listed(&ctx)?.iter().filter(|tool| tool.starts_with(&path)) {
-        // The tools are sorted by name, so those of a skill come together.
+        // The tools are sorted by name: a skill's tools come together.
         if let Some(name) = tool.get(path.len()).filter(|name| names.last() != Some(*name)) {
             names.push(name.clone());
         }

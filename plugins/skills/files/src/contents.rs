@@ -35,7 +35,7 @@ pub(crate) fn ranges(path: &str, mut each: impl FnMut(&[u8]) -> ControlFlow<()>)
 /// Like [`ranges`], for binary files as well.
 ///
 /// # Errors
-/// Errors of the host.
+/// The host could not read the file.
 pub(crate) fn all_bytes(path: &str, mut each: impl FnMut(&[u8]) -> ControlFlow<()>) -> Result<()> {
     let mut offset = 0;
     loop {
@@ -59,7 +59,7 @@ pub(crate) fn exists(path: &str) -> Result<bool> {
     }
 }
 
-/// Reads a whole file.
+/// Reads a whole file into a string.
 ///
 /// # Errors
 /// Errors of the host, a binary file, and a file larger than [`MAX_FILE`].

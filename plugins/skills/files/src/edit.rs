@@ -79,8 +79,8 @@ fn visibly_equal(text: &str, old: &str) -> Vec<Range<usize>> {
     bare.match_indices(&old).map(|(at, _)| ends[at] - first..ends[at + old.len() - 1]).collect()
 }
 
-/// Returns `part` with CRLF line ends if all line ends of `text` are CRLF, because a model that read the text saw only
-/// line feeds.
+/// Returns `part` with CRLF line ends if all line ends of `text` are CRLF, because a model that
+/// read the text saw only line feeds.
 fn with_line_ends_of(text: &str, part: &str) -> String {
     let crlf = text.contains("\r\n") && text.matches('\n').count() == text.matches("\r\n").count();
     match crlf && !part.contains("\r\n") {

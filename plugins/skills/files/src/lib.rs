@@ -1,7 +1,7 @@
 //! The skill `files`: tools that read, list, write and edit files of the workspace.
 //!
-//! Made for models: text is returned unchanged, so that it can be passed to `edit` exactly (the host removes invisible
-//! characters, and `edit` passes over them), and every partial answer says how to continue. Modules:
+//! Made for models: text is returned unchanged and can be passed to `edit` exactly (the host removes invisible
+//! characters, and `edit` passes over them), and every partial answer explains how to continue. Modules:
 //!
 //! * `contents`: reads files and refuses binary ones,
 //! * `read`, `list`, `find`, `write`, `edit`, `patch`, `moving`: the tools,

@@ -77,7 +77,6 @@ impl Prepared<'_> {
         }
     }
 
-    /// Describes the change.
     fn line(&self) -> String {
         let path = shown(self.path);
         match self.change {
@@ -231,7 +230,7 @@ mod tests {
     #[test]
     fn change_that_cannot_be_undone_is_reported() {
         let patch = "--- /dev/null\n+++ b/d/y\n@@ -0,0 +1 @@\n+1\n--- /dev/null\n+++ b/e\n@@ -0,0 +1 @@\n+1\n--- x\n+++ x\n@@\n-a\n+A\n";
-        // Only without a denial can a failure show what is left.
+        // Only without a denial can a failure show the remaining work.
         for (write, delete, is_failure) in [
             ("denied", "denied", false),
             ("failed", "denied", false),

@@ -15,7 +15,7 @@ pub(crate) const MAX_LINES: u64 = 2_000;
 pub(crate) const MAX_BYTES: usize = 64 << 10;
 /// The most bytes that are read to find a page. Each costs about four instructions, since lines before the page are only counted.
 pub(crate) const MAX_SCAN: u64 = 64 << 20;
-/// The most bytes that are read to count the lines after a page: of one answer, also if it has several files.
+/// The most bytes that are read to count the lines after a page: of one answer, even if it has several files.
 pub(crate) const MAX_COUNT: u64 = 8 << 20;
 
 /// The most files of one `read_many`.
@@ -24,11 +24,9 @@ pub(crate) const MAX_FILES: usize = 20;
 /// The requested part of a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LineRange {
-    /// The first line, from 1.
     pub(crate) first: u64,
     /// The byte of the first line to begin with, from 0. Within a character, that character is shown.
     pub(crate) offset: u64,
-    /// How many lines.
     pub(crate) lines: u64,
 }
 
@@ -86,11 +84,11 @@ pub(crate) fn read_many(paths: &[String], numbers: bool) -> Result<Reply> {
     Ok(reply)
 }
 
-/// Lines of a file, and what is to be said about them.
+/// Lines of a file, and the notes about them.
 struct Page {
     text: String,
     notes: String,
-    /// Whether there was no room for more.
+    /// Whether the page is full.
     is_full: bool,
 }
 
@@ -106,9 +104,9 @@ struct Window {
     /// Number of complete lines so far.
     ended: u64,
     bytes: u64,
-    /// Bytes of the first requested line so far, with its line feed.
+    /// Bytes of the first requested line so far, with its newline.
     first_bytes: u64,
-    /// True if the last byte so far was a line feed.
+    /// True if the last byte so far was a newline.
     at_start: bool,
     /// True if reading stopped at a limit, which may be before the end of the file.
     stopped: bool,
@@ -160,7 +158,7 @@ impl Window {
         self.first_bytes += piece.len() as u64;
     }
 
-    /// Returns whether nothing more of the file can be in the page: there is no room, or a line after it has begun.
+    /// Returns whether nothing more of the file can be in the page: it is full, or a line after it has begun.
     fn is_complete(&self) -> bool {
         let ended = self.ended.checked_sub(self.range.first - 1);
         let is_over = |line| line > self.range.lines || (line == self.range.lines && !self.at_start);
@@ -226,7 +224,7 @@ impl Window {
         }
         if offset > 0 && offset >= self.first_bytes {
             let (path, bytes) = (shown(path), self.first_bytes);
-            // The line ends behind what was read.
+            // The line ends after the part that was read.
             let is_open = self.stopped && self.ended < first;
             return Err(match is_open {
                 true => Failure::new(
@@ -301,7 +299,7 @@ fn feeds(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let in_word = |word: &[u8; 8]| {
         let other = u64::from_ne_bytes(*word) ^ u64::from_ne_bytes([b'\n'; 8]);
-        // The highest bit of a byte is set unless the byte is a line feed; the addition carries into no other byte.
+        // The highest bit of a byte is set unless the byte is a newline; the addition carries into no other byte.
         let marks = ((other & LOW) + LOW) | other;
         u64::from((marks | LOW).count_zeros())
     };
@@ -390,7 +388,7 @@ mod tests {
         assert_eq!(page(4, 9), ["d", "[Line 4 of 4.]"]);
         assert_eq!(page(3, 2), ["c\nd", "[Lines 3 to 4 of 4.]"]);
         assert_eq!(page(1, 4), ["a\nb\nc\nd"]);
-        // A line feed at the end does not begin another line.
+        // A newline at the end does not begin another line.
         assert_eq!(pages(&one("a\nb\n"), Some(2), None), Ok(vec!["b\n".into(), "[Line 2 of 2.]".into()]));
     }
 

@@ -13,8 +13,8 @@ pub(crate) fn shown(text: &str) -> String {
     }
 }
 
-/// Returns the characters of `text` without controls and invisible characters. The host removes most of these from what a
-/// model reads, and leaves joiners and emoji selectors where they are needed; see `host/core/src/text.rs`.
+/// Returns the characters of `text` without controls and invisible characters. The host removes most of these before a
+/// model reads the text, and leaves joiners and emoji selectors where they are needed; see `host/core/src/text.rs`.
 pub(crate) fn visible(text: &str) -> impl Iterator<Item = (usize, char)> {
     text.char_indices().filter(|(_, c)| !is_invisible(*c))
 }

@@ -2,7 +2,7 @@
 //!
 //! The host walks and matches, in one call and in parallel, within limits of its own. The steps of a search:
 //!
-//! 1. `line` parses the line of a person.
+//! 1. `line` parses the line of the user.
 //! 2. `search` passes the query to the host.
 //! 3. `page` prints the lines with notes about files and lines that were left out.
 //!

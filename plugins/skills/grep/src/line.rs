@@ -1,4 +1,4 @@
-//! Parses the line that a person types after `/grep`.
+//! Parses the line that the user types after `/grep`.
 
 use patchbay_sdk::{Failure, Result};
 

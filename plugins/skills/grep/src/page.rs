@@ -1,4 +1,4 @@
-//! Formats matching lines like ripgrep, with notes about what was left out.
+//! Formats matching lines like ripgrep, with notes about omitted lines.
 
 use patchbay_sdk::workspace_search::{File, Line};
 
@@ -22,7 +22,7 @@ impl Page {
         Self { context: context.into(), ..Self::default() }
     }
 
-    /// Returns true if there is no room for more.
+    /// Returns true if the page is full.
     pub(crate) fn is_full(&self) -> bool {
         self.text.len() >= MAX_BYTES
     }

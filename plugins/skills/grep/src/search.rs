@@ -28,7 +28,6 @@ enum Caller {
     Person,
 }
 
-/// A checked request.
 pub(crate) struct Query {
     request: TextQuery,
     /// The glob as written by the caller.
@@ -88,7 +87,7 @@ pub(crate) fn run(query: &Query) -> Result<String> {
     match workspace_search::search(&query.request) {
         Ok(results) => Ok(answer(query, &results)),
         Err(Error { kind, message }) if kind == "invalid" => {
-            // A person does not see the tool's inputs.
+            // The user does not see the tool's inputs.
             let hint = if message.ends_with("set fixed") { " (-F)" } else { "" };
             Err(Failure::invalid(message + hint))
         }
@@ -130,7 +129,7 @@ fn answer(query: &Query, results: &TextResults) -> String {
     }
 }
 
-/// Returns the answer if there are no files to search.
+/// Returns the answer if no files can be searched.
 fn nothing(query: &Query) -> String {
     let after = query.request.after.as_ref().map(|after| format!(" after '{}'", clip(&after.path))).unwrap_or_default();
     match &query.glob {

@@ -1,6 +1,6 @@
 //! Parses a JSON document into the values of the JMESPath library, within limits.
 //!
-//! Parsing and checking are one step, so that a document that is too large is refused before it fills the memory.
+//! Parsing and checking are one step, which refuses a document that is too large before it fills the memory.
 
 use std::{cell::Cell, collections::BTreeMap, fmt};
 
@@ -10,8 +10,8 @@ use serde::{
     de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor},
 };
 
-/// The most values in a document or a result: each scalar, list and object is one. A value takes up to 200 bytes of the
-/// 64 MiB of a call.
+/// The most values in a document or a result: each scalar, list and object is one. A value takes up to 200
+/// bytes of the 64 MiB of a call.
 pub(crate) const MAX_VALUES: usize = 200_000;
 /// The most bytes of all strings and names in a document or a result: more than any model reads.
 pub(crate) const MAX_TEXT: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! Converts errors of the library into messages: which expression, where, what is wrong.
+//! Converts errors of the library into messages: which expression, where, and why it failed.
 
 use jmespath::{Context, ErrorReason, JmespathError, RuntimeError};
 use patchbay_sdk::Failure;

@@ -11,7 +11,6 @@ use serde_json::Number;
 
 use crate::{document::MAX_TEXT, fault};
 
-/// All functions, sorted.
 pub(crate) const NAMES: [&str; 26] = [
     "abs",
     "avg",
@@ -47,7 +46,6 @@ pub(crate) const TAKE_REFERENCE: [&str; 4] = ["map", "max_by", "min_by", "sort_b
 /// Functions that read all levels of their arguments.
 pub(crate) const READ_WHOLE: [&str; 2] = ["contains", "to_string"];
 
-/// Registers all functions.
 pub(crate) fn register(runtime: &mut Runtime) {
     use ArgumentType::{Any, Number, String, TypedArray};
     runtime.register_builtin_functions();

@@ -3,7 +3,7 @@
 //! Neither the expression nor the document is trusted: both are limited before they are used, and so are the values
 //! that an expression builds. The steps of a query:
 //!
-//! 1. `line` splits a person's line into an expression and a document.
+//! 1. `line` splits the user's line into an expression and a document.
 //! 2. `document` parses the document within its limits.
 //! 3. `expression` compiles and runs the expression. `nesting` limits its depth before it is parsed, `tree` checks the
 //!    parsed tree and inserts the counters of `meter`, `functions` has the functions that replace the library's.

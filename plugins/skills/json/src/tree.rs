@@ -11,8 +11,8 @@ use crate::{
     meter::{BUILT, READ, WALKED},
 };
 
-/// Returns the metered tree. Refuses unknown functions and expression references (`&…`) in other places than function
-/// arguments.
+/// Returns the metered tree. Refuses unknown functions and expression references (`&…`) in other
+/// places than function arguments.
 pub(crate) fn prepare(ast: Ast) -> Result<Ast> {
     // The result is serialized, so it is read completely.
     Ok(metered(READ, node(ast)?))

@@ -6,7 +6,7 @@
 //! * `store`: the host's key-value store,
 //! * `notes`: the keys of notes, and why no note is lost,
 //! * `page`: formats lists of notes,
-//! * `line`: parses the line of a person.
+//! * `line`: parses the line of the user.
 //!
 //! Not supported: changing a note (delete it and add another), notes of one session or of all workspaces.
 #![deny(missing_docs)]

@@ -1,4 +1,4 @@
-//! Parses the line that a person types after `/note`.
+//! Parses the line that the user types after `/note`.
 
 use patchbay_sdk::{Failure, Result};
 

@@ -1,7 +1,7 @@
 //! The notes and their storage.
 //!
-//! There are two kinds of keys: `note/NNNNNNNNNN` is a note by number, zero-padded so that the order of keys is the
-//! order of numbers; `last` is the last number in use, in decimal.
+//! There are two kinds of keys: `note/NNNNNNNNNN` is a note by number, zero-padded because keys sort as text; `last` is
+//! the last number in use, in decimal.
 //!
 //! `add` first reserves a number: it writes `last`, which succeeds only if no other call has changed it. Then it writes
 //! the note, which succeeds only if the key is free. So two calls never get the same number, no note is overwritten,
@@ -33,7 +33,6 @@ const LAST: &str = "last";
 const DIGITS: usize = 10;
 /// The largest number that fits the key.
 pub(crate) const MAX_NUMBER: u64 = 9_999_999_999;
-/// Keys of one request.
 const KEYS: u32 = 200;
 
 pub(crate) fn add(text: &str) -> Result<String> {

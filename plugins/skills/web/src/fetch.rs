@@ -12,7 +12,7 @@ use crate::{
     view::View,
 };
 
-/// The most redirects. Each is a request of its own, so that the host checks it against the grants.
+/// The most redirects. Each is a separate request, and the host checks it against the grants.
 pub(crate) const MAX_REDIRECTS: usize = 5;
 /// The most characters of a server's text in an error.
 const MOST_OF_REFUSAL: usize = 500;

@@ -1,4 +1,4 @@
-//! Formats JSON with one value per line, without parsing it into values, so that numbers and names stay unchanged.
+//! Formats JSON with one value per line, without parsing it into values, which leaves numbers and names unchanged.
 
 use serde::de::IgnoredAny;
 

@@ -8,7 +8,6 @@ const PROBE: usize = 1024;
 /// The most characters of a server's text in a message.
 const MOST: usize = 100;
 
-/// The kind of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Media {
     Html,

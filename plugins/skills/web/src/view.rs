@@ -3,7 +3,6 @@
 use patchbay_sdk::{Failure, Result};
 use url::Url;
 
-/// A converted response.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
     url: String,

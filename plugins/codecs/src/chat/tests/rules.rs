@@ -1,4 +1,4 @@
-//! The rules of Chat Completions for requests, as a checker: those of OpenAI, and the stricter ones of Mistral, DeepSeek and
+//! A checker for the rules of Chat Completions requests: OpenAI's rules, and the stricter ones of Mistral, DeepSeek and
 //! Kimi (2026-11-23; the sources are named in [`crate::chat`]).
 
 use patchbay_provider_sdk::Part;

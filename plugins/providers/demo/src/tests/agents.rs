@@ -154,7 +154,7 @@ fn child_has_nothing_of_its_parent() {
     assert_eq!(fork.answer().text(), format!("You said: {ONE}"));
     // The parent goes on.
     assert_eq!(talk.answer().calls(), [("call_3", "a", "{}")]);
-    // Rounds are those of the child.
+    // Rounds are counted in the child.
     let mut fork = talk.fork("call c {}\nthen say $child1");
     fork.results([("c", "1")]);
     assert_eq!(fork.answer().text(), "none");
@@ -293,7 +293,7 @@ fn mails_of_notifications_are_messages() {
     // Those of earlier notifications stay.
     talk.say(&notification(TWO, &[r#""two""#, r#""three""#]));
     assert_eq!(talk.answer().text(), "one \"1\"\nsay no|two|three");
-    // The person's next text ends that, and a mail that the agent reads itself comes before them.
+    // The user's next text ends that, and a mail that the agent reads itself comes before them.
     talk.say("on mail call mail_read {}\non mail then say $message1|$message2");
     talk.say(&notification(ONE, &[r#""four""#]));
     talk.results([("mail_read", &mail("\"five\""))]);
@@ -328,7 +328,7 @@ fn notification_of_a_failed_turn_follows_the_lines_alone() {
     let mut talk = Conversation::new("on mail say woken\nfail server never");
     talk.user([text(ONE)]);
     assert_eq!(talk.answer().text(), "woken");
-    // The person's next text counts with it.
+    // The user's next text counts with it.
     talk.user([text("hello")]);
     assert_eq!(talk.answer().text(), format!("You said: {ONE}\nhello"));
 }
@@ -391,7 +391,7 @@ fn any_block() -> impl Strategy<Value = Block> {
 }
 
 proptest! {
-    /// Any conversation, also one that no host sends, keeps the contract and has one answer.
+    /// Any conversation, even one that no host sends, keeps the contract and has one answer.
     #[test]
     fn any_conversation_keeps_the_contract(
         messages in proptest::collection::vec((any::<bool>(), proptest::collection::vec(any_block(), 0..4)), 0..6),
@@ -404,8 +404,8 @@ proptest! {
         prop_assert_eq!(run(request(messages.clone())), run(request(messages)));
     }
 
-    /// A child answers as an agent with its texts alone, whatever its parent's conversation is. Only the numbers of its
-    /// calls differ.
+    /// A child answers as an agent with its texts alone, whatever its parent's conversation is. Only
+    /// the numbers of its calls differ.
     #[test]
     fn child_answers_without_its_parent(
         parent in proptest::collection::vec(any_block(), 0..6),

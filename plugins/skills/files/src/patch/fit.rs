@@ -10,7 +10,7 @@ struct Lines<'a> {
     lines: Vec<&'a str>,
     /// Whether all line ends are CRLF.
     crlf: bool,
-    /// Whether the last line has no line feed.
+    /// Whether the last line has no newline.
     open: bool,
 }
 
@@ -72,8 +72,8 @@ pub(crate) fn apply(path: &str, text: &str, hunks: &[Hunk<'_>]) -> Result<String
     Ok(applied)
 }
 
-/// The line, from 0, at which the header says that the hunk begins. A hunk without old lines stands behind the line that its
-/// header names.
+/// The line, from 0, at which the header says that the hunk begins. A hunk without old lines stands behind
+/// the line that its header names.
 fn expected(hunk: &Hunk<'_>, line: usize) -> usize {
     if hunk.old.is_empty() { line } else { line.saturating_sub(1) }
 }

@@ -10,7 +10,6 @@ use crate::words::shown;
 /// The most files of a patch.
 pub(crate) const MAX_FILES: usize = 50;
 
-/// The changes of one file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FilePatch<'a> {
     pub(crate) path: &'a str,
@@ -18,7 +17,7 @@ pub(crate) struct FilePatch<'a> {
     pub(crate) hunks: Vec<Hunk<'a>>,
 }
 
-/// What becomes of a file, in the order in which a patch is applied: changes that can always be undone come first.
+/// The fate of a file, in the order in which a patch is applied: changes that can always be undone come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Change {
     /// Needs only `workspace-write` to be undone.
@@ -36,12 +35,12 @@ pub(crate) struct Hunk<'a> {
     pub(crate) line: Option<usize>,
     pub(crate) old: Vec<&'a str>,
     pub(crate) new: Vec<&'a str>,
-    /// Whether the last line of the old or the new file has no line feed.
+    /// Whether the last line of the old or the new file has no newline.
     pub(crate) old_open: bool,
     pub(crate) new_open: bool,
 }
 
-/// Parses `patch`.
+/// Parses the text of a patch.
 ///
 /// # Errors
 /// A patch that is none, with the line that is wrong.

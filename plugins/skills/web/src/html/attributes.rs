@@ -36,7 +36,6 @@ enum Name {
 }
 
 impl Attributes {
-    /// Begins an attribute.
     pub(crate) fn name(&mut self, name: &[u8]) {
         self.current = match name {
             b"href" => Some(Name::Href),

@@ -36,7 +36,6 @@ pub(crate) struct Document<'a> {
     description: Option<String>,
 }
 
-/// An open `pre` element.
 struct Code {
     place: u32,
     text: String,
@@ -55,7 +54,6 @@ struct List {
 pub(crate) struct Page {
     pub(crate) title: Option<String>,
     pub(crate) description: Option<String>,
-    /// The text as Markdown.
     pub(crate) text: String,
     /// True if the page was too long and the text was cut.
     pub(crate) is_cut: bool,

@@ -1,6 +1,6 @@
 //! Writes text as Markdown: words, spaces, gaps between blocks, marks within a line.
 //!
-//! Gaps, list markers and opening marks are only written when a word follows, so that empty elements leave no trace.
+//! Gaps, list markers and opening marks are only written when a word follows. Empty elements therefore leave no trace.
 
 /// The most bytes of a page's text, and of one flow. The rest is left out.
 pub(crate) const MAX_TEXT: usize = 4 << 20;
@@ -80,7 +80,6 @@ impl Flow {
         }
     }
 
-    /// Returns the text.
     pub(crate) fn finish(mut self) -> String {
         self.end_marks();
         self.text
@@ -130,7 +129,7 @@ impl Flow {
     pub(crate) fn gap(&mut self, gap: Gap) {
         self.end_marks();
         self.has_space = false;
-        // There is no gap after a marker.
+        // A marker is not followed by a gap.
         if !self.is_at_marker() {
             self.gap = self.gap.max(gap);
         }
@@ -174,7 +173,6 @@ impl Flow {
         self.heading = level;
     }
 
-    /// Begins a mark.
     pub(crate) fn begin(&mut self, mark: Mark) {
         if self.marks.len() < MAX_MARKS {
             let has = |wanted: &Mark| self.marks.iter().any(|marked| marked.mark == *wanted);
@@ -288,8 +286,8 @@ impl Flow {
         }
     }
 
-    /// Ends the marks at the end of a block. A link without words stays open for the next block, because a whole card
-    /// may be one link.
+    /// Ends the marks at the end of a block. A link without words stays open for the next block,
+    /// because a whole card may be one link.
     fn end_marks(&mut self) {
         let mut waiting = Vec::new();
         while let Some(last) = self.marks.last() {

@@ -5,7 +5,6 @@
 
 use crate::html::tag::{TAGS, Tag};
 
-/// An open element.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Element {
     pub(crate) tag: Tag,
@@ -76,7 +75,7 @@ impl Open {
         (place > floor).then_some(place)
     }
 
-    /// Returns the position of the innermost open element `tag`, also outside the current table.
+    /// Returns the position of the innermost open element `tag`, even outside the current table.
     pub(crate) fn innermost(&self, tag: Tag) -> Option<u32> {
         Some(self.last[tag as usize]).filter(|place| *place > 0)
     }

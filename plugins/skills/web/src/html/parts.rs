@@ -40,8 +40,8 @@ impl Parts {
         self.article.close(place, offset);
     }
 
-    /// Returns the range of the text that is the contents. Several articles are a list, of which one is only used if it
-    /// is most of the text.
+    /// Returns the range of the text that is the contents. Several articles are a list; one of them is only
+    /// used if it is most of the text.
     pub(crate) fn of<'a>(&self, text: &'a str) -> &'a str {
         let article = self.article.of(text).filter(|article| self.articles == 1 && article.len() > text.len() / 2);
         self.main.of(text).or(article).unwrap_or(text).trim()

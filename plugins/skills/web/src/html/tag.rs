@@ -61,7 +61,6 @@ pub(crate) enum Tag {
     Void,
 }
 
-/// The number of elements.
 pub(crate) const TAGS: usize = Tag::Void as usize + 1;
 
 impl Tag {
@@ -176,5 +175,4 @@ impl Tag {
     }
 }
 
-/// The headings.
 pub(crate) const HEADINGS: [Tag; 6] = [Tag::H1, Tag::H2, Tag::H3, Tag::H4, Tag::H5, Tag::H6];
