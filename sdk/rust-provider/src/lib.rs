@@ -171,16 +171,16 @@ pub use optional::{
     thinking::exports::patchbay::provider::thinking::LevelPlan,
 };
 
-/// An adapter: one value serves one completion. `begin` is called once; one request is pending at a time; no action may
-/// follow `finish` or `fail`; and while nothing is pending, each step must send a request, start a timer, finish or
-/// fail.
+/// An adapter: one value serves one completion. `begin` is called once; one request is pending at a time;
+/// no action may follow `finish` or `fail`; and while nothing is pending, each step must send a request,
+/// start a timer, finish or fail.
 pub trait Adapter: Sized + 'static {
-    /// Returns the manifest: the provider's name, models and suggested settings. Must be constant, because it is called
-    /// once for each component.
+    /// Returns the manifest: the provider's name, models and suggested settings. Must be constant, because it is
+    /// called once for each component.
     fn describe() -> Manifest;
 
     /// Describes for people what a thinking level (`none`, `low`, `med`, `high`) does for `model`; `None` is the
-    /// provider's default. It must describe what `begin` sends.
+    /// provider's default. It must match the request that `begin` sends.
     fn explain_thinking(model: &str, level: Option<&str>) -> ThinkingPlan;
 
     /// Begins the completion `request`. Returns the adapter and its first actions, in order.
@@ -190,8 +190,8 @@ pub trait Adapter: Sized + 'static {
     fn resume(&mut self, input: Input) -> Vec<Action>;
 }
 
-/// A listing of the models of an API: one value serves one listing. The rules are those of [`Adapter`]. Export it with
-/// [`catalogue!`].
+/// A listing of the models of an API: one value serves one listing. The same rules apply as to [`Adapter`].
+/// Export it with [`catalogue!`].
 pub trait Catalogue: Sized + 'static {
     /// Begins a listing. Returns its value and its first actions, in order.
     fn begin(listing: Listing) -> (Self, Vec<ListingAction>);
@@ -200,7 +200,7 @@ pub trait Catalogue: Sized + 'static {
     fn resume(&mut self, input: Input) -> Vec<ListingAction>;
 }
 
-/// What an adapter knows of a model that is not in its catalogue. Export it with [`models!`].
+/// The facts that an adapter knows about a model that is not in its catalogue. Export it with [`models!`].
 pub trait Models {
     /// Returns a JSON object as in [`ModelFacts`]; `{}` if nothing is known. The same arguments return the same result.
     fn facts(model: &str, options: &[Pair]) -> String;
@@ -217,7 +217,7 @@ pub trait Thinking {
 #[macro_export]
 macro_rules! catalogue {
     ($catalogue:ty) => {
-        // Public, so that tests, which export no component, do not report it as dead code.
+        // Public, because tests, which export no component, would otherwise report it as dead code.
         #[doc(hidden)]
         pub struct PatchbayCatalogue;
 
@@ -314,7 +314,7 @@ macro_rules! thinking {
 #[macro_export]
 macro_rules! provider {
     ($adapter:ty) => {
-        // Public, so that tests, which export no component, do not report the adapter as dead code.
+        // Public, because tests, which export no component, would otherwise report the adapter as dead code.
         #[doc(hidden)]
         pub struct PatchbayProvider;
 

@@ -7,7 +7,7 @@ use crate::unsupported;
 /// The result of a tool function.
 pub type Result<T, E = Failure> = result::Result<T, E>;
 
-/// Why a tool call failed.
+/// The reason why a tool call failed.
 ///
 /// `?` converts any `std::error::Error` into it, and an error of the host with its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Creates a failure. `kind` is a stable word of the skill; `message` says what is wrong and what to do next.
+    /// Creates a failure. `kind` is a stable word of the skill; `message` explains the problem and the next step.
     pub fn new(kind: impl Into<String>, message: impl Into<String>) -> Self {
         Self { kind: kind.into(), message: message.into() }
     }
@@ -27,7 +27,7 @@ impl Failure {
         Self::new("invalid-input", message)
     }
 
-    /// Returns the kind.
+    /// Returns the kind of the failure.
     pub fn kind(&self) -> &str {
         &self.kind
     }
@@ -42,7 +42,7 @@ impl Failure {
     }
 }
 
-// Does not implement `Error`, so that the conversion below can accept every error.
+// Does not implement `Error`, because the conversion below must accept every error.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)

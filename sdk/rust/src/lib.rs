@@ -24,11 +24,11 @@
 //! the input type, and the documentation comments of its fields describe them to a model.
 //!
 //! The capabilities of the host are in [`kv`], [`http`], [`workspace`], [`inference`], [`tools`], [`tool_calls`],
-//! [`tool_index`], [`skill_files`], [`call`], [`workspace_search`], [`log`] and [`progress`]; a component imports only those that it
-//! uses. Everything also compiles for the host, so that a skill's tests are plain `cargo test`. There calls to capabilities
-//! panic, unless the feature `testing` is enabled: its module `testing` has a host in memory with files, key-value store and
-//! HTTP. A panic in a component ends the call as `trap`, and its message goes to the log, where `patchbay plugin inspect` and
-//! a person's command show it.
+//! [`tool_index`], [`skill_files`], [`call`], [`workspace_search`], [`log`] and [`progress`]; a component imports only
+//! those that it uses. Everything also compiles for the host, which lets you test a skill with plain `cargo test`.
+//! There calls to capabilities panic, unless the feature `testing` is enabled: its module `testing` has a host in
+//! memory with files, key-value store and HTTP. A panic in a component ends the call as `trap`, and its message goes to
+//! the log, where `patchbay plugin inspect` and a person's command show it.
 
 // The macros below refer to this crate by the name that its users see.
 extern crate self as patchbay_sdk;
@@ -74,8 +74,8 @@ pub use capabilities::inference;
 /// Calls to other tools of the session. Needs `tools`.
 pub use capabilities::tools;
 
-/// Calls to other tools that run side by side: `start` returns at once, `wait` blocks. Needs `tools`, and a host of contract
-/// 0.1.1.
+/// Calls to other tools that run side by side: `start` returns at once, `wait` blocks. Needs
+/// `tools`, and a host of contract 0.1.1.
 pub use capabilities::tool_calls;
 
 /// The tools that this call may call. Needs `tools`, and a host of contract 0.1.1.
@@ -105,8 +105,8 @@ pub mod workspace {
     };
 }
 
-/// Searches all files of the workspace in one call, by text and by name. Needs `workspace-read`, and a host with contract
-/// 0.1.2.
+/// Searches all files of the workspace in one call, by text and by name. Needs `workspace-read`,
+/// and a host with contract 0.1.2.
 pub use capabilities::workspace_search;
 
 pub use bindings::patchbay::skill::types::{Blob, Content, Link};

@@ -7,7 +7,7 @@ use crate::Content;
 pub struct Reply(pub(crate) Vec<Content>);
 
 impl Reply {
-    /// Creates an empty reply.
+    /// Creates a reply without any content.
     pub fn new() -> Self {
         Self::default()
     }

@@ -28,7 +28,6 @@ pub fn log_panics() {
 #[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
 pub fn log_panics() {}
 
-/// The input of a tool.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the input of a tool",
     note = "put #[derive(serde::Deserialize, schemars::JsonSchema)] above the type, and above the types of its fields"
@@ -38,7 +37,6 @@ pub trait ToolInput: DeserializeOwned + JsonSchema {}
 #[diagnostic::do_not_recommend]
 impl<T: DeserializeOwned + JsonSchema> ToolInput for T {}
 
-/// What a tool returns.
 #[diagnostic::on_unimplemented(
     message = "a tool cannot return `{Self}`",
     note = "write `-> patchbay_sdk::Result<T>`, where T is String, serde_json::Value, Content or Reply; for a type of your own: \
@@ -75,7 +73,7 @@ pub fn attachments<T: Attachments>(blobs: Vec<Blob>) -> T {
     T::of(blobs)
 }
 
-/// Has nothing that a wrong declaration could name, so that the compiler shows where the declaration is.
+/// Has no members that a wrong declaration could name, which makes the compiler point at the declaration.
 pub struct ToolDeclaration;
 
 /// Returns the description of a tool from its doc comment, its input type and its annotations.

@@ -1,8 +1,9 @@
 //! A host in memory for the tests of skills: files of a workspace, the key-value store, HTTP. Skills enable it as the
 //! feature `testing` in their `[dev-dependencies]`; components never contain it.
 //!
-//! With the feature, the functions of `workspace`, `workspace_search`, `kv`, `http`, `log` and `progress` use the [`Host`] whose
-//! [`run`](Host::run) is active on the current thread, so that a test calls the code of a skill unchanged:
+//! With the feature, the functions of `workspace`, `workspace_search`, `kv`, `http`, `log` and `progress`
+//! use the [`Host`] whose [`run`](Host::run) is active on the current thread. A test can therefore call
+//! the code of a skill unchanged:
 //!
 //! ```
 //! use patchbay_sdk::{Result, testing::Host, workspace};

@@ -1,8 +1,8 @@
-//! What to use in place of functions of the standard library that a component lacks.
+//! Replacements for functions of the standard library that a component lacks.
 
 use std::{env::VarError, error::Error, io, panic::Location};
 
-/// Returns what to do after a panic inside of the standard library. `None` if the panic is not about a missing system.
+/// Returns advice for a panic inside of the standard library. `None` if the panic is not about a missing system.
 #[cfg_attr(not(all(target_arch = "wasm32", target_os = "unknown")), allow(dead_code))]
 pub(crate) fn advice(panic: &str) -> Option<&'static str> {
     // Of a panic in the author's code only its own message is right.
@@ -25,7 +25,7 @@ pub(crate) fn advice(panic: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns the message of an error, with what to do if it comes from a missing system.
+/// Returns the message of an error, with advice if it comes from a missing system.
 pub(crate) fn explained(error: &(dyn Error + 'static), at: &Location<'_>) -> String {
     let advice = if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::Unsupported) {
         "a component has no files, sockets or processes of its own: use patchbay_sdk::workspace for the user's files, \

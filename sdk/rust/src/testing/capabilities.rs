@@ -1,5 +1,5 @@
-//! The modules of the host's capabilities with the simulated functions. The SDK exports them instead of the bindings when
-//! the feature `testing` is enabled; signatures and types are those of the bindings.
+//! The modules of the host's capabilities with the simulated functions. The SDK exports them instead of the bindings
+//! when the feature `testing` is enabled; signatures and types are the same.
 
 pub use crate::bindings::patchbay::host::{inference, tool_calls, tool_index, tools};
 
@@ -37,7 +37,7 @@ pub mod kv {
         })
     }
 
-    /// Writes a key if it has the version `expect` (0: it does not exist), else fails with the kind `conflict`.
+    /// Writes a key if it has the version `expect` (0: it does not exist), otherwise fails with the kind `conflict`.
     pub fn put(scope: Scope, key: &str, value: &[u8], expect: Option<u64>) -> Result<u64, Error> {
         call("kv.put", key, |host, shared| {
             let place = (host.scope_id(scope), key.to_owned());
@@ -74,7 +74,7 @@ pub mod http {
     pub use crate::bindings::patchbay::host::http::{Auth, Error, Pair, Placement, Request, Response};
     use crate::testing::host::call;
 
-    /// Sends a request. The response is that of [`Host::with_response`](crate::testing::Host::with_response).
+    /// Sends a request. The response was set with [`Host::with_response`](crate::testing::Host::with_response).
     pub fn send(request: &Request) -> Result<Response, Error> {
         call("http.send", &request.url, |_, shared| {
             shared.requests.push(request.clone());
@@ -86,7 +86,7 @@ pub mod http {
     }
 }
 
-/// The call that runs.
+/// The interface of the running call.
 pub mod call {
     pub use crate::bindings::patchbay::host::call::{CallInfo, Error};
     use crate::testing::host::call;
@@ -164,7 +164,7 @@ pub mod workspace_read {
         })
     }
 
-    /// Returns true if the folders and the name of a path match those of a glob. `**` stands for any folders.
+    /// Returns true if the folders and the name of a path match a glob's. `**` stands for any folders.
     pub(super) fn path_matches(glob: &[&str], path: &[&str]) -> bool {
         match (glob, path) {
             ([], []) => true,

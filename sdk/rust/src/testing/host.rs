@@ -20,7 +20,7 @@ pub struct Host {
     session: Arc<Session>,
 }
 
-/// What all sessions of a workspace share.
+/// The state that all sessions of a workspace share.
 #[derive(Default)]
 pub(super) struct Shared {
     /// The contents by path; the path of a folder ends with `/`.
@@ -56,7 +56,7 @@ struct Session {
 
 type Hook = dyn FnMut(&Call) -> Reaction + Send;
 
-/// A call of a capability.
+/// A recorded call of a capability.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// The number of earlier calls of the session.
@@ -70,7 +70,7 @@ pub struct Call {
 /// The result of a call, chosen by [`Host::on_call`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reaction {
-    /// The call works.
+    /// The call works as it normally would.
     Proceed,
     /// The call has no effect and fails with this kind, such as `denied`.
     Fail(&'static str),
@@ -139,7 +139,7 @@ impl Host {
 
     /// Runs code of a skill with this host.
     pub fn run<T>(&self, work: impl FnOnce() -> T) -> T {
-        /// Restores the earlier host, also after a panic.
+        /// Restores the earlier host, even after a panic.
         struct Active;
         impl Drop for Active {
             fn drop(&mut self) {
@@ -227,7 +227,7 @@ pub(super) fn call<T>(
     }
 }
 
-/// Records what a capability without a result was called with, if a host is active.
+/// Records the arguments of a capability without a result, if a host is active.
 pub(super) fn record(work: impl FnOnce(&mut Shared)) {
     if let Some(host) = ACTIVE.with_borrow(|active| active.last().cloned()) {
         work(&mut host.lock());
@@ -240,6 +240,6 @@ pub(super) fn error(kind: &str) -> Error {
 }
 
 fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A test that panics in one thread must not hide its message behind those of other threads.
+    // A test that panics in one thread must not hide its message behind messages of other threads.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
