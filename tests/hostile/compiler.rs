@@ -25,7 +25,8 @@ async fn compiler_of_another_version_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("compiler");
     fs::write(&script, "cat >/dev/null; printf 'for another engine'").unwrap();
-    let compiler = Compiler { program: "/bin/sh".into(), arguments: vec![script.display().to_string()] };
+    let compiler =
+        Compiler { program: "/bin/sh".into(), arguments: vec![script.display().to_string()], keeps_functions: false };
     let sandbox = Arc::new(Sandbox::new(small_limits()).with_artefacts(Artefacts::not_kept(compiler)));
     let component = Guest::default().component();
     let failure = sandbox.load(Digest::of(&component), component).await.err().unwrap();
