@@ -18,8 +18,8 @@ const WRITE_MAKEFILE: &str = "(call $use (i32.const 340) (i32.const 8) (i32.cons
 const DELETE_NOTES: &str = "(call $use (i32.const 320) (i32.const 8) (i32.const 512))";
 const IMPORT_DELETE: &str =
     "\n(import \"patchbay:host/workspace-write@0.1.0\" \"delete\" (func $use (param i32 i32 i32)))\n";
-/// Nothing listens there: a request that is allowed fails, but is not denied.
-const NOBODY: &str = "http:127.0.0.1:9";
+/// Nothing listens on this port: a request that is allowed fails, but is not denied.
+const CLOSED_PORT: &str = "http:127.0.0.1:9";
 
 /// The fate of an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,9 +58,9 @@ const TABLE: [Row; 7] = [
         not_granted: [Asks, Asks, Denied], untrusted: [Denied, Denied, Denied], granted: [Runs, Runs, Denied] },
     Row { effect: "delete a file", capability: "workspace-delete", skill: |delete| keeper(delete, DELETE_NOTES, IMPORT_DELETE),
         not_granted: [Asks, Asks, Denied], untrusted: [Denied, Denied, Denied], granted: [Runs, Runs, Denied] },
-    Row { effect: "read a page", capability: NOBODY, skill: |http| request(http, "GET"),
+    Row { effect: "read a page", capability: CLOSED_PORT, skill: |http| request(http, "GET"),
         not_granted: [Asks, Asks, Denied], untrusted: [Denied, Denied, Denied], granted: [Runs, Runs, Runs] },
-    Row { effect: "send a request", capability: NOBODY, skill: |http| request(http, "POST"),
+    Row { effect: "send a request", capability: CLOSED_PORT, skill: |http| request(http, "POST"),
         not_granted: [Asks, Asks, Denied], untrusted: [Denied, Denied, Denied], granted: [Runs, Runs, Denied] },
     Row { effect: "call another tool", capability: "tools",
         skill: |_| relaying("pure__run", "{}").packaged("---\ncapabilities: [{name: tools}]\n---\n"),
@@ -142,7 +142,7 @@ async fn each_caller_each_effect_each_mode() {
                         );
                         assert_eq!(found, expected, "{case}: {answer:?}");
                         assert!(expected != Denied || !asked, "{case}: asked in vain");
-                        assert!(is_denied || answer.is_ok() || row.capability == NOBODY, "{case}: {answer:?}");
+                        assert!(is_denied || answer.is_ok() || row.capability == CLOSED_PORT, "{case}: {answer:?}");
                         seen += 1;
                     }
                 }

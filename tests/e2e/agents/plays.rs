@@ -107,7 +107,8 @@ fn time(text: &str) -> Option<usize> {
 /// Returns the length of a number of tokens or seconds at the beginning of `text`.
 fn count(text: &str) -> Option<usize> {
     let length = text.find(|c: char| !c.is_ascii_digit() && c != ',').filter(|length| *length > 0)?;
-    [" tokens", " s \""].iter().any(|unit| text[length..].starts_with(unit)).then_some(length)
+    // In JSON, quotes are escaped, and an age stands before the agent.
+    [" tokens", " s \"", " s \\\"", "\"agent\":"].iter().any(|unit| text[length..].starts_with(unit)).then_some(length)
 }
 
 /// The agents of a play as the document and the session name them, in the order of their first appearance.
