@@ -162,6 +162,13 @@ async fn reports_go_to_who_forked() {
     play.idle().await;
     assert_eq!((play.mails(root).await.len(), play.agent(root).await.state), (mails + 1, AgentState::Held));
     play.check();
+    // So it does after a restart, when a message to another agent ends what was held until then.
+    let play = play.restarted().await;
+    play.ok("say on").await;
+    play.ok(&format!("/mail-send {root} \"Hello\"")).await;
+    play.idle().await;
+    assert_eq!((play.mails(root).await.len(), play.agent(root).await.state), (mails + 2, AgentState::Held));
+    play.check();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -218,8 +225,15 @@ fn files_go_back_with_the_conversation_or_alone() {
     assert_eq!(tree(&patchbay).keys().collect::<Vec<_>>(), ["a.txt"]);
     assert_eq!(text(&patchbay, "a.txt"), "1\n");
     let redo = ran.out.lines().find_map(|line| line.strip_prefix("To redo it: ")).unwrap();
-    again(&patchbay, &[redo]);
-    assert_eq!(tree(&patchbay), after);
+    // Going back once more changes nothing, and leaves the way forward. The model is told of it.
+    let ran = again(&patchbay, &["/rewind 2 --files-only", "hi"]);
+    assert!(ran.out.starts_with("The files already have their earlier contents."), "{ran:?}");
+    assert!(
+        ran.out.contains("[The user undid file changes: 3 files restored to earlier contents: 'a.txt', "),
+        "{ran:?}"
+    );
+    let ran = again(&patchbay, &[redo]);
+    assert_eq!(tree(&patchbay), after, "{ran:?}");
     // Both, and a file that was changed by hand stays. Afterwards nothing is left to restore.
     patchbay.write("workspace/b.txt", "by hand\n");
     let answers = patchbay.answers_in(&["--session", &patchbay.last_session()], &["/rewind 1 --files", "/rewind"]);

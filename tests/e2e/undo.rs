@@ -99,13 +99,13 @@ fn model_is_told_of_an_undo() {
     assert_eq!(patchbay.exec(&[&write("a.txt", "a\n"), &write("b.txt", "b\n")]).code, Some(0));
     let ran = again(&patchbay, &["/undo", "/undo", "/context", "hi", "again"]);
     let told = |change: u32, file: &str| {
-        format!("[The user undid change {change}: 1 file restored to earlier contents: {file}]\n")
+        format!("[The user undid change {change}: 1 file restored to earlier contents: '{file}']\n")
     };
     let said = format!("You said: {}{}hi\nYou said: again\n", told(2, "b.txt"), told(1, "a.txt"));
     assert!(ran.out.ends_with(&said), "{ran:?}");
     // A resumed session sends the same bytes.
     let shown = again(&patchbay, &["show context"]).out;
-    assert!(shown.contains(" user: text(69), text(69), text(2)\n"), "{shown}");
+    assert!(shown.contains(" user: text(71), text(71), text(2)\n"), "{shown}");
 }
 
 /// A file that was changed since is left and named; the other files are restored.

@@ -17,7 +17,7 @@ use patchbay_core::{
 };
 use patchbay_events::EventLog;
 use patchbay_provider::{Choice, Completed, ModelInfo, Prices, Sink};
-use patchbay_store::{BudgetSettings, Ceiling, NewRequest, OverBudget, ReservedMoney, utc_date};
+use patchbay_store::{BudgetSettings, Ceiling, NewRequest, OverBudget, ReservedMoney, Store, StoreError, utc_date};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -69,8 +69,6 @@ struct Quote {
     is_priced: bool,
     /// Sizes of an answer in tokens, the largest first, each with the most that the request then costs.
     offers: Vec<(u64, Money)>,
-    /// Whether the limit of the answer must be sent: the API has none that is known.
-    must_limit: bool,
 }
 
 impl Quote {
@@ -90,15 +88,14 @@ impl Quote {
                 .collect::<Option<Vec<_>>>()
         };
         let prices = about.prices.as_ref();
-        let must_limit = asked.is_none() && about.max_output_tokens.is_none();
         if let Some((prices, offers)) = prices.and_then(|prices| Some((prices, offers(prices)?))) {
-            return Ok(Self { prices: Some(prices.clone()), is_priced: true, offers, must_limit });
+            return Ok(Self { prices: Some(prices.clone()), is_priced: true, offers });
         }
         let is_priced = about.is_local && prices.is_none();
         if budget.is_set() && !is_priced {
             return Err(price_unknown(choice, prices));
         }
-        Ok(Self { prices: None, is_priced, offers: vec![(most, Money::ZERO)], must_limit: false })
+        Ok(Self { prices: None, is_priced, offers: vec![(most, Money::ZERO)] })
     }
 
     /// Returns the cost of an attempt.
@@ -127,8 +124,12 @@ impl Spender {
         let account = RequestAccount { spender: self, choice, tool, quote };
         let reservation = account.reserve(&account.quote.offers).await?;
         let (size, most) = account.quote.offers.get(reservation.offer).copied().unwrap_or_default();
-        if self.budget.is_set() && most > Money::ZERO && (reservation.offer > 0 || account.quote.must_limit) {
-            request.max_output_tokens = u32::try_from(size).ok();
+        // A model may exceed the limit that is known of it, so the reserved size is always sent.
+        if self.budget.is_set()
+            && most > Money::ZERO
+            && request.max_output_tokens.is_none_or(|asked| u64::from(asked) > size)
+        {
+            request.max_output_tokens = Some(u32::try_from(size).unwrap_or(u32::MAX));
         }
         let mut attempts = Attempts {
             account,
@@ -188,15 +189,41 @@ impl RequestAccount<'_> {
             is_priced: self.quote.is_priced,
             offers: offers.iter().map(|(_, most)| *most).collect(),
         };
-        let reserved = log.store().reserve(log.hold(), *budget, request).await;
+        let (store, hold, budget) = (log.store().clone(), log.hold().clone(), *budget);
+        // In a task, because this future may be dropped while the writer is at work.
+        let reserving = tokio::spawn(async move {
+            let reserved = store.reserve(&hold, budget, request).await?;
+            Ok::<_, StoreError>(reserved.map(|reserved| Unclaimed { store, reserved: Some(reserved) }))
+        });
+        let reserved = reserving.await.unwrap_or(Err(StoreError::WriterGone));
         let reserved = reserved.map_err(|error| Outcome::error(error.code(), format_args!("{error}.")))?;
         let needed = reserved.as_ref().err().map_or(0, |over| over.needed.nanos());
         refused.store(needed, Ordering::Relaxed);
-        reserved.map_err(|over| over_budget(&over))
+        reserved.map_err(|over| over_budget(&over)).and_then(Unclaimed::claim)
     }
 
     fn settle(&self, reservation: ReservedMoney, cost: Option<Money>) {
         self.spender.log.store().settle_spending(reservation, cost);
+    }
+}
+
+/// Money that is reserved for an attempt. Returned if the attempt is given up before it begins.
+struct Unclaimed {
+    store: Store,
+    reserved: Option<ReservedMoney>,
+}
+
+impl Unclaimed {
+    fn claim(mut self) -> Result<ReservedMoney, Outcome> {
+        self.reserved.take().ok_or_else(|| Outcome::error(Code::Internal, "the reserved money is gone."))
+    }
+}
+
+impl Drop for Unclaimed {
+    fn drop(&mut self) {
+        if let Some(reserved) = self.reserved.take() {
+            self.store.settle_spending(reserved, Some(Money::ZERO));
+        }
     }
 }
 

@@ -104,7 +104,7 @@ impl Prices {
     pub fn most(&self, input: u64, output: u64) -> Option<Money> {
         let tiers = self.tiers.iter().filter(|(above, _)| input > *above).map(|(_, prices)| prices);
         let most = |prices: &TokenPrices| {
-            let read = [Some(prices.input), prices.cache_read, prices.cache_write].into_iter().flatten().max();
+            let read = [Some(prices.input), prices.cache_read, Some(prices.written())].into_iter().flatten().max();
             let usage = TokenUsage { input, output, ..TokenUsage::default() };
             money(TokenPrices { input: read.unwrap_or(prices.input), ..prices.clone() }.of(usage))
         };
@@ -118,15 +118,21 @@ impl Prices {
 }
 
 impl TokenPrices {
+    /// Returns the price of input that is written to the cache. If it is unknown, a quarter more than the input price: no API of the
+    /// bundled tables costs more.
+    fn written(&self) -> Decimal {
+        self.cache_write.unwrap_or(self.input * Decimal::new(125, 2))
+    }
+
     /// Returns the price of tokens that a model used. Cached tokens, whether read or written, are part of the input; if
-    /// their price is unknown, the input price applies. `None` for a sum that is too large to be real.
+    /// the price of reading them is unknown, the input price applies. `None` for a sum that is too large to be real.
     fn of(&self, usage: TokenUsage) -> Option<Decimal> {
         let TokenUsage { input, output, cache_read, cache_write, .. } = usage;
         let other = input.saturating_sub(cache_read).saturating_sub(cache_write);
         let parts = [
             (other, self.input),
             (cache_read, self.cache_read.unwrap_or(self.input)),
-            (cache_write, self.cache_write.unwrap_or(self.input)),
+            (cache_write, self.written()),
             (output, self.output),
         ];
         parts
@@ -480,8 +486,8 @@ mod tests {
         };
         let read = prices(json!({})).unwrap();
         let usage = TokenUsage { input: 1_000, output: 100, thinking: 50, cache_read: 600, cache_write: 300 };
-        // 100 and 300 tokens of input at 5, 600 at 0.5, 100 of output at 25.
-        assert_eq!(read.of(usage), Some("0.0048".parse().unwrap()));
+        // 100 tokens of input at 5, 300 that are written to the cache at 6.25, 600 at 0.5, 100 of output at 25.
+        assert_eq!(read.of(usage), Some("0.005175".parse().unwrap()));
         let endless = TokenUsage { input: u64::MAX, output: u64::MAX, ..usage };
         assert!(read.of(endless).is_some_and(|price| price > Decimal::from(1_000_000)));
         assert_eq!((read.base.input * Decimal::from(3), read.base.cache_write), ("0.000015".parse().unwrap(), None));

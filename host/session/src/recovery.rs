@@ -73,8 +73,8 @@ pub(crate) async fn last_text(
     agent: AgentId,
     began: u64,
 ) -> Result<String, StoreError> {
-    let last = store.last_message(session, agent).await?;
-    let answer = last.and_then(|last| last.answer).filter(|answer| answer.seq > began);
+    // Not the answer to the last message: that one may have joined the turn after it.
+    let answer = store.last_answer(session, agent, began).await?;
     Ok(answer.map(|answer| answer.content).unwrap_or_default())
 }
 

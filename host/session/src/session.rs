@@ -143,7 +143,9 @@ impl Session {
                 captures.set(agent.id, true);
             }
             if opened.is_resumed {
-                queue.stop(agent.id, StopScope::Session);
+                // An agent that `/rewind` has left waits for a message of its own.
+                let is_left = opened.agents.iter().any(|other| other.rewound == Some(agent.id));
+                queue.stop(agent.id, if is_left { StopScope::Agent } else { StopScope::Session });
             }
         }
         let servers = host.servers(&row.workspace);

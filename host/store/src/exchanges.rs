@@ -98,6 +98,27 @@ impl Store {
         })
     }
 
+    /// Returns the last answer of `agent` after row number `after`; `None` if there is none. Dropped ones are skipped.
+    ///
+    /// # Errors
+    /// The database could not be read or written.
+    pub async fn last_answer(
+        &self,
+        session: SessionId,
+        agent: AgentId,
+        after: u64,
+    ) -> Result<Option<MessageRow>, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached(&format!(
+                "SELECT {} FROM messages WHERE session = ? AND agent = ? AND seq > ? AND kind = 'assistant' AND dropped = 0 \
+                 ORDER BY seq DESC LIMIT 1",
+                columns()
+            ))?;
+            let mut rows = query.query(params![session.to_string(), agent.to_string(), after.cast_signed()])?;
+            rows.next()?.map(messages::read).transpose()
+        })
+    }
+
     /// Returns the last message to `agent` that began a turn; `None` before the first one. Dropped messages are skipped, and
     /// so are instructions of skills that wait for the next message.
     ///

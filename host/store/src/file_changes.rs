@@ -255,9 +255,9 @@ impl Store {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(
                 "SELECT json_extract(data, '$.data') FROM messages INDEXED BY messages_by_agent \
-                 WHERE agent = ?1 AND session = ?2 AND kind = 'command' AND json_extract(data, '$.code') = ?3 AND seq > coalesce( \
+                 WHERE agent IN (SELECT ?1 UNION SELECT rewound FROM agents WHERE uuid = ?1 AND rewound IS NOT NULL) AND session = ?2 AND kind = 'command' AND json_extract(data, '$.code') = ?3 AND seq > coalesce( \
                  (SELECT max(began) FROM turns JOIN messages AS said ON said.session = turns.session AND said.seq = turns.began \
-                  WHERE turns.session = ?2 AND turns.agent = ?1 AND turns.cause = ?4 AND said.dropped = 0), 0) ORDER BY seq",
+                  WHERE turns.session = ?2 AND turns.agent IN (SELECT ?1 UNION SELECT rewound FROM agents WHERE uuid = ?1 AND rewound IS NOT NULL) AND turns.cause = ?4 AND said.dropped = 0), 0) ORDER BY seq",
             )?;
             let (code, cause) = (Code::ChangeUndone.as_str(), TurnCause::Person.as_str());
             let mut rows = query.query(params![agent.to_string(), session.to_string(), code, cause])?;

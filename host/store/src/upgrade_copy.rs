@@ -22,8 +22,16 @@ pub(crate) fn make(connection: &Connection, path: &Path, schema: usize) -> Resul
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(error)),
         _ => {}
     }
-    let written = connection.execute("VACUUM INTO ?", [unfinished.to_string_lossy()]);
-    written.map_err(|error| failed(std::io::Error::other(error)))?;
+    // SQLite accepts an empty file, and would make one that others may read.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(File::options().write(true).create_new(true), 0o600)
+        .open(&unfinished)
+        .map_err(failed)?;
+    if let Err(error) = connection.execute("VACUUM INTO ?", [unfinished.to_string_lossy()]) {
+        // The disk may be full.
+        let _ = fs::remove_file(&unfinished);
+        return Err(failed(std::io::Error::other(error)));
+    }
     // SQLite leaves it to the system when the copy reaches the disk.
     File::open(&unfinished).and_then(|file| file.sync_all()).map_err(failed)?;
     fs::rename(&unfinished, &copy).map_err(failed)?;
@@ -43,7 +51,11 @@ fn copies(path: &Path) -> Vec<PathBuf> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Vec::new() };
     let prefix = format!("{}.schema-", name.to_string_lossy());
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let is_copy = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(&prefix);
+    let is_copy = |entry: &fs::DirEntry| {
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix(&prefix));
+        number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
     let mut copies: Vec<PathBuf> = entries.filter(is_copy).map(|entry| entry.path()).collect();
     copies.sort();
     copies
@@ -76,12 +88,16 @@ mod tests {
         assert_eq!(copies(&path), [] as [PathBuf; 0], "a new database has nothing to copy");
         trust(&path, "/kept");
         fs::write(home.path().join("patchbay.db.schema-3"), "of an earlier upgrade").unwrap();
+        fs::write(home.path().join("patchbay.db.schema-3.mine"), "of the user").unwrap();
         fs::write(home.path().join("patchbay.db.copy"), "of a process that died").unwrap();
 
         let store = Store::open(home.path()).unwrap();
         trust(&path, "/later");
         let copy = home.path().join(format!("patchbay.db.schema-{older}"));
         assert_eq!(copies(&path), std::slice::from_ref(&copy));
+        assert!(home.path().join("patchbay.db.schema-3.mine").exists());
+        #[cfg(unix)]
+        assert_eq!(std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&copy).unwrap().permissions()) & 0o777, 0o600);
         drop(store);
         assert!(matches!(open_older(&path), Err(StoreError::Newer { .. })));
         assert!(!home.path().join("patchbay.db.copy").exists());

@@ -12,7 +12,7 @@ use crate::turn::tests::{Reply, TestAgent};
 
 /// A dollar for each token, read or written.
 fn dollar() -> Prices {
-    let base = TokenPrices { input: 1.into(), output: 1.into(), cache_read: None, cache_write: None };
+    let base = TokenPrices { input: 1.into(), output: 1.into(), cache_read: None, cache_write: Some(1.into()) };
     Prices { currency: "USD".to_owned(), base, tiers: Vec::new() }
 }
 
@@ -62,7 +62,7 @@ async fn turn_reserves_its_request_and_pays_what_it_used() {
                  220.00 USD spent, 0.00 USD reserved for requests under way. Nothing was sent. Start a new session";
     assert!(over.message.starts_with(words), "{}", over.message);
     assert_eq!(stage.requests().len(), 2);
-    assert!(stage.requests().iter().all(|request| request.max_output_tokens.is_none()));
+    assert!(stage.requests().iter().all(|request| request.max_output_tokens == Some(500)));
     assert_eq!(ledger(&stage).await, [row("turn", 2, 220, 0)]);
     assert!(!stage.agent.can_spend().await);
 }

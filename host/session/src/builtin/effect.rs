@@ -46,6 +46,11 @@ pub(crate) trait BuiltIn: Sync {
         false
     }
 
+    /// Returns whether a stop lets the command end by itself, because it changes files.
+    fn ends_itself(&self) -> bool {
+        false
+    }
+
     /// Computes the effect of the command. The argument was already checked against the spec.
     fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> EffectFuture<'a>;
 }

@@ -37,6 +37,10 @@ impl BuiltIn for RewindCommand {
         true
     }
 
+    fn ends_itself(&self) -> bool {
+        true
+    }
+
     fn begins_turn(&self, _: &Snapshot, argument: &str) -> BeginsTurn {
         if argument.is_empty() { BeginsTurn::No } else { BeginsTurn::IfIdle { releases: false } }
     }
@@ -96,7 +100,8 @@ async fn rewind(line: &LineContext, argument: &str) -> Result<Effect, Outcome> {
         GoesBack::Conversation => None,
         GoesBack::Both | GoesBack::Files => undo_since(line, row.seq).await?,
     };
-    if parts == GoesBack::Files {
+    // A stopped command makes no agent.
+    if parts == GoesBack::Files || (line.stop.is_cancelled() && undone.is_some()) {
         return files_alone(number, undone).map(Effect::from);
     }
     let mut words = format!("Back to before message {number}: {}\n", recap::typed_excerpt(&row));

@@ -33,6 +33,10 @@ impl BuiltIn for UndoCommand {
         BeginsTurn::IfIdle { releases: false }
     }
 
+    fn ends_itself(&self) -> bool {
+        true
+    }
+
     fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> EffectFuture<'a> {
         Box::pin(async move { undo(line, argument).await.unwrap_or_else(|refused| refused).into() })
     }
@@ -186,8 +190,14 @@ impl<'a> RestoredFiles<'a> {
     async fn run(&mut self) -> Result<(), Outcome> {
         let mut done = Vec::new();
         for (path, rows) in self.line.session.changes_of(&self.group).await? {
+            if self.line.stop.is_cancelled() {
+                self.refused.push((path, "the command was stopped".to_owned()));
+                continue;
+            }
             match self.take_back(&path, &rows).await {
                 Ok(true) => self.restored.push(path),
+                // An earlier undo in the group may have restored it, and can still be undone itself.
+                Ok(false) if self.group.is_since => {}
                 Ok(false) => done.push(path),
                 Err(reason) => self.refused.push((path, reason)),
             }

@@ -244,7 +244,10 @@ impl LineQueue {
     pub(crate) fn stop(&self, agent: AgentId, scope: StopScope) {
         let mut queues = self.lock();
         let queue = queues.entry(agent).or_default();
-        queue.stopped = Some(scope);
+        // A message to another agent must not end the stop of this one.
+        if queue.stopped != Some(StopScope::Agent) {
+            queue.stopped = Some(scope);
+        }
         queue.cancelled = queue.active;
         let newly_held = !std::mem::replace(&mut queue.held, true) && !queue.waiting.is_empty();
         drop(queues);

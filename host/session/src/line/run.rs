@@ -111,9 +111,11 @@ impl LineContext {
     /// Runs a command, again if another command replaced the snapshot in the meantime.
     async fn command(&mut self, mut command: TypedCommand) -> Outcome {
         loop {
+            let ends_itself =
+                matches!(command.target(), Ok(CommandTarget::BuiltIn(built_in)) if built_in.ends_itself());
             let effect = tokio::select! {
                 biased;
-                () = self.stop.cancelled() => return self.stopped_command().await,
+                () = self.stop.cancelled(), if !ends_itself => return self.stopped_command().await,
                 effect = self.effect(&command) => effect,
             };
             let (outcome, change) = match effect {

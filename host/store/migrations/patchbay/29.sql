@@ -4,11 +4,14 @@ ALTER TABLE agents ADD COLUMN rewound TEXT;
 ALTER TABLE agents ADD COLUMN depth INTEGER NOT NULL DEFAULT 0;
 -- The tasks that its model listed last: JSON, a list of `content` and `status`.
 ALTER TABLE agents ADD COLUMN tasks TEXT;
+-- Without it, each agent would cost a scan of all.
+CREATE INDEX agents_by_parent ON agents (parent_uuid);
 WITH RECURSIVE tree (uuid, depth) AS (
     SELECT uuid, 0 FROM agents WHERE parent_uuid IS NULL
     UNION ALL
     SELECT agents.uuid, tree.depth + 1 FROM tree JOIN agents ON agents.parent_uuid = tree.uuid WHERE tree.depth < 64)
 UPDATE agents SET depth = tree.depth FROM tree WHERE tree.uuid = agents.uuid;
+DROP INDEX agents_by_parent;
 
 -- A part of the files of a set can be undone. The number of the set that undid the change; 0 if the file had its earlier contents
 -- anyway; NULL while the change is in force.
