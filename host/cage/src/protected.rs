@@ -11,25 +11,101 @@ use std::{
 /// Files and folders of a workspace that a program in the cage may not change.
 pub(crate) const READ_ONLY: &[&str] = &[
     ".agents",
+    ".aider.conf.yml",
+    ".aiassistant",
+    ".amazonq",
+    ".amp",
+    ".augment",
+    ".augment-guidelines",
     ".cargo",
     ".claude",
+    ".clinerules",
+    ".codex",
+    ".continue",
+    ".crush",
+    ".crush.json",
+    ".cursor",
+    ".cursorrules",
+    ".devcontainer",
+    ".devcontainer.json",
+    ".envrc",
+    ".factory",
+    ".fleet",
+    ".gemini",
     ".git/config",
     ".git/config.worktree",
     ".git/hooks",
     ".git/info",
     ".git/modules",
+    ".github/agents",
+    ".github/chatmodes",
+    ".github/copilot-instructions.md",
+    ".github/hooks",
+    ".github/instructions",
+    ".github/prompts",
+    ".github/skills",
+    ".gitmodules",
+    ".goose",
+    ".goosehints",
+    ".helix",
+    ".husky",
+    ".idea",
+    ".idx",
+    ".junie",
+    ".kilocode",
+    ".kilocodemodes",
+    ".kiro",
     ".mcp.json",
+    ".opencode",
+    ".openhands",
     ".patchbay",
+    ".qwen",
+    ".roo",
+    ".roomodes",
+    ".roorules",
+    ".rules",
+    ".trae",
     ".vscode",
+    ".windsurf",
+    ".windsurfrules",
+    ".zed",
+    "AGENT.md",
+    "AGENTS.local.md",
     "AGENTS.md",
+    "AGENTS.override.md",
     "CLAUDE.local.md",
     "CLAUDE.md",
+    "CRUSH.md",
+    "GEMINI.md",
+    "QWEN.md",
+    "WARP.md",
+    "crush.json",
+    "opencode.json",
+    "opencode.jsonc",
 ];
 /// Folders that hold some of them. Renamed, they would take what they hold along.
-pub(crate) const FIXED: &[&str] = &[".git"];
-/// Those that agents read: skills, personas, rules.
-const FOR_AGENTS: &[&str] =
-    &[".agents", ".claude", ".mcp.json", ".patchbay", "AGENTS.md", "CLAUDE.local.md", "CLAUDE.md"];
+pub(crate) const FIXED: &[&str] = &[".git", ".github"];
+/// Those of build tools, git and editors. The others hold skills, personas and rules, which agents read.
+const FOR_OTHERS: &[&str] = &[
+    ".cargo",
+    ".devcontainer",
+    ".devcontainer.json",
+    ".envrc",
+    ".fleet",
+    ".git",
+    ".git/config",
+    ".git/config.worktree",
+    ".git/hooks",
+    ".git/info",
+    ".git/modules",
+    ".github",
+    ".gitmodules",
+    ".helix",
+    ".husky",
+    ".idea",
+    ".idx",
+    ".vscode",
+];
 /// Limit of the files that are compared, so that a program cannot make the host look at millions.
 const FILES: usize = 20_000;
 
@@ -56,14 +132,23 @@ impl ProtectedFiles {
         let mut found = Self::default();
         for name in READ_ONLY.iter().chain(FIXED) {
             let only_itself = FIXED.contains(name);
-            found.add(workspace, PathBuf::from(name), only_itself);
+            let path = workspace.join(name);
+            found.add(&path, PathBuf::from(name), only_itself);
+            // What it leads to counts as a part of it.
+            if path.is_symlink()
+                && let Ok(target) = path.canonicalize()
+                && let Ok(below) = target.strip_prefix(workspace)
+                && target != workspace
+            {
+                found.add(&target, Path::new(name).join(below), only_itself);
+            }
         }
         found
     }
 
-    /// Adds a file, or a folder with all that it holds.
-    fn add(&mut self, workspace: &Path, name: PathBuf, only_itself: bool) {
-        let Ok(metadata) = fs::symlink_metadata(workspace.join(&name)) else { return };
+    /// Adds the file at `path` as `name`, or the folder with all that it holds.
+    fn add(&mut self, path: &Path, name: PathBuf, only_itself: bool) {
+        let Ok(metadata) = fs::symlink_metadata(path) else { return };
         if self.files.len() >= FILES {
             return;
         }
@@ -74,9 +159,9 @@ impl ProtectedFiles {
         let can_be_mounted = is_folder || metadata.is_file();
         let state = FileState { inode: metadata.ino(), mode: metadata.mode(), size, changed, can_be_mounted };
         if is_folder && !only_itself {
-            let entries = fs::read_dir(workspace.join(&name)).into_iter().flatten().flatten();
+            let entries = fs::read_dir(path).into_iter().flatten().flatten();
             for entry in entries.take(FILES) {
-                self.add(workspace, name.join(entry.file_name()), false);
+                self.add(&entry.path(), name.join(entry.file_name()), false);
             }
         }
         self.files.insert(name, state);
@@ -102,7 +187,7 @@ impl ProtectedFiles {
 
     /// Whether agents read what has one of these names: a skill, a persona or a rule.
     pub fn is_for_agents(name: &str) -> bool {
-        FOR_AGENTS.contains(&name)
+        READ_ONLY.contains(&name) && !FOR_OTHERS.contains(&name)
     }
 }
 
@@ -131,5 +216,19 @@ mod tests {
         fs::rename(workspace.join(".git"), workspace.join("old")).unwrap();
         fs::create_dir_all(workspace.join(".git")).unwrap();
         assert_eq!(before.changed(&ProtectedFiles::look(workspace), false), [".git", ".git/hooks"]);
+    }
+
+    #[test]
+    fn target_of_a_link_is_compared() {
+        let folder = tempfile::tempdir().unwrap();
+        let workspace = &folder.path().canonicalize().unwrap();
+        fs::create_dir(workspace.join("docs")).unwrap();
+        fs::write(workspace.join("docs/A.md"), "one").unwrap();
+        std::os::unix::fs::symlink("docs/A.md", workspace.join("AGENTS.md")).unwrap();
+        std::os::unix::fs::symlink(".", workspace.join(".cursor")).unwrap();
+        let before = ProtectedFiles::look(workspace);
+        fs::write(workspace.join("docs/A.md"), "obey").unwrap();
+        assert_eq!(before.changed(&ProtectedFiles::look(workspace), true), ["AGENTS.md"]);
+        assert!(ProtectedFiles::is_for_agents(".codex") && !ProtectedFiles::is_for_agents(".github"));
     }
 }
