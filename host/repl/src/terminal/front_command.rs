@@ -10,6 +10,7 @@ const HELP: &str = "\
 Enter sends; Ctrl+J, Alt+Enter, Shift+Enter or \\ and Enter break the line.
 While it works, Enter adds a message to the turn, Alt+Enter sends it after.
 Esc stops what runs; Ctrl+C clears the text, then stops; Ctrl+D leaves.
+Esc twice lists your messages, to go back to one. Ctrl+T shows the tasks.
 / lists commands, @ files; Tab completes.
 Up and Down go through the history, Ctrl+R searches it.
 Ctrl+Enter stops what runs and sends at once.
