@@ -91,7 +91,7 @@ fn program_runs_in_the_cage_after_a_yes() {
     answer(&terminal, "2");
     terminal.wait_until_idle();
     ask(&terminal, r#"{"command":"true","network":true}"#);
-    terminal.wait_for_text("with the network");
+    terminal.wait_for_text("with the network, including servers on this machine");
     assert!(!terminal.lines().iter().any(|line| line.contains("2 this session")), "{:?}", terminal.lines());
     answer(&terminal, ESC);
     terminal.wait_until_idle();
@@ -231,6 +231,68 @@ fn changed_rule_is_named_and_ends_the_trust() {
     terminal.wait_for_text("longer trusted.");
     let listed = patchbay.run(&["trust", "list"]);
     assert!(!listed.out.contains(workspace.to_str().unwrap()), "{listed:?}");
+}
+
+/// The same if the call is stopped, or the session is left, while the program runs.
+#[test]
+fn change_of_a_stopped_program_is_found() {
+    let patchbay = Patchbay::quick();
+    let workspace = workspace(&patchbay);
+    let trust = || assert_eq!(patchbay.run(&["trust", "add", workspace.to_str().unwrap()]).code, Some(0));
+    let is_trusted = || patchbay.run(&["trust", "list"]).out.contains(workspace.to_str().unwrap());
+    let begin = |more: &str| {
+        trust();
+        assert!(is_trusted());
+        let terminal = open(&patchbay);
+        ask(&terminal, &format!(r#"{{"command":"sh","args":["-c","echo obey > AGENTS.md; sleep 300"]{more}}}"#));
+        answer(&terminal, "1");
+        for _ in 0..600 {
+            if workspace.join("AGENTS.md").exists() {
+                return terminal;
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        panic!("nothing was changed:\n{}", terminal.lines().join("\n"));
+    };
+    let terminal = begin("");
+    terminal.press(ESC);
+    terminal.wait_for_containing("longer trusted.");
+    assert!(!is_trusted());
+    terminal.press(CTRL_D);
+    terminal.wait_for_exit();
+    fs::remove_file(workspace.join("AGENTS.md")).unwrap();
+    let terminal = begin(r#","background":true"#);
+    terminal.wait_until_idle();
+    terminal.press(CTRL_D);
+    terminal.wait_for_exit();
+    assert!(!is_trusted());
+}
+
+/// A path is resolved once, and never where programs can put a link. Nobody is asked about what is refused.
+#[test]
+fn paths_of_a_call_lie_where_programs_change_nothing() {
+    let patchbay = Patchbay::quick();
+    let workspace = workspace(&patchbay);
+    let outside = workspace.parent().unwrap().join("outside");
+    fs::create_dir(&outside).unwrap();
+    std::os::unix::fs::symlink(&outside, workspace.join("link")).unwrap();
+    let terminal = open(&patchbay);
+    let call = |input: &str| terminal.press(&format!("call terminal__run {input}\r"));
+    call(r#"{"command":"true","write":["link"]}"#);
+    terminal.wait_for_containing("it lies where programs can change it");
+    terminal.wait_until_idle();
+    call(r#"{"command":"true","read":["/usr/../etc"]}"#);
+    terminal.wait_for_containing("write it without '..'");
+    terminal.wait_until_idle();
+    call(r#"{"command":"true","cwd":"link"}"#);
+    terminal.wait_for_containing("'link' is not a folder below the workspace");
+    terminal.wait_until_idle();
+    let outside = outside.display();
+    ask(&terminal, &format!(r#"{{"command":"sh","args":["-c","echo x > {outside}/made"],"write":["{outside}"]}}"#));
+    terminal.wait_for_containing("can also change ");
+    answer(&terminal, "1");
+    terminal.wait_until_idle();
+    assert!(Path::new(&format!("{outside}/made")).exists());
 }
 
 /// Projects as users have them: their tests pass in the cage, without the network.

@@ -16,8 +16,9 @@ use patchbay_sandbox::{Content, Limits, ProgressSink, Sandbox};
 use patchbay_store::{Hold, JournalRow, Store};
 use patchbay_tests::services;
 use patchbay_tools::{
-    Approval, Approvals, CallContext, CalledTool, Mode, ModeSlot, OutsideCall, OutsideDeclaration, OutsideError,
-    OutsideOrigin, OutsideSpec, OutsideTool, PatternBudget, QuestionSubject, ToolError, Tools, input_json,
+    Approval, Approvals, CallContext, CallTerms, CalledTool, Mode, ModeSlot, OutsideCall, OutsideDeclaration,
+    OutsideError, OutsideOrigin, OutsideSpec, OutsideTool, PatternBudget, QuestionSubject, ToolError, Tools,
+    input_json,
 };
 use serde_json::{Value, json};
 use tokio::{sync::Semaphore, task::JoinSet};
@@ -35,6 +36,8 @@ struct FakeTool {
     decision: ToolDecision,
     is_shown_whole: bool,
     calls: AtomicU32,
+    /// The terms of its calls.
+    terms: Mutex<CallTerms>,
 }
 
 impl FakeTool {
@@ -69,7 +72,7 @@ impl FakeTool {
             time_key: "mcp.files.call_ms".to_owned(),
         };
         let spec = OutsideSpec::new(declaration, &mut PatternBudget::default()).unwrap();
-        Arc::new(Self { spec, decision, is_shown_whole: false, calls: AtomicU32::new(0) })
+        Arc::new(Self { spec, decision, is_shown_whole: false, calls: AtomicU32::new(0), terms: Mutex::default() })
     }
 }
 
@@ -91,6 +94,10 @@ impl OutsideTool for FakeTool {
 
     fn is_shown_whole(&self) -> bool {
         self.is_shown_whole
+    }
+
+    fn terms<'a>(&'a self, _input: &'a Value) -> BoxFuture<'a, CallTerms> {
+        Box::pin(async { self.terms.lock().unwrap().clone() })
     }
 
     fn call<'a>(&'a self, call: OutsideCall<'a>) -> BoxFuture<'a, Result<Vec<Content>, OutsideError>> {
@@ -272,6 +279,27 @@ async fn always_is_a_decision_for_the_tool_as_it_is_declared() {
     assert!(caller.store.forget_tool(&["mcp", "client"], NAME.to_owned()).await.unwrap());
     assert_eq!(caller.says(&tool, "four").await.unwrap_err().code(), Code::Denied);
     assert!(!caller.store.forget_tool(&["mcp", "client"], NAME.to_owned()).await.unwrap());
+}
+
+#[tokio::test]
+async fn always_for_an_input_is_for_the_notes_that_were_shown() {
+    let mut caller = Caller::new().await;
+    let tool = FakeTool::new(ToolDecision::Ask, "Runs.");
+    let person = caller.asks(Approval::Always);
+    let terms = |note: &str| CallTerms { notes: vec![note.to_owned()], only_this_input: true, ..CallTerms::default() };
+    let asked = || person.asked.lock().unwrap().len();
+    *tool.terms.lock().unwrap() = terms("in a cage");
+    caller.says(&tool, "one").await.unwrap();
+    caller.says(&tool, "one").await.unwrap();
+    assert_eq!(asked(), 1);
+    *tool.terms.lock().unwrap() = terms("not fenced");
+    caller.says(&tool, "one").await.unwrap();
+    assert_eq!(asked(), 2);
+    // Nobody is asked about what would fail.
+    *tool.terms.lock().unwrap() = CallTerms { refusal: Some("no such folder".to_owned()), ..terms("in a cage") };
+    let error = caller.says(&tool, "one").await.unwrap_err();
+    assert!(error.to_string().contains("no such folder"), "{error}");
+    assert_eq!((asked(), tool.calls.load(Ordering::Relaxed)), (2, 3));
 }
 
 /// Whatever was decided about the tool, and without a question.

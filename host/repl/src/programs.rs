@@ -1,30 +1,35 @@
 //! Programs that run for this terminal: those of models, in a cage and after a question, and those that the user types behind `!`. The
 //! tools are in `tools`; the loop in `terminal` shows what the user has started.
 
+mod given;
 mod tools;
+mod watched;
 
 use std::{
     collections::BTreeMap,
     io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, OnceLock, Weak},
     time::{Duration, Instant},
 };
 
 use parking_lot::Mutex;
 use patchbay_cage::{
-    CageFolders, CageProgram, FenceOrder, FolderRefusal, Isolation, Order, ProgramEnd, ProtectedFiles, RunningProgram,
-    Support, closed_environment,
+    CageFolders, CageProgram, FenceOrder, Isolation, Order, ProgramEnd, ProtectedFiles, RunningProgram, Support,
+    closed_environment,
 };
 use patchbay_core::text;
-use patchbay_session::{OutsideError, OutsideTool, Session, TerminalCommand};
+use patchbay_session::{CallTerms, OutsideError, OutsideTool, Session, TerminalCommand};
 use tempfile::TempDir;
-use tokio::sync::OnceCell;
+
+use self::watched::WatchedProgram;
 
 /// Programs that may run in the background at once.
 const BACKGROUND: usize = 8;
 /// Bytes of a program's output that a model or the conversation receives.
 const OUTPUT: usize = 64 << 10;
+/// How long leaving waits for programs to end.
+const SETTLING: Duration = Duration::from_secs(2);
 /// What programs print when the cage has refused something.
 const REFUSALS: &[&str] = &[
     "Permission denied",
@@ -59,7 +64,8 @@ pub(crate) struct Programs {
     options: ProgramOptions,
     session: Weak<Session>,
     workspace: PathBuf,
-    support: OnceCell<Support>,
+    /// The best fence that this machine has built.
+    support: Mutex<Support>,
     /// The folder for temporary files of programs in the cage.
     temp: OnceLock<TempDir>,
     background: Mutex<Background>,
@@ -85,7 +91,7 @@ impl Programs {
             options,
             session: Arc::downgrade(session),
             workspace: session.workspace().into(),
-            support: OnceCell::new(),
+            support: Mutex::default(),
             temp: OnceLock::new(),
             background: Mutex::default(),
         })
@@ -96,9 +102,23 @@ impl Programs {
         if self.options.are_offered { tools::all(self) } else { Vec::new() }
     }
 
-    /// Returns what the fence of this machine consists of. Tried once, when a program is first asked for.
-    async fn support(&self) -> Support {
-        *self.support.get_or_init(|| Support::probe(&self.options.child)).await
+    /// Finds out what the fence of this machine consists of. One that is not whole is tried twice, and again for the next question,
+    /// because the machine may have been short of something for a moment.
+    async fn probe(&self) -> Support {
+        for _ in 0..2 {
+            if self.support().is_whole() {
+                break;
+            }
+            let found = Support::probe(&self.options.child).await;
+            let mut best = self.support.lock();
+            *best = better(*best, found);
+        }
+        self.support()
+    }
+
+    /// Returns what the last probe has found.
+    fn support(&self) -> Support {
+        *self.support.lock()
     }
 
     /// Returns why a yes can be for one call only; `None` if it can be for more.
@@ -106,9 +126,21 @@ impl Programs {
         self.options.folders.why_workspace_is_special(&self.workspace)
     }
 
+    /// Returns the terms of a call of `command`, with the paths as they are now.
+    async fn terms(&self, command: &TerminalCommand) -> CallTerms {
+        let only_once = command.widens() || self.why_only_once().is_some();
+        let mut terms = CallTerms { only_once, only_this_input: true, ..CallTerms::default() };
+        if let Err(refusal) = self.give(command, &mut terms) {
+            terms.refusal = Some(refusal);
+            return terms;
+        }
+        let support = self.probe().await;
+        terms.notes = self.notes(command, support, &terms);
+        terms
+    }
+
     /// Returns the lines for the question about `command`.
-    async fn notes(&self, command: &TerminalCommand) -> Vec<String> {
-        let support = self.support().await;
+    fn notes(&self, command: &TerminalCommand, support: Support, terms: &CallTerms) -> Vec<String> {
         let gaps = support.gaps();
         let mut notes = Vec::new();
         if !gaps.is_empty() {
@@ -119,20 +151,10 @@ impl Programs {
                 .map(|why| format!("this workspace is not fenced off, because {why}: a yes is for this call only")),
         );
         if command.network {
-            notes.push("with the network".to_owned());
+            notes.push("with the network, including servers on this machine".to_owned());
         }
-        for path in &command.read {
-            notes.push(match self.options.folders.readable(path, Some(&self.workspace)) {
-                Ok(path) => format!("can also read {}", path.display()),
-                Err(refusal) => format!("will not run: {refusal}"),
-            });
-        }
-        for path in &command.write {
-            notes.push(match self.options.folders.writable(path, Some(&self.workspace)) {
-                Ok(path) => format!("can also change {}", path.display()),
-                Err(refusal) => format!("will not run: {refusal}"),
-            });
-        }
+        notes.extend(terms.read.iter().map(|path| format!("can also read {}", path.display())));
+        notes.extend(terms.write.iter().map(|path| format!("can also change {}", path.display())));
         if support.is_whole() && notes.is_empty() {
             notes.push(
                 "in a cage: no network, and only this workspace and caches of toolchains can be changed".to_owned(),
@@ -141,24 +163,24 @@ impl Programs {
         notes
     }
 
-    /// Returns the order for a program of a model.
-    async fn order(&self, command: &TerminalCommand) -> Result<Order, OutsideError> {
-        let cannot = |error: io::Error| OutsideError::Unavailable(format!("no folder for temporary files: {error}"));
+    /// Returns the folder for temporary files.
+    fn temp(&self) -> io::Result<PathBuf> {
         let temp = match self.temp.get() {
             Some(temp) => temp,
             None => {
-                let made = tempfile::Builder::new().prefix("patchbay-run-").tempdir().map_err(cannot)?;
+                let made = tempfile::Builder::new().prefix("patchbay-run-").tempdir()?;
                 self.temp.get_or_init(|| made)
             }
         };
-        let temp = temp.path().canonicalize().map_err(cannot)?;
-        let folder = self.workspace.join(command.cwd.as_deref().unwrap_or_default());
-        let folder = folder.canonicalize().ok().filter(|folder| folder.is_dir());
-        let folder = folder.ok_or_else(|| {
-            let written = text::excerpt(command.cwd.as_deref().unwrap_or("."), 200);
-            OutsideError::Failed(format!("'{written}' is not a folder below the workspace"))
-        })?;
-        let fence = self.fence(command, &temp).await.map_err(|refusal| OutsideError::Failed(refusal.to_string()))?;
+        temp.path().canonicalize()
+    }
+
+    /// Returns the order for a program of a model.
+    fn order(&self, command: &TerminalCommand, terms: &CallTerms) -> Result<Order, OutsideError> {
+        let cannot = |error: io::Error| OutsideError::Unavailable(format!("no folder for temporary files: {error}"));
+        let temp = self.temp().map_err(cannot)?;
+        let folder = given::folder(&self.workspace, command.cwd.as_deref()).map_err(OutsideError::Failed)?;
+        let fence = self.fence(command, terms, &temp);
         let mut environment: BTreeMap<String, String> =
             closed_environment(&self.options.environment).into_iter().collect();
         environment.insert("TMPDIR".to_owned(), temp.to_string_lossy().into_owned());
@@ -172,27 +194,30 @@ impl Programs {
         })
     }
 
-    async fn fence(&self, command: &TerminalCommand, temp: &std::path::Path) -> Result<FenceOrder, FolderRefusal> {
-        let (folders, base) = (&self.options.folders, Some(self.workspace.as_path()));
-        let mut fence = folders.fence(self.support().await, &self.workspace, temp);
+    fn fence(&self, command: &TerminalCommand, terms: &CallTerms, temp: &Path) -> FenceOrder {
+        let mut fence = self.options.folders.fence(self.support(), &self.workspace, temp);
         fence.network = command.network;
-        for path in &command.read {
-            fence.read.push(folders.readable(path, base)?);
-        }
-        for path in &command.write {
-            fence.write.push(folders.writable(path, base)?);
-        }
-        Ok(fence)
+        fence.read.extend(terms.read.iter().cloned());
+        fence.write.extend(terms.write.iter().cloned());
+        let linked = given::linked(&self.workspace, &fence.read_only);
+        fence.read_only.extend(linked);
+        fence
     }
 
     /// Starts a program of a model, and looks at the protected files first.
-    async fn start(&self, command: &TerminalCommand) -> Result<(RunningProgram, ProtectedFiles), OutsideError> {
-        let order = self.order(command).await?;
+    async fn start(
+        self: &Arc<Self>,
+        command: &TerminalCommand,
+        terms: &CallTerms,
+    ) -> Result<WatchedProgram, OutsideError> {
+        let session = self.session.upgrade();
+        let session = session.ok_or_else(|| OutsideError::Unavailable("the session is closed".to_owned()))?;
+        let order = self.order(command, terms)?;
         let before = self.protected().await;
         let running = RunningProgram::start(&self.options.child, &order);
         let running =
             running.map_err(|error| OutsideError::Unavailable(format!("no cage could be started: {error}")))?;
-        Ok((running, before))
+        Ok(WatchedProgram::new(Arc::clone(self), session, running, before))
     }
 
     /// Starts what the user typed behind `!`: a shell command that may do what the user may.
@@ -218,7 +243,7 @@ impl Programs {
     /// Finds out which protected files a program has changed in spite of the fence, or has created. If agents read one of them, the
     /// workspace is no longer trusted.
     async fn changed(&self, before: &ProtectedFiles) -> Option<String> {
-        let mounted = self.support().await.isolation >= Isolation::Mounts;
+        let mounted = self.support().isolation >= Isolation::Mounts;
         let changed = before.changed(&self.protected().await, mounted);
         if changed.is_empty() {
             return None;
@@ -236,13 +261,7 @@ impl Programs {
     }
 
     /// Keeps a program that goes on in the background, and returns its id.
-    fn keep(
-        self: &Arc<Self>,
-        line: String,
-        running: RunningProgram,
-        before: ProtectedFiles,
-    ) -> Result<u32, OutsideError> {
-        let running = Arc::new(running);
+    fn keep(&self, line: String, watched: WatchedProgram) -> Result<u32, OutsideError> {
         let mut background = self.background.lock();
         let running_now = background.programs.values().filter(|program| program.running.end().is_none()).count();
         if running_now >= BACKGROUND {
@@ -257,22 +276,21 @@ impl Programs {
         }
         background.last += 1;
         let id = background.last;
-        background
-            .programs
-            .insert(id, BackgroundProgram { line, running: Arc::clone(&running), since: Instant::now() });
-        let programs = Arc::downgrade(self);
-        tokio::spawn(async move {
-            let end = running.ended().await;
-            drop(running);
-            if let Some(programs) = programs.upgrade() {
-                // It publishes what it finds.
-                programs.changed(&before).await;
-                if let Some(session) = programs.session.upgrade() {
-                    session.notify(&format!("Program {id} has ended: {}.", end_line(&end)));
-                }
-            }
-        });
+        let running = Arc::clone(watched.running());
+        background.programs.insert(id, BackgroundProgram { line, running, since: Instant::now() });
+        watched.leave_in_background(id);
         Ok(id)
+    }
+
+    /// Waits until the programs of models have ended with the session, and what they have changed is found. Does nothing if no model has
+    /// asked for one.
+    pub(crate) async fn settle(&self) {
+        if self.temp.get().is_some()
+            && let Some(session) = self.session.upgrade()
+        {
+            // Later than that the end of the process kills them.
+            let _ = tokio::time::timeout(SETTLING, session.close()).await;
+        }
     }
 
     fn background(&self, id: u32) -> Result<BackgroundProgram, OutsideError> {
@@ -311,6 +329,12 @@ impl std::fmt::Display for BackgroundProgram {
         };
         write!(f, "{} · {state} · {}", text::excerpt(&self.line, 200), text::size(total))
     }
+}
+
+/// Returns the fence that has more.
+fn better(one: Support, other: Support) -> Support {
+    let parts = |support: Support| (support.landlock, support.seccomp, support.isolation);
+    if parts(other) > parts(one) { other } else { one }
 }
 
 /// Returns how a program ended.

@@ -93,6 +93,12 @@ pub(crate) async fn run(
 ) -> Result<FrontEnd, ReplError> {
     let first = options.first.take();
     let mut front = Front::new(session, options, greeting).await?;
+    let end = run_until_left(&mut front, first).await;
+    front.own_programs.programs().settle().await;
+    end
+}
+
+async fn run_until_left(front: &mut Front, first: Option<String>) -> Result<FrontEnd, ReplError> {
     let _watch = front.session.watch_skills();
     let mut signals = Signals::new()?;
     let mut raw_mode = RawMode::enter()?;
@@ -477,7 +483,7 @@ impl Front {
     }
 
     /// Prints the received text and removes the live area.
-    fn leave(mut self) -> Result<(), ReplError> {
+    fn leave(&mut self) -> Result<(), ReplError> {
         self.conversation.transcript.end();
         self.clear_area()
     }

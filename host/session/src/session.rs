@@ -307,6 +307,16 @@ impl Session {
         self.lock.lock().take();
     }
 
+    /// Spawns a task that [`Session::close`] waits for. It must end soon after [`Session::closing`].
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.lines.spawn(task);
+    }
+
+    /// Waits until the session begins to close.
+    pub async fn closing(&self) {
+        self.lines.closing().cancelled().await;
+    }
+
     /// Returns whether [`Session::close`] has been called.
     pub(crate) fn is_closing(&self) -> bool {
         self.lines.closing().is_cancelled()

@@ -6,7 +6,7 @@
 mod gate;
 mod run;
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
 use patchbay_core::{CallId, Code, Digest, Hasher, text};
@@ -57,11 +57,11 @@ pub trait OutsideTool: Send + Sync {
 /// ```compile_fail,E0451
 /// use patchbay_core::CallId;
 /// use patchbay_sandbox::ProgressSink;
-/// use patchbay_tools::{OutsideCall, OutsideTool};
+/// use patchbay_tools::{CallTerms, OutsideCall, OutsideTool};
 /// use serde_json::Value;
 ///
 /// async fn run(tool: &dyn OutsideTool, id: CallId, input: &Value, progress: &dyn ProgressSink) {
-///     let _ = tool.call(OutsideCall { id, input, progress, gate: todo!() }).await;
+///     let _ = tool.call(OutsideCall { id, input, progress, terms: CallTerms::default(), gate: todo!() }).await;
 /// }
 /// ```
 pub struct OutsideCall<'a> {
@@ -71,6 +71,8 @@ pub struct OutsideCall<'a> {
     pub input: &'a Value,
     /// Receives partial output; cleaned and bounded by the caller.
     pub progress: &'a dyn ProgressSink,
+    /// The terms on which it was allowed; the default ones if nobody had to allow it.
+    pub terms: CallTerms,
     /// Proves that the call was let through.
     #[expect(dead_code, reason = "its existence is the proof")]
     gate: PassedGate,
@@ -83,8 +85,14 @@ pub struct CallTerms {
     pub notes: Vec<String>,
     /// Whether a yes is for this call alone, and earlier answers do not allow it.
     pub only_once: bool,
-    /// Whether `always` is for this input alone.
+    /// Whether `always` is for this input alone, on the same terms.
     pub only_this_input: bool,
+    /// Why the call fails without a question.
+    pub refusal: Option<String>,
+    /// Further files and folders that the call reads, as the notes show them.
+    pub read: Vec<PathBuf>,
+    /// Further files and folders that it changes, as the notes show them.
+    pub write: Vec<PathBuf>,
 }
 
 /// Where a tool outside of the sandbox comes from.

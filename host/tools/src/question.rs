@@ -87,7 +87,7 @@ pub struct CalledTool {
     /// The input as JSON or as the command line that it runs, cleaned, on one line. Of more than [`CalledTool::INPUT`]
     /// characters, the middle is left out, with a note of how many.
     pub input: String,
-    /// The digest of the whole input.
+    /// The digest of the whole input and the notes.
     pub input_digest: Digest,
     /// The digest of the tool's source and declaration.
     pub digest: Digest,

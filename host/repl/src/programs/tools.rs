@@ -130,11 +130,7 @@ impl OutsideTool for ProgramTool {
     fn terms<'a>(&'a self, input: &'a Value) -> BoxFuture<'a, CallTerms> {
         Box::pin(async {
             let Ok(command) = TerminalCommand::read(input) else { return CallTerms::default() };
-            CallTerms {
-                notes: self.programs.notes(&command).await,
-                only_once: command.widens() || self.programs.why_only_once().is_some(),
-                only_this_input: true,
-            }
+            self.programs.terms(&command).await
         })
     }
 
@@ -167,7 +163,8 @@ fn of_program(input: &Value) -> Result<OfProgram, OutsideError> {
 
 async fn run(programs: &Arc<Programs>, call: &OutsideCall<'_>) -> Result<String, OutsideError> {
     let command = TerminalCommand::read(call.input).map_err(OutsideError::Failed)?;
-    let (running, before) = programs.start(&command).await?;
+    let watched = programs.start(&command, &call.terms).await?;
+    let running = Arc::clone(watched.running());
     let limit = if command.background { FIRST } else { Duration::from_secs(command.limit()) };
     let ended = tokio::select! {
         end = running.ended() => Some(end),
@@ -176,7 +173,7 @@ async fn run(programs: &Arc<Programs>, call: &OutsideCall<'_>) -> Result<String,
     };
     let (end, late) = match ended {
         None if command.background => {
-            let id = programs.keep(command.line(), running, before)?;
+            let id = programs.keep(command.line(), watched)?;
             return Ok(format!("running in the background as program {id}; terminal__output reads its output"));
         }
         None => {
@@ -185,6 +182,7 @@ async fn run(programs: &Arc<Programs>, call: &OutsideCall<'_>) -> Result<String,
         }
         Some(end) => (end, false),
     };
+    let changed = watched.changed().await;
     if let Some(why) = end.failed {
         return Err(OutsideError::Failed(why));
     }
@@ -195,7 +193,7 @@ async fn run(programs: &Arc<Programs>, call: &OutsideCall<'_>) -> Result<String,
     };
     let has_failed = end.exit_code != Some(0);
     said = format!("{said}\n{output}");
-    if let Some(changed) = programs.changed(&before).await {
+    if let Some(changed) = changed {
         said = format!("{}\n{changed}", said.trim_end());
     }
     if has_failed && REFUSALS.iter().any(|words| output.contains(words)) {

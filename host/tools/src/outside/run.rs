@@ -26,14 +26,14 @@ impl Tools {
         input: &str,
     ) -> Finished<Vec<Content>, ToolError> {
         let budget = call.parent.as_ref().map(|(_, budget)| budget);
-        let gate = match self.check_outside(record, tool, &call, input, budget).await {
-            Ok(gate) => gate,
+        let (terms, gate) = match self.check_outside(record, tool, &call, input, budget).await {
+            Ok(passed) => passed,
             Err(error) => return Finished::failed(error),
         };
         let start = Instant::now();
         let limit = OutputLimit::of(self.sandbox.limits().output_bytes, budget);
         let progress = BoundedProgress { sink: &*record.context.progress, left: AtomicUsize::new(limit.bytes) };
-        let running = tool.call(OutsideCall { id: record.id, input: call.input, progress: &progress, gate });
+        let running = tool.call(OutsideCall { id: record.id, input: call.input, progress: &progress, terms, gate });
         let OutsideDeclaration { time, time_key, name, .. } = &tool.spec().declaration;
         let timed = async {
             let out_of_time = |_| OutsideError::Time { limit_ms: time.as_millis(), key: time_key.clone() };
@@ -63,7 +63,7 @@ impl Tools {
         call: &ToolInvocation<'_>,
         input: &str,
         budget: Option<&Budget>,
-    ) -> Result<PassedGate, ToolError> {
+    ) -> Result<(CallTerms, PassedGate), ToolError> {
         let spec = tool.spec();
         let name = spec.name();
         if budget.is_some() && !spec.declaration.for_skills {
@@ -94,11 +94,14 @@ impl Tools {
             Err(ToolError::Failure { tool: name.to_owned(), failure })
         };
         check_mode()?;
+        let mut terms = CallTerms::default();
         match tool.decision() {
             ToolDecision::Allow => {}
             ToolDecision::Deny => return Err(denied(tool, "it is denied", None)),
             ToolDecision::Ask => {
-                let PersonAnswer { approval, said } = self.ask_outside(record, tool, call, input, budget).await?;
+                terms = tool.terms(call.input).await;
+                let answer = self.ask_outside(record, tool, call, input, budget, &terms).await?;
+                let PersonAnswer { approval, said } = answer;
                 // The operator may have denied it while the user thought.
                 if !approval.is_yes() || tool.decision() == ToolDecision::Deny {
                     return Err(denied(tool, "it is not allowed", said));
@@ -107,7 +110,7 @@ impl Tools {
             }
         }
         record.begin_effect().await?;
-        Ok(PassedGate::after_checks())
+        Ok((terms, PassedGate::after_checks()))
     }
 
     /// Returns whether the user allowed the call, now or for every call.
@@ -118,10 +121,16 @@ impl Tools {
         call: &ToolInvocation<'_>,
         input: &str,
         budget: Option<&Budget>,
+        terms: &CallTerms,
     ) -> Result<PersonAnswer, ToolError> {
         let (spec, context) = (tool.spec(), &record.context);
-        let CallTerms { notes, only_once, only_this_input } = tool.terms(call.input).await;
-        let input_digest = Digest::of(input.as_bytes());
+        let &CallTerms { only_once, only_this_input, .. } = terms;
+        if let Some(refusal) = &terms.refusal {
+            let error = bounded(OutsideError::Failed(refusal.clone()));
+            return Err(ToolError::Outside { tool: spec.name().to_owned(), error });
+        }
+        // An answer is for what was shown: where the notes differ, such as on a machine without a fence, it is asked for again.
+        let input_digest = Digest::of([input, &terms.notes.join("\n")].join("\n").as_bytes());
         let grant = match only_this_input {
             true => spec.grant_of_input(&context.workspace, input_digest),
             false => spec.grant(&context.workspace),
@@ -140,7 +149,7 @@ impl Tools {
                 input_digest,
                 digest: spec.digest,
                 is_destructive: spec.declaration.is_destructive,
-                notes,
+                notes: terms.notes.clone(),
                 only_this_input,
             }),
             chain: record.chain(),
