@@ -8,6 +8,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+/// Names the folder that git takes `config` and `hooks` from instead of `.git`.
+pub(crate) const COMMONDIR: &str = ".git/commondir";
+/// The name of a [`COMMONDIR`] that a program has made.
+const COMMONDIR_REFUSED: &str = ".git/commondir.refused";
 /// Files and folders of a workspace that a program in the cage may not change.
 pub(crate) const READ_ONLY: &[&str] = &[
     ".agents",
@@ -32,11 +36,13 @@ pub(crate) const READ_ONLY: &[&str] = &[
     ".factory",
     ".fleet",
     ".gemini",
+    COMMONDIR,
     ".git/config",
     ".git/config.worktree",
     ".git/hooks",
     ".git/info",
     ".git/modules",
+    ".git/worktrees",
     ".github/agents",
     ".github/chatmodes",
     ".github/copilot-instructions.md",
@@ -93,11 +99,14 @@ const FOR_OTHERS: &[&str] = &[
     ".envrc",
     ".fleet",
     ".git",
+    COMMONDIR,
+    COMMONDIR_REFUSED,
     ".git/config",
     ".git/config.worktree",
     ".git/hooks",
     ".git/info",
     ".git/modules",
+    ".git/worktrees",
     ".github",
     ".gitmodules",
     ".helix",
@@ -106,7 +115,7 @@ const FOR_OTHERS: &[&str] = &[
     ".idx",
     ".vscode",
 ];
-/// Limit of the files that are compared, so that a program cannot make the host look at millions.
+/// Limit of the files of one name that are compared, so that a program cannot make the host look at millions.
 const FILES: usize = 20_000;
 
 /// The state of the protected files of a workspace at one time.
@@ -129,30 +138,38 @@ struct FileState {
 impl ProtectedFiles {
     /// Looks at the files of `workspace`. Blocks.
     pub fn look(workspace: &Path) -> Self {
+        Self::look_at(workspace, FILES)
+    }
+
+    /// Looks at up to `most` files of each name.
+    fn look_at(workspace: &Path, most: usize) -> Self {
         let mut found = Self::default();
-        for name in READ_ONLY.iter().chain(FIXED) {
+        for name in names() {
             let only_itself = FIXED.contains(name);
             let path = workspace.join(name);
-            found.add(&path, PathBuf::from(name), only_itself);
+            let most = found.files.len() + most;
+            found.add(&path, PathBuf::from(name), only_itself, most);
             // What it leads to counts as a part of it.
             if path.is_symlink()
                 && let Ok(target) = path.canonicalize()
                 && let Ok(below) = target.strip_prefix(workspace)
                 && target != workspace
             {
-                found.add(&target, Path::new(name).join(below), only_itself);
+                found.add(&target, Path::new(name).join(below), only_itself, most);
             }
         }
         found
     }
 
-    /// Adds the file at `path` as `name`, or the folder with all that it holds.
-    fn add(&mut self, path: &Path, name: PathBuf, only_itself: bool) {
+    /// Adds the file at `path` as `name`, or the folder with all that it holds, until there are `most` files.
+    fn add(&mut self, path: &Path, name: PathBuf, only_itself: bool, most: usize) {
         let Ok(metadata) = fs::symlink_metadata(path) else { return };
-        if self.files.len() >= FILES {
+        if self.files.len() >= most {
             return;
         }
         let is_folder = metadata.is_dir();
+        // The `.git` of a worktree or a submodule is a file, which names the folder.
+        let only_itself = only_itself && is_folder;
         // Entries of `.git` itself change all the time.
         let changed = if only_itself { (0, 0) } else { (metadata.ctime(), metadata.ctime_nsec()) };
         let size = if is_folder { 0 } else { metadata.size() };
@@ -160,8 +177,8 @@ impl ProtectedFiles {
         let state = FileState { inode: metadata.ino(), mode: metadata.mode(), size, changed, can_be_mounted };
         if is_folder && !only_itself {
             let entries = fs::read_dir(path).into_iter().flatten().flatten();
-            for entry in entries.take(FILES) {
-                self.add(&entry.path(), name.join(entry.file_name()), false);
+            for entry in entries.take(most) {
+                self.add(&entry.path(), name.join(entry.file_name()), false, most);
             }
         }
         self.files.insert(name, state);
@@ -171,10 +188,11 @@ impl ProtectedFiles {
     /// it can only have changed those that were not there, or were links.
     pub fn changed(&self, later: &Self, mounted: bool) -> Vec<&'static str> {
         let is_open = |name: &&&'static str| {
-            !mounted || !self.files.get(Path::new(name)).is_some_and(|state| state.can_be_mounted)
+            let is_mounted = |state: &FileState| state.can_be_mounted && **name != COMMONDIR_REFUSED;
+            !mounted || !self.files.get(Path::new(name)).is_some_and(is_mounted)
         };
         let differs = |name: &&&'static str| self.below(name) != later.below(name);
-        let mut names: Vec<_> = READ_ONLY.iter().chain(FIXED).filter(is_open).filter(differs).copied().collect();
+        let mut names: Vec<_> = names().filter(is_open).filter(differs).copied().collect();
         names.sort_unstable();
         names
     }
@@ -188,6 +206,19 @@ impl ProtectedFiles {
     /// Whether agents read what has one of these names: a skill, a persona or a rule.
     pub fn is_for_agents(name: &str) -> bool {
         READ_ONLY.contains(&name) && !FOR_OTHERS.contains(&name)
+    }
+}
+
+/// Returns all names that are compared.
+fn names() -> impl Iterator<Item = &'static &'static str> {
+    READ_ONLY.iter().chain(FIXED).chain(&[COMMONDIR_REFUSED])
+}
+
+/// Renames a [`COMMONDIR`] that was not there before the program. What cannot be mounted read-only must not wait for the next `git status`.
+pub(crate) fn refuse(commondir: &Path) {
+    // A folder can be in the way.
+    if fs::rename(commondir, commondir.with_extension("refused")).is_err() {
+        let _ = fs::remove_file(commondir);
     }
 }
 
@@ -230,5 +261,44 @@ mod tests {
         fs::write(workspace.join("docs/A.md"), "obey").unwrap();
         assert_eq!(before.changed(&ProtectedFiles::look(workspace), true), ["AGENTS.md"]);
         assert!(ProtectedFiles::is_for_agents(".codex") && !ProtectedFiles::is_for_agents(".github"));
+    }
+
+    #[test]
+    fn git_file_is_compared() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(".git"), "gitdir: one").unwrap();
+        let before = ProtectedFiles::look(folder.path());
+        fs::write(folder.path().join(".git"), "gitdir: two").unwrap();
+        assert_eq!(before.changed(&ProtectedFiles::look(folder.path()), false), [".git"]);
+    }
+
+    #[test]
+    fn many_files_of_one_name_do_not_hide_the_others() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join(".agents")).unwrap();
+        for number in 0..9 {
+            fs::write(folder.path().join(".agents").join(number.to_string()), "").unwrap();
+        }
+        let before = ProtectedFiles::look_at(folder.path(), 5);
+        fs::write(folder.path().join("CLAUDE.md"), "").unwrap();
+        assert_eq!(before.changed(&ProtectedFiles::look_at(folder.path(), 5), false), ["CLAUDE.md"]);
+    }
+
+    #[test]
+    fn new_commondir_is_refused_and_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let commondir = folder.path().join(COMMONDIR);
+        fs::create_dir(folder.path().join(".git")).unwrap();
+        for in_the_way in [false, true] {
+            let before = ProtectedFiles::look(folder.path());
+            fs::write(&commondir, "../evil").unwrap();
+            if in_the_way {
+                fs::remove_file(folder.path().join(COMMONDIR_REFUSED)).unwrap();
+                fs::create_dir(folder.path().join(COMMONDIR_REFUSED)).unwrap();
+            }
+            refuse(&commondir);
+            assert!(!commondir.exists());
+            assert_eq!(before.changed(&ProtectedFiles::look(folder.path()), true), [COMMONDIR_REFUSED]);
+        }
     }
 }

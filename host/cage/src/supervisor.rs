@@ -14,7 +14,10 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use self::elsewhere as system;
 #[cfg(target_os = "linux")]
 use crate::linux as system;
-use crate::order::{Order, ProgramEnd};
+use crate::{
+    order::{Order, ProgramEnd},
+    protected::{COMMONDIR, refuse},
+};
 
 /// Limit of an order, in bytes.
 const ORDER: u64 = 64 << 20;
@@ -59,7 +62,16 @@ fn run(order: Order) -> Option<ProgramEnd> {
         limit(Resource::Fsize, FILE);
         limit(Resource::Core, 0);
     }
-    system::run(&order)
+    let read_only = order.fence.iter().flat_map(|fence| &fence.read_only);
+    let new = read_only.filter(|path| path.ends_with(COMMONDIR) && path.symlink_metadata().is_err());
+    let new: Vec<_> = new.collect();
+    let end = system::run(&order);
+    for commondir in new {
+        if commondir.symlink_metadata().is_ok() {
+            refuse(commondir);
+        }
+    }
+    end
 }
 
 /// Lowers a limit. A program that ran into a lower one before keeps it.

@@ -67,6 +67,10 @@ pub(super) fn protect(fence: &FenceOrder) -> io::Result<()> {
         bind(path)?;
         make_read_only(path)?;
     }
+    // Such as the `.git` of a worktree, which names the folder.
+    if path.is_file() {
+        make_read_only(path)?;
+    }
     Ok(())
 }
 
