@@ -29,6 +29,8 @@ pub enum Isolation {
 impl Support {
     /// The version of Landlock that limits signals and abstract sockets, too.
     pub const LANDLOCK: u32 = 6;
+    /// The version of Landlock that limits how files are cut.
+    pub(crate) const TRUNCATE: u32 = 3;
 
     /// Whether all is fenced that a fence is for.
     pub fn is_whole(self) -> bool {
@@ -41,7 +43,10 @@ impl Support {
         if self.landlock == 0 {
             gaps.push("can read and change every file that you can");
         } else if self.isolation < Isolation::Mounts {
-            gaps.push("can change .git and agents' rules");
+            gaps.push("can change .git, agents' rules, and the modes and times of all your files");
+            if self.landlock < Self::TRUNCATE {
+                gaps.push("can empty every file of yours");
+            }
         }
         if !self.seccomp {
             gaps.push("can use the network");
@@ -64,7 +69,10 @@ mod tests {
         let old = Support { landlock: 5, ..whole };
         assert_eq!((old.is_whole(), old.gaps()), (false, vec!["can send signals to your other programs"]));
         let alone = Support { isolation: Isolation::None, ..whole };
-        assert_eq!(alone.gaps(), ["can change .git and agents' rules"]);
+        let open = "can change .git, agents' rules, and the modes and times of all your files";
+        assert_eq!(alone.gaps(), [open]);
+        let older = Support { landlock: 2, ..alone };
+        assert_eq!(older.gaps()[..2], [open, "can empty every file of yours"]);
         assert_eq!(Support::default().gaps().len(), 3);
     }
 }
