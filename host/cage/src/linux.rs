@@ -144,7 +144,7 @@ fn start_here(order: &Order) -> Result<Option<Pid>, String> {
 fn restrict(fence: &FenceOrder) -> Result<(), String> {
     files::restrict(fence)?;
     if fence.support.seccomp {
-        syscalls::restrict(fence.network)?;
+        syscalls::restrict(fence)?;
     }
     Ok(())
 }

@@ -24,7 +24,7 @@ const NOT_ROOT: u32 = 65_534;
 
 /// Moves this process into namespaces of its own. It must have no other threads.
 pub(super) fn enter(isolation: Isolation) -> io::Result<()> {
-    let mut flags = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS;
+    let mut flags = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWIPC;
     match isolation {
         Isolation::None => return Ok(()),
         Isolation::Mounts => {}

@@ -8,6 +8,11 @@ use seccompiler::{
     TargetArch, apply_filter, sock_filter,
 };
 
+use crate::{
+    order::FenceOrder,
+    support::{Isolation, Support},
+};
+
 /// Refused whatever their arguments: other processes, the kernel's own settings, mounts, and interfaces that the other rules do not
 /// see into.
 const REFUSED: &[c_long] = &[
@@ -64,6 +69,8 @@ const REFUSED: &[c_long] = &[
     #[cfg(target_arch = "x86_64")]
     SYS_kexec_file_load,
 ];
+/// Refused without namespaces: memory, queues and semaphores that all processes of the user share.
+const SHARED: &[c_long] = &[SYS_mq_open, SYS_msgget, SYS_semget, SYS_shmat, SYS_shmget];
 /// Flags of `clone` and `unshare` that make namespaces.
 const NAMESPACES: &[c_int] =
     &[CLONE_NEWCGROUP, CLONE_NEWIPC, CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER, CLONE_NEWUTS, 0x80];
@@ -73,18 +80,24 @@ const TYPING: &[c_ulong] = &[TIOCSTI as c_ulong, TIOCLINUX as c_ulong];
 const NETWORK: &[c_int] = &[AF_INET, AF_INET6, AF_NETLINK];
 
 /// Restricts this thread, and what it starts.
-pub(super) fn restrict(network: bool) -> Result<(), String> {
+pub(super) fn restrict(fence: &FenceOrder) -> Result<(), String> {
     let build = || -> Result<(), Error> {
         // Programs fall back to `clone`, whose flags can be seen.
         let newer = BTreeMap::from([(SYS_clone3, Vec::new())]);
         apply_filter(&filter(newer, ENOSYS)?)?;
-        apply_filter(&filter(refused(network)?, EPERM)?)
+        apply_filter(&filter(refused(fence)?, EPERM)?)
     };
     build().map_err(|error| error.to_string())
 }
 
-fn refused(network: bool) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Error> {
+fn refused(fence: &FenceOrder) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Error> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = REFUSED.iter().map(|number| (*number, Vec::new())).collect();
+    if fence.support.isolation == Isolation::None {
+        rules.extend(SHARED.iter().map(|number| (*number, Vec::new())));
+        if fence.support.landlock < Support::TRUNCATE {
+            rules.insert(SYS_truncate, Vec::new());
+        }
+    }
     let namespace = |flag: &c_int| {
         let flag = u64::from(flag.unsigned_abs());
         rule(&[condition(0, SeccompCmpOp::MaskedEq(flag), flag)?])
@@ -95,12 +108,18 @@ fn refused(network: bool) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Error> {
     let typing = TYPING.iter().map(|request| rule(&[condition(1, SeccompCmpOp::Eq, *request)?]));
     rules.insert(SYS_ioctl, typing.collect::<Result<_, _>>()?);
     let mut sockets = Vec::new();
-    if network {
+    if fence.network {
         let other: Result<Vec<_>, _> =
             NETWORK.iter().map(|family| condition(0, SeccompCmpOp::Ne, u64::from(family.unsigned_abs()))).collect();
         sockets.push(rule(&other?)?);
     }
     rules.insert(SYS_socket, sockets);
+    // A pair of datagram sockets can be connected to any socket with a path. 2 is a bit of `SOCK_DGRAM` and `SOCK_RAW` only.
+    let datagram = rule(&[condition(1, SeccompCmpOp::MaskedEq(2), 2)?])?;
+    let other = rule(&[condition(0, SeccompCmpOp::Ne, u64::from(AF_UNIX.unsigned_abs()))?])?;
+    rules.insert(SYS_socketpair, vec![datagram, other]);
+    // Limits of other processes.
+    rules.insert(SYS_prlimit64, vec![rule(&[condition(0, SeccompCmpOp::Ne, 0)?])?]);
     Ok(rules)
 }
 
