@@ -54,21 +54,26 @@ pub(super) fn protect(fence: &FenceOrder) -> io::Result<()> {
     for path in &writable {
         bind(path)?;
     }
+    // What is mounted below `/proc` is mounted below the old one, which cannot be reached any more.
+    let is_hidden = |mounted: &Path| {
+        let is_below_proc = mounted.starts_with("/proc") && mounted != Path::new("/proc");
+        is_below_proc && fence.support.isolation == Isolation::Processes
+    };
     for mounted in mount_points()? {
-        if !writable.iter().any(|path| mounted.starts_with(path)) {
+        if !is_hidden(&mounted) && !writable.iter().any(|path| mounted.starts_with(path)) {
             make_read_only(&mounted)?;
         }
     }
     // A folder that something is mounted on cannot be renamed.
     for path in fence.fixed.iter().filter(|path| is_own(path)) {
         bind(path)?;
+        // Such as the `.git` of a worktree, which names the folder.
+        if path.is_file() {
+            make_read_only(path)?;
+        }
     }
     for path in fence.read_only.iter().filter(|path| is_own(path)) {
         bind(path)?;
-        make_read_only(path)?;
-    }
-    // Such as the `.git` of a worktree, which names the folder.
-    if path.is_file() {
         make_read_only(path)?;
     }
     Ok(())
