@@ -7,7 +7,10 @@ mod tree;
 
 use std::{
     fs, io,
-    os::fd::{AsFd as _, RawFd},
+    os::{
+        fd::{AsFd as _, RawFd},
+        unix::process::CommandExt as _,
+    },
     process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
@@ -20,7 +23,7 @@ use rustix::{
     io::Errno,
     process::{
         Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process, pidfd_open, set_child_subreaper,
-        set_parent_process_death_signal, waitpid,
+        set_parent_process_death_signal, wait, waitpid,
     },
 };
 
@@ -103,8 +106,7 @@ fn run_here(order: &Order) -> ProgramEnd {
         Err(error) => return ProgramEnd::failed(error),
     };
     let end = watch(child);
-    tree::kill_all();
-    end
+    if tree::kill_all() { end } else { ProgramEnd::killed("some of its processes could not be killed") }
 }
 
 /// Starts the program from a thread that is fenced, because a fence cannot be taken off, and this process must be able to kill what
@@ -133,6 +135,8 @@ fn start_here(order: &Order) -> Result<Option<Pid>, String> {
         .envs(order.environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stderr(output)
+        // What it sends to its group does not reach this process.
+        .process_group(0)
         .spawn()
         .map_err(cannot)?;
     // The process is awaited by its id, together with those that it leaves behind.
@@ -177,7 +181,7 @@ fn watch(child: Pid) -> ProgramEnd {
 /// Reaps what has ended, and returns how `child` ended if it is among them.
 fn reap(child: Pid) -> Option<ProgramEnd> {
     loop {
-        match waitpid(None, WaitOptions::NOHANG) {
+        match wait(WaitOptions::NOHANG) {
             Ok(Some((pid, status))) if pid == child => return Some(end_of(status)),
             Ok(Some(_)) | Err(Errno::INTR) => {}
             Ok(None) => return None,

@@ -6,10 +6,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, WaitOptions, getpid, waitpid};
+use rustix::{
+    io::Errno,
+    process::{Pid, Signal, WaitOptions, getpgid, getpgrp, getpid, kill_process_group, wait},
+};
 
 /// How long processes are killed before this is given up: one that cannot be killed waits for a device.
 const KILLING: Duration = Duration::from_secs(8);
+/// How often the children are killed before all processes are looked at, which takes longer.
+const ROUNDS: usize = 100;
 
 /// Returns the processes below this one.
 pub(super) fn descendants() -> Vec<Pid> {
@@ -38,20 +43,56 @@ fn parent_of(pid: i32) -> Option<i32> {
     rest.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// Kills everything below this process, and waits until it is gone.
-pub(super) fn kill_all() {
+/// Kills everything below this process, and waits until it is gone. Returns false if something is left.
+pub(super) fn kill_all() -> bool {
     if getpid().is_init() {
         // The kernel does it, at once and for good, when this process ends.
-        return;
+        return true;
     }
     let end = Instant::now() + KILLING;
     loop {
-        while let Ok(Some(_)) = waitpid(None, WaitOptions::NOHANG) {}
-        let left = descendants();
-        if left.is_empty() || Instant::now() > end {
-            return;
+        // A program that forks and exits without end is caught only by a look that is quicker than it.
+        for _ in 0..ROUNDS {
+            if reap_all() {
+                return true;
+            }
+            let children = children();
+            if children.is_empty() {
+                thread::sleep(Duration::from_millis(1));
+                break;
+            }
+            children.into_iter().for_each(kill_with_group);
         }
-        left.into_iter().for_each(super::kill);
-        thread::sleep(Duration::from_millis(1));
+        if Instant::now() > end {
+            return false;
+        }
+        descendants().into_iter().for_each(super::kill);
     }
+}
+
+/// Reaps what has ended. Returns whether no child is left, and so nothing below: orphans are children.
+fn reap_all() -> bool {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) => return false,
+            Err(_) => return true,
+        }
+    }
+}
+
+/// Returns the children of this process; none if the kernel has no list of them.
+fn children() -> Vec<Pid> {
+    let list = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+    list.split_ascii_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
+}
+
+/// Kills a child, and its process group, in which no fork escapes. Until it is reaped, the group is no other one.
+fn kill_with_group(child: Pid) {
+    if let Ok(group) = getpgid(Some(child))
+        && group != getpgrp()
+    {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    super::kill(child);
 }
