@@ -41,7 +41,9 @@ const TOOLCHAINS: &[&str] = &[
     ".cargo/config",
     ".cargo/config.toml",
     ".cargo/env",
-    ".config/git",
+    ".config/git/attributes",
+    ".config/git/config",
+    ".config/git/ignore",
     ".deno",
     ".gitconfig",
     ".nvm",
@@ -51,7 +53,8 @@ const TOOLCHAINS: &[&str] = &[
     ".sdkman",
     ".volta",
     ".local/share/mise",
-    ".local/share/uv",
+    ".local/share/uv/python",
+    ".local/share/uv/tools",
     "go/bin",
 ];
 /// Caches of toolchains, below the home folder.
@@ -227,7 +230,9 @@ impl CageFolders {
 
     /// Returns the fence of a program in `workspace`, which may change `temp`, a folder of its own.
     pub fn fence(&self, support: Support, workspace: &Path, temp: &Path) -> FenceOrder {
-        let mut read: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
+        // A folder of Patchbay can lie in one of them.
+        let is_readable = |folder: &PathBuf| self.user.why_not_read(&canonical(folder.clone())).is_none();
+        let mut read: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).filter(is_readable).collect();
         read.extend(self.read.iter().cloned());
         let mut write: Vec<PathBuf> = DEVICES.iter().map(PathBuf::from).collect();
         write.extend([workspace.to_owned(), temp.to_owned()]);
@@ -292,6 +297,24 @@ mod tests {
         }
         assert!(!fence.write.iter().any(|path| path.starts_with(home.join(".cargo/bin"))));
         assert!(fence.read_only.contains(&home.join("work/.git/hooks")));
+    }
+
+    #[test]
+    fn keys_and_folders_of_patchbay_cannot_be_read() {
+        let home = tempfile::tempdir().unwrap();
+        for folder in [".config/git", ".local/share/uv/credentials", ".local/share/uv/python"] {
+            std::fs::create_dir_all(home.path().join(folder)).unwrap();
+        }
+        std::fs::write(home.path().join(".config/git/config"), "").unwrap();
+        let user = UserFolders::new(home.path(), "/usr/bin", ["/opt/patchbay".into()]);
+        let folders = CageFolders::new(&CageSettings::default(), user).unwrap();
+        let fence = folders.fence(Support::default(), &home.path().join("work"), Path::new("/t"));
+        assert!(fence.read.contains(&"/usr".into()) && !fence.read.contains(&"/opt".into()));
+        let home = home.path().canonicalize().unwrap();
+        for key in [".config/git/credentials", ".local/share/uv/credentials/credentials.toml"] {
+            assert!(!fence.read.iter().any(|path| home.join(key).starts_with(path)), "{key}");
+        }
+        assert!(fence.read.contains(&home.join(".config/git/config")));
     }
 
     #[test]
