@@ -10,8 +10,8 @@ use std::{
 };
 
 use patchbay_cage::{
-    CageFolders, CageProgram, CageSettings, Isolation, Order, ProgramEnd, RunningProgram, Support, UserFolders,
-    closed_environment,
+    CageFolders, CageProgram, CageSettings, Isolation, Order, ProgramEnd, ProtectedFiles, RunningProgram, Support,
+    UserFolders, closed_environment,
 };
 use patchbay_tests::binary;
 use tempfile::TempDir;
@@ -239,6 +239,33 @@ fn what_runs_later_cannot_be_changed() {
 }
 
 #[test]
+fn git_takes_nothing_from_another_folder() {
+    let caged = Caged::new();
+    let landlock = Caged::with(Support { isolation: Isolation::None, ..caged.support });
+    for caged in [&caged, &landlock] {
+        let workspace = caged.path("work");
+        let before = ProtectedFiles::look(&workspace);
+        let (code, output) = caged
+            .sh("cp -r .git evil && git config -f evil/config core.fsmonitor 'touch ran; false' \
+            && echo ../evil > .git/commondir && git status");
+        assert_eq!(code, Some(0), "{output}");
+        assert!(!workspace.join(".git/commondir").exists());
+        let mounted = caged.support.isolation >= Isolation::Mounts;
+        assert_eq!(before.changed(&ProtectedFiles::look(&workspace), mounted), [".git/commondir.refused"]);
+    }
+    // One of the user's own stays. The `.git` of a worktree is a file.
+    fs::write(caged.path("work/.git/commondir"), ".").unwrap();
+    caged.refused("echo ../evil > .git/commondir");
+    fs::remove_dir_all(caged.path("work/.git/hooks")).unwrap();
+    fs::rename(caged.path("work/.git"), caged.path("work/repository")).unwrap();
+    fs::write(caged.path("work/.git"), "gitdir: repository\n").unwrap();
+    for script in ["echo 'gitdir: evil' > .git", "rm .git", "mv .git old"] {
+        let (code, output) = caged.sh(script);
+        assert!(code != Some(0) && (output.contains("Read-only") || output.contains("busy")), "{script}: {output}");
+    }
+}
+
+#[test]
 fn sockets_are_refused() {
     let mut caged = Caged::new();
     let _docker = UnixListener::bind(caged.path("work/docker.sock")).unwrap();
@@ -248,15 +275,19 @@ fn sockets_are_refused() {
     let tcp = "s = socket.socket(socket.AF_INET); s.connect(('127.0.0.1', 9))";
     let packet = "socket.socket(socket.AF_PACKET, socket.SOCK_RAW)";
     let vsock = "socket.socket(socket.AF_VSOCK)";
-    for program in [unix, bus, udp, tcp, packet, vsock, "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)"] {
+    let pair = "socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].connect('docker.sock')";
+    let raw = "socket.socketpair(socket.AF_UNIX, socket.SOCK_RAW)";
+    for program in [unix, bus, udp, tcp, packet, vsock, pair, raw, "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)"]
+    {
         caged.python_refused(program);
     }
     // The network is not the machine's own sockets.
     caged.network = true;
-    for program in [unix, bus, packet, vsock] {
+    for program in [unix, bus, packet, vsock, pair] {
         caged.python_refused(program);
     }
-    let (end, output) = caged.run("/usr/bin/python3", &["-c", &format!("import socket\n{udp}")]);
+    let streams = "socket.socketpair(); socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)";
+    let (end, output) = caged.run("/usr/bin/python3", &["-c", &format!("import socket\n{udp}\n{streams}")]);
     assert_eq!(end.exit_code, Some(0), "{output}");
     for name in ["DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK", "DISPLAY", "DOCKER_HOST"] {
         assert!(!caged.environment.iter().any(|(passed, _)| passed == name), "{name}");
@@ -282,12 +313,28 @@ fn system_calls_that_lead_out_are_refused() {
         "call(56, 0x10000000 | 17, 0, 0, 0, 0)",
         // open_by_handle_at
         "call(304, -100, ctypes.create_string_buffer(64), 0)",
+        // prlimit64 of another process
+        "call(302, os.getppid(), 7, 0, 0)",
         // TIOCSTI
         "import fcntl\nfcntl.ioctl(0, 0x5412, b'x')",
     ] {
         caged.python_refused(program);
     }
     caged.refused("unshare -Urm true");
+    // Without namespaces shmget, shmat, msgget, semget, mq_open, and before Landlock 3 truncate.
+    let older = Caged::with(Support { isolation: Isolation::None, landlock: 2, ..caged.support });
+    for program in [
+        "call(29, 7, 4096, 0o1600)",
+        "call(30, 0, 0, 0)",
+        "call(68, 7, 0o1600)",
+        "call(64, 7, 1, 0o1600)",
+        "call(240, b'queue', 0o102, 0o600, 0)",
+        "os.truncate('../notes', 0)",
+    ] {
+        older.python_refused(program);
+    }
+    let (code, output) = caged.sh("ipcs -m | grep 0x && exit 1; ipcmk -M 4096 && ipcs -m | grep 0x");
+    assert_eq!(code, Some(0), "its shared memory is not its own: {output}");
 }
 
 #[test]
@@ -417,6 +464,34 @@ fn no_process_is_left_at_the_end() {
         drop(running);
         caged.runtime.block_on(async { tokio::time::sleep(Duration::from_millis(50)).await });
         assert_none_left(&caged.path("work"));
+    }
+}
+
+#[test]
+fn program_that_forks_and_exits_is_caught() {
+    let caged = Caged::new();
+    let source = "#include <fcntl.h>\n#include <unistd.h>\nint main(void) { int file = open(\"alive\", O_CREAT | O_APPEND | O_WRONLY, 0600); \
+        if (fork()) { usleep(200000); return 0; } for (;;) { write(file, \"x\", 1); setsid(); if (fork()) _exit(0); } }";
+    for isolation in [Isolation::Processes, Isolation::Mounts, Isolation::None] {
+        let caged = Caged::with(Support { isolation, ..caged.support });
+        fs::write(caged.path("work/forks.c"), source).unwrap();
+        assert_eq!(caged.sh("cc -o forks forks.c").0, Some(0));
+        let (end, output) = caged.run("./forks", &[]);
+        let size = || fs::metadata(caged.path("work/alive")).unwrap().len();
+        let before = size();
+        assert!(before > 10, "{end:?} {output}");
+        std::thread::sleep(Duration::from_millis(100));
+        assert_eq!((end.exit_code, size()), (Some(0), before), "{isolation:?} {end:?}");
+    }
+}
+
+#[test]
+fn signals_to_the_group_do_not_reach_the_cage() {
+    let support = Caged::new().support;
+    for isolation in [Isolation::Processes, Isolation::Mounts, Isolation::None] {
+        // Landlock 5 knows no signals.
+        let caged = Caged::with(Support { isolation, landlock: 5, ..support });
+        assert_eq!(caged.run("/bin/sh", &["-c", "kill -9 0"]).0.signal, Some(9), "{isolation:?}");
     }
 }
 
