@@ -471,7 +471,7 @@ fn no_process_is_left_at_the_end() {
 fn program_that_forks_and_exits_is_caught() {
     let caged = Caged::new();
     let source = "#include <fcntl.h>\n#include <unistd.h>\nint main(void) { int file = open(\"alive\", O_CREAT | O_APPEND | O_WRONLY, 0600); \
-        if (fork()) { usleep(200000); return 0; } for (;;) { write(file, \"x\", 1); setsid(); if (fork()) _exit(0); } }";
+        if (fork()) { usleep(200000); return 0; } for (int i = 0; i < 100000; i++) { write(file, \"x\", 1); setsid(); if (fork()) _exit(0); } }";
     for isolation in [Isolation::Processes, Isolation::Mounts, Isolation::None] {
         let caged = Caged::with(Support { isolation, ..caged.support });
         fs::write(caged.path("work/forks.c"), source).unwrap();

@@ -268,7 +268,7 @@ fn change_of_a_stopped_program_is_found() {
     assert!(!is_trusted());
 }
 
-/// A path is resolved once, and never where programs can put a link. Nobody is asked about what is refused.
+/// A path is resolved once, and never where programs can put a link. What is refused is not asked about.
 #[test]
 fn paths_of_a_call_lie_where_programs_change_nothing() {
     let patchbay = Patchbay::quick();

@@ -295,7 +295,7 @@ async fn always_for_an_input_is_for_the_notes_that_were_shown() {
     *tool.terms.lock().unwrap() = terms("not fenced");
     caller.says(&tool, "one").await.unwrap();
     assert_eq!(asked(), 2);
-    // Nobody is asked about what would fail.
+    // No question about a call that would fail.
     *tool.terms.lock().unwrap() = CallTerms { refusal: Some("no such folder".to_owned()), ..terms("in a cage") };
     let error = caller.says(&tool, "one").await.unwrap_err();
     assert!(error.to_string().contains("no such folder"), "{error}");

@@ -71,7 +71,7 @@ pub struct OutsideCall<'a> {
     pub input: &'a Value,
     /// Receives partial output; cleaned and bounded by the caller.
     pub progress: &'a dyn ProgressSink,
-    /// The terms on which it was allowed; the default ones if nobody had to allow it.
+    /// The terms on which it was allowed; the default ones if no question was needed.
     pub terms: CallTerms,
     /// Proves that the call was let through.
     #[expect(dead_code, reason = "its existence is the proof")]
