@@ -157,7 +157,10 @@ enum At {
     Sent,
     Events(Parser),
     /// The body of a refusal is arriving.
-    Refusal { head: ResponseHead, body: Vec<u8> },
+    Refusal {
+        head: ResponseHead,
+        body: Vec<u8>,
+    },
     Idle,
 }
 

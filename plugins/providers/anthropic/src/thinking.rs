@@ -323,9 +323,7 @@ mod tests {
 
     #[test]
     fn answer_has_tokens_besides_thinking() {
-        let most = |model: &str, level, asked| {
-            settings(&Known::of(model, None), level, false, asked).max_tokens
-        };
+        let most = |model: &str, level, asked| settings(&Known::of(model, None), level, false, asked).max_tokens;
         assert_eq!(most("claude-sonnet-4-5", None, None), 32_000);
         assert_eq!(most("claude-sonnet-4-5", None, Some(100)), 100);
         assert_eq!(most("claude-sonnet-4-5", None, Some(0)), 1);
@@ -333,12 +331,12 @@ mod tests {
         assert_eq!(most("claude-sonnet-4-5", Some(Level::Med), None), 47_104);
         assert_eq!(most("claude-sonnet-4-5", Some(Level::Med), Some(8_000)), 8_000);
         assert_eq!(most("claude-sonnet-4-5", Some(Level::Med), Some(0)), 1);
-        let thinks = |asked| settings(&Known::of("claude-sonnet-4-5", None), Some(Level::Med), false, Some(asked)).thinking;
-        assert_eq!([thinks(100_000), thinks(8_000), thinks(2_047)], [
-            Thinking::Budget(43_008),
-            Thinking::Budget(4_000),
-            Thinking::Unsaid,
-        ]);
+        let thinks =
+            |asked| settings(&Known::of("claude-sonnet-4-5", None), Some(Level::Med), false, Some(asked)).thinking;
+        assert_eq!(
+            [thinks(100_000), thinks(8_000), thinks(2_047)],
+            [Thinking::Budget(43_008), Thinking::Budget(4_000), Thinking::Unsaid,]
+        );
         assert_eq!(most("claude-sonnet-4-5", Some(Level::High), None), 64_000);
         assert_eq!(most("claude-sonnet-4-5", Some(Level::High), Some(u32::MAX)), 64_000);
         assert_eq!(most("claude-haiku-4-5", Some(Level::High), None), 36_096);
