@@ -61,6 +61,11 @@ fn press_late(terminal: &Terminal, keys: &str) {
 
 fn leave(terminal: Terminal) {
     terminal.press(CTRL_D);
+    // If the last row of a turn is not there yet, the terminal wants the key once more.
+    thread::sleep(Duration::from_millis(300));
+    if terminal.lines().iter().any(|line| line.contains("Ctrl+D again")) {
+        terminal.press(CTRL_D);
+    }
     assert_eq!(terminal.wait_for_exit(), 0);
 }
 
