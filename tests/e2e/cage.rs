@@ -485,6 +485,25 @@ fn program_that_forks_and_exits_is_caught() {
     }
 }
 
+/// The two lists name the same files: what a skill may not write, a program may not write unseen.
+#[test]
+fn names_that_skills_may_not_write_are_compared() {
+    for pattern in patchbay_workspace::protected_names() {
+        let name = match pattern {
+            "copilot-instructions.md" => ".github/copilot-instructions.md",
+            // Compared are names alone; running.md says so.
+            "*.code-workspace" => continue,
+            pattern => pattern.trim_end_matches('*'),
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let before = ProtectedFiles::look(folder.path());
+        fs::create_dir_all(folder.path().join(name).parent().unwrap()).unwrap();
+        fs::write(folder.path().join(name), "made").unwrap();
+        let changed = before.changed(&ProtectedFiles::look(folder.path()), true);
+        assert!(changed.iter().any(|changed| name.starts_with(changed)), "{name}: {changed:?}");
+    }
+}
+
 #[test]
 fn signals_to_the_group_do_not_reach_the_cage() {
     let support = Caged::new().support;

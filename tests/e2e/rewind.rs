@@ -11,7 +11,7 @@ use patchbay_tests::{
 };
 use serde_json::json;
 
-use crate::undo::{again, kill_when, patchbay, tree, write};
+use crate::undo::{FILES, again, changed_files, kill_when, patchbay, tree, with_files, write};
 
 /// Returns the texts of the conversation that an agent's model receives.
 async fn texts(play: &Play, agent: AgentId) -> Vec<String> {
@@ -269,16 +269,11 @@ fn undone_changes_are_on_the_way_back() {
 /// A kill in the middle leaves the old agent in view, or the new one with all files restored. The command can be given again.
 #[test]
 fn kills_in_the_middle_lose_nothing() {
-    const FILES: usize = 40;
-    let patchbay = patchbay();
-    for number in 0..FILES {
-        patchbay.write(&format!("workspace/{number}.txt"), format!("before {number}\n"));
-    }
+    let (patchbay, calls) = with_files();
     let before = tree(&patchbay);
-    let calls: Vec<String> = (0..FILES).map(|number| write(&format!("{number}.txt"), "after\n")).collect();
-    let changed = || (0..FILES).filter(|number| text(&patchbay, &format!("{number}.txt")) == "after\n").count();
+    let changed = || changed_files(&patchbay);
     for kill_at in [1, 20, FILES] {
-        assert_eq!(patchbay.exec(&["say one", &calls.join("\n")]).code, Some(0));
+        assert_eq!(patchbay.exec(&["say one", &calls]).code, Some(0));
         let session = patchbay.last_session();
         assert_eq!(changed(), FILES);
         kill_when(&patchbay, &["exec", "--session", &session, "/rewind 2 --files"], || changed() + kill_at <= FILES);

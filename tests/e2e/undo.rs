@@ -173,24 +173,35 @@ fn commands_are_changes_of_their_own() {
     assert_eq!(tree(&patchbay).keys().collect::<Vec<_>>(), ["a.txt"]);
 }
 
-/// The process is killed while a turn changes files, and while the changes are taken back. Afterwards all can be taken back.
-#[test]
-fn kills_lose_nothing_that_was_there() {
-    const FILES: usize = 40;
+/// Number of the files of [`with_files`].
+pub const FILES: usize = 40;
+
+/// Returns a home whose workspace has many files, and the calls with which a model writes `after` into all of them.
+pub fn with_files() -> (Patchbay, String) {
     let patchbay = patchbay();
     for number in 0..FILES {
         patchbay.write(&format!("workspace/{number}.txt"), format!("before {number}\n"));
     }
-    let before = tree(&patchbay);
     let calls: Vec<String> = (0..FILES).map(|number| write(&format!("{number}.txt"), "after\n")).collect();
-    let changed = || {
-        let text = |number: usize| fs::read(patchbay.workspace().join(format!("{number}.txt"))).unwrap();
-        (0..FILES).filter(|number| text(*number) == b"after\n").count()
-    };
+    (patchbay, calls.join("\n"))
+}
+
+/// Returns how many of these files a model has changed.
+pub fn changed_files(patchbay: &Patchbay) -> usize {
+    let text = |number: usize| fs::read(patchbay.workspace().join(format!("{number}.txt"))).unwrap();
+    (0..FILES).filter(|number| text(*number) == b"after\n").count()
+}
+
+/// The process is killed while a turn changes files, and while the changes are taken back. Afterwards all can be taken back.
+#[test]
+fn kills_lose_nothing_that_was_there() {
+    let (patchbay, calls) = with_files();
+    let before = tree(&patchbay);
+    let changed = || changed_files(&patchbay);
     for kill_at in [1, 7, 23] {
         assert_eq!(patchbay.exec(&["hello"]).code, Some(0));
         let session = patchbay.last_session();
-        kill_when(&patchbay, &["exec", "--session", &session, &calls.join("\n")], || changed() >= kill_at);
+        kill_when(&patchbay, &["exec", "--session", &session, &calls], || changed() >= kill_at);
         assert!(changed() >= kill_at);
         kill_when(&patchbay, &["exec", "--session", &session, "/undo"], || changed() < kill_at);
         // Whatever the kill left, the rest is taken back.

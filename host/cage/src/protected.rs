@@ -1,5 +1,5 @@
-//! Files of a workspace that decide about what runs later, or about what agents are told. Namespaces protect those that exist; what
-//! has changed nevertheless is found by comparing.
+//! Workspace files that start programs later or instruct agents. Namespaces make existing ones read-only; other changes are found
+//! by comparing the files before and after.
 
 use std::{
     collections::BTreeMap,
@@ -89,7 +89,7 @@ pub(crate) const READ_ONLY: &[&str] = &[
     "opencode.json",
     "opencode.jsonc",
 ];
-/// Folders that hold some of them. Renamed, they would take what they hold along.
+/// Folders that contain some of them. They cannot be renamed, because their contents would move along.
 pub(crate) const FIXED: &[&str] = &[".git", ".github"];
 /// Those of build tools, git and editors. The others hold skills, personas and rules, which agents read.
 const FOR_OTHERS: &[&str] = &[
@@ -115,7 +115,7 @@ const FOR_OTHERS: &[&str] = &[
     ".idx",
     ".vscode",
 ];
-/// Limit of the files of one name that are compared, so that a program cannot make the host look at millions.
+/// Limit of the files of one name that are compared, because a program can create millions.
 const FILES: usize = 20_000;
 
 /// The state of the protected files of a workspace at one time.

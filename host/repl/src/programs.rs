@@ -1,4 +1,4 @@
-//! Programs that run for this terminal: those of models, in a cage and after a question, and those that the user types behind `!`. The
+//! Programs that run for this terminal: a model's run in a cage after a question, and the user's own follow a `!`. The
 //! tools are in `tools`; the loop in `terminal` shows what the user has started.
 
 mod given;

@@ -130,6 +130,11 @@ const NAMES: &[(&str, Protection)] = &[
 /// Names by which git recognises a repository, or that make git run commands in it.
 const GIT_PARTS: &[&str] = &["HEAD", "objects", "refs", "commondir", "config", "config.worktree", "hooks"];
 
+/// Returns the names that skills may not change, as patterns: `*` stands for any further characters.
+pub fn protected_names() -> impl Iterator<Item = &'static str> {
+    NAMES.iter().map(|(pattern, _)| *pattern)
+}
+
 /// Returns why a path with the part `name` may not be read; `None` if it may.
 pub(crate) fn read_refusal(name: &str) -> Option<&'static str> {
     if is_git(name) {

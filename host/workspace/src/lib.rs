@@ -59,6 +59,7 @@ use patchbay_core::Digest;
 
 pub use error::FileError;
 pub use git::{GitHead, git_head, is_repository};
+pub use guard::protected_names;
 pub use protected::{HomeFolder, ProtectedPaths};
 pub use search::{
     EditorTexts, FileMatches, MatchedLine, NameQuery, NameResults, SearchBounds, SearchPosition, SearchStop,

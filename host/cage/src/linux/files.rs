@@ -30,7 +30,7 @@ pub(crate) fn available() -> (u32, bool) {
     (version, seccomp)
 }
 
-/// Restricts this thread, and what it starts.
+/// Restricts the files of this thread and its children.
 pub(super) fn restrict(fence: &FenceOrder) -> Result<(), String> {
     let abi = match fence.support.landlock {
         0 => return Ok(()),

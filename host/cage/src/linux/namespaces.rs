@@ -38,7 +38,7 @@ pub(super) fn enter(isolation: Isolation) -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("{} {group} 1", inside(group)))
 }
 
-/// Mounts what must not change read-only, for this process and what it starts.
+/// Mounts protected paths read-only for this process and its children.
 pub(super) fn protect(fence: &FenceOrder) -> io::Result<()> {
     if fence.support.isolation == Isolation::None {
         return Ok(());

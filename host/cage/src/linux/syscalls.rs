@@ -76,10 +76,10 @@ const NAMESPACES: &[c_int] =
     &[CLONE_NEWCGROUP, CLONE_NEWIPC, CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER, CLONE_NEWUTS, 0x80];
 /// Requests that type into a terminal.
 const TYPING: &[c_ulong] = &[TIOCSTI as c_ulong, TIOCLINUX as c_ulong];
-/// The sockets of a program with the network: those of the internet, and those that ask for the machine's addresses.
+/// The sockets of a program with the network: internet sockets, and netlink for the addresses of the machine.
 const NETWORK: &[c_int] = &[AF_INET, AF_INET6, AF_NETLINK];
 
-/// Restricts this thread, and what it starts.
+/// Restricts the system calls of this thread and its children.
 pub(super) fn restrict(fence: &FenceOrder) -> Result<(), String> {
     let build = || -> Result<(), Error> {
         // Programs fall back to `clone`, whose flags can be seen.

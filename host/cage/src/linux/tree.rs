@@ -87,7 +87,7 @@ fn children() -> Vec<Pid> {
     list.split_ascii_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
 }
 
-/// Kills a child, and its process group, in which no fork escapes. Until it is reaped, the group is no other one.
+/// Kills a child and its process group, which includes any forks. The group id cannot be reused before the child is reaped.
 fn kill_with_group(child: Pid) {
     if let Ok(group) = getpgid(Some(child))
         && group != getpgrp()

@@ -69,7 +69,7 @@ pub(super) fn folder(workspace: &Path, written: Option<&str>) -> Result<PathBuf,
         .ok_or_else(|| format!("'{}' is not a folder below the workspace", text::excerpt(written.unwrap_or("."), 200)))
 }
 
-/// Returns what those of `paths` that are links lead to below `workspace`, which is never protected itself.
+/// Returns the targets below `workspace` of all links in `paths`. The workspace itself is never protected.
 pub(super) fn linked(workspace: &Path, paths: &[PathBuf]) -> Vec<PathBuf> {
     let links = paths.iter().filter(|path| path.is_symlink());
     links
