@@ -60,6 +60,19 @@ fn cases_pass_or_fail_by_their_results() {
     assert!(!patchbay.run(&["journal"]).out.contains("plug"), "the journal of the home has the call");
 }
 
+/// Services of a case that hold the host would keep its files and threads open until the last case.
+#[test]
+fn cases_leave_nothing_open() {
+    let patchbay = Patchbay::new();
+    patchbay.write("workspace/plug.wasm", Guest::default().component());
+    let echo = json!({"fixture": 1, "tool": "run", "input": {"a": 1}, "result": [{"text": "{\"a\":1}"}]});
+    fixture(&patchbay, "list.json", &Value::from(vec![echo; 12]));
+    let component = patchbay.workspace().join("plug.wasm");
+    let command = format!("ulimit -n 160; exec patchbay plugin test {}", component.display());
+    let ran = patchbay.shell("/bin/sh", &command);
+    assert_eq!((ran.code, &*ran.err), (Some(0), ""), "{}", ran.out);
+}
+
 #[test]
 fn update_writes_what_came_out() {
     let patchbay = Patchbay::new();
