@@ -8,9 +8,12 @@ import contextlib
 import json
 import os
 import pathlib
+import pty
 import re
+import select
 import subprocess
 import tempfile
+import termios
 
 import asking
 import reading
@@ -61,6 +64,9 @@ def answers(provider):
          "response": {"content": "It is forty-two."}},
         {"match": {"userMessage": "How much is it", "hasToolResult": False},
          "response": {"reasoning": "A sum. There is a tool for it.", "toolCalls": [call], **called}},
+        {"match": {"userMessage": "In words", "hasToolResult": True}, "response": {"content": "Forty-two."}},
+        {"match": {"userMessage": "Take your time", "hasToolResult": False}, "latency": 300, "chunkSize": 8,
+         "response": {"reasoning": "Let me see. " * 8, "content": "Let me see. " * 8, "toolCalls": [call], **called}},
         {"match": {"userMessage": "Twelve at once", "hasToolResult": False},
          "response": {"reasoning": "They do not depend on each other.", "toolCalls": twelve, **called}},
         {"match": {"userMessage": "Twelve at once", "hasToolResult": True}, "response": {"content": "Twelve results."}},
@@ -109,9 +115,8 @@ class Home:
 
     def run(self, *lines, code=0):
         """Runs lines, in a new session unless the options name one. Returns the events and the result of each line."""
-        environment = {"PATH": os.environ["PATH"], "PATCHBAY_HOME": str(self.folder / "home"), self.provider.variable: reading.KEY}
         ran = subprocess.run(
-            [PATCHBAY, "exec", "--json", *lines], cwd=self.folder / "workspace", env=environment,
+            [PATCHBAY, "exec", "--json", *lines], cwd=self.folder / "workspace", env=self.environment(),
             capture_output=True, text=True, timeout=SECONDS, stdin=subprocess.DEVNULL,
         )
         assert ran.returncode == code, f"it ended with {ran.returncode}:\n{ran.stdout}{ran.stderr}"
@@ -119,6 +124,29 @@ class Home:
         told = [json.loads(line) for line in ran.stdout.splitlines()]
         self.session = told[0]["session"]
         return [one for one in told if "event" in one], [one["message"] for one in told if "line" in one]
+
+    def environment(self):
+        return {"PATH": os.environ["PATH"], "PATCHBAY_HOME": str(self.folder / "home"), self.provider.variable: reading.KEY}
+
+    def type(self, *steps):
+        """Opens the terminal. Each step is a text that is waited for, and the keys that are typed then."""
+        keys, screen = pty.openpty()
+        termios.tcsetwinsize(screen, (24, 100))
+        environment = self.environment() | {"TERM": "xterm-256color"}
+        with os.fdopen(keys, "r+b", buffering=0) as terminal, subprocess.Popen(
+            [PATCHBAY], cwd=self.folder / "workspace", env=environment, stdin=screen, stdout=screen, stderr=screen,
+        ) as program:
+            os.close(screen)
+            try:
+                shown = b""
+                for text, typed in steps:
+                    while text.encode() not in shown:
+                        assert select.select([terminal], [], [], SECONDS)[0], f"'{text}' is not shown: {shown[-2000:]}"
+                        shown += terminal.read(4096)
+                    shown = b""
+                    terminal.write(typed.encode())
+            finally:
+                program.kill()
 
 
 def equal(found, expected):
@@ -148,6 +176,11 @@ def a_tool(home):
     events, said = home.run("How much is it?")
     equal(said, ["It is forty-two."])
     equal([row["content"] for row in rows(events, "tool")], ["42"])
+
+
+def joined(home):
+    """A message that is typed during the first answer is sent with the result of its call."""
+    home.type(("Model: ", "Take your time.\r"), ("* ", "In words, please.\r"), ("Forty-two.", ""))
 
 
 def thinking(home):
@@ -209,10 +242,10 @@ def cancelled(home):
     equal(home.run("--session", home.session, "Think about it")[1], ["Thought about."])
 
 
-CASES = (several_turns, a_tool, thinking, busy, refused, broken_off, twelve_calls, reloaded, cancelled)
+CASES = (several_turns, a_tool, joined, thinking, busy, refused, broken_off, twelve_calls, reloaded, cancelled)
 # The number of requests of each case.
 REQUESTS = {
-    several_turns: 2, a_tool: 2, thinking: 3, busy: 2, refused: 1, broken_off: 5, twelve_calls: 2, reloaded: 6, cancelled: 2,
+    several_turns: 2, a_tool: 2, joined: 2, thinking: 3, busy: 2, refused: 1, broken_off: 5, twelve_calls: 2, reloaded: 6, cancelled: 2,
 }
 
 
