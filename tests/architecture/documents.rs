@@ -149,6 +149,7 @@ These commands show what the open terminal has kept. They are not stored, and ot
 | `/show N in` | the input of the call of result N: of `code` the whole program, else JSON |
 | `/show thinking` | the thinking before the last answer |
 | `/ps` | the programs that run in the background, and those that have ended: [running.md](running.md) |
+| `/ps N` | the same about program N, and the last 64 KiB of its output |
 | `/ps stop N` | stops one: `Stopped` and its command line |
 | `/copy` | copies the last answer: `Copied N characters, if the terminal allows it (OSC 52).` |
 | `/copy code` | copies the last block of code of the last answer |
@@ -163,7 +164,7 @@ These commands show what the open terminal has kept. They are not stored, and ot
 | `Error: no answer was shown yet.` |
 | `Error: the last answer has no code.` |
 | `Error: there is no program 3; /ps lists them.` |
-| `Error: /ps lists programs in the background, /ps stop N stops one.` |
+| `Error: use /ps, /ps N or /ps stop N.` |
 ";
 
 #[test]

@@ -322,3 +322,30 @@ fn tests_of_sample_projects_pass() {
         terminal.wait_for_containing(expected);
     }
 }
+
+#[test]
+fn programs_run_with_plain_lines() {
+    let patchbay = Patchbay::quick();
+    let terminal = Terminal::open(&patchbay, &["--plain"]);
+    terminal.wait_for_prefix(">");
+    let answer = |key: &str| {
+        terminal.wait_for_containing("Type an answer and Enter: 1 once");
+        thread::sleep(Duration::from_millis(600));
+        terminal.press(&format!("{key}\r"));
+    };
+    let lasting = r#"{"command":"sh","args":["-c","echo hello; sleep 300"],"background":true}"#;
+    terminal.press(&format!("call terminal__run {lasting}\r"));
+    terminal.wait_for_containing("Run sh -c 'echo hello; sleep 300' {\"background\":true}?");
+    answer("1");
+    terminal.wait_for_containing("Allowed once: Run sh -c 'echo hello; sleep 300'");
+    wait_for_processes(&workspace(&patchbay), 3);
+    terminal.press("/ps\r");
+    terminal.wait_for_containing("1  sh -c 'echo hello; sleep 300' · running for");
+    terminal.press("/ps 1\r");
+    terminal.wait_for_text("hello");
+    terminal.press("/ps 2\r");
+    terminal.wait_for_text("Error: there is no program 2; /ps lists them.");
+    terminal.press("/quit\r");
+    assert_eq!(terminal.wait_for_exit(), 0);
+    assert_none_left(&workspace(&patchbay));
+}

@@ -10,6 +10,7 @@ mod script;
 use std::{future::pending, process::ExitCode, sync::Arc, time::Duration};
 
 use patchbay_core::{Code, Outcome};
+use patchbay_repl::{ProgramOptions, Programs};
 use patchbay_session::Session;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -77,10 +78,12 @@ impl ExecStop {
     }
 }
 
-/// Runs the lines of `exec` in the session that `start` returns. The time-out includes `start`.
+/// Runs the lines of `exec` in the session that `start` returns. The timeout includes `start`. With `programs`, models can run
+/// programs.
 pub(crate) async fn run(
     start: impl Future<Output = Result<Arc<Session>, CliError>>,
     exec: Exec,
+    programs: Option<ProgramOptions>,
     signal: &EndSignal,
 ) -> Result<ExitCode, CliError> {
     let deadline = exec.timeout.map(|seconds| (seconds, Instant::now() + Duration::from_secs(seconds)));
@@ -90,6 +93,7 @@ pub(crate) async fn run(
         session = start => session?,
     };
     let mut script = ScriptRun::new(Arc::clone(&session), &exec);
+    script.programs = programs.map(|options| Programs::offer(&session, options));
     let ended = tokio::select! {
         biased;
         stop = ExecStop::wait(signal, deadline) => Err(stop),

@@ -37,6 +37,7 @@ use clap::Parser as _;
 use patchbay_core::{Code, text};
 use patchbay_policy::quoted;
 use patchbay_provider::Watch;
+use patchbay_repl::ProgramOptions;
 use patchbay_session::{AgentSettings, BundledSkills, Host, Observer, Session, Unobserved};
 use patchbay_store::Source;
 use tokio_util::sync::CancellationToken;
@@ -89,7 +90,9 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
             let home = HomeDirs::find()?;
             let settings = terminal::settings(&home, plain)?;
             if !patchbay_repl::draws(&settings) {
-                return lines(Exec::standard_input(session, line, std::io::stdin().is_terminal()), runtime);
+                let is_typed = std::io::stdin().is_terminal();
+                let programs = is_typed.then(|| terminal::programs(&home, &settings)).transpose()?;
+                return lines(Exec::standard_input(session, line, is_typed), programs, runtime);
             }
             let progress = ProgressLine::new(Style::of_standard_error(), runtime.handle());
             let host = open_watched(&home, progress.clone(), session.record)?;
@@ -102,7 +105,7 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
         }
         Some(Command::Exec(exec)) => {
             exec.check();
-            lines(exec, runtime)
+            lines(exec, None, runtime)
         }
         Some(Command::Acp { record }) => {
             let host = open_watched(&HomeDirs::find()?, Unobserved, record)?;
@@ -160,8 +163,12 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
     }
 }
 
-/// Runs the lines of `exec` in a session.
-fn lines(exec: Exec, runtime: &tokio::runtime::Runtime) -> Result<ExitCode, CliError> {
+/// Runs the lines of `exec` in a session. Models can run programs if a user types the lines: only then there are `programs`.
+fn lines(
+    exec: Exec,
+    programs: Option<ProgramOptions>,
+    runtime: &tokio::runtime::Runtime,
+) -> Result<ExitCode, CliError> {
     let style = if exec.json { Style::Silent } else { Style::of_standard_error() };
     let host = open_watched(&HomeDirs::find()?, ProgressLine::new(style, runtime.handle()), exec.session.record)?;
     runtime.block_on(async {
@@ -169,7 +176,7 @@ fn lines(exec: Exec, runtime: &tokio::runtime::Runtime) -> Result<ExitCode, CliE
         let _watch = (exec.lines.len() != 1).then(|| watch(&host));
         let _refreshing = exec.typed.then(|| host.providers().keep_refreshed());
         let session = exec.session.clone();
-        exec::run(start(&host, &session), exec, &EndSignal::watch(true, GRACE)).await
+        exec::run(start(&host, &session), exec, programs, &EndSignal::watch(true, GRACE)).await
     })
 }
 

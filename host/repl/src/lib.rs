@@ -13,7 +13,7 @@ use std::{io::IsTerminal as _, path::Path, sync::Arc};
 
 pub use line_questions::LineQuestions;
 use patchbay_session::{LastExchange, Session, Subscription};
-pub use programs::ProgramOptions;
+pub use programs::{ProgramOptions, Programs};
 pub use settings::{ColourUse, ProgramUse, ProseWrap, TerminalSettings, ThinkingDisplay};
 pub use terminal::restore_modes;
 use tokio::sync::watch;

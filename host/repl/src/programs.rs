@@ -19,7 +19,7 @@ use patchbay_cage::{
     closed_environment,
 };
 use patchbay_core::text;
-use patchbay_session::{CallTerms, OutsideError, OutsideTool, Session, TerminalCommand};
+use patchbay_session::{CallTerms, OutsideError, Session, TerminalCommand};
 use tempfile::TempDir;
 
 use self::watched::WatchedProgram;
@@ -59,8 +59,8 @@ pub struct ProgramOptions {
     pub are_offered: bool,
 }
 
-/// The programs of one session. Dropping it kills them.
-pub(crate) struct Programs {
+/// The programs that models run in one session. Dropping it kills them.
+pub struct Programs {
     options: ProgramOptions,
     session: Weak<Session>,
     workspace: PathBuf,
@@ -86,20 +86,18 @@ struct BackgroundProgram {
 }
 
 impl Programs {
-    pub(crate) fn new(session: &Arc<Session>, options: ProgramOptions) -> Arc<Self> {
-        Arc::new(Self {
+    /// Offers the models of a session the tools that run programs, unless `options` removes them.
+    pub fn offer(session: &Arc<Session>, options: ProgramOptions) -> Arc<Self> {
+        let programs = Arc::new(Self {
             options,
             session: Arc::downgrade(session),
             workspace: session.workspace().into(),
             support: Mutex::default(),
             temp: OnceLock::new(),
             background: Mutex::default(),
-        })
-    }
-
-    /// Returns the tools for models.
-    pub(crate) fn tools(self: &Arc<Self>) -> Vec<Arc<dyn OutsideTool>> {
-        if self.options.are_offered { tools::all(self) } else { Vec::new() }
+        });
+        session.set_front_tools(if programs.options.are_offered { tools::all(&programs) } else { Vec::new() });
+        programs
     }
 
     /// Finds out what the fence of this machine consists of. One that is not whole is tried twice, and again for the next question,
@@ -284,7 +282,7 @@ impl Programs {
 
     /// Waits until the programs of models have ended with the session, and what they have changed is found. Does nothing if no model has
     /// asked for one.
-    pub(crate) async fn settle(&self) {
+    pub async fn settle(&self) {
         if self.temp.get().is_some()
             && let Some(session) = self.session.upgrade()
         {
@@ -298,8 +296,11 @@ impl Programs {
         found.ok_or_else(|| OutsideError::Failed(format!("no program {id} runs or has run in the background")))
     }
 
-    /// Returns what `/ps ARGUMENT` prints, or an error for the user.
-    pub(crate) fn list(&self, argument: &str) -> Result<String, String> {
+    /// Runs `/ps ARGUMENT` and returns the text to print.
+    ///
+    /// # Errors
+    /// If there is no such program, or the argument is neither empty, `N` nor `stop N`; a text for the user.
+    pub fn list(&self, argument: &str) -> Result<String, String> {
         let words: Vec<&str> = argument.split_whitespace().collect();
         match words[..] {
             [] => {
@@ -309,14 +310,22 @@ impl Programs {
                 Ok(if lines.is_empty() { "No programs in the background.".to_owned() } else { lines.join("\n") })
             }
             ["stop", id] => {
-                let program = id.parse().ok().and_then(|id| self.background(id).ok());
-                let program = program
-                    .ok_or_else(|| format!("Error: there is no program {}; /ps lists them.", text::excerpt(id, 40)))?;
+                let program = self.named(id)?;
                 program.running.stop();
                 Ok(format!("Stopped {}", text::excerpt(&program.line, 200)))
             }
-            _ => Err("Error: /ps lists programs in the background, /ps stop N stops one.".to_owned()),
+            [id] => {
+                let program = self.named(id)?;
+                Ok(format!("{program}\n{}", shown_output(&program.running)))
+            }
+            _ => Err("Error: use /ps, /ps N or /ps stop N.".to_owned()),
         }
+    }
+
+    /// Finds the program with the id that the user typed.
+    fn named(&self, id: &str) -> Result<BackgroundProgram, String> {
+        let program = id.parse().ok().and_then(|id| self.background(id).ok());
+        program.ok_or_else(|| format!("Error: there is no program {}; /ps lists them.", text::excerpt(id, 40)))
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use patchbay_core::{AgentId, Code, Event, EventKind, LineId, Outcome};
-use patchbay_repl::LineQuestions;
+use patchbay_repl::{LineQuestions, Programs};
 use patchbay_session::{LineInput, NewAttachment, Received, Session, Submitted, Subscription};
 use tokio::time::timeout;
 
@@ -44,6 +44,8 @@ pub(super) struct ScriptRun {
     later: LaterLines,
     /// The questions that the user answers by lines; `None` if no user types.
     questions: Option<LineQuestions>,
+    /// What models run; `None` if no user types.
+    pub(super) programs: Option<Arc<Programs>>,
 }
 
 /// The end of a line that was submitted.
@@ -76,6 +78,7 @@ impl ScriptRun {
             lines: LineSource::new(exec),
             later,
             questions,
+            programs: None,
         }
     }
 
@@ -97,7 +100,7 @@ impl ScriptRun {
         };
         let (mut succeeded, mut quit) = (true, false);
         while let Some(line) = self.next_line(exec.typed).await? {
-            if line.trim().is_empty() {
+            if line.trim().is_empty() || self.lists_programs(&line)? {
                 continue;
             }
             match self.run_line(line, std::mem::take(&mut attachments)).await? {
@@ -178,6 +181,18 @@ impl ScriptRun {
         };
         self.printer.read(line.as_deref())?;
         Ok(line)
+    }
+
+    /// Runs `/ps`, which the session does not know. Returns false for any other line.
+    fn lists_programs(&mut self, line: &str) -> Result<bool, EarlyEnd> {
+        let Some(programs) = &self.programs else { return Ok(false) };
+        let (name, argument) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
+        if name != "/ps" {
+            return Ok(false);
+        }
+        let listed = programs.list(argument).unwrap_or_else(|error| error);
+        self.printer.print(&listed)?;
+        Ok(true)
     }
 
     /// Passes a line to the question that waits. Returns whether it was an answer.

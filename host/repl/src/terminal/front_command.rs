@@ -17,7 +17,8 @@ Ctrl+Enter stops what runs and sends at once.
 Shift+Tab goes to the next mode: ask, edits, plan.
 Ctrl+G opens the text in $EDITOR, Ctrl+L draws again, Ctrl+Z suspends.
 ! before a command runs it at once; your next message has its output.
-/ps lists programs in the background, /ps stop N stops one.
+/ps lists programs in the background, /ps N prints the output
+of one, /ps stop N stops it.
 /show N prints the result of a tool in full, /show N in its input,
 /show thinking the thinking before the last answer.
 /new begins another session here, /resume lists those of this workspace,

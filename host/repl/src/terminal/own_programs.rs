@@ -32,9 +32,7 @@ struct OwnProgram {
 impl OwnPrograms {
     /// Nothing runs. Offers the tools with which models run programs.
     pub(super) fn new(session: &Arc<Session>, options: ProgramOptions) -> Self {
-        let programs = Programs::new(session, options);
-        session.set_front_tools(programs.tools());
-        Self { programs, running: None, outputs: Vec::new() }
+        Self { programs: Programs::offer(session, options), running: None, outputs: Vec::new() }
     }
 
     pub(super) fn programs(&self) -> &Programs {
