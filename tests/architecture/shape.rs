@@ -52,10 +52,6 @@ const LONG_FUNCTIONS: &[(&str, &str)] = &[];
 
 /// Structs with more fields: the path below `host` with the name, and why.
 const WIDE_STRUCTS: &[(&str, &str)] = &[
-    (
-        "sandbox/src/limits.rs Limits",
-        "the keys of one table; serde reads two flattened ones without the places of errors",
-    ),
     ("session/src/session.rs Session", "the parts of a session, each with its own lock"),
     ("store/src/change.rs SessionChange", "what one commit may contain; most of it is empty"),
     ("store/src/journal.rs JournalRow", "the columns of one table"),

@@ -10,8 +10,7 @@ use std::{
 
 use patchbay_core::Outcome;
 use patchbay_provider::Settings;
-use patchbay_sandbox::Limits;
-use patchbay_session::{Host, Session};
+use patchbay_session::{Host, Session, SessionLimits};
 use patchbay_tests::{
     binary::{Patchbay, resident_kib},
     host::host_with,
@@ -52,7 +51,7 @@ fn runtime() -> Runtime {
 }
 
 fn open(runtime: &Runtime, patchbay: &Patchbay) -> (Arc<Host>, Arc<Session>) {
-    let limits = Limits { agents: 1_000, concurrent_requests: 64, mails: 100_000, ..Limits::default() };
+    let limits = SessionLimits { agents: 1_000, concurrent_requests: 64, mails: 100_000, ..SessionLimits::default() };
     let host = host_with(patchbay, Settings::default(), limits);
     let session = runtime.block_on(host.new_session(&patchbay.workspace())).unwrap();
     (host, session)

@@ -4,7 +4,7 @@
 //! The models of agents have no tokens left: mail wakes no agent and each line has one outcome.
 
 use patchbay_core::{AgentId, Outcome};
-use patchbay_sandbox::Limits;
+use patchbay_session::SessionLimits;
 use patchbay_tests::{
     play::{Play, quick_demo},
     session_events::wait_for_end,
@@ -82,8 +82,8 @@ const LIVING: usize = 5;
 const DEPTH: usize = 2;
 const MAILS: usize = 3;
 
-fn limits() -> Limits {
-    Limits { agents: 5, agent_depth: 2, mails: 3, session_tokens: 1, ..Limits::default() }
+fn limits() -> SessionLimits {
+    SessionLimits { agents: 5, agent_depth: 2, mails: 3, session_tokens: 1, ..SessionLimits::default() }
 }
 
 impl Model {

@@ -11,13 +11,13 @@ use std::{
 use futures_util::future::BoxFuture;
 use patchbay_core::{AgentId, EventKind, MessageKind};
 use patchbay_sandbox::Limits;
-use patchbay_session::{AgentState, Approver, PersonAnswer, Question, Submitted};
+use patchbay_session::{AgentState, Approver, PersonAnswer, Question, SessionLimits, Submitted};
 use patchbay_tests::{
     adapter::Adapter,
     binary::Patchbay,
     calls::fetching,
     guest::{ECHO, Guest},
-    host::host,
+    host::{HostLimits, host},
     play::{AllowsForSession, Play, quick_demo},
     server::{Server, Step},
     session_events::{stored_texts, wait_for_end, wait_for_event},
@@ -27,13 +27,14 @@ use patchbay_tests::{
 const SOON: Duration = Duration::from_secs(20);
 
 /// Limits with which agents that hang do not keep others from their requests.
-fn roomy() -> Limits {
-    Limits { concurrent_requests: 64, ..Limits::default() }
+fn roomy() -> SessionLimits {
+    SessionLimits { concurrent_requests: 64, ..SessionLimits::default() }
 }
 
 /// Limits with which a call never ends by itself.
-fn endless() -> Limits {
-    Limits { fuel: 1_000_000_000_000_000, time_ms: 600_000, ..roomy() }
+fn endless() -> HostLimits {
+    let calls = Limits { fuel: 1_000_000_000_000_000, time_ms: 600_000, ..Limits::default() };
+    HostLimits { calls, session: roomy() }
 }
 
 async fn codes(lines: Vec<Submitted>) -> Vec<String> {

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use patchbay_core::MessageKind;
-use patchbay_sandbox::Limits;
-use patchbay_session::AgentState;
+use patchbay_session::{AgentState, SessionLimits};
 use patchbay_tests::{
     play::{Play, quick_demo},
     session_events::{stored_texts, wait_for_end},
@@ -12,7 +11,7 @@ use patchbay_tests::{
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_runs_after_a_restart_until_a_message() {
-    let limits = || Limits { concurrent_requests: 64, ..Limits::default() };
+    let limits = || SessionLimits { concurrent_requests: 64, ..SessionLimits::default() };
     let play = Play::with(quick_demo(), limits()).await;
     let root = play.session.view();
     let on_mail = "on mail call mail_check {}";

@@ -5,13 +5,12 @@
 use std::{sync::mpsc, thread, time::Duration};
 
 use patchbay_provider::Settings;
-use patchbay_sandbox::Limits;
 use patchbay_store::BudgetSettings;
 use patchbay_tests::{
     answers::{Answer, json_lines},
     binary::Patchbay,
     format::CHAT,
-    host::host_of,
+    host::{HostLimits, host_of},
     play::Play,
     server::{Server, Step},
     terminal::Terminal,
@@ -237,8 +236,8 @@ async fn no_agent_is_woken_when_the_money_is_used_up() {
     settings.providers.insert("demo".parse().unwrap(), toml::from_str(PRICED_DEMO).unwrap());
     let patchbay = Patchbay::new();
     let budget = BudgetSettings { session: Some("1.01".parse().unwrap()), day: None };
-    let host = host_of(&patchbay, settings.clone(), Limits::default(), budget);
-    let play = Play::on(host, patchbay, settings, Limits::default()).await;
+    let host = host_of(&patchbay, settings.clone(), HostLimits::default(), budget);
+    let play = Play::on(host, patchbay, settings, HostLimits::default()).await;
     let root = play.session.view();
     play.finish("hello").await;
     let child = play.fork("").await;

@@ -5,10 +5,31 @@ use std::{fs, path::Path, sync::Arc};
 
 use patchbay_provider::{BundledAdapter, ExchangeLimits, Settings};
 use patchbay_sandbox::{Compiler, Limits};
-use patchbay_session::{AgentSettings, Config, Host, Paths};
+use patchbay_session::{AgentSettings, Config, Host, Paths, SessionLimits};
 use patchbay_store::BudgetSettings;
 
 use crate::binary::{self, Patchbay};
+
+/// The limits of a host: of its calls, and of its sessions.
+#[derive(Clone, Default)]
+pub struct HostLimits {
+    /// The limits of calls.
+    pub calls: Limits,
+    /// The limits of sessions.
+    pub session: SessionLimits,
+}
+
+impl From<Limits> for HostLimits {
+    fn from(calls: Limits) -> Self {
+        Self { calls, ..Self::default() }
+    }
+}
+
+impl From<SessionLimits> for HostLimits {
+    fn from(session: SessionLimits) -> Self {
+        Self { session, ..Self::default() }
+    }
+}
 
 /// Opens a host in the home of `patchbay`, with default limits.
 pub fn host(patchbay: &Patchbay, settings: Settings) -> Arc<Host> {
@@ -16,23 +37,24 @@ pub fn host(patchbay: &Patchbay, settings: Settings) -> Arc<Host> {
 }
 
 /// As [`host_of`], without a budget.
-pub fn host_with(patchbay: &Patchbay, settings: Settings, limits: Limits) -> Arc<Host> {
-    host_of(patchbay, settings, limits, BudgetSettings::default())
+pub fn host_with(patchbay: &Patchbay, settings: Settings, limits: impl Into<HostLimits>) -> Arc<Host> {
+    host_of(patchbay, settings, limits.into(), BudgetSettings::default())
 }
 
-/// Opens a host in the home of `patchbay`, with these limits of calls and this budget. A step of an
+/// Opens a host in the home of `patchbay`, with these limits and this budget. A step of an
 /// adapter may take as long as a call.
-pub fn host_of(patchbay: &Patchbay, settings: Settings, limits: Limits, budget: BudgetSettings) -> Arc<Host> {
+pub fn host_of(patchbay: &Patchbay, settings: Settings, limits: HostLimits, budget: BudgetSettings) -> Arc<Host> {
+    let HostLimits { calls, session } = limits;
     let exchange = ExchangeLimits::default();
     let config = Config {
         exchange: ExchangeLimits {
-            step_fuel: exchange.step_fuel.max(limits.fuel),
-            fuel: exchange.fuel.max(limits.fuel),
-            step_ms: exchange.step_ms.max(limits.time_ms),
+            step_fuel: exchange.step_fuel.max(calls.fuel),
+            fuel: exchange.fuel.max(calls.fuel),
+            step_ms: exchange.step_ms.max(calls.time_ms),
             ..exchange
         },
-        limits,
-        agents: AgentSettings { budget, ..AgentSettings::default() },
+        limits: calls,
+        agents: AgentSettings { budget, limits: session, ..AgentSettings::default() },
         bundled_adapters: bundled_adapters(&ADAPTERS),
         providers: Box::new(move || Ok(settings.clone())),
         ..config(&patchbay.home())

@@ -12,9 +12,9 @@ use std::{
 use futures_util::future::BoxFuture;
 use patchbay_core::{AgentId, EventKind, MessageKind, Outcome, SessionId, ToolRecordPart, notification_line};
 use patchbay_provider::{ProviderConfig, Settings};
-use patchbay_sandbox::Limits;
 use patchbay_session::{
-    AgentInfo, AgentState, Approval, Approver, Host, PersonAnswer, Question, Received, Session, Submitted,
+    AgentInfo, AgentState, Approval, Approver, Host, PersonAnswer, Question, Received, Session, SessionLimits,
+    Submitted,
 };
 use patchbay_store::MailRow;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ use tokio::{
 use crate::{
     PATIENCE,
     binary::Patchbay,
-    host::host_with,
+    host::{HostLimits, host_with},
     server::Server,
     session_events::{wait_for_end, wait_for_event},
     tree_check,
@@ -44,7 +44,7 @@ pub struct Play {
     /// The session that is played.
     pub session: Arc<Session>,
     settings: Settings,
-    limits: Limits,
+    limits: HostLimits,
 }
 
 /// Returns settings with which the provider `demo` does not wait between its words.
@@ -72,35 +72,37 @@ pub fn with_local_model(server: &Server, window: u64) -> Settings {
 impl Play {
     /// Starts a session with default limits and a demo provider without delays.
     pub async fn new() -> Self {
-        Self::with(quick_demo(), Limits::default()).await
+        Self::with(quick_demo(), HostLimits::default()).await
     }
 
-    /// As [`Play::new`], with other limits.
-    pub async fn limited(change: impl FnOnce(&mut Limits)) -> Self {
-        let mut limits = Limits::default();
+    /// As [`Play::new`], with other limits of sessions.
+    pub async fn limited(change: impl FnOnce(&mut SessionLimits)) -> Self {
+        let mut limits = SessionLimits::default();
         change(&mut limits);
         Self::with(quick_demo(), limits).await
     }
 
     /// Starts a session with these providers and limits.
-    pub async fn with(settings: Settings, limits: Limits) -> Self {
+    pub async fn with(settings: Settings, limits: impl Into<HostLimits>) -> Self {
         Self::at(Patchbay::new(), settings, limits).await
     }
 
     /// Starts a session in the home of `patchbay`.
-    pub async fn at(patchbay: Patchbay, settings: Settings, limits: Limits) -> Self {
+    pub async fn at(patchbay: Patchbay, settings: Settings, limits: impl Into<HostLimits>) -> Self {
+        let limits = limits.into();
         let host = host_with(&patchbay, settings.clone(), limits.clone());
         Self::on(host, patchbay, settings, limits).await
     }
 
     /// Starts a session on `host`, which has the home of `patchbay` and these providers and limits.
-    pub async fn on(host: Arc<Host>, patchbay: Patchbay, settings: Settings, limits: Limits) -> Self {
+    pub async fn on(host: Arc<Host>, patchbay: Patchbay, settings: Settings, limits: impl Into<HostLimits>) -> Self {
         let session = host.new_session(&patchbay.workspace()).await.expect("a session");
-        Self { patchbay, host, session, settings, limits }
+        Self { patchbay, host, session, settings, limits: limits.into() }
     }
 
     /// Resumes a stored session of the home of `patchbay` in a new host.
-    pub async fn resume(patchbay: Patchbay, id: SessionId, settings: Settings, limits: Limits) -> Self {
+    pub async fn resume(patchbay: Patchbay, id: SessionId, settings: Settings, limits: impl Into<HostLimits>) -> Self {
+        let limits = limits.into();
         let host = host_with(&patchbay, settings.clone(), limits.clone());
         let session = host.resume(id).await.expect("a stored session");
         Self { patchbay, host, session, settings, limits }

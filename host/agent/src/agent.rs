@@ -20,7 +20,7 @@ use patchbay_tools::{ApprovalSlot, EditorSlot, Tools};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::{
-    Chosen, CompactionSettings, ContextSettings, Model, Requests, ResultRoom,
+    Chosen, CompactionSettings, ContextSettings, Model, Requests, ResultRoom, SessionLimits,
     conversation::data,
     receive::{AnswerBuffer, RetryNotice},
     requests::WaitNotice,
@@ -68,6 +68,8 @@ pub struct AgentSettings {
     pub context: ContextSettings,
     /// How much models may cost.
     pub budget: BudgetSettings,
+    /// The limits of a session, which its agents share.
+    pub limits: SessionLimits,
 }
 
 /// An agent: a conversation, a model, and the tools that it may call.

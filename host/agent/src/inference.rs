@@ -183,10 +183,12 @@ impl Inference for AgentInference {
 #[cfg(test)]
 mod tests {
     use patchbay_core::completion::TokenUsage;
-    use patchbay_sandbox::Limits;
 
     use super::*;
-    use crate::turn::tests::{Reply, TestAgent};
+    use crate::{
+        SessionLimits,
+        turn::tests::{Reply, TestAgent},
+    };
 
     struct Stage {
         agent: TestAgent,
@@ -200,7 +202,7 @@ mod tests {
 
         async fn replying(used: Option<TokenUsage>, answer: Option<(&'static str, Stop)>, ceiling: u64) -> Self {
             let reply = [Reply::Ends(used, answer)];
-            let agent = TestAgent::with_limits(reply, ceiling, 1_000_000, Limits::default()).await;
+            let agent = TestAgent::with_limits(reply, ceiling, 1_000_000, SessionLimits::default()).await;
             let inference = AgentInference::new(&agent.agent, CancellationToken::new());
             Self { agent, inference }
         }

@@ -103,7 +103,7 @@ impl Agent {
         let toolbox = Toolbox::of(Arc::clone(&self.tools), turn);
         let mut repeats = Repeats::default();
         let (mut cut_off_before, mut has_results, mut rows) = (0, false, Vec::new());
-        let most = self.tools.sandbox().limits().turn_requests;
+        let most = self.settings.limits.turn_requests;
         for index in turn.answers..turn.answers.saturating_add(most) {
             let answer = NextAnswer { index, cut_off_before };
             let exhausted = |exhausted| Outcome::error(Code::LimitTokens, exhausted);

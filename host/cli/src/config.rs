@@ -18,10 +18,10 @@ use patchbay_mcp::client::McpServerConfig;
 use patchbay_provider::{CatalogueSettings, ExchangeLimits, ProviderConfig, Settings};
 use patchbay_repl::TerminalSettings;
 use patchbay_sandbox::Limits;
-use patchbay_session::{CompactionSettings, ContextSettings};
+use patchbay_session::{CompactionSettings, ContextSettings, SessionLimits};
 use patchbay_store::{BudgetSettings, JournalSettings};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::CliError;
 
@@ -30,7 +30,11 @@ use crate::CliError;
 pub(crate) struct ConfigFile {
     /// What one call of a plugin may use. Over a limit the plugin is stopped, the error names the limit, and the session goes
     /// on.
+    #[schemars(with = "LimitsTable")]
     pub(crate) limits: Limits,
+    /// The keys of `[limits]` that no call needs.
+    #[serde(skip)]
+    pub(crate) session_limits: SessionLimits,
     /// How much models may cost: [operating.md](operating.md#what-models-may-cost). Read at the start of Patchbay.
     ///
     /// ```toml
@@ -107,6 +111,23 @@ pub(crate) struct ConfigFile {
     pub(crate) terminal: TerminalSettings,
 }
 
+/// All keys of `[limits]`. Only the schema has them in one table: serde would lose the position of an error in flattened fields.
+/// Instead, the table is read twice, and `ranges` rejects unknown keys.
+#[derive(Default, Serialize, JsonSchema)]
+#[serde(default)]
+struct LimitsTable {
+    #[serde(flatten)]
+    calls: Limits,
+    #[serde(flatten)]
+    session: SessionLimits,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SessionPart {
+    limits: SessionLimits,
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SessionSettings {
@@ -150,8 +171,8 @@ pub(crate) fn read(config: &Path) -> Result<ConfigFile, CliError> {
 }
 
 fn parse(toml: &str) -> Result<ConfigFile, String> {
-    let config: ConfigFile = toml::from_str(toml)
-        .map_err(|error| located(toml, error.span().map(|span| span.start), &unquoted(error.message())))?;
+    let mut config: ConfigFile = typed(toml)?;
+    config.session_limits = typed::<SessionPart>(toml)?.limits;
     ranges::check(toml)?;
     if let Some(root) = config.skill_roots.iter().find(|root| !root.starts_with("~/") && !root.starts_with('/')) {
         let root = text::excerpt(root, 200);
@@ -168,6 +189,10 @@ fn parse(toml: &str) -> Result<ConfigFile, String> {
         }
     }
     Ok(config)
+}
+
+fn typed<T: DeserializeOwned>(toml: &str) -> Result<T, String> {
+    toml::from_str(toml).map_err(|error| located(toml, error.span().map(|span| span.start), &unquoted(error.message())))
 }
 
 /// Prefixes `message` with the line and column of byte `at` in `text`. The line itself is not shown, since it may contain a
@@ -199,9 +224,14 @@ mod tests {
         assert_eq!(parse(""), Ok(ConfigFile::default()));
         assert_eq!(parse("[limits]\nfuel = 5").map(|config| config.limits.fuel), Ok(5));
         let unknown = parse("[limits]\nfule = 5").unwrap_err();
-        assert!(unknown.contains("fule") && unknown.contains("line 2, column 1"), "{unknown}");
-        let bad = parse("[limits]\nfuel = \"x\"").unwrap_err();
-        assert!(bad.contains("line 2, column 8"), "{bad}");
+        assert!(unknown.starts_with("line 2, column 1: unknown field `fule`, expected one of `agent"), "{unknown}");
+        for key in ["fuel", "agents"] {
+            let bad = parse(&format!("[limits]\n{key} = \"x\"")).unwrap_err();
+            assert!(bad.contains(&format!("line 2, column {}", key.len() + 4)), "{bad}");
+        }
+        let both = parse("[limits]\nfuel = 5\nagents = 6\nroot.skills = { own = 7, untrusted = 8 }").unwrap();
+        let session = &both.session_limits;
+        assert_eq!((both.limits.fuel, session.agents, session.root.skills.own), (5, 6, 7));
         let path = parse("[credentials.a]\norigin = \"https://a.org/v1\"").unwrap_err();
         assert!(path.contains("neither path nor query") && path.contains("line 2, column 10"), "{path}");
     }

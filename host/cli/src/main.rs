@@ -213,7 +213,12 @@ fn host_config(
         egress: config.egress,
         exchange: config.exchange,
         catalogue: config.catalogue,
-        agents: AgentSettings { compaction: config.compaction, context: config.context, budget: config.budget },
+        agents: AgentSettings {
+            compaction: config.compaction,
+            context: config.context,
+            budget: config.budget,
+            limits: config.session_limits,
+        },
         bundled_adapters: bundled::ADAPTERS,
         providers: {
             let folder = home.paths.config.clone();

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use patchbay_core::RootLimits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The limits of one call, and the number of concurrent calls. `[limits]` in `config.toml` sets them.
+/// The limits of one call, and the number of concurrent calls. `[limits]` in `config.toml` sets them, next to limits of sessions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct Limits {
     /// Fuel of one call, about one unit for each instruction: the deterministic budget. The default is one or two seconds
     /// of work, a thousand times what the bundled skills need (`limit_fuel`).
@@ -28,34 +27,6 @@ pub struct Limits {
     pub code_ms: u64,
     /// Tokens that models may use for one call, including its nested calls. Enough for several long documents.
     pub inference_tokens: u64,
-    /// Tokens that one session may use, with all agents and tools, without those read from a cache; 0 means no limit, because only
-    /// the operator knows the price of a token. Enforced by the agents, not by the sandbox.
-    pub session_tokens: u64,
-    /// Requests to a model in one turn. A model that needs more is most likely repeating itself (`turn_rounds`). Enforced
-    /// by the agents, not by the sandbox.
-    #[schemars(range(min = 1, max = 100_000))]
-    pub turn_requests: u32,
-    /// Requests to a model by all agents of a session together, until a person's next message. Enough for a day's work of a
-    /// few agents; agents that only wake each other end here (`limit_requests`).
-    #[schemars(range(min = 1, max = 1_000_000))]
-    pub tree_requests: u32,
-    /// Requests to a model that the agents of a session make at once; further requests wait, and requests of turns that a person
-    /// started go first. Enough for eight sub-agents twice over. A provider that reports a rate limit or an overload receives fewer until
-    /// it has recovered.
-    #[schemars(range(min = 1, max = 64))]
-    pub concurrent_requests: u32,
-    /// Living agents of a session, with the root (`limit_agents`).
-    #[schemars(range(min = 1, max = 1_000))]
-    pub agents: u32,
-    /// Levels of agents below the root. Deeper trees are hard for a person to follow (`limit_depth`).
-    #[schemars(range(min = 1, max = 32))]
-    pub agent_depth: u32,
-    /// How often mail wakes an agent until a person's next message. Ends agents that only answer each other (`limit_wakes`).
-    #[schemars(range(min = 1, max = 10_000))]
-    pub wakes: u32,
-    /// Mails in the inbox of an agent. An agent that does not read its mail does not fill the disk (`limit_mail`).
-    #[schemars(range(min = 1, max = 100_000))]
-    pub mails: u32,
     /// Bytes of all memories and tables of an instance together. Twice what common language runtimes need
     /// (`limit_memory`).
     #[schemars(range(min = 64 << 10, max = 4_u64 << 30))]
@@ -75,11 +46,6 @@ pub struct Limits {
     /// Bytes that one skill may write to the workspace while a process holds the session. Each name on the path of a
     /// write counts 4096 bytes more. Much more than edited text needs, too little to fill a disk (`limit_write`).
     pub write_bytes: u64,
-    /// Bytes of tool results, with their images, that a session stores until a person's next message; the turn then ends. Several
-    /// times what a long task needs, and the most that a tool and a model that calls it again and again add to the disk
-    /// (`limit_results`). Enforced by the agents, not by the sandbox.
-    #[schemars(range(min = 1 << 20))]
-    pub result_bytes: u64,
     /// Processor time for compiling a component, in milliseconds, on all cores together. Several times what the largest
     /// language runtime needs (`limit_compile`).
     pub compile_ms: u64,
@@ -88,8 +54,6 @@ pub struct Limits {
     /// Number of concurrent calls; further calls wait. The pool reserves address space, not memory, for each.
     #[schemars(range(min = 1, max = 1_000))]
     pub concurrent_calls: u32,
-    /// Limits on the skills of one root together (`root_limit`). Enforced by the session, not by the sandbox.
-    pub root: RootLimits,
 }
 
 impl Default for Limits {
@@ -101,14 +65,6 @@ impl Default for Limits {
             inference_ms: 120_000,
             code_ms: 120_000,
             inference_tokens: 100_000,
-            session_tokens: 0,
-            turn_requests: 1_000,
-            tree_requests: 2_000,
-            concurrent_requests: 16,
-            agents: 64,
-            agent_depth: 8,
-            wakes: 20,
-            mails: 1_000,
             memory_bytes: 64 << 20,
             host_calls: 10_000,
             input_bytes: 8 << 20,
@@ -116,11 +72,9 @@ impl Default for Limits {
             log_lines: 1_000,
             log_bytes: 256 << 10,
             write_bytes: 1 << 30,
-            result_bytes: 1 << 30,
             compile_ms: 120_000,
             compile_bytes: 8 << 30,
             concurrent_calls: 64,
-            root: RootLimits::default(),
         }
     }
 }

@@ -78,7 +78,7 @@ pub struct Config {
     pub bundled_adapters: &'static [BundledAdapter],
     /// Returns the provider settings of `config.toml`, reading the file again at each call.
     pub providers: SettingsSource,
-    /// The settings of agents.
+    /// The settings of agents, with the limits of sessions.
     pub agents: AgentSettings,
     /// The MCP servers of `config.toml`.
     pub mcp: BTreeMap<Name, McpServerConfig>,
@@ -209,7 +209,8 @@ impl Host {
         let Config { paths, limits, egress, credentials, journal, compiler, bundled, home_folder, .. } = config;
         let protected = paths.protected(&config.skill_roots);
         let (user, source) = (paths.config.join("skills"), config.source);
-        let roots = Roots::new(bundled.skills, user, config.skill_roots, limits.root.clone(), source.clone());
+        let roots =
+            Roots::new(bundled.skills, user, config.skill_roots, config.agents.limits.root.clone(), source.clone());
         let store = thread::scope(|threads| {
             // Reading the bundled skills takes as long as opening the store. Without a thread, the first scan reads them.
             let _ = thread::Builder::new().spawn_scoped(threads, || roots.bundled());

@@ -89,7 +89,9 @@ mod workspace_files;
 mod workspace_path;
 mod workspace_skill_files;
 
-pub use patchbay_agent::{AgentSettings, AnswerSoFar, CompactionSettings, ContextSettings, INTERNAL_TOOLS};
+pub use patchbay_agent::{
+    AgentSettings, AnswerSoFar, CompactionSettings, ContextSettings, INTERNAL_TOOLS, SessionLimits,
+};
 pub use patchbay_command::RESERVED;
 pub use patchbay_events::{AnswerAttempt, AnswerFollower, AnswerText, BrokeOff, Followed, Received, Subscription};
 pub use patchbay_mcp::tools::{ClientAddress, ClientServer, McpFailure, McpReport, McpToolReport};

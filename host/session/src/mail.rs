@@ -33,7 +33,7 @@ impl Session {
             if session.agent(to).is_none_or(|agent| agent.is_dead()) {
                 return Err(Outcome::error(Code::AgentDead, format_args!("recipient agent '{to}' is dead.")));
             }
-            let limit = session.host.tools.sandbox().limits().mails;
+            let limit = session.host.agent_settings.limits.mails;
             if session.log().store().mail_counts(to).await.map_err(store_failed)?.all >= limit.into() {
                 let message = format!("the inbox of agent '{to}' is full ({limit} messages).");
                 return Err(Outcome::error(Code::LimitMail, message));

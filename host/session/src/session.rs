@@ -112,7 +112,7 @@ impl Session {
     /// Returns the session, and the agents that become idle; `None` if its agents are not a tree.
     pub(crate) fn new(host: Arc<Host>, opened: Opened, lock: SessionLock) -> Option<(Arc<Self>, IdleAgents)> {
         let Opened { hold, row, persona, snapshot, last_seq, tokens, start_notices, .. } = opened;
-        let limits = host.tools.sandbox().limits();
+        let limits = &host.agent_settings.limits;
         let budget = TokenBudget::new(tokens, limits.session_tokens);
         let requests = Requests::new(limits.concurrent_requests, limits.tree_requests);
         let results = ResultRoom::new(limits.result_bytes);

@@ -59,7 +59,7 @@ impl Session {
         }
         let gathered = self.lines.closing().run_until_cancelled(self.gathering.gathered(id)).await;
         let Some(agent) = self.with_new_mail(id).await?.filter(|_| gathered.is_some()) else { return Ok(()) };
-        let limit = self.host.tools.sandbox().limits().wakes;
+        let limit = self.host.agent_settings.limits.wakes;
         let right = match self.queue.begin_by_mail(&agent, limit) {
             MailTurn::Begins(right) => right,
             MailTurn::Later => return Ok(()),

@@ -7,8 +7,7 @@ use std::sync::{
 };
 
 use patchbay_core::{AgentId, Code, Event, EventKind, MessageKind};
-use patchbay_sandbox::Limits;
-use patchbay_session::{AgentState, Received};
+use patchbay_session::{AgentState, Received, SessionLimits};
 use patchbay_tests::{
     format::CHAT,
     play::{Play, with_local_model},
@@ -159,7 +158,7 @@ async fn overloaded_provider_is_sent_fewer_requests_at_once() {
             CHAT.answer_with(&["Yes."])
         }
     });
-    let limits = Limits { concurrent_requests: 2, ..Limits::default() };
+    let limits = SessionLimits { concurrent_requests: 2, ..SessionLimits::default() };
     let play = Play::with(with_local_model(&server, 100_000), limits).await;
     let mut events = play.session.subscribe(1);
     let first = play.session.submit("First.");

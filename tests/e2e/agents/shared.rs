@@ -4,10 +4,12 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use patchbay_core::EventKind;
-use patchbay_session::{AgentState, Approver};
+use patchbay_sandbox::Limits;
+use patchbay_session::{AgentState, Approver, SessionLimits};
 use patchbay_tests::{
     guest::Guest,
-    play::{AllowsForSession, Play},
+    host::HostLimits,
+    play::{AllowsForSession, Play, quick_demo},
     session_events::{wait_for_end, wait_for_event},
 };
 
@@ -68,11 +70,9 @@ async fn override_holds_from_the_next_request_of_a_running_turn() {
 #[tokio::test(flavor = "multi_thread")]
 async fn agent_whose_tool_runs_occupies_no_place_for_requests() {
     // The tool does not end by itself.
-    let play = Play::limited(|limits| {
-        (limits.fuel, limits.time_ms) = (1_000_000_000_000_000, 600_000);
-        limits.concurrent_requests = 1;
-    })
-    .await;
+    let calls = Limits { fuel: 1_000_000_000_000_000, time_ms: 600_000, ..Limits::default() };
+    let session = SessionLimits { concurrent_requests: 1, ..SessionLimits::default() };
+    let play = Play::with(quick_demo(), HostLimits { calls, session }).await;
     let root = play.session.view();
     play.patchbay.add_command("spin", &Guest::reporting_and_spinning(), "");
     play.run("/reload_skills").await;

@@ -4,11 +4,13 @@ use std::sync::Mutex;
 
 use patchbay_core::completion::{Finish, Role, Stop};
 use patchbay_provider::{Selector, TokenPrices};
-use patchbay_sandbox::Limits;
 use patchbay_store::Spending;
 
 use super::*;
-use crate::turn::tests::{Reply, TestAgent};
+use crate::{
+    SessionLimits,
+    turn::tests::{Reply, TestAgent},
+};
 
 /// A dollar for each token, read or written.
 fn dollar() -> Prices {
@@ -31,7 +33,7 @@ async fn agent(does: impl IntoIterator<Item = Reply>, budget: BudgetSettings) ->
         about.max_output_tokens = Some(500);
         about.prices = Some(dollar());
     };
-    TestAgent::with_model(does, 0, Limits::default(), about, budget).await
+    TestAgent::with_model(does, 0, SessionLimits::default(), about, budget).await
 }
 
 async fn spending(stage: &TestAgent) -> Spending {
@@ -121,19 +123,21 @@ async fn large_answer_is_limited_to_half_of_the_rest() {
         about.prices = Some(dollar());
     };
     let says = [Reply::Says("One."), Reply::Says("Two.")];
-    let stage = TestAgent::with_model(says, 0, Limits::default(), about, session_budget(20_000)).await;
+    let stage = TestAgent::with_model(says, 0, SessionLimits::default(), about, session_budget(20_000)).await;
     assert_eq!(stage.say("one").await.code, Code::Answered);
     // Without a limit of the model, one is sent.
     let unlimited = |about: &mut ModelInfo| about.prices = Some(dollar());
     let budget = session_budget(1_000_000);
-    let other = TestAgent::with_model([Reply::Says("One.")], 0, Limits::default(), unlimited, budget).await;
+    let other = TestAgent::with_model([Reply::Says("One.")], 0, SessionLimits::default(), unlimited, budget).await;
     assert_eq!(other.say("one").await.code, Code::Answered);
     // Nothing is limited without a budget, and nothing of a model that costs nothing.
     let free =
-        TestAgent::with_model([Reply::Says("One.")], 0, Limits::default(), about, BudgetSettings::default()).await;
+        TestAgent::with_model([Reply::Says("One.")], 0, SessionLimits::default(), about, BudgetSettings::default())
+            .await;
     assert_eq!(free.say("one").await.code, Code::Answered);
     let local = |about: &mut ModelInfo| about.is_local = true;
-    let local = TestAgent::with_model([Reply::Says("One.")], 0, Limits::default(), local, session_budget(0)).await;
+    let local =
+        TestAgent::with_model([Reply::Says("One.")], 0, SessionLimits::default(), local, session_budget(0)).await;
     assert_eq!(local.say("one").await.code, Code::Answered);
     assert!(local.agent.can_spend().await);
     let limit = |stage: &TestAgent| stage.requests()[0].max_output_tokens;
@@ -146,14 +150,14 @@ async fn unknown_price_is_refused_only_with_a_budget() {
     for (prices, why) in [(None, "its price is not known"), (Some(euro), "its price is in EUR, and a budget in USD")] {
         let known = prices.clone();
         let about = move |about: &mut ModelInfo| about.prices = known;
-        let stage = TestAgent::with_model([], 0, Limits::default(), about, session_budget(5)).await;
+        let stage = TestAgent::with_model([], 0, SessionLimits::default(), about, session_budget(5)).await;
         let outcome = stage.say("one").await;
         assert_eq!((outcome.code, stage.requests().len()), (Code::PriceUnknown, 0));
         assert!(outcome.message.contains(why) && outcome.message.contains("in [providers.demo]"), "{outcome:?}");
         assert!(!stage.agent.can_spend().await);
         let about = move |about: &mut ModelInfo| about.prices = prices;
         let says = [Reply::Says("One.")];
-        let stage = TestAgent::with_model(says, 0, Limits::default(), about, BudgetSettings::default()).await;
+        let stage = TestAgent::with_model(says, 0, SessionLimits::default(), about, BudgetSettings::default()).await;
         assert_eq!(stage.say("one").await.code, Code::Answered);
         stage.store.settle().await.unwrap();
         let rows = stage.store.spending_rows(None, None).await.unwrap();

@@ -23,7 +23,7 @@ use patchbay_tools::{ApprovalSlot, EditorSlot, Internal, InternalAnswer, Interna
 
 use self::Reply::{Breaks, BreaksOff, Calls, CutOff, Ends, Fails, Hangs, Refuses, Says, SaysAndCalls, TooLong};
 use super::*;
-use crate::{AgentPlace, AgentSettings, Chosen, Model, ModelOverride, Requests, ResultRoom};
+use crate::{AgentPlace, AgentSettings, Chosen, Model, ModelOverride, Requests, ResultRoom, SessionLimits};
 
 pub(crate) enum Reply {
     /// Streams this text as one block, a word at a time, and ends.
@@ -219,14 +219,14 @@ impl TestAgent {
     }
 
     async fn with_window(does: impl IntoIterator<Item = Reply>, window: u64) -> Self {
-        Self::with_limits(does, 0, window, Limits::default()).await
+        Self::with_limits(does, 0, window, SessionLimits::default()).await
     }
 
     pub(crate) async fn with_limits(
         does: impl IntoIterator<Item = Reply>,
         ceiling: u64,
         window: u64,
-        limits: Limits,
+        limits: SessionLimits,
     ) -> Self {
         Self::with_model(does, ceiling, limits, |about| about.context_window = Some(window), BudgetSettings::default())
             .await
@@ -236,7 +236,7 @@ impl TestAgent {
     pub(crate) async fn with_model(
         does: impl IntoIterator<Item = Reply>,
         ceiling: u64,
-        limits: Limits,
+        limits: SessionLimits,
         change: impl FnOnce(&mut ModelInfo),
         money: BudgetSettings,
     ) -> Self {
@@ -259,7 +259,7 @@ impl TestAgent {
         let empty = r#"{"skills":{},"diagnostics":[]}"#;
         let snapshot = Snapshot::from_json(empty.to_owned(), Digest::of(empty.as_bytes()), 1).unwrap();
         let results = ResultRoom::new(limits.result_bytes);
-        let sandbox = Arc::new(Sandbox::new(limits));
+        let sandbox = Arc::new(Sandbox::new(Limits::default()));
         let egress = Egress::new(EgressLimits::default()).unwrap();
         let credentials = Credentials::open(home.path(), BTreeMap::new());
         let tools = Arc::new(Tools::new(sandbox, store.clone(), kv, egress, credentials, &[]));
@@ -287,7 +287,7 @@ impl TestAgent {
             editor: EditorSlot::default(),
         };
         let model = Arc::clone(&script) as _;
-        let settings = AgentSettings { budget: money, ..AgentSettings::default() };
+        let settings = AgentSettings { budget: money, limits, ..AgentSettings::default() };
         let agent = Agent::new(place, Arc::clone(&log), model, tools, settings, Chosen::default(), 0);
         let (internal, snapshot, cancel) = (Vec::new(), Arc::new(snapshot), CancellationToken::new());
         Self { internal, _home: home, store, script, agent, log, snapshot, cancel }
@@ -633,7 +633,7 @@ async fn part_that_was_given_up_never_becomes_an_answer() {
 
 #[tokio::test]
 async fn turn_ends_at_its_request_limit() {
-    let limits = Limits { turn_requests: 3, ..Limits::default() };
+    let limits = SessionLimits { turn_requests: 3, ..SessionLimits::default() };
     let calls = (0..4).map(|_| NO_TOOL);
     let stage = TestAgent::with_limits(calls, 0, 1_000_000, limits).await;
     let outcome = stage.say("go").await;
@@ -657,7 +657,7 @@ async fn long_turn_continues_and_repeats_are_reported_once() {
 #[tokio::test]
 async fn session_stops_at_its_token_ceiling() {
     let does = [NO_TOOL, Says("."), Says(".")];
-    let stage = TestAgent::with_limits(does, 200, 1_000, Limits::default()).await;
+    let stage = TestAgent::with_limits(does, 200, 1_000, SessionLimits::default()).await;
     assert_eq!(stage.say("one").await.code, Code::Answered);
     let outcome = stage.say("two").await;
     assert_eq!(outcome.code, Code::LimitTokens);
@@ -667,7 +667,7 @@ async fn session_stops_at_its_token_ceiling() {
 
 #[tokio::test]
 async fn tokens_read_from_a_cache_do_not_count() {
-    let stage = TestAgent::with_limits([Says("."), Says(".")], 129, 1_000, Limits::default()).await;
+    let stage = TestAgent::with_limits([Says("."), Says(".")], 129, 1_000, SessionLimits::default()).await;
     stage.agent.spend(TokenUsage { input: 5_000, output: 8, cache_read: 4_990, ..TokenUsage::default() });
     assert_eq!((stage.agent.tokens(), stage.log.budget().used()), (18, 18));
     assert_eq!(stage.say("one").await.code, Code::Answered);
@@ -927,7 +927,7 @@ async fn refused_summary_is_asked_for_without_images() {
 const LONG_CALLS: Reply = Calls(&[("long", "{}"); 20]);
 
 /// Returns an agent with the tool `long`, whose result has 100,000 bytes.
-async fn with_long_tool(does: impl IntoIterator<Item = Reply>, window: u64, limits: Limits) -> TestAgent {
+async fn with_long_tool(does: impl IntoIterator<Item = Reply>, window: u64, limits: SessionLimits) -> TestAgent {
     let mut stage = TestAgent::with_limits(does, 0, window, limits).await;
     stage.internal = vec![Arc::new(FixedTool::new("long", json!("word ".repeat(20_000)).into()))];
     stage
@@ -938,7 +938,7 @@ async fn with_long_tool(does: impl IntoIterator<Item = Reply>, window: u64, limi
 async fn turn_ends_when_results_reach_their_limit() {
     let calls = || Calls(&[("long", "{}"); 12]);
     let does = [calls(), Says("Go on."), calls()];
-    let limits = Limits { result_bytes: 500_000, ..Limits::default() };
+    let limits = SessionLimits { result_bytes: 500_000, ..SessionLimits::default() };
     let stage = with_long_tool(does, 10_000_000, limits).await;
     let outcome = stage.say("one").await;
     assert_eq!(outcome.code, Code::LimitResults, "{outcome:?}");
@@ -963,7 +963,7 @@ async fn turn_ends_when_results_reach_their_limit() {
 #[tokio::test]
 async fn results_longer_than_the_window_are_summarised() {
     let does = [LONG_CALLS, Says("In short."), Says("Done.")];
-    let stage = with_long_tool(does, 128_000, Limits::default()).await;
+    let stage = with_long_tool(does, 128_000, SessionLimits::default()).await;
     assert_eq!(stage.say("read all").await.message, "Done.");
     let [_, summary, next] = stage.all_requests();
     let size = crate::tokens::tokens(&summary.messages);
@@ -984,7 +984,7 @@ async fn results_longer_than_the_window_are_summarised() {
 #[tokio::test]
 async fn refused_results_are_shortened_until_they_fit() {
     let does = [LONG_CALLS, TooLong, TooLong, Says("In short."), Says("Done.")];
-    let stage = with_long_tool(does, 1_000_000, Limits::default()).await;
+    let stage = with_long_tool(does, 1_000_000, SessionLimits::default()).await;
     assert_eq!(stage.say("read all").await.message, "Done.");
     let sizes = stage.all_requests().map(|request| crate::tokens::tokens(&request.messages));
     let [_, turn, first, second, next] = sizes;
@@ -997,7 +997,8 @@ async fn summary_is_requested_six_times_at_most() {
     let refusals = (0..7).map(|_| TooLong);
     let later = [Says("In short."), Says("Right.")];
     let stage =
-        with_long_tool([LONG_CALLS].into_iter().chain(refusals).chain(later), 1_000_000, Limits::default()).await;
+        with_long_tool([LONG_CALLS].into_iter().chain(refusals).chain(later), 1_000_000, SessionLimits::default())
+            .await;
     let outcome = stage.say("read all").await;
     assert_eq!(outcome.code, Code::CompactionFailed);
     assert!(outcome.message.contains("could not be summarised: demo: prompt is too long."), "{outcome:?}");

@@ -1,4 +1,5 @@
-//! Checks the ranges of numbers in `config.toml`. The types declare them with `schemars`; serde does not enforce them.
+//! Checks the ranges of numbers in `config.toml`, which the types declare with `schemars` and serde does not enforce, and that
+//! `[limits]` has no unknown keys.
 
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 use serde_json::Value;
@@ -12,17 +13,23 @@ pub(super) fn schema() -> Schema {
     ConfigFile::json_schema(&mut settings.into_generator())
 }
 
-/// Returns an error that names the first number out of its range and its position in `text`, which is TOML.
+/// Returns an error that names the first number out of its range, or unknown key, and its position in `text`, which is TOML.
 pub(super) fn check(text: &str) -> Result<(), String> {
     let document = DeTable::parse(text).map_err(|error| error.message().to_owned())?;
     table(text, "", document.get_ref(), schema().as_value())
 }
 
 fn table(text: &str, path: &str, table_: &DeTable<'_>, schema: &Value) -> Result<(), String> {
-    for (key, value) in table_ {
-        let key = key.get_ref().as_ref();
-        let named = schema.get("properties").and_then(|properties| properties.get(key));
-        let Some(schema) = named.or_else(|| schema.get("additionalProperties")) else { continue };
+    for (spanned, value) in table_ {
+        let key = spanned.get_ref().as_ref();
+        let keys = schema.get("properties").and_then(Value::as_object);
+        let named = keys.and_then(|keys| keys.get(key));
+        let Some(schema) = named.or_else(|| schema.get("additionalProperties")) else {
+            let Some(keys) = keys else { continue };
+            let keys: Vec<_> = keys.keys().map(|key| format!("`{key}`")).collect();
+            let message = format!("unknown field `{key}`, expected one of {}", keys.join(", "));
+            return Err(located(text, Some(spanned.span().start), &message));
+        };
         let path = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
         match value.get_ref() {
             DeValue::Table(inner) => table(text, &path, inner, schema)?,

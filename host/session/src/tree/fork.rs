@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use patchbay_agent::{Agent, Chosen, TurnEnding};
+use patchbay_agent::{Agent, Chosen, SessionLimits, TurnEnding};
 use patchbay_core::{AgentId, Code, EventKind, ForkedData, MessageKind, Outcome, TurnCause, TurnState, text};
 use patchbay_provider::Choice;
 use patchbay_store::{NewAgent, NewMessage, NewTurn, SessionChange};
@@ -93,9 +93,8 @@ impl Session {
         if parent.is_dead() {
             return Err(dead(parent.id()));
         }
-        let limits = self.host.tools.sandbox().limits();
-        let (agents, depth) = (limits.agents as usize, limits.agent_depth);
-        if self.agents().living().filter(|agent| !agent.is_rewound()).count() >= agents {
+        let SessionLimits { agents, agent_depth: depth, .. } = self.host.agent_settings.limits;
+        if self.agents().living().filter(|agent| !agent.is_rewound()).count() >= agents as usize {
             let message = format!("this session has {agents} living agents. Kill one first (limits.agents).");
             return Err(Outcome::error(Code::LimitAgents, message));
         }
