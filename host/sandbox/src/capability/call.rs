@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use patchbay_core::text;
 
+use super::HostResult;
 use crate::{
     bindings::{
         patchbay::host::types::Error as WitError,
@@ -19,12 +20,9 @@ pub trait CallIdentity: Send + Sync {
     fn call_id(&self) -> String;
 }
 
-/// The outer error stops the guest; the inner one is returned to it.
-type InfoResult<T> = wasmtime::Result<Result<T, WitError>>;
-
 impl GuestState {
     /// Counts the host call and returns the access, or the error for a call that is deterministic.
-    fn call_access(&mut self) -> InfoResult<Arc<CallAccess>> {
+    fn call_access(&mut self) -> HostResult<Arc<CallAccess>> {
         self.count_host_call()?;
         let access = self.access.as_ref().filter(|access| !access.permits().is_deterministic());
         Ok(access.cloned().ok_or_else(|| WitError {
@@ -38,7 +36,7 @@ impl GuestState {
 }
 
 impl call::Host for GuestState {
-    async fn info(&mut self) -> InfoResult<CallInfo> {
+    async fn info(&mut self) -> HostResult<CallInfo> {
         let info = |access: Arc<CallAccess>| CallInfo {
             id: access.services.call.call_id(),
             // The host repeats no call.
@@ -48,7 +46,7 @@ impl call::Host for GuestState {
         Ok(self.call_access()?.map(info))
     }
 
-    async fn remaining(&mut self, limit: String) -> InfoResult<u64> {
+    async fn remaining(&mut self, limit: String) -> HostResult<u64> {
         if let Err(unavailable) = self.call_access()? {
             return Ok(Err(unavailable));
         }

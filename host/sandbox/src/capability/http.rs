@@ -132,10 +132,7 @@ async fn ask_and_send(access: &CallAccess, request: HttpRequest) -> Result<HttpR
 impl wit::Host for GuestState {
     async fn send(&mut self, request: wit::Request) -> wasmtime::Result<Result<wit::Response, WitError>> {
         self.count_host_call()?;
-        let access = match self.access() {
-            Ok(access) => Arc::clone(access),
-            Err(denied) => return Ok(Err(denied)),
-        };
+        let access = or_return!(self.access().map(Arc::clone));
         let left = self.budget.clock.time_left();
         let timeout = request.timeout_ms.map_or(left, |ms| left.min(Duration::from_millis(ms.into())));
         let pair = |pair: wit::Pair| (pair.name, pair.value);

@@ -44,10 +44,7 @@ impl wit::Host for GuestState {
     async fn complete(&mut self, system: String, prompt: String) -> wasmtime::Result<Result<String, WitError>> {
         self.count_host_call()?;
         let effect = GuestEffect::Complete { system: &system, prompt: &prompt };
-        let access = match self.permit(&Capability::Inference, effect).await {
-            Ok(access) => access,
-            Err(denied) => return Ok(Err(denied)),
-        };
+        let access = or_return!(self.permit(&Capability::Inference, effect).await);
         let Some(inference) = &access.services.inference else {
             return Ok(Err(guest_error("unavailable", "no model is there for this call to ask".to_owned())));
         };

@@ -6,6 +6,7 @@ use futures_util::future::BoxFuture;
 use patchbay_core::kv::{KvEntry, KvError, Scope};
 use patchbay_policy::Capability;
 
+use super::HostResult;
 use crate::{
     GuestEffect,
     bindings::patchbay::host::{kv as wit, types::Error as WitError},
@@ -40,7 +41,7 @@ pub trait Kv: Send + Sync {
 impl GuestState {
     /// Counts the host call and checks the permit; every function of the capability calls it first. The outer error stops
     /// the guest, the inner one is returned to it.
-    async fn kv(&mut self, effect: GuestEffect<'_>) -> KvResult<Arc<dyn Kv>> {
+    async fn kv(&mut self, effect: GuestEffect<'_>) -> HostResult<Arc<dyn Kv>> {
         self.count_host_call()?;
         Ok(self.permit(&Capability::Kv, effect).await.map(|access| Arc::clone(&access.services.kv)))
     }
@@ -58,36 +59,25 @@ fn guest_error(error: KvError) -> WitError {
     WitError { kind: error.kind().to_owned(), message: error.to_string() }
 }
 
-type KvResult<T> = wasmtime::Result<Result<T, WitError>>;
-
 impl wit::Host for GuestState {
-    async fn get(&mut self, within: wit::Scope, key: String) -> KvResult<Option<wit::Entry>> {
+    async fn get(&mut self, within: wit::Scope, key: String) -> HostResult<Option<wit::Entry>> {
         let scope = scope(within);
-        let kv = match self.kv(GuestEffect::GetKey { scope, key: &key }).await? {
-            Ok(kv) => kv,
-            Err(denied) => return Ok(Err(denied)),
-        };
+        let kv = or_return!(self.kv(GuestEffect::GetKey { scope, key: &key }).await?);
         let entry = kv.get(scope, &key).await;
         Ok(entry
             .map(|entry| entry.map(|KvEntry { value, version }| wit::Entry { value, version }))
             .map_err(guest_error))
     }
 
-    async fn put(&mut self, within: wit::Scope, key: String, value: Vec<u8>, expect: Option<u64>) -> KvResult<u64> {
+    async fn put(&mut self, within: wit::Scope, key: String, value: Vec<u8>, expect: Option<u64>) -> HostResult<u64> {
         let scope = scope(within);
-        let kv = match self.kv(GuestEffect::PutKey { scope, key: &key, value: &value }).await? {
-            Ok(kv) => kv,
-            Err(denied) => return Ok(Err(denied)),
-        };
+        let kv = or_return!(self.kv(GuestEffect::PutKey { scope, key: &key, value: &value }).await?);
         Ok(kv.put(scope, &key, value, expect).await.map_err(guest_error))
     }
 
-    async fn delete(&mut self, within: wit::Scope, key: String) -> KvResult<bool> {
+    async fn delete(&mut self, within: wit::Scope, key: String) -> HostResult<bool> {
         let scope = scope(within);
-        let kv = match self.kv(GuestEffect::DeleteKey { scope, key: &key }).await? {
-            Ok(kv) => kv,
-            Err(denied) => return Ok(Err(denied)),
-        };
+        let kv = or_return!(self.kv(GuestEffect::DeleteKey { scope, key: &key }).await?);
         Ok(kv.delete(scope, &key).await.map_err(guest_error))
     }
 
@@ -97,12 +87,9 @@ impl wit::Host for GuestState {
         prefix: String,
         after: Option<String>,
         limit: u32,
-    ) -> KvResult<Vec<String>> {
+    ) -> HostResult<Vec<String>> {
         let scope = scope(within);
-        let kv = match self.kv(GuestEffect::ListKeys { scope, prefix: &prefix }).await? {
-            Ok(kv) => kv,
-            Err(denied) => return Ok(Err(denied)),
-        };
+        let kv = or_return!(self.kv(GuestEffect::ListKeys { scope, prefix: &prefix }).await?);
         Ok(kv.keys(scope, &prefix, after.as_deref(), limit).await.map_err(guest_error))
     }
 }

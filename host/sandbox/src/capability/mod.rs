@@ -3,6 +3,17 @@
 //!
 //! Every function first counts itself against the call's budget, then checks its permit, which can ask the user.
 
+/// Unwraps a result of the host, or returns its error to the guest: `?` stops the guest. With wasmtime's `trappable_error_type`, `?`
+/// could do both, but the error type and its conversions take some 24 lines, and each test of a host function would convert back.
+macro_rules! or_return {
+    ($result:expr) => {
+        match $result {
+            Ok(value) => value,
+            Err(refusal) => return Ok(Err(refusal)),
+        }
+    };
+}
+
 pub(crate) mod call;
 pub(crate) mod http;
 pub(crate) mod inference;
@@ -34,6 +45,9 @@ use crate::{
     },
     state::{CallAccess, GuestState},
 };
+
+/// The outer error stops the guest; the inner one is returned to it.
+type HostResult<T> = wasmtime::Result<Result<T, WitError>>;
 
 /// Why a host function failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,6 +3,7 @@
 use futures_util::future::BoxFuture;
 use patchbay_core::Digest;
 
+use super::HostResult;
 use crate::{
     Fault,
     bindings::{
@@ -39,12 +40,9 @@ pub trait SkillFileReader: Send + Sync {
     fn read(&self, path: String, offset: u64, max: u32) -> BoxFuture<'_, Result<Vec<u8>, Fault>>;
 }
 
-/// The outer error stops the guest; the inner one is returned to it.
-type FilesResult<T> = wasmtime::Result<Result<T, WitError>>;
-
 impl GuestState {
     /// Counts the host call and returns the files, or the error for the guest.
-    fn skill_files(&mut self) -> FilesResult<std::sync::Arc<dyn SkillFileReader>> {
+    fn skill_files(&mut self) -> HostResult<std::sync::Arc<dyn SkillFileReader>> {
         self.count_host_call()?;
         let files = self.services().and_then(|services| services.skill_files.clone());
         Ok(files.ok_or_else(|| WitError {
@@ -62,11 +60,8 @@ impl GuestState {
 }
 
 impl skill_files::Host for GuestState {
-    async fn entries(&mut self, prefix: String, after: Option<String>, limit: u32) -> FilesResult<Vec<Entry>> {
-        let files = match self.skill_files()? {
-            Ok(files) => files,
-            Err(unavailable) => return Ok(Err(unavailable)),
-        };
+    async fn entries(&mut self, prefix: String, after: Option<String>, limit: u32) -> HostResult<Vec<Entry>> {
+        let files = or_return!(self.skill_files()?);
         let entry = |SkillFileEntry { path, size, digest, media_type }: SkillFileEntry| {
             let media_type = media_type.map(|value| Pair { name: "media-type".to_owned(), value: value.to_owned() });
             Entry { path, size, digest: digest.to_hex(), extra: media_type.into_iter().collect() }
@@ -76,11 +71,8 @@ impl skill_files::Host for GuestState {
         Ok(entries.map_err(|fault| self.skill_files_error(fault)))
     }
 
-    async fn read(&mut self, path: String, offset: u64, max: u32) -> FilesResult<Vec<u8>> {
-        let files = match self.skill_files()? {
-            Ok(files) => files,
-            Err(unavailable) => return Ok(Err(unavailable)),
-        };
+    async fn read(&mut self, path: String, offset: u64, max: u32) -> HostResult<Vec<u8>> {
+        let files = or_return!(self.skill_files()?);
         Ok(files.read(path, offset, max).await.map_err(|fault| self.skill_files_error(fault)))
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use patchbay_policy::Capability;
 use wasmtime::{StoreContextMut, component::Linker};
 
+use super::HostResult;
 use crate::{
     GuestEffect, Limits,
     bindings::{
@@ -47,9 +48,6 @@ impl CallableTool {
     }
 }
 
-/// The outer error stops the guest; the inner one is returned to it.
-type IndexResult<T> = wasmtime::Result<Result<T, WitError>>;
-
 pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     let mut interface = linker.instance("patchbay:host/tool-index@0.1.2")?;
     interface.func_wrap_async(
@@ -69,13 +67,13 @@ pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result
 }
 
 impl GuestState {
-    async fn index(&mut self, query: Option<&str>) -> IndexResult<Arc<CallAccess>> {
+    async fn index(&mut self, query: Option<&str>) -> HostResult<Arc<CallAccess>> {
         self.count_host_call()?;
         Ok(self.permit(&Capability::Tools, GuestEffect::FindTools { query }).await)
     }
 
     /// Returns tools sorted by name: those that follow `after`.
-    pub(crate) async fn list_tools(&mut self, after: Option<String>, limit: u32) -> IndexResult<Vec<Tool>> {
+    pub(crate) async fn list_tools(&mut self, after: Option<String>, limit: u32) -> HostResult<Vec<Tool>> {
         Ok(self.index(None).await?.map(|access| to_guest(access.services.tools.entries(after.as_deref(), most(limit)))))
     }
 

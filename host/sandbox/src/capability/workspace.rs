@@ -5,14 +5,12 @@ use std::sync::{Arc, atomic::Ordering};
 use patchbay_policy::Capability;
 use patchbay_workspace::FileEntry;
 
+use super::HostResult;
 use crate::{
     Failure, FilesError, GuestEffect, Limits,
     bindings::patchbay::host::{types::Error as WitError, workspace_read, workspace_write},
     state::{CallAccess, GuestState},
 };
-
-/// The outer error stops the guest; the inner one is returned to it.
-pub(super) type WorkspaceResult<T> = wasmtime::Result<Result<T, WitError>>;
 
 impl GuestState {
     /// Counts the host call and checks the permit. Every function of the capability begins with it.
@@ -20,7 +18,7 @@ impl GuestState {
         &mut self,
         capability: &Capability,
         effect: GuestEffect<'_>,
-    ) -> WorkspaceResult<Arc<CallAccess>> {
+    ) -> HostResult<Arc<CallAccess>> {
         self.count_host_call()?;
         Ok(self.permit(capability, effect).await)
     }
@@ -45,11 +43,8 @@ impl CallAccess {
 }
 
 impl workspace_read::Host for GuestState {
-    async fn read(&mut self, path: String, offset: u64, max: u32) -> WorkspaceResult<Vec<u8>> {
-        let access = match self.files(&Capability::WorkspaceRead, GuestEffect::Read { path: &path }).await? {
-            Ok(access) => access,
-            Err(denied) => return Ok(Err(denied)),
-        };
+    async fn read(&mut self, path: String, offset: u64, max: u32) -> HostResult<Vec<u8>> {
+        let access = or_return!(self.files(&Capability::WorkspaceRead, GuestEffect::Read { path: &path }).await?);
         let read = access.services.workspace.read(path, offset, max).await;
         Ok(read.map_err(|error| access.file_error(error)))
     }
@@ -59,11 +54,8 @@ impl workspace_read::Host for GuestState {
         glob: String,
         after: Option<String>,
         limit: u32,
-    ) -> WorkspaceResult<Vec<workspace_read::Entry>> {
-        let access = match self.files(&Capability::WorkspaceRead, GuestEffect::List { glob: &glob }).await? {
-            Ok(access) => access,
-            Err(denied) => return Ok(Err(denied)),
-        };
+    ) -> HostResult<Vec<workspace_read::Entry>> {
+        let access = or_return!(self.files(&Capability::WorkspaceRead, GuestEffect::List { glob: &glob }).await?);
         let entry = |FileEntry { path, is_directory, size }| workspace_read::Entry { path, is_directory, size };
         let found = access.services.workspace.walk(glob, after, limit).await;
         let found = found.map(|entries| entries.into_iter().map(entry).collect());
@@ -72,12 +64,9 @@ impl workspace_read::Host for GuestState {
 }
 
 impl workspace_write::Host for GuestState {
-    async fn write(&mut self, path: String, contents: Vec<u8>) -> WorkspaceResult<()> {
+    async fn write(&mut self, path: String, contents: Vec<u8>) -> HostResult<()> {
         let effect = GuestEffect::Write { path: &path, contents: &contents };
-        let access = match self.files(&Capability::WorkspaceWrite, effect).await? {
-            Ok(access) => access,
-            Err(denied) => return Ok(Err(denied)),
-        };
+        let access = or_return!(self.files(&Capability::WorkspaceWrite, effect).await?);
         self.count_written(&access, &path, contents.len())?;
         let files = &access.services.workspace;
         let pause = files.write_may_ask().then(|| self.budget.clock.pause());
@@ -86,11 +75,8 @@ impl workspace_write::Host for GuestState {
         Ok(written.map_err(|error| access.file_error(error)))
     }
 
-    async fn delete(&mut self, path: String) -> WorkspaceResult<()> {
-        let access = match self.files(&Capability::WorkspaceDelete, GuestEffect::Delete { path: &path }).await? {
-            Ok(access) => access,
-            Err(denied) => return Ok(Err(denied)),
-        };
+    async fn delete(&mut self, path: String) -> HostResult<()> {
+        let access = or_return!(self.files(&Capability::WorkspaceDelete, GuestEffect::Delete { path: &path }).await?);
         let deleted = access.services.workspace.delete(path).await;
         Ok(deleted.map_err(|error| access.file_error(error)))
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use patchbay_core::text;
 use patchbay_policy::Capability;
 
-use super::workspace::WorkspaceResult;
+use super::HostResult;
 use crate::{
     FileEdit, GuestEffect,
     bindings::{
@@ -19,7 +19,7 @@ use crate::{
 const MAX_CHANGES: usize = 200;
 
 impl Host for GuestState {
-    async fn declare(&mut self, changes: Vec<wit::Change>) -> WorkspaceResult<()> {
+    async fn declare(&mut self, changes: Vec<wit::Change>) -> HostResult<()> {
         self.count_host_call()?;
         let edits: Vec<FileEdit<'_>> =
             changes.iter().map(|it| FileEdit { path: &it.path, contents: it.contents.as_deref() }).collect();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use patchbay_policy::Capability;
 use patchbay_workspace::{FileEntry, FileMatches, MatchedLine, SearchHalt, SearchPosition, SkippedFiles};
 
-use super::workspace::WorkspaceResult;
+use super::HostResult;
 use crate::{
     GuestEffect, NameQuery, SearchBounds, TextQuery,
     bindings::unlisted::patchbay::host::workspace_search::{self as wit, Host},
@@ -28,12 +28,9 @@ impl GuestState {
 }
 
 impl Host for GuestState {
-    async fn search(&mut self, query: wit::TextQuery) -> WorkspaceResult<wit::TextResults> {
+    async fn search(&mut self, query: wit::TextQuery) -> HostResult<wit::TextResults> {
         let effect = GuestEffect::Search { pattern: &query.pattern, globs: &query.globs };
-        let access = match self.files(&Capability::WorkspaceRead, effect).await? {
-            Ok(access) => access,
-            Err(denied) => return Ok(Err(denied)),
-        };
+        let access = or_return!(self.files(&Capability::WorkspaceRead, effect).await?);
         let bounds = self.search_bounds(query.time_ms);
         let query = TextQuery {
             pattern: query.pattern,
@@ -58,12 +55,9 @@ impl Host for GuestState {
         Ok(found.map_err(|error| access.file_error(error)))
     }
 
-    async fn find(&mut self, query: wit::NameQuery) -> WorkspaceResult<wit::NameResults> {
+    async fn find(&mut self, query: wit::NameQuery) -> HostResult<wit::NameResults> {
         let effect = GuestEffect::Find { globs: &query.globs };
-        let access = match self.files(&Capability::WorkspaceRead, effect).await? {
-            Ok(access) => access,
-            Err(denied) => return Ok(Err(denied)),
-        };
+        let access = or_return!(self.files(&Capability::WorkspaceRead, effect).await?);
         let bounds = self.search_bounds(query.time_ms);
         let query = NameQuery {
             globs: query.globs,
