@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     order::FenceOrder,
-    protected::{FIXED, READ_ONLY},
+    protected::{FIXED, read_only},
     settings::CageSettings,
     support::Support,
 };
@@ -237,8 +237,9 @@ impl CageFolders {
         let mut write: Vec<PathBuf> = DEVICES.iter().map(PathBuf::from).collect();
         write.extend([workspace.to_owned(), temp.to_owned()]);
         write.extend(self.write.iter().cloned());
-        let below = |names: &[&str]| names.iter().map(|name| workspace.join(name)).collect();
-        FenceOrder { support, read, write, read_only: below(READ_ONLY), fixed: below(FIXED), network: false }
+        let below = |name: &&str| workspace.join(name);
+        let (read_only, fixed) = (read_only().map(below).collect(), FIXED.iter().map(below).collect());
+        FenceOrder { support, read, write, read_only, fixed, network: false }
     }
 }
 

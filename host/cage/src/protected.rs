@@ -12,8 +12,8 @@ use std::{
 pub(crate) const COMMONDIR: &str = ".git/commondir";
 /// The name of a [`COMMONDIR`] that a program has made.
 const COMMONDIR_REFUSED: &str = ".git/commondir.refused";
-/// Files and folders of a workspace that a program in the cage may not change.
-pub(crate) const READ_ONLY: &[&str] = &[
+/// Skills, personas and rules, which agents read. A program in the cage may not change them.
+const FOR_AGENTS: &[&str] = &[
     ".agents",
     ".aider.conf.yml",
     ".aiassistant",
@@ -21,7 +21,6 @@ pub(crate) const READ_ONLY: &[&str] = &[
     ".amp",
     ".augment",
     ".augment-guidelines",
-    ".cargo",
     ".claude",
     ".clinerules",
     ".codex",
@@ -30,19 +29,8 @@ pub(crate) const READ_ONLY: &[&str] = &[
     ".crush.json",
     ".cursor",
     ".cursorrules",
-    ".devcontainer",
-    ".devcontainer.json",
-    ".envrc",
     ".factory",
-    ".fleet",
     ".gemini",
-    COMMONDIR,
-    ".git/config",
-    ".git/config.worktree",
-    ".git/hooks",
-    ".git/info",
-    ".git/modules",
-    ".git/worktrees",
     ".github/agents",
     ".github/chatmodes",
     ".github/copilot-instructions.md",
@@ -50,13 +38,8 @@ pub(crate) const READ_ONLY: &[&str] = &[
     ".github/instructions",
     ".github/prompts",
     ".github/skills",
-    ".gitmodules",
     ".goose",
     ".goosehints",
-    ".helix",
-    ".husky",
-    ".idea",
-    ".idx",
     ".junie",
     ".kilocode",
     ".kilocodemodes",
@@ -71,7 +54,6 @@ pub(crate) const READ_ONLY: &[&str] = &[
     ".roorules",
     ".rules",
     ".trae",
-    ".vscode",
     ".windsurf",
     ".windsurfrules",
     ".zed",
@@ -89,25 +71,20 @@ pub(crate) const READ_ONLY: &[&str] = &[
     "opencode.json",
     "opencode.jsonc",
 ];
-/// Folders that contain some of them. They cannot be renamed, because their contents would move along.
-pub(crate) const FIXED: &[&str] = &[".git", ".github"];
-/// Those of build tools, git and editors. The others hold skills, personas and rules, which agents read.
+/// Files and folders of build tools, git and editors, which it may not change, either.
 const FOR_OTHERS: &[&str] = &[
     ".cargo",
     ".devcontainer",
     ".devcontainer.json",
     ".envrc",
     ".fleet",
-    ".git",
     COMMONDIR,
-    COMMONDIR_REFUSED,
     ".git/config",
     ".git/config.worktree",
     ".git/hooks",
     ".git/info",
     ".git/modules",
     ".git/worktrees",
-    ".github",
     ".gitmodules",
     ".helix",
     ".husky",
@@ -115,6 +92,8 @@ const FOR_OTHERS: &[&str] = &[
     ".idx",
     ".vscode",
 ];
+/// Folders that contain some of them. They cannot be renamed, because their contents would move along.
+pub(crate) const FIXED: &[&str] = &[".git", ".github"];
 /// Limit of the files of one name that are compared, because a program can create millions.
 const FILES: usize = 20_000;
 
@@ -205,13 +184,18 @@ impl ProtectedFiles {
 
     /// Whether agents read what has one of these names: a skill, a persona or a rule.
     pub fn is_for_agents(name: &str) -> bool {
-        READ_ONLY.contains(&name) && !FOR_OTHERS.contains(&name)
+        FOR_AGENTS.contains(&name)
     }
+}
+
+/// Returns the files and folders of a workspace that a program in the cage may not change.
+pub(crate) fn read_only() -> impl Iterator<Item = &'static &'static str> {
+    FOR_AGENTS.iter().chain(FOR_OTHERS)
 }
 
 /// Returns all names that are compared.
 fn names() -> impl Iterator<Item = &'static &'static str> {
-    READ_ONLY.iter().chain(FIXED).chain(&[COMMONDIR_REFUSED])
+    read_only().chain(FIXED).chain(&[COMMONDIR_REFUSED])
 }
 
 /// Renames a [`COMMONDIR`] that was not there before the program. What cannot be mounted read-only must not wait for the next `git status`.
