@@ -2,44 +2,35 @@
 
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
-use patchbay_skill::Snapshot;
 use serde_json::json;
 
-use super::{BeginsTurn, BuiltIn, CommandChange, Effect, EffectFuture};
-use crate::{Session, SessionError, line::context::LineContext, persona::Persona};
+use super::{BeginsTurn, BuiltIn, CommandChange, Effect};
+use crate::{Session, SessionError, persona::Persona};
 
-pub(crate) struct AgentCommand;
-
-static SPEC: Spec = Spec {
-    name: "agent",
-    argument: Argument::Required { usage: "NAME", what: "an agent name" },
-    summary: "Switch the active persona",
-    completion: Completion::Personas,
-};
-
-impl BuiltIn for AgentCommand {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn begins_turn(&self, _: &Snapshot, _: &str) -> BeginsTurn {
-        BeginsTurn::NoButDelays
-    }
-
-    fn run<'a>(&'a self, line: &'a LineContext, name: &'a str) -> EffectFuture<'a> {
-        Box::pin(async move {
-            match read(&line.session, name).await {
-                Ok(persona) => {
-                    let files: Vec<_> = persona.files.iter().map(|file| file.name.clone()).collect();
-                    let outcome = Outcome::ok(Code::AgentSet, format!("Active agent set to '{}'.", persona.name))
-                        .with_data(json!({"name": persona.name, "files": files, "skipped": persona.skipped}));
-                    Effect::Change(outcome, CommandChange::Persona(persona))
+pub(super) static COMMAND: BuiltIn = BuiltIn {
+    begins_turn: |_, _| BeginsTurn::NoButDelays,
+    ..BuiltIn::new(
+        Spec {
+            name: "agent",
+            argument: Argument::Required { usage: "NAME", what: "an agent name" },
+            summary: "Switch the active persona",
+            completion: Completion::Personas,
+        },
+        |line, name| {
+            Box::pin(async move {
+                match read(&line.session, name).await {
+                    Ok(persona) => {
+                        let files: Vec<_> = persona.files.iter().map(|file| file.name.clone()).collect();
+                        let outcome = Outcome::ok(Code::AgentSet, format!("Active agent set to '{}'.", persona.name))
+                            .with_data(json!({"name": persona.name, "files": files, "skipped": persona.skipped}));
+                        Effect::Change(outcome, CommandChange::Persona(persona))
+                    }
+                    Err(error) => Outcome::error(error.code(), error).into(),
                 }
-                Err(error) => Outcome::error(error.code(), error).into(),
-            }
-        })
-    }
-}
+            })
+        },
+    )
+};
 
 async fn read(session: &Session, name: &str) -> Result<Persona, SessionError> {
     let surroundings = session.state().persona.surroundings.clone();

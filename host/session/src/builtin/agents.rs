@@ -4,40 +4,32 @@ use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
 use serde_json::json;
 
-use super::{BuiltIn, CommandKind, EffectFuture};
-use crate::{line::context::LineContext, tree::list::AgentInfo};
+use super::{BuiltIn, CommandKind};
+use crate::tree::list::AgentInfo;
 
-pub(crate) struct AgentsCommand;
-
-static SPEC: Spec = Spec {
-    name: "agents",
-    argument: Argument::None,
-    summary: "List the agents, what they do, their models, mail and tokens",
-    completion: Completion::None,
-};
-
-impl BuiltIn for AgentsCommand {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn kind(&self) -> CommandKind {
-        CommandKind::Shows
-    }
-
-    fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> EffectFuture<'a> {
-        Box::pin(async move {
-            match line.session.agent_tree().await {
-                Ok(tree) => {
-                    let agents: Vec<_> = tree.living.iter().chain(&tree.dead).map(data).collect();
-                    let data = json!({"agents": agents, "more_dead": tree.more_dead});
-                    Outcome::ok(Code::AgentsListed, tree.lines().join("\n")).with_data(data).into()
+pub(super) static COMMAND: BuiltIn = BuiltIn {
+    kind: CommandKind::Shows,
+    ..BuiltIn::new(
+        Spec {
+            name: "agents",
+            argument: Argument::None,
+            summary: "List the agents, what they do, their models, mail and tokens",
+            completion: Completion::None,
+        },
+        |line, _| {
+            Box::pin(async move {
+                match line.session.agent_tree().await {
+                    Ok(tree) => {
+                        let agents: Vec<_> = tree.living.iter().chain(&tree.dead).map(data).collect();
+                        let data = json!({"agents": agents, "more_dead": tree.more_dead});
+                        Outcome::ok(Code::AgentsListed, tree.lines().join("\n")).with_data(data).into()
+                    }
+                    Err(error) => Outcome::error(error.code(), format_args!("{error}.")).into(),
                 }
-                Err(error) => Outcome::error(error.code(), format_args!("{error}.")).into(),
-            }
-        })
-    }
-}
+            })
+        },
+    )
+};
 
 fn data(agent: &AgentInfo) -> serde_json::Value {
     let AgentInfo { id, parent, depth: _, in_view, alive, state, age, task, action, model, unread, tokens } = agent;

@@ -2,24 +2,14 @@
 
 use patchbay_command::{Argument, Completion, Spec};
 
-use super::{BuiltIn, Effect, EffectFuture};
-use crate::line::context::LineContext;
+use super::{BuiltIn, Effect};
 
-pub(crate) struct CancelCommand;
-
-static SPEC: Spec = Spec {
-    name: "cancel",
-    argument: Argument::None,
-    summary: "End capturing without a child",
-    completion: Completion::None,
-};
-
-impl BuiltIn for CancelCommand {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> EffectFuture<'a> {
-        Box::pin(async move { Effect::Prepare(line.session.change_capture(line.agent.id(), false)) })
-    }
-}
+pub(super) static COMMAND: BuiltIn = BuiltIn::new(
+    Spec {
+        name: "cancel",
+        argument: Argument::None,
+        summary: "End capturing without a child",
+        completion: Completion::None,
+    },
+    |line, _| Box::pin(async move { Effect::Prepare(line.session.change_capture(line.agent.id(), false)) }),
+);

@@ -3,38 +3,24 @@
 use patchbay_agent::{Compacted, TurnEnding};
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome, TurnCause, text};
-use patchbay_skill::Snapshot;
 use serde_json::json;
 
-use super::{BeginsTurn, BuiltIn, EffectFuture};
+use super::{BeginsTurn, BuiltIn};
 use crate::line::context::LineContext;
 
-pub(crate) struct CompactCommand;
-
-static SPEC: Spec = Spec {
-    name: "compact",
-    argument: Argument::Optional { usage: "[FOCUS]" },
-    summary: "Summarise the conversation now; the summary keeps above all what FOCUS says",
-    completion: Completion::None,
+pub(super) static COMMAND: BuiltIn = BuiltIn {
+    needs_living_agent: true,
+    begins_turn: |_, _| BeginsTurn::IfIdle { releases: false },
+    ..BuiltIn::new(
+        Spec {
+            name: "compact",
+            argument: Argument::Optional { usage: "[FOCUS]" },
+            summary: "Summarise the conversation now; the summary keeps above all what FOCUS says",
+            completion: Completion::None,
+        },
+        |line, focus| Box::pin(async move { compact(line, focus).await.into() }),
+    )
 };
-
-impl BuiltIn for CompactCommand {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn needs_living_agent(&self) -> bool {
-        true
-    }
-
-    fn begins_turn(&self, _: &Snapshot, _: &str) -> BeginsTurn {
-        BeginsTurn::IfIdle { releases: false }
-    }
-
-    fn run<'a>(&'a self, line: &'a LineContext, focus: &'a str) -> EffectFuture<'a> {
-        Box::pin(async move { compact(line, focus).await.unwrap_or_else(|refused| refused).into() })
-    }
-}
 
 async fn compact(line: &LineContext, focus: &str) -> Result<Outcome, Outcome> {
     // No turn may begin on the conversation meanwhile.

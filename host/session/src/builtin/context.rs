@@ -5,35 +5,22 @@ use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome, TurnCause, text};
 use serde_json::json;
 
-use super::{BuiltIn, CommandKind, EffectFuture};
+use super::{BuiltIn, CommandKind};
 use crate::line::context::LineContext;
 
-pub(crate) struct ContextCommand;
-
-static SPEC: Spec = Spec {
-    name: "context",
-    argument: Argument::None,
-    summary: "Show what fills the context window, by part, in estimated tokens",
-    completion: Completion::None,
+pub(super) static COMMAND: BuiltIn = BuiltIn {
+    needs_living_agent: true,
+    kind: CommandKind::Shows,
+    ..BuiltIn::new(
+        Spec {
+            name: "context",
+            argument: Argument::None,
+            summary: "Show what fills the context window, by part, in estimated tokens",
+            completion: Completion::None,
+        },
+        |line, _| Box::pin(async move { context(line).await.into() }),
+    )
 };
-
-impl BuiltIn for ContextCommand {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn needs_living_agent(&self) -> bool {
-        true
-    }
-
-    fn kind(&self) -> CommandKind {
-        CommandKind::Shows
-    }
-
-    fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> EffectFuture<'a> {
-        Box::pin(async move { context(line).await.unwrap_or_else(|refused| refused).into() })
-    }
-}
 
 async fn context(line: &LineContext) -> Result<Outcome, Outcome> {
     let ending = TurnEnding { agent: line.agent.id(), began: 0, report_to: None };

@@ -7,33 +7,23 @@ use patchbay_tools::FileReverter;
 use serde_json::json;
 
 use super::{
-    BuiltIn, CommandKind, EffectFuture,
+    BuiltIn, CommandKind,
     undo::{self, Wanted},
 };
 use crate::{change_sets::ChangeGroup, file_differences::FileDifferences, line::context::LineContext};
 
-pub(crate) struct DiffCommand;
-
-static SPEC: Spec = Spec {
-    name: "diff",
-    argument: Argument::Optional { usage: "[N]" },
-    summary: "Show how the last turn or command changed files, or change N",
-    completion: Completion::None,
+pub(super) static COMMAND: BuiltIn = BuiltIn {
+    kind: CommandKind::Shows,
+    ..BuiltIn::new(
+        Spec {
+            name: "diff",
+            argument: Argument::Optional { usage: "[N]" },
+            summary: "Show how the last turn or command changed files, or change N",
+            completion: Completion::None,
+        },
+        |line, argument| Box::pin(async move { diff(line, argument).await.into() }),
+    )
 };
-
-impl BuiltIn for DiffCommand {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn kind(&self) -> CommandKind {
-        CommandKind::Shows
-    }
-
-    fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> EffectFuture<'a> {
-        Box::pin(async move { diff(line, argument).await.unwrap_or_else(|refused| refused).into() })
-    }
-}
 
 async fn diff(line: &LineContext, argument: &str) -> Result<Outcome, Outcome> {
     let wanted = Wanted::parse(argument).filter(|_| !argument.contains("--only"));

@@ -3,51 +3,42 @@
 
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
-use patchbay_skill::Snapshot;
 use patchbay_store::DroppedMessage;
 
-use super::{BeginsTurn, BuiltIn, CommandChange, Effect, EffectFuture, retry::nothing_unanswered};
-use crate::{line::context::LineContext, unanswered::unanswered};
+use super::{BeginsTurn, BuiltIn, CommandChange, Effect, retry::nothing_unanswered};
+use crate::unanswered::unanswered;
 
-pub(crate) struct DropCommand;
-
-static SPEC: Spec = Spec {
-    name: "drop",
-    argument: Argument::None,
-    summary: "Take back the last message if it got no answer",
-    completion: Completion::None,
-};
-
-impl BuiltIn for DropCommand {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn needs_living_agent(&self) -> bool {
-        true
-    }
-
-    fn begins_turn(&self, _: &Snapshot, argument: &str) -> BeginsTurn {
+pub(super) static COMMAND: BuiltIn = BuiltIn {
+    needs_living_agent: true,
+    begins_turn: |_, argument| {
         if argument.is_empty() { BeginsTurn::IfIdle { releases: false } } else { BeginsTurn::No }
-    }
-
-    fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> EffectFuture<'a> {
-        Box::pin(async move {
-            // Without this right, the message of a turn that begins now could be dropped.
-            if line.turn.is_none() {
-                let message = "cannot drop a message while a response is streaming. Wait for it to finish or press \
-                               Ctrl+C to cancel it.";
-                return Outcome::error(Code::TurnRunning, message).into();
-            }
-            match unanswered(line).await {
-                Ok(Some(message)) => {
-                    let words = format!("Dropped: {}", message.excerpt);
-                    let dropped = DroppedMessage { agent: line.agent.id(), first: message.first, last: message.last };
-                    Effect::Change(Outcome::ok(Code::MessageDropped, words), CommandChange::Drop(dropped))
+    },
+    ..BuiltIn::new(
+        Spec {
+            name: "drop",
+            argument: Argument::None,
+            summary: "Take back the last message if it got no answer",
+            completion: Completion::None,
+        },
+        |line, _| {
+            Box::pin(async move {
+                // Without this right, the message of a turn that begins now could be dropped.
+                if line.turn.is_none() {
+                    let message = "cannot drop a message while a response is streaming. Wait for it to finish or press \
+                                   Ctrl+C to cancel it.";
+                    return Outcome::error(Code::TurnRunning, message).into();
                 }
-                Ok(None) => nothing_unanswered().into(),
-                Err(error) => Outcome::error(Code::StoreFailed, format_args!("{error}.")).into(),
-            }
-        })
-    }
-}
+                match unanswered(line).await {
+                    Ok(Some(message)) => {
+                        let words = format!("Dropped: {}", message.excerpt);
+                        let dropped =
+                            DroppedMessage { agent: line.agent.id(), first: message.first, last: message.last };
+                        Effect::Change(Outcome::ok(Code::MessageDropped, words), CommandChange::Drop(dropped))
+                    }
+                    Ok(None) => nothing_unanswered().into(),
+                    Err(error) => Outcome::error(Code::StoreFailed, format_args!("{error}.")).into(),
+                }
+            })
+        },
+    )
+};

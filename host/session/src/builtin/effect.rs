@@ -1,7 +1,6 @@
 //! Built-in commands, and the effects that they can request.
 
-use std::pin::Pin;
-
+use futures_util::future::BoxFuture;
 use patchbay_agent::Chosen;
 use patchbay_command::{HasSpec, Spec};
 use patchbay_core::Outcome;
@@ -17,47 +16,46 @@ use crate::{
 };
 
 /// A built-in command. It returns its effect; nothing changes before the effect is committed.
-pub(crate) trait BuiltIn: Sync {
-    /// Returns name, argument and help.
-    fn spec(&self) -> &'static Spec;
-
-    /// Returns whether the command begins a turn with this argument.
-    fn begins_turn(&self, _snapshot: &Snapshot, _argument: &str) -> BeginsTurn {
-        BeginsTurn::No
-    }
-
-    /// Returns whether the command takes attached files with this argument; `None` if it never does.
-    fn takes_files(&self, _snapshot: &Snapshot, _argument: &str) -> Option<bool> {
-        None
-    }
-
-    /// Returns which commands it waits for, and which wait for it.
-    fn kind(&self) -> CommandKind {
-        CommandKind::Changes
-    }
-
-    /// Returns whether the command brings another agent into view. Lines behind it belong to that agent.
-    fn moves_view(&self) -> bool {
-        false
-    }
-
-    /// Returns whether the command is refused while a dead agent is in view.
-    fn needs_living_agent(&self) -> bool {
-        false
-    }
-
-    /// Returns whether a stop lets the command end by itself, because it changes files.
-    fn ends_itself(&self) -> bool {
-        false
-    }
-
+pub(crate) struct BuiltIn {
+    /// Name, argument and help.
+    pub(crate) spec: Spec,
+    /// Which commands it waits for, and which wait for it.
+    pub(crate) kind: CommandKind,
+    /// Whether the command begins a turn with this argument.
+    pub(crate) begins_turn: fn(&Snapshot, &str) -> BeginsTurn,
+    /// Whether the command takes attached files with this argument; `None` if it never does.
+    pub(crate) takes_files: fn(&Snapshot, &str) -> Option<bool>,
+    /// Whether the command brings another agent into view. Lines behind it belong to that agent.
+    pub(crate) moves_view: bool,
+    /// Whether the command is refused while a dead agent is in view.
+    pub(crate) needs_living_agent: bool,
+    /// Whether a stop lets the command end by itself, because it changes files.
+    pub(crate) ends_itself: bool,
     /// Computes the effect of the command. The argument was already checked against the spec.
-    fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> EffectFuture<'a>;
+    pub(crate) run: RunBuiltIn,
 }
 
-impl HasSpec for dyn BuiltIn {
+type RunBuiltIn = for<'a> fn(&'a LineContext, &'a str) -> BoxFuture<'a, Effect>;
+
+impl BuiltIn {
+    /// Returns a command that changes the session, begins no turn and takes no files.
+    pub(crate) const fn new(spec: Spec, run: RunBuiltIn) -> Self {
+        Self {
+            spec,
+            kind: CommandKind::Changes,
+            begins_turn: |_, _| BeginsTurn::No,
+            takes_files: |_, _| None,
+            moves_view: false,
+            needs_living_agent: false,
+            ends_itself: false,
+            run,
+        }
+    }
+}
+
+impl HasSpec for BuiltIn {
     fn spec(&self) -> &Spec {
-        self.spec()
+        &self.spec
     }
 }
 
@@ -76,8 +74,6 @@ pub(crate) enum BeginsTurn {
         releases: bool,
     },
 }
-
-pub(crate) type EffectFuture<'a> = Pin<Box<dyn Future<Output = Effect> + Send + 'a>>;
 
 pub(crate) enum Effect {
     /// Show an outcome without a change.
@@ -110,6 +106,12 @@ pub(crate) enum CommandChange {
     Rows(Vec<NewMessage>),
     /// Take a message out of the conversation.
     Drop(DroppedMessage),
+}
+
+impl<T: Into<Effect>> From<Result<T, Outcome>> for Effect {
+    fn from(result: Result<T, Outcome>) -> Self {
+        result.map_or_else(Self::Show, Into::into)
+    }
 }
 
 impl From<Outcome> for Effect {

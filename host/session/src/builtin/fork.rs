@@ -5,35 +5,22 @@ use std::sync::Arc;
 use patchbay_command::{Argument, Completion, Spec, quoted};
 use patchbay_core::{Code, Outcome};
 
-use super::{BuiltIn, Effect, EffectFuture};
+use super::{BuiltIn, Effect};
 use crate::{line::context::LineContext, tree::fork::ForkedBy};
 
-pub(crate) struct ForkCommand;
-
-static SPEC: Spec = Spec {
-    name: "fork",
-    argument: Argument::Optional { usage: "[--model MODEL[/THINKING]] [\"PROMPT\"]" },
-    summary: "Make a child of the agent in view, which knows its conversation, and talk to it",
-    completion: Completion::None,
+pub(super) static COMMAND: BuiltIn = BuiltIn {
+    moves_view: true,
+    needs_living_agent: true,
+    ..BuiltIn::new(
+        Spec {
+            name: "fork",
+            argument: Argument::Optional { usage: "[--model MODEL[/THINKING]] [\"PROMPT\"]" },
+            summary: "Make a child of the agent in view, which knows its conversation, and talk to it",
+            completion: Completion::None,
+        },
+        |line, argument| Box::pin(async move { fork(line, argument).await.into() }),
+    )
 };
-
-impl BuiltIn for ForkCommand {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn moves_view(&self) -> bool {
-        true
-    }
-
-    fn needs_living_agent(&self) -> bool {
-        true
-    }
-
-    fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> EffectFuture<'a> {
-        Box::pin(async move { fork(line, argument).await.unwrap_or_else(Effect::from) })
-    }
-}
 
 async fn fork(line: &LineContext, argument: &str) -> Result<Effect, Outcome> {
     let ForkArguments { model, prompt } = parse(argument)?;

@@ -10,37 +10,29 @@ use patchbay_store::StoreError;
 use patchbay_tools::SkillFilesError;
 use serde_json::json;
 
-use super::{BuiltIn, CommandKind, EffectFuture};
-use crate::{Session, invoke, line::context::LineContext};
+use super::{BuiltIn, CommandKind};
+use crate::{Session, invoke};
 
-pub(crate) struct HelpCommand;
-
-static SPEC: Spec = Spec {
-    name: "help",
-    argument: Argument::Required { usage: "SKILL", what: "a skill name" },
-    summary: "Show a skill's metadata, without running it",
-    completion: Completion::Skills,
+pub(super) static COMMAND: BuiltIn = BuiltIn {
+    kind: CommandKind::Shows,
+    ..BuiltIn::new(
+        Spec {
+            name: "help",
+            argument: Argument::Required { usage: "SKILL", what: "a skill name" },
+            summary: "Show a skill's metadata, without running it",
+            completion: Completion::Skills,
+        },
+        |line, name| {
+            Box::pin(async move {
+                let Some(skill) = line.state.snapshot.skill(name) else { return invoke::not_found(name).into() };
+                match describe(&line.session, skill, line.state.snapshot.files_problem(skill)).await {
+                    Ok(outcome) => outcome.into(),
+                    Err(error) => Outcome::error(Code::StoreFailed, format_args!("{error}.")).into(),
+                }
+            })
+        },
+    )
 };
-
-impl BuiltIn for HelpCommand {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn kind(&self) -> CommandKind {
-        CommandKind::Shows
-    }
-
-    fn run<'a>(&'a self, line: &'a LineContext, name: &'a str) -> EffectFuture<'a> {
-        Box::pin(async move {
-            let Some(skill) = line.state.snapshot.skill(name) else { return invoke::not_found(name).into() };
-            match describe(&line.session, skill, line.state.snapshot.files_problem(skill)).await {
-                Ok(outcome) => outcome.into(),
-                Err(error) => Outcome::error(Code::StoreFailed, format_args!("{error}.")).into(),
-            }
-        })
-    }
-}
 
 /// `files_problem` is the reason why no file of the skill can be read, if it is over a limit on files.
 async fn describe(session: &Session, skill: &Skill, files_problem: Option<&str>) -> Result<Outcome, StoreError> {

@@ -5,7 +5,7 @@ use patchbay_core::{Code, MessageKind, Outcome};
 use patchbay_store::StoreError;
 use serde_json::json;
 
-use super::{BuiltIn, CommandKind, EffectFuture};
+use super::{BuiltIn, CommandKind};
 use crate::{line::context::LineContext, recap};
 
 /// Number of exchanges without an argument.
@@ -15,40 +15,34 @@ const MAX: usize = 100;
 /// Limit of the shown text in bytes. Earlier exchanges are left out.
 const BYTES: usize = 64 << 10;
 
-pub(crate) struct HistoryCommand;
-
-static SPEC: Spec = Spec {
-    name: "history",
-    argument: Argument::Optional { usage: "[N]" },
-    summary: "Show the last N messages and their answers",
-    completion: Completion::None,
-};
-
-impl BuiltIn for HistoryCommand {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn kind(&self) -> CommandKind {
-        CommandKind::Shows
-    }
-
-    fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> EffectFuture<'a> {
-        Box::pin(async move {
-            let Some(count) = count(argument) else {
-                let message = format!("/history requires a number from 1 to {MAX}.");
-                return Outcome::error(Code::InvalidArgs, message).into();
-            };
-            match last_exchanges(line, count).await {
-                Ok(shown) if shown.exchanges == 0 => Outcome::ok(Code::HistoryEmpty, "There are no messages.").into(),
-                Ok(shown) => {
-                    Outcome::ok(Code::HistoryListed, shown.text).with_data(json!({"exchanges": shown.exchanges})).into()
+pub(super) static COMMAND: BuiltIn = BuiltIn {
+    kind: CommandKind::Shows,
+    ..BuiltIn::new(
+        Spec {
+            name: "history",
+            argument: Argument::Optional { usage: "[N]" },
+            summary: "Show the last N messages and their answers",
+            completion: Completion::None,
+        },
+        |line, argument| {
+            Box::pin(async move {
+                let Some(count) = count(argument) else {
+                    let message = format!("/history requires a number from 1 to {MAX}.");
+                    return Outcome::error(Code::InvalidArgs, message).into();
+                };
+                match last_exchanges(line, count).await {
+                    Ok(shown) if shown.exchanges == 0 => {
+                        Outcome::ok(Code::HistoryEmpty, "There are no messages.").into()
+                    }
+                    Ok(shown) => Outcome::ok(Code::HistoryListed, shown.text)
+                        .with_data(json!({"exchanges": shown.exchanges}))
+                        .into(),
+                    Err(error) => Outcome::error(Code::StoreFailed, format_args!("{error}.")).into(),
                 }
-                Err(error) => Outcome::error(Code::StoreFailed, format_args!("{error}.")).into(),
-            }
-        })
-    }
-}
+            })
+        },
+    )
+};
 
 fn count(argument: &str) -> Option<usize> {
     if argument.is_empty() {

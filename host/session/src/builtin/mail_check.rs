@@ -2,27 +2,19 @@
 
 use patchbay_command::{Argument, Completion, Spec};
 
-use super::{BuiltIn, EffectFuture};
-use crate::line::context::LineContext;
+use super::BuiltIn;
 
-pub(crate) struct MailCheckCommand;
-
-static SPEC: Spec = Spec {
-    name: "mail-check",
-    argument: Argument::None,
-    summary: "List the inbox of the agent in view, unread mail first",
-    completion: Completion::None,
-};
-
-impl BuiltIn for MailCheckCommand {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> EffectFuture<'a> {
+pub(super) static COMMAND: BuiltIn = BuiltIn::new(
+    Spec {
+        name: "mail-check",
+        argument: Argument::None,
+        summary: "List the inbox of the agent in view, unread mail first",
+        completion: Completion::None,
+    },
+    |line, _| {
         Box::pin(async move {
             let listed = line.session.list_mail(line.agent.id(), None).await;
             listed.map_or_else(|outcome| outcome, |(outcome, _)| outcome).into()
         })
-    }
-}
+    },
+);

@@ -3,27 +3,18 @@
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
 
-use super::{BuiltIn, EffectFuture};
+use super::BuiltIn;
 use crate::line::context::LineContext;
 
-pub(crate) struct MailFilterCommand;
-
-static SPEC: Spec = Spec {
-    name: "mail-filter",
-    argument: Argument::Required { usage: "--from UUID", what: "--from UUID" },
-    summary: "List the mail of the agent in view from one sender",
-    completion: Completion::None,
-};
-
-impl BuiltIn for MailFilterCommand {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> EffectFuture<'a> {
-        Box::pin(async move { filter(line, argument).await.unwrap_or_else(|outcome| outcome).into() })
-    }
-}
+pub(super) static COMMAND: BuiltIn = BuiltIn::new(
+    Spec {
+        name: "mail-filter",
+        argument: Argument::Required { usage: "--from UUID", what: "--from UUID" },
+        summary: "List the mail of the agent in view from one sender",
+        completion: Completion::None,
+    },
+    |line, argument| Box::pin(async move { filter(line, argument).await.into() }),
+);
 
 async fn filter(line: &LineContext, argument: &str) -> Result<Outcome, Outcome> {
     let mut words = argument.split_whitespace();

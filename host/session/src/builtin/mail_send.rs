@@ -3,31 +3,21 @@
 use patchbay_command::{Argument, Completion, Spec, quoted};
 use patchbay_core::{Code, Outcome};
 
-use super::{BuiltIn, Effect, EffectFuture};
+use super::{BuiltIn, Effect};
 use crate::line::context::LineContext;
 
-pub(crate) struct MailSendCommand;
-
-static SPEC: Spec = Spec {
-    name: "mail-send",
-    argument: Argument::Required { usage: "UUID \"TEXT\"", what: "an agent and a quoted message" },
-    summary: "Send mail from the agent in view to another agent",
-    completion: Completion::Agents,
+pub(super) static COMMAND: BuiltIn = BuiltIn {
+    needs_living_agent: true,
+    ..BuiltIn::new(
+        Spec {
+            name: "mail-send",
+            argument: Argument::Required { usage: "UUID \"TEXT\"", what: "an agent and a quoted message" },
+            summary: "Send mail from the agent in view to another agent",
+            completion: Completion::Agents,
+        },
+        |line, argument| Box::pin(async move { send(line, argument).await.into() }),
+    )
 };
-
-impl BuiltIn for MailSendCommand {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn needs_living_agent(&self) -> bool {
-        true
-    }
-
-    fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> EffectFuture<'a> {
-        Box::pin(async move { send(line, argument).await.unwrap_or_else(Effect::from) })
-    }
-}
 
 async fn send(line: &LineContext, argument: &str) -> Result<Effect, Outcome> {
     let invalid = |message: &str| Outcome::error(Code::InvalidArgs, message);

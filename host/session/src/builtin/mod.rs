@@ -37,47 +37,47 @@ mod usage;
 use patchbay_command::Spec;
 
 use crate::line::order::CommandKind;
-pub(crate) use effect::{BeginsTurn, BuiltIn, CommandChange, Effect, EffectFuture};
+pub(crate) use effect::{BeginsTurn, BuiltIn, CommandChange, Effect};
 
 /// All built-in commands, in the order of `/commands`.
-pub(crate) const TABLE: &[&dyn BuiltIn] = &[
-    &skills::SkillsCommand,
-    &skill::SkillCommand,
-    &tool::ToolCommand,
-    &reload_skills::ReloadSkillsCommand,
-    &agent::AgentCommand,
-    &help::HelpCommand,
-    &commands::CommandsCommand,
-    &mode::ModeCommand,
-    &model::ModelCommand,
-    &fork::ForkCommand,
-    &kill::KillCommand,
-    &agents::AgentsCommand,
-    &switch::SwitchCommand,
-    &capture::CaptureCommand,
-    &cancel::CancelCommand,
-    &mail_send::MailSendCommand,
-    &mail_check::MailCheckCommand,
-    &mail_read::MailReadCommand,
-    &mail_delete::MailDeleteCommand,
-    &mail_filter::MailFilterCommand,
-    &retry::RetryCommand,
-    &drop::DropCommand,
-    &diff::DiffCommand,
-    &undo::UndoCommand,
-    &rewind::RewindCommand,
-    &history::HistoryCommand,
-    &compact::CompactCommand,
-    &context::ContextCommand,
-    &usage::UsageCommand,
-    &providers::ProvidersCommand,
-    &rename::RenameCommand,
-    &quit::QuitCommand,
+pub(crate) static TABLE: &[&BuiltIn] = &[
+    &skills::COMMAND,
+    &skill::COMMAND,
+    &tool::COMMAND,
+    &reload_skills::COMMAND,
+    &agent::COMMAND,
+    &help::COMMAND,
+    &commands::COMMAND,
+    &mode::COMMAND,
+    &model::COMMAND,
+    &fork::COMMAND,
+    &kill::COMMAND,
+    &agents::COMMAND,
+    &switch::COMMAND,
+    &capture::COMMAND,
+    &cancel::COMMAND,
+    &mail_send::COMMAND,
+    &mail_check::COMMAND,
+    &mail_read::COMMAND,
+    &mail_delete::COMMAND,
+    &mail_filter::COMMAND,
+    &retry::COMMAND,
+    &drop::COMMAND,
+    &diff::COMMAND,
+    &undo::COMMAND,
+    &rewind::COMMAND,
+    &history::COMMAND,
+    &compact::COMMAND,
+    &context::COMMAND,
+    &usage::COMMAND,
+    &providers::COMMAND,
+    &rename::COMMAND,
+    &quit::COMMAND,
 ];
 
 /// Returns the specs of all built-in commands, for completion and the generated documents.
 pub fn specs() -> Vec<&'static Spec> {
-    TABLE.iter().map(|command| command.spec()).collect()
+    TABLE.iter().map(|command| &command.spec).collect()
 }
 
 #[cfg(test)]

@@ -6,41 +6,33 @@ use patchbay_core::{Code, Outcome, text};
 use patchbay_tools::Mode;
 use serde_json::json;
 
-use super::{BuiltIn, Effect, EffectFuture};
-use crate::line::{context::LineContext, order::CommandKind};
+use super::{BuiltIn, Effect};
+use crate::line::order::CommandKind;
 
-pub(crate) struct ModeCommand;
-
-static SPEC: Spec = Spec {
-    name: "mode",
-    argument: Argument::Optional { usage: "[ask|edits|plan]" },
-    summary: "Show or set how far tools may go without asking",
-    completion: Completion::Words(&["ask", "edits", "plan"]),
+pub(super) static COMMAND: BuiltIn = BuiltIn {
+    kind: CommandKind::Overtakes,
+    ..BuiltIn::new(
+        Spec {
+            name: "mode",
+            argument: Argument::Optional { usage: "[ask|edits|plan]" },
+            summary: "Show or set how far tools may go without asking",
+            completion: Completion::Words(&["ask", "edits", "plan"]),
+        },
+        |line, word| {
+            Box::pin(async move {
+                let word = word.trim();
+                let mode = if word.is_empty() { Ok(line.session.mode()) } else { word.parse::<Mode>() };
+                let Ok(mode) = mode else {
+                    let word = text::excerpt(word, 40);
+                    let message = format!("there is no mode '{word}'; modes are ask, edits and plan.");
+                    return Outcome::error(Code::InvalidArgs, message).into();
+                };
+                if !word.is_empty() {
+                    line.session.set_mode(mode);
+                }
+                let message = format!("Mode: {mode}. {}", mode.meaning());
+                Effect::Show(Outcome::ok(Code::ModeSet, message).with_data(json!({"mode": mode.as_str()})))
+            })
+        },
+    )
 };
-
-impl BuiltIn for ModeCommand {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn kind(&self) -> CommandKind {
-        CommandKind::Overtakes
-    }
-
-    fn run<'a>(&'a self, line: &'a LineContext, word: &'a str) -> EffectFuture<'a> {
-        Box::pin(async move {
-            let word = word.trim();
-            let mode = if word.is_empty() { Ok(line.session.mode()) } else { word.parse::<Mode>() };
-            let Ok(mode) = mode else {
-                let word = text::excerpt(word, 40);
-                let message = format!("there is no mode '{word}'; modes are ask, edits and plan.");
-                return Outcome::error(Code::InvalidArgs, message).into();
-            };
-            if !word.is_empty() {
-                line.session.set_mode(mode);
-            }
-            let message = format!("Mode: {mode}. {}", mode.meaning());
-            Effect::Show(Outcome::ok(Code::ModeSet, message).with_data(json!({"mode": mode.as_str()})))
-        })
-    }
-}

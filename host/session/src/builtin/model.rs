@@ -3,38 +3,24 @@
 use patchbay_agent::Chosen;
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
-use patchbay_skill::Snapshot;
 use serde_json::json;
 
-use super::{BeginsTurn, BuiltIn, CommandChange, Effect, EffectFuture};
+use super::{BeginsTurn, BuiltIn, CommandChange, Effect};
 use crate::line::context::LineContext;
 
-pub(crate) struct ModelCommand;
-
-static SPEC: Spec = Spec {
-    name: "model",
-    argument: Argument::Required { usage: "MODEL[/THINKING]", what: "a model name" },
-    summary: "Switch the model of the agent in view",
-    completion: Completion::Models,
+pub(super) static COMMAND: BuiltIn = BuiltIn {
+    needs_living_agent: true,
+    begins_turn: |_, _| BeginsTurn::NoButDelays,
+    ..BuiltIn::new(
+        Spec {
+            name: "model",
+            argument: Argument::Required { usage: "MODEL[/THINKING]", what: "a model name" },
+            summary: "Switch the model of the agent in view",
+            completion: Completion::Models,
+        },
+        |line, text| Box::pin(async move { set(line, text).await.into() }),
+    )
 };
-
-impl BuiltIn for ModelCommand {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn needs_living_agent(&self) -> bool {
-        true
-    }
-
-    fn begins_turn(&self, _: &Snapshot, _: &str) -> BeginsTurn {
-        BeginsTurn::NoButDelays
-    }
-
-    fn run<'a>(&'a self, line: &'a LineContext, text: &'a str) -> EffectFuture<'a> {
-        Box::pin(async move { set(line, text).await.unwrap_or_else(Effect::from) })
-    }
-}
 
 async fn set(line: &LineContext, text: &str) -> Result<Effect, Outcome> {
     if line.agent.is_answering() && !line.during_turn {

@@ -4,53 +4,45 @@ use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
 use serde_json::json;
 
-use super::{BuiltIn, CommandKind, EffectFuture};
-use crate::line::context::LineContext;
+use super::{BuiltIn, CommandKind};
 
-pub(crate) struct ProvidersCommand;
-
-static SPEC: Spec = Spec {
-    name: "providers",
-    argument: Argument::Optional { usage: "[refresh]" },
-    summary: "List the model providers; refresh: ask them for their models first",
-    completion: Completion::Words(&["refresh"]),
+pub(super) static COMMAND: BuiltIn = BuiltIn {
+    kind: CommandKind::Shows,
+    ..BuiltIn::new(
+        Spec {
+            name: "providers",
+            argument: Argument::Optional { usage: "[refresh]" },
+            summary: "List the model providers; refresh: ask them for their models first",
+            completion: Completion::Words(&["refresh"]),
+        },
+        |line, text| {
+            Box::pin(async move {
+                let refreshed = match text {
+                    "" => Vec::new(),
+                    "refresh" => match line.session.host.providers.refresh(None).await {
+                        Ok(refreshed) => refreshed,
+                        Err(error) => return Outcome::from(error).into(),
+                    },
+                    _ => return Outcome::error(Code::InvalidArgs, "/providers takes 'refresh' or nothing.").into(),
+                };
+                let mut providers = line.session.host.providers.list().await;
+                // If no model can be used, no provider is marked as in use.
+                if let Ok(choice) = line.session.model_of(&line.agent).await
+                    && let Some(provider) =
+                        providers.iter_mut().find(|provider| provider.name == choice.provider.as_str())
+                {
+                    provider.in_use = Some(choice.as_argument());
+                }
+                let mut lines: Vec<_> = refreshed.iter().map(|of| format!("{}: {}", of.provider, of.text)).collect();
+                if text == "refresh" && lines.is_empty() {
+                    lines.push("No provider can list its models.".to_owned());
+                }
+                if !lines.is_empty() {
+                    lines.push(String::new());
+                }
+                lines.push(patchbay_provider::render(&providers));
+                Outcome::ok(Code::ProvidersListed, lines.join("\n")).with_data(json!({"providers": providers})).into()
+            })
+        },
+    )
 };
-
-impl BuiltIn for ProvidersCommand {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn kind(&self) -> CommandKind {
-        CommandKind::Shows
-    }
-
-    fn run<'a>(&'a self, line: &'a LineContext, text: &'a str) -> EffectFuture<'a> {
-        Box::pin(async move {
-            let refreshed = match text {
-                "" => Vec::new(),
-                "refresh" => match line.session.host.providers.refresh(None).await {
-                    Ok(refreshed) => refreshed,
-                    Err(error) => return Outcome::from(error).into(),
-                },
-                _ => return Outcome::error(Code::InvalidArgs, "/providers takes 'refresh' or nothing.").into(),
-            };
-            let mut providers = line.session.host.providers.list().await;
-            // If no model can be used, no provider is marked as in use.
-            if let Ok(choice) = line.session.model_of(&line.agent).await
-                && let Some(provider) = providers.iter_mut().find(|provider| provider.name == choice.provider.as_str())
-            {
-                provider.in_use = Some(choice.as_argument());
-            }
-            let mut lines: Vec<_> = refreshed.iter().map(|of| format!("{}: {}", of.provider, of.text)).collect();
-            if text == "refresh" && lines.is_empty() {
-                lines.push("No provider can list its models.".to_owned());
-            }
-            if !lines.is_empty() {
-                lines.push(String::new());
-            }
-            lines.push(patchbay_provider::render(&providers));
-            Outcome::ok(Code::ProvidersListed, lines.join("\n")).with_data(json!({"providers": providers})).into()
-        })
-    }
-}

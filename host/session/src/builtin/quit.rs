@@ -3,33 +3,25 @@
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
 
-use super::{BuiltIn, CommandKind, EffectFuture};
-use crate::line::context::LineContext;
+use super::{BuiltIn, CommandKind};
 
-pub(crate) struct QuitCommand;
-
-static SPEC: Spec = Spec {
-    name: "quit",
-    argument: Argument::None,
-    summary: "Leave; the session is kept",
-    completion: Completion::None,
+pub(super) static COMMAND: BuiltIn = BuiltIn {
+    kind: CommandKind::Overtakes,
+    ..BuiltIn::new(
+        Spec {
+            name: "quit",
+            argument: Argument::None,
+            summary: "Leave; the session is kept",
+            completion: Completion::None,
+        },
+        |line, _| {
+            Box::pin(async {
+                let (host, id) = (&line.session.host, line.session.id());
+                // If the store cannot be read, the whole id does as well.
+                let short = host.store.short_id(id).await.unwrap_or_else(|_| id.to_string());
+                Outcome::ok(Code::Quit, format!("The session is kept. To go on: {} --session {short}", host.program))
+                    .into()
+            })
+        },
+    )
 };
-
-impl BuiltIn for QuitCommand {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn kind(&self) -> CommandKind {
-        CommandKind::Overtakes
-    }
-
-    fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> EffectFuture<'a> {
-        Box::pin(async {
-            let (host, id) = (&line.session.host, line.session.id());
-            // If the store cannot be read, the whole id does as well.
-            let short = host.store.short_id(id).await.unwrap_or_else(|_| id.to_string());
-            Outcome::ok(Code::Quit, format!("The session is kept. To go on: {} --session {short}", host.program)).into()
-        })
-    }
-}

@@ -8,50 +8,42 @@ use patchbay_skill::{Diff, Snapshot};
 use patchbay_store::{Store, StoreError};
 use serde_json::json;
 
-use super::{BeginsTurn, BuiltIn, CommandChange, Effect, EffectFuture};
+use super::{BeginsTurn, BuiltIn, CommandChange, Effect};
 use crate::{building::Built, line::context::LineContext};
 
-pub(crate) struct ReloadSkillsCommand;
-
-static SPEC: Spec = Spec {
-    name: "reload_skills",
-    argument: Argument::None,
-    summary: "Rebuild this session's snapshot of skills",
-    completion: Completion::None,
-};
-
-impl BuiltIn for ReloadSkillsCommand {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn begins_turn(&self, _: &Snapshot, _: &str) -> BeginsTurn {
-        BeginsTurn::NoButDelays
-    }
-
-    fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> EffectFuture<'a> {
-        Box::pin(async move {
-            let LineContext { session, state, .. } = line;
-            let version = state.snapshot.version() + 1;
-            let (id, workspace) = (session.id(), session.workspace());
-            match session.host.build_snapshot(id, workspace, version, session.uses_skills()).await {
-                Ok(built) => {
-                    let diff = Diff::between(&state.snapshot, &built.snapshot);
-                    match changed_files(session.host.store(), &state.snapshot, &built, &diff).await {
-                        Ok(files) => {
-                            let outcome = report(&built.snapshot, &diff, &files);
-                            Effect::Change(outcome, CommandChange::Snapshot(Box::new(built)))
+pub(super) static COMMAND: BuiltIn = BuiltIn {
+    begins_turn: |_, _| BeginsTurn::NoButDelays,
+    ..BuiltIn::new(
+        Spec {
+            name: "reload_skills",
+            argument: Argument::None,
+            summary: "Rebuild this session's snapshot of skills",
+            completion: Completion::None,
+        },
+        |line, _| {
+            Box::pin(async move {
+                let LineContext { session, state, .. } = line;
+                let version = state.snapshot.version() + 1;
+                let (id, workspace) = (session.id(), session.workspace());
+                match session.host.build_snapshot(id, workspace, version, session.uses_skills()).await {
+                    Ok(built) => {
+                        let diff = Diff::between(&state.snapshot, &built.snapshot);
+                        match changed_files(session.host.store(), &state.snapshot, &built, &diff).await {
+                            Ok(files) => {
+                                let outcome = report(&built.snapshot, &diff, &files);
+                                Effect::Change(outcome, CommandChange::Snapshot(Box::new(built)))
+                            }
+                            Err(error) => Outcome::error(error.code(), format_args!("{error}.")).into(),
                         }
-                        Err(error) => Outcome::error(error.code(), format_args!("{error}.")).into(),
+                    }
+                    Err(error) => {
+                        Outcome::error(error.code(), format_args!("{error} The snapshot stays as it was.")).into()
                     }
                 }
-                Err(error) => {
-                    Outcome::error(error.code(), format_args!("{error} The snapshot stays as it was.")).into()
-                }
-            }
-        })
-    }
-}
+            })
+        },
+    )
+};
 
 /// Returns all changed files of each changed skill, if both lists of its files are known.
 async fn changed_files<'d>(

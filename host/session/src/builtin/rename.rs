@@ -4,30 +4,20 @@ use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome, text};
 use serde_json::json;
 
-use super::{BuiltIn, CommandChange, Effect, EffectFuture};
-use crate::line::context::LineContext;
+use super::{BuiltIn, CommandChange, Effect};
 
 /// Length limit of a title in characters.
 const TITLE: usize = 100;
 
-pub(crate) struct RenameCommand;
-
-static SPEC: Spec = Spec {
-    name: "rename",
-    argument: Argument::Required { usage: "TITLE", what: "a title" },
-    summary: "Give the session a title, for lists of sessions",
-    completion: Completion::None,
-};
-
-impl BuiltIn for RenameCommand {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn run<'a>(&'a self, _: &'a LineContext, title: &'a str) -> EffectFuture<'a> {
-        Box::pin(async move { rename(title).unwrap_or_else(Effect::from) })
-    }
-}
+pub(super) static COMMAND: BuiltIn = BuiltIn::new(
+    Spec {
+        name: "rename",
+        argument: Argument::Required { usage: "TITLE", what: "a title" },
+        summary: "Give the session a title, for lists of sessions",
+        completion: Completion::None,
+    },
+    |_, title| Box::pin(async move { rename(title).into() }),
+);
 
 fn rename(title: &str) -> Result<Effect, Outcome> {
     let title = text::clean_line(title).trim().to_owned();

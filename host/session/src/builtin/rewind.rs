@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Attachment, Code, Outcome};
-use patchbay_skill::Snapshot;
 use patchbay_store::MessageRow;
 use serde_json::json;
 
 use super::{
-    BeginsTurn, BuiltIn, Effect, EffectFuture,
+    BeginsTurn, BuiltIn, Effect,
     undo::{RestoredFiles, failed, files},
 };
 use crate::{change_sets::group_since, line::context::LineContext, recap, tree::rewind::RewoundMessage};
@@ -18,41 +17,24 @@ use crate::{change_sets::group_since, line::context::LineContext, recap, tree::r
 /// The most messages that are listed.
 const LISTED: usize = 50;
 
-pub(crate) struct RewindCommand;
-
-static SPEC: Spec = Spec {
-    name: "rewind",
-    argument: Argument::Optional { usage: "[N [--files|--files-only]]" },
-    summary: "List your messages, or go back to before message N: the conversation, with --files also the files, with --files-only \
-              the files alone",
-    completion: Completion::Messages,
-};
-
-impl BuiltIn for RewindCommand {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn needs_living_agent(&self) -> bool {
-        true
-    }
-
-    fn ends_itself(&self) -> bool {
-        true
-    }
-
-    fn begins_turn(&self, _: &Snapshot, argument: &str) -> BeginsTurn {
+pub(super) static COMMAND: BuiltIn = BuiltIn {
+    needs_living_agent: true,
+    ends_itself: true,
+    begins_turn: |_, argument| {
         if argument.is_empty() { BeginsTurn::No } else { BeginsTurn::IfIdle { releases: false } }
-    }
-
-    fn moves_view(&self) -> bool {
-        true
-    }
-
-    fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> EffectFuture<'a> {
-        Box::pin(async move { rewind(line, argument).await.unwrap_or_else(Effect::from) })
-    }
-}
+    },
+    moves_view: true,
+    ..BuiltIn::new(
+        Spec {
+            name: "rewind",
+            argument: Argument::Optional { usage: "[N [--files|--files-only]]" },
+            summary: "List your messages, or go back to before message N: the conversation, with --files also the files, with --files-only \
+              the files alone",
+            completion: Completion::Messages,
+        },
+        |line, argument| Box::pin(async move { rewind(line, argument).await.into() }),
+    )
+};
 
 /// What goes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,31 +4,21 @@ use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
 use serde_json::json;
 
-use super::{BuiltIn, CommandKind, EffectFuture};
-use crate::{line::context::LineContext, session::SessionState};
+use super::{BuiltIn, CommandKind};
+use crate::session::SessionState;
 
-pub(crate) struct SkillsCommand;
-
-static SPEC: Spec = Spec {
-    name: "skills",
-    argument: Argument::None,
-    summary: "List the skills of this session's snapshot",
-    completion: Completion::None,
+pub(super) static COMMAND: BuiltIn = BuiltIn {
+    kind: CommandKind::Shows,
+    ..BuiltIn::new(
+        Spec {
+            name: "skills",
+            argument: Argument::None,
+            summary: "List the skills of this session's snapshot",
+            completion: Completion::None,
+        },
+        |line, _| Box::pin(async { list(&line.state).into() }),
+    )
 };
-
-impl BuiltIn for SkillsCommand {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn kind(&self) -> CommandKind {
-        CommandKind::Shows
-    }
-
-    fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> EffectFuture<'a> {
-        Box::pin(async { list(&line.state).into() })
-    }
-}
 
 fn list(state: &SessionState) -> Outcome {
     let snapshot = &state.snapshot;

@@ -6,44 +6,35 @@ use patchbay_skill::Snapshot;
 use patchbay_tools::{ResolvedTool, ToolError};
 use serde_json::{Map, Value};
 
-use super::{BuiltIn, CommandKind, EffectFuture};
+use super::{BuiltIn, CommandKind};
 use crate::{invoke, line::context::LineContext};
-
-pub(crate) struct ToolCommand;
-
-static SPEC: Spec = Spec {
-    name: "tool",
-    argument: Argument::Required { usage: "SKILL__TOOL [JSON]", what: "a tool's full name, such as calc__eval" },
-    summary: "Call one tool by its full name, without a model",
-    completion: Completion::Tools,
-};
 
 /// How many tools of a skill an error names.
 const NAMED_TOOLS: usize = 20;
 
-impl BuiltIn for ToolCommand {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn kind(&self) -> CommandKind {
-        CommandKind::Calls
-    }
-
-    fn needs_living_agent(&self) -> bool {
-        true
-    }
-
-    fn takes_files(&self, _snapshot: &Snapshot, argument: &str) -> Option<bool> {
+pub(super) static COMMAND: BuiltIn = BuiltIn {
+    kind: CommandKind::Calls,
+    needs_living_agent: true,
+    takes_files: |_, argument| {
         // Only skills are handed attachments.
         (!is_of_server(split(argument).0)).then_some(true)
-    }
-
-    fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> EffectFuture<'a> {
-        let (name, json) = split(argument);
-        Box::pin(async move { run(line, name, json).await.unwrap_or_else(|refused| refused).into() })
-    }
-}
+    },
+    ..BuiltIn::new(
+        Spec {
+            name: "tool",
+            argument: Argument::Required {
+                usage: "SKILL__TOOL [JSON]",
+                what: "a tool's full name, such as calc__eval",
+            },
+            summary: "Call one tool by its full name, without a model",
+            completion: Completion::Tools,
+        },
+        |line, argument| {
+            let (name, json) = split(argument);
+            Box::pin(async move { run(line, name, json).await.into() })
+        },
+    )
+};
 
 async fn run(line: &LineContext, name: &str, json: &str) -> Result<Outcome, Outcome> {
     let (session, snapshot, agent) = (&line.session, &line.state.snapshot, line.agent.id());

@@ -2,12 +2,11 @@
 
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{AgentId, CallId, Code, Outcome, text};
-use patchbay_skill::Snapshot;
 use patchbay_store::{AgentRow, FileChangeRow, Undone};
 use patchbay_tools::FileReverter;
 use serde_json::{Value, json};
 
-use super::{BeginsTurn, BuiltIn, EffectFuture};
+use super::{BeginsTurn, BuiltIn};
 use crate::{
     Session,
     change_sets::{ChangeGroup, ChangesByFile, FileUndo, find_group, plan},
@@ -15,32 +14,19 @@ use crate::{
     line::context::LineContext,
 };
 
-pub(crate) struct UndoCommand;
-
-static SPEC: Spec = Spec {
-    name: "undo",
-    argument: Argument::Optional { usage: "[N] [--only]" },
-    summary: "Undo the file changes of the last turn or command, or of change N; --only leaves out forked agents",
-    completion: Completion::None,
+pub(super) static COMMAND: BuiltIn = BuiltIn {
+    begins_turn: |_, _| BeginsTurn::IfIdle { releases: false },
+    ends_itself: true,
+    ..BuiltIn::new(
+        Spec {
+            name: "undo",
+            argument: Argument::Optional { usage: "[N] [--only]" },
+            summary: "Undo the file changes of the last turn or command, or of change N; --only leaves out forked agents",
+            completion: Completion::None,
+        },
+        |line, argument| Box::pin(async move { undo(line, argument).await.into() }),
+    )
 };
-
-impl BuiltIn for UndoCommand {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn begins_turn(&self, _: &Snapshot, _: &str) -> BeginsTurn {
-        BeginsTurn::IfIdle { releases: false }
-    }
-
-    fn ends_itself(&self) -> bool {
-        true
-    }
-
-    fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> EffectFuture<'a> {
-        Box::pin(async move { undo(line, argument).await.unwrap_or_else(|refused| refused).into() })
-    }
-}
 
 async fn undo(line: &LineContext, argument: &str) -> Result<Outcome, Outcome> {
     let wanted = Wanted::parse(argument).ok_or_else(|| {

@@ -6,34 +6,26 @@ use patchbay_store::{ModelUsage, StoreError};
 use rust_decimal::Decimal;
 use serde_json::json;
 
-use super::{BuiltIn, CommandKind, EffectFuture};
+use super::{BuiltIn, CommandKind};
 use crate::{Session, line::context::LineContext, recording, spent};
 
-pub(crate) struct UsageCommand;
-
-static SPEC: Spec = Spec {
-    name: "usage",
-    argument: Argument::None,
-    summary: "List the tokens that this session has used, by model, and what they cost",
-    completion: Completion::None,
+pub(super) static COMMAND: BuiltIn = BuiltIn {
+    kind: CommandKind::Shows,
+    ..BuiltIn::new(
+        Spec {
+            name: "usage",
+            argument: Argument::None,
+            summary: "List the tokens that this session has used, by model, and what they cost",
+            completion: Completion::None,
+        },
+        |line, _| {
+            Box::pin(async move {
+                let listed = usage(line).await;
+                listed.unwrap_or_else(|error| Outcome::error(error.code(), format_args!("{error}."))).into()
+            })
+        },
+    )
 };
-
-impl BuiltIn for UsageCommand {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn kind(&self) -> CommandKind {
-        CommandKind::Shows
-    }
-
-    fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> EffectFuture<'a> {
-        Box::pin(async move {
-            let listed = usage(line).await;
-            listed.unwrap_or_else(|error| Outcome::error(error.code(), format_args!("{error}."))).into()
-        })
-    }
-}
 
 async fn usage(line: &LineContext) -> Result<Outcome, StoreError> {
     let session = &line.session;

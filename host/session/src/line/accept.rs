@@ -111,7 +111,7 @@ impl Session {
         let (id, agent, typed) =
             (self.host.store.source().line_id(), Arc::default(), TypedLine::read(&input.text, &self.snapshot()));
         let (sender, outcome) = oneshot::channel();
-        let moves = typed.built_in().is_some_and(|command| command.moves_view());
+        let moves = typed.built_in().is_some_and(|command| command.moves_view);
         let waits = moves || !matches!(typed.kind(), Some(CommandKind::Overtakes | CommandKind::Shows));
         let (memory, busy) = (self.host.file_memory.take(&input.attachments), self.activity.begin());
         let (bytes, of_agent) = (input.text.len(), Arc::clone(&agent));

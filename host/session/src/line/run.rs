@@ -111,8 +111,7 @@ impl LineContext {
     /// Runs a command, again if another command replaced the snapshot in the meantime.
     async fn command(&mut self, mut command: TypedCommand) -> Outcome {
         loop {
-            let ends_itself =
-                matches!(command.target(), Ok(CommandTarget::BuiltIn(built_in)) if built_in.ends_itself());
+            let ends_itself = matches!(command.target(), Ok(CommandTarget::BuiltIn(built_in)) if built_in.ends_itself);
             let effect = tokio::select! {
                 biased;
                 () = self.stop.cancelled(), if !ends_itself => return self.stopped_command().await,
@@ -153,13 +152,13 @@ impl LineContext {
     async fn effect(&self, command: &TypedCommand) -> Effect {
         match command.target() {
             Err(outcome) => outcome.into(),
-            Ok(CommandTarget::BuiltIn(built_in)) if built_in.needs_living_agent() && self.agent.is_dead() => {
+            Ok(CommandTarget::BuiltIn(built_in)) if built_in.needs_living_agent && self.agent.is_dead() => {
                 dead(self.agent.id()).into()
             }
             Ok(CommandTarget::Skill(_)) if self.agent.is_dead() => dead(self.agent.id()).into(),
-            Ok(CommandTarget::BuiltIn(built_in)) => match built_in.spec().check(&command.argument) {
+            Ok(CommandTarget::BuiltIn(built_in)) => match built_in.spec.check(&command.argument) {
                 Err(outcome) => outcome.into(),
-                Ok(()) => built_in.run(self, &command.argument).await,
+                Ok(()) => (built_in.run)(self, &command.argument).await,
             },
             Ok(CommandTarget::Skill(skill)) => {
                 invoke::skill(self, skill.as_str(), &command.argument, &command.typed_name()).await

@@ -30,7 +30,7 @@ pub(crate) struct TypedCommand {
 
 #[derive(Clone)]
 pub(crate) enum CommandTarget {
-    BuiltIn(&'static dyn BuiltIn),
+    BuiltIn(&'static BuiltIn),
     Skill(Name),
 }
 
@@ -50,7 +50,7 @@ impl TypedLine {
     }
 
     /// Returns the built-in command; `None` for any other line.
-    pub(crate) fn built_in(&self) -> Option<&'static dyn BuiltIn> {
+    pub(crate) fn built_in(&self) -> Option<&'static BuiltIn> {
         match self {
             Self::Command(TypedCommand { target: Ok(CommandTarget::BuiltIn(command)), .. }) => Some(*command),
             _ => None,
@@ -61,7 +61,7 @@ impl TypedLine {
     pub(crate) fn kind(&self) -> Option<CommandKind> {
         match self {
             Self::Message => None,
-            Self::Command(_) => Some(self.built_in().map_or(CommandKind::Calls, BuiltIn::kind)),
+            Self::Command(_) => Some(self.built_in().map_or(CommandKind::Calls, |command| command.kind)),
         }
     }
 
@@ -81,7 +81,7 @@ impl TypedLine {
     pub(crate) fn begins_turn(&self, snapshot: &Snapshot) -> BeginsTurn {
         let Self::Command(TypedCommand { argument, target, .. }) = self else { return BeginsTurn::Yes };
         match target {
-            Ok(CommandTarget::BuiltIn(command)) => command.begins_turn(snapshot, argument),
+            Ok(CommandTarget::BuiltIn(command)) => (command.begins_turn)(snapshot, argument),
             Ok(CommandTarget::Skill(skill)) => invoke::begins_turn(snapshot, skill.as_str(), argument),
             Err(_) => BeginsTurn::No,
         }
@@ -90,8 +90,8 @@ impl TypedLine {
     /// Removes the files of a built-in command that uses none. Returns a notice about them.
     pub(crate) fn drop_unused_files(&self, input: &mut LineInput, snapshot: &Snapshot) -> Option<String> {
         let Self::Command(TypedCommand { argument, .. }) = self else { return None };
-        let command = self.built_in().filter(|command| command.takes_files(snapshot, argument).is_none())?;
-        let (name, files) = (command.spec().name, std::mem::take(&mut input.attachments));
+        let command = self.built_in().filter(|command| (command.takes_files)(snapshot, argument).is_none())?;
+        let (name, files) = (command.spec.name, std::mem::take(&mut input.attachments));
         match &*files {
             [] => None,
             [file] => Some(format!("/{name} takes no attachments; '{}' was not used.", file.name_and_type().0)),
@@ -109,7 +109,7 @@ impl TypedLine {
         }
         let Self::Command(TypedCommand { name, argument, target }) = self else { return input.check_files(true) };
         let takes = match target {
-            Ok(CommandTarget::BuiltIn(command)) => command.takes_files(snapshot, argument),
+            Ok(CommandTarget::BuiltIn(command)) => (command.takes_files)(snapshot, argument),
             Ok(CommandTarget::Skill(skill)) => Some(invoke::takes_files(snapshot, skill.as_str(), argument)),
             // The line is refused later.
             Err(_) => Some(true),
