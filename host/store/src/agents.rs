@@ -4,7 +4,7 @@
 use patchbay_core::{AgentId, SessionId};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
-use crate::{Store, StoreError, hold::SessionWrite, turns, windows};
+use crate::{Store, StoreError, database::rows, hold::SessionWrite, turns, windows};
 
 /// The model of an agent. All fields are `None` until one is chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -212,13 +212,8 @@ fn read(row: &Row<'_>) -> Result<AgentRow, StoreError> {
 
 /// Returns the agents that satisfy `condition`, which may have an order and a limit.
 fn select(connection: &Connection, condition: &str, params: impl Params) -> Result<Vec<AgentRow>, StoreError> {
-    let mut query = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM agents WHERE {condition}"))?;
-    let mut rows = query.query(params)?;
-    let mut agents = Vec::new();
-    while let Some(row) = rows.next()? {
-        agents.push(read(row)?);
-    }
-    Ok(agents)
+    let sql = format!("SELECT {COLUMNS} FROM agents WHERE {condition}");
+    rows(connection, &sql, params, read)
 }
 
 /// Returns the beginning of a UUID as it is stored: in lower case, with hyphens. `None` if no UUID begins so.
@@ -312,20 +307,15 @@ impl Store {
     /// [`StoreError::BadRow`] or a database error.
     pub async fn agent_counts(&self, session: SessionId) -> Result<Vec<(AgentId, AgentCounts)>, StoreError> {
         self.database.read(|connection| {
-            let mut query = connection.prepare_cached(
-                "SELECT uuid, (SELECT count(*) FROM turns WHERE turns.session = agents.session AND turns.agent = uuid), \
+            let sql = "SELECT uuid, (SELECT count(*) FROM turns WHERE turns.session = agents.session AND turns.agent = uuid), \
                  (SELECT count(*) FROM mail WHERE recipient = uuid), \
-                 (SELECT count(*) FROM mail WHERE recipient = uuid AND read = 0) FROM agents WHERE session = ?",
-            )?;
-            let mut rows = query.query(params![session.to_string()])?;
-            let mut counts = Vec::new();
-            while let Some(row) = rows.next()? {
+                 (SELECT count(*) FROM mail WHERE recipient = uuid AND read = 0) FROM agents WHERE session = ?";
+            rows(connection, sql, params![session.to_string()], |row| {
                 let agent: String = row.get(0)?;
                 let count = |column| row.get::<_, i64>(column).map(i64::cast_unsigned);
                 let of_agent = AgentCounts { turns: count(1)?, mails: count(2)?, unread: count(3)? };
-                counts.push((agent.parse().map_err(|_| BAD)?, of_agent));
-            }
-            Ok(counts)
+                Ok((agent.parse().map_err(|_| BAD)?, of_agent))
+            })
         })
     }
 
@@ -364,11 +354,8 @@ impl Store {
                 .query_row(params![agent.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))
                 .optional()?;
             let Some((session, Some(began))) = began else { return Ok(Vec::new()) };
-            let mut query = connection.prepare_cached(
-                "SELECT content FROM messages WHERE agent = ? AND session = ? AND seq > ? AND kind = 'capture' ORDER BY seq",
-            )?;
-            let lines = query.query_map(params![agent.to_string(), session, began], |row| row.get(0))?;
-            Ok(lines.collect::<Result<_, _>>()?)
+            let sql = "SELECT content FROM messages WHERE agent = ? AND session = ? AND seq > ? AND kind = 'capture' ORDER BY seq";
+            rows(connection, sql, params![agent.to_string(), session, began], |row| Ok(row.get(0)?))
         })
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::{Store, StoreError, catalogues};
+use crate::{Store, StoreError, catalogues, database::rows};
 
 /// The access that a provider was allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,10 +65,10 @@ impl Store {
     /// The database could not be read or written.
     pub async fn allowances(&self) -> Result<BTreeMap<String, Allowance>, StoreError> {
         self.database.read(|connection| {
-            let mut query = connection.prepare_cached("SELECT provider, base_url, variable FROM allowances")?;
-            let rows = query
-                .query_map([], |row| Ok((row.get(0)?, Allowance { base_url: row.get(1)?, variable: row.get(2)? })))?;
-            Ok(rows.collect::<Result<_, _>>()?)
+            let sql = "SELECT provider, base_url, variable FROM allowances";
+            rows(connection, sql, [], |row| {
+                Ok((row.get(0)?, Allowance { base_url: row.get(1)?, variable: row.get(2)? }))
+            })
         })
     }
 
@@ -78,9 +78,8 @@ impl Store {
     /// The database could not be read or written.
     pub async fn prefix_owners(&self) -> Result<Vec<(String, String)>, StoreError> {
         self.database.read(|connection| {
-            let mut query = connection.prepare_cached("SELECT prefix, provider FROM prefixes ORDER BY prefix")?;
-            let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            Ok(rows.collect::<Result<_, _>>()?)
+            let sql = "SELECT prefix, provider FROM prefixes ORDER BY prefix";
+            rows(connection, sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
         })
     }
 

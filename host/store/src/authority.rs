@@ -2,7 +2,7 @@
 
 use rusqlite::params;
 
-use crate::{Store, StoreError, texts};
+use crate::{Store, StoreError, database::rows, texts};
 
 /// A stored grant of a skill, or a stored decision about a tool outside of the sandbox, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,11 +29,9 @@ impl Store {
     /// The database could not be read or written.
     pub async fn grants(&self) -> Result<Vec<GrantRow>, StoreError> {
         self.database.read(|connection| {
-            let mut query = connection.prepare_cached(
-                "SELECT root, workspace, skill, capability, place, skill_digest FROM grants \
-                 ORDER BY root, workspace, skill, capability, place",
-            )?;
-            let rows = query.query_map([], |row| {
+            let sql = "SELECT root, workspace, skill, capability, place, skill_digest FROM grants \
+                 ORDER BY root, workspace, skill, capability, place";
+            rows(connection, sql, [], |row| {
                 Ok(GrantRow {
                     root: row.get(0)?,
                     workspace: row.get(1)?,
@@ -42,8 +40,7 @@ impl Store {
                     place: row.get(4)?,
                     skill_digest: row.get(5)?,
                 })
-            })?;
-            Ok(rows.collect::<Result<_, _>>()?)
+            })
         })
     }
 
@@ -118,9 +115,8 @@ impl Store {
     /// The database could not be read or written.
     pub async fn writable(&self) -> Result<Vec<String>, StoreError> {
         self.database.read(|connection| {
-            let mut query = connection.prepare("SELECT workspace FROM write_trust ORDER BY workspace")?;
-            let rows = query.query_map([], |row| row.get(0))?;
-            Ok(rows.collect::<Result<_, _>>()?)
+            let sql = "SELECT workspace FROM write_trust ORDER BY workspace";
+            rows(connection, sql, [], |row| Ok(row.get(0)?))
         })
     }
 
@@ -129,20 +125,7 @@ impl Store {
     /// # Errors
     /// The database could not be read or written.
     pub async fn set_may_write(&self, workspace: String, may_write: bool) -> Result<bool, StoreError> {
-        let now = self.source.unix_s();
-        self.database
-            .decide(move |connection| {
-                let changed = if may_write {
-                    connection.execute(
-                        "INSERT INTO write_trust (workspace, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING",
-                        params![workspace, now],
-                    )?
-                } else {
-                    connection.execute("DELETE FROM write_trust WHERE workspace = ?", params![workspace])?
-                };
-                Ok(changed > 0)
-            })
-            .await
+        self.set_listed("write_trust", workspace, may_write).await
     }
 
     /// Returns whether the user trusts a workspace.
@@ -162,9 +145,8 @@ impl Store {
     /// The database could not be read or written.
     pub async fn trusted(&self) -> Result<Vec<String>, StoreError> {
         self.database.read(|connection| {
-            let mut query = connection.prepare("SELECT workspace FROM trust ORDER BY workspace")?;
-            let rows = query.query_map([], |row| row.get(0))?;
-            Ok(rows.collect::<Result<_, _>>()?)
+            let sql = "SELECT workspace FROM trust ORDER BY workspace";
+            rows(connection, sql, [], |row| Ok(row.get(0)?))
         })
     }
 
@@ -173,16 +155,20 @@ impl Store {
     /// # Errors
     /// The database could not be read or written.
     pub async fn set_trust(&self, workspace: String, trusted: bool) -> Result<bool, StoreError> {
+        self.set_listed("trust", workspace, trusted).await
+    }
+
+    /// Adds `workspace` to a table of workspaces, or removes it. Returns whether that changed anything.
+    async fn set_listed(&self, table: &'static str, workspace: String, listed: bool) -> Result<bool, StoreError> {
         let now = self.source.unix_s();
         self.database
             .decide(move |connection| {
-                let changed = if trusted {
-                    connection.execute(
-                        "INSERT INTO trust (workspace, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING",
-                        params![workspace, now],
-                    )?
+                let changed = if listed {
+                    let insert =
+                        format!("INSERT INTO {table} (workspace, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING");
+                    connection.execute(&insert, params![workspace, now])?
                 } else {
-                    connection.execute("DELETE FROM trust WHERE workspace = ?", params![workspace])?
+                    connection.execute(&format!("DELETE FROM {table} WHERE workspace = ?"), params![workspace])?
                 };
                 Ok(changed > 0)
             })

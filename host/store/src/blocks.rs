@@ -3,7 +3,7 @@
 use patchbay_core::Digest;
 use rusqlite::params;
 
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, database::rows};
 
 /// A component or skill that may not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,15 +52,12 @@ impl Store {
     /// The database could not be read or written.
     pub async fn blocked(&self) -> Result<Vec<BlockedComponent>, StoreError> {
         self.database.read(|connection| {
-            let mut query = connection.prepare("SELECT component, created_at FROM blocks ORDER BY component")?;
-            let mut rows = query.query([])?;
-            let mut blocks = Vec::new();
-            while let Some(row) = rows.next()? {
+            let sql = "SELECT component, created_at FROM blocks ORDER BY component";
+            rows(connection, sql, [], |row| {
                 let component: String = row.get(0)?;
                 let component = component.parse().map_err(|_| StoreError::BadRow("block"))?;
-                blocks.push(BlockedComponent { component, since: row.get(1)? });
-            }
-            Ok(blocks)
+                Ok(BlockedComponent { component, since: row.get(1)? })
+            })
         })
     }
 
@@ -74,21 +71,16 @@ impl Store {
         // Sorts after every hexadecimal digit.
         let to = format!("{from}g");
         self.database.read(|connection| {
-            let mut query = connection.prepare(
-                "SELECT component FROM snapshot_components WHERE component >= ?1 AND component < ?2 \
+            let sql = "SELECT component FROM snapshot_components WHERE component >= ?1 AND component < ?2 \
                  UNION SELECT skill FROM snapshot_skills WHERE skill >= ?1 AND skill < ?2 \
                  UNION SELECT component FROM described WHERE component >= ?1 AND component < ?2 \
                  UNION SELECT component FROM call_sites WHERE component >= ?1 AND component < ?2 \
                  UNION SELECT component FROM blocks WHERE component >= ?1 AND component < ?2 \
-                 ORDER BY 1 LIMIT ?3",
-            )?;
-            let mut rows = query.query(params![from, to, limit])?;
-            let mut components = Vec::new();
-            while let Some(row) = rows.next()? {
+                 ORDER BY 1 LIMIT ?3";
+            rows(connection, sql, params![from, to, limit], |row| {
                 let component: String = row.get(0)?;
-                components.push(component.parse().map_err(|_| StoreError::BadRow("component"))?);
-            }
-            Ok(components)
+                component.parse().map_err(|_| StoreError::BadRow("component"))
+            })
         })
     }
 }

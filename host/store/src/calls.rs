@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::{
     Hold, JournalRow, MessageRow, NewMessage, RetainedAttachments, Store, StoreError, agents, attachments,
+    database::rows,
     journal::{self, BAD},
     messages::{self, columns},
 };
@@ -167,21 +168,17 @@ impl Store {
     /// The database could not be read or written.
     pub async fn unsettled_calls(&self, session: SessionId) -> Result<Vec<UnsettledCall>, StoreError> {
         self.database.read(|connection| {
-            let mut query = connection.prepare_cached(UNSETTLED)?;
-            let mut rows = query.query(params![session.to_string()])?;
-            let mut calls = Vec::new();
-            while let Some(row) = rows.next()? {
+            rows(connection, UNSETTLED, params![session.to_string()], |row| {
                 let (root, skill, tool): (String, String, String) = (row.get(4)?, row.get(5)?, row.get(6)?);
-                calls.push(UnsettledCall {
+                Ok(UnsettledCall {
                     id: journal::bytes(row, 0)?.map(CallId::from_bytes).ok_or(BAD)?,
                     parent: journal::bytes(row, 1)?.map(CallId::from_bytes),
                     asker: journal::parse(row, 2)?,
                     agent: journal::parse(row, 3)?,
                     tool: if root == "internal" { tool } else { format!("{skill}__{tool}") },
                     line: row.get(7)?,
-                });
-            }
-            Ok(calls)
+                })
+            })
         })
     }
 }

@@ -3,7 +3,7 @@
 use patchbay_core::Digest;
 use rusqlite::{Connection, OptionalExtension, named_params, params};
 
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, database::rows};
 
 /// Models that one listing may report, and that are kept of one provider; as many are kept that it no longer
 /// lists. All of them are in memory.
@@ -155,11 +155,8 @@ impl Store {
     pub async fn due_catalogues(&self) -> Result<Vec<(String, String)>, StoreError> {
         let now = self.source.unix_s();
         self.database.read(|connection| {
-            let mut query = connection.prepare_cached(
-                "SELECT provider, base_url FROM catalogues WHERE used AND next_at <= ? ORDER BY provider",
-            )?;
-            let due = query.query_map(params![now], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            Ok(due.collect::<Result<_, _>>()?)
+            let sql = "SELECT provider, base_url FROM catalogues WHERE used AND next_at <= ? ORDER BY provider";
+            rows(connection, sql, params![now], |row| Ok((row.get(0)?, row.get(1)?)))
         })
     }
 

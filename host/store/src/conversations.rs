@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{
     MessageRow, Store, StoreError,
+    database::rows,
     messages::{self, columns},
 };
 
@@ -65,11 +66,9 @@ const ROWS: &str = "FROM messages INDEXED BY messages_by_agent \
 
 /// Returns the parts of a conversation, starting with the agent's own.
 fn parts(connection: &Connection, agent: AgentId) -> Result<Vec<ConversationPart>, StoreError> {
-    let mut query = connection.prepare_cached(CHAIN)?;
-    let parts = query.query_map(params![agent.to_string()], |row| {
+    rows(connection, CHAIN, params![agent.to_string()], |row| {
         Ok(ConversationPart { session: row.get(0)?, agent: row.get(1)?, last: row.get(2)?, heir: row.get(3)? })
-    })?;
-    Ok(parts.collect::<Result<_, _>>()?)
+    })
 }
 
 /// Returns the number of the first row that a conversation still has, and the one from which on it has
@@ -93,15 +92,11 @@ impl Store {
     pub async fn lineage(&self, agent: AgentId) -> Result<Vec<Lineage>, StoreError> {
         let id = |text: String| text.parse().map_err(|_| StoreError::BadRow("agent"));
         self.database.read(|connection| {
-            let mut query = connection.prepare_cached(CHAIN)?;
-            let mut rows = query.query(params![agent.to_string()])?;
-            let mut agents = Vec::new();
-            while let Some(row) = rows.next()? {
+            rows(connection, CHAIN, params![agent.to_string()], |row| {
                 let (agent, parent): (String, Option<String>) = (row.get(1)?, row.get(4)?);
                 let last = row.get::<_, i64>(2)?.cast_unsigned();
-                agents.push(Lineage { agent: id(agent)?, parent: parent.map(id).transpose()?, last });
-            }
-            Ok(agents)
+                Ok(Lineage { agent: id(agent)?, parent: parent.map(id).transpose()?, last })
+            })
         })
     }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, Params, Row, Transaction, TransactionBehavior};
 use rusqlite_migration::{M, Migrations, SchemaVersion};
 use tokio::sync::oneshot;
 
@@ -322,4 +322,14 @@ fn migrate(connection: &mut Connection, path: &Path, migrations: &[&'static str]
 #[cfg(test)]
 pub(crate) fn validate(migrations: &[&'static str]) -> rusqlite_migration::Result<()> {
     Migrations::new(migrations.iter().map(|sql| M::up(sql)).collect()).validate()
+}
+
+/// Returns all rows of a query, as `read` converts them.
+pub(crate) fn rows<T, C: FromIterator<T>, E: From<rusqlite::Error>>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnMut(&Row<'_>) -> Result<T, E>,
+) -> Result<C, E> {
+    connection.prepare_cached(sql)?.query_and_then(params, read)?.collect()
 }

@@ -5,7 +5,7 @@ use patchbay_core::{AgentId, CallId, Code, Digest, SessionId, TurnCause};
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use serde_json::Value;
 
-use crate::{Hold, RetainedAttachments, Store, StoreError, attachments, hold::SessionWrite, turns};
+use crate::{Hold, RetainedAttachments, Store, StoreError, attachments, database::rows, hold::SessionWrite, turns};
 
 /// The file changes of one turn or command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,16 +146,12 @@ impl Store {
     /// [`StoreError::BadRow`] or a database error.
     pub async fn change_sets(&self, session: SessionId) -> Result<Vec<ChangeSet>, StoreError> {
         self.database.read(|connection| {
-            let mut query = connection.prepare_cached(
-                "SELECT number, agent, turn, reverts, last_row, undone, changes FROM change_sets JOIN \
+            let sql = "SELECT number, agent, turn, reverts, last_row, undone, changes FROM change_sets JOIN \
                  (SELECT number, count(undone_by) AS undone, count(*) AS changes FROM file_changes WHERE session = ?1 \
-                  GROUP BY number) USING (number) WHERE session = ?1 ORDER BY number",
-            )?;
-            let mut rows = query.query([session.to_string()])?;
-            let mut sets = Vec::new();
-            while let Some(row) = rows.next()? {
+                  GROUP BY number) USING (number) WHERE session = ?1 ORDER BY number";
+            rows(connection, sql, [session.to_string()], |row| {
                 let (agent, reverts): (String, String) = (row.get(1)?, row.get(3)?);
-                sets.push(ChangeSet {
+                Ok(ChangeSet {
                     number: row.get::<_, i64>(0)?.cast_unsigned(),
                     agent: agent.parse().map_err(|_| BAD)?,
                     turn: row.get::<_, Option<i64>>(2)?.map(i64::cast_unsigned),
@@ -166,9 +162,8 @@ impl Store {
                         (undone, changes) if undone < changes => Undone::Part,
                         _ => Undone::All,
                     },
-                });
-            }
-            Ok(sets)
+                })
+            })
         })
     }
 
@@ -179,17 +174,10 @@ impl Store {
     pub async fn file_changes(&self, session: SessionId, numbers: &[u64]) -> Result<Vec<FileChangeRow>, StoreError> {
         let numbers = serde_json::json!(numbers).to_string();
         self.database.read(|connection| {
-            let mut query = connection.prepare_cached(
-                "SELECT number, path, before, after, mode, kept, undone_by IS NOT NULL FROM file_changes WHERE session = ?1 AND path IN \
+            let sql = "SELECT number, path, before, after, mode, kept, undone_by IS NOT NULL FROM file_changes WHERE session = ?1 AND path IN \
                  (SELECT path FROM file_changes WHERE session = ?1 AND number IN (SELECT value FROM json_each(?2))) \
-                 ORDER BY ordinal",
-            )?;
-            let mut rows = query.query(params![session.to_string(), numbers])?;
-            let mut changes = Vec::new();
-            while let Some(row) = rows.next()? {
-                changes.push(read(row)?);
-            }
-            Ok(changes)
+                 ORDER BY ordinal";
+            rows(connection, sql, params![session.to_string(), numbers], read)
         })
     }
 
@@ -253,19 +241,14 @@ impl Store {
     /// [`StoreError::BadRow`] or a database error.
     pub async fn undone_changes(&self, session: SessionId, agent: AgentId) -> Result<Vec<Value>, StoreError> {
         self.database.read(|connection| {
-            let mut query = connection.prepare_cached(
-                "SELECT json_extract(data, '$.data') FROM messages INDEXED BY messages_by_agent \
+            let sql = "SELECT json_extract(data, '$.data') FROM messages INDEXED BY messages_by_agent \
                  WHERE agent IN (SELECT ?1 UNION SELECT rewound FROM agents WHERE uuid = ?1 AND rewound IS NOT NULL) AND session = ?2 AND kind = 'command' AND json_extract(data, '$.code') = ?3 AND seq > coalesce( \
                  (SELECT max(began) FROM turns JOIN messages AS said ON said.session = turns.session AND said.seq = turns.began \
-                  WHERE turns.session = ?2 AND turns.agent IN (SELECT ?1 UNION SELECT rewound FROM agents WHERE uuid = ?1 AND rewound IS NOT NULL) AND turns.cause = ?4 AND said.dropped = 0), 0) ORDER BY seq",
-            )?;
+                  WHERE turns.session = ?2 AND turns.agent IN (SELECT ?1 UNION SELECT rewound FROM agents WHERE uuid = ?1 AND rewound IS NOT NULL) AND turns.cause = ?4 AND said.dropped = 0), 0) ORDER BY seq";
             let (code, cause) = (Code::ChangeUndone.as_str(), TurnCause::Person.as_str());
-            let mut rows = query.query(params![agent.to_string(), session.to_string(), code, cause])?;
-            let mut undone = Vec::new();
-            while let Some(row) = rows.next()? {
-                undone.push(serde_json::from_str(&row.get::<_, String>(0)?).map_err(|_| BAD)?);
-            }
-            Ok(undone)
+            rows(connection, sql, params![agent.to_string(), session.to_string(), code, cause], |row| {
+                serde_json::from_str(&row.get::<_, String>(0)?).map_err(|_| BAD)
+            })
         })
     }
 }

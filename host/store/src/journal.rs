@@ -8,7 +8,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, ToSql, param
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{NewRecording, OpenCall, Store, StoreError, recordings};
+use crate::{NewRecording, OpenCall, Store, StoreError, database::rows, recordings};
 
 /// How much the journal keeps: `[journal]` in `config.toml`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -217,18 +217,13 @@ impl Store {
         values.insert(0, Box::new(after.cast_signed()));
         values.push(Box::new(limit));
         self.database.read(|connection| {
-            let mut query = connection.prepare_cached(&format!(
+            let sql = format!(
                 "SELECT calls.id, at, call, parent, session, workspace, asker, root, skill, tool, component, input_hash, \
                  grants, fuel, time_us, peak_memory, host_calls, output_bytes, outcome, input, output, approvals \
                  FROM calls JOIN call_sites ON call_sites.id = site \
                  WHERE calls.id > ? AND outcome IS NOT NULL{condition} ORDER BY calls.id LIMIT ?"
-            ))?;
-            let mut rows = query.query(rusqlite::params_from_iter(values))?;
-            let mut entries = Vec::new();
-            while let Some(row) = rows.next()? {
-                entries.push(read(row)?);
-            }
-            Ok(entries)
+            );
+            rows(connection, &sql, rusqlite::params_from_iter(values), read)
         })
     }
 
@@ -255,16 +250,9 @@ impl Store {
     /// The database could not be read or written.
     pub async fn journal_sessions(&self) -> Result<Vec<SessionId>, StoreError> {
         self.database.read(|connection| {
-            let mut query = connection.prepare_cached(
-                "SELECT DISTINCT session FROM call_sites WHERE id IN (SELECT site FROM calls WHERE outcome IS NOT NULL) \
-                 ORDER BY session",
-            )?;
-            let mut rows = query.query([])?;
-            let mut sessions = Vec::new();
-            while let Some(row) = rows.next()? {
-                sessions.push(parse(row, 0)?);
-            }
-            Ok(sessions)
+            let sql = "SELECT DISTINCT session FROM call_sites WHERE id IN (SELECT site FROM calls WHERE outcome IS NOT NULL) \
+                 ORDER BY session";
+            rows(connection, sql, [], |row| parse(row, 0))
         })
     }
 }

@@ -9,7 +9,7 @@ use patchbay_core::{
 };
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 
-use crate::{Hold, Store, StoreError, database::Database};
+use crate::{Hold, Store, StoreError, database::Database, database::rows};
 
 pub(crate) const MIGRATIONS: &[&str] = &[include_str!("../migrations/kv/1.sql")];
 
@@ -184,12 +184,9 @@ impl KvStore {
             let Some(id) = find(connection, scope)? else { return Ok(Vec::new()) };
             // Keys sort by bytes (BINARY). All keys with a prefix are therefore contiguous,
             // starting at the prefix itself.
-            let mut query = connection.prepare_cached(
-                "SELECT key FROM entries WHERE scope = ?1 AND key >= ?2 AND (?3 IS NULL OR key > ?3) \
-                 AND substr(CAST(key AS BLOB), 1, length(CAST(?2 AS BLOB))) = CAST(?2 AS BLOB) ORDER BY key LIMIT ?4",
-            )?;
-            let keys = query.query_map(params![id, prefix, after, limit.min(PAGE)], |row| row.get(0))?;
-            Ok(keys.collect::<Result<_, _>>()?)
+            let sql = "SELECT key FROM entries WHERE scope = ?1 AND key >= ?2 AND (?3 IS NULL OR key > ?3) \
+                 AND substr(CAST(key AS BLOB), 1, length(CAST(?2 AS BLOB))) = CAST(?2 AS BLOB) ORDER BY key LIMIT ?4";
+            rows(connection, sql, params![id, prefix, after, limit.min(PAGE)], |row| Ok(row.get(0)?))
         })
     }
 

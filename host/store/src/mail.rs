@@ -4,7 +4,7 @@
 use patchbay_core::{AgentId, SessionId};
 use rusqlite::{Connection, Row, params};
 
-use crate::{Store, StoreError, agents, hold::SessionWrite};
+use crate::{Store, StoreError, agents, database::rows, hold::SessionWrite};
 
 /// A mail that should be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,15 +137,10 @@ impl Store {
     /// [`StoreError::BadRow`] or a database error.
     pub async fn inbox(&self, agent: AgentId, from: Option<AgentId>) -> Result<Vec<MailRow>, StoreError> {
         self.database.read(|connection| {
-            let mut query = connection.prepare_cached(&format!(
+            let sql = format!(
                 "SELECT {COLUMNS} FROM mail WHERE recipient = ?1 AND (?2 IS NULL OR sender = ?2) ORDER BY read, number DESC"
-            ))?;
-            let mut rows = query.query(params![agent.to_string(), from.map(|from| from.to_string())])?;
-            let mut mails = Vec::new();
-            while let Some(row) = rows.next()? {
-                mails.push(read(row)?);
-            }
-            Ok(mails)
+            );
+            rows(connection, &sql, params![agent.to_string(), from.map(|from| from.to_string())], read)
         })
     }
 
@@ -168,15 +163,10 @@ impl Store {
     /// [`StoreError::BadRow`] or a database error.
     pub async fn uncounted_mail(&self, agent: AgentId, most: u32) -> Result<Vec<MailRow>, StoreError> {
         self.database.read(|connection| {
-            let mut query = connection.prepare_cached(&format!(
+            let sql = format!(
                 "SELECT {COLUMNS} FROM mail WHERE recipient = ? AND read = 0 AND counted = 0 ORDER BY number LIMIT ?"
-            ))?;
-            let mut rows = query.query(params![agent.to_string(), most])?;
-            let mut mails = Vec::new();
-            while let Some(row) = rows.next()? {
-                mails.push(read(row)?);
-            }
-            Ok(mails)
+            );
+            rows(connection, &sql, params![agent.to_string(), most], read)
         })
     }
 
@@ -204,18 +194,13 @@ impl Store {
     /// [`StoreError::BadRow`] or a database error.
     pub async fn unread_mail(&self, session: SessionId) -> Result<Vec<(AgentId, u64)>, StoreError> {
         self.database.read(|connection| {
-            let mut query = connection.prepare_cached(
-                "SELECT uuid, (SELECT count(*) FROM mail WHERE recipient = uuid AND read = 0) AS unread \
-                 FROM agents WHERE session = ? AND unread > 0 ORDER BY ordinal",
-            )?;
-            let mut rows = query.query(params![session.to_string()])?;
-            let mut agents = Vec::new();
-            while let Some(row) = rows.next()? {
+            let sql = "SELECT uuid, (SELECT count(*) FROM mail WHERE recipient = uuid AND read = 0) AS unread \
+                 FROM agents WHERE session = ? AND unread > 0 ORDER BY ordinal";
+            rows(connection, sql, params![session.to_string()], |row| {
                 let agent: String = row.get(0)?;
                 let agent = agent.parse().map_err(|_| StoreError::BadRow("agent"))?;
-                agents.push((agent, row.get::<_, i64>(1)?.cast_unsigned()));
-            }
-            Ok(agents)
+                Ok((agent, row.get::<_, i64>(1)?.cast_unsigned()))
+            })
         })
     }
 }

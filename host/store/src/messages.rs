@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use patchbay_core::{AgentId, MessageKind, SessionId};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::{Store, StoreError, hold::SessionWrite};
+use crate::{Store, StoreError, database::rows, hold::SessionWrite};
 
 /// A row to append to a conversation.
 #[derive(Clone, Debug)]
@@ -76,15 +76,8 @@ impl Store {
     pub async fn messages(&self, session: SessionId, from: u64, limit: u32) -> Result<Vec<MessageRow>, StoreError> {
         self.database.read(|connection| {
             let columns = columns();
-            let mut query = connection.prepare_cached(&format!(
-                "SELECT {columns} FROM messages WHERE session = ? AND seq >= ? ORDER BY seq LIMIT ?"
-            ))?;
-            let mut rows = query.query(params![session.to_string(), from.cast_signed(), limit])?;
-            let mut messages = Vec::new();
-            while let Some(row) = rows.next()? {
-                messages.push(read(row)?);
-            }
-            Ok(messages)
+            let sql = format!("SELECT {columns} FROM messages WHERE session = ? AND seq >= ? ORDER BY seq LIMIT ?");
+            rows(connection, &sql, params![session.to_string(), from.cast_signed(), limit], read)
         })
     }
 }
@@ -104,17 +97,12 @@ impl Store {
         let bound = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         self.database.read(|connection| {
             let columns = columns();
-            let mut query = connection.prepare_cached(&format!(
+            let sql = format!(
                 "SELECT {columns} FROM messages INDEXED BY messages_by_agent \
                  WHERE agent = ? AND session = ? AND seq BETWEEN ? AND ? AND dropped = 0 ORDER BY seq LIMIT ?"
-            ))?;
+            );
             let (agent, session) = (agent.to_string(), session.to_string());
-            let mut rows = query.query(params![agent, session, bound(*range.start()), bound(*range.end()), limit])?;
-            let mut messages = Vec::new();
-            while let Some(row) = rows.next()? {
-                messages.push(read(row)?);
-            }
-            Ok(messages)
+            rows(connection, &sql, params![agent, session, bound(*range.start()), bound(*range.end()), limit], read)
         })
     }
 

@@ -4,7 +4,7 @@
 use patchbay_core::{AgentId, Attachment, LineId, SessionId};
 use rusqlite::{Connection, params};
 
-use crate::{Hold, RetainedAttachments, Store, StoreError, agents, attachments};
+use crate::{Hold, RetainedAttachments, Store, StoreError, agents, attachments, database::rows};
 
 /// A line that waits for its turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,22 +102,17 @@ impl Store {
     /// [`StoreError::BadRow`] or a database error.
     pub async fn queued_lines(&self, session: SessionId) -> Result<Vec<QueueRow>, StoreError> {
         self.database.read(|connection| {
-            let mut query = connection.prepare_cached(
-                "SELECT line, agent, position, content, attachments FROM queued_lines WHERE session = ? ORDER BY position",
-            )?;
-            let mut rows = query.query(params![session.to_string()])?;
-            let mut lines = Vec::new();
-            while let Some(row) = rows.next()? {
+            let sql = "SELECT line, agent, position, content, attachments FROM queued_lines WHERE session = ? ORDER BY position";
+            rows(connection, sql, params![session.to_string()], |row| {
                 let (line, agent): (String, String) = (row.get(0)?, row.get(1)?);
-                lines.push(QueueRow {
+                Ok(QueueRow {
                     line: line.parse().map_err(|_| StoreError::BadRow("waiting line"))?,
                     agent: agent.parse().map_err(|_| StoreError::BadRow("waiting line"))?,
                     position: row.get(2)?,
                     text: row.get(3)?,
                     attachments: from_json(row.get(4)?)?,
-                });
-            }
-            Ok(lines)
+                })
+            })
         })
     }
 }

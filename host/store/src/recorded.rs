@@ -3,7 +3,7 @@
 use patchbay_core::{CallId, Digest, SessionId};
 use rusqlite::{OptionalExtension as _, params};
 
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, database::rows};
 
 /// How much is recorded of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,18 +36,13 @@ impl Store {
     /// [`StoreError::BadRow`] or a database error.
     pub async fn recorded_calls(&self, session: SessionId) -> Result<Vec<CallId>, StoreError> {
         self.database.read(|connection| {
-            let mut query = connection.prepare_cached(
-                "SELECT call FROM recorded_calls JOIN calls ON calls.id = call_row WHERE recorded_calls.session = ? \
-                 ORDER BY call_row",
-            )?;
-            let mut rows = query.query(params![session.to_string()])?;
-            let mut calls = Vec::new();
-            while let Some(row) = rows.next()? {
-                let bytes: Vec<u8> = row.get(0)?;
-                let bytes = bytes.try_into().map_err(|_| StoreError::BadRow("recorded call"))?;
-                calls.push(CallId::from_bytes(bytes));
-            }
-            Ok(calls)
+            let sql = "SELECT call FROM recorded_calls JOIN calls ON calls.id = call_row WHERE recorded_calls.session = ? \
+                 ORDER BY call_row";
+            rows(connection, sql, params![session.to_string()], |row| {
+                    let bytes: Vec<u8> = row.get(0)?;
+                    let bytes = bytes.try_into().map_err(|_| StoreError::BadRow("recorded call"))?;
+                    Ok(CallId::from_bytes(bytes))
+                })
         })
     }
 

@@ -8,6 +8,7 @@ use rusqlite::{OptionalExtension, params};
 
 use crate::{
     Hold, Store, StoreError,
+    database::rows,
     hold::FIRST_EPOCH,
     journal, recordings,
     snapshots::{self, NewSnapshot},
@@ -147,22 +148,17 @@ impl Store {
     /// The database could not be read or written.
     pub async fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError> {
         self.database.read(|connection| {
-            let mut query = connection.prepare(
-                "SELECT id, workspace, used_at, (SELECT count(*) FROM messages WHERE session = sessions.id) \
-                 FROM sessions ORDER BY used_at DESC, created_at DESC, id",
-            )?;
-            let mut rows = query.query([])?;
-            let mut sessions = Vec::new();
-            while let Some(row) = rows.next()? {
+            let sql = "SELECT id, workspace, used_at, (SELECT count(*) FROM messages WHERE session = sessions.id) \
+                 FROM sessions ORDER BY used_at DESC, created_at DESC, id";
+            rows(connection, sql, [], |row| {
                 let id: String = row.get(0)?;
-                sessions.push(SessionSummary {
+                Ok(SessionSummary {
                     id: id.parse().map_err(|_| StoreError::BadRow("session"))?,
                     workspace: row.get(1)?,
                     used_at: row.get(2)?,
                     messages: row.get::<_, i64>(3)?.cast_unsigned(),
-                });
-            }
-            Ok(sessions)
+                })
+            })
         })
     }
 
@@ -221,17 +217,12 @@ impl Store {
     ) -> Result<Vec<UnusedSession>, StoreError> {
         let (used_at, id) = after.map_or((i64::MIN, String::new()), |after| (after.used_at, after.id.to_string()));
         self.database.read(|connection| {
-            let mut query = connection.prepare_cached(
-                "SELECT id, used_at FROM sessions WHERE used_at < ? AND (used_at, id) > (?, ?) ORDER BY used_at, id LIMIT ?",
-            )?;
-            let mut rows = query.query(params![before, used_at, id, limit])?;
-            let mut sessions = Vec::new();
-            while let Some(row) = rows.next()? {
+            let sql = "SELECT id, used_at FROM sessions WHERE used_at < ? AND (used_at, id) > (?, ?) ORDER BY used_at, id LIMIT ?";
+            rows(connection, sql, params![before, used_at, id, limit], |row| {
                 let id: String = row.get(0)?;
                 let id = id.parse().map_err(|_| StoreError::BadRow("session"))?;
-                sessions.push(UnusedSession { id, used_at: row.get(1)? });
-            }
-            Ok(sessions)
+                Ok(UnusedSession { id, used_at: row.get(1)? })
+            })
         })
     }
 

@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row, params};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Hold, Store, StoreError, reservations};
+use crate::{Hold, Store, StoreError, database::rows, reservations};
 
 /// How much models may cost. `[budget]` in `config.toml` sets it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -242,16 +242,14 @@ impl Store {
         day: Option<i64>,
     ) -> Result<Vec<SpendingRow>, StoreError> {
         self.database.read(|connection| {
-            let mut query = connection.prepare_cached(
-                "SELECT day, session, agent, tool, provider, model, sum(requests), sum(unpriced), sum(spent), \
+            let sql = "SELECT day, session, agent, tool, provider, model, sum(requests), sum(unpriced), sum(spent), \
                  sum(reserved), sum(assumed) FROM ( \
                  SELECT day, session, agent, tool, provider, model, requests, unpriced, amount AS spent, 0 AS reserved, \
                  assumed FROM spending UNION ALL \
                  SELECT day, session, agent, tool, provider, model, 1, 1 - priced, 0, amount, 0 FROM reservations) \
                  WHERE session = coalesce(?1, session) AND day = coalesce(?2, day) \
-                 GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6",
-            )?;
-            let read = query.query_map(params![session.map(|session| session.to_string()), day], |row| {
+                 GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6";
+            rows(connection, sql, params![session.map(|session| session.to_string()), day], |row| {
                 Ok(SpendingRow {
                     day: row.get(0)?,
                     session: row.get(1)?,
@@ -264,8 +262,7 @@ impl Store {
                     money: SpentMoney { spent: money(row, 8)?, reserved: money(row, 9)? },
                     assumed: money(row, 10)?,
                 })
-            })?;
-            Ok(read.collect::<Result<_, _>>()?)
+            })
         })
     }
 }

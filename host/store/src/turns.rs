@@ -4,7 +4,7 @@
 use patchbay_core::{AgentId, Code, SessionId, TurnCause, TurnState};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::{MessageRow, Store, StoreError};
+use crate::{MessageRow, Store, StoreError, database::rows};
 
 /// A turn, as the store has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,16 +130,11 @@ impl Store {
     pub async fn open_turns(&self, session: SessionId) -> Result<Vec<TurnRow>, StoreError> {
         self.database.read(|connection| {
             // Without the index, SQLite would read all turns of the session.
-            let mut query = connection.prepare_cached(&format!(
+            let sql = format!(
                 "SELECT {COLUMNS} FROM turns INDEXED BY turns_open \
                  WHERE session = ? AND state IN ('waiting', 'running') ORDER BY began"
-            ))?;
-            let mut rows = query.query(params![session.to_string()])?;
-            let mut turns = Vec::new();
-            while let Some(row) = rows.next()? {
-                turns.push(read(row)?);
-            }
-            Ok(turns)
+            );
+            rows(connection, &sql, params![session.to_string()], read)
         })
     }
 

@@ -3,7 +3,7 @@
 
 use rusqlite::{Connection, params};
 
-use crate::{AgentModel, Store, StoreError};
+use crate::{AgentModel, Store, StoreError, database::rows};
 
 /// The row that [`Store::pin_models`] deletes.
 const LLAMA_PREFIX: &str = "llama_prefix";
@@ -33,9 +33,7 @@ impl Store {
     pub async fn model_overrides(&self) -> Result<Vec<String>, StoreError> {
         self.database.read(|connection| {
             let sql = "SELECT DISTINCT model_override FROM agents WHERE model_override IS NOT NULL ORDER BY 1";
-            let mut query = connection.prepare_cached(sql)?;
-            let overrides = query.query_map([], |row| row.get(0))?;
-            Ok(overrides.collect::<Result<_, _>>()?)
+            rows(connection, sql, [], |row| Ok(row.get(0)?))
         })
     }
 

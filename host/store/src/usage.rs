@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use patchbay_core::{SessionId, completion::TokenUsage};
 use rusqlite::{Connection, params};
 
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, database::rows};
 
 /// The tokens that one model has used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Store {
                 })
                 .join(", ");
             let (columns, sums) = (COLUMNS.join(", "), COLUMNS.map(|of| format!("total({of})")).join(", "));
-            let mut query = connection.prepare_cached(&format!(
+            let sql = format!(
                 "SELECT provider, model, {sums} FROM ( \
                  SELECT data ->> '$.provider' AS provider, data ->> '$.model' AS model, {of_rows} FROM messages \
                  WHERE session = ?1 AND kind IN ('assistant', 'compaction') \
@@ -75,8 +75,8 @@ impl Store {
                  GROUP BY data ->> '$.provider', data ->> '$.model' \
                  UNION ALL SELECT provider, model, {columns} FROM model_usage WHERE session = ?1) \
                  GROUP BY provider, model ORDER BY provider, model",
-            ))?;
-            let read = query.query_map(params![session.to_string()], |row| {
+            );
+            rows(connection, &sql, params![session.to_string()], |row| {
                 // Sums are floating-point numbers because an integer sum can overflow. Negative ones become 0.
                 let sum = |column| row.get::<_, f64>(column).map(|sum| sum as u64);
                 Ok(ModelUsage {
@@ -90,8 +90,7 @@ impl Store {
                         cache_write: sum(6)?,
                     },
                 })
-            })?;
-            Ok(read.collect::<Result<_, _>>()?)
+            })
         })
     }
 }
