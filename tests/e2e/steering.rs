@@ -463,6 +463,24 @@ fn no_line_is_lost_doubled_or_reordered() {
     tested.unwrap_or_else(|error| panic!("{error}"));
 }
 
+/// The kill comes at any moment: before the message leaves the queue, while it joins the turn, and after.
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_agent_loses_no_message() {
+    let play = Play::new().await;
+    for delay in 0..24 {
+        let child = play.fork("").await;
+        let running = play.session.submit("call no__tool {}\nthen call no__tool {}\nthen call no__tool {}");
+        let line = play.session.submit_input(steering("joins"));
+        tokio::time::sleep(Duration::from_millis(delay)).await;
+        let (killed, ended) = (play.run("/kill").await, wait_for_end(line).await);
+        wait_for_end(running).await;
+        let is_message = |row: &EventKind| matches!(row, EventKind::Message { content, .. } if content == "joins");
+        let is_stored = play.rows(child).await.iter().any(is_message);
+        let is_given_back = [&killed, &ended].into_iter().any(|outcome| outcome.killed_lines() == ["joins"]);
+        assert!(is_stored || is_given_back, "{delay}: {} {}", killed.line(), ended.line());
+    }
+}
+
 /// Returns a home of `format` whose provider is at `server`, with its model as the default.
 #[cfg(unix)]
 fn home(format: &Format, server: &Server) -> Patchbay {

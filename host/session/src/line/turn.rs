@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use patchbay_agent::TurnEnding;
 use patchbay_core::{
-    Attachment, Code, DequeueReason, MessageKind, MessageNotices, Outcome, OutcomeData, TurnCause, TurnState,
+    Attachment, Code, DequeueReason, KilledData, MessageKind, MessageNotices, Outcome, OutcomeData, TurnCause,
+    TurnState,
 };
 use patchbay_store::{MessageRow, NewMessage, NewTurn, SessionChange, StoreError};
 
@@ -97,7 +98,7 @@ impl LineContext {
             requires_alive: vec![agent],
             ..SessionChange::default()
         };
-        let rows = self.commit_change(change, || {}).await.map_err(not_kept)?;
+        let rows = self.commit_change(change, || {}).await.map_err(|error| self.not_begun(error))?;
         let began = again.or_else(|| rows.first().map(|row| row.seq)).unwrap_or_default();
         let ending = TurnEnding { agent, began, report_to: None };
         let (agent, stop) = (Arc::clone(&self.agent), self.stop.clone());
@@ -119,9 +120,20 @@ impl LineContext {
             begins: Some(self.line),
             ..SessionChange::default()
         };
-        self.session.log().commit(change, || {}).await.map_err(not_kept)?;
+        self.session.log().commit(change, || {}).await.map_err(|error| self.not_begun(error))?;
         self.left_queue(DequeueReason::Joined);
         Ok(joining.joined(&self.stop).await)
+    }
+
+    /// Returns the outcome of a line whose message could not be committed. If its agent was killed meanwhile, the line had left the
+    /// queue that the kill gives back, so its own outcome contains the text for the front.
+    fn not_begun(&self, error: StoreError) -> Outcome {
+        let is_killed = matches!(error, StoreError::AgentDead(_));
+        let outcome = not_kept(error);
+        if !is_killed {
+            return outcome;
+        }
+        outcome.with_data(KilledData { killed: Vec::new(), lines: vec![self.text.clone()] })
     }
 
     async fn commit(&self, messages: Vec<NewMessage>) -> Result<Vec<MessageRow>, StoreError> {
