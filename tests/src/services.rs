@@ -24,7 +24,7 @@ use serde_json::Value;
 /// Returns the tools of a host with its data in `folder`. Their calls run in `sandbox`.
 pub fn tools(folder: &Path, store: &Store, sandbox: Sandbox) -> Tools {
     let kv = KvStore::open(folder, store.clone()).expect("a key-value store");
-    let egress = Egress::new(EgressLimits::default()).expect("egress");
+    let egress = Egress::new(EgressLimits::default());
     let credentials = Credentials::open(folder, BTreeMap::new());
     Tools::new(Arc::new(sandbox), store.clone(), kv, egress, credentials, &[])
 }

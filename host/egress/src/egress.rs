@@ -33,25 +33,13 @@ impl std::fmt::Debug for Egress {
 
 impl Egress {
     /// Returns an egress with the system's resolver and certificates. Uses neither network nor files before the first request.
-    ///
-    /// # Errors
-    /// [`EgressError::Limit`] for a limit that is out of range.
-    pub fn new(limits: EgressLimits) -> Result<Self, EgressError> {
+    pub fn new(limits: EgressLimits) -> Self {
         Self::with(limits, Arc::new(SystemResolver), Trust::System)
     }
 
-    /// Returns an egress with another resolver. Its addresses are checked in the same way.
-    ///
-    /// # Errors
-    /// [`EgressError::Limit`] for a limit that is out of range.
-    pub fn with_resolver(limits: EgressLimits, resolver: Arc<dyn Resolver>) -> Result<Self, EgressError> {
-        Self::with(limits, resolver, Trust::System)
-    }
-
-    pub(crate) fn with(limits: EgressLimits, resolver: Arc<dyn Resolver>, trust: Trust) -> Result<Self, EgressError> {
-        limits.check()?;
+    pub(crate) fn with(limits: EgressLimits, resolver: Arc<dyn Resolver>, trust: Trust) -> Self {
         let places = RequestSlots::new(&limits);
-        Ok(Self(Arc::new(EgressParts { limits, resolver, tls: Tls::new(trust), pools: Pools::default(), places })))
+        Self(Arc::new(EgressParts { limits, resolver, tls: Tls::new(trust), pools: Pools::default(), places }))
     }
 
     /// Sends `request` and returns the whole answer, whatever its status.

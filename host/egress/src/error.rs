@@ -133,16 +133,6 @@ pub enum EgressError {
         /// A description of the problem.
         cause: String,
     },
-    /// A limit in `config.toml` is out of range.
-    #[error("egress.{key} is {value}; it must be from 1 to {most}")]
-    Limit {
-        /// The key of the limit in `config.toml`.
-        key: LimitKey,
-        /// The value that was set for the limit.
-        value: u64,
-        /// The largest value that it may have.
-        most: u64,
-    },
     /// This machine lacks something that requests need, such as certificates.
     #[error("requests cannot be made from this machine: {cause}")]
     Setup {
@@ -159,7 +149,7 @@ impl EgressError {
             Self::NotCovered { .. } | Self::PlainHttp { .. } | Self::Address { .. } | Self::Origin { .. } => "denied",
             Self::TooLarge { .. } | Self::HeadTooLarge { .. } => "too-large",
             Self::Timeout { .. } | Self::Deadline { .. } => "timeout",
-            Self::Limit { .. } | Self::Setup { .. } => "unavailable",
+            Self::Setup { .. } => "unavailable",
             Self::Resolve { .. }
             | Self::Connect { .. }
             | Self::Tls { .. }

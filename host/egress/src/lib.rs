@@ -43,7 +43,7 @@
 //! async fn status(egress: &Egress, request: Request) -> Result<u16, EgressError> {
 //!     Ok(egress.send(request).await?.status)
 //! }
-//! let egress = Egress::new(EgressLimits::default())?;
+//! let egress = Egress::new(EgressLimits::default());
 //! let sending = status(&egress, request);
 //! # drop(sending);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -37,7 +37,7 @@ pub use choice::{Choice, Selector};
 pub use config::{CatalogueSettings, ModelConfig, ProviderConfig, Settings};
 pub use error::{CompleteError, ExchangeError, ModelError};
 pub use facts::{Prices, TokenPrices};
-pub use limits::{ExchangeLimits, LimitError};
+pub use limits::ExchangeLimits;
 pub use providers::{
     CheckedAdapter, DefaultChoice, ModelInfo, ModelOffer, MovedName, Providers, ReadyModel, RefreshedProvider,
     Refreshing, SettingsSource, Sources, SuggestedModel,

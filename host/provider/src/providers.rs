@@ -25,7 +25,7 @@ use std::{
 
 use parking_lot::{Mutex, RwLock};
 use patchbay_core::Name;
-use patchbay_egress::{Binding, EgressError, Secrets};
+use patchbay_egress::{Binding, Secrets};
 use patchbay_sandbox::Sandbox;
 use patchbay_store::Store;
 use tokio::sync::broadcast;
@@ -90,17 +90,9 @@ pub struct Sources {
 impl Providers {
     /// Returns the providers of `sources`. Nothing is read before the first use. Adapters run in `sandbox`, which nothing else may
     /// use; keys are read from `secrets`.
-    ///
-    /// # Errors
-    /// [`EgressError::Limit`] for a limit that is out of range.
-    pub fn new(
-        store: Store,
-        sandbox: Arc<Sandbox>,
-        secrets: Arc<Secrets>,
-        sources: Sources,
-    ) -> Result<Arc<Self>, EgressError> {
+    pub fn new(store: Store, sandbox: Arc<Sandbox>, secrets: Arc<Secrets>, sources: Sources) -> Arc<Self> {
         let Sources { folder, bundled, settings, limits, catalogue } = sources;
-        let exchange = ExchangeContext { sandbox, egress: limits.egress()?, secrets, limits };
+        let exchange = ExchangeContext { sandbox, egress: limits.egress(), secrets, limits };
         let providers = Arc::new(Self {
             store,
             exchange,
@@ -123,7 +115,7 @@ impl Providers {
                 }
             })
         }));
-        Ok(providers)
+        providers
     }
 
     /// Binds the key of each ready provider to the provider's origin. Responses from there to

@@ -167,7 +167,7 @@ mod tests {
         };
         let store = Store::open(&home.join("data")).unwrap();
         let sandbox = Arc::new(Sandbox::new(Limits::default()));
-        Providers::new(store, sandbox, Arc::new(Secrets::open(&config)), sources).unwrap()
+        Providers::new(store, sandbox, Arc::new(Secrets::open(&config)), sources)
     }
 
     /// Waits for a notice about `file`.

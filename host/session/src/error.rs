@@ -1,7 +1,6 @@
 //! Errors of creating, resuming and changing sessions.
 
 use patchbay_core::{Code, SessionId};
-use patchbay_egress::EgressError;
 use patchbay_skill::SnapshotError;
 use patchbay_store::StoreError;
 
@@ -39,9 +38,6 @@ pub enum SessionError {
         /// The error that caused this one.
         source: std::io::Error,
     },
-    /// The limits of outgoing requests in `config.toml` are invalid.
-    #[error("config.toml: {0}.")]
-    Egress(#[source] EgressError),
     /// The persona cannot be used.
     #[error("{0}")]
     Persona(#[from] crate::persona::PersonaError),
@@ -56,7 +52,6 @@ impl SessionError {
             Self::Newer(_) => Code::SnapshotNewer,
             Self::InUse { .. } => Code::SessionInUse,
             Self::Folder { .. } => Code::FolderUnusable,
-            Self::Egress(_) => Code::ConfigInvalid,
             Self::Persona(error) => error.code(),
         }
     }

@@ -221,11 +221,10 @@ impl Host {
         let (compiled_in, ledger) = compiled_by.unwrap_or((&paths, &store));
         let artefacts = || compiled_in.artefacts(ledger, &compiler);
         let symbols = compiled_in.symbols();
-        let egress = Egress::new(egress).map_err(SessionError::Egress)?;
+        let egress = Egress::new(egress);
         let secrets = Arc::new(Secrets::open(&paths.config));
         let for_servers = Credentials::new(credentials.clone(), Arc::clone(&secrets));
         let servers = ServerParts::new(config.mcp, store.clone(), paths.config.clone(), for_servers, &limits);
-        let servers = servers.map_err(SessionError::Egress)?;
         let credentials = Credentials::new(credentials, Arc::clone(&secrets));
         let recorder = (config.record && interposer.is_none()).then(|| {
             let secrets = Arc::clone(&secrets);
@@ -244,8 +243,7 @@ impl Host {
             limits: config.exchange,
             catalogue: config.catalogue,
         };
-        let providers =
-            Providers::new(store.clone(), Arc::new(adapters), secrets, sources).map_err(SessionError::Egress)?;
+        let providers = Providers::new(store.clone(), Arc::new(adapters), secrets, sources);
         let sandbox = Arc::new(Sandbox::new(limits).with_artefacts(artefacts()).with_symbols(symbols));
         let tools = Tools::new(sandbox, store.clone(), kv.clone(), egress, credentials, bundled.grants)
             .with_bundled_answers(bundled.answers)

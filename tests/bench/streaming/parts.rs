@@ -70,7 +70,7 @@ async fn open(egress: &Egress, origin: &str) -> Answer {
 /// Returns the egress of the benchmark, with limits for a long answer.
 pub fn way_out() -> Egress {
     let limits = EgressLimits { time_ms: 600_000, idle_ms: 60_000, ..EgressLimits::default() };
-    Egress::new(EgressLimits { wire_bytes: 64 << 20, body_bytes: 64 << 20, ..limits }).unwrap()
+    Egress::new(EgressLimits { wire_bytes: 64 << 20, body_bytes: 64 << 20, ..limits })
 }
 
 /// The adapter in the sandbox, with the budgets of an exchange.

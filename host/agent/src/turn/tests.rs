@@ -260,7 +260,7 @@ impl TestAgent {
         let snapshot = Snapshot::from_json(empty.to_owned(), Digest::of(empty.as_bytes()), 1).unwrap();
         let results = ResultRoom::new(limits.result_bytes);
         let sandbox = Arc::new(Sandbox::new(Limits::default()));
-        let egress = Egress::new(EgressLimits::default()).unwrap();
+        let egress = Egress::new(EgressLimits::default());
         let credentials = Credentials::open(home.path(), BTreeMap::new());
         let tools = Arc::new(Tools::new(sandbox, store.clone(), kv, egress, credentials, &[]));
         let mut about = ModelInfo {

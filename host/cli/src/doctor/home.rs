@@ -182,7 +182,6 @@ fn set_aside(database: &Path) -> String {
 /// Reports why the host cannot be opened.
 fn cannot_open(report: &mut DoctorReport, error: &SessionError, paths: &Paths) {
     let command = match error {
-        SessionError::Egress(_) => edit(&paths.config.join("config.toml")),
         SessionError::Store(StoreError::Newer { .. }) => {
             format!("export PATCHBAY_HOME=\"$HOME/patchbay-{}\"", env!("CARGO_PKG_VERSION"))
         }

@@ -121,7 +121,7 @@ async fn unestablished_connection_times_out() {
         }
     }
     let limits = EgressLimits { connect_ms: 50, ..limits() };
-    let egress = Egress::with(limits, Arc::new(Never), Trust::System).unwrap();
+    let egress = Egress::with(limits, Arc::new(Never), Trust::System);
     let error = egress.send(get("http://localhost:9/")).await.unwrap_err();
     assert!(matches!(error, EgressError::Timeout { key: LimitKey::ConnectMs, .. }), "{error}");
 }

@@ -56,7 +56,7 @@ async fn name_with_a_private_address_is_refused_before_connecting() {
                 ("https://rebind.example/".to_owned(), "*".to_owned()),
             ] {
                 let script = Script::new(&[&addresses]);
-                let egress = Egress::with(limits(), script.clone(), Trust::System).unwrap();
+                let egress = Egress::with(limits(), script.clone(), Trust::System);
                 let target = Target::parse(&url).unwrap().allow(rule(&granted)).unwrap();
                 let error = egress.send(Request::get("test", target)).await.unwrap_err();
                 let inside: IpAddr = address.parse().unwrap();
@@ -92,7 +92,7 @@ async fn loopback_is_reached_only_by_loopback_names() {
     }
     // A name of this machine that resolves to another address is denied.
     for address in ["93.184.215.14", "10.0.0.1", "169.254.169.254", "127.0.0.1 93.184.215.14"] {
-        let egress = Egress::with(limits(), Script::new(&[address]), Trust::System).unwrap();
+        let egress = Egress::with(limits(), Script::new(&[address]), Trust::System);
         let error = egress.send(get(&server.url("/"))).await.unwrap_err();
         assert_eq!(error.kind(), "denied", "{address}: {error}");
     }
@@ -103,7 +103,7 @@ async fn local_network_name_needs_permission() {
     let server = Server::answering(ok("", "near")).await;
     let port = server.address.port();
     let ask = async |url: String, addresses: &str| {
-        let egress = Egress::with(limits(), Script::new(&[addresses]), Trust::System).unwrap();
+        let egress = Egress::with(limits(), Script::new(&[addresses]), Trust::System);
         let target = Target::parse(&url).unwrap();
         let exact = rule(&format!("models.lan:{port}"));
         egress.send(Request::get("test", target.allow_private(exact).unwrap())).await
@@ -136,7 +136,7 @@ async fn checked_address_is_the_one_connected_to() {
     .await;
     // The name resolves to another address after the first lookup.
     let script = Script::new(&["127.0.0.2", "127.0.0.1"]);
-    let egress = Egress::with(limits(), script.clone(), Trust::System).unwrap();
+    let egress = Egress::with(limits(), script.clone(), Trust::System);
     let response = egress.send(get(&format!("http://localhost:{port}/"))).await.unwrap();
     assert_eq!(response.body, b"checked");
     assert_eq!((script.asked(), checked.connections(), other.connections()), (1, 1, 0));
@@ -145,7 +145,7 @@ async fn checked_address_is_the_one_connected_to() {
 #[tokio::test]
 async fn name_without_an_address_is_an_error() {
     for answers in [&[][..], &[""]] {
-        let egress = Egress::with(limits(), Script::new(answers), Trust::System).unwrap();
+        let egress = Egress::with(limits(), Script::new(answers), Trust::System);
         let target = Target::parse("https://nowhere.example/").unwrap().allow(rule("*")).unwrap();
         let error = egress.send(Request::get("test", target)).await.unwrap_err();
         assert!(matches!(error, EgressError::Resolve { .. }), "{error}");

@@ -50,7 +50,7 @@ async fn server() -> Server {
 }
 
 fn egress(trust: Trust) -> Egress {
-    Egress::with(limits(), Script::new(&["127.0.0.1"]), trust).unwrap()
+    Egress::with(limits(), Script::new(&["127.0.0.1"]), trust)
 }
 
 fn trusted() -> Egress {

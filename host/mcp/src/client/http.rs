@@ -64,7 +64,7 @@ impl HttpEndpoint {
             credential: None,
             headers: Vec::new(),
             credentials: Arc::new(without_secrets),
-            egress: Egress::new(patchbay_egress::EgressLimits::default()).unwrap(),
+            egress: Egress::new(patchbay_egress::EgressLimits::default()),
             owner: "mcp:test".to_owned(),
         }
     }

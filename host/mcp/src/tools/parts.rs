@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use patchbay_core::Name;
-use patchbay_egress::{Credentials, Egress, EgressError, EgressLimits};
+use patchbay_egress::{Credentials, Egress, EgressLimits};
 use patchbay_sandbox::Limits;
 use patchbay_store::Store;
 
@@ -64,16 +64,13 @@ impl ServerParts {
     }
 
     /// Returns the parts for `configured` servers. `store` has the trusted workspaces, `config` is the configuration folder.
-    ///
-    /// # Errors
-    /// [`EgressError`], never with these limits.
     pub fn new(
         configured: BTreeMap<Name, McpServerConfig>,
         store: Store,
         config: PathBuf,
         credentials: Credentials,
         limits: &Limits,
-    ) -> Result<Self, EgressError> {
+    ) -> Self {
         // Base64 and escapes make a message longer than its payload.
         let message_bytes = limits.output_bytes.saturating_mul(2).saturating_add(1 << 20);
         let bytes = (message_bytes as u64).saturating_mul(2).min(MOST_BYTES);
@@ -85,8 +82,8 @@ impl ServerParts {
             wire_bytes: bytes,
             body_bytes: bytes,
             ..EgressLimits::default()
-        })?;
-        Ok(Self { configured, store, config, credentials: Arc::new(credentials), egress, message_bytes })
+        });
+        Self { configured, store, config, credentials: Arc::new(credentials), egress, message_bytes }
     }
 
     pub(super) fn limits(&self, start_ms: u64) -> ServerLimits {

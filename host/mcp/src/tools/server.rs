@@ -291,7 +291,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let credentials = Credentials::open(folder.path(), BTreeMap::new());
         let (store, config) = (Store::open(folder.path()).unwrap(), folder.path().to_owned());
-        let parts = ServerParts::new(BTreeMap::new(), store, config, credentials, &Limits::default()).unwrap();
+        let parts = ServerParts::new(BTreeMap::new(), store, config, credentials, &Limits::default());
         let words = ["sh", "-c", script].map(str::to_owned).to_vec();
         let address = ClientAddress::Process { words, variables: Vec::new() };
         let named = ClientServer { name: "test".to_owned(), address };

@@ -173,7 +173,6 @@ fn transport_failed(loss: Loss, limits: &ExchangeLimits) -> Result<Input, Attemp
         | EgressError::PlainHttp { .. }
         | EgressError::Address { .. }
         | EgressError::Origin { .. }
-        | EgressError::Limit { .. }
         | EgressError::Setup { .. } => Err(AttemptStop::Refused(error)),
     }
 }

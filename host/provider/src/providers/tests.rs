@@ -60,7 +60,7 @@ impl Home {
         };
         let store = Store::open(&self.folder.path().join("data")).unwrap();
         let sandbox = Arc::new(Sandbox::new(Limits::default()));
-        Providers::new(store, sandbox, Arc::new(Secrets::open(&config)), sources).unwrap()
+        Providers::new(store, sandbox, Arc::new(Secrets::open(&config)), sources)
     }
 
     /// Adds a key of the provider `zed` to `credentials.json`.

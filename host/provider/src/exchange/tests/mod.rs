@@ -264,7 +264,7 @@ impl Bench {
     }
 
     pub(super) async fn run(&mut self, adapter: &impl StartAdapter) -> Result<Completed, ExchangeError> {
-        let egress = self.egress.get_or_init(|| self.limits.egress().unwrap());
+        let egress = self.egress.get_or_init(|| self.limits.egress());
         let target = RequestTarget {
             provider: &self.provider,
             base: self.base.as_ref(),
