@@ -1,8 +1,12 @@
 //! Checks the dependencies between the crates of the host: a crate imports only crates below it.
 
-use std::{collections::BTreeSet, fs};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    fs,
+};
 
-use crate::repository;
+use crate::{documents::assert_generated, repository};
 
 /// The crates of the host, from the highest layer to the lowest. Planned crates are included.
 const CRATES: &[&str] = &[
@@ -91,6 +95,39 @@ fn crates_import_only_lower_crates() {
             assert!(place(name) < place(below), "host/{name} imports host/{below}, which is above it");
         }
     }
+}
+
+/// The table of crates, and the picture that shows which stand on which, in docs/architecture.md. A crate is on the lowest floor that
+/// is above all crates that it imports.
+#[test]
+fn crates_in_the_architecture_document_are_generated() {
+    let mut crates = crates();
+    crates.sort_by_key(|(name, _)| place(name));
+    let mut floors = BTreeMap::<&str, usize>::new();
+    let mut rows = vec!["| crate | what it does |".to_owned(), "| --- | --- |".to_owned()];
+    for (name, dependencies) in crates.iter().rev() {
+        let below = dependencies.iter().filter_map(|dependency| floors.get(dependency.strip_prefix("patchbay-")?));
+        let floor = below.max().map_or(0, |highest| highest + 1);
+        floors.insert(name, floor);
+    }
+    for (name, _) in &crates {
+        rows.push(format!("| `{name}` | {} |", description(name)));
+    }
+    let mut picture = String::from("```text\n");
+    for floor in (0..=floors.values().copied().max().unwrap()).rev() {
+        let on_it = crates.iter().map(|(name, _)| &**name).filter(|name| floors[name] == floor);
+        writeln!(picture, "{floor:>2} | {}", on_it.collect::<Vec<_>>().join("   ")).unwrap();
+    }
+    picture.push_str("```");
+    assert_generated("docs/architecture.md", "crates", &rows.join("\n"));
+    assert_generated("docs/architecture.md", "floors", &picture);
+}
+
+/// Returns the description in the manifest of a crate.
+fn description(name: &str) -> String {
+    let text = fs::read_to_string(repository("host").join(name).join("Cargo.toml")).unwrap();
+    let manifest: toml::Table = text.parse().unwrap();
+    manifest["package"]["description"].as_str().unwrap().to_owned()
 }
 
 #[test]
