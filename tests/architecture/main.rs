@@ -7,6 +7,7 @@ mod contract;
 mod documents;
 mod features;
 mod inputs;
+mod limits;
 mod plugins;
 mod shape;
 mod versions;
