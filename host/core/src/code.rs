@@ -185,6 +185,21 @@ codes! {
         FrontmatterMended = "frontmatter_mended", "A line of the frontmatter was read as if it were quoted; the skill stays.";
         UntrustedShadow = "untrusted_shadow", "A skill of an untrusted workspace may not take a lower root's name or alias.";
     }
+    "A package was refused, or a part of it left out" {
+        PackageManifestMissing = "package_manifest_missing", "The folder has no `plugin.json`.";
+        PackageManifestInvalid = "package_manifest_invalid", "`plugin.json` breaks the specification of Agent Plugins.";
+        PackageSchemaUnsupported = "package_schema_unsupported", "`plugin.json` targets a version of Agent Plugins other than 1.0.0 and 1.1.0.";
+        PackageFileRefused = "package_file_refused", "A file cannot be copied faithfully: a link that leads out, a hard link, a device, a pipe or a socket, a name that some systems cannot store, or something unreadable.";
+        PackageLimit = "package_limit", "The package exceeds a limit on files, bytes, depth or skills.";
+        PackageTextsDiffer = "package_texts_differ", "A component in the package has other instructions than the SKILL.md beside it; the skill is left out.";
+        PackageEmpty = "package_empty", "The package has no skills and no usable servers.";
+        PackageFieldIgnored = "package_field_ignored", "A field of `plugin.json` is not in the specification and is ignored.";
+        PackagePartUnused = "package_part_unused", "A part of the package is for other clients and is not used.";
+        PackageServersInvalid = "package_servers_invalid", "`mcp.json` breaks the specification; the package has no servers.";
+        PackageServerInvalid = "package_server_invalid", "A server in `mcp.json` breaks the specification and is left out.";
+        PackageServerUnsupported = "package_server_unsupported", "A server in `mcp.json` uses the deprecated transport `sse` and is left out.";
+        MarketplaceInvalid = "marketplace_invalid", "A `marketplace.json`, or an entry of it, cannot be used.";
+    }
     "The host failed" {
         SnapshotNewer = "snapshot_newer", "The session was written by a newer version of Patchbay.";
         StoreFailed = "store_failed", "The database failed; everything acknowledged before is stored.";

@@ -94,7 +94,7 @@ pub fn discover(root: Root, path: &Path, cache: &dyn FileCache, allowed: &RootAl
 }
 
 /// Reads one skill at any `path` as [`discover`] reads a child of the user's root: a folder `NAME/`, or a file, which
-/// need not end in `.wasm`. `path` must have a name and a parent and must not be a link.
+/// need not end in `.wasm`. `path` must have a name and a parent.
 ///
 /// # Errors
 /// The parent folder cannot be read.
@@ -105,7 +105,7 @@ pub fn discover_one(path: &Path) -> io::Result<FoundSkill> {
     let root = Root::User;
     let folder = component::open_root(root, parent)?.ok_or(io::ErrorKind::NotFound)?;
     let named = file_name.to_str().ok_or_else(|| Problem::new(Code::InvalidName, "Its name is not UTF-8."));
-    let is_folder = folder.metadata(file_name).is_ok_and(|metadata| metadata.is_dir());
+    let is_folder = path.is_dir();
     let label = if is_folder { Some(file_name) } else { path.file_stem() }.unwrap_or(file_name).to_string_lossy();
     let mut scan = RootScan {
         root,

@@ -60,6 +60,7 @@
 //! # }
 //! ```
 
+pub mod agent_plugin;
 mod ahead;
 mod archive;
 mod arguments;

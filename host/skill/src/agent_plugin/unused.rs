@@ -1,0 +1,101 @@
+//! Parts of a package that Patchbay names and does not use: those of other clients, and anything that would run a program.
+
+use std::collections::BTreeSet;
+
+use patchbay_core::{Code, text};
+
+use super::{PackageFile, PluginManifest};
+use crate::Problem;
+
+/// Known parts by the name of the entry directly in the package, and what they are.
+const KNOWN: &[(&str, &str)] = &[
+    ("commands", "commands of other clients"),
+    ("agents", "agents of other clients"),
+    ("hooks", "programs that other clients start at events"),
+    ("hooks.json", "programs that other clients start at events"),
+    ("rules", "rules of other clients"),
+    ("monitors", "programs that other clients start"),
+    ("output-styles", "output styles of other clients"),
+    ("themes", "themes of other clients"),
+    (".mcp.json", "MCP servers in another form than mcp.json"),
+    (".lsp.json", "language servers of other clients"),
+    (".app.json", "apps of other clients"),
+    (".claude-plugin", "data of Claude Code"),
+    (".codex-plugin", "data of Codex"),
+    (".cursor-plugin", "data of Cursor"),
+];
+/// The most parts that are named.
+const NAMED: usize = 20;
+
+/// The entries directly in a package.
+pub(super) struct UnusedParts {
+    /// Names, those of folders with a `/`.
+    entries: BTreeSet<String>,
+}
+
+impl UnusedParts {
+    pub(super) fn of(files: &[PackageFile]) -> Self {
+        let entry = |file: &PackageFile| file.path.split_inclusive('/').next().unwrap_or_default().to_owned();
+        Self { entries: files.iter().map(entry).collect() }
+    }
+
+    /// Names each part that is not used.
+    pub(super) fn notes(&self, manifest: &PluginManifest) -> Vec<Problem> {
+        let mut notes: Vec<_> = self
+            .known()
+            .map(|(entry, what)| (entry.to_owned(), what))
+            .chain(self.folders_of_namespaces().map(|entry| (text::excerpt(entry, 80), "files of another client")))
+            .chain(manifest.namespaces.iter().map(|name| (format!("extensions.{name}"), "settings of another client")))
+            .map(|(entry, what)| note(format!("'{entry}' is not used: {what}.")))
+            .collect();
+        for (place, kind) in [("skills", "folder"), ("mcp.json/", "file")] {
+            if self.entries.contains(place) {
+                notes.push(note(format!("'{}' is not used: it is not a {kind}.", place.trim_end_matches('/'))));
+            }
+        }
+        let more = notes.len().saturating_sub(NAMED);
+        notes.truncate(NAMED);
+        if more > 0 {
+            notes.push(note(format!("{more} more parts are not used.")));
+        }
+        notes
+    }
+
+    /// The refusal of a folder without `plugin.json`, which names what the folder has.
+    pub(super) fn missing_manifest(&self) -> Problem {
+        let known: Vec<_> = self.known().map(|(entry, _)| format!("'{entry}'")).collect();
+        let found = match &known[..] {
+            [] => String::new(),
+            known => format!(" It has {}, which Patchbay does not load.", known.join(", ")),
+        };
+        let skills = match self.entries.contains("skills/") {
+            true => " To use a skill of it, add its folder below 'skills'.",
+            false => "",
+        };
+        let message = format!("The folder has no plugin.json, so it is not an Agent Plugin.{found}{skills}");
+        Problem::new(Code::PackageManifestMissing, message)
+    }
+
+    fn known(&self) -> impl Iterator<Item = (&str, &'static str)> {
+        let known = |entry: &String| {
+            let name = entry.trim_end_matches('/');
+            KNOWN.iter().find(|(known, _)| *known == name).map(|(_, what)| *what)
+        };
+        self.entries.iter().filter_map(move |entry| Some((entry.as_str(), known(entry)?)))
+    }
+
+    /// Returns the folders whose names are reverse domains.
+    fn folders_of_namespaces(&self) -> impl Iterator<Item = &str> {
+        let is_namespace = |name: &str| {
+            let is_label = |label: &str| {
+                !label.is_empty() && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+            };
+            name.contains('.') && name.split('.').all(is_label)
+        };
+        self.entries.iter().filter(move |entry| entry.strip_suffix('/').is_some_and(is_namespace)).map(String::as_str)
+    }
+}
+
+fn note(message: String) -> Problem {
+    Problem::new(Code::PackagePartUnused, message)
+}
