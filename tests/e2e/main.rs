@@ -116,6 +116,7 @@ mod steering;
 mod take_over;
 mod task_list;
 mod terminal;
+mod tokens;
 mod told;
 mod undo;
 mod unsaved_files;

@@ -9,6 +9,7 @@ mod authority;
 mod exec;
 mod plugins;
 mod recordings;
+mod token;
 
 pub(crate) use authority::{GrantCommand, GrantTarget, PolicyCommand, TrustCommand};
 pub(crate) use exec::{Exec, is_standard_input};
@@ -17,6 +18,7 @@ pub(crate) use plugins::{
     NewPlugin, PluginAdd, PluginCall, PluginDev, PluginKindArgument, PluginList, PluginTest, ToolsCommand,
 };
 pub(crate) use recordings::{CallFixture, FixtureOptions, JournalCommand, SessionFixtures};
+pub(crate) use token::TokenCommand;
 
 use crate::{age::Age, day::Day};
 
@@ -136,6 +138,11 @@ pub(crate) enum Command {
     Trust {
         #[command(subcommand)]
         command: TrustCommand,
+    },
+    /// Tokens for clients of 'patchbay serve': add, list, remove
+    Token {
+        #[command(subcommand)]
+        command: TokenCommand,
     },
     /// Show tool calls: time, caller, outcome and cost
     Journal(Journal),

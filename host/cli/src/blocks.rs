@@ -5,7 +5,7 @@ use std::{process::ExitCode, sync::Arc};
 use patchbay_core::{Code, Digest, text};
 use patchbay_session::Host;
 
-use crate::{CliError, out::say};
+use crate::{CliError, day, out::say};
 
 /// Fewer digits could match another component later.
 const FEWEST_DIGITS: usize = 8;
@@ -39,8 +39,7 @@ pub(crate) async fn list(host: &Arc<Host>) -> Result<ExitCode, CliError> {
         say!("No component is blocked.");
     }
     for block in blocks {
-        let since = jiff::Timestamp::from_second(block.since).unwrap_or_default().strftime("%Y-%m-%d %H:%M");
-        say!("{}  since {since}", block.component);
+        say!("{}  since {}", block.component, day::minute(block.since));
     }
     Ok(ExitCode::SUCCESS)
 }

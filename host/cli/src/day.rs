@@ -1,4 +1,4 @@
-//! Days, as the command line has them.
+//! Days and minutes in UTC, as the command line has them.
 
 use std::str::FromStr;
 
@@ -17,6 +17,11 @@ impl FromStr for Day {
         let day = midnight.map(|midnight| Self(midnight.timestamp().as_second().div_euclid(86_400)));
         day.ok_or_else(|| format!("'{}' is not a day: write it as in 2026-11-27", text::excerpt(written, 40)))
     }
+}
+
+/// Returns a time in seconds since 1970 as date and minute.
+pub(crate) fn minute(unix_s: i64) -> String {
+    jiff::Timestamp::from_second(unix_s).unwrap_or_default().strftime("%Y-%m-%d %H:%M").to_string()
 }
 
 #[cfg(test)]

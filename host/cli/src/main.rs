@@ -29,6 +29,7 @@ mod sessions;
 mod shell;
 mod signals;
 mod terminal;
+mod token;
 mod usage;
 
 use std::{io::IsTerminal as _, process::ExitCode, sync::Arc, time::Duration};
@@ -139,6 +140,7 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
         Some(Command::Grant { command }) => runtime.block_on(authority::grant(&open(&HomeDirs::find()?)?, command)),
         Some(Command::Policy { command }) => runtime.block_on(policy::run(&open(&HomeDirs::find()?)?, command)),
         Some(Command::Trust { command }) => runtime.block_on(authority::trust(&open(&HomeDirs::find()?)?, command)),
+        Some(Command::Token { command }) => runtime.block_on(token::run(open(&HomeDirs::find()?)?.store(), command)),
         Some(Command::Journal(journal)) => runtime.block_on(journal::run(&open(&HomeDirs::find()?)?, &journal)),
         Some(Command::Usage(usage)) => runtime.block_on(usage::run(&*open(&HomeDirs::find()?)?, &usage)),
         Some(Command::Mcp { command: Some(command), .. }) => {

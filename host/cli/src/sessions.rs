@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::{
     CliError,
     args::{SessionList, Sessions},
-    config,
+    config, day,
     home::HomeDirs,
     out::{note, say},
     recordings,
@@ -171,11 +171,10 @@ async fn table(host: &Host, sessions: &[SessionSummary], indent: &str) -> Result
 
 /// Returns a session as JSON.
 async fn object(host: &Host, session: &SessionSummary) -> Result<serde_json::Value, CliError> {
-    let used = jiff::Timestamp::from_second(session.used_at).unwrap_or_default().strftime("%Y-%m-%d %H:%M");
     Ok(json!({
         "id": session.id.to_string(),
         "short_id": host.store().short_id(session.id).await?,
-        "used_at": used.to_string(),
+        "used_at": day::minute(session.used_at),
         "messages": session.messages,
         "workspace": session.workspace,
         "first_words": host.first_words(session.id, FIRST_WORDS).await?,

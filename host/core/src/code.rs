@@ -211,6 +211,7 @@ codes! {
         ToolsNotInstalled = "tools_not_installed", "`plugin tools install` failed.";
         GrantNotFound = "grant_not_found", "The grant does not exist.";
         TrustNotFound = "trust_not_found", "The workspace was not trusted.";
+        TokenNotFound = "token_not_found", "`patchbay token`: no token has that name.";
         SessionNotFound = "session_not_found", "No stored session has that id, or `--continue` found none in the workspace.";
         SessionInUse = "session_in_use", "Another process has the session open.";
         SessionFenced = "session_fenced", "Another process has taken over the session; this process can no longer write it.";

@@ -22,6 +22,7 @@ mod blocks;
 mod calls;
 mod catalogues;
 mod change;
+mod client_tokens;
 mod components;
 mod content;
 mod conversations;
@@ -68,6 +69,7 @@ pub use blocks::BlockedComponent;
 pub use calls::{OpenCall, UnsettledCall};
 pub use catalogues::{ListingChange, ListingCoverage, MAX_CATALOGUE_MODELS, NewListing, StoredCatalogue};
 pub use change::SessionChange;
+pub use client_tokens::{ClientToken, TokenRights, TokenRightsError};
 pub use components::RetainedComponents;
 pub use conversations::Lineage;
 pub use error::StoreError;
@@ -150,6 +152,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/28.sql"),
     include_str!("../migrations/patchbay/29.sql"),
     include_str!("../migrations/patchbay/30.sql"),
+    include_str!("../migrations/patchbay/32.sql"),
 ];
 
 impl Store {

@@ -61,6 +61,7 @@ pub(crate) const TO_22: &str = "\
     ALTER TABLE sessions DROP COLUMN kept_bytes; \
     DROP TABLE spending; \
     DROP TABLE reservations; \
+    DROP TABLE client_tokens; \
     DROP TABLE recorded_content_uses; DROP TABLE recorded_contents; DROP TABLE recorded_calls";
 
 /// A session in a store of its own.
