@@ -13,9 +13,8 @@ mod token;
 
 pub(crate) use authority::{GrantCommand, GrantTarget, PolicyCommand, TrustCommand};
 pub(crate) use exec::{Exec, is_standard_input};
-use plugins::BUILD_HELP;
 pub(crate) use plugins::{
-    NewPlugin, PluginAdd, PluginCall, PluginDev, PluginKindArgument, PluginList, PluginTest, ToolsCommand,
+    NewPlugin, PluginAdd, PluginBuild, PluginCall, PluginDev, PluginKindArgument, PluginList, PluginTest, ToolsCommand,
 };
 pub(crate) use recordings::{CallFixture, FixtureOptions, JournalCommand, SessionFixtures};
 pub(crate) use token::TokenCommand;
@@ -331,22 +330,7 @@ pub(crate) enum Plugin {
         #[command(subcommand)]
         command: ToolsCommand,
     },
-    /// Build a folder with sources into one component: a skill with its SKILL.md, or a provider's adapter
-    #[command(after_help = BUILD_HELP)]
-    Build {
-        /// The folder; its name is the name of the skill or the provider
-        #[arg(value_name = "DIR", default_value = ".")]
-        folder: PathBuf,
-        /// The file to write [default: NAME.wasm in the folder]
-        #[arg(long, value_name = "FILE")]
-        out: Option<PathBuf>,
-        /// Use this core module or component, from any compiler, instead of building the sources
-        #[arg(long, value_name = "FILE", conflicts_with = "target")]
-        wasm: Option<PathBuf>,
-        /// The Rust target [default: wasm32-unknown-unknown]
-        #[arg(long, value_name = "TARGET")]
-        target: Option<String>,
-    },
+    Build(PluginBuild),
     Call(PluginCall),
     Test(PluginTest),
     Dev(PluginDev),

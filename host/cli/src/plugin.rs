@@ -1,6 +1,7 @@
 //! `patchbay plugin`: creates, builds, inspects and blocks plugins. `main` calls it.
 
 mod add;
+mod agent_plugin;
 mod authoring;
 mod bench;
 mod call;
@@ -13,7 +14,7 @@ mod test;
 use std::{fs::File, io, path::Path, process::ExitCode, time::SystemTime};
 
 use patchbay_core::{Code, Digest, text};
-use patchbay_plugin::{BuildOptions, InspectionReport, Inspector, build, locate};
+use patchbay_plugin::{AgentPluginOptions, BuildOptions, InspectionReport, Inspector, build, locate};
 use patchbay_sandbox::{
     Artefacts, Compiler,
     adapter::{AdapterManifest, ModelEntry},
@@ -22,7 +23,7 @@ use patchbay_store::Store;
 
 use crate::{
     CliError, FAILED,
-    args::{Plugin, ToolsCommand},
+    args::{Plugin, PluginBuild, ToolsCommand},
     blocks,
     compile::compiler,
     config::{self, ConfigFile},
@@ -40,11 +41,7 @@ pub(crate) async fn run(command: Plugin) -> Result<ExitCode, CliError> {
         Plugin::Wit { folder, kind } => authoring::wit(&folder, kind),
         Plugin::Bindings { language: _, folder, wit } => authoring::bindings(&wit, &folder),
         Plugin::Tools { command: ToolsCommand::Install { language } } => authoring::install(&language),
-        Plugin::Build { folder, out, wasm, target } => {
-            let toolchains = authoring::toolchains()?;
-            let symbols = Some(home::paths()?.symbols());
-            build_one(&folder, &BuildOptions { out, wasm, target, toolchains, symbols }).await
-        }
+        Plugin::Build(arguments) => build_all(arguments).await,
         Plugin::Call(arguments) => call::run(&arguments).await,
         Plugin::Log { skill, follow, lines } => log::run(&skill, lines.clamp(1, LOG_LINES), follow),
         Plugin::Add(arguments) => add::run(&arguments).await,
@@ -64,6 +61,20 @@ pub(crate) async fn run(command: Plugin) -> Result<ExitCode, CliError> {
         Plugin::Block { digest } => blocks::block(&open(&HomeDirs::find()?)?, &digest).await,
         Plugin::Unblock { digest } => blocks::unblock(&open(&HomeDirs::find()?)?, &digest).await,
         Plugin::Blocked => blocks::list(&open(&HomeDirs::find()?)?).await,
+    }
+}
+
+async fn build_all(arguments: PluginBuild) -> Result<ExitCode, CliError> {
+    let PluginBuild { folders, out, wasm, target, agent_plugin, marketplace, claude } = arguments;
+    let (toolchains, symbols) = (authoring::toolchains()?, Some(home::paths()?.symbols()));
+    let build = BuildOptions { out, wasm, target, toolchains, symbols };
+    match (agent_plugin, &folders[..]) {
+        (Some(out), folders) => agent_plugin::build(folders, &AgentPluginOptions { out, marketplace, claude, build }),
+        (None, [folder]) => build_one(folder, &build).await,
+        (None, _) => {
+            let message = "several folders are built together only with --agent-plugin OUT.".to_owned();
+            Err(CliError::new(Code::InvalidArgs, message))
+        }
     }
 }
 

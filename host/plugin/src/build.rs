@@ -226,7 +226,7 @@ fn to_component(bytes: &[u8]) -> Result<Vec<u8>, String> {
 }
 
 /// Writes a file atomically. An unchanged file is not written, to avoid waking file watchers.
-fn write_if_changed(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write_if_changed(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use io::Write as _;
     if fs::read(path).is_ok_and(|there| there == bytes) {
         return Ok(());

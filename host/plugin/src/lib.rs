@@ -5,6 +5,7 @@
 //! - [`Toolchains`]: installs the compilers that authors usually don't have.
 //! - [`build`]: turns a folder with sources, or a `.wasm` from another compiler, into one `NAME.wasm`: a skill with its SKILL.md and
 //!   its files embedded, or the adapter of a provider.
+//! - [`write_agent_plugin`]: turns skills into an Agent Plugin, a folder that other clients load, too.
 //! - [`Inspector`]: reports manifest, tools, imports, exports and digest of a plugin, and each reason why loading would
 //!   refuse it.
 //! - [`PluginWatch`]: reports which files of a plugin were saved.
@@ -13,6 +14,7 @@
 //!
 //! The binary `patchbay-bundle` of this package builds the bundled plugins, which the binary `patchbay` then embeds.
 
+mod agent_plugin;
 mod build;
 mod build_error;
 mod compile;
@@ -32,6 +34,7 @@ mod toolchain;
 mod watch;
 mod zig;
 
+pub use agent_plugin::{AgentPluginOptions, WrittenAgentPlugin, write_agent_plugin};
 pub use build::{BuildOptions, BuiltPlugin, build, has_sources};
 pub use build_error::BuildError;
 pub use compile::write_c_bindings;

@@ -44,7 +44,7 @@ pub struct AgentPlugin {
     pub manifest: PluginManifest,
     /// The skills, sorted by folder name, including those that cannot be loaded.
     pub skills: Vec<PackageSkill>,
-    /// The valid entries of `mcp.json` with a supported transport, sorted by name.
+    /// The valid entries of `mcp.json` with a supported transport, sorted by name, without Patchbay's own.
     pub servers: Vec<PackageServer>,
     /// All files of the package, sorted by path.
     pub files: Vec<PackageFile>,
@@ -85,7 +85,8 @@ impl AgentPlugin {
         let servers = match read_servers(&opened, manifest.spec) {
             Ok((servers, problems)) => {
                 notes.extend(problems);
-                servers
+                // It serves the skills of this package, which are loaded already.
+                servers.into_iter().filter(|server| !server.is_own()).collect()
             }
             Err(problem) => {
                 notes.push(problem);

@@ -102,7 +102,9 @@ pub use file_set::{FileSet, FileStorage, FileTotals, PackDamaged, SkillFile};
 pub use found::{Candidate, FoundSkill, Problem};
 pub use limit::root_limit;
 pub use link::LinkedFolder;
-pub use manifest::{Audience, Instructions, InvocationMode, Manifest, ParsedSkillMd, RequestedCapability};
+pub use manifest::{
+    Audience, Instructions, InvocationMode, Manifest, ParsedSkillMd, PortableSkillMd, RequestedCapability,
+};
 pub use package::{SECTION, SKILL_MD_BYTES, embedded_skill_md};
 pub use search::{SearchIndex, SearchMatches, SearchTexts};
 pub use shown::{ResultLimit, ShownRank};

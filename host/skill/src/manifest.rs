@@ -5,6 +5,7 @@
 
 mod frontmatter;
 mod lenient;
+mod portable;
 
 use patchbay_core::{Code, Digest, Name, NameError, text};
 use patchbay_policy::Capability;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Eligibility, Problem};
 
 use frontmatter::{FrontmatterKeys, TextList};
+pub use portable::PortableSkillMd;
 
 /// A parsed SKILL.md: the keys of its frontmatter, and the instructions below it by digest.
 ///

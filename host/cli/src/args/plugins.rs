@@ -73,6 +73,36 @@ pub(crate) struct PluginList {
 pub(crate) const BUILD_HELP: &str = "The language is that of the file found in the folder: Cargo.toml (Rust), skill.js, skill.ts, skill.py or skill.c, for a \
 provider also provider.js or provider.ts. SKILL.md and the skill's other files are embedded; sources and build folders are left out.";
 
+/// Build a folder with sources into one component: a skill with its SKILL.md, or a provider's adapter
+///
+/// With --agent-plugin, build one or more skills into an Agent Plugin (agent-plugins.org): a folder that other clients load, too. They
+/// get the tools of its skills from 'patchbay mcp --package'.
+#[derive(Args)]
+#[command(after_help = BUILD_HELP)]
+pub(crate) struct PluginBuild {
+    /// The folder; its name is the name of the skill or the provider. Several only with --agent-plugin
+    #[arg(value_name = "DIR", default_value = ".", value_hint = ValueHint::AnyPath)]
+    pub(crate) folders: Vec<PathBuf>,
+    /// The file to write [default: NAME.wasm in the folder]
+    #[arg(long, value_name = "FILE", conflicts_with = "agent_plugin")]
+    pub(crate) out: Option<PathBuf>,
+    /// Use this core module or component, from any compiler, instead of building the sources
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "agent_plugin"])]
+    pub(crate) wasm: Option<PathBuf>,
+    /// The Rust target [default: wasm32-unknown-unknown]
+    #[arg(long, value_name = "TARGET")]
+    pub(crate) target: Option<String>,
+    /// Write an Agent Plugin into this folder; its name is the name of the package
+    #[arg(long, value_name = "OUT", value_hint = ValueHint::DirPath)]
+    pub(crate) agent_plugin: Option<PathBuf>,
+    /// Make OUT a marketplace for Codex and Claude Code, with the package in plugins/NAME
+    #[arg(long, requires = "agent_plugin")]
+    pub(crate) marketplace: bool,
+    /// Add .mcp.json, from which Claude Code starts the server
+    #[arg(long, requires = "agent_plugin")]
+    pub(crate) claude: bool,
+}
+
 #[derive(Args)]
 pub(crate) struct NewPlugin {
     /// The name of the plugin and of its folder

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use patchbay_core::{Code, Digest, text};
-use serde_json::Value;
+use serde_json::{Value, json};
 use url::{Host, Url};
 
 use super::{
@@ -26,6 +26,19 @@ pub struct PackageServer {
     pub transport: ServerTransport,
     /// The digest of the entry. It changes with any of its fields, but not with their order or the white space.
     pub digest: Digest,
+}
+
+impl PackageServer {
+    /// Returns the entry by which other clients start Patchbay for the skills of a package. Patchbay itself skips it. `root` is the
+    /// client's placeholder for the folder of the package, `${PLUGIN_ROOT}` in `mcp.json`.
+    pub fn own_entry(root: &str) -> Value {
+        json!({"type": "stdio", "command": "patchbay", "args": ["mcp", "--package", root]})
+    }
+
+    /// Whether this is the entry that [`PackageServer::own_entry`] returns.
+    pub fn is_own(&self) -> bool {
+        self.digest == Digest::of(canonical(&Self::own_entry("${PLUGIN_ROOT}")).as_bytes())
+    }
 }
 
 /// How a server is reached. The texts are those of the file: not cleaned, and no placeholder is replaced.
@@ -244,8 +257,6 @@ fn canonical(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn parse(servers: &Value) -> (Vec<PackageServer>, Vec<Problem>) {

@@ -213,6 +213,15 @@ fn servers_fail_without_the_skills() {
 }
 
 #[test]
+fn own_entry_is_skipped() {
+    let own = PackageServer::own_entry("${PLUGIN_ROOT}");
+    let other = PackageServer::own_entry("${PLUGIN_ROOT}/x");
+    let plugin = Package::new(&manifest("p")).skill("a").servers(&json!({"p": own, "other": other})).read().unwrap();
+    assert_eq!(parts(&plugin), (vec!["a"], vec![], vec!["other"]));
+    assert_eq!(plugin.notes, []);
+}
+
+#[test]
 fn place_of_another_kind_costs_its_parts() {
     let plugin =
         Package::new(&manifest("p")).file("skills", "").servers(&json!({"s": {"type": "stdio", "command": "x"}}));
