@@ -15,6 +15,7 @@ mod adapter_test;
 mod adapters;
 mod agent_crashes;
 mod agent_model;
+mod agent_plugins;
 mod agent_races;
 mod agent_restarts;
 #[cfg(target_os = "linux")]

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::journal::journal_rows;
 
 /// A running server and its client.
-struct Connected {
+pub(crate) struct Connected {
     server: Child,
     input: Option<ChildStdin>,
     lines: Receiver<Value>,
@@ -38,7 +38,7 @@ impl Connected {
     }
 
     /// Starts a server, and begins as the client `name` with the revision 2025-11-25.
-    fn initialized(patchbay: &Patchbay, arguments: &[&str], name: &str) -> Self {
+    pub(crate) fn initialized(patchbay: &Patchbay, arguments: &[&str], name: &str) -> Self {
         let mut connected = Self::new(patchbay, arguments);
         let answer = connected.ask(&initialize(name, "2025-11-25"));
         assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
@@ -57,17 +57,17 @@ impl Connected {
         self.lines.recv_timeout(Duration::from_secs(60)).expect("a line of the server")
     }
 
-    fn ask(&mut self, message: &Value) -> Value {
+    pub(crate) fn ask(&mut self, message: &Value) -> Value {
         self.send(&message.to_string());
         self.read()
     }
 
-    fn call(&mut self, tool: &str, input: Value) -> Value {
+    pub(crate) fn call(&mut self, tool: &str, input: Value) -> Value {
         self.ask(&call(1, tool, input))
     }
 
     /// Ends the input, and returns how the server ended.
-    fn end(mut self) -> Ran {
+    pub(crate) fn end(mut self) -> Ran {
         drop(self.input.take());
         while self.lines.recv_timeout(Duration::from_secs(60)).is_ok() {}
         patchbay_tests::binary::ran(self.server.wait_with_output().unwrap())

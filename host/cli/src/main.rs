@@ -32,7 +32,7 @@ mod terminal;
 mod token;
 mod usage;
 
-use std::{io::IsTerminal as _, process::ExitCode, sync::Arc, time::Duration};
+use std::{io::IsTerminal as _, path::Path, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::Parser as _;
 use patchbay_core::{Code, text};
@@ -154,7 +154,11 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
         }
         Some(Command::Mcp { serve, command: None }) => {
             let progress = ProgressLine::new(Style::of_standard_error(), runtime.handle());
-            let host = open_watched(&HomeDirs::find()?, progress, serve.record)?;
+            let home = HomeDirs::find()?;
+            let host = match &serve.package {
+                None => open_watched(&home, progress, serve.record)?,
+                Some(package) => open_package(&home, progress, &serve, package)?,
+            };
             runtime.block_on(mcp::serve(host, serve))
         }
         Some(Command::Doctor(doctor)) => runtime.block_on(doctor::run(&doctor)),
@@ -200,6 +204,20 @@ fn open_watched(home: &HomeDirs, observer: impl Observer + 'static, record: bool
     Ok(Host::open(host_config(home, config, observer)?)?)
 }
 
+/// Opens the host for the skills of one package, which is checked first.
+fn open_package(
+    home: &HomeDirs,
+    observer: impl Observer + 'static,
+    serve: &args::ServeMcp,
+    package: &Path,
+) -> Result<Arc<Host>, CliError> {
+    let folder = mcp::check_package(package)?;
+    log::start(&home.paths.state)?;
+    let mut config = config::read(&home.paths.config)?;
+    config.sessions.record |= serve.record;
+    Ok(Host::open(patchbay_session::Config { package: Some(folder), ..host_config(home, config, observer)? })?)
+}
+
 /// Returns the configuration of a host with the bundled plugins.
 fn host_config(
     home: &HomeDirs,
@@ -234,6 +252,7 @@ fn host_config(
         record: config.sessions.record,
         bundled: BundledSkills { skills: bundled::SKILLS, grants: bundled::GRANTS, answers: bundled::ANSWERS },
         observer: Arc::new(observer),
+        package: None,
         program: program(),
         source: Source::default(),
     })

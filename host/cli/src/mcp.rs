@@ -1,27 +1,70 @@
 //! `patchbay mcp`: serves the tools of skills to MCP clients, over standard input and output or over HTTP. `main` calls it.
 
 use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
     process::ExitCode,
     sync::{Arc, Weak},
     time::Duration,
 };
 
-use patchbay_core::Code;
+use patchbay_core::{Code, text};
 use patchbay_mcp::server::{
     HttpServer, HttpServerError, ServedError, ServedSession, SessionSource as _, StdioServerError, serve_stdio,
 };
 use patchbay_session::{Host, McpSessions};
+use patchbay_skill::{Problem, agent_plugin::AgentPlugin};
 use tokio_util::sync::CancellationToken;
 
-use crate::{CliError, args::ServeMcp, out::say, signals::cancel_on_signal};
+use crate::{
+    CliError,
+    args::ServeMcp,
+    out::{note, say},
+    signals::cancel_on_signal,
+};
 
 /// How long stopped calls may take to end, so that their rows are in the journal before the process exits.
 const SETTLING: Duration = Duration::from_secs(2);
 
+/// Checks that the Agent Plugin in `folder` can be served, and returns its absolute path. What is left out, and that a package has no
+/// grants, goes to standard error, which clients keep in their logs.
+pub(crate) fn check_package(folder: &Path) -> Result<PathBuf, CliError> {
+    let plugin = AgentPlugin::read(folder).map_err(|Problem { code, message }| {
+        CliError::new(code, format!("{} cannot be served. {message}", text::clean_line(&folder.to_string_lossy())))
+    })?;
+    let mut asks = BTreeSet::new();
+    for skill in &plugin.skills {
+        match &skill.found.candidate {
+            Ok(candidate) => {
+                asks.extend(candidate.manifest.capabilities.iter().map(|asked| asked.capability.to_string()))
+            }
+            Err(Problem { code, message }) => {
+                note(&format!("note: skill '{}' is left out: [{code}] {message}", skill.found.label))
+            }
+        }
+    }
+    if !asks.is_empty() {
+        let asks: Vec<_> = asks.into_iter().collect();
+        note(&format!(
+            "note: the package is not installed, so none of its skills is granted what it asks for: {}.",
+            asks.join(", ")
+        ));
+    }
+    folder.canonicalize().map_err(CliError::io(folder))
+}
+
 /// Serves until the client goes away, or until a signal.
 pub(crate) async fn serve(host: Arc<Host>, serve: ServeMcp) -> Result<ExitCode, CliError> {
     let remaining = Arc::downgrade(&host);
-    let sessions = McpSessions::new(host, serve.workspace().to_owned(), serve.skills);
+    // Clients start it in any folder, which is not meant for the skills.
+    let empty = match (&serve.package, &serve.workspace) {
+        (Some(_), None) => Some(tempfile::tempdir().map_err(CliError::io(Path::new("the temporary folder")))?),
+        _ => None,
+    };
+    let workspace =
+        empty.as_ref().map(tempfile::TempDir::path).or(serve.workspace.as_deref()).unwrap_or(Path::new("."));
+    let sessions = McpSessions::new(host, workspace.to_owned(), serve.skills);
+    let sessions = if empty.is_some() { sessions.without_files() } else { sessions };
     let stopped = CancellationToken::new();
     cancel_on_signal(stopped.clone(), serve.http.is_none());
     match serve.http {

@@ -92,6 +92,8 @@ pub struct Config {
     pub observer: Arc<dyn Observer>,
     /// More folders of skills, absolute, lowest first: `skill_roots` of `config.toml`.
     pub skill_roots: Vec<PathBuf>,
+    /// The folder of an Agent Plugin. Sessions then have its skills and no others.
+    pub package: Option<PathBuf>,
     /// The command that starts this program, for commands that are printed for the user.
     pub program: String,
     /// The clock and the random ids.
@@ -143,6 +145,7 @@ impl Config {
             bundled: BundledSkills::default(),
             observer: Arc::new(Unobserved),
             skill_roots: Vec::new(),
+            package: None,
             program: "patchbay".to_owned(),
             source: Source::default(),
             record: false,
@@ -209,8 +212,11 @@ impl Host {
         let Config { paths, limits, egress, credentials, journal, compiler, bundled, home_folder, .. } = config;
         let protected = paths.protected(&config.skill_roots);
         let (user, source) = (paths.config.join("skills"), config.source);
-        let roots =
-            Roots::new(bundled.skills, user, config.skill_roots, config.agents.limits.root.clone(), source.clone());
+        let root = config.agents.limits.root.clone();
+        let roots = match config.package {
+            None => Roots::new(bundled.skills, user, config.skill_roots, root, source.clone()),
+            Some(package) => Roots::of_package(package, user, root, source.clone()),
+        };
         let store = thread::scope(|threads| {
             // Reading the bundled skills takes as long as opening the store. Without a thread, the first scan reads them.
             let _ = thread::Builder::new().spawn_scoped(threads, || roots.bundled());

@@ -8,7 +8,7 @@ use patchbay_core::{Asker, CallId, Code, Name, Outcome, text};
 use patchbay_mcp::server::{ClientCall, OfferedTool, ServedError, ServedSession, SessionSource};
 use patchbay_policy::Capability;
 use patchbay_sandbox::{Content, ProgressSink};
-use patchbay_skill::{Skill, Snapshot};
+use patchbay_skill::{RequestedCapability, Skill, Snapshot};
 use patchbay_tools::{
     CallContext, EffectFlag, ModeSlot, OutsideTools, ResolvedTool, SkillTool, ToolError, ToolInvocation,
 };
@@ -21,6 +21,8 @@ pub struct McpSessions {
     workspace: PathBuf,
     /// The offered skills; empty for all.
     skills: BTreeSet<Name>,
+    /// Whether the workspace has files for the tools of skills.
+    has_files: bool,
 }
 
 /// The session of one MCP client.
@@ -28,13 +30,20 @@ struct McpSession {
     session: Arc<Session>,
     snapshot: Arc<Snapshot>,
     skills: BTreeSet<Name>,
+    has_files: bool,
 }
 
 impl McpSessions {
     /// Returns a source of sessions on the folder `workspace`. `skills` are the skills whose
     /// tools are offered; none means all.
     pub fn new(host: Arc<Host>, workspace: PathBuf, skills: impl IntoIterator<Item = Name>) -> Self {
-        Self { host, workspace, skills: skills.into_iter().collect() }
+        Self { host, workspace, skills: skills.into_iter().collect(), has_files: true }
+    }
+
+    /// Leaves out the skills that need files of a workspace, because the folder stands for none.
+    #[must_use]
+    pub fn without_files(self) -> Self {
+        Self { has_files: false, ..self }
     }
 
     /// Checks that sessions can be opened: opens one, and removes it.
@@ -53,7 +62,7 @@ impl McpSessions {
             self.remove(session).await.map_err(failed)?;
             return Err(problem);
         }
-        Ok(McpSession { session, snapshot, skills: self.skills.clone() })
+        Ok(McpSession { session, snapshot, skills: self.skills.clone(), has_files: self.has_files })
     }
 
     /// Removes a session that no client has used.
@@ -82,6 +91,18 @@ fn not_offered(snapshot: &Snapshot, name: &Name) -> Option<ServedError> {
     skill.tools.is_empty().then_some(ServedError { code: Code::ToolNotFound, message })
 }
 
+/// Returns whether the skill cannot work without the files of a workspace.
+fn needs_files(skill: &Skill) -> bool {
+    let needs = |asked: &RequestedCapability| {
+        !asked.optional
+            && matches!(
+                asked.capability,
+                Capability::WorkspaceRead | Capability::WorkspaceWrite | Capability::WorkspaceDelete
+            )
+    };
+    skill.manifest.capabilities.iter().any(needs)
+}
+
 fn failed_tool(error: ToolError) -> ServedError {
     ServedError { code: error.code(), message: error.to_string() }
 }
@@ -93,7 +114,9 @@ fn failed(error: SessionError) -> ServedError {
 impl McpSession {
     /// Returns whether clients may call the skill. A client is the program of a model.
     fn offers(&self, skill: &Skill) -> bool {
-        skill.manifest.audience.models && (self.skills.is_empty() || self.skills.contains(&skill.name))
+        skill.manifest.audience.models
+            && (self.skills.is_empty() || self.skills.contains(&skill.name))
+            && (self.has_files || !needs_files(skill))
     }
 
     /// Returns the context of a call, which can use the tools `outside` of the sandbox.

@@ -13,8 +13,8 @@ use parking_lot::{Mutex, MutexGuard};
 use patchbay_core::{Code, RootAllowance, RootLimits};
 use patchbay_policy::Root;
 use patchbay_skill::{
-    BundledSkill, CachedFile, Discovered, FileCache, FileRecord, FoundSkill, NoCache, Problem, SkillMd, Stat, bundled,
-    discover,
+    BundledSkill, CachedFile, Discovered, FileCache, FileRecord, FoundSkill, NoCache, Problem, SkillMd, Stat,
+    agent_plugin::AgentPlugin, bundled, discover,
 };
 use patchbay_store::{SeenFile, Source, Store, StoreError};
 
@@ -32,6 +32,8 @@ pub(crate) struct Roots {
     user: PathBuf,
     /// The folders of `skill_roots`, lowest first.
     extra: Vec<PathBuf>,
+    /// The only package whose skills are scanned, instead of all roots.
+    package: Option<PathBuf>,
     /// Identity of the running build; `None` if unknown, which disables the cache.
     program: Option<String>,
     source: Source,
@@ -88,7 +90,14 @@ impl Roots {
         source: Source,
     ) -> Self {
         let (read, remembered) = (OnceLock::new(), Mutex::default());
-        Self { bundled, read, user, extra, program: program(&source), source, limits, remembered }
+        let package = None;
+        Self { bundled, read, user, extra, package, program: program(&source), source, limits, remembered }
+    }
+
+    /// Creates the roots of a process that serves the skills of the package in `folder`, and no others.
+    pub(crate) fn of_package(folder: PathBuf, user: PathBuf, limits: RootLimits, source: Source) -> Self {
+        let package = Some(folder.canonicalize().unwrap_or(folder));
+        Self { package, ..Self::new(&[], user, Vec::new(), limits, source) }
     }
 
     /// Returns the skills of the binary. The first call reads them.
@@ -148,6 +157,9 @@ impl Roots {
     /// Scans all roots. `recalled` is the result of [`Roots::recall`], `trusted` indicates whether the workspace is
     /// trusted. Reads files, so it must run on a blocking thread.
     pub(crate) fn scan(&self, recalled: Recalled, workspace: &Path, trusted: bool, mode: CacheMode) -> Scan {
+        if let Some(package) = &self.package {
+            return Scan { found: package_skills(package), updates: Vec::new() };
+        }
         for (folder, files) in recalled {
             let mut known = KnownFiles::default();
             for file in files {
@@ -228,6 +240,26 @@ impl Roots {
             }
             let read = read.into_iter().map(seen_file).collect();
             store.remember_seen(folder, program.clone(), read, gone).await;
+        }
+    }
+}
+
+/// Reads the skills of a package that is not installed. They are those of an extra root at its folder, for which nobody has grants.
+fn package_skills(folder: &Path) -> Vec<FoundSkill> {
+    let root = Root::Extra;
+    match AgentPlugin::read(folder) {
+        Err(problem) => vec![FoundSkill { label: "plugin.json".to_owned(), root, candidate: Err(problem) }],
+        Ok(plugin) => {
+            let place: Arc<str> = folder.to_string_lossy().into();
+            let found = plugin.skills.into_iter().map(|skill| FoundSkill { root, ..skill.found });
+            found
+                .map(|mut found| {
+                    if let Ok(skill) = &mut found.candidate {
+                        skill.root_path = Some(Arc::clone(&place));
+                    }
+                    found
+                })
+                .collect()
         }
     }
 }
