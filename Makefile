@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET = wasm32-unknown-unknown
 PATCHBAY = target/debug/patchbay
 
-.PHONY: help run check test crash check-targets test-interop test-acp test-mcp test-authors test-authors-all errors-for-authors peers test-terminal screens build plugins guests format lint deny advisories fuzz reproduce bench docs release install version dist dist-again test-dist test-dist-all target
+.PHONY: help run check test crash check-targets test-interop test-acp test-mcp test-authors test-authors-all errors-for-authors peers test-terminal screens build plugins guests format lint deny advisories fuzz reproduce bench docs release install version dist dist-again test-dist test-dist-all test-clients target
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -213,6 +213,18 @@ test-dist-all: build ## The same, also in a Debian of its own and as an image fr
 	  test -z "$$missing" || { echo "== installing $(DIST_TOOLS)"; apt-get update -qq && apt-get install -y -qq $(DIST_TOOLS) >/dev/null; }
 	@echo "== installing packages"
 	@tests/dist/run.py $(PATCHBAY) bytes deb wheel npm debian image
+
+CLIENTS = target/tools/clients
+
+test-clients: build $(CLIENTS)/.installed ## Install a package of ours in Codex, Copilot CLI and Claude Code, without a network; 1 GB of npm packages
+	@echo "== installing a package in clients of others"
+	@tests/clients/run.py $(PATCHBAY) $(CLIENTS)/node_modules/.bin plugins/dist/calc.wasm
+
+$(CLIENTS)/.installed: tests/clients/package.json tests/clients/package-lock.json
+	@echo "== installing the clients"
+	@rm -rf $(@D) && mkdir -p $(@D) && cp $^ $(@D)
+	@cd $(@D) && npm install --loglevel=error --no-fund --no-audit >/dev/null
+	@touch $@
 
 version: ## Set the version to V in all manifests, and release what CHANGELOG.md has under "Unreleased"
 	@python3 dist/version.py "$(V)"
