@@ -12,6 +12,7 @@ use crate::{documents::assert_generated, repository};
 const CRATES: &[&str] = &[
     "cli",
     "plugin",
+    "serve",
     "acp",
     "repl",
     "session",
@@ -46,9 +47,10 @@ const OWNED: &[(&str, &str)] = &[
     ("workspace", "grep-searcher"),
     ("store", "rusqlite"),
     ("egress", "reqwest"),
-    // Egress sends requests, mcp answers them.
-    ("egress mcp", "hyper"),
-    ("mcp", "hyper-util"),
+    // Egress sends requests, mcp and serve answer them.
+    ("egress mcp serve", "hyper"),
+    ("mcp serve", "hyper-util"),
+    ("serve", "axum"),
     ("mcp", "rmcp"),
     ("repl", "reedline"),
     ("markdown", "pulldown-cmark"),

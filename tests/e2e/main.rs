@@ -102,6 +102,7 @@ mod rewind;
 mod searching;
 mod seed_examples;
 #[cfg(unix)]
+mod serve;
 mod services;
 mod session_archive;
 mod sessions;

@@ -344,7 +344,7 @@ fn programs_run_with_plain_lines() {
     terminal.press("/ps 1\r");
     terminal.wait_for_text("hello");
     terminal.press("/ps 2\r");
-    terminal.wait_for_text("Error: there is no program 2; /ps lists them.");
+    terminal.wait_for_containing("Error: there is no program 2; /ps lists them.");
     terminal.press("/quit\r");
     assert_eq!(terminal.wait_for_exit(), 0);
     assert_none_left(&workspace(&patchbay));

@@ -1,9 +1,10 @@
-//! `Peer`: a client of `patchbay acp` that sends whatever bytes a test likes, and reads line by line.
+//! `Peer`: a client of `patchbay acp`, and `Talk`: a client over any transport. They send whatever bytes a test likes, and read line by line.
 
 use std::{
     collections::VecDeque,
-    io::{BufRead as _, BufReader, Write as _},
-    process::{Child, ChildStdin, ChildStdout, Stdio},
+    io::{BufRead as _, BufReader, Write},
+    ops::{Deref, DerefMut},
+    process::{Child, ChildStdout, Stdio},
     sync::mpsc::{Receiver, channel},
     thread,
     time::{Duration, Instant},
@@ -20,13 +21,32 @@ use crate::{
 pub struct Peer {
     /// The process that is tested.
     pub child: Child,
-    /// Standard input of the process; `None` after its end.
-    pub input: Option<ChildStdin>,
     /// Standard output of the process, if this client does not read it.
     pub unread: Option<ChildStdout>,
+    talk: Talk,
+}
+
+/// A client, whatever carries its lines.
+pub struct Talk {
+    /// The way to the agent; `None` after its end.
+    pub input: Option<Box<dyn Write + Send>>,
     lines: Option<Receiver<Value>>,
-    /// The updates and requests since the last call of [`Peer::take`].
+    /// The updates and requests since the last call of [`Talk::take`].
     seen: VecDeque<Value>,
+}
+
+impl Deref for Peer {
+    type Target = Talk;
+
+    fn deref(&self) -> &Talk {
+        &self.talk
+    }
+}
+
+impl DerefMut for Peer {
+    fn deref_mut(&mut self) -> &mut Talk {
+        &mut self.talk
+    }
 }
 
 impl Peer {
@@ -40,7 +60,7 @@ impl Peer {
                 let Ok(()) = sender.send(serde_json::from_str(&line).expect("JSON")) else { return };
             }
         });
-        peer.lines = Some(lines);
+        peer.talk.lines = Some(lines);
         peer
     }
 
@@ -48,8 +68,9 @@ impl Peer {
     pub fn deaf(patchbay: &Patchbay) -> Self {
         let mut command = patchbay.command(&["acp"]);
         let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the binary starts");
-        let (input, unread) = (child.stdin.take(), child.stdout.take());
-        Self { child, input, lines: None, unread, seen: VecDeque::new() }
+        let input = child.stdin.take().map(|input| Box::new(input) as Box<dyn Write + Send>);
+        let unread = child.stdout.take();
+        Self { child, unread, talk: Talk { input, lines: None, seen: VecDeque::new() } }
     }
 
     /// As [`Peer::start`], initialized without capabilities.
@@ -60,9 +81,44 @@ impl Peer {
     /// As [`Peer::start`], initialized with the capabilities of a client.
     pub fn with_capabilities(patchbay: &Patchbay, capabilities: &Value) -> Self {
         let mut peer = Self::start(patchbay);
-        let answer = peer.call(0, "initialize", json!({"protocolVersion": 1, "clientCapabilities": capabilities}));
-        assert_eq!(answer["result"]["protocolVersion"], 1);
+        peer.initialize(capabilities);
         peer
+    }
+
+    /// Returns the peak of resident memory in bytes.
+    pub fn peak_memory(&self) -> u64 {
+        peak_kib(self.child.id()) << 10
+    }
+
+    /// Ends the input and waits for the process. Returns its exit code.
+    pub fn leave(mut self) -> Option<i32> {
+        self.input.take();
+        self.wait()
+    }
+
+    /// Waits for the end of the process. Returns its exit code.
+    pub fn wait(&mut self) -> Option<i32> {
+        let end = Instant::now() + PATIENCE;
+        while Instant::now() < end {
+            if let Some(status) = self.child.try_wait().expect("a process") {
+                return status.code();
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        panic!("the process does not end");
+    }
+}
+
+impl Talk {
+    /// Returns a client that sends to `input`, and receives `lines`.
+    pub fn new(input: Box<dyn Write + Send>, lines: Receiver<Value>) -> Self {
+        Self { input: Some(input), lines: Some(lines), seen: VecDeque::new() }
+    }
+
+    /// Initializes the connection with the capabilities of a client.
+    pub fn initialize(&mut self, capabilities: &Value) {
+        let answer = self.call(0, "initialize", json!({"protocolVersion": 1, "clientCapabilities": capabilities}));
+        assert_eq!(answer["result"]["protocolVersion"], 1);
     }
 
     /// Sends bytes to the process unchanged.
@@ -168,29 +224,6 @@ impl Peer {
     pub fn assert_still_works(&mut self) {
         let answer = self.call(999, "session/list", json!({}));
         assert!(answer["result"]["sessions"].is_array(), "{answer}");
-    }
-
-    /// Returns the peak of resident memory in bytes.
-    pub fn peak_memory(&self) -> u64 {
-        peak_kib(self.child.id()) << 10
-    }
-
-    /// Ends the input and waits for the process. Returns its exit code.
-    pub fn leave(mut self) -> Option<i32> {
-        self.input.take();
-        self.wait()
-    }
-
-    /// Waits for the end of the process. Returns its exit code.
-    pub fn wait(&mut self) -> Option<i32> {
-        let end = Instant::now() + PATIENCE;
-        while Instant::now() < end {
-            if let Some(status) = self.child.try_wait().expect("a process") {
-                return status.code();
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-        panic!("the process does not end");
     }
 }
 

@@ -5,6 +5,7 @@
 //! | [`binary`] | `Patchbay`: the built binary with its own home and workspace, `Patchbay::compiled` where many tests call the same skills; `Ran`, the result of one run | to test the program as a user runs it |
 //! | [`answers`] | `Patchbay::answers` and `Live`: parsed `exec --json` output, in one run or line by line | to check codes, data and events, or to change files between two lines |
 //! | [`acp`] | `Peer`: a client of `patchbay acp` in lines of JSON | to test what an editor sends and receives |
+//! | [`serve`] | `Serving`: `patchbay serve` and its clients over WebSockets | to test what clients elsewhere see |
 //! | [`mcp`] | MCP servers that misbehave, over standard input and output and over HTTP | to test calls of MCP tools |
 //! | [`home`] | `add_command`, `grant`, `database`, `stored_messages`, `log`, `assert_in_no_file` | to prepare a home or look into it |
 //! | [`host`] | `host`: a host with the bundled adapters in the process of the test | to use the Rust interface of a session |
@@ -46,6 +47,7 @@ pub mod mcp;
 pub mod paths;
 pub mod play;
 pub mod schemas;
+pub mod serve;
 pub mod server;
 pub mod services;
 pub mod session_events;

@@ -163,6 +163,15 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Option<McpCommand>,
     },
+    /// Serve the sessions of this home to clients elsewhere, over WebSockets
+    ///
+    /// Listens as [serve] of config.toml says, by default on 127.0.0.1 alone. A client brings a token. Sessions outlive their
+    /// connections: a turn that runs goes on when its client leaves.
+    Serve {
+        /// Record the calls of tools, for tests: 'patchbay journal fixture'
+        #[arg(long)]
+        record: bool,
+    },
     /// Check the installation: what is there, what works, what is wrong and how to mend it
     #[command(after_help = "Exit code 0: nothing is wrong; 1: something is wrong, or could not be checked.")]
     Doctor(DoctorArguments),

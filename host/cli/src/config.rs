@@ -18,6 +18,7 @@ use patchbay_mcp::client::McpServerConfig;
 use patchbay_provider::{CatalogueSettings, ExchangeLimits, ProviderConfig, Settings};
 use patchbay_repl::TerminalSettings;
 use patchbay_sandbox::Limits;
+use patchbay_serve::ServeSettings;
 use patchbay_session::{CompactionSettings, ContextSettings, SessionLimits};
 use patchbay_store::{BudgetSettings, JournalSettings};
 use schemars::JsonSchema;
@@ -107,6 +108,14 @@ pub(crate) struct ConfigFile {
     pub(crate) context: ContextSettings,
     /// Stored sessions: [operating.md](operating.md#sessions).
     pub(crate) sessions: SessionSettings,
+    /// How `patchbay serve` is reached. Read at its start.
+    ///
+    /// ```toml
+    /// [serve]
+    /// listen = "127.0.0.1:7420"
+    /// hosts = ["patchbay.example.org"]
+    /// ```
+    pub(crate) serve: ServeSettings,
     /// What the terminal shows and how: [terminal.md](terminal.md). A change takes effect at the next start.
     pub(crate) terminal: TerminalSettings,
 }
@@ -177,6 +186,9 @@ fn parse(toml: &str) -> Result<ConfigFile, String> {
     if let Some(root) = config.skill_roots.iter().find(|root| !root.starts_with("~/") && !root.starts_with('/')) {
         let root = text::excerpt(root, 200);
         return Err(format!("skill_roots: '{root}' is not an absolute path; begin it with '/' or '~/'"));
+    }
+    if let Some(why) = config.serve.problem() {
+        return Err(why);
     }
     for (name, provider) in &config.providers {
         if let Some(why) = provider.problem() {

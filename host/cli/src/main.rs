@@ -25,6 +25,7 @@ mod policy;
 mod progress_line;
 mod provider;
 mod recordings;
+mod serve;
 mod sessions;
 mod shell;
 mod signals;
@@ -108,19 +109,7 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
             exec.check();
             lines(exec, None, runtime)
         }
-        Some(Command::Acp { record }) => {
-            let host = open_watched(&HomeDirs::find()?, Unobserved, record)?;
-            runtime.block_on(async {
-                let (_watch, _refreshing) = (watch(&host), host.providers().keep_refreshed());
-                let stopped = CancellationToken::new();
-                signals::cancel_on_signal(stopped.clone(), true);
-                let options = patchbay_acp::AcpOptions { version: env!("CARGO_PKG_VERSION"), stopped };
-                let served = patchbay_acp::serve(host, tokio::io::stdin(), tokio::io::stdout(), options).await;
-                served
-                    .map_err(|error| CliError::new(Code::Internal, format!("standard input cannot be read: {error}.")))
-            })?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Some(Command::Acp { record }) => acp(record, runtime),
         Some(Command::Sessions { list, command }) => {
             let home = HomeDirs::find()?;
             let host = open(&home)?;
@@ -161,12 +150,38 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
             };
             runtime.block_on(mcp::serve(host, serve))
         }
+        Some(Command::Serve { record }) => serve(record, runtime),
         Some(Command::Doctor(doctor)) => runtime.block_on(doctor::run(&doctor)),
         Some(Command::Completions { shell }) => shell::completions(shell),
         Some(Command::Man) => shell::man(),
         Some(Command::Compile(compile)) => Ok(compile::run(&compile)),
         Some(Command::Cage) => Ok(patchbay_cage::supervise()),
     }
+}
+
+/// Serves an editor over standard input and output.
+fn acp(record: bool, runtime: &tokio::runtime::Runtime) -> Result<ExitCode, CliError> {
+    let host = open_watched(&HomeDirs::find()?, Unobserved, record)?;
+    runtime.block_on(async {
+        let (_watch, _refreshing) = (watch(&host), host.providers().keep_refreshed());
+        let stopped = CancellationToken::new();
+        signals::cancel_on_signal(stopped.clone(), true);
+        let options = patchbay_acp::AcpOptions { version: env!("CARGO_PKG_VERSION"), stopped };
+        let served = patchbay_acp::serve(host, tokio::io::stdin(), tokio::io::stdout(), options).await;
+        served.map_err(|error| CliError::new(Code::Internal, format!("standard input cannot be read: {error}.")))
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Serves clients elsewhere.
+fn serve(record: bool, runtime: &tokio::runtime::Runtime) -> Result<ExitCode, CliError> {
+    let home = HomeDirs::find()?;
+    let settings = config::read(&home.paths.config)?.serve;
+    let host = open_watched(&home, ProgressLine::new(Style::of_standard_error(), runtime.handle()), record)?;
+    runtime.block_on(async {
+        let (_watch, _refreshing) = (watch(&host), host.providers().keep_refreshed());
+        serve::serve(host, &home.paths.state, settings).await
+    })
 }
 
 /// Runs the lines of `exec` in a session. Models can run programs if a user types the lines: only then there are `programs`.

@@ -219,7 +219,7 @@ codes! {
         FolderUnusable = "folder_unusable", "A folder or file that Patchbay needs cannot be used.";
         ConfigInvalid = "config_invalid", "`config.toml` is invalid.";
         McpServerNotFound = "mcp_server_not_found", "`config.toml` has no MCP server of that name.";
-        PortUnusable = "port_unusable", "`patchbay mcp --http` cannot listen on the port.";
+        PortUnusable = "port_unusable", "`patchbay mcp --http` or `patchbay serve` cannot listen on the port.";
         ClientProtocol = "client_protocol", "The client of `patchbay mcp` broke the protocol before it was connected.";
         Timeout = "timeout", "`exec` reached its time-out.";
         Internal = "internal", "A bug in Patchbay. Please report it.";

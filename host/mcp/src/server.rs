@@ -3,6 +3,7 @@
 //!
 //! - [`serve_stdio`]: one connection, over standard input and output.
 //! - [`HttpServer`]: connections over HTTP on the loopback address.
+//! - [`HostGate`], [`OpenConnections`], [`TimedIo`]: what any server of the host checks and bounds.
 //! - [`SessionSource`], [`ServedSession`]: the interface that a server requires of sessions.
 //!
 //! It speaks the revisions of the protocol that `rmcp` knows: 2024-11-05 to 2026-07-28 (checked 2026-11-23,
@@ -18,7 +19,10 @@ mod progress;
 mod source;
 mod stdio;
 
-pub use http::{HttpServer, HttpServerError};
+pub use http::{
+    ActiveRequest, ConnectionLimits, HostGate, HttpServer, HttpServerError, Misdirected, OpenConnection,
+    OpenConnections, TimedIo, bearer_digest,
+};
 pub use source::{ClientCall, OfferedTool, ServedError, ServedSession, SessionSource};
 pub use stdio::{StdioServerError, serve_stdio};
 

@@ -5,6 +5,7 @@
 mod client_sessions;
 mod front;
 mod gate;
+mod host_gate;
 mod open_connections;
 mod session_uses;
 mod timed_io;
@@ -20,12 +21,13 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 pub(super) use client_sessions::ClientSessions;
+pub use host_gate::{HostGate, Misdirected, bearer_digest};
+pub use open_connections::{ActiveRequest, ConnectionLimits, OpenConnection, OpenConnections};
+pub use timed_io::TimedIo;
 
 use super::SessionSource;
 use front::HttpFront;
 use gate::Gate;
-use open_connections::{OpenConnection, OpenConnections};
-use timed_io::TimedIo;
 
 /// The path of the endpoint.
 const PATH: &str = "/mcp";
@@ -41,6 +43,8 @@ const HEAD_TIME: Duration = Duration::from_secs(60);
 const WRITE_TIME: Duration = Duration::from_secs(30);
 /// Limit in bytes of the head of a request.
 const HEAD_BYTES: usize = 64 << 10;
+/// The connections that are open at once.
+const CONNECTIONS: ConnectionLimits = ConnectionLimits { active: 64, idle: 64 };
 /// How long to wait before the next connection if one cannot be accepted, for example because the process has too many files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -90,7 +94,7 @@ impl HttpServer {
     /// Answers requests until `stopped` is cancelled. Then running calls are stopped.
     pub async fn run(self, source: Arc<dyn SessionSource>, stopped: CancellationToken) {
         let front = Arc::new(HttpFront::new(self.gate, ClientSessions::new(source), stopped.child_token()));
-        let open = OpenConnections::new();
+        let open = OpenConnections::new(CONNECTIONS);
         let mut connections = JoinSet::new();
         let mut expiry = tokio::time::interval(Duration::from_secs(60));
         loop {
@@ -156,7 +160,7 @@ mod tests {
     async fn accepted_connections_send_small_packets_at_once() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let (stream, _connection) = accept(&listener, &OpenConnections::new()).await.unwrap();
+        let (stream, _connection) = accept(&listener, &OpenConnections::new(CONNECTIONS)).await.unwrap();
         assert!(stream.nodelay().unwrap());
     }
 }

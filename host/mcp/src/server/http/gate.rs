@@ -1,19 +1,20 @@
 //! Decides which requests are read: those to this server by its own name, from no web page, with the token.
 
-use http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
+use http::{StatusCode, request::Parts};
 use patchbay_core::Digest;
 
-use super::PATH;
+use super::{
+    PATH,
+    host_gate::{HostGate, Misdirected, bearer_digest},
+};
 
-/// Names under which a client of this machine reaches 127.0.0.1. A page that a name server leads here has another one.
+/// Names under which a client of this machine reaches 127.0.0.1.
 const NAMES: [&str; 2] = ["127.0.0.1", "localhost"];
 
 /// Checks the heads of requests.
 pub(super) struct Gate {
-    hosts: [String; 2],
-    origins: [String; 2],
+    hosts: HostGate,
     token: String,
-    /// Compared in place of the token, because the time of a string comparison would leak information about the token.
     authorization: Digest,
 }
 
@@ -53,9 +54,8 @@ impl Gate {
     /// Returns the gate of the server on `port`, with a new token.
     pub(super) fn new(port: u16) -> Self {
         let token = hex::encode(rand::random::<[u8; 32]>());
-        let hosts = NAMES.map(|name| format!("{name}:{port}"));
-        let origins = NAMES.map(|name| format!("http://{name}:{port}"));
-        Self { hosts, origins, authorization: Digest::of(token.as_bytes()), token }
+        let hosts = HostGate::new("http", NAMES.map(|name| format!("{name}:{port}")).into());
+        Self { hosts, authorization: Digest::of(token.as_bytes()), token }
     }
 
     pub(super) fn token(&self) -> &str {
@@ -67,37 +67,15 @@ impl Gate {
     /// # Errors
     /// Why the request was [`Refused`].
     pub(super) fn check(&self, head: &Parts) -> Result<(), Refused> {
-        let host = only(&head.headers, header::HOST);
-        if !host.is_some_and(|host| self.hosts.iter().any(|own| host.eq_ignore_ascii_case(own.as_bytes()))) {
-            return Err(Refused::WrongHost);
-        }
-        // A URI with an authority would be another host.
-        if head.uri.authority().is_some_and(|named| !self.hosts.iter().any(|own| own == named.as_str())) {
-            return Err(Refused::WrongHost);
-        }
-        if head.headers.contains_key(header::ORIGIN)
-            && !only(&head.headers, header::ORIGIN)
-                .is_some_and(|origin| self.origins.iter().any(|own| origin == own.as_bytes()))
-        {
-            return Err(Refused::ForeignOrigin);
-        }
+        self.hosts.check(head).map_err(|misdirected| match misdirected {
+            Misdirected::Host => Refused::WrongHost,
+            Misdirected::Origin => Refused::ForeignOrigin,
+        })?;
         if head.uri.path() != PATH {
             return Err(Refused::UnknownPath);
         }
-        let token = only(&head.headers, header::AUTHORIZATION).and_then(bearer).map(Digest::of);
-        if token == Some(self.authorization) { Ok(()) } else { Err(Refused::NoToken) }
+        if bearer_digest(&head.headers) == Some(self.authorization) { Ok(()) } else { Err(Refused::NoToken) }
     }
-}
-
-/// Returns the value of a header that occurs once.
-fn only(headers: &HeaderMap, name: header::HeaderName) -> Option<&[u8]> {
-    let mut values = headers.get_all(name).iter();
-    values.next().filter(|_| values.next().is_none()).map(HeaderValue::as_bytes)
-}
-
-fn bearer(value: &[u8]) -> Option<&[u8]> {
-    let (scheme, token) = value.split_at_checked("Bearer ".len())?;
-    scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii())
 }
 
 #[cfg(test)]

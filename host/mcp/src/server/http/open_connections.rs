@@ -18,13 +18,18 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Limit of the active requests. Further ones wait, and no connection is accepted meanwhile.
-const ACTIVE: usize = 64;
-/// Limit of the connections without an active request. A further one closes the one that has been idle longest.
-const IDLE_CONNECTIONS: usize = 64;
+/// How many connections a server has at once.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionLimits {
+    /// Limit of the active requests. Further ones wait, and no connection is accepted meanwhile.
+    pub active: usize,
+    /// Limit of the connections without an active request. A further one closes the one that has been idle longest.
+    pub idle: usize,
+}
 
 /// The connections of a server.
-pub(super) struct OpenConnections {
+pub struct OpenConnections {
+    limits: ConnectionLimits,
     /// The places of active requests.
     places: Arc<Semaphore>,
     /// The connections without an active request, the longest idle first. Cancelling a token closes its connection.
@@ -32,7 +37,7 @@ pub(super) struct OpenConnections {
 }
 
 /// A connection. It is idle except while it has an [`ActiveRequest`].
-pub(super) struct OpenConnection {
+pub struct OpenConnection {
     all: Arc<OpenConnections>,
     closing: Arc<CancellationToken>,
     /// Whether a request has passed the gate.
@@ -40,23 +45,25 @@ pub(super) struct OpenConnection {
 }
 
 /// A request that passed the gate, until this is dropped.
-pub(super) struct ActiveRequest {
+pub struct ActiveRequest {
     connection: Arc<OpenConnection>,
     /// `None` only if the semaphore is closed, which never happens.
     _place: Option<OwnedSemaphorePermit>,
 }
 
 impl OpenConnections {
-    pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self { places: Arc::new(Semaphore::new(ACTIVE)), idle: Mutex::default() })
+    /// Returns a server's connections, of which none is open yet.
+    pub fn new(limits: ConnectionLimits) -> Arc<Self> {
+        Arc::new(Self { limits, places: Arc::new(Semaphore::new(limits.active)), idle: Mutex::default() })
     }
 
     /// Waits until there is a place for a request.
-    pub(super) async fn has_place(&self) {
+    pub async fn has_place(&self) {
         drop(self.places.acquire().await);
     }
 
-    pub(super) fn add(self: &Arc<Self>) -> Arc<OpenConnection> {
+    /// Adds a connection that was accepted.
+    pub fn add(self: &Arc<Self>) -> Arc<OpenConnection> {
         let (all, closing) = (Arc::clone(self), Arc::default());
         let connection = OpenConnection { all, closing, passed_gate: AtomicBool::new(false) };
         connection.begin_idle();
@@ -66,7 +73,7 @@ impl OpenConnections {
 
 impl OpenConnection {
     /// Begins a request that passed the gate. Waits for a place.
-    pub(super) async fn begin(self: Arc<Self>) -> ActiveRequest {
+    pub async fn begin(self: Arc<Self>) -> ActiveRequest {
         self.end_idle();
         if self.closing.is_cancelled() {
             // Nothing may begin while the connection is closed.
@@ -78,7 +85,7 @@ impl OpenConnection {
     }
 
     /// Waits until the connection is to be closed: for a new one, or because no request has passed the gate within `first_time`.
-    pub(super) async fn closed(&self, first_time: Duration) {
+    pub async fn closed(&self, first_time: Duration) {
         let closed = timeout(first_time, self.closing.cancelled()).await;
         if closed.is_err() && self.passed_gate.load(Ordering::Relaxed) {
             self.closing.cancelled().await;
@@ -88,7 +95,7 @@ impl OpenConnection {
     fn begin_idle(&self) {
         let mut idle = self.all.idle.lock();
         idle.push_back(Arc::clone(&self.closing));
-        if idle.len() > IDLE_CONNECTIONS
+        if idle.len() > self.all.limits.idle
             && let Some(longest) = idle.pop_front()
         {
             // Cancelled under the lock: none of its requests can begin meanwhile.
@@ -119,6 +126,8 @@ mod tests {
 
     use super::*;
 
+    const LIMITS: ConnectionLimits = ConnectionLimits { active: 8, idle: 8 };
+
     /// Returns the numbers of the connections that are to be closed.
     fn closed(connections: &[Arc<OpenConnection>]) -> Vec<usize> {
         (0..connections.len()).filter(|number| connections[*number].closing.is_cancelled()).collect()
@@ -126,8 +135,8 @@ mod tests {
 
     #[tokio::test]
     async fn longest_idle_connection_is_closed_for_a_new_one() {
-        let all = OpenConnections::new();
-        let mut open: Vec<_> = (0..IDLE_CONNECTIONS).map(|_| all.add()).collect();
+        let all = OpenConnections::new(LIMITS);
+        let mut open: Vec<_> = (0..LIMITS.idle).map(|_| all.add()).collect();
         let request = Arc::clone(&open[0]).begin().await;
         open.push(all.add());
         assert!(closed(&open).is_empty(), "an active connection is not idle");
@@ -141,18 +150,18 @@ mod tests {
 
     #[tokio::test]
     async fn closing_connection_begins_no_request() {
-        let all = OpenConnections::new();
+        let all = OpenConnections::new(LIMITS);
         let first = all.add();
-        let _others: Vec<_> = (0..IDLE_CONNECTIONS).map(|_| all.add()).collect();
+        let _others: Vec<_> = (0..LIMITS.idle).map(|_| all.add()).collect();
         assert!(first.closing.is_cancelled());
         assert!(first.begin().now_or_never().is_none());
     }
 
     #[tokio::test]
     async fn active_requests_are_limited() {
-        let all = OpenConnections::new();
+        let all = OpenConnections::new(LIMITS);
         let mut active = Vec::new();
-        for _ in 0..ACTIVE {
+        for _ in 0..LIMITS.active {
             active.push(all.add().begin().await);
         }
         assert!(all.has_place().now_or_never().is_none());
@@ -163,7 +172,7 @@ mod tests {
 
     #[tokio::test]
     async fn connection_is_closed_if_its_first_request_is_late() {
-        let all = OpenConnections::new();
+        let all = OpenConnections::new(LIMITS);
         let (trusted, late) = (all.add(), all.add());
         drop(Arc::clone(&trusted).begin().await);
         tokio::select! {

@@ -14,7 +14,7 @@ use tokio::{
 };
 
 /// A stream whose writes fail if they wait too long.
-pub(super) struct TimedIo<S> {
+pub struct TimedIo<S> {
     stream: S,
     limit: Duration,
     /// Runs while a write waits.
@@ -22,7 +22,8 @@ pub(super) struct TimedIo<S> {
 }
 
 impl<S: AsyncWrite + Unpin> TimedIo<S> {
-    pub(super) fn new(stream: S, limit: Duration) -> Self {
+    /// Returns `stream`, whose writes may each wait for `limit`.
+    pub fn new(stream: S, limit: Duration) -> Self {
         Self { stream, limit, waiting: None }
     }
 

@@ -1,0 +1,122 @@
+//! One request: checked before its path is looked at, then routed. A request without a token gets the same bytes whatever it asks for.
+
+use std::sync::Arc;
+
+use axum::{
+    Extension, Router,
+    body::Body,
+    extract::{State, WebSocketUpgrade},
+    http::{HeaderValue, Request, Response, StatusCode, header, request::Parts},
+    response::IntoResponse as _,
+    routing::any,
+};
+use hyper::{body::Incoming, service::Service as _};
+use hyper_util::service::TowerToHyperService;
+use patchbay_mcp::server::{ActiveRequest, HostGate, Misdirected, OpenConnection, bearer_digest};
+use patchbay_session::Host;
+use tokio_util::sync::CancellationToken;
+
+use crate::{ServeToken, Tokens, socket};
+
+/// Answers the requests of all connections.
+pub(crate) struct ServeFront {
+    gate: HostGate,
+    tokens: Arc<dyn Tokens>,
+    stopped: CancellationToken,
+    router: Router,
+}
+
+/// The state of all routes.
+pub(crate) struct ServeState {
+    pub(crate) host: Arc<Host>,
+    pub(crate) version: String,
+    /// Cancelled when the server ends.
+    pub(crate) stopped: CancellationToken,
+}
+
+impl ServeFront {
+    pub(crate) fn new(gate: HostGate, tokens: Arc<dyn Tokens>, state: ServeState) -> Self {
+        let stopped = state.stopped.clone();
+        let router = Router::new().route("/acp", any(acp)).fallback(not_found).with_state(Arc::new(state));
+        Self { gate, tokens, stopped, router }
+    }
+
+    /// Answers a request of `connection`. Nothing of its body is read before its token is checked.
+    pub(crate) async fn answer(&self, request: Request<Incoming>, connection: Arc<OpenConnection>) -> Response<Body> {
+        let (head, body) = request.into_parts();
+        if let Err(misdirected) = self.gate.check(&head) {
+            return refusal(misdirected);
+        }
+        if let Some(probed) = self.probe(&head) {
+            return probed;
+        }
+        let token = match bearer_digest(&head.headers) {
+            Some(digest) => self.tokens.find(digest).await,
+            None => None,
+        };
+        let Some(token) = token else { return no_token() };
+        let active = Arc::new(connection.begin().await);
+        let mut request = Request::from_parts(head, Body::new(body));
+        request.extensions_mut().insert(token);
+        request.extensions_mut().insert(Arc::clone(&active));
+        let Ok(answer) = TowerToHyperService::new(self.router.clone()).call(request).await;
+        answer
+    }
+
+    /// Answers the requests of supervisors, which need no token.
+    fn probe(&self, head: &Parts) -> Option<Response<Body>> {
+        let is_draining = self.stopped.is_cancelled();
+        match head.uri.path() {
+            "/healthz" => Some(text(StatusCode::OK, "ok\n")),
+            "/readyz" if is_draining => Some(text(StatusCode::SERVICE_UNAVAILABLE, "draining\n")),
+            "/readyz" => Some(text(StatusCode::OK, "ready\n")),
+            _ => None,
+        }
+    }
+}
+
+async fn acp(
+    State(state): State<Arc<ServeState>>,
+    Extension(token): Extension<ServeToken>,
+    Extension(active): Extension<Arc<ActiveRequest>>,
+    upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
+) -> Response<Body> {
+    match upgrade {
+        Ok(upgrade) => socket::configured(upgrade).on_upgrade(async move |socket| {
+            socket::serve(socket, &state, &token).await;
+            drop(active);
+        }),
+        Err(rejection) => rejection.into_response(),
+    }
+}
+
+async fn not_found() -> Response<Body> {
+    text(StatusCode::NOT_FOUND, "not found\n")
+}
+
+fn refusal(misdirected: Misdirected) -> Response<Body> {
+    match misdirected {
+        Misdirected::Host => text(
+            StatusCode::MISDIRECTED_REQUEST,
+            "The header Host does not name this server. If you reach it by this name, add it to hosts in [serve] of config.toml.\n",
+        ),
+        Misdirected::Origin => text(StatusCode::FORBIDDEN, "Web pages of other origins may not use this server.\n"),
+    }
+}
+
+fn no_token() -> Response<Body> {
+    let mut answer = text(
+        StatusCode::UNAUTHORIZED,
+        "The header 'Authorization: Bearer TOKEN' is missing, or its token is unknown or has expired: patchbay token add NAME\n",
+    );
+    answer.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    answer
+}
+
+fn text(status: StatusCode, text: &'static str) -> Response<Body> {
+    let mut answer = Response::new(Body::from(text));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    answer
+}

@@ -1,0 +1,22 @@
+//! `patchbay serve`: the sessions of a home over the network. The binary calls [`Server`].
+//!
+//! - `settings`: `[serve]` of `config.toml`.
+//! - `server`: accepts connections, over TLS if configured, and drains them at the end.
+//! - `front`: checks each request before its path is looked at, then routes it.
+//! - `socket`: one WebSocket as the lines of the Agent Client Protocol.
+//! - `tokens`: who may connect, and the connections of each token.
+//!
+//! A peer without a token costs no more than a request's head. See `HEAD_BYTES`.
+
+// The future of a connection: `acp` within a WebSocket within a request.
+#![recursion_limit = "256"]
+
+mod front;
+mod server;
+mod settings;
+mod socket;
+mod tokens;
+
+pub use server::{ServeError, Server};
+pub use settings::ServeSettings;
+pub use tokens::{ServeToken, Tokens};

@@ -1,0 +1,153 @@
+//! A WebSocket as a connection of the Agent Client Protocol: each text frame is a message, which is a line for `acp`.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
+use futures_util::{
+    SinkExt as _, StreamExt as _,
+    stream::{SplitSink, SplitStream},
+};
+use parking_lot::Mutex;
+use patchbay_acp::AcpOptions;
+use patchbay_jsonrpc::{BoundedLines, ReadLine};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt as _},
+    time::{Instant, MissedTickBehavior, interval_at, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{ServeToken, front::ServeState};
+
+/// Limit of a message in bytes, and of a frame: clients send a message as one frame.
+const MESSAGE_BYTES: usize = 64 << 20;
+/// Bytes that are read or written at once.
+const BUFFER_BYTES: usize = 16 << 10;
+/// How often the client is asked whether it is there.
+const PING: Duration = Duration::from_secs(30);
+/// How long a client may send nothing, not even the answer to a ping. Then it is gone.
+const GONE: Duration = Duration::from_secs(90);
+
+/// Why a connection ends. RFC 6455, section 7.4.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SocketEnd {
+    /// The client has left, or is gone.
+    Left,
+    /// The client sent a binary frame.
+    Binary,
+    /// The client sent a message over the limit.
+    TooLong,
+    /// The client does not speak the protocol.
+    Broken,
+    /// The server ends; the client can connect again.
+    Restart,
+}
+
+impl SocketEnd {
+    fn frame(self) -> CloseFrame {
+        let (code, reason) = match self {
+            Self::Left => (1000, ""),
+            Self::Broken => (1002, "the frames are not those of a WebSocket"),
+            Self::Binary => (1003, "send messages as text frames"),
+            Self::TooLong => (1009, "a message is over 64 MiB"),
+            Self::Restart => (1012, "the server restarts; connect again"),
+        };
+        CloseFrame { code, reason: reason.into() }
+    }
+}
+
+/// Sets the limits of a WebSocket.
+pub(crate) fn configured(upgrade: WebSocketUpgrade) -> WebSocketUpgrade {
+    upgrade
+        .read_buffer_size(BUFFER_BYTES)
+        .write_buffer_size(0)
+        .max_message_size(MESSAGE_BYTES)
+        .max_frame_size(MESSAGE_BYTES)
+}
+
+/// Serves one client until it leaves or the server ends.
+pub(crate) async fn serve(socket: WebSocket, state: &ServeState, token: &ServeToken) {
+    let (near, far) = tokio::io::duplex(BUFFER_BYTES);
+    let (sent, mut received) = tokio::io::split(near);
+    let (input, output) = tokio::io::split(far);
+    let (sink, stream) = socket.split();
+    let (over, ended) = (CancellationToken::new(), Mutex::new(SocketEnd::Restart));
+    let options = AcpOptions { version: &state.version, stopped: state.stopped.clone() };
+    tracing::debug!(token = token.name, "a client has connected");
+    let serving = async {
+        if let Err(error) = patchbay_acp::serve(Arc::clone(&state.host), input, output, options).await {
+            tracing::debug!("a client's messages cannot be read: {error}");
+        }
+        over.cancel();
+    };
+    let receiving = async {
+        if let Some(why) = over.run_until_cancelled(receive(stream, &mut received)).await {
+            *ended.lock() = why;
+        }
+        // An error means that `acp` has ended.
+        let _ = received.shutdown().await;
+    };
+    let sending = async {
+        // An error means that the client has left.
+        let _ = send(sink, sent, &ended).await;
+        over.cancel();
+    };
+    tokio::join!(serving, receiving, sending);
+}
+
+/// Passes the messages of the client on, until it leaves.
+async fn receive(mut stream: SplitStream<WebSocket>, lines: &mut (impl AsyncWrite + Unpin)) -> SocketEnd {
+    loop {
+        let text = match timeout(GONE, stream.next()).await {
+            Ok(Some(Ok(Message::Text(text)))) => text,
+            Ok(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => continue,
+            Ok(Some(Ok(Message::Binary(_)))) => return SocketEnd::Binary,
+            Ok(Some(Ok(Message::Close(_))) | None) | Err(_) => return SocketEnd::Left,
+            Ok(Some(Err(error))) => return why(error),
+        };
+        // JSON has line ends only between its tokens.
+        let line = text.as_str().replace(['\n', '\r'], " ") + "\n";
+        drop(text);
+        if lines.write_all(line.as_bytes()).await.is_err() {
+            return SocketEnd::Left;
+        }
+    }
+}
+
+fn why(error: axum::Error) -> SocketEnd {
+    match error.into_inner().downcast_ref() {
+        Some(tungstenite::Error::Capacity(_)) => SocketEnd::TooLong,
+        Some(tungstenite::Error::Protocol(_) | tungstenite::Error::Utf8(_)) => SocketEnd::Broken,
+        _ => SocketEnd::Left,
+    }
+}
+
+/// Sends the lines of `acp` and pings, and at the end why the connection ends.
+async fn send(
+    mut sink: SplitSink<WebSocket, Message>,
+    lines: impl AsyncRead + Unpin,
+    ended: &Mutex<SocketEnd>,
+) -> Result<(), axum::Error> {
+    let mut lines = BoundedLines::new(lines, MESSAGE_BYTES);
+    let mut pings = interval_at(Instant::now() + PING, PING);
+    pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let line = tokio::select! {
+            line = lines.next() => line,
+            _ = pings.tick() => {
+                sink.send(Message::Ping(Default::default())).await?;
+                continue;
+            }
+        };
+        match line {
+            Ok(ReadLine::Line(line)) => {
+                // `acp` writes JSON, which is UTF-8.
+                let Ok(text) = String::from_utf8(line) else { continue };
+                sink.send(Message::Text(text.into())).await?;
+            }
+            Ok(ReadLine::TooLong) => tracing::error!("a message over {MESSAGE_BYTES} bytes was not sent"),
+            Ok(ReadLine::End) | Err(_) => break,
+        }
+    }
+    let frame = ended.lock().frame();
+    sink.send(Message::Close(Some(frame))).await
+}
