@@ -11,6 +11,9 @@ use crate::{Store, StoreError};
 /// `used_at` is written again after this many seconds: clients send many requests, and the user only wants to find unused tokens.
 const USE_INTERVAL_S: i64 = 3_600;
 
+/// The list of no rights: clients can only read.
+const NO_RIGHTS: &str = "none";
+
 /// What clients with a token may do besides reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenRights {
@@ -24,7 +27,7 @@ pub struct TokenRights {
 
 /// A string that is not a list of rights.
 #[derive(Debug, thiserror::Error)]
-#[error("unknown right '{}': use lines, answers and grants, separated by commas", text::excerpt(.0, 40))]
+#[error("unknown right '{}': use lines, answers and grants, separated by commas, or none", text::excerpt(.0, 40))]
 pub struct TokenRightsError(String);
 
 impl FromStr for TokenRights {
@@ -32,6 +35,9 @@ impl FromStr for TokenRights {
 
     fn from_str(list: &str) -> Result<Self, Self::Err> {
         let mut rights = Self::default();
+        if list == NO_RIGHTS {
+            return Ok(rights);
+        }
         for right in list.split(',') {
             match right {
                 "lines" => rights.lines = true,
@@ -47,8 +53,8 @@ impl FromStr for TokenRights {
 impl fmt::Display for TokenRights {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = [(self.lines, "lines"), (self.answers, "answers"), (self.grants, "grants")];
-        let rights: Vec<_> = named.into_iter().filter_map(|(has, right)| has.then_some(right)).collect();
-        f.write_str(&rights.join(","))
+        let rights = named.into_iter().filter_map(|(has, right)| has.then_some(right)).collect::<Vec<_>>().join(",");
+        f.write_str(if rights.is_empty() { NO_RIGHTS } else { &rights })
     }
 }
 
@@ -260,7 +266,7 @@ mod tests {
 
     #[test]
     fn rights_are_a_list_without_unknown_words() {
-        for list in ["lines", "lines,answers", "grants", "lines,answers,grants"] {
+        for list in ["none", "lines", "lines,answers", "grants", "lines,answers,grants"] {
             assert_eq!(list.parse::<TokenRights>().unwrap().to_string(), list);
         }
         assert_eq!("answers,lines,lines".parse::<TokenRights>().unwrap().to_string(), "lines,answers");

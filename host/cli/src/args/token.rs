@@ -20,7 +20,7 @@ pub(crate) enum TokenCommand {
         #[arg(long, value_name = "AGE")]
         expires: Option<Age>,
         /// What its clients may do besides reading: lines (send messages and commands), answers (to questions), grants (answer
-        /// 'always', and trust)
+        /// 'always', and trust), or none
         #[arg(long, value_name = "RIGHTS", default_value = "lines,answers")]
         may: TokenRights,
     },
