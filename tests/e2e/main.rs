@@ -24,6 +24,7 @@ mod agents;
 mod artefacts;
 mod asking;
 mod attachments;
+mod backup;
 mod blocks;
 mod bounds;
 mod budget;

@@ -172,6 +172,15 @@ pub(crate) enum Command {
         #[arg(long)]
         record: bool,
     },
+    /// Copy the home into an empty folder, while it is in use: sessions, state of skills and configuration
+    ///
+    /// The copy is a home: set PATCHBAY_HOME to it, or put its folders back. It has no credentials.json, no tokens of clients and no
+    /// logs. Links are copied as links.
+    Backup {
+        /// A folder that is empty or does not exist
+        #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+        folder: PathBuf,
+    },
     /// Check the installation: what is there, what works, what is wrong and how to mend it
     #[command(after_help = "Exit code 0: nothing is wrong; 1: something is wrong, or could not be checked.")]
     Doctor(DoctorArguments),

@@ -91,7 +91,7 @@ fn word(path: &Path) -> String {
 }
 
 /// Words a size in bytes.
-fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     const KIB: u64 = 1 << 10;
     const MIB: u64 = 1 << 20;
     match bytes {

@@ -75,7 +75,7 @@ pub(crate) fn paths() -> Result<Paths, CliError> {
 }
 
 /// Creates a folder with mode 0700: it will contain conversations, keys and the state of skills.
-fn make_private(folder: &Path) -> io::Result<()> {
+pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -86,7 +86,7 @@ fn make_private(folder: &Path) -> io::Result<()> {
 /// Ensures that no other user can change the content of `folder`, which decides what code runs and where keys are sent. A
 /// folder of another user (except root) is an error; write permission of group and others is removed.
 #[cfg(unix)]
-fn keep_others_out(folder: &Path) -> Result<(), CliError> {
+pub(crate) fn keep_others_out(folder: &Path) -> Result<(), CliError> {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
     const OTHERS_WRITE: u32 = 0o022;
     let found = fs::metadata(folder).map_err(CliError::io(folder))?;
@@ -115,7 +115,7 @@ fn keep_others_out(folder: &Path) -> Result<(), CliError> {
 }
 
 #[cfg(not(unix))]
-fn keep_others_out(_: &Path) -> Result<(), CliError> {
+pub(crate) fn keep_others_out(_: &Path) -> Result<(), CliError> {
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 mod age;
 mod args;
 mod authority;
+mod backup;
 mod blocks;
 mod bundled;
 #[cfg(test)]
@@ -151,6 +152,7 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
             runtime.block_on(mcp::serve(host, serve))
         }
         Some(Command::Serve { record }) => serve(record, runtime),
+        Some(Command::Backup { folder }) => runtime.block_on(backup::run(&folder)),
         Some(Command::Doctor(doctor)) => runtime.block_on(doctor::run(&doctor)),
         Some(Command::Completions { shell }) => shell::completions(shell),
         Some(Command::Man) => shell::man(),

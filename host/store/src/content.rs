@@ -3,6 +3,7 @@
 //! it. The name is the digest of the content, except for skill files.
 
 use std::{
+    ffi::OsStr,
     fs::{self, File},
     io::{ErrorKind, Write},
     path::{Path, PathBuf},
@@ -108,16 +109,30 @@ impl ContentFolder {
         Ok(StoredContent::Whole(bytes))
     }
 
+    /// Returns the folder's name.
+    pub(crate) fn name(&self) -> &OsStr {
+        self.folder.file_name().unwrap_or_default()
+    }
+
+    /// Returns the paths of all files, without unfinished ones.
+    pub(crate) fn files(&self) -> Result<Vec<PathBuf>, StoreError> {
+        let entries = fs::read_dir(&self.folder).map_err(StoreError::io(&self.folder))?;
+        let paths: Result<Vec<_>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
+        let mut paths = paths.map_err(StoreError::io(&self.folder))?;
+        let is_whole = |path: &PathBuf| {
+            path.file_name().and_then(OsStr::to_str).is_some_and(|name| name.ends_with(self.extension))
+        };
+        paths.retain(is_whole);
+        Ok(paths)
+    }
+
     /// Deletes all files for which `keep` returns false. Returns their number and size in bytes.
     pub(crate) fn collect(&self, keep: impl Fn(&str) -> bool) -> Result<(usize, u64), StoreError> {
         let (mut count, mut bytes) = (0, 0);
-        for entry in fs::read_dir(&self.folder).map_err(StoreError::io(&self.folder))? {
-            let entry = entry.map_err(StoreError::io(&self.folder))?;
-            let name = entry.file_name();
-            let Some(hex) = name.to_str().and_then(|name| name.strip_suffix(self.extension)) else { continue };
+        for path in self.files()? {
+            let Some(hex) = path.file_stem().and_then(OsStr::to_str) else { continue };
             if !keep(&format!("sha256:{hex}")) {
-                let path = entry.path();
-                bytes += entry.metadata().map_or(0, |file| file.len());
+                bytes += fs::symlink_metadata(&path).map_or(0, |file| file.len());
                 fs::remove_file(&path).map_err(StoreError::io(&path))?;
                 count += 1;
             }

@@ -95,6 +95,11 @@ impl KvStore {
         Ok(Self { database: Arc::new(database), sessions })
     }
 
+    /// Reads committed data.
+    pub(crate) fn read<T>(&self, query: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        self.database.read(query)
+    }
+
     /// Runs `job` on the writer thread, unless `scope` belongs to a session that another process has taken over.
     ///
     /// The two databases cannot share a transaction. Another process may take the session over between the check and

@@ -1,5 +1,5 @@
 //! The copy of a database that is made before its schema changes, as the way back to the older program. `database` makes it,
-//! `health` reports it.
+//! `health` reports it. `backup` copies databases in the same way.
 
 use std::{
     fs::{self, File},
@@ -22,23 +22,27 @@ pub(crate) fn make(connection: &Connection, path: &Path, schema: usize) -> Resul
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(error)),
         _ => {}
     }
-    // SQLite accepts an empty file, and would make one that others may read.
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(File::options().write(true).create_new(true), 0o600)
-        .open(&unfinished)
-        .map_err(failed)?;
-    if let Err(error) = connection.execute("VACUUM INTO ?", [unfinished.to_string_lossy()]) {
-        // The disk may be full.
-        let _ = fs::remove_file(&unfinished);
-        return Err(failed(std::io::Error::other(error)));
-    }
-    // SQLite leaves it to the system when the copy reaches the disk.
-    File::open(&unfinished).and_then(|file| file.sync_all()).map_err(failed)?;
+    write(connection, &unfinished).map_err(failed)?;
     fs::rename(&unfinished, &copy).map_err(failed)?;
     for older in copies(path).into_iter().filter(|found| *found != copy) {
         let _ = fs::remove_file(older);
     }
     Ok(copy)
+}
+
+/// Copies the database of `connection`, in its current state, to the new file `path`, and waits until it is on disk. Others may write
+/// the database meanwhile.
+pub(crate) fn write(connection: &Connection, path: &Path) -> std::io::Result<()> {
+    // SQLite accepts an empty file, and would make one that others may read.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(File::options().write(true).create_new(true), 0o600).open(path)?;
+    if let Err(error) = connection.execute("VACUUM INTO ?", [path.to_string_lossy()]) {
+        // The disk may be full.
+        let _ = fs::remove_file(path);
+        return Err(std::io::Error::other(error));
+    }
+    // SQLite leaves it to the system when the copy reaches the disk.
+    File::open(path).and_then(|file| file.sync_all())
 }
 
 /// Returns the copy that was made before the last upgrade of the database at `path`, if it is still there.
