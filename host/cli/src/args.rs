@@ -100,8 +100,10 @@ pub(crate) enum Command {
     /// An editor starts this command; docs/editors.md shows how to configure it. The log goes to the log file of the home.
     Acp {
         /// Record the calls of tools, for tests: 'patchbay journal fixture'
-        #[arg(long)]
+        #[arg(long, conflicts_with = "connect")]
         record: bool,
+        #[command(flatten)]
+        connect: ConnectArguments,
     },
     /// List, show and remove stored sessions, and delete what no session needs
     ///
@@ -203,6 +205,20 @@ pub(crate) enum Command {
     /// What the host itself calls to run a program in a cage
     #[command(hide = true)]
     Cage,
+}
+
+// The server that a bridge connects to.
+#[derive(Args)]
+pub(crate) struct ConnectArguments {
+    /// Use the sessions of the 'patchbay serve' at this URL, such as wss://HOST/acp; nothing runs on this machine
+    #[arg(long, value_name = "URL", requires = "remote")]
+    pub(crate) connect: Option<String>,
+    /// The folder on the server that takes the place of the editor's: a workspace of [serve] in its config.toml, or a path
+    #[arg(long = "workspace", id = "remote", value_name = "NAME|PATH", requires = "connect")]
+    pub(crate) workspace: Option<String>,
+    /// The file with the token [default: the variable PATCHBAY_TOKEN]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "connect")]
+    pub(crate) token_file: Option<PathBuf>,
 }
 
 // Which sessions are listed, and how.

@@ -5,6 +5,7 @@ mod args;
 mod authority;
 mod backup;
 mod blocks;
+mod bridge;
 mod bundled;
 #[cfg(test)]
 #[path = "../commit.rs"]
@@ -45,7 +46,7 @@ use patchbay_session::{AgentSettings, BundledSkills, Host, Observer, Session, Un
 use patchbay_store::Source;
 use tokio_util::sync::CancellationToken;
 
-use args::{Arguments, Command, Exec, SessionArguments};
+use args::{Arguments, Command, ConnectArguments, Exec, SessionArguments};
 use error::CliError;
 use home::HomeDirs;
 use out::note;
@@ -110,7 +111,10 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
             exec.check();
             lines(exec, None, runtime)
         }
-        Some(Command::Acp { record }) => acp(record, runtime),
+        Some(Command::Acp { connect: ConnectArguments { connect: Some(url), workspace, token_file }, .. }) => {
+            runtime.block_on(bridge::run(&url, workspace.unwrap_or_default(), token_file.as_deref()))
+        }
+        Some(Command::Acp { record, .. }) => acp(record, runtime),
         Some(Command::Sessions { list, command }) => {
             let home = HomeDirs::find()?;
             let host = open(&home)?;

@@ -220,6 +220,8 @@ codes! {
         ConfigInvalid = "config_invalid", "`config.toml` is invalid.";
         McpServerNotFound = "mcp_server_not_found", "`config.toml` has no MCP server of that name.";
         PortUnusable = "port_unusable", "`patchbay mcp --http` or `patchbay serve` cannot listen on the port.";
+        ServerUnreachable = "server_unreachable", "`patchbay acp --connect` has no connection to the server.";
+        ServerRefused = "server_refused", "`patchbay acp --connect`: the server refuses the token, the workspace or the connection.";
         ClientProtocol = "client_protocol", "The client of `patchbay mcp` broke the protocol before it was connected.";
         Timeout = "timeout", "`exec` reached its time-out.";
         Internal = "internal", "A bug in Patchbay. Please report it.";

@@ -90,5 +90,5 @@ pub use secrets::{
     Binding, KeyCommandError, KeyCommandFailure, Loader, Malformed, SecretLookup, SecretRef, SecretSource, Secrets,
 };
 pub use target::{CheckedTarget, Origin, Target, UrlError};
-pub use tls::check_certificates;
+pub use tls::{check_certificates, https_config};
 pub use variables::{Variables, is_variable};

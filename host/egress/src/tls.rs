@@ -70,6 +70,14 @@ pub fn check_certificates() -> Result<(), EgressError> {
     system().map(drop).map_err(setup)
 }
 
+/// Returns the TLS configuration for a connection that is not HTTP: the system's certificates. Reads them.
+///
+/// # Errors
+/// [`EgressError::Setup`], if this machine has no usable certificates.
+pub async fn https_config() -> Result<ClientConfig, EgressError> {
+    Tls::new(Trust::System).safe().await
+}
+
 /// The cryptography provider, passed to each configuration: nothing is installed globally.
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())

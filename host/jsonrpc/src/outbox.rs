@@ -109,7 +109,11 @@ impl Outbox {
 
     async fn send(&self, message: &Value) -> Result<(), OutboxClosed> {
         // serde_json writes no line feeds outside of its pretty form.
-        let json = message.to_string();
+        self.send_line(message.to_string()).await
+    }
+
+    /// Sends a message of another peer, which is JSON without line ends.
+    pub async fn send_line(&self, json: String) -> Result<(), OutboxClosed> {
         let bytes = u32::try_from(json.len()).unwrap_or(u32::MAX).min(BYTES);
         let sent = async {
             let room = Arc::clone(&self.room).acquire_many_owned(bytes).await.ok()?;

@@ -1,0 +1,276 @@
+//! An editor that starts programs, and sessions on another machine: the Agent Client Protocol over standard input and output on one
+//! side, over a WebSocket on the other. `patchbay acp --connect` calls [`run`].
+//!
+//! - `paths`: the editor's folder in place of the server's, and back.
+//! - `link`: what outlives a connection, and how each message is changed.
+//! - `server`: one connection.
+
+mod link;
+mod paths;
+mod server;
+
+use std::time::Duration;
+
+use futures_util::{SinkExt as _, StreamExt as _, stream::SplitSink};
+use patchbay_jsonrpc::{BoundedLines, Outbox, ReadLine};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::mpsc,
+    time::{Instant, sleep, sleep_until},
+};
+use tokio_tungstenite::tungstenite::Message;
+use tokio_util::sync::CancellationToken;
+
+pub use server::Server;
+
+use link::{Link, Passed};
+use server::{MESSAGE_BYTES, NoConnection, Socket};
+
+/// How long the bridge tries to connect again.
+const RECONNECTING: Duration = Duration::from_secs(5 * 60);
+/// The pauses between two attempts: the first, and the longest.
+const PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(5)];
+/// How long the server may send nothing. It pings every 30 s.
+const SILENT: Duration = Duration::from_secs(90);
+/// How long an editor that has closed its end may leave responses unread.
+const FLUSHING: Duration = Duration::from_secs(2);
+/// Responses to the server that wait.
+const REPLIES: usize = 64;
+
+/// Why the bridge ended.
+#[derive(Debug, thiserror::Error)]
+pub enum BridgeError {
+    /// The URL cannot be used.
+    #[error("cannot connect to '{url}': {why}.")]
+    Url {
+        /// The URL, shortened.
+        url: String,
+        /// The problem with it.
+        why: &'static str,
+    },
+    /// The token has characters that no token has.
+    #[error(
+        "the token has a line end or other characters that no token has; 'patchbay token add NAME' on the server makes one."
+    )]
+    TokenForm,
+    /// The server does not know the token, or it has expired.
+    #[error(
+        "the server refuses the token: it is unknown, was removed, or has expired. On the server: patchbay token add NAME"
+    )]
+    TokenRefused,
+    /// The server refuses the connection for another reason.
+    #[error(
+        "the server refuses the connection (HTTP status {0}); check the URL, and 'hosts' in [serve] of the server's config.toml."
+    )]
+    Refused(u16),
+    /// The certificate is not trusted, or this machine has none to check with.
+    #[error("no secure connection: {0}.")]
+    Tls(String),
+    /// The server cannot be reached.
+    #[error("{url} cannot be reached: {why}.")]
+    Unreachable {
+        /// The URL of the server.
+        url: String,
+        /// The last error.
+        why: String,
+    },
+    /// The server has no workspace of this name.
+    #[error("the server has no workspace '{name}' (it has: {known}); use one of these, or a path below one.")]
+    Workspace {
+        /// The name that was given.
+        name: String,
+        /// The names that the server has.
+        known: String,
+    },
+    /// The server sent something that is not a message.
+    #[error("the server does not speak the Agent Client Protocol.")]
+    Protocol,
+    /// The editor's messages cannot be read.
+    #[error("standard input cannot be read: {0}.")]
+    Input(#[from] std::io::Error),
+}
+
+/// Why a connection ended.
+enum Ended {
+    /// The editor has closed its end.
+    Editor,
+    /// The connection was lost, or the server restarts.
+    Lost(String),
+    Failed(BridgeError),
+}
+
+/// Connects an editor to the folder `workspace` of a server, a path or the name of one, until the editor closes its end, or until
+/// `stopped`. `own_folder` is the editor's folder before it names one.
+///
+/// # Errors
+/// The server refuses the connection, or cannot be reached: at the start once, later for five minutes.
+pub async fn run<R, W>(
+    server: Server,
+    workspace: String,
+    own_folder: String,
+    (input, output): (R, W),
+    stopped: CancellationToken,
+) -> Result<(), BridgeError>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let (editor, writing) = Outbox::new(output);
+    let writing = tokio::spawn(writing);
+    let mut link = Link::new(editor.clone(), workspace, own_folder);
+    let mut lines = BoundedLines::new(input, MESSAGE_BYTES);
+    let ended = tokio::select! {
+        biased;
+        () = stopped.cancelled() => Ok(()),
+        () = editor.closed() => Ok(()),
+        ended = serve(&server, &mut link, &mut lines) => ended,
+    };
+    if let Err(error) = &ended {
+        link.give_up(&error.to_string()).await;
+    }
+    drop((link, editor));
+    let _ = tokio::time::timeout(FLUSHING, writing).await;
+    ended
+}
+
+async fn serve<R: AsyncRead + Unpin>(
+    server: &Server,
+    link: &mut Link,
+    lines: &mut BoundedLines<R>,
+) -> Result<(), BridgeError> {
+    let mut socket = match server.connect().await {
+        Ok(socket) => socket,
+        Err(NoConnection::Never(error)) => return Err(error),
+        Err(NoConnection::Later(why)) => return Err(BridgeError::Unreachable { url: server.url().to_owned(), why }),
+    };
+    loop {
+        match exchange(socket, link, lines).await {
+            Ended::Editor => return Ok(()),
+            Ended::Failed(error) => return Err(error),
+            Ended::Lost(why) => tracing::warn!("the connection to {} was lost: {why}", server.url()),
+        }
+        link.disconnected().await;
+        match reconnect(server, link, lines).await? {
+            Some(again) => socket = again,
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Passes messages both ways until the connection ends.
+async fn exchange<R: AsyncRead + Unpin>(socket: Socket, link: &mut Link, lines: &mut BoundedLines<R>) -> Ended {
+    let (mut sink, mut stream) = socket.split();
+    // A writer of its own: neither direction waits for the other while both peers send much.
+    let (to_server, mut outgoing) = mpsc::channel::<String>(REPLIES);
+    let sending = async {
+        while let Some(line) = outgoing.recv().await {
+            if let Err(error) = send(&mut sink, line).await {
+                return Ended::Lost(error);
+            }
+        }
+        Ended::Editor
+    };
+    let passing = async {
+        for line in link.reconnected() {
+            if to_server.send(line).await.is_err() {
+                return Ended::Lost("it cannot be written".to_owned());
+            }
+        }
+        let mut silent = Instant::now() + SILENT;
+        // The editor waits while the server does not read.
+        let mut next_line = async || {
+            let room = to_server.reserve().await;
+            (room, lines.next().await)
+        };
+        loop {
+            tokio::select! {
+                biased;
+                message = stream.next() => {
+                    silent = Instant::now() + SILENT;
+                    let line = match message {
+                        Some(Ok(Message::Text(text))) => text.as_str().to_owned(),
+                        Some(Ok(Message::Close(_))) | None => return Ended::Lost("the server closed it".to_owned()),
+                        Some(Ok(_)) => continue,
+                        Some(Err(error)) => return Ended::Lost(error.to_string()),
+                    };
+                    match link.from_server(line).await {
+                        Passed::Done => {}
+                        Passed::Reply(reply) => {
+                            // A server that sends requests and reads no responses is not waited for.
+                            if to_server.try_send(reply).is_err() {
+                                return Ended::Lost("the server does not read".to_owned());
+                            }
+                        }
+                        Passed::End(error) => return Ended::Failed(error),
+                    }
+                }
+                () = sleep_until(silent) => return Ended::Lost(format!("nothing was received for {} s", SILENT.as_secs())),
+                (room, line) = next_line() => {
+                    let Ok(room) = room else { return Ended::Lost("it cannot be written".to_owned()) };
+                    match line {
+                        Ok(ReadLine::Line(line)) => {
+                            if let Some(line) = link.from_editor(line).await {
+                                room.send(line);
+                            }
+                        }
+                        Ok(ReadLine::TooLong) => link.refuse_long().await,
+                        Ok(ReadLine::End) => return Ended::Editor,
+                        Err(error) => return Ended::Failed(error.into()),
+                    }
+                }
+            }
+        }
+    };
+    tokio::select! {
+        ended = passing => ended,
+        ended = sending => ended,
+    }
+}
+
+async fn send(sink: &mut SplitSink<Socket, Message>, line: String) -> Result<(), String> {
+    sink.send(Message::Text(line.into())).await.map_err(|error| error.to_string())
+}
+
+/// Tries to connect again. Meanwhile the editor's messages wait. Returns `None` if the editor has closed its end.
+async fn reconnect<R: AsyncRead + Unpin>(
+    server: &Server,
+    link: &mut Link,
+    lines: &mut BoundedLines<R>,
+) -> Result<Option<Socket>, BridgeError> {
+    let until = Instant::now() + RECONNECTING;
+    let connecting = async {
+        let [mut pause, longest] = PAUSES;
+        loop {
+            sleep(pause).await;
+            pause = longest.min(pause * 2);
+            match server.connect().await {
+                Ok(socket) => return Ok(Some(socket)),
+                Err(NoConnection::Never(error)) => return Err(error),
+                Err(NoConnection::Later(why)) if Instant::now() >= until => {
+                    let why = format!("{why}, for {} minutes", RECONNECTING.as_secs() / 60);
+                    return Err(BridgeError::Unreachable { url: server.url().to_owned(), why });
+                }
+                Err(NoConnection::Later(why)) => tracing::debug!("no connection to {}: {why}", server.url()),
+            }
+        }
+    };
+    let mut connecting = std::pin::pin!(connecting);
+    loop {
+        tokio::select! {
+            biased;
+            connected = &mut connecting => return connected,
+            line = lines.next() => match line? {
+                ReadLine::Line(line) => {
+                    if let Some(line) = link.from_editor(line).await {
+                        link.wait(line).await;
+                    }
+                }
+                ReadLine::TooLong => link.refuse_long().await,
+                ReadLine::End => return Ok(None),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,469 @@
+//! What outlives a connection to the server: open sessions, requests without a response, and messages that wait.
+//!
+//! After a reconnect, everything without a response is sent again, in order. That is safe: a prompt has a key, by which the server
+//! recognises a line that it has accepted already, and the other methods can be repeated. Questions of the server end with their
+//! connection, and the server asks again what is still open. Their ids have the number of the connection, because a late answer
+//! must not reach another question.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use patchbay_jsonrpc::{Incoming, Outbox, RequestId, RpcError};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::{
+    BridgeError,
+    paths::{Mapping, may_have_paths},
+};
+
+/// Limit in bytes of the messages that wait while there is no connection, with those kept to be sent again.
+const WAITING_BYTES: usize = 1 << 20;
+/// Ids of requests that the bridge makes itself.
+const OWN: &str = "bridge:";
+/// Member of `_meta` with the server's extensions: `key` of a prompt, `at` of an update, `after` of a session that is opened again.
+const META: &str = "patchbay";
+
+/// The state of the bridge.
+pub(crate) struct Link {
+    editor: Outbox,
+    /// Number of the connection, from 1.
+    connection: u64,
+    workspace: Workspace,
+    /// The folder that paths of sessions map to before the editor has named one.
+    own_folder: String,
+    initialize: Option<Value>,
+    sessions: BTreeMap<String, OpenSession>,
+    unanswered: VecDeque<Unanswered>,
+    /// Messages without a response, each with the request that they follow.
+    waiting: Vec<(Option<RequestId>, String)>,
+    /// The ids of the server's requests that the editor has not answered, in the editor's form.
+    asked: BTreeSet<String>,
+}
+
+/// The folder on the server.
+enum Workspace {
+    Named(String),
+    Folder(String),
+}
+
+struct OpenSession {
+    /// The editor's spellings of the folder; the first is the editor's own.
+    folders: Vec<String>,
+    mcp_servers: Value,
+    /// The server's name for the last update that the editor has.
+    at: Option<Value>,
+}
+
+struct Unanswered {
+    id: RequestId,
+    method: String,
+    /// The message as sent to the server; `None` if it was too long to be kept.
+    line: Option<String>,
+    session: Option<String>,
+    folders: Vec<String>,
+    mcp_servers: Value,
+}
+
+/// What to do with a message of the server.
+pub(crate) enum Passed {
+    Done,
+    /// Send this back to the server.
+    Reply(String),
+    /// The workspace cannot be used, or the server does not speak the protocol.
+    End(BridgeError),
+}
+
+#[derive(Deserialize)]
+struct UpdateHead {
+    params: UpdateParams,
+}
+
+#[derive(Deserialize)]
+struct UpdateParams {
+    #[serde(rename = "sessionId")]
+    session: String,
+    #[serde(rename = "_meta")]
+    meta: Option<Value>,
+}
+
+impl Link {
+    pub(crate) fn new(editor: Outbox, workspace: String, own_folder: String) -> Self {
+        let workspace =
+            if workspace.starts_with('/') { Workspace::Folder(workspace) } else { Workspace::Named(workspace) };
+        Self {
+            editor,
+            connection: 0,
+            workspace,
+            own_folder,
+            initialize: None,
+            sessions: BTreeMap::new(),
+            unanswered: VecDeque::new(),
+            waiting: Vec::new(),
+            asked: BTreeSet::new(),
+        }
+    }
+
+    /// Handles a message of the editor. Returns what to send to the server.
+    pub(crate) async fn from_editor(&mut self, line: Vec<u8>) -> Option<String> {
+        let refuse = |id: &RequestId, error| {
+            let (editor, id) = (self.editor.clone(), id.clone());
+            async move {
+                let _ = editor.respond(&id, Err(error)).await;
+                None
+            }
+        };
+        match Incoming::parse(&line) {
+            Incoming::Invalid { id, error } => refuse(&id, error).await,
+            Incoming::Response { id } => self.response_of_editor(&id, &line),
+            Incoming::Notification { .. } => Some(String::from_utf8(line).ok()?),
+            Incoming::Request { id, method } => {
+                let Ok(mut message) = serde_json::from_slice::<Value>(&line) else {
+                    return refuse(&id, RpcError::parse_error("a number in this message is too large.")).await;
+                };
+                drop(line);
+                match self.request_of_editor(id.clone(), method, &mut message) {
+                    Ok(line) => Some(line),
+                    Err(error) => {
+                        let _ = self.editor.respond(&id, Err(error)).await;
+                        None
+                    }
+                }
+            }
+        }
+    }
+
+    fn request_of_editor(&mut self, id: RequestId, method: String, message: &mut Value) -> Result<String, RpcError> {
+        if !message["params"].is_object() {
+            message["params"] = json!({});
+        }
+        let params = &mut message["params"];
+        let session = params["sessionId"].as_str().map(str::to_owned);
+        let mut folders = Vec::new();
+        let mcp_servers = params["mcpServers"].clone();
+        match method.as_str() {
+            "initialize" => self.initialize = Some(params.clone()),
+            "session/new" | "session/load" | "session/resume" | "session/list" => {
+                let workspace = self.folder()?.to_owned();
+                if let Some(cwd) = params["cwd"].as_str() {
+                    folders = spellings(cwd);
+                }
+                params["cwd"] = json!(workspace);
+                if let (Some(session), true) = (&session, method != "session/list") {
+                    // Updates come before the response.
+                    let open = OpenSession { folders: folders.clone(), mcp_servers: mcp_servers.clone(), at: None };
+                    self.sessions.insert(session.clone(), open);
+                }
+            }
+            _ => {
+                let own = [self.own_folder.clone()];
+                let from = session.as_ref().and_then(|session| self.sessions.get(session));
+                let from = from.map_or(&own[..], |session| &session.folders);
+                let mapping = Mapping { from, to: self.folder()? };
+                mapping.request(params).map_err(|path| outside(&path, &from.join(", ")))?;
+            }
+        }
+        if method == "session/prompt" {
+            params["_meta"][META]["key"] = json!(Uuid::new_v4().to_string());
+        }
+        let line = message.to_string();
+        let kept = (self.waiting_bytes() + line.len() <= WAITING_BYTES).then(|| line.clone());
+        self.unanswered.push_back(Unanswered { id, method, line: kept, session, folders, mcp_servers });
+        Ok(line)
+    }
+
+    /// Passes the editor's response to a request of this connection on. Those of earlier ones have ended.
+    fn response_of_editor(&mut self, id: &RequestId, line: &[u8]) -> Option<String> {
+        let RequestId::Text(id) = id else { return None };
+        if !self.asked.remove(id) {
+            return None;
+        }
+        let (_, id) = id.split_once(':')?;
+        let mut message: Value = serde_json::from_slice(line).ok()?;
+        message["id"] = serde_json::from_str(id).ok()?;
+        Some(message.to_string())
+    }
+
+    /// Keeps a message until there is a connection. Beyond the limit, requests are refused and others are dropped. A message that the
+    /// bridge sends again by itself is not kept twice.
+    pub(crate) async fn wait(&mut self, line: String) {
+        if self.unanswered.back().is_some_and(|last| last.line.as_ref() == Some(&line)) {
+            return;
+        }
+        if self.waiting_bytes() + line.len() <= WAITING_BYTES {
+            // A stop must not reach a prompt that came after it.
+            self.waiting.push((self.unanswered.back().map(|last| last.id.clone()), line));
+        } else if let Incoming::Request { id, .. } = Incoming::parse(line.as_bytes()) {
+            self.unanswered.retain(|open| open.id != id);
+            let message =
+                format!("there is no connection to the server, and {WAITING_BYTES} bytes wait for it already.");
+            let _ = self.editor.respond(&id, Err(lost(message))).await;
+        }
+    }
+
+    fn waiting_bytes(&self) -> usize {
+        let kept = self.unanswered.iter().filter_map(|open| open.line.as_ref());
+        kept.chain(self.waiting.iter().map(|(_, line)| line)).map(String::len).sum()
+    }
+
+    /// Reports a message of the editor that was too long to be read.
+    pub(crate) async fn refuse_long(&self) {
+        let error = RpcError::invalid_request("a message is over 64 MiB.");
+        let _ = self.editor.respond(&RequestId::Null, Err(error)).await;
+    }
+
+    /// Begins a new connection. Returns the messages to send first.
+    pub(crate) fn reconnected(&mut self) -> Vec<String> {
+        self.connection += 1;
+        let mut lines = Vec::new();
+        let mut own = |method: &str, params: Value| {
+            let id = format!("{OWN}{}:{}", self.connection, lines.len());
+            lines.push(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string());
+        };
+        let is_open = |method: &str| self.unanswered.iter().any(|open| open.method == method);
+        if let (Some(params), false) = (&self.initialize, is_open("initialize")) {
+            own("initialize", params.clone());
+            for (id, session) in &self.sessions {
+                let is_opening = self.unanswered.iter().any(|open| {
+                    open.session.as_ref() == Some(id)
+                        && matches!(open.method.as_str(), "session/load" | "session/resume")
+                });
+                if let (Ok(folder), false) = (self.folder(), is_opening) {
+                    let meta = json!({META: {"after": session.at}});
+                    let servers = if session.mcp_servers.is_array() { session.mcp_servers.clone() } else { json!([]) };
+                    own(
+                        "session/resume",
+                        json!({"sessionId": id, "cwd": folder, "mcpServers": servers, "_meta": meta}),
+                    );
+                }
+            }
+        }
+        let mut waiting = std::mem::take(&mut self.waiting).into_iter().peekable();
+        let mut add_waiting = |lines: &mut Vec<String>, after: Option<&RequestId>| {
+            while let Some((_, line)) = waiting.next_if(|(follows, _)| follows.as_ref() == after) {
+                lines.push(line);
+            }
+        };
+        add_waiting(&mut lines, None);
+        for open in &self.unanswered {
+            lines.extend(open.line.clone());
+            add_waiting(&mut lines, Some(&open.id));
+        }
+        lines
+    }
+
+    /// Ends what ends with a connection: requests that cannot be sent again, and the server's questions.
+    pub(crate) async fn disconnected(&mut self) {
+        let (kept, lost_requests) =
+            std::mem::take(&mut self.unanswered).into_iter().partition(|open| open.line.is_some());
+        self.unanswered = kept;
+        let lost_requests: VecDeque<Unanswered> = lost_requests;
+        for request in lost_requests {
+            let message = "the connection to the server was lost, and the message is too long to be sent again.";
+            let _ = self.editor.respond(&request.id, Err(lost(message))).await;
+        }
+        for id in std::mem::take(&mut self.asked) {
+            let _ = self.editor.notify("$/cancel_request", &json!({"requestId": id})).await;
+        }
+        self.say_to_prompts("\n(The connection to the server was lost. Reconnecting …)\n").await;
+    }
+
+    /// Answers everything that is open: there will be no connection.
+    pub(crate) async fn give_up(&mut self, why: &str) {
+        for request in std::mem::take(&mut self.unanswered) {
+            let _ = self.editor.respond(&request.id, Err(lost(why))).await;
+        }
+    }
+
+    /// Shows a text in each session whose prompt runs.
+    async fn say_to_prompts(&self, text: &str) {
+        let running: BTreeSet<&String> = self
+            .unanswered
+            .iter()
+            .filter(|open| open.method == "session/prompt")
+            .filter_map(|open| open.session.as_ref())
+            .collect();
+        for session in running {
+            let update = json!({"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": text}});
+            let _ = self.editor.notify("session/update", &json!({"sessionId": session, "update": update})).await;
+        }
+    }
+
+    /// Handles a message of the server.
+    pub(crate) async fn from_server(&mut self, line: String) -> Passed {
+        match Incoming::parse(line.as_bytes()) {
+            Incoming::Invalid { .. } => Passed::End(BridgeError::Protocol),
+            Incoming::Notification { method } => {
+                self.notification_of_server(&method, line).await;
+                Passed::Done
+            }
+            Incoming::Request { id, .. } => self.request_of_server(&id, &line).await,
+            Incoming::Response { id } => self.response_of_server(&id, line).await,
+        }
+    }
+
+    async fn notification_of_server(&mut self, method: &str, line: String) {
+        if method == "session/update"
+            && let Ok(UpdateHead { params }) = serde_json::from_str(&line)
+            && let Some(at) = params.meta.and_then(|mut meta| Some(meta.get_mut(META)?.get_mut("at")?.take()))
+            && let Some(session) = self.sessions.get_mut(&params.session)
+        {
+            session.at = Some(at);
+        }
+        if method == "$/cancel_request" {
+            let Ok(mut message) = serde_json::from_str::<Value>(&line) else { return };
+            let id = self.editor_id(&message["params"]["requestId"]);
+            self.asked.remove(&id);
+            message["params"]["requestId"] = json!(id);
+            let _ = self.editor.send_line(message.to_string()).await;
+            return;
+        }
+        let mut line = line;
+        if may_have_paths(&line)
+            && let Ok(mut message) = serde_json::from_str::<Value>(&line)
+        {
+            let session = message["params"]["sessionId"].as_str().map(str::to_owned);
+            if let Ok(folder) = self.folder() {
+                let from = [folder.to_owned()];
+                Mapping { from: &from, to: self.editor_folder(session.as_deref()) }
+                    .notification(&mut message["params"]);
+                line = message.to_string();
+            }
+        }
+        let _ = self.editor.send_line(line).await;
+    }
+
+    async fn request_of_server(&mut self, id: &RequestId, line: &str) -> Passed {
+        let Ok(mut message) = serde_json::from_str::<Value>(line) else { return Passed::End(BridgeError::Protocol) };
+        let folder = self.folder().unwrap_or_default().to_owned();
+        let session = message["params"]["sessionId"].as_str().map(str::to_owned);
+        let mapping = Mapping { from: std::slice::from_ref(&folder), to: self.editor_folder(session.as_deref()) };
+        // A question is shown, also if a place in it is outside; a request for a file or a program there is refused.
+        if message["method"] == "session/request_permission" {
+            mapping.notification(&mut message["params"]);
+        } else if let Err(path) = mapping.request(&mut message["params"]) {
+            let error = outside(&path, &folder);
+            return Passed::Reply(json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string());
+        }
+        let id = self.editor_id(&json!(id));
+        message["id"] = json!(id);
+        self.asked.insert(id);
+        let _ = self.editor.send_line(message.to_string()).await;
+        Passed::Done
+    }
+
+    async fn response_of_server(&mut self, id: &RequestId, line: String) -> Passed {
+        if let RequestId::Text(id) = id
+            && id.starts_with(OWN)
+        {
+            return self.own_response(&line);
+        }
+        let Some(at) = self.unanswered.iter().position(|open| open.id == *id) else { return Passed::Done };
+        let Some(request) = self.unanswered.remove(at) else { return Passed::Done };
+        let Ok(mut message) = serde_json::from_str::<Value>(&line) else { return Passed::End(BridgeError::Protocol) };
+        let is_error = message.get("error").is_some();
+        match (request.method.as_str(), request.session) {
+            ("initialize", _) if !is_error => {
+                if let Err(error) = self.find_workspace(&message["result"]) {
+                    let _ = self.editor.respond(id, Err(RpcError::invalid_params(&error))).await;
+                    return Passed::End(error);
+                }
+            }
+            ("session/new", _) if !is_error => {
+                let Some(session) = message["result"]["sessionId"].as_str() else {
+                    return Passed::End(BridgeError::Protocol);
+                };
+                let open = OpenSession { folders: request.folders, mcp_servers: request.mcp_servers, at: None };
+                self.sessions.insert(session.to_owned(), open);
+            }
+            ("session/load" | "session/resume", Some(session)) if is_error => {
+                self.sessions.remove(&session);
+            }
+            ("session/close" | "session/delete", Some(session)) if !is_error => {
+                self.sessions.remove(&session);
+            }
+            ("session/list", _) if !is_error => {
+                let cwd = request.folders.first().unwrap_or(&self.own_folder);
+                let folder = self.folder().unwrap_or_default();
+                if let Some(sessions) = message["result"]["sessions"].as_array_mut() {
+                    sessions.retain(|session| session["cwd"] == folder);
+                    sessions.iter_mut().for_each(|session| session["cwd"] = json!(cwd));
+                }
+            }
+            _ => {}
+        }
+        let _ = self.editor.send_line(message.to_string()).await;
+        Passed::Done
+    }
+
+    /// Handles the response to a request that reopens what was open.
+    fn own_response(&mut self, line: &str) -> Passed {
+        let Ok(message) = serde_json::from_str::<Value>(line) else { return Passed::End(BridgeError::Protocol) };
+        match message["error"]["message"].as_str() {
+            None => Passed::Done,
+            // The session may have been removed meanwhile. Its requests are answered by the server.
+            Some(error) => {
+                tracing::warn!("after a reconnect, the server refused: {}", patchbay_core::text::excerpt(error, 200));
+                Passed::Done
+            }
+        }
+    }
+
+    /// Finds the folder of a workspace that was named, in the server's answer to `initialize`.
+    fn find_workspace(&mut self, result: &Value) -> Result<(), BridgeError> {
+        let Workspace::Named(name) = &self.workspace else { return Ok(()) };
+        let known = result["_meta"][META]["workspaces"].as_object();
+        match known.and_then(|known| known.get(name)?.as_str()) {
+            Some(folder) if folder.starts_with('/') => {
+                self.workspace = Workspace::Folder(folder.to_owned());
+                Ok(())
+            }
+            _ => {
+                let mut names: Vec<&str> = known.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+                names.sort_unstable();
+                let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+                let name = patchbay_core::text::excerpt(name, 80);
+                Err(BridgeError::Workspace { name, known: patchbay_core::text::excerpt(&known, 400) })
+            }
+        }
+    }
+
+    /// Returns the folder on the server.
+    fn folder(&self) -> Result<&str, RpcError> {
+        match &self.workspace {
+            Workspace::Folder(folder) => Ok(folder),
+            Workspace::Named(_) => {
+                Err(RpcError::invalid_request("the connection is not initialized; send initialize first."))
+            }
+        }
+    }
+
+    fn editor_folder(&self, session: Option<&str>) -> &str {
+        let session = session.and_then(|session| self.sessions.get(session));
+        // The response to `session/new` may come after its first updates.
+        let opening = || self.unanswered.iter().find_map(|open| open.folders.first());
+        session.and_then(|session| session.folders.first()).or_else(opening).unwrap_or(&self.own_folder)
+    }
+
+    /// Returns the id of a server's request in the editor's form.
+    fn editor_id(&self, id: &Value) -> String {
+        format!("{}:{id}", self.connection)
+    }
+}
+
+fn outside(path: &str, folder: &str) -> RpcError {
+    let [path, folder] = [path, folder].map(|path| patchbay_core::text::excerpt(path, 200));
+    RpcError::invalid_params(format_args!("{path} is outside of the workspace {folder}."))
+}
+
+fn lost(message: impl std::fmt::Display) -> RpcError {
+    RpcError::new(-32603, message)
+}
+
+/// Returns a folder as the editor wrote it, and as the system resolves it: editors use both.
+fn spellings(folder: &str) -> Vec<String> {
+    let resolved = std::fs::canonicalize(folder).ok().and_then(|path| path.into_os_string().into_string().ok());
+    let mut spellings = vec![folder.to_owned()];
+    spellings.extend(resolved.filter(|resolved| resolved != folder));
+    spellings
+}

@@ -1,0 +1,255 @@
+//! The bridge between a test editor and a test server.
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines},
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
+use tokio_tungstenite::{
+    WebSocketStream, accept_hdr_async,
+    tungstenite::{
+        Message,
+        handshake::server::{ErrorResponse, Request, Response},
+    },
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{BridgeError, Server, run};
+
+const TOKEN: &str = "pb_sentinel";
+
+struct Editor {
+    input: DuplexStream,
+    output: Lines<BufReader<DuplexStream>>,
+    bridge: JoinHandle<Result<(), BridgeError>>,
+}
+
+impl Editor {
+    /// Starts a bridge to the server on `port`, on a workspace.
+    fn start(port: u16, workspace: &str) -> Self {
+        let (input, far_input) = tokio::io::duplex(1 << 16);
+        let (output, far_output) = tokio::io::duplex(1 << 16);
+        let server = Server::new(&format!("ws://127.0.0.1:{port}"), TOKEN).ok().unwrap();
+        let workspace = workspace.to_owned();
+        let ends = (far_input, far_output);
+        let bridge = tokio::spawn(run(server, workspace, "/here".to_owned(), ends, CancellationToken::new()));
+        Self { input, output: BufReader::new(output).lines(), bridge }
+    }
+
+    async fn send(&mut self, message: Value) {
+        self.input.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    }
+
+    async fn request(&mut self, id: i64, method: &str, params: Value) {
+        self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
+    }
+
+    async fn next(&mut self) -> Value {
+        serde_json::from_str(&self.output.next_line().await.unwrap().expect("a message")).unwrap()
+    }
+}
+
+struct Accepted(WebSocketStream<TcpStream>);
+
+impl Accepted {
+    async fn next(&mut self) -> Value {
+        match self.0.next().await.unwrap().unwrap() {
+            Message::Text(text) => serde_json::from_str(&text).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn send(&mut self, message: Value) {
+        self.0.send(Message::Text(message.to_string().into())).await.unwrap();
+    }
+
+    async fn answer(&mut self, request: &Value, result: Value) {
+        self.send(json!({"jsonrpc": "2.0", "id": request["id"], "result": result})).await;
+    }
+
+    /// Answers `initialize`.
+    async fn initialize(&mut self) {
+        let request = self.next().await;
+        assert_eq!(request["method"], "initialize");
+        let workspaces = json!({"app": "/srv/app"});
+        self.answer(&request, json!({"protocolVersion": 1, "_meta": {"patchbay": {"workspaces": workspaces}}})).await;
+    }
+}
+
+#[expect(clippy::result_large_err, reason = "the library's type")]
+fn check(request: &Request, response: Response) -> Result<Response, ErrorResponse> {
+    let expected = format!("Bearer {TOKEN}");
+    if request.uri() == "/acp" && request.headers().get("authorization").is_some_and(|value| value == expected.as_str())
+    {
+        return Ok(response);
+    }
+    let mut refused = ErrorResponse::new(None);
+    *refused.status_mut() = http::StatusCode::UNAUTHORIZED;
+    Err(refused)
+}
+
+async fn listen() -> (TcpListener, u16) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    (listener, port)
+}
+
+async fn accept(listener: &TcpListener) -> Accepted {
+    let (stream, _) = listener.accept().await.unwrap();
+    Accepted(accept_hdr_async(stream, check).await.unwrap())
+}
+
+/// Returns an editor with the session `s`, whose folder is `/home/ada/app`, and its server.
+async fn with_session(listener: &TcpListener, port: u16) -> (Editor, Accepted) {
+    let mut editor = Editor::start(port, "app");
+    let mut server = accept(listener).await;
+    editor.request(1, "initialize", json!({"protocolVersion": 1})).await;
+    server.initialize().await;
+    assert_eq!(editor.next().await["id"], 1);
+    editor.request(2, "session/new", json!({"cwd": "/home/ada/app", "mcpServers": []})).await;
+    let new = server.next().await;
+    assert_eq!(new["params"]["cwd"], "/srv/app");
+    server.answer(&new, json!({"sessionId": "s"})).await;
+    assert_eq!(editor.next().await["result"]["sessionId"], "s");
+    (editor, server)
+}
+
+fn prompt(text: &str) -> Value {
+    json!({"sessionId": "s", "prompt": [{"type": "text", "text": text}]})
+}
+
+#[tokio::test]
+async fn paths_are_translated_both_ways_and_refused_outside() {
+    let (listener, port) = listen().await;
+    let (mut editor, mut server) = with_session(&listener, port).await;
+    let link = |uri: &str| json!({"sessionId": "s", "prompt": [{"type": "resource_link", "name": "x", "uri": uri}]});
+    editor.request(3, "session/prompt", link("file:///etc/passwd")).await;
+    let refused = editor.next().await;
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(3), &json!(-32602)));
+    let words = "file:///etc/passwd is outside of the workspace /home/ada/app.";
+    assert_eq!(refused["error"]["message"], words);
+    editor.request(4, "session/prompt", link("file:///home/ada/app/a.rs")).await;
+    assert_eq!(server.next().await["params"]["prompt"][0]["uri"], "file:///srv/app/a.rs");
+
+    let update =
+        json!({"sessionUpdate": "tool_call_update", "toolCallId": "1", "locations": [{"path": "/srv/app/a.rs"}]});
+    server
+        .send(json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": update}}))
+        .await;
+    assert_eq!(editor.next().await["params"]["update"]["locations"][0]["path"], "/home/ada/app/a.rs");
+    for (path, seen) in [("/etc/shadow", None), ("/srv/app/a.rs", Some("/home/ada/app/a.rs"))] {
+        let params = json!({"sessionId": "s", "path": path});
+        server.send(json!({"jsonrpc": "2.0", "id": 7, "method": "fs/read_text_file", "params": params})).await;
+        match seen {
+            None => {
+                assert_eq!(server.next().await["error"]["message"], "/etc/shadow is outside of the workspace /srv/app.")
+            }
+            Some(seen) => {
+                let request = editor.next().await;
+                assert_eq!((&request["id"], &request["params"]["path"]), (&json!("1:7"), &json!(seen)));
+                editor.send(json!({"jsonrpc": "2.0", "id": "1:7", "result": {"content": "text"}})).await;
+                assert_eq!(server.next().await, json!({"jsonrpc": "2.0", "id": 7, "result": {"content": "text"}}));
+            }
+        }
+    }
+    editor.request(5, "session/list", json!({"cwd": "/home/ada/app"})).await;
+    let list = server.next().await;
+    let sessions = json!([{"sessionId": "s", "cwd": "/srv/app"}, {"sessionId": "t", "cwd": "/srv/other"}]);
+    server.answer(&list, json!({"sessions": sessions})).await;
+    assert_eq!(editor.next().await["result"]["sessions"], json!([{"sessionId": "s", "cwd": "/home/ada/app"}]));
+    drop(editor.input);
+    assert!(editor.bridge.await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn after_a_cut_everything_open_is_sent_again_with_the_same_key() {
+    let (listener, port) = listen().await;
+    let (mut editor, mut server) = with_session(&listener, port).await;
+    editor.request(3, "session/prompt", prompt("go")).await;
+    let sent = server.next().await;
+    assert!(sent["params"]["_meta"]["patchbay"]["key"].is_string());
+    let piece = json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "one"}});
+    let params = json!({"sessionId": "s", "update": piece, "_meta": {"patchbay": {"at": "4.3"}}});
+    server.send(json!({"jsonrpc": "2.0", "method": "session/update", "params": params})).await;
+    assert_eq!(editor.next().await["params"]["update"]["content"]["text"], "one");
+    let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "session/request_permission", "params": {"sessionId": "s"}});
+    server.send(ask.clone()).await;
+    assert_eq!(editor.next().await["id"], "1:1");
+    drop(server);
+
+    let cancelled = editor.next().await;
+    assert_eq!((&cancelled["method"], &cancelled["params"]["requestId"]), (&json!("$/cancel_request"), &json!("1:1")));
+    assert!(editor.next().await["params"]["update"]["content"]["text"].as_str().unwrap().contains("Reconnecting"));
+    editor.send(json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s"}})).await;
+    editor.request(4, "session/prompt", prompt("and then")).await;
+    // Late, and for a question of the connection that is gone.
+    editor.send(json!({"jsonrpc": "2.0", "id": "1:1", "result": {"outcome": "yes"}})).await;
+
+    let mut server = accept(&listener).await;
+    server.initialize().await;
+    let resumed = server.next().await;
+    assert_eq!((&resumed["method"], &resumed["params"]["cwd"]), (&json!("session/resume"), &json!("/srv/app")));
+    assert_eq!(resumed["params"]["_meta"]["patchbay"]["after"], "4.3");
+    server.answer(&resumed, json!({})).await;
+    assert_eq!(server.next().await, sent);
+    let cancel = server.next().await;
+    assert_eq!(cancel["method"], "session/cancel", "before the prompt that came after it");
+    assert_eq!(server.next().await["params"]["prompt"][0]["text"], "and then");
+    server.send(ask).await;
+    assert_eq!(editor.next().await["id"], "2:1");
+    editor.send(json!({"jsonrpc": "2.0", "id": "2:1", "result": {"outcome": "no"}})).await;
+    assert_eq!(server.next().await["result"]["outcome"], "no", "the late answer was dropped");
+    server.answer(&sent, json!({"stopReason": "end_turn"})).await;
+    assert_eq!(editor.next().await, json!({"jsonrpc": "2.0", "id": 3, "result": {"stopReason": "end_turn"}}));
+}
+
+#[tokio::test]
+async fn one_mebibyte_waits_for_a_connection() {
+    let (listener, port) = listen().await;
+    let (mut editor, mut server) = with_session(&listener, port).await;
+    editor.request(3, "session/prompt", prompt("go")).await;
+    server.next().await;
+    drop(server);
+    assert!(editor.next().await["params"]["update"]["content"]["text"].as_str().unwrap().contains("Reconnecting"));
+    let half = "x".repeat(600 << 10);
+    for id in [4, 5] {
+        editor.request(id, "session/prompt", prompt(&half)).await;
+    }
+    let refused = editor.next().await;
+    assert_eq!(refused["id"], 5);
+    assert!(refused["error"]["message"].as_str().unwrap().contains("there is no connection"), "{refused}");
+}
+
+#[tokio::test]
+async fn wrong_tokens_names_and_servers_end_with_their_reason() {
+    let (listener, port) = listen().await;
+    let refusing = tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let refuse = |_: &Request, _: Response| {
+            let mut refused = ErrorResponse::new(None);
+            *refused.status_mut() = http::StatusCode::UNAUTHORIZED;
+            Err(refused)
+        };
+        assert!(accept_hdr_async(stream, refuse).await.is_err());
+        listener
+    });
+    let editor = Editor::start(port, "app");
+    let error = editor.bridge.await.unwrap().unwrap_err();
+    assert!(matches!(error, BridgeError::TokenRefused) && !error.to_string().contains(TOKEN), "{error}");
+
+    let listener = refusing.await.unwrap();
+    let mut editor = Editor::start(port, "other");
+    let mut server = accept(&listener).await;
+    editor.request(1, "initialize", json!({})).await;
+    server.initialize().await;
+    assert_eq!(editor.next().await["error"]["code"], -32602);
+    let error = editor.bridge.await.unwrap().unwrap_err().to_string();
+    assert_eq!(error, "the server has no workspace 'other' (it has: app); use one of these, or a path below one.");
+
+    drop((listener, server));
+    let editor = Editor::start(port, "app");
+    let error = editor.bridge.await.unwrap().unwrap_err();
+    assert!(matches!(error, BridgeError::Unreachable { .. }), "{error}");
+}
