@@ -138,8 +138,9 @@ pub struct ToolDeclaration {
 }
 
 /// How much a model thinks before it answers. Providers map the levels to token budgets or their own words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum ThinkingLevel {
     /// No thinking, or the model's minimum.
     None,
@@ -166,14 +167,7 @@ impl ThinkingLevel {
 
     /// Returns the word that users and adapters use.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Low => "low",
-            Self::Med => "med",
-            Self::High => "high",
-            Self::XHigh => "xhigh",
-            Self::Max => "max",
-        }
+        self.into()
     }
 
     /// Parses a level; the comparison is case-sensitive.
@@ -197,7 +191,8 @@ pub enum ToolChoice {
 }
 
 /// The purpose of a request to a model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum RequestPurpose {
     /// The request belongs to an agent's turn.
     #[default]
@@ -213,12 +208,7 @@ pub enum RequestPurpose {
 impl RequestPurpose {
     /// Returns the word that adapters receive.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Turn => "turn",
-            Self::Summary => "summary",
-            Self::Inference => "inference",
-            Self::Validation => "validation",
-        }
+        self.into()
     }
 }
 
@@ -353,8 +343,9 @@ impl TokenUsage {
 }
 
 /// The reason why an answer ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::EnumString)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Stop {
     /// The model finished its turn.
     EndTurn,
@@ -375,15 +366,7 @@ pub enum Stop {
 impl Stop {
     /// Parses an adapter's word; an unknown word is [`Stop::Other`].
     pub fn from_word(word: &str) -> Self {
-        match word {
-            "end-turn" => Self::EndTurn,
-            "tool-use" => Self::ToolUse,
-            "max-tokens" => Self::MaxTokens,
-            "context-window" => Self::ContextWindow,
-            "refusal" => Self::Refusal,
-            "content-filter" => Self::ContentFilter,
-            _ => Self::Other,
-        }
+        word.parse().unwrap_or(Self::Other)
     }
 }
 
@@ -397,8 +380,9 @@ pub struct Finish {
 }
 
 /// The kind of a failed completion. It decides about retries and about the [`Code`](crate::Code).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum FailureKind {
     /// The key is missing, invalid or lacks permission.
     Authentication,
@@ -423,31 +407,11 @@ pub enum FailureKind {
 impl FailureKind {
     /// Returns the stable word that adapters use.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Authentication => "authentication",
-            Self::RateLimit => "rate-limit",
-            Self::InvalidRequest => "invalid-request",
-            Self::NotFound => "not-found",
-            Self::Server => "server",
-            Self::Timeout => "timeout",
-            Self::ContentFilter => "content-filter",
-            Self::Network => "network",
-            Self::Unknown => "unknown",
-        }
+        self.into()
     }
 
     /// Parses an adapter's word; an unknown word is [`FailureKind::Unknown`].
     pub fn from_word(word: &str) -> Self {
-        const ALL: [FailureKind; 8] = [
-            FailureKind::Authentication,
-            FailureKind::RateLimit,
-            FailureKind::InvalidRequest,
-            FailureKind::NotFound,
-            FailureKind::Server,
-            FailureKind::Timeout,
-            FailureKind::ContentFilter,
-            FailureKind::Network,
-        ];
-        ALL.into_iter().find(|kind| kind.as_str() == word).unwrap_or(Self::Unknown)
+        word.parse().unwrap_or(Self::Unknown)
     }
 }

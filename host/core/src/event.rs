@@ -245,8 +245,9 @@ pub enum DeltaKind {
 }
 
 /// The kinds of rows. Rows of kind `command`, `notice` and `capture` are not sent to the model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum MessageKind {
     /// A message that the user sent.
     User,
@@ -352,31 +353,12 @@ impl<'de> Deserialize<'de> for Event {
 impl MessageKind {
     /// Returns the word that the store uses.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Skill => "skill",
-            Self::Assistant => "assistant",
-            Self::Tool => "tool",
-            Self::Compaction => "compaction",
-            Self::Command => "command",
-            Self::Notice => "notice",
-            Self::Capture => "capture",
-        }
+        self.into()
     }
 
     /// Parses a word as the store has it; `None` if it is unknown.
     pub fn from_word(word: &str) -> Option<Self> {
-        const ALL: [MessageKind; 8] = [
-            MessageKind::User,
-            MessageKind::Skill,
-            MessageKind::Assistant,
-            MessageKind::Tool,
-            MessageKind::Compaction,
-            MessageKind::Command,
-            MessageKind::Notice,
-            MessageKind::Capture,
-        ];
-        ALL.into_iter().find(|kind| kind.as_str() == word)
+        word.parse().ok()
     }
 }
 

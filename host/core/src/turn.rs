@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 /// The reason why a turn began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum TurnCause {
     /// The user: a message, a command, or the prompt of `/fork`.
     Person,
@@ -15,8 +16,9 @@ pub enum TurnCause {
 }
 
 /// The state of a turn, as it is stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum TurnState {
     /// It is stored and has not begun.
     Waiting,
@@ -31,11 +33,7 @@ pub enum TurnState {
 impl TurnCause {
     /// Returns the word that the store uses.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Person => "person",
-            Self::Fork => "fork",
-            Self::Mail => "mail",
-        }
+        self.into()
     }
 
     /// Parses a word as the store has it; `None` if it is unknown.
@@ -47,12 +45,7 @@ impl TurnCause {
 impl TurnState {
     /// Returns the word that the store uses.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::Interrupted => "interrupted",
-        }
+        self.into()
     }
 
     /// Parses a word as the store has it; `None` if it is unknown.

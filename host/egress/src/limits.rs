@@ -1,6 +1,6 @@
 //! The limits of requests: `[egress]` of `config.toml`. `cli` reads them; every step of a request applies its own.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -61,7 +61,8 @@ pub struct EgressLimits {
 }
 
 /// Names one limit of [`EgressLimits`]. Shown as its key in `config.toml`, without `egress.`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "snake_case")]
 pub enum LimitKey {
     /// [`EgressLimits::time_ms`].
     TimeMs,
@@ -87,25 +88,6 @@ pub enum LimitKey {
     RequestsAtOnce,
     /// [`EgressLimits::owner_requests_at_once`].
     OwnerRequestsAtOnce,
-}
-
-impl fmt::Display for LimitKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TimeMs => "time_ms",
-            Self::IdleMs => "idle_ms",
-            Self::ConnectMs => "connect_ms",
-            Self::RequestHeaders => "request_headers",
-            Self::RequestHeaderBytes => "request_header_bytes",
-            Self::RequestBytes => "request_bytes",
-            Self::ResponseHeaders => "response_headers",
-            Self::ResponseHeaderBytes => "response_header_bytes",
-            Self::WireBytes => "wire_bytes",
-            Self::BodyBytes => "body_bytes",
-            Self::RequestsAtOnce => "requests_at_once",
-            Self::OwnerRequestsAtOnce => "owner_requests_at_once",
-        })
-    }
 }
 
 impl Default for EgressLimits {

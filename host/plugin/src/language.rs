@@ -1,9 +1,9 @@
 //! The languages that plugins are written in, and how a folder's language is recognised.
 
-use std::{fmt, path::Path, str::FromStr};
+use std::{path::Path, str::FromStr};
 
 /// A language with a template, see [`create`](crate::create).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 #[allow(missing_docs)]
 pub enum Language {
     Rust,
@@ -86,19 +86,5 @@ impl FromStr for Language {
                 .find(|language| language.word() == word)
                 .ok_or_else(|| UnknownLanguage(patchbay_core::text::excerpt(word, 40))),
         }
-    }
-}
-
-impl fmt::Display for Language {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Rust => "Rust",
-            Self::JavaScript => "JavaScript",
-            Self::TypeScript => "TypeScript",
-            Self::Python => "Python",
-            Self::C => "C",
-            Self::Zig => "Zig",
-            Self::Go => "Go",
-        })
     }
 }

@@ -6,8 +6,22 @@ use patchbay_core::Name;
 use serde::{Deserialize, Serialize};
 
 /// Where a skill was found. Later roots take precedence over earlier ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Root {
     /// A folder of `skill_roots` in `config.toml`.
     Extra,
@@ -30,14 +44,7 @@ impl Root {
 
     /// Returns the name of the root.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Extra => "extra",
-            Self::Bundled => "bundled",
-            Self::User => "user",
-            Self::WorkspaceClaude => "workspace-claude",
-            Self::WorkspaceAgents => "workspace-agents",
-            Self::Workspace => "workspace",
-        }
+        self.into()
     }
 
     /// Returns the folder of skills in a workspace; `None` for a root outside of workspaces.
@@ -58,12 +65,6 @@ impl Root {
     /// Returns the root with this name.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|root| root.as_str() == word)
-    }
-}
-
-impl fmt::Display for Root {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 

@@ -48,8 +48,9 @@ impl fmt::Display for Choice {
 }
 
 /// A kind of model, selected by its size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "snake_case")]
 pub enum Selector {
     /// A fast and inexpensive model.
     Small,
@@ -62,11 +63,7 @@ pub enum Selector {
 impl Selector {
     /// Returns the word of the selector.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Small => "small",
-            Self::Normal => "normal",
-            Self::Big => "big",
-        }
+        self.into()
     }
 
     /// Returns the acceptable sizes, the best first.

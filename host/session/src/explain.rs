@@ -35,8 +35,9 @@ pub struct Verdict {
 }
 
 /// The fate of an effect: allowed, asked about or denied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "snake_case")]
 pub enum Fate {
     /// The effect would be allowed.
     Allow,
@@ -49,11 +50,7 @@ pub enum Fate {
 impl Fate {
     /// Returns the word for people and for files.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Ask => "ask",
-            Self::Deny => "deny",
-        }
+        self.into()
     }
 }
 

@@ -1,13 +1,9 @@
 //! The mode of a session: which actions its tools may take without a question, and which are forbidden. Only the user
 //! sets it; nothing that a model, a skill, a persona or a workspace contains can change it. It is read at each effect.
 
-use std::{
-    fmt,
-    str::FromStr,
-    sync::{
-        Arc,
-        atomic::{AtomicU8, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicU8, Ordering},
 };
 
 use patchbay_core::caseless;
@@ -15,7 +11,8 @@ use patchbay_policy::Denial;
 use patchbay_sandbox::{EffectBody, FileEdit, GuestEffect};
 
 /// How far the tools of a session may go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::Display, strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Mode {
     /// The user is asked about everything that is not granted.
     #[default]
@@ -32,11 +29,7 @@ impl Mode {
 
     /// Returns the word for `/mode`.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ask => "ask",
-            Self::Edits => "edits",
-            Self::Plan => "plan",
-        }
+        self.into()
     }
 
     /// Explains the mode in a sentence.
@@ -81,20 +74,6 @@ impl Mode {
     /// Returns whether the user is asked about `effect` in this mode.
     pub(crate) fn asks(self, effect: GuestEffect<'_>) -> bool {
         !(self == Self::Plan && matches!(effect, GuestEffect::Request { .. }))
-    }
-}
-
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Mode {
-    type Err = ();
-
-    fn from_str(word: &str) -> Result<Self, ()> {
-        Self::ALL.into_iter().find(|mode| mode.as_str() == word).ok_or(())
     }
 }
 
@@ -267,6 +246,6 @@ mod tests {
             other.set(mode);
             assert_eq!((slot.get(), mode.as_str().parse()), (mode, Ok(mode)));
         }
-        assert_eq!((Mode::Plan.next(), "no".parse::<Mode>()), (Mode::Ask, Err(())));
+        assert_eq!((Mode::Plan.next(), "no".parse::<Mode>().ok()), (Mode::Ask, None));
     }
 }

@@ -347,7 +347,8 @@ impl From<Approval> for PersonAnswer {
 }
 
 /// How much a user allows with an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Approval {
     /// Allowed for this act only.
     Once,
@@ -386,16 +387,6 @@ impl Approval {
 
     /// Returns the answer as the journal names it.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Once => "once",
-            Self::Call => "call",
-            Self::Exact => "exact",
-            Self::Folder => "folder",
-            Self::Session => "session",
-            Self::Always => "always",
-            Self::Wide => "wide",
-            Self::No => "no",
-            Self::Never => "never",
-        }
+        self.into()
     }
 }

@@ -105,7 +105,8 @@ pub struct SearchBounds {
 pub type EditorTexts = BTreeMap<String, Option<Arc<[u8]>>>;
 
 /// Why a search returned before it had seen everything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum SearchStop {
     /// There are more matching lines than [`TextQuery::max_lines`].
     Lines,
@@ -124,14 +125,7 @@ pub enum SearchStop {
 impl SearchStop {
     /// Returns the word of the WIT contract. Stable.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Lines => "lines",
-            Self::Entries => "entries",
-            Self::Bytes => "bytes",
-            Self::Scanned => "scanned",
-            Self::Files => "files",
-            Self::Time => "time",
-        }
+        self.into()
     }
 }
 

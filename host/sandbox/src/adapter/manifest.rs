@@ -56,8 +56,9 @@ pub struct ModelEntry {
 }
 
 /// The size of a model relative to others of the provider.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "snake_case")]
 pub enum ModelSize {
     /// A fast and inexpensive model.
     Small,
@@ -115,12 +116,7 @@ const PLAN_LINE_CHARS: usize = 200;
 impl ModelSize {
     /// Returns the word of the size.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Small => "small",
-            Self::Normal => "normal",
-            Self::Large => "large",
-            Self::Unknown => "unknown",
-        }
+        self.into()
     }
 }
 

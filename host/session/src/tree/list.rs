@@ -47,7 +47,8 @@ pub struct AgentInfo {
 }
 
 /// The current activity of an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum AgentState {
     /// The agent is not doing anything.
     Idle,
@@ -69,13 +70,7 @@ impl AgentState {
 
     /// Returns the word of `/agents`.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::Working => "working",
-            Self::Waiting => "waiting",
-            Self::Asking => "asking",
-            Self::Held => "held",
-        }
+        self.into()
     }
 }
 
