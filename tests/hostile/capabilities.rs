@@ -5,7 +5,9 @@ use std::{sync::Arc, time::Duration};
 use futures_util::future::BoxFuture;
 use patchbay_core::Code;
 use patchbay_policy::Denial;
-use patchbay_sandbox::{Budget, CallableTool, Content, Failure, Fault, Finished, Inference, Limits, ToolCaller};
+use patchbay_sandbox::{
+    Budget, CallableTool, CompletionFuture, Failure, Inference, Limits, NestedCallFuture, ToolCaller,
+};
 use patchbay_tests::guest::Guest;
 
 use crate::support::{
@@ -129,7 +131,7 @@ async fn granted_inference_without_a_model_is_unavailable() {
 struct SlowModel(Duration);
 
 impl Inference for SlowModel {
-    fn complete<'a>(&'a self, _: &'a str, _: &'a str, _: u64) -> BoxFuture<'a, (Result<String, Fault>, u64)> {
+    fn complete<'a>(&'a self, _: &'a str, _: &'a str, _: u64) -> CompletionFuture<'a> {
         Box::pin(async {
             tokio::time::sleep(self.0).await;
             (Ok("slowly".to_owned()), 7)
@@ -183,7 +185,7 @@ async fn store_errors_keep_their_kind() {
 struct LargeIndex;
 
 impl ToolCaller for LargeIndex {
-    fn call(self: Arc<Self>, _: String, _: String, _: Budget) -> BoxFuture<'static, Finished<Vec<Content>, Fault>> {
+    fn call(self: Arc<Self>, _: String, _: String, _: Budget) -> NestedCallFuture {
         Box::pin(std::future::pending())
     }
 

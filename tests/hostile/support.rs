@@ -5,12 +5,11 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::BoxFuture;
 use patchbay_core::{Digest, ToolSpec};
 use patchbay_policy::{Capability, Grant, Identity, Permits, Root};
 use patchbay_sandbox::{
-    Call, Content, Failure, Finished, Inference, Kv, KvEntry, KvError, Limits, Loaded, LogLevel, LogSink, ProgressSink,
-    Sandbox, Scope, Services, Usage,
+    Call, Content, Failure, Finished, Inference, Kv, KvEntry, KvError, KvFuture, Limits, Loaded, LogLevel, LogSink,
+    ProgressSink, Sandbox, Scope, Services, Usage,
 };
 use patchbay_skill::Snapshot;
 use patchbay_store::{JournalFilter, JournalRow, Store};
@@ -219,7 +218,7 @@ pub struct FakeKv {
 }
 
 impl Kv for FakeKv {
-    fn get<'a>(&'a self, _: Scope, key: &'a str) -> BoxFuture<'a, Result<Option<KvEntry>, KvError>> {
+    fn get<'a>(&'a self, _: Scope, key: &'a str) -> KvFuture<'a, Option<KvEntry>> {
         Box::pin(async move {
             match self.is_stuck {
                 true => std::future::pending().await,
@@ -228,21 +227,15 @@ impl Kv for FakeKv {
         })
     }
 
-    fn put<'a>(&'a self, _: Scope, key: &'a str, _: Vec<u8>, _: Option<u64>) -> BoxFuture<'a, Result<u64, KvError>> {
+    fn put<'a>(&'a self, _: Scope, key: &'a str, _: Vec<u8>, _: Option<u64>) -> KvFuture<'a, u64> {
         Box::pin(async move { Err(KvError::Conflict { key: key.to_owned(), expected: 1, found: 2 }) })
     }
 
-    fn delete<'a>(&'a self, _: Scope, _: &'a str) -> BoxFuture<'a, Result<bool, KvError>> {
+    fn delete<'a>(&'a self, _: Scope, _: &'a str) -> KvFuture<'a, bool> {
         Box::pin(async { Err(KvError::Failed) })
     }
 
-    fn keys<'a>(
-        &'a self,
-        _: Scope,
-        _: &'a str,
-        _: Option<&'a str>,
-        _: u32,
-    ) -> BoxFuture<'a, Result<Vec<String>, KvError>> {
+    fn keys<'a>(&'a self, _: Scope, _: &'a str, _: Option<&'a str>, _: u32) -> KvFuture<'a, Vec<String>> {
         Box::pin(async { Err(KvError::Quota { what: "keys", limit: 3 }) })
     }
 }

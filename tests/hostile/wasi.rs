@@ -10,10 +10,9 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::BoxFuture;
 use patchbay_core::Code;
 use patchbay_policy::{Capability, Permits};
-use patchbay_sandbox::{Auth, Content, Failure, Fault, Http, HttpRequest, HttpResponse, Limits};
+use patchbay_sandbox::{Auth, Content, Failure, Fault, Http, HttpFuture, HttpRequest, HttpResponse, Limits};
 use serde_json::json;
 
 use crate::support::{Harness, Output, permits, small_limits};
@@ -116,11 +115,7 @@ impl Http for Large {
         Ok(permits.check(&"http:127.0.0.1:9".parse::<Capability>().unwrap())?)
     }
 
-    fn send<'a>(
-        &'a self,
-        request: HttpRequest,
-        _: &'a Permits,
-    ) -> BoxFuture<'a, Result<(HttpResponse, Vec<Capability>), Fault>> {
+    fn send<'a>(&'a self, request: HttpRequest, _: &'a Permits) -> HttpFuture<'a> {
         Box::pin(async move {
             self.bodies.lock().unwrap().push(request.body.map_or(0, |body| body.len()));
             let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;

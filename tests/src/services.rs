@@ -9,10 +9,11 @@ use patchbay_core::{
     completion::{CompletionRequest, Message, Part, RequestHints, Role, ToolChoice},
 };
 use patchbay_egress::{Credentials, Egress, EgressLimits};
-use patchbay_policy::{Capability, Permits, Root};
+use patchbay_policy::{Permits, Root};
 use patchbay_sandbox::{
-    Auth, Budget, CallIdentity, CallableTool, Content, Fault, Finished, Http, HttpRequest, HttpResponse, Kv, KvEntry,
-    KvError, LocalFiles, LogLevel, LogSink, ProgressSink, Sandbox, Scope, Services, ToolCaller, WorkspaceAccess,
+    Auth, Budget, CallIdentity, CallableTool, Content, Fault, Finished, Http, HttpFuture, HttpRequest, Kv, KvEntry,
+    KvError, KvFuture, LocalFiles, LogLevel, LogSink, NestedCallFuture, ProgressSink, Sandbox, Scope, Services,
+    ToolCaller, WorkspaceAccess,
 };
 use patchbay_skill::{DescribedTools, FoundSkill, NoCache, Platform, Snapshot, SnapshotRules, build, discover};
 use patchbay_store::{Hold, KvStore, NewSnapshot, SessionRow, Store};
@@ -156,7 +157,7 @@ impl Platform for Unavailable {
     }
 }
 
-fn failed<'a, T: Send + 'a>() -> BoxFuture<'a, Result<T, KvError>> {
+fn failed<'a, T: Send + 'a>() -> KvFuture<'a, T> {
     Box::pin(async { Err(KvError::Failed) })
 }
 
@@ -167,25 +168,19 @@ impl CallIdentity for Unavailable {
 }
 
 impl Kv for Unavailable {
-    fn get<'a>(&'a self, _: Scope, _: &'a str) -> BoxFuture<'a, Result<Option<KvEntry>, KvError>> {
+    fn get<'a>(&'a self, _: Scope, _: &'a str) -> KvFuture<'a, Option<KvEntry>> {
         failed()
     }
 
-    fn put<'a>(&'a self, _: Scope, _: &'a str, _: Vec<u8>, _: Option<u64>) -> BoxFuture<'a, Result<u64, KvError>> {
+    fn put<'a>(&'a self, _: Scope, _: &'a str, _: Vec<u8>, _: Option<u64>) -> KvFuture<'a, u64> {
         failed()
     }
 
-    fn delete<'a>(&'a self, _: Scope, _: &'a str) -> BoxFuture<'a, Result<bool, KvError>> {
+    fn delete<'a>(&'a self, _: Scope, _: &'a str) -> KvFuture<'a, bool> {
         failed()
     }
 
-    fn keys<'a>(
-        &'a self,
-        _: Scope,
-        _: &'a str,
-        _: Option<&'a str>,
-        _: u32,
-    ) -> BoxFuture<'a, Result<Vec<String>, KvError>> {
+    fn keys<'a>(&'a self, _: Scope, _: &'a str, _: Option<&'a str>, _: u32) -> KvFuture<'a, Vec<String>> {
         failed()
     }
 }
@@ -195,17 +190,13 @@ impl Http for Unavailable {
         Err(unavailable_fault())
     }
 
-    fn send<'a>(
-        &'a self,
-        _: HttpRequest,
-        _: &'a Permits,
-    ) -> BoxFuture<'a, Result<(HttpResponse, Vec<Capability>), Fault>> {
+    fn send<'a>(&'a self, _: HttpRequest, _: &'a Permits) -> HttpFuture<'a> {
         Box::pin(async { Err(unavailable_fault()) })
     }
 }
 
 impl ToolCaller for Unavailable {
-    fn call(self: Arc<Self>, _: String, _: String, _: Budget) -> BoxFuture<'static, Finished<Vec<Content>, Fault>> {
+    fn call(self: Arc<Self>, _: String, _: String, _: Budget) -> NestedCallFuture {
         Box::pin(async { Finished::failed(unavailable_fault()) })
     }
 

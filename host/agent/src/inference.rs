@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
 use patchbay_core::{
     completion::{
         Block, CompletionRequest, Message, RequestHints, RequestPurpose, Role, Stop, ThinkingLevel, ToolChoice,
@@ -11,7 +10,7 @@ use patchbay_core::{
 };
 use patchbay_events::{ReservedTokens, TokenBudget};
 use patchbay_provider::Choice;
-use patchbay_sandbox::{Fault, Inference, estimated_tokens};
+use patchbay_sandbox::{CompletionFuture, Fault, Inference, estimated_tokens};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -160,12 +159,7 @@ impl Drop for PromptGuard<'_> {
 }
 
 impl Inference for AgentInference {
-    fn complete<'a>(
-        &'a self,
-        system: &'a str,
-        prompt: &'a str,
-        tokens: u64,
-    ) -> BoxFuture<'a, (Result<String, Fault>, u64)> {
+    fn complete<'a>(&'a self, system: &'a str, prompt: &'a str, tokens: u64) -> CompletionFuture<'a> {
         Box::pin(self.ask(None, system, prompt, tokens))
     }
 
@@ -175,7 +169,7 @@ impl Inference for AgentInference {
         system: &'a str,
         prompt: &'a str,
         tokens: u64,
-    ) -> BoxFuture<'a, (Result<String, Fault>, u64)> {
+    ) -> CompletionFuture<'a> {
         Box::pin(self.ask(Some(tool), system, prompt, tokens))
     }
 }

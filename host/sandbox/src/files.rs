@@ -12,30 +12,28 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::Fault;
 
+/// The result of an operation on files of the workspace.
+pub type FilesFuture<'a, T> = BoxFuture<'a, Result<T, FilesError>>;
+
 /// The files behind `workspace-read`, `workspace-search`, `workspace-write` and `workspace-delete`. The caller checks the permit.
 pub trait WorkspaceFiles: Send + Sync {
     /// Reads at most `max` bytes of a file from byte `offset` on; see [`Workspace::read`].
-    fn read(&self, path: String, offset: u64, max: u32) -> BoxFuture<'_, Result<Vec<u8>, FilesError>>;
+    fn read(&self, path: String, offset: u64, max: u32) -> FilesFuture<'_, Vec<u8>>;
     /// Lists the files and directories that match `glob`; see [`Workspace::walk`].
-    fn walk(
-        &self,
-        glob: String,
-        after: Option<String>,
-        limit: u32,
-    ) -> BoxFuture<'_, Result<Vec<FileEntry>, FilesError>>;
+    fn walk(&self, glob: String, after: Option<String>, limit: u32) -> FilesFuture<'_, Vec<FileEntry>>;
     /// Searches the text of all files; see [`Workspace::search`]. If the future is dropped, the search ends soon.
-    fn search(&self, query: TextQuery, bounds: SearchBounds) -> BoxFuture<'_, Result<TextResults, FilesError>>;
+    fn search(&self, query: TextQuery, bounds: SearchBounds) -> FilesFuture<'_, TextResults>;
     /// Searches the paths of all files; see [`Workspace::find`]. If the future is dropped, the search ends soon.
-    fn find(&self, query: NameQuery, bounds: SearchBounds) -> BoxFuture<'_, Result<NameResults, FilesError>>;
+    fn find(&self, query: NameQuery, bounds: SearchBounds) -> FilesFuture<'_, NameResults>;
     /// Replaces or creates a file; see [`Workspace::write`].
-    fn write(&self, path: String, contents: Vec<u8>) -> BoxFuture<'_, Result<(), FilesError>>;
+    fn write(&self, path: String, contents: Vec<u8>) -> FilesFuture<'_, ()>;
     /// Returns whether a write may wait for the user, for example in an editor. The clock of the call is paused
     /// during such a write, which must have a limit of its own.
     fn write_may_ask(&self) -> bool {
         false
     }
     /// Deletes a file; see [`Workspace::delete`].
-    fn delete(&self, path: String) -> BoxFuture<'_, Result<(), FilesError>>;
+    fn delete(&self, path: String) -> FilesFuture<'_, ()>;
 }
 
 /// Why an operation on the workspace failed.
@@ -110,27 +108,27 @@ impl LocalFiles {
     }
 
     /// Checks a read; see [`Workspace::place_to_read`].
-    pub fn place_to_read(&self, path: String) -> BoxFuture<'_, Result<FilePlace, FilesError>> {
+    pub fn place_to_read(&self, path: String) -> FilesFuture<'_, FilePlace> {
         self.step(move |files| files.place_to_read(&path))
     }
 
     /// Checks a write; see [`Workspace::place_to_write`].
-    pub fn place_to_write(&self, path: String, size: usize) -> BoxFuture<'_, Result<Option<FilePlace>, FilesError>> {
+    pub fn place_to_write(&self, path: String, size: usize) -> FilesFuture<'_, Option<FilePlace>> {
         self.step(move |files| files.place_to_write(&path, size))
     }
 
     /// Checks a change; see [`Workspace::before_change`].
-    pub fn before_change(&self, path: String) -> BoxFuture<'_, Result<Option<FoundFile>, FilesError>> {
+    pub fn before_change(&self, path: String) -> FilesFuture<'_, Option<FoundFile>> {
         self.step(move |files| files.before_change(&path))
     }
 
     /// Checks a change, and reads the whole file; see [`Workspace::before_change_whole`].
-    pub fn before_change_whole(&self, path: String) -> BoxFuture<'_, Result<Option<FoundFile>, FilesError>> {
+    pub fn before_change_whole(&self, path: String) -> FilesFuture<'_, Option<FoundFile>> {
         self.step(move |files| files.before_change_whole(&path))
     }
 
     /// Restores earlier contents of a file; see [`Workspace::restore`].
-    pub fn restore(&self, path: String, contents: Vec<u8>, mode: Option<u32>) -> BoxFuture<'_, Result<(), FilesError>> {
+    pub fn restore(&self, path: String, contents: Vec<u8>, mode: Option<u32>) -> FilesFuture<'_, ()> {
         self.step(move |files| files.restore(&path, &contents, mode))
     }
 
@@ -140,7 +138,7 @@ impl LocalFiles {
         query: TextQuery,
         texts: EditorTexts,
         bounds: SearchBounds,
-    ) -> BoxFuture<'_, Result<TextResults, FilesError>> {
+    ) -> FilesFuture<'_, TextResults> {
         Box::pin(async move {
             let _halt = HaltOnDrop(bounds.halt.clone());
             let permit = search_permit().await?;
@@ -157,7 +155,7 @@ impl LocalFiles {
     fn step<T: Send + 'static>(
         &self,
         step: impl FnOnce(&Workspace) -> Result<T, FileError> + Send + 'static,
-    ) -> BoxFuture<'_, Result<T, FilesError>> {
+    ) -> FilesFuture<'_, T> {
         Box::pin(async move {
             let (opened, access) = (self.opened.get().cloned(), Arc::clone(&self.access));
             let work = move || {
@@ -186,24 +184,19 @@ impl LocalFiles {
 }
 
 impl WorkspaceFiles for LocalFiles {
-    fn read(&self, path: String, offset: u64, max: u32) -> BoxFuture<'_, Result<Vec<u8>, FilesError>> {
+    fn read(&self, path: String, offset: u64, max: u32) -> FilesFuture<'_, Vec<u8>> {
         self.step(move |files| files.read(&path, offset, max))
     }
 
-    fn walk(
-        &self,
-        glob: String,
-        after: Option<String>,
-        limit: u32,
-    ) -> BoxFuture<'_, Result<Vec<FileEntry>, FilesError>> {
+    fn walk(&self, glob: String, after: Option<String>, limit: u32) -> FilesFuture<'_, Vec<FileEntry>> {
         self.step(move |files| files.walk(&glob, after.as_deref(), limit))
     }
 
-    fn search(&self, query: TextQuery, bounds: SearchBounds) -> BoxFuture<'_, Result<TextResults, FilesError>> {
+    fn search(&self, query: TextQuery, bounds: SearchBounds) -> FilesFuture<'_, TextResults> {
         self.search_with(query, EditorTexts::new(), bounds)
     }
 
-    fn find(&self, query: NameQuery, bounds: SearchBounds) -> BoxFuture<'_, Result<NameResults, FilesError>> {
+    fn find(&self, query: NameQuery, bounds: SearchBounds) -> FilesFuture<'_, NameResults> {
         Box::pin(async move {
             let _halt = HaltOnDrop(bounds.halt.clone());
             let permit = search_permit().await?;
@@ -215,11 +208,11 @@ impl WorkspaceFiles for LocalFiles {
         })
     }
 
-    fn write(&self, path: String, contents: Vec<u8>) -> BoxFuture<'_, Result<(), FilesError>> {
+    fn write(&self, path: String, contents: Vec<u8>) -> FilesFuture<'_, ()> {
         self.step(move |files| files.write(&path, &contents))
     }
 
-    fn delete(&self, path: String) -> BoxFuture<'_, Result<(), FilesError>> {
+    fn delete(&self, path: String) -> FilesFuture<'_, ()> {
         self.step(move |files| files.delete(&path))
     }
 }

@@ -64,14 +64,14 @@ pub use call::Call;
 pub use capability::{
     Fault,
     call::CallIdentity,
-    http::{Auth, Http, HttpRequest, HttpResponse, RequestedPlacement},
-    inference::{Inference, estimated_tokens},
-    kv::Kv,
+    http::{Auth, Http, HttpFuture, HttpRequest, HttpResponse, RequestedPlacement},
+    inference::{CompletionFuture, Inference, estimated_tokens},
+    kv::{Kv, KvFuture},
     log::{LogLevel, LogSink, PluginLog, log_plugin_line},
     progress::ProgressSink,
     skill_files::{SkillFileEntry, SkillFileReader},
     tool_index::CallableTool,
-    tools::ToolCaller,
+    tools::{NestedCallFuture, ToolCaller},
 };
 pub use clock::{CallClock, ClockPause};
 pub use compiled_functions::precompile_with_functions;
@@ -79,7 +79,7 @@ pub use component::{Loaded, WORLD};
 pub use effect::{EffectBody, FileEdit, GuestEffect};
 pub use engine::{Sandbox, config};
 pub use failure::{CompileLimit, Failure};
-pub use files::{FilesError, LocalFiles, WorkspaceFiles};
+pub use files::{FilesError, FilesFuture, LocalFiles, WorkspaceFiles};
 pub use limits::Limits;
 pub use output::{Content, clean_schema};
 pub use patchbay_core::kv::{KvEntry, KvError, Scope};

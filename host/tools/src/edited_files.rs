@@ -7,12 +7,11 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use patchbay_core::{Digest, text};
 use patchbay_sandbox::{
-    EditorTexts, ExistingFile, FileEntry, FilesError, FoundFile, LocalFiles, NameQuery, NameResults, SearchBounds,
-    TextQuery, TextResults, WorkspaceFiles,
+    EditorTexts, ExistingFile, FileEntry, FilesError, FilesFuture, FoundFile, LocalFiles, NameQuery, NameResults,
+    SearchBounds, TextQuery, TextResults, WorkspaceFiles,
 };
 use tokio::time::timeout;
 
@@ -193,34 +192,29 @@ fn editor_error(action: &str, path: &str, error: &str) -> FilesError {
 }
 
 impl WorkspaceFiles for EditedFiles {
-    fn read(&self, path: String, offset: u64, max: u32) -> BoxFuture<'_, Result<Vec<u8>, FilesError>> {
+    fn read(&self, path: String, offset: u64, max: u32) -> FilesFuture<'_, Vec<u8>> {
         match &self.editor {
             Some(editor) if editor.can_read() => Box::pin(self.read_in_editor(&**editor, path, offset, max)),
             _ => self.files.read(path, offset, max),
         }
     }
 
-    fn walk(
-        &self,
-        glob: String,
-        after: Option<String>,
-        limit: u32,
-    ) -> BoxFuture<'_, Result<Vec<FileEntry>, FilesError>> {
+    fn walk(&self, glob: String, after: Option<String>, limit: u32) -> FilesFuture<'_, Vec<FileEntry>> {
         self.files.walk(glob, after, limit)
     }
 
-    fn search(&self, query: TextQuery, bounds: SearchBounds) -> BoxFuture<'_, Result<TextResults, FilesError>> {
+    fn search(&self, query: TextQuery, bounds: SearchBounds) -> FilesFuture<'_, TextResults> {
         match &self.editor {
             Some(editor) if editor.can_read() => Box::pin(self.search_in_editor(&**editor, query, bounds)),
             _ => self.files.search(query, bounds),
         }
     }
 
-    fn find(&self, query: NameQuery, bounds: SearchBounds) -> BoxFuture<'_, Result<NameResults, FilesError>> {
+    fn find(&self, query: NameQuery, bounds: SearchBounds) -> FilesFuture<'_, NameResults> {
         self.files.find(query, bounds)
     }
 
-    fn write(&self, path: String, contents: Vec<u8>) -> BoxFuture<'_, Result<(), FilesError>> {
+    fn write(&self, path: String, contents: Vec<u8>) -> FilesFuture<'_, ()> {
         Box::pin(async move {
             self.read_in_editor.lock().take();
             let contents = match &self.editor {
@@ -238,7 +232,7 @@ impl WorkspaceFiles for EditedFiles {
         self.editor.as_ref().is_some_and(|editor| editor.can_write())
     }
 
-    fn delete(&self, path: String) -> BoxFuture<'_, Result<(), FilesError>> {
+    fn delete(&self, path: String) -> FilesFuture<'_, ()> {
         Box::pin(async move {
             self.read_in_editor.lock().take();
             self.files.delete(path).await

@@ -62,6 +62,9 @@ pub struct HttpResponse {
     pub body: Vec<u8>,
 }
 
+/// The response, and the capabilities that the request used.
+pub type HttpFuture<'a> = BoxFuture<'a, Result<(HttpResponse, Vec<Capability>), Fault>>;
+
 /// Sends requests: checks each against the permits and sends it through `egress`.
 pub trait Http: Send + Sync {
     /// Checks whether a request to `url` with the credentials of `auth` is permitted, before any of its body is accepted.
@@ -71,11 +74,7 @@ pub trait Http: Send + Sync {
     fn check(&self, url: &str, auth: &[Auth], permits: &Permits) -> Result<(), Fault>;
 
     /// Sends a request. Returns the response and the capabilities that it used.
-    fn send<'a>(
-        &'a self,
-        request: HttpRequest,
-        permits: &'a Permits,
-    ) -> BoxFuture<'a, Result<(HttpResponse, Vec<Capability>), Fault>>;
+    fn send<'a>(&'a self, request: HttpRequest, permits: &'a Permits) -> HttpFuture<'a>;
 }
 
 impl HttpRequest {

@@ -16,17 +16,15 @@ pub fn estimated_tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(3)
 }
 
+/// The answer of a model, and the tokens used.
+pub type CompletionFuture<'a> = BoxFuture<'a, (Result<String, Fault>, u64)>;
+
 /// Runs completions of the model of the agent that runs the tool.
 pub trait Inference: Send + Sync {
     /// Completes `prompt` with at most `tokens` for prompt and answer, which are at least their
     /// [`estimated_tokens`]. Returns the answer, and the tokens used even on failure. Dropping the future cancels
     /// the request; its tokens are still counted.
-    fn complete<'a>(
-        &'a self,
-        system: &'a str,
-        prompt: &'a str,
-        tokens: u64,
-    ) -> BoxFuture<'a, (Result<String, Fault>, u64)>;
+    fn complete<'a>(&'a self, system: &'a str, prompt: &'a str, tokens: u64) -> CompletionFuture<'a>;
 
     /// Like [`Inference::complete`], for the tool with this full name, which the cost is booked to.
     fn complete_for<'a>(
@@ -35,7 +33,7 @@ pub trait Inference: Send + Sync {
         system: &'a str,
         prompt: &'a str,
         tokens: u64,
-    ) -> BoxFuture<'a, (Result<String, Fault>, u64)> {
+    ) -> CompletionFuture<'a> {
         self.complete(system, prompt, tokens)
     }
 }

@@ -13,21 +13,18 @@ use crate::{
     state::GuestState,
 };
 
+/// The result of a call of the store.
+pub type KvFuture<'a, T> = BoxFuture<'a, Result<T, KvError>>;
+
 /// The store behind the capability, scoped to one skill, session and workspace.
 pub trait Kv: Send + Sync {
     /// Returns the entry of a key.
-    fn get<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<Option<KvEntry>, KvError>>;
+    fn get<'a>(&'a self, scope: Scope, key: &'a str) -> KvFuture<'a, Option<KvEntry>>;
     /// Writes an entry if its version is `expect` (0: no entry; `None`: any version). Returns the new version. The entry
     /// is durable when this returns.
-    fn put<'a>(
-        &'a self,
-        scope: Scope,
-        key: &'a str,
-        value: Vec<u8>,
-        expect: Option<u64>,
-    ) -> BoxFuture<'a, Result<u64, KvError>>;
+    fn put<'a>(&'a self, scope: Scope, key: &'a str, value: Vec<u8>, expect: Option<u64>) -> KvFuture<'a, u64>;
     /// Deletes an entry. Returns whether it existed.
-    fn delete<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<bool, KvError>>;
+    fn delete<'a>(&'a self, scope: Scope, key: &'a str) -> KvFuture<'a, bool>;
     /// Returns keys with a prefix that follow `after`, sorted by bytes, at most `limit`.
     fn keys<'a>(
         &'a self,
@@ -35,7 +32,7 @@ pub trait Kv: Send + Sync {
         prefix: &'a str,
         after: Option<&'a str>,
         limit: u32,
-    ) -> BoxFuture<'a, Result<Vec<String>, KvError>>;
+    ) -> KvFuture<'a, Vec<String>>;
 }
 
 impl GuestState {

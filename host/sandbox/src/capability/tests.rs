@@ -12,10 +12,11 @@ use patchbay_core::{Code, Digest};
 use patchbay_policy::{Capability, Denial, Grant, Identity, Permits, Root, WorkspaceTrust};
 
 use crate::{
-    Auth, Budget, CallClock, CallIdentity, CallableTool, Content, Failure, Fault, FileEntry, FilesError, Finished,
-    FixedInputs, GuestEffect, Http, HttpRequest, HttpResponse, Inference, Kv, KvEntry, KvError, Limits, LocalFiles,
-    LogLevel, LogSink, NameQuery, NameResults, Permission, PermitSource, ProgressSink, Scope, SearchBounds, Services,
-    TextQuery, TextResults, ToolCaller, Usage, WorkspaceAccess, WorkspaceFiles,
+    Auth, Budget, CallClock, CallIdentity, CallableTool, CompletionFuture, Content, Failure, Fault, FileEntry,
+    FilesFuture, Finished, FixedInputs, GuestEffect, Http, HttpFuture, HttpRequest, HttpResponse, Inference, Kv,
+    KvEntry, KvError, KvFuture, Limits, LocalFiles, LogLevel, LogSink, NameQuery, NameResults, NestedCallFuture,
+    Permission, PermitSource, ProgressSink, Scope, SearchBounds, Services, TextQuery, TextResults, ToolCaller, Usage,
+    WorkspaceAccess, WorkspaceFiles,
     bindings::{
         patchbay::host::{
             http, inference, kv, log, progress, types::Error as WitError, workspace_read, workspace_write,
@@ -41,17 +42,11 @@ struct Fake {
 }
 
 impl Kv for Fake {
-    fn get<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<Option<KvEntry>, KvError>> {
+    fn get<'a>(&'a self, scope: Scope, key: &'a str) -> KvFuture<'a, Option<KvEntry>> {
         Box::pin(async move { Ok(self.entries.lock().unwrap().get(&(scope, key.to_owned())).cloned()) })
     }
 
-    fn put<'a>(
-        &'a self,
-        scope: Scope,
-        key: &'a str,
-        value: Vec<u8>,
-        expect: Option<u64>,
-    ) -> BoxFuture<'a, Result<u64, KvError>> {
+    fn put<'a>(&'a self, scope: Scope, key: &'a str, value: Vec<u8>, expect: Option<u64>) -> KvFuture<'a, u64> {
         Box::pin(async move {
             let mut entries = self.entries.lock().unwrap();
             let found = entries.get(&(scope, key.to_owned())).map_or(0, |entry| entry.version);
@@ -63,17 +58,11 @@ impl Kv for Fake {
         })
     }
 
-    fn delete<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<bool, KvError>> {
+    fn delete<'a>(&'a self, scope: Scope, key: &'a str) -> KvFuture<'a, bool> {
         Box::pin(async move { Ok(self.entries.lock().unwrap().remove(&(scope, key.to_owned())).is_some()) })
     }
 
-    fn keys<'a>(
-        &'a self,
-        _: Scope,
-        _: &'a str,
-        _: Option<&'a str>,
-        _: u32,
-    ) -> BoxFuture<'a, Result<Vec<String>, KvError>> {
+    fn keys<'a>(&'a self, _: Scope, _: &'a str, _: Option<&'a str>, _: u32) -> KvFuture<'a, Vec<String>> {
         Box::pin(async move { Ok(self.entries.lock().unwrap().keys().map(|(_, key)| key.clone()).collect()) })
     }
 }
@@ -102,11 +91,7 @@ impl Http for Fake {
         Ok(permits.check(&"http:example.com".parse().unwrap())?)
     }
 
-    fn send<'a>(
-        &'a self,
-        request: HttpRequest,
-        permits: &'a Permits,
-    ) -> BoxFuture<'a, Result<(HttpResponse, Vec<Capability>), Fault>> {
+    fn send<'a>(&'a self, request: HttpRequest, permits: &'a Permits) -> HttpFuture<'a> {
         Box::pin(async move {
             let capability: Capability = "http:example.com".parse().unwrap();
             permits.check(&capability)?;
@@ -119,12 +104,7 @@ impl Http for Fake {
 
 /// Echoes the prompt, unless it begins with `never ends`; uses a token for each of its bytes.
 impl Inference for Fake {
-    fn complete<'a>(
-        &'a self,
-        system: &'a str,
-        prompt: &'a str,
-        tokens: u64,
-    ) -> BoxFuture<'a, (Result<String, Fault>, u64)> {
+    fn complete<'a>(&'a self, system: &'a str, prompt: &'a str, tokens: u64) -> CompletionFuture<'a> {
         Box::pin(async move {
             if prompt.starts_with("never ends") {
                 std::future::pending::<()>().await;
@@ -143,12 +123,7 @@ const SEARCH_FUEL: u64 = 70;
 
 /// Uses half of the budget, and `exceeds__x` twice the budget, but for fuel. The output is a result, and of `reports__x` progress.
 impl ToolCaller for Fake {
-    fn call(
-        self: Arc<Self>,
-        tool: String,
-        input: String,
-        budget: Budget,
-    ) -> BoxFuture<'static, Finished<Vec<Content>, Fault>> {
+    fn call(self: Arc<Self>, tool: String, input: String, budget: Budget) -> NestedCallFuture {
         Box::pin(async move {
             if tool == "never__ends" {
                 std::future::pending::<()>().await;
@@ -677,28 +652,23 @@ struct SlowFiles {
 }
 
 impl WorkspaceFiles for SlowFiles {
-    fn read(&self, path: String, offset: u64, max: u32) -> BoxFuture<'_, Result<Vec<u8>, FilesError>> {
+    fn read(&self, path: String, offset: u64, max: u32) -> FilesFuture<'_, Vec<u8>> {
         self.files.read(path, offset, max)
     }
 
-    fn walk(
-        &self,
-        glob: String,
-        after: Option<String>,
-        limit: u32,
-    ) -> BoxFuture<'_, Result<Vec<FileEntry>, FilesError>> {
+    fn walk(&self, glob: String, after: Option<String>, limit: u32) -> FilesFuture<'_, Vec<FileEntry>> {
         self.files.walk(glob, after, limit)
     }
 
-    fn search(&self, query: TextQuery, bounds: SearchBounds) -> BoxFuture<'_, Result<TextResults, FilesError>> {
+    fn search(&self, query: TextQuery, bounds: SearchBounds) -> FilesFuture<'_, TextResults> {
         self.files.search(query, bounds)
     }
 
-    fn find(&self, query: NameQuery, bounds: SearchBounds) -> BoxFuture<'_, Result<NameResults, FilesError>> {
+    fn find(&self, query: NameQuery, bounds: SearchBounds) -> FilesFuture<'_, NameResults> {
         self.files.find(query, bounds)
     }
 
-    fn write(&self, _: String, _: Vec<u8>) -> BoxFuture<'_, Result<(), FilesError>> {
+    fn write(&self, _: String, _: Vec<u8>) -> FilesFuture<'_, ()> {
         Box::pin(async {
             let left = self.clock.time_left();
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -711,7 +681,7 @@ impl WorkspaceFiles for SlowFiles {
         self.asks
     }
 
-    fn delete(&self, path: String) -> BoxFuture<'_, Result<(), FilesError>> {
+    fn delete(&self, path: String) -> FilesFuture<'_, ()> {
         self.files.delete(path)
     }
 }

@@ -16,16 +16,14 @@ use crate::{
     state::{CallAccess, GuestState},
 };
 
+/// The result of a call of another tool, and what the call used.
+pub type NestedCallFuture = BoxFuture<'static, Finished<Vec<Content>, Fault>>;
+
 /// Runs tools for a tool, by the same path as every other call.
 pub trait ToolCaller: Send + Sync {
     /// Begins the call of a tool, by full name, with JSON text as input, within `budget`. The call has its id when this
     /// returns; the future runs it and returns the answer and the usage, even on failure.
-    fn call(
-        self: Arc<Self>,
-        tool: String,
-        input: String,
-        budget: Budget,
-    ) -> BoxFuture<'static, Finished<Vec<Content>, Fault>>;
+    fn call(self: Arc<Self>, tool: String, input: String, budget: Budget) -> NestedCallFuture;
 
     /// Returns tools that can be called, sorted by the bytes of their full names: at most `limit` tools that follow `after`. More
     /// than a [page](CallableTool::page) is not needed.

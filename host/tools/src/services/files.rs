@@ -1,9 +1,7 @@
 //! The files of the workspace for a call. The contents from before each change are kept for `/undo`.
-
-use futures_util::future::BoxFuture;
 use patchbay_core::Digest;
 use patchbay_sandbox::{
-    FileEntry, FilesError, NameQuery, NameResults, SearchBounds, TextQuery, TextResults, WorkspaceFiles,
+    FileEntry, FilesError, FilesFuture, NameQuery, NameResults, SearchBounds, TextQuery, TextResults, WorkspaceFiles,
 };
 
 use super::{CallServices, NOT_RECORDED};
@@ -14,7 +12,7 @@ impl CallServices {
         &self,
         path: &str,
         after: Option<Digest>,
-        change: BoxFuture<'_, Result<(), FilesError>>,
+        change: FilesFuture<'_, ()>,
     ) -> Result<(), FilesError> {
         if !self.begin_effect().await {
             return Err(FilesError::Failed(NOT_RECORDED));
@@ -24,28 +22,23 @@ impl CallServices {
 }
 
 impl WorkspaceFiles for CallServices {
-    fn read(&self, path: String, offset: u64, max: u32) -> BoxFuture<'_, Result<Vec<u8>, FilesError>> {
+    fn read(&self, path: String, offset: u64, max: u32) -> FilesFuture<'_, Vec<u8>> {
         self.files.read(path, offset, max)
     }
 
-    fn walk(
-        &self,
-        glob: String,
-        after: Option<String>,
-        limit: u32,
-    ) -> BoxFuture<'_, Result<Vec<FileEntry>, FilesError>> {
+    fn walk(&self, glob: String, after: Option<String>, limit: u32) -> FilesFuture<'_, Vec<FileEntry>> {
         self.files.walk(glob, after, limit)
     }
 
-    fn search(&self, query: TextQuery, bounds: SearchBounds) -> BoxFuture<'_, Result<TextResults, FilesError>> {
+    fn search(&self, query: TextQuery, bounds: SearchBounds) -> FilesFuture<'_, TextResults> {
         self.files.search(query, bounds)
     }
 
-    fn find(&self, query: NameQuery, bounds: SearchBounds) -> BoxFuture<'_, Result<NameResults, FilesError>> {
+    fn find(&self, query: NameQuery, bounds: SearchBounds) -> FilesFuture<'_, NameResults> {
         self.files.find(query, bounds)
     }
 
-    fn write(&self, path: String, contents: Vec<u8>) -> BoxFuture<'_, Result<(), FilesError>> {
+    fn write(&self, path: String, contents: Vec<u8>) -> FilesFuture<'_, ()> {
         Box::pin(async move {
             let after = Digest::of(&contents);
             self.change_file(&path, Some(after), self.files.write(path.clone(), contents)).await
@@ -56,7 +49,7 @@ impl WorkspaceFiles for CallServices {
         self.files.write_may_ask()
     }
 
-    fn delete(&self, path: String) -> BoxFuture<'_, Result<(), FilesError>> {
+    fn delete(&self, path: String) -> FilesFuture<'_, ()> {
         Box::pin(async move { self.change_file(&path, None, self.files.delete(path.clone())).await })
     }
 }

@@ -1,12 +1,10 @@
 //! Requests of skills: checks the permit, looks up the credentials, and sends through egress.
-
-use futures_util::future::BoxFuture;
 use patchbay_core::{Name, text};
 use patchbay_egress::{
     CheckedTarget, Credential, CredentialError, EgressError, Placed, Placement, PlacementError, Request, Target,
 };
 use patchbay_policy::{Capability, Denial, HostPattern, Permits};
-use patchbay_sandbox::{Auth, Fault, Http, HttpRequest, HttpResponse, RequestedPlacement};
+use patchbay_sandbox::{Auth, Fault, Http, HttpFuture, HttpRequest, HttpResponse, RequestedPlacement};
 
 use super::{CallServices, NOT_RECORDED};
 
@@ -20,11 +18,7 @@ impl Http for CallServices {
         Ok(())
     }
 
-    fn send<'a>(
-        &'a self,
-        request: HttpRequest,
-        permits: &'a Permits,
-    ) -> BoxFuture<'a, Result<(HttpResponse, Vec<Capability>), Fault>> {
+    fn send<'a>(&'a self, request: HttpRequest, permits: &'a Permits) -> HttpFuture<'a> {
         Box::pin(async move {
             let (target, rule) = target(&request.url, permits)?;
             let mut used = vec![Capability::Http(rule)];

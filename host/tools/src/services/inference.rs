@@ -1,17 +1,10 @@
 //! Completions by the model of the agent that runs the tool. A completion is an effect: it costs tokens.
-
-use futures_util::future::BoxFuture;
-use patchbay_sandbox::{Fault, Inference};
+use patchbay_sandbox::{CompletionFuture, Fault, Inference};
 
 use super::{CallServices, NOT_RECORDED};
 
 impl Inference for CallServices {
-    fn complete<'a>(
-        &'a self,
-        system: &'a str,
-        prompt: &'a str,
-        tokens: u64,
-    ) -> BoxFuture<'a, (Result<String, Fault>, u64)> {
+    fn complete<'a>(&'a self, system: &'a str, prompt: &'a str, tokens: u64) -> CompletionFuture<'a> {
         Box::pin(async move {
             let fault =
                 |kind: &str, message: &str| Fault::Failed { kind: kind.to_owned(), message: message.to_owned() };

@@ -1,7 +1,5 @@
 //! The `kv` capability over the store, scoped to one skill, session and workspace.
-
-use futures_util::future::BoxFuture;
-use patchbay_sandbox::{Kv, KvEntry, KvError, Scope};
+use patchbay_sandbox::{Kv, KvEntry, KvError, KvFuture, Scope};
 use patchbay_store::{KvPlace, KvScope, KvStoreError};
 
 use super::CallServices;
@@ -24,17 +22,11 @@ impl CallServices {
 }
 
 impl Kv for CallServices {
-    fn get<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<Option<KvEntry>, KvError>> {
+    fn get<'a>(&'a self, scope: Scope, key: &'a str) -> KvFuture<'a, Option<KvEntry>> {
         Box::pin(async move { self.tools.kv.get(&self.scope(scope), key).await.map_err(guest_error) })
     }
 
-    fn put<'a>(
-        &'a self,
-        scope: Scope,
-        key: &'a str,
-        value: Vec<u8>,
-        expect: Option<u64>,
-    ) -> BoxFuture<'a, Result<u64, KvError>> {
+    fn put<'a>(&'a self, scope: Scope, key: &'a str, value: Vec<u8>, expect: Option<u64>) -> KvFuture<'a, u64> {
         Box::pin(async move {
             if !self.begin_effect().await {
                 return Err(KvError::Failed);
@@ -43,7 +35,7 @@ impl Kv for CallServices {
         })
     }
 
-    fn delete<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<bool, KvError>> {
+    fn delete<'a>(&'a self, scope: Scope, key: &'a str) -> KvFuture<'a, bool> {
         Box::pin(async move {
             if !self.begin_effect().await {
                 return Err(KvError::Failed);
@@ -58,7 +50,7 @@ impl Kv for CallServices {
         prefix: &'a str,
         after: Option<&'a str>,
         limit: u32,
-    ) -> BoxFuture<'a, Result<Vec<String>, KvError>> {
+    ) -> KvFuture<'a, Vec<String>> {
         Box::pin(async move { self.tools.kv.keys(&self.scope(scope), prefix, after, limit).await.map_err(guest_error) })
     }
 }

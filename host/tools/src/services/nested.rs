@@ -5,18 +5,13 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use patchbay_core::text;
-use patchbay_sandbox::{Budget, CallableTool, Content, Failure, Fault, Finished, ToolCaller};
+use patchbay_sandbox::{Budget, CallableTool, Failure, Fault, Finished, NestedCallFuture, ToolCaller};
 
 use super::CallServices;
 use crate::{OutsideError, ResolvedTool, ToolError, ToolInvocation};
 
 impl ToolCaller for CallServices {
-    fn call(
-        self: Arc<Self>,
-        tool: String,
-        input: String,
-        budget: Budget,
-    ) -> BoxFuture<'static, Finished<Vec<Content>, Fault>> {
+    fn call(self: Arc<Self>, tool: String, input: String, budget: Budget) -> NestedCallFuture {
         // Counted before anything runs and even if nothing does. Ids and the order of file changes then depend only on
         // the order in which calls are made.
         let id = self.record.next_nested();

@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use patchbay_core::text;
 use patchbay_egress::{EgressError, Target};
 use patchbay_policy::{Capability, Permits};
-use patchbay_sandbox::{
+use patchbay_sandbox::{HttpFuture, KvFuture, NestedCallFuture, 
     Auth, Budget, CallIdentity, CallableTool, Content, Fault, Finished, Http, HttpRequest, HttpResponse, Kv, KvEntry,
     KvError, Limits, LogLevel, LogSink, ProgressSink, Scope, ToolCaller, Usage, fuzzing::kv as wit,
 };
@@ -79,7 +79,7 @@ impl Host {
 }
 
 impl Kv for Host {
-    fn get<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<Option<KvEntry>, KvError>> {
+    fn get<'a>(&'a self, scope: Scope, key: &'a str) -> KvFuture<'a, Option<KvEntry>> {
         let entry = self.hear(Some(&Capability::Kv)).entries.get(&(scope, key.to_owned())).cloned();
         Box::pin(async { Ok(entry) })
     }
@@ -90,7 +90,7 @@ impl Kv for Host {
         key: &'a str,
         value: Vec<u8>,
         expect: Option<u64>,
-    ) -> BoxFuture<'a, Result<u64, KvError>> {
+    ) -> KvFuture<'a, u64> {
         let mut inner = self.hear(Some(&Capability::Kv));
         let place = (scope, key.to_owned());
         let found = inner.entries.get(&place).map_or(0, |entry| entry.version);
@@ -104,7 +104,7 @@ impl Kv for Host {
         Box::pin(async { answer })
     }
 
-    fn delete<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<bool, KvError>> {
+    fn delete<'a>(&'a self, scope: Scope, key: &'a str) -> KvFuture<'a, bool> {
         let was = self.hear(Some(&Capability::Kv)).entries.remove(&(scope, key.to_owned())).is_some();
         Box::pin(async move { Ok(was) })
     }
@@ -115,7 +115,7 @@ impl Kv for Host {
         prefix: &'a str,
         _: Option<&'a str>,
         limit: u32,
-    ) -> BoxFuture<'a, Result<Vec<String>, KvError>> {
+    ) -> KvFuture<'a, Vec<String>> {
         let inner = self.hear(Some(&Capability::Kv));
         let keys = inner.entries.keys().filter(|(of, key)| *of == scope && key.starts_with(prefix));
         let keys = keys.take(limit as usize).map(|(_, key)| key.clone()).collect();
@@ -136,7 +136,7 @@ impl Http for Host {
         &'a self,
         request: HttpRequest,
         permits: &'a Permits,
-    ) -> BoxFuture<'a, Result<(HttpResponse, Vec<Capability>), Fault>> {
+    ) -> HttpFuture<'a> {
         Box::pin(async move {
             assert!(request.timeout <= Duration::from_millis(Limits::default().time_ms));
             let target = Target::parse(&request.url).map_err(|error| refused(error.into()))?;
@@ -165,7 +165,7 @@ impl ToolCaller for Host {
         tool: String,
         input: String,
         budget: Budget,
-    ) -> BoxFuture<'static, Finished<Vec<Content>, Fault>> {
+    ) -> NestedCallFuture {
         let mut inner = self.hear(Some(&Capability::Tools));
         assert_eq!((budget.host_calls, budget.output_bytes), inner.left, "a nested call is given what is left");
         assert_eq!(budget.depth, 1);
