@@ -9,7 +9,7 @@ use reqwest::{StatusCode, header::CONTENT_ENCODING};
 use tokio::io::AsyncReadExt;
 use tokio_util::io::StreamReader;
 
-use crate::{EgressError, LimitKey, Scrubber, exchange::Exchange, headers, places::RequestSlot};
+use crate::{EgressError, LimitKey, Request, Scrubber, exchange::Exchange, headers, places::RequestSlot};
 
 /// The head of an answer, and its body in pieces.
 pub struct Answer {
@@ -38,10 +38,10 @@ impl std::fmt::Debug for Answer {
 }
 
 impl Answer {
-    /// Checks the head. `head_only`: the method of the request gets no body.
+    /// Checks the head.
     pub(crate) fn new(
         response: reqwest::Response,
-        head_only: bool,
+        request: &Request,
         exchange: Arc<Exchange>,
         place: RequestSlot,
     ) -> Result<Self, EgressError> {
@@ -50,9 +50,9 @@ impl Answer {
             let cause = "it switches to another protocol, unasked".to_owned();
             return Err(EgressError::Protocol { origin: exchange.origin.clone(), cause });
         }
-        let bodiless = head_only || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+        let bodiless = request.method == "HEAD" || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         let headers = headers::of_answer(response.headers(), bodiless, &exchange.limits, &exchange.scrub)?;
-        let gzip = !bodiless && is_gzip(&response, &exchange)?;
+        let gzip = !bodiless && !request.verbatim && is_gzip(&response, &exchange)?;
         if !bodiless && response.content_length().is_some_and(|length| length > exchange.limits.wire_bytes) {
             return Err(over_wire(&exchange));
         }

@@ -68,7 +68,6 @@ impl Egress {
     async fn exchange(&self, request: &Request) -> Result<Answer, EgressError> {
         let limits = &self.0.limits;
         let (outgoing, scrub) = request.build(limits)?;
-        let head_only = outgoing.method() == reqwest::Method::HEAD;
         let origin = request.target.origin().clone();
         let exchange = Arc::new(Exchange::new(origin, limits.clone(), scrub, request.timeout));
         let place = self.0.places.take(&request.owner);
@@ -78,7 +77,7 @@ impl Egress {
             client.execute(outgoing).await.map_err(|error| exchange.fault(&error))
         };
         let response = exchange.within("the head of the answer", answer).await??;
-        Answer::new(response, head_only, exchange, place)
+        Answer::new(response, request, exchange, place)
     }
 
     /// Returns the client whose connections the request may use.

@@ -24,6 +24,9 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
     /// The body; empty for none.
     pub body: Bytes,
+    /// Whether the body is wanted as the server stores it: no compression is offered, and none is removed. For files that are
+    /// compared with a digest.
+    pub verbatim: bool,
     /// The time for the whole request, if shorter than [`EgressLimits::time_ms`].
     pub timeout: Option<Duration>,
     /// The secrets of the request, which are added last.
@@ -67,6 +70,7 @@ impl Request {
             target,
             headers: Vec::new(),
             body: Bytes::new(),
+            verbatim: false,
             timeout: None,
             secrets: Vec::new(),
             scrub: Scrub::default(),
@@ -91,7 +95,8 @@ impl Request {
         }
         let mut headers = headers::of_request(&self.headers, limits)?;
         headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(concat!("patchbay/", env!("CARGO_PKG_VERSION"))));
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        let encoding = if self.verbatim { "identity" } else { "gzip" };
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(encoding));
         let mut url = self.target.url().clone();
         for placed in &self.secrets {
             place(placed, self.target.origin(), &mut headers, &mut url)?;

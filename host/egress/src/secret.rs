@@ -2,6 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+
 use crate::Origin;
 
 /// A secret of the operator. It cannot be printed, compared or serialised; only a request can contain it.
@@ -68,6 +70,14 @@ impl Secret {
         Ok(Self(text.into()))
     }
 
+    /// Returns what HTTP's scheme `Basic` sends for a secret of the form `USER:PASSWORD`; `None` for another form.
+    ///
+    /// # Errors
+    /// [`SecretError::Length`], if it would be too long.
+    pub fn basic(&self) -> Option<Result<Self, SecretError>> {
+        self.0.contains(':').then(|| Self::new(&STANDARD.encode(self.0.as_bytes())))
+    }
+
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }
@@ -104,6 +114,14 @@ mod tests {
             assert!(!error.to_string().contains("12345"));
         }
         assert_eq!(Secret::new(&"x".repeat(5000)).unwrap_err(), SecretError::Length { length: 5000 });
+    }
+
+    #[test]
+    fn basic_needs_a_user_name() {
+        assert!(Secret::new("password").unwrap().basic().is_none());
+        let basic = Secret::new("ada:password").unwrap().basic().unwrap().unwrap();
+        assert_eq!(basic.expose(), "YWRhOnBhc3N3b3Jk");
+        assert!(Secret::new(&format!("a:{}", "x".repeat(4090))).unwrap().basic().unwrap().is_err());
     }
 
     #[test]

@@ -69,7 +69,7 @@ impl Origin {
     }
 
     /// Whether it is this machine, by its name or its address.
-    pub(crate) fn is_this_machine(&self) -> bool {
+    pub fn is_this_machine(&self) -> bool {
         match self.host.parse() {
             Ok(address) => matches!(Class::of(address), Class::Loopback),
             Err(_) => self.host == "localhost" || self.host.ends_with(".localhost"),
@@ -192,6 +192,23 @@ impl Target {
         Ok(CheckedTarget { url, origin, rule: granted, reach })
     }
 
+    /// Returns the target if it is public: HTTPS, to addresses that are neither of this machine nor of its network. For files that
+    /// a user names by URL, and for redirects of their servers.
+    ///
+    /// # Errors
+    /// [`EgressError::PlainHttp`], or [`EgressError::Address`] for an address that is not public.
+    pub fn allow_public(self) -> Result<CheckedTarget, EgressError> {
+        let Self { url, origin } = self;
+        let reach = AddressScope::Public;
+        if let Ok(address) = origin.host.parse::<Ipv4Addr>() {
+            reach.check(&origin.host, address.into())?;
+        }
+        if origin.is_plain() {
+            return Err(EgressError::PlainHttp { origin });
+        }
+        Ok(CheckedTarget { url, origin, rule: HostPattern::Any, reach })
+    }
+
     /// Like [`Target::allow`], for a pattern that names a host exactly and whose origin has `allow_private`: the host
     /// may also be, or resolve to, a private or loopback address, even by plain HTTP. Public addresses need HTTPS.
     ///
@@ -216,6 +233,20 @@ impl CheckedTarget {
     /// Returns the origin that the request goes to.
     pub fn origin(&self) -> &Origin {
         &self.origin
+    }
+
+    /// Parses the `Location` of an answer from this target: a URL, or a reference relative to this one. Nothing is followed.
+    ///
+    /// # Errors
+    /// Those of [`Target::parse`].
+    pub fn location(&self, written: &str) -> Result<Target, UrlError> {
+        if written.len() > EgressLimits::URL_BYTES {
+            return Err(UrlError::TooLong);
+        }
+        if written.chars().any(char::is_control) {
+            return Err(UrlError::Control);
+        }
+        Target::parse(self.url.join(written)?.as_str())
     }
 
     pub(crate) fn url(&self) -> &Url {
@@ -275,6 +306,41 @@ mod tests {
         ] {
             assert_eq!(Target::parse(url).unwrap().origin().to_string(), origin, "{url}");
         }
+    }
+
+    #[test]
+    fn public_targets_are_https_to_public_addresses() {
+        for (url, allowed) in [
+            ("https://example.com:8443/x", true),
+            ("https://8.8.8.8/", true),
+            ("https://localhost/", true),
+            ("http://example.com/", false),
+            ("http://localhost/", false),
+            ("https://127.0.0.1/", false),
+            ("https://192.168.0.1/", false),
+            ("https://169.254.169.254/", false),
+        ] {
+            // The addresses of names are checked when they are looked up.
+            let checked = Target::parse(url).unwrap().allow_public();
+            assert_eq!(checked.is_ok(), allowed, "{url}");
+            assert!(checked.is_err() || checked.unwrap().reach() == AddressScope::Public);
+        }
+    }
+
+    #[test]
+    fn location_is_resolved_against_the_target() {
+        let target = Target::parse("https://example.com/a/b?c").unwrap().allow_public().unwrap();
+        for (location, url) in [
+            ("d", "https://example.com/a/d"),
+            ("/d?e#f", "https://example.com/d?e"),
+            ("//other.example/d", "https://other.example/d"),
+            ("http://other.example:81", "http://other.example:81/"),
+        ] {
+            assert_eq!(target.location(location).unwrap().url.as_str(), url, "{location}");
+        }
+        assert_eq!(target.location("https://me:secret@example.com/").err(), Some(UrlError::UserInfo));
+        assert_eq!(target.location("/a\nb").err(), Some(UrlError::Control));
+        assert_eq!(target.location(&"a".repeat(EgressLimits::URL_BYTES + 1)).err(), Some(UrlError::TooLong));
     }
 
     #[test]

@@ -186,6 +186,18 @@ async fn body_is_streamed_as_it_is_sent() {
 }
 
 #[tokio::test]
+async fn verbatim_body_is_left_as_it_was_sent() {
+    let packed = gzip(b"hello");
+    let server = Server::answering(ok("Content-Encoding: gzip\r\n", &packed)).await;
+    let verbatim = Request { verbatim: true, ..get(&server.url("/")) };
+    assert_eq!(egress(limits()).send(verbatim).await.unwrap().body, packed);
+    assert_eq!(send(&server.url("/")).await.unwrap().body, b"hello");
+    let asked: Vec<bool> =
+        server.requests().iter().map(|request| request.contains("accept-encoding: identity")).collect();
+    assert_eq!(asked, [true, false]);
+}
+
+#[tokio::test]
 async fn stream_error_is_repeated_on_every_read() {
     let server = Server::closing("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello").await;
     let mut answer = egress(limits()).open(get(&server.url("/"))).await.unwrap();

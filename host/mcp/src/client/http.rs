@@ -257,14 +257,12 @@ impl Poster {
         }
         let scrub = credentials.secrets().scrub(&origin).await;
         let mut request = Request {
-            owner: owner.clone(),
             method: method.to_owned(),
-            target,
             headers,
             body: body.into(),
-            timeout: None,
             secrets,
             scrub,
+            ..Request::get(owner.clone(), target)
         };
         let failed = |error: EgressError| error.to_string();
         let answer = egress.open(request.clone()).await.map_err(failed)?;

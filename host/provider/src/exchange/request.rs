@@ -42,7 +42,8 @@ pub(super) fn build<'b>(
     let body = assemble(body, &blob, target.limits.request_bytes)?;
     let secrets = place(target, base, auth, keys)?;
     let owner = format!("provider:{}", target.provider);
-    Ok(Request { owner, method, target: url, headers, body, timeout: None, secrets, scrub: keys.scrub.clone() })
+    let scrub = keys.scrub.clone();
+    Ok(Request { method, headers, body, secrets, scrub, ..Request::get(owner, url) })
 }
 
 /// Removes secrets that an adapter copied from a response. They must not appear in any part of a

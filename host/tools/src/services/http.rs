@@ -36,14 +36,13 @@ impl Http for CallServices {
             let scrub = self.tools.credentials.secrets().scrub(target.origin()).await;
             let has_effect = !matches!(&*request.method, "GET" | "HEAD" | "OPTIONS");
             let mut request = Request {
-                owner: self.owner.to_string(),
                 method: request.method,
-                target,
                 headers: request.headers,
                 body: request.body.unwrap_or_default().into(),
                 timeout: Some(request.timeout),
                 secrets,
                 scrub,
+                ..Request::get(self.owner.to_string(), target)
             };
             if has_effect && !self.begin_effect().await {
                 return Err(Fault::Failed { kind: "failed".to_owned(), message: NOT_RECORDED.to_owned() });
