@@ -1,6 +1,6 @@
 //! Types that all crates of Patchbay share. This crate does no I/O, reads no clock and has no state.
 //!
-//! - [`Name`]: a valid name of a skill, tool, command or persona.
+//! - [`Name`]: a valid name of a skill, tool, command or persona; [`PackageName`], of a package.
 //! - [`caseless`]: a file name without its case and normal form.
 //! - [`Digest`]: the SHA-256 of bytes, and the canonical way to hash a structure.
 //! - [`SessionId`], [`AgentId`], [`LineId`], [`CallId`]: UUIDs as distinct types.
@@ -57,6 +57,7 @@ mod name;
 mod notices;
 mod outcome;
 mod outcome_data;
+mod package_name;
 mod principal;
 mod record;
 mod root_limits;
@@ -80,6 +81,7 @@ pub use name::{Name, NameError};
 pub use notices::MessageNotices;
 pub use outcome::{Outcome, Status};
 pub use outcome_data::{ForkedData, KilledData, OutcomeData, RewoundData, TurnData};
+pub use package_name::{PackageName, PackageNameError};
 pub use principal::{PrincipalError, PrincipalId};
 pub use record::{AssistantPart, AssistantRecord, CompactionRecord, FailedAttempts, ToolRecord, ToolRecordPart};
 pub use root_limits::{Bound, RootAllowance, RootLimits};

@@ -195,6 +195,19 @@ impl KvStore {
         })
     }
 
+    /// Deletes all state that a skill kept. `root`, `workspace` and `skill` are its identity. Returns whether there was any.
+    ///
+    /// # Errors
+    /// The database could not be read or written.
+    pub async fn remove_skill(&self, root: String, workspace: String, skill: String) -> Result<bool, StoreError> {
+        self.database
+            .write(move |connection| {
+                let delete = "DELETE FROM scopes WHERE root = ? AND workspace = ? AND skill = ?";
+                Ok(connection.execute(delete, params![root, workspace, skill])? > 0)
+            })
+            .await
+    }
+
     /// Deletes the state that skills kept for one session.
     ///
     /// # Errors

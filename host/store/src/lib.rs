@@ -39,6 +39,7 @@ mod journal_lookup;
 mod kv;
 mod mail;
 mod messages;
+mod package_changes;
 mod partials;
 mod queue;
 mod queued_lines;
@@ -83,6 +84,7 @@ pub use journal::{JournalEntry, JournalFilter, JournalRow, JournalSettings, Reco
 pub use kv::{KvPlace, KvScope, KvStore, KvStoreError};
 pub use mail::{MailCounts, MailRow, NewMail};
 pub use messages::{MessageRow, NewMessage};
+pub use package_changes::{MovedGrant, PackageChange, PackageChangeRow};
 pub use partials::{JoinPieces, PartialPiece};
 pub use queued_lines::QueueRow;
 pub use recorded::RecordedSize;
@@ -154,6 +156,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/28.sql"),
     include_str!("../migrations/patchbay/29.sql"),
     include_str!("../migrations/patchbay/30.sql"),
+    include_str!("../migrations/patchbay/31.sql"),
     include_str!("../migrations/patchbay/32.sql"),
 ];
 
