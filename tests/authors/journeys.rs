@@ -44,7 +44,7 @@ fn journey(language: &str, source: &str, broken: Option<(&str, &str, &str)>) {
     let refused = author.run(&["plugin", "call", &name, "hello", r#"{"name":3}"#]);
     assert!(refused.err.contains("at /name: 3 is not of type \"string\""), "{}", refused.err);
 
-    author.succeed("", &["plugin", "add", &name]);
+    author.succeed("", &["plugin", "add", &name, "--yes"]);
     assert_eq!(author.succeed("", &["exec", &format!("/{name} Ada")]), "Hello, Ada!\n");
 
     if let Some((from, to, place)) = broken {

@@ -24,7 +24,7 @@ fn made(language: &str, compiler: &str) {
     let blank = author.run_in(&name, &["plugin", "call", ".", "hello", r#"{"name":" "}"#]);
     assert!(blank.err.contains("Error: the name is empty [tool_failed]"), "{}", blank.err);
     assert_eq!(author.succeed("", &["plugin", "test", &name]).lines().next(), Some("passed  fixtures/hello.json"));
-    author.succeed("", &["plugin", "add", &name]);
+    author.succeed("", &["plugin", "add", &name, "--yes"]);
     assert_eq!(author.succeed("", &["exec", &format!("/{name} Ada")]), "Hello, Ada!\n");
 }
 

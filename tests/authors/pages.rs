@@ -38,8 +38,8 @@ fn complete_skill(language: &str, page: &str, block_language: &str, beginning: &
     let http = format!("http:{host}");
     let call = ["plugin", "call", ".", "now", r#"{"city": "rome"}"#, "--grant", &http, "--grant", "kv"];
     assert_eq!(author.succeed("weather", &call), "rome: clear, 21.5 °C\n");
-    author.succeed("weather", &["plugin", "add", "."]);
-    author.succeed("", &["grant", "add", "weather", &http, "kv"]);
+    author.succeed("weather", &["plugin", "add", ".", "--yes"]);
+    author.succeed("", &["grant", "add", "--package", "weather", "weather", &http, "kv"]);
     assert_eq!(author.succeed("", &["exec", "/weather rome"]), "rome: clear, 21.5 °C\n");
     is_down.store(true, Ordering::Relaxed);
     assert_eq!(author.succeed("", &["exec", "/weather rome"]), "rome, last known: clear, 21.5 °C\n");

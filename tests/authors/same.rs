@@ -137,7 +137,7 @@ fn same(language: &str, file: &str) {
     fs::copy(source.join(format!("skill.{extension}")), folder.join(file)).unwrap();
     fs::remove_file(folder.join("fixtures/hello.json")).unwrap();
     author.succeed("same", &["plugin", "build"]);
-    author.succeed("", &["plugin", "add", "same"]);
+    author.succeed("", &["plugin", "add", "same", "--yes"]);
 
     let cases = cases();
     let lines: Vec<String> = cases.iter().map(|case| format!("/tool same__{} {}", case.tool, case.input)).collect();

@@ -59,7 +59,8 @@ fn complete_skill_of_the_rust_page_works() {
     assert_eq!(built.code, Some(0), "{}{}", built.out, built.err);
 
     let http = format!("http:{}", server.host());
-    for command in [&["plugin", "add", "weather"][..], &["grant", "add", "weather", &http, "kv"]] {
+    let grant = ["grant", "add", "--package", "weather", "weather", &http, "kv"];
+    for command in [&["plugin", "add", "weather", "--yes"][..], &grant] {
         let ran = patchbay.run(command);
         assert_eq!(ran.code, Some(0), "{}", ran.err);
     }

@@ -1,6 +1,6 @@
 //! `patchbay plugin add --link DIR`: a skill that its author develops, whose grants survive each build.
 
-use std::{fs, os::unix::fs::symlink};
+use std::{fs, os::unix::fs::symlink, path::Path};
 
 use patchbay_tests::binary::Patchbay;
 
@@ -21,6 +21,13 @@ fn succeed(patchbay: &Patchbay, arguments: &[&str]) -> String {
     let ran = patchbay.run(arguments);
     assert_eq!(ran.code, Some(0), "{arguments:?}: {}{}", ran.out, ran.err);
     ran.out
+}
+
+/// Copies a skill into the user's folder of skills.
+fn copy(patchbay: &Patchbay, from: &str) {
+    for file in ["SKILL.md", "keeper.wasm"] {
+        patchbay.write(&format!("home/config/skills/keeper/{file}"), fs::read(Path::new(from).join(file)).unwrap());
+    }
 }
 
 fn folder(patchbay: &Patchbay, name: &str) -> String {
@@ -66,7 +73,7 @@ fn grant_for_a_linked_folder_holds_for_nothing_else() {
     build(&patchbay, "keeper", "one");
     build(&patchbay, "other/keeper", "one");
     let (at, other) = (folder(&patchbay, "keeper"), folder(&patchbay, "other/keeper"));
-    succeed(&patchbay, &["plugin", "add", &other]);
+    copy(&patchbay, &other);
     // A session with the copy of another skill is open when the folder is linked.
     patchbay.line("/skills");
     let session = patchbay.last_session();
@@ -81,7 +88,8 @@ fn grant_for_a_linked_folder_holds_for_nothing_else() {
     let link = patchbay.home().join("config/skills/keeper");
     succeed(&patchbay, &["plugin", "add", "--link", "--replace", &other]);
     assert_eq!(patchbay.line("/keep"), DENIED);
-    succeed(&patchbay, &["plugin", "add", "--replace", &at]);
+    fs::remove_file(&link).unwrap();
+    copy(&patchbay, &at);
     assert_eq!(patchbay.line("/keep"), DENIED);
     // A link of another kind names no folder that is developed.
     fs::remove_dir_all(&link).unwrap();
@@ -98,7 +106,7 @@ fn only_the_folder_of_a_skill_is_linked() {
     let file = folder(&patchbay, "keeper/keeper.wasm");
     let ran = patchbay.run(&["plugin", "add", "--link", &file]);
     assert!(ran.err.contains("is not a skill's folder: only a folder can be linked."), "{}", ran.err);
-    succeed(&patchbay, &["plugin", "add", &folder(&patchbay, "keeper")]);
+    copy(&patchbay, &folder(&patchbay, "keeper"));
     let installed = folder(&patchbay, "home/config/skills/keeper");
     let ran = patchbay.run(&["plugin", "add", "--link", "--replace", &installed]);
     assert!(ran.err.contains("is in the folder of skills already."), "{}", ran.err);

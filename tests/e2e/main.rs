@@ -77,6 +77,8 @@ mod old_homes;
 mod old_sessions;
 #[cfg(unix)]
 mod other_sessions;
+mod package_crashes;
+mod packages;
 mod personas;
 #[cfg(unix)]
 mod piped_input;

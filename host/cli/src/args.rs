@@ -14,7 +14,8 @@ mod token;
 pub(crate) use authority::{GrantCommand, GrantTarget, PolicyCommand, TrustCommand};
 pub(crate) use exec::{Exec, is_standard_input};
 pub(crate) use plugins::{
-    NewPlugin, PluginAdd, PluginBuild, PluginCall, PluginDev, PluginKindArgument, PluginList, PluginTest, ToolsCommand,
+    NewPlugin, PluginAdd, PluginBuild, PluginCall, PluginDev, PluginDiff, PluginExport, PluginKindArgument, PluginList,
+    PluginRemove, PluginSums, PluginSync, PluginTest, PluginUpdate, PluginVerify, ToolsCommand,
 };
 pub(crate) use recordings::{CallFixture, FixtureOptions, JournalCommand, SessionFixtures};
 pub(crate) use token::TokenCommand;
@@ -377,12 +378,13 @@ pub(crate) enum Plugin {
         lines: usize,
     },
     Add(PluginAdd),
-    /// Remove a skill from your skills
-    Remove {
-        /// The skill
-        #[arg(value_name = "NAME")]
-        name: Name,
-    },
+    Update(PluginUpdate),
+    Diff(PluginDiff),
+    Remove(PluginRemove),
+    Verify(PluginVerify),
+    Sums(PluginSums),
+    Sync(PluginSync),
+    Export(PluginExport),
     /// List the plugins that a new session would have: skills, and adapters of providers
     List(PluginList),
     /// Show what a plugin is, what it asks for, and what is wrong with it

@@ -46,18 +46,21 @@ pub(crate) async fn grant(host: &Arc<Host>, command: GrantCommand) -> Result<Exi
 
 async fn add_grants(host: &Arc<Host>, whose: &GrantTarget) -> Result<(), CliError> {
     let workspace = folder(whose.workspace.as_deref());
-    let found = host.candidate(whose.root(), &workspace, &whose.skill).await?;
-    let Some(skill) = found.filter(|skill| skill.component.is_some()) else {
+    let identity = identity(whose)?;
+    let mut candidates = host.skills_named(&workspace, &whose.skill).await?;
+    candidates.retain(|(_, candidate)| candidate.component.is_some());
+    let Some((_, skill)) = candidates.iter().find(|(other, _)| *other == identity) else {
         let mut message = format!(
             "there is no skill '{}' with a component among the {} skills, so that nothing can be granted to it.",
             whose.skill,
             whose.root()
         );
-        for other in Root::ALL {
-            let found = host.candidate(other, &workspace, &whose.skill).await?;
-            if other != whose.root() && found.is_some_and(|skill| skill.component.is_some()) {
-                message += &format!(" There is a {other} skill of this name: add --root {other}.");
-            }
+        for (other, _) in candidates.iter().filter(|(other, _)| other.root != identity.root) {
+            let option = match other.root {
+                Root::Package => format!("--package {}", other.workspace),
+                root => format!("--root {root}"),
+            };
+            message += &format!(" There is a {} skill of this name: add {option}.", other.root);
         }
         return Err(CliError::new(Code::SkillNotFound, message));
     };
@@ -76,7 +79,6 @@ async fn add_grants(host: &Arc<Host>, whose: &GrantTarget) -> Result<(), CliErro
         return Err(CliError::new(Code::InvalidArgs, message));
     }
     // Grants of bundled skills follow the binary; other grants apply to the digest of the skill's files, or to a linked folder.
-    let identity = Identity::new(whose.root(), &workspace_path(&workspace)?, whose.skill.clone());
     let granted_for = host.granted_for(&identity, skill.digest()).await;
     let folder = LinkedFolder::of_grant(&granted_for);
     let files = if folder.is_some() { "" } else { skill.files.as_text() };
@@ -157,36 +159,36 @@ pub(crate) async fn stale_grants(host: &Arc<Host>) -> Result<Vec<StaleGrant>, Cl
     let mut stale = Vec::new();
     for grant in host.store().grants().await? {
         let GrantRow { root, workspace, skill, capability, place, skill_digest } = &grant;
-        let (Some(root), Ok(name), Ok(capability)) = (Root::from_word(root), skill.parse(), capability.parse()) else {
+        let (Some(root), Ok(name), Ok(capability)) = (Root::from_word(root), skill.parse::<Name>(), capability.parse())
+        else {
             continue;
         };
         if root == Root::Bundled {
             continue;
         }
-        let folder = if workspace.is_empty() { Path::new(".") } else { Path::new(workspace) };
+        let folder = if root.is_workspace() { Path::new(workspace) } else { Path::new(".") };
         // A skill that no longer exists cannot be granted anything.
-        let Ok(Some(found)) = host.candidate(root, folder, &name).await else { continue };
+        let identity = Identity::new(root, workspace, name.clone());
+        let Ok(candidates) = host.skills_named(folder, &name).await else { continue };
+        let Some((_, found)) = candidates.into_iter().find(|(other, _)| *other == identity) else { continue };
         let standing = match &**skill_digest {
             "" => Standing::Unchecked,
             granted if LinkedFolder::of_grant(granted).is_some() => {
-                let identity = Identity::new(root, workspace, name.clone());
                 let is_linked = host.granted_for(&identity, found.digest()).await == granted;
                 if is_linked { Standing::Holds } else { Standing::Unlinked }
             }
             granted => changes(host.store(), granted, &found.digest(), Some(found.files.as_text())).await?,
         };
         let Some(why) = standing.why() else { continue };
-        let skill = name.clone();
-        let [command, _] = grant_commands_in(&Identity::new(root, workspace, name), &capability, place);
-        stale.push(StaleGrant { skill, why, command });
+        let [command, _] = grant_commands_in(&identity, &capability, place);
+        stale.push(StaleGrant { skill: name, why, command });
     }
     Ok(stale)
 }
 
 /// Returns a row for each capability.
 fn rows(whose: &GrantTarget, skill_digest: &str) -> Result<Vec<GrantRow>, CliError> {
-    let workspace = workspace_path(&folder(whose.workspace.as_deref()))?;
-    let identity = Identity::new(whose.root(), &workspace, whose.skill.clone());
+    let identity = identity(whose)?;
     let place = whose.place.as_deref().map(workspace_path).transpose()?.unwrap_or_default();
     let row = |capability: &Capability| GrantRow {
         root: identity.root.to_string(),
@@ -197,6 +199,15 @@ fn rows(whose: &GrantTarget, skill_digest: &str) -> Result<Vec<GrantRow>, CliErr
         skill_digest: skill_digest.to_owned(),
     };
     Ok(whose.capabilities.iter().map(row).collect())
+}
+
+/// Returns the identity of the skill that the options name.
+fn identity(whose: &GrantTarget) -> Result<Identity, CliError> {
+    let owner = match &whose.package {
+        Some(package) => package.to_string(),
+        None => workspace_path(&folder(whose.workspace.as_deref()))?,
+    };
+    Ok(Identity::new(whose.root(), &owner, whose.skill.clone()))
 }
 
 fn folder(workspace: Option<&Path>) -> PathBuf {

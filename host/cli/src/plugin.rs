@@ -8,8 +8,11 @@ mod call;
 mod dev;
 mod list;
 mod log;
+mod packages;
 mod remove;
+mod sync;
 mod test;
+mod update;
 
 use std::{fs::File, io, path::Path, process::ExitCode, time::SystemTime};
 
@@ -45,7 +48,13 @@ pub(crate) async fn run(command: Plugin) -> Result<ExitCode, CliError> {
         Plugin::Call(arguments) => call::run(&arguments).await,
         Plugin::Log { skill, follow, lines } => log::run(&skill, lines.clamp(1, LOG_LINES), follow),
         Plugin::Add(arguments) => add::run(&arguments).await,
-        Plugin::Remove { name } => remove::run(&name).await,
+        Plugin::Update(arguments) => update::run(&arguments).await,
+        Plugin::Diff(arguments) => update::diff(&arguments).await,
+        Plugin::Remove(arguments) => remove::run(&arguments).await,
+        Plugin::Verify(arguments) => sync::verify(&arguments.names, arguments.json),
+        Plugin::Sums(arguments) => sync::sums(&arguments.path),
+        Plugin::Sync(arguments) => sync::run(&arguments).await,
+        Plugin::Export(arguments) => sync::export(&arguments.folder),
         Plugin::List(arguments) => list::run(&arguments).await,
         Plugin::Test(arguments) => test::run(&arguments).await,
         Plugin::Dev(arguments) => dev::run(&arguments).await,

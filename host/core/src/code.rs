@@ -179,7 +179,9 @@ codes! {
         SeveralComponents = "several_components", "More than one component claims to be the skill.";
         AliasShadowed = "alias_shadowed", "The alias belongs to a skill of a higher root; the skill itself stays.";
         RootLimit = "root_limit", "The root exceeds a limit of `[limits.root]`; this skill and all after it are left out.";
-        NameShadowed = "name_shadowed", "A skill of an extra root has the name of a skill of a higher root; it is left out.";
+        NameShadowed = "name_shadowed", "A skill of an extra root or of a package has the name of a skill of a higher root, or of a package that was added earlier; it is left out.";
+        PackageChanged = "package_changed", "A package's files are not those in `packages.lock`; all of its skills are left out.";
+        PackagesLockInvalid = "packages_lock_invalid", "`packages.lock` cannot be read or parsed; the skills of all packages are left out.";
         SkillFilesLimited = "skill_files_limited", "The skill exceeds a limit on files; it stays without them.";
         SkillFileSkipped = "skill_file_skipped", "A file of the skill is left out: it is a link out of the folder or not a regular file, its name is not UTF-8, it cannot be read, or it grew over a limit while it was read.";
         FrontmatterMended = "frontmatter_mended", "A line of the frontmatter was read as if it were quoted; the skill stays.";
@@ -199,6 +201,14 @@ codes! {
         PackageServerInvalid = "package_server_invalid", "A server in `mcp.json` breaks the specification and is left out.";
         PackageServerUnsupported = "package_server_unsupported", "A server in `mcp.json` uses the deprecated transport `sse` and is left out.";
         MarketplaceInvalid = "marketplace_invalid", "A `marketplace.json`, or an entry of it, cannot be used.";
+        PackageInvalid = "package_invalid", "The file or folder is not a package that can be added; the message says which rule it breaks.";
+        PackageUnstable = "package_unstable", "The folder changed while it was copied.";
+        PackageExists = "package_exists", "A package of this name is already installed.";
+        PackageNotFound = "package_not_found", "No package of this name is installed.";
+        PackageOlder = "package_older", "The version found is lower than the installed version, or is not the one that `--to` names.";
+        PackageAsksMore = "package_asks_more", "`--yes` does not accept a version that asks for more.";
+        PackagesBusy = "packages_busy", "Another `patchbay plugin` command is changing the packages.";
+        NotConfirmed = "not_confirmed", "The question was answered with no, or no terminal could answer it; nothing was changed.";
     }
     "The host failed" {
         SnapshotNewer = "snapshot_newer", "The session was written by a newer version of Patchbay.";

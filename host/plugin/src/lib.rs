@@ -9,8 +9,9 @@
 //! - [`Inspector`]: reports manifest, tools, imports, exports and digest of a plugin, and each reason why loading would
 //!   refuse it.
 //! - [`PluginWatch`]: reports which files of a plugin were saved.
-//! - [`locate`]: finds the plugin that an author names, for `call` and `add`. [`stage`] copies a skill to a folder of skills, and
+//! - [`locate`]: finds the plugin that an author names, for `call` and `add`. [`link()`] links a skill into a folder of skills, and
 //!   [`uninstall`] removes one.
+//! - [`package`]: copies plugins with a record of their origin, and updates them.
 //!
 //! The binary `patchbay-bundle` of this package builds the bundled plugins, which the binary `patchbay` then embeds.
 
@@ -26,6 +27,7 @@ mod inspect;
 mod install;
 mod language;
 mod located;
+pub mod package;
 mod printing;
 mod rust_bindings;
 mod strip;
@@ -41,7 +43,7 @@ pub use compile::write_c_bindings;
 pub use contract::write_contract;
 pub use create::{CreateError, create};
 pub use inspect::{InspectionReport, Inspector};
-pub use install::{InstallError, InstalledPlugin, StagedSkill, stage, stage_link, uninstall};
+pub use install::{InstallError, InstalledPlugin, link, uninstall};
 pub use language::{Language, PluginKind, UnknownLanguage};
 pub use located::{LocateError, LocatedPlugin, PluginForm, locate};
 pub use toolchain::{Toolchain, ToolchainError, Toolchains};

@@ -25,6 +25,8 @@ use serde::{Deserialize, Serialize};
 pub enum Root {
     /// A folder of `skill_roots` in `config.toml`.
     Extra,
+    /// Packages that `patchbay plugin add` copied and `packages.lock` names.
+    Package,
     /// Skills built into the binary.
     Bundled,
     /// The user's configuration folder.
@@ -39,8 +41,15 @@ pub enum Root {
 
 impl Root {
     /// All roots, from the lowest to the highest.
-    pub const ALL: [Self; 6] =
-        [Self::Extra, Self::Bundled, Self::User, Self::WorkspaceClaude, Self::WorkspaceAgents, Self::Workspace];
+    pub const ALL: [Self; 7] = [
+        Self::Extra,
+        Self::Package,
+        Self::Bundled,
+        Self::User,
+        Self::WorkspaceClaude,
+        Self::WorkspaceAgents,
+        Self::Workspace,
+    ];
 
     /// Returns the name of the root.
     pub fn as_str(self) -> &'static str {
@@ -53,7 +62,7 @@ impl Root {
             Self::WorkspaceClaude => Some(".claude/skills"),
             Self::WorkspaceAgents => Some(".agents/skills"),
             Self::Workspace => Some(".patchbay/skills"),
-            Self::Extra | Self::Bundled | Self::User => None,
+            Self::Extra | Self::Package | Self::Bundled | Self::User => None,
         }
     }
 
@@ -74,7 +83,8 @@ impl Root {
 pub struct Identity {
     /// The root that contains the skill.
     pub root: Root,
-    /// The canonical path of the workspace, or of the folder for [`Root::Extra`]; otherwise empty.
+    /// The canonical path of the workspace, or of the folder for [`Root::Extra`]; the package's name for [`Root::Package`];
+    /// otherwise empty.
     pub workspace: String,
     /// The name of the skill in its root.
     pub name: Name,
@@ -90,10 +100,10 @@ impl fmt::Display for Identity {
 
 impl Identity {
     /// Returns the identity of the skill `name` in `root`, as seen from `workspace`. For [`Root::Extra`],
-    /// `workspace` is the path of the root.
+    /// `workspace` is the path of the root; for [`Root::Package`], the name of the package.
     pub fn new(root: Root, workspace: &str, name: Name) -> Self {
-        let has_path = root.is_workspace() || root == Root::Extra;
-        let workspace = if has_path { workspace.to_owned() } else { String::new() };
+        let has_owner = root.is_workspace() || matches!(root, Root::Extra | Root::Package);
+        let workspace = if has_owner { workspace.to_owned() } else { String::new() };
         Self { root, workspace, name }
     }
 }

@@ -473,6 +473,7 @@ fn command(verb: &str, identity: &Identity, capability: &Capability, place: &str
     let root = match identity.root {
         Root::User => String::new(),
         Root::Bundled => "--root bundled ".to_owned(),
+        Root::Package => format!("--package {} ", quoted(&identity.workspace)),
         root => format!("--root {root} --workspace {} ", quoted_folder(&identity.workspace)),
     };
     format!("patchbay grant {verb} {root}{only_in}{} {}", identity.name, quoted(&capability.to_string()))
@@ -558,6 +559,7 @@ mod tests {
             (Root::Bundled, "patchbay grant add --root bundled notes 'http:*'"),
             (Root::Workspace, "patchbay grant add --root workspace --workspace '/my work' notes 'http:*'"),
             (Root::Extra, "patchbay grant add --root extra --workspace '/my work' notes 'http:*'"),
+            (Root::Package, "patchbay grant add --package '/my work' notes 'http:*'"),
         ] {
             let denial = permits_of(root, &any, vec![]).check(&any[0]).unwrap_err().to_string();
             assert!(denial.ends_with(&format!(". To grant it: {command}")), "{denial}");

@@ -13,7 +13,7 @@ use std::{
 use patchbay_agent::INTERNAL_TOOLS;
 use patchbay_command::RESERVED;
 use patchbay_core::{Code, Digest, Name, RootLimits, SessionId};
-use patchbay_policy::Root;
+use patchbay_policy::{Identity, Root};
 use patchbay_skill::{
     Candidate, Changed, Component, DescribedTools, Diff, FileStorage, FoundSkill, Problem, ReadFiles, Snapshot,
     SnapshotRules, build,
@@ -154,24 +154,27 @@ impl Host {
         Ok(now.diagnostics() != of.diagnostics() || names.any(|name| is_on_disk(of, name) || is_on_disk(&now, name)))
     }
 
-    /// Returns the current skill `name` of `root`, for a grant; `None` if it does not exist or cannot be read. For an extra
-    /// root, `workspace` is the path of the root.
+    /// Returns the current skills called `name` as seen from `workspace`, for a grant: each with its identity, lowest root first.
+    /// Skills that cannot be read are left out.
     ///
     /// # Errors
-    /// Errors of the root's folder or the store.
-    pub async fn candidate(
+    /// Errors of the workspace or the store.
+    pub async fn skills_named(
         self: &Arc<Self>,
-        root: Root,
         workspace: &Path,
         name: &Name,
-    ) -> Result<Option<Candidate>, SessionError> {
+    ) -> Result<Vec<(Identity, Candidate)>, SessionError> {
         let workspace = workspace_path(workspace)?;
         let trusted = self.store.is_trusted(&workspace).await?;
         let scan = self.scan(&workspace, trusted, CacheMode::Use).await?;
-        let mut candidates =
-            scan.found.into_iter().filter(|found| found.root == root).filter_map(|found| found.candidate.ok());
-        let in_root = |candidate: &Candidate| candidate.root_path.as_deref().is_none_or(|path| path == workspace);
-        Ok(candidates.find(|candidate| candidate.name == *name && in_root(candidate)))
+        let of_name = |FoundSkill { root, candidate, .. }: FoundSkill| {
+            let candidate = candidate.ok().filter(|candidate| candidate.name == *name)?;
+            let owner = candidate.root_path.as_deref().unwrap_or(&workspace);
+            Some((Identity::new(root, owner, name.clone()), candidate))
+        };
+        let mut candidates: Vec<_> = scan.found.into_iter().filter_map(of_name).collect();
+        candidates.sort_by_key(|(identity, _)| identity.root);
+        Ok(candidates)
     }
 
     /// Scans all roots on a blocking thread.
@@ -315,9 +318,13 @@ fn retain(store: &Store, needed: Vec<NeededSkill>) -> Result<Retained, StoreErro
         }
         match candidate.read_files() {
             Ok(ReadFiles { files, candidate: now }) => {
-                held.add_skill_files(&now.digest(), &files.to_pack())?;
-                if now.digest() != candidate.digest() {
-                    read.push((root, candidate, now));
+                match now.digest() == candidate.digest() {
+                    // Its lock names the other digest. A new scan finds out, and leaves the package out.
+                    false if root == Root::Package => skills.push((root, candidate)),
+                    same => {
+                        held.add_skill_files(&now.digest(), &files.to_pack())?;
+                        read.extend((!same).then_some((root, candidate, now)));
+                    }
                 }
             }
             Err(Changed) => skills.push((root, candidate)),

@@ -15,6 +15,7 @@ use patchbay_mcp::{
     client::McpServerConfig,
     tools::{McpFailure, McpReport, ServerParts, SessionServers},
 };
+use patchbay_policy::Identity;
 use patchbay_provider::{
     BundledAdapter, CatalogueSettings, ExchangeLimits, Providers, Settings, SettingsSource, Sources,
 };
@@ -30,7 +31,7 @@ use crate::{
     lock::{self, SessionLock},
     persona::Personas,
     recap, recording,
-    roots::Roots,
+    roots::{PackagePaths, Roots},
     workspace_path::workspace_path,
 };
 
@@ -111,6 +112,11 @@ impl Paths {
     /// Returns the source lines of components that were built in this home.
     pub fn symbols(&self) -> Symbols {
         Symbols::new(self.cache.join("debug"))
+    }
+
+    /// Returns where the packages of the home are.
+    pub fn packages(&self) -> PackagePaths {
+        PackagePaths { folder: self.data.join("packages"), lock: self.config.join("packages.lock") }
     }
 
     /// Returns the folders and the targets of links directly in them, which plugins cannot use; and `skill_roots` and the targets of
@@ -212,10 +218,10 @@ impl Host {
         let Config { paths, limits, egress, credentials, journal, compiler, bundled, home_folder, .. } = config;
         let protected = paths.protected(&config.skill_roots);
         let (user, source) = (paths.config.join("skills"), config.source);
-        let root = config.agents.limits.root.clone();
+        let (packages, root) = (paths.packages(), config.agents.limits.root.clone());
         let roots = match config.package {
-            None => Roots::new(bundled.skills, user, config.skill_roots, root, source.clone()),
-            Some(package) => Roots::of_package(package, user, root, source.clone()),
+            None => Roots::new(bundled.skills, user, config.skill_roots, packages, root, source.clone()),
+            Some(package) => Roots::of_package(package, user, packages, root, source.clone()),
         };
         let store = thread::scope(|threads| {
             // Reading the bundled skills takes as long as opening the store. Without a thread, the first scan reads them.
@@ -349,6 +355,15 @@ impl Host {
         self.kv.remove_session(id).await?;
         lock.remove(&self.lock_folder(), id);
         Ok(())
+    }
+
+    /// Deletes what a skill has stored. Returns whether there was anything.
+    ///
+    /// # Errors
+    /// The store could not be written.
+    pub async fn remove_state(&self, skill: &Identity) -> Result<bool, SessionError> {
+        let Identity { root, workspace, name } = skill.clone();
+        Ok(self.kv.remove_skill(root.to_string(), workspace, name.into()).await?)
     }
 
     /// Returns the id of the process that has the session `id` open, as text; `None` if there is none.

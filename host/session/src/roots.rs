@@ -1,4 +1,4 @@
-//! The skill roots: the binary, the user's folder, the workspace. File contents are cached in memory and in the store,
+//! The skill roots: the binary, packages, the user's folder, the workspace. File contents are cached in memory and in the store,
 //! so scanning an unchanged root reads no files. Used by `building`.
 
 use std::{
@@ -13,8 +13,8 @@ use parking_lot::{Mutex, MutexGuard};
 use patchbay_core::{Code, RootAllowance, RootLimits};
 use patchbay_policy::Root;
 use patchbay_skill::{
-    BundledSkill, CachedFile, Discovered, FileCache, FileRecord, FoundSkill, NoCache, Problem, SkillMd, Stat,
-    agent_plugin::AgentPlugin, bundled, discover,
+    BundledSkill, CachedFile, Discovered, FileCache, FileRecord, FoundSkill, LockError, NoCache, PackagesLock, Problem,
+    SkillMd, Stat, agent_plugin::AgentPlugin, bundled, discover, discover_packages, read_packages_lock,
 };
 use patchbay_store::{SeenFile, Source, Store, StoreError};
 
@@ -34,12 +34,24 @@ pub(crate) struct Roots {
     extra: Vec<PathBuf>,
     /// The only package whose skills are scanned, instead of all roots.
     package: Option<PathBuf>,
+    packages: PackagePaths,
+    /// The last lock that was read, with the state of its file.
+    lock: Mutex<Option<(Stat, Arc<PackagesLock>)>>,
     /// Identity of the running build; `None` if unknown, which disables the cache.
     program: Option<String>,
     source: Source,
     limits: RootLimits,
     /// Cached files by the folder of their root.
     remembered: Mutex<HashMap<String, Arc<KnownFiles>>>,
+}
+
+/// Where the packages of a home are.
+#[derive(Clone, Debug)]
+pub struct PackagePaths {
+    /// The folder with the packages, as `NAME/DIGEST`.
+    pub folder: PathBuf,
+    /// `packages.lock`.
+    pub lock: PathBuf,
 }
 
 /// Cached files from the store by root folder, for roots that are not in memory.
@@ -86,18 +98,25 @@ impl Roots {
         bundled: &'static [BundledSkill],
         user: PathBuf,
         extra: Vec<PathBuf>,
+        packages: PackagePaths,
         limits: RootLimits,
         source: Source,
     ) -> Self {
-        let (read, remembered) = (OnceLock::new(), Mutex::default());
-        let package = None;
-        Self { bundled, read, user, extra, package, program: program(&source), source, limits, remembered }
+        let (read, remembered, lock) = (OnceLock::new(), Mutex::default(), Mutex::default());
+        let (package, program) = (None, program(&source));
+        Self { bundled, read, user, extra, package, packages, lock, program, source, limits, remembered }
     }
 
     /// Creates the roots of a process that serves the skills of the package in `folder`, and no others.
-    pub(crate) fn of_package(folder: PathBuf, user: PathBuf, limits: RootLimits, source: Source) -> Self {
+    pub(crate) fn of_package(
+        folder: PathBuf,
+        user: PathBuf,
+        packages: PackagePaths,
+        limits: RootLimits,
+        source: Source,
+    ) -> Self {
         let package = Some(folder.canonicalize().unwrap_or(folder));
-        Self { package, ..Self::new(&[], user, Vec::new(), limits, source) }
+        Self { package, ..Self::new(&[], user, Vec::new(), packages, limits, source) }
     }
 
     /// Returns the skills of the binary. The first call reads them.
@@ -105,11 +124,16 @@ impl Roots {
         self.read.get_or_init(|| bundled(self.bundled))
     }
 
-    /// Returns the folders that users copy skills into, existing or not.
+    /// Returns the folders that users copy skills into, existing or not, and the lock of packages.
     pub(crate) fn folders(&self, workspace: &Path) -> Vec<PathBuf> {
         let in_workspace =
             Root::ALL.into_iter().filter_map(Root::workspace_folder).map(|folder| workspace.join(folder));
-        [self.user.clone()].into_iter().chain(self.extra.iter().cloned()).chain(in_workspace).collect()
+        // Every change of packages replaces their lock.
+        [self.user.clone(), self.packages.lock.clone()]
+            .into_iter()
+            .chain(self.extra.iter().cloned())
+            .chain(in_workspace)
+            .collect()
     }
 
     /// Returns the roots to scan besides the binary, lowest first. A folder that several roots name is
@@ -125,6 +149,9 @@ impl Roots {
         for extra in &self.extra {
             let path = canonical(extra);
             add(Root::Extra, path.clone(), path);
+        }
+        if self.packages.lock.symlink_metadata().is_ok() {
+            add(Root::Package, self.packages.folder.clone(), canonical(&self.packages.folder));
         }
         add(Root::User, self.user.clone(), canonical(&self.user));
         for (root, folder) in Root::ALL.into_iter().filter_map(|root| Some((root, root.workspace_folder()?))) {
@@ -177,6 +204,7 @@ impl Roots {
                 let (whose, label) = match (scanned.root, scanned.root.workspace_folder()) {
                     (_, Some(folder)) => ("The workspace's", folder),
                     (Root::Extra, _) => ("An extra", "skill_roots"),
+                    (Root::Package, _) => ("The packages'", "packages"),
                     _ => ("Your", "skills"),
                 };
                 let message = match error.kind() {
@@ -202,15 +230,19 @@ impl Roots {
         mode: CacheMode,
     ) -> io::Result<()> {
         let (root, path) = (scanned.root, &*scanned.path);
+        let discover = |cache: &dyn FileCache| match root {
+            Root::Package => self.discover_packages(path, cache, allowed),
+            _ => discover(root, path, cache, allowed),
+        };
         // The clock is read before any file. A file whose times are settled by then cannot change unnoticed.
         let (Some(now), true) = (now(&self.source), self.program.is_some()) else {
-            scan.found.extend(discover(root, path, &NoCache, allowed)?.found);
+            scan.found.extend(discover(&NoCache)?.found);
             return Ok(());
         };
         let folder = scanned.cache();
         let files = self.remembered().get(&folder).cloned().unwrap_or_default();
         let remembered = Remembered { files: &files, recognised: RefCell::default(), mode };
-        let Discovered { found, read } = discover(root, path, &remembered, allowed)?;
+        let Discovered { found, read } = discover(&remembered)?;
         scan.found.extend(found);
         let read: Vec<FileRecord> = read.into_iter().filter(|sighting| sighting.stat.is_settled(now)).collect();
         let gone = remembered.gone(&read);
@@ -218,6 +250,38 @@ impl Roots {
             scan.updates.push(CacheUpdate { folder, read, gone });
         }
         Ok(())
+    }
+
+    /// Reads the skills of the packages in `packages.lock`. Without a valid lock, no package can be used.
+    fn discover_packages(&self, path: &Path, cache: &dyn FileCache, allowed: &RootAllowance) -> io::Result<Discovered> {
+        match self.read_lock() {
+            Ok(lock) => discover_packages(path, &lock, cache, allowed),
+            Err(why) => {
+                let message = format!(
+                    "packages.lock cannot be used: {why}. No package is loaded. Restore the file, or delete it and add the packages again."
+                );
+                let candidate = Err(Problem::new(Code::PackagesLockInvalid, message));
+                let found = FoundSkill { label: "packages.lock".to_owned(), root: Root::Package, candidate };
+                Ok(Discovered { found: vec![found], read: Vec::new() })
+            }
+        }
+    }
+
+    /// Returns the packages' lock, which is parsed again only if its file has changed.
+    fn read_lock(&self) -> Result<Arc<PackagesLock>, LockError> {
+        let path = &self.packages.lock;
+        // Without a state, the file is read each time.
+        let stat = Stat::of(path).ok().flatten();
+        let mut known = self.lock.lock();
+        if let Some((seen, lock)) = &*known
+            && stat.as_ref() == Some(seen)
+        {
+            return Ok(Arc::clone(lock));
+        }
+        let now = now(&self.source);
+        let lock = Arc::new(read_packages_lock(path)?);
+        *known = stat.filter(|stat| now.is_some_and(|now| stat.is_settled(now))).map(|stat| (stat, Arc::clone(&lock)));
+        Ok(lock)
     }
 
     fn remembered(&self) -> MutexGuard<'_, HashMap<String, Arc<KnownFiles>>> {

@@ -9,8 +9,8 @@ use cap_std::fs::Dir;
 use patchbay_policy::Root;
 
 use crate::{
+    children::{ChildKind, own_name},
     component,
-    discover::ChildKind,
     listing::{self, Listing},
     reading::parse_name,
 };
@@ -35,7 +35,7 @@ pub(crate) fn list_ahead(
     mut read: impl FnMut(&(OsString, ChildKind), Option<ListedFolder>) -> ControlFlow<()>,
 ) {
     let list = &|(name, kind): &(OsString, ChildKind)| {
-        let name = name.to_str().filter(|name| *kind == ChildKind::Folder && parse_name(name).is_ok())?;
+        let name = name.to_str().filter(|name| *kind == ChildKind::Folder && parse_name(own_name(name)).is_ok())?;
         Some(list_folder(root, path, parent, name))
     };
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(THREADS);

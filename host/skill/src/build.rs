@@ -40,7 +40,7 @@ pub struct SnapshotRules<'a> {
 }
 
 /// Builds a snapshot from the results of discovery in all roots. Their order does not matter, except for extra roots: a
-/// later one takes precedence over an earlier one.
+/// later one takes precedence over an earlier one; and for packages, of which the first keeps a name or an alias.
 ///
 /// Unreadable candidates become diagnostics and are then ignored. Of the others, the highest root wins each name. If
 /// the winner turns out to be unusable, the candidate of a lower root is *not* used instead, because a skill that was
@@ -54,6 +54,7 @@ pub fn build(found: &[FoundSkill], version: u64, rules: &SnapshotRules<'_>) -> S
     let mut builder = SnapshotBuilder {
         rules,
         budgets,
+        packaged: Vec::new(),
         skills: BTreeMap::new(),
         texts: BTreeMap::new(),
         diagnostics: BTreeSet::new(),
@@ -63,6 +64,7 @@ pub fn build(found: &[FoundSkill], version: u64, rules: &SnapshotRules<'_>) -> S
     }
     builder.exclude_shadowing_aliases();
     builder.exclude_missing_tools();
+    builder.drop_later_aliases();
     builder.mark_aliases();
     let SnapshotBuilder { skills, mut texts, mut diagnostics, .. } = builder;
     let used: BTreeSet<Digest> = skills.values().map(|skill| skill.manifest.instructions.digest).collect();
@@ -86,6 +88,8 @@ struct SnapshotBuilder<'a> {
     /// The remaining limits on tools, for each root but the bundled one. `None` after a skill exceeded them; the
     /// root then gets no more skills.
     budgets: BTreeMap<Root, Option<RootBudget>>,
+    /// The names of the packages' skills, in the order in which the packages were added.
+    packaged: Vec<Name>,
     skills: BTreeMap<Name, Skill>,
     /// Instructions of skills whose SKILL.md was just read, by digest.
     texts: BTreeMap<Digest, Arc<str>>,
@@ -105,6 +109,15 @@ fn by_name<'f>(
         match candidate {
             // Links to one folder from several roots are one skill.
             Ok(candidate) if candidate.folder_id.is_some_and(|folder| !folders.insert(folder)) => {}
+            Ok(candidate) if *root == Root::Package => {
+                builder.packaged.push(candidate.name.clone());
+                let by_root = names.entry(&candidate.name).or_default();
+                if by_root.contains_key(root) {
+                    builder.diagnose(label, package_shadowed(candidate, "a package that was added earlier"));
+                } else {
+                    by_root.insert(*root, candidate);
+                }
+            }
             Ok(candidate) => {
                 let earlier = names.entry(&candidate.name).or_default().insert(*root, candidate);
                 if earlier.is_some() {
@@ -139,6 +152,9 @@ impl SnapshotBuilder<'_> {
         let Some((root, winner)) = by_root.pop_last() else { return };
         if by_root.contains_key(&Root::Extra) {
             self.diagnose(name.as_str(), name_shadowed(root, name));
+        }
+        if let Some(packaged) = by_root.get(&Root::Package) {
+            self.diagnose(name.as_str(), package_shadowed(packaged, &format!("a {root} skill")));
         }
         match accept(root, winner, self.rules) {
             Ok(skill) => {
@@ -236,6 +252,24 @@ impl SnapshotBuilder<'_> {
             self.diagnose(name.as_str(), problem);
         }
         any
+    }
+
+    /// Takes an alias from each package's skill if the skill of an earlier package has it.
+    fn drop_later_aliases(&mut self) {
+        let mut taken = BTreeMap::<Name, Name>::new();
+        for name in std::mem::take(&mut self.packaged) {
+            let Some(skill) = self.skills.get_mut(&name).filter(|skill| skill.root == Root::Package) else { continue };
+            let Some(alias) = skill.manifest.command.clone() else { continue };
+            match taken.get(&alias) {
+                Some(owner) if *owner != name => {
+                    let message =
+                        format!("Alias '/{alias}' belongs to the package skill '{owner}', which was added earlier.");
+                    Arc::make_mut(&mut skill.manifest).command = None;
+                    self.diagnose(name.as_str(), Problem::new(Code::AliasShadowed, message));
+                }
+                _ => drop(taken.insert(alias, name)),
+            }
+        }
     }
 
     /// Adds diagnostics for aliases that several skills claim: the highest root wins, and two skills of the same root
@@ -363,6 +397,16 @@ pub fn check_skill(root: Root, candidate: &Candidate, rules: &SnapshotRules<'_>)
 /// The problem of a skill of an extra root whose name the skill of `root` has.
 fn name_shadowed(root: Root, name: &Name) -> Problem {
     Problem::new(Code::NameShadowed, format!("The {root} skill '{name}' has this name."))
+}
+
+/// The problem of a package's skill whose name `owner` has.
+fn package_shadowed(candidate: &Candidate, owner: &str) -> Problem {
+    let (name, package) = (&candidate.name, candidate.root_path.as_deref().unwrap_or_default());
+    let message = format!(
+        "'{name}' of the package '{package}' is left out: {owner} has this name. To use both, remove the package, and add it again \
+         with --rename {name}=NEW."
+    );
+    Problem::new(Code::NameShadowed, message)
 }
 
 fn missing_tool(tool: &str) -> Problem {

@@ -12,6 +12,7 @@ use crate::{
     CachedFile, Candidate, Component, FileCache, FileRecord, FileStorage, FileTotals, FoundSkill, NoCache, Problem,
     SkillFiles, Stat,
     ahead::{ListedFolder, list_ahead},
+    children::{ChildKind, children, is_claimed_twice, own_name},
     component::{self, ComponentFile, read_component},
     files::{self, HashedFile},
     found::mark_duplicates,
@@ -54,24 +55,43 @@ pub fn discover(root: Root, path: &Path, cache: &dyn FileCache, allowed: &RootAl
     let mut names = children(&folder, most)?;
     let too_many = (names.len() > most).then(|| names.pop_last()).flatten();
     let names: Vec<_> = names.into_iter().collect();
+    let Scanned { mut found, over, read } = scan(root, path, &folder, &names, cache, allowed);
+    mark_duplicates(&mut found);
+    let too_many = too_many.map(|(name, _)| FoundSkill::over_skills(root, allowed, &name.to_string_lossy()));
+    found.extend(over.or(too_many));
+    Ok(Discovered { found, read })
+}
+
+/// The result of [`scan`].
+pub(crate) struct Scanned {
+    /// The children, in order.
+    pub(crate) found: Vec<FoundSkill>,
+    /// The child that exceeded a limit of the root. Later children were not read.
+    pub(crate) over: Option<FoundSkill>,
+    pub(crate) read: Vec<FileRecord>,
+}
+
+/// Reads the `children` of the opened `folder` at `path`. A child may be a path, whose last part is its name.
+pub(crate) fn scan(
+    root: Root,
+    path: &Path,
+    folder: &Dir,
+    children: &[(OsString, ChildKind)],
+    cache: &dyn FileCache,
+    allowed: &RootAllowance,
+) -> Scanned {
     let mut scan = RootScan {
         root,
         path: path.into(),
-        folder: &folder,
-        children: &names,
+        folder,
+        children,
         cache,
         read: Vec::new(),
         budget: RootBudget::new(root, *allowed),
         folders: BTreeMap::new(),
     };
-    let mut found: Vec<FoundSkill> = Vec::new();
-    let over_limit = |name: &OsString, problem| {
-        let name = name.to_string_lossy();
-        let label = name.strip_suffix(".wasm").unwrap_or(&name);
-        FoundSkill { label: text::excerpt(label, 80), root, candidate: Err(problem) }
-    };
-    let mut over = too_many.map(|(name, _)| over_limit(&name, scan.budget.too_many_skills()));
-    list_ahead(root, path, &folder, &names, |(file_name, kind), listed| {
+    let (mut found, mut over) = (Vec::new(), None);
+    list_ahead(root, path, folder, children, |(file_name, kind), listed| {
         let Some(name) = file_name.to_str() else {
             let message = "A folder's or file's name is not UTF-8.";
             let label = text::excerpt(&file_name.to_string_lossy(), 80);
@@ -82,15 +102,13 @@ pub fn discover(root: Root, path: &Path, cache: &dyn FileCache, allowed: &RootAl
         if let Err(problem) = &candidate
             && problem.code == Code::RootLimit
         {
-            over = Some(over_limit(file_name, problem.clone()));
+            over = Some(FoundSkill::over_limit(root, &file_name.to_string_lossy(), problem.clone()));
             return ControlFlow::Break(());
         }
         found.push(FoundSkill { label: text::excerpt(label, 80), root, candidate });
         ControlFlow::Continue(())
     });
-    mark_duplicates(&mut found);
-    found.extend(over);
-    Ok(Discovered { found, read: scan.read })
+    Scanned { found, over, read: scan.read }
 }
 
 /// Reads one skill at any `path` as [`discover`] reads a child of the user's root: a folder `NAME/`, or a file, which
@@ -124,34 +142,6 @@ pub fn discover_one(path: &Path) -> io::Result<FoundSkill> {
         false => scan.skill_file(name, &label, SkillFilePlace::default()),
     });
     Ok(FoundSkill { label: text::excerpt(&label, 80), root, candidate })
-}
-
-/// The type of a child of a root according to its directory entry, without a further system call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ChildKind {
-    Folder,
-    /// A file, a link, or unknown.
-    Other,
-}
-
-/// Returns the children of a root that may be skills: the first `most` by name, and one more if there are more. It
-/// iterates over all entries but keeps only these, which makes the result independent of the order of the file system.
-fn children(folder: &Dir, most: usize) -> io::Result<BTreeMap<OsString, ChildKind>> {
-    let mut names = BTreeMap::new();
-    for entry in folder.entries()? {
-        let entry = entry?;
-        let (name, kind) = (entry.file_name(), entry.file_type()?);
-        let bytes = name.as_encoded_bytes();
-        let plain_file = kind.is_file() && !bytes.ends_with(b".wasm");
-        if bytes.starts_with(b".") || plain_file {
-            continue;
-        }
-        names.insert(name, if kind.is_dir() { ChildKind::Folder } else { ChildKind::Other });
-        if names.len() > most.saturating_add(1) {
-            names.pop_last();
-        }
-    }
-    Ok(names)
 }
 
 /// The state of one [`discover`] call.
@@ -214,13 +204,14 @@ impl RootScan<'_> {
         let metadata = if kind == ChildKind::Folder { None } else { followed(self.folder, file_name) };
         let is_folder = kind == ChildKind::Folder || metadata.as_ref().is_some_and(Metadata::is_dir);
         let leads_away = !is_folder && metadata.is_none() && leads_away(self.folder, file_name);
-        if leads_away && let Some(name) = file_name.strip_suffix(".wasm") {
+        let own_name = own_name(file_name);
+        if leads_away && let Some(name) = own_name.strip_suffix(".wasm") {
             return Some((name, self.linked_skill(file_name, name).transpose()?));
         }
         if is_folder || leads_away {
-            return Some((file_name, self.skill_folder(file_name, listed).transpose()?));
+            return Some((own_name, self.skill_folder(file_name, listed).transpose()?));
         }
-        let name = file_name.strip_suffix(".wasm")?;
+        let name = own_name.strip_suffix(".wasm")?;
         Some((name, self.skill_file(file_name, name, SkillFilePlace { metadata, linked: None })))
     }
 
@@ -266,7 +257,7 @@ impl RootScan<'_> {
             }
         };
         let component = Component::in_file(scanned.cached.digest, scanned.size, location);
-        let files = BTreeMap::from([(file.to_owned(), scanned.cached.digest)]);
+        let files = BTreeMap::from([(own_name(file).to_owned(), scanned.cached.digest)]);
         let embedded = scanned.cached.skill_md.as_ref().and_then(|skill_md| skill_md.embedded);
         let totals = embedded.unwrap_or(FileTotals::none(FileStorage::Component));
         let listed = ListedFiles { files, totals, source: FileSource::NoPack, skipped: Vec::new(), folder_id: None };
@@ -276,7 +267,7 @@ impl RootScan<'_> {
     /// Reads the skill in the folder `NAME/`, which is listed unless it was before. Returns `None` if an
     /// earlier candidate has this folder.
     fn skill_folder(&mut self, folder_name: &str, listed: Option<ListedFolder>) -> Result<Option<Candidate>, Problem> {
-        let name = parse_name(folder_name)?;
+        let name = parse_name(own_name(folder_name))?;
         let unreadable = |error: io::Error| Problem::unreadable("The folder", &error);
         let (folder, listing) = match listed {
             Some(listed) => listed.map(|(folder, listing)| (folder, Some(listing))),
@@ -288,7 +279,7 @@ impl RootScan<'_> {
         let folder_id = folder.dir_metadata().ok().and_then(|metadata| files::identity(&metadata));
         if self.is_repeated(&name, folder_id) {
             // Its name must still be the one in SKILL.md.
-            let scanned = self.skill_md(&name, &folder, followed(&folder, SKILL_MD))?;
+            let scanned = self.skill_md(&name, folder_name, &folder, followed(&folder, SKILL_MD))?;
             let manifest = scanned.cached.skill_md.as_ref().map(|skill_md| &skill_md.manifest);
             return manifest.map_or(Ok(None), |manifest| manifest.as_ref().map(|_| None).map_err(Problem::clone));
         }
@@ -310,12 +301,12 @@ impl RootScan<'_> {
         // A listing over a limit may have stopped before SKILL.md.
         let listed = listing.files.remove(SKILL_MD);
         let skill_md = if listing.over.is_some() { followed(&folder, SKILL_MD) } else { listed };
-        let scanned = self.skill_md(&name, &folder, skill_md)?;
+        let scanned = self.skill_md(&name, folder_name, &folder, skill_md)?;
         let mut files = BTreeMap::from([(SKILL_MD.to_owned(), scanned.cached.digest)]);
         let component = match &listing.components[..] {
             [] => None,
             [file] => {
-                let component = self.component(&name, &folder, file)?;
+                let component = self.component(folder_name, &folder, file)?;
                 files.insert(file.clone(), component.digest());
                 Some(component)
             }
@@ -339,7 +330,7 @@ impl RootScan<'_> {
                 let (root, path) = (self.root, Arc::clone(&self.path));
                 listed.source = FileSource::Folder(SkillFolder { root, path, folder: folder_name.to_owned() });
                 listed.totals.place = FileStorage::Pack;
-                self.other_files(&name, &folder, listing, &mut listed)?;
+                self.other_files(folder_name, &folder, listing, &mut listed)?;
             }
         }
         let candidate = self.candidate(name, scanned, listed, component)?;
@@ -359,9 +350,15 @@ impl RootScan<'_> {
         first.is_some_and(|first| [first, name].iter().all(|name| !is_claimed_twice(self.children, name)))
     }
 
-    /// Reads the SKILL.md of a skill's folder, which has this `metadata`.
-    fn skill_md(&mut self, name: &Name, folder: &Dir, metadata: Option<Metadata>) -> Result<ScannedFile, Problem> {
-        let file = format!("{name}/{SKILL_MD}");
+    /// Reads the SKILL.md of a skill's folder at `place`, which has this `metadata`.
+    fn skill_md(
+        &mut self,
+        name: &Name,
+        place: &str,
+        folder: &Dir,
+        metadata: Option<Metadata>,
+    ) -> Result<ScannedFile, Problem> {
+        let file = format!("{place}/{SKILL_MD}");
         self.budget.count_file(metadata.as_ref().map_or(0, Metadata::len))?;
         if let Some((cached, size)) = self.cached(&file, metadata.as_ref())
             && cached.skill_md.is_some()
@@ -382,12 +379,12 @@ impl RootScan<'_> {
     }
 
     /// Returns the component `file_name` of a skill's folder, with its digest from the cache if it is unchanged.
-    fn component(&mut self, name: &Name, folder: &Dir, file_name: &str) -> Result<Component, Problem> {
-        let file = format!("{name}/{file_name}");
+    fn component(&mut self, place: &str, folder: &Dir, file_name: &str) -> Result<Component, Problem> {
+        let file = format!("{place}/{file_name}");
         let location = ComponentFile {
             root: self.root,
             path: Arc::clone(&self.path),
-            folder: Some(name.to_string()),
+            folder: Some(place.to_owned()),
             file: file_name.to_owned(),
         };
         let metadata = followed(folder, file_name);
@@ -404,14 +401,14 @@ impl RootScan<'_> {
     /// Adds the remaining files of a skill's folder to `listed`.
     fn other_files(
         &mut self,
-        name: &Name,
+        place: &str,
         folder: &Dir,
         listing: Listing,
         listed: &mut ListedFiles,
     ) -> Result<(), Problem> {
         for (path, metadata) in listing.files {
             self.budget.count_file(metadata.len())?;
-            let file = format!("{name}/{path}");
+            let file = format!("{place}/{path}");
             let (digest, size) = if let Some((cached, size)) = self.cached(&file, Some(&metadata)) {
                 (cached.digest, size)
             } else {
@@ -482,12 +479,6 @@ fn leads_away(folder: &Dir, name: &str) -> bool {
 
 fn no_skill_md() -> Problem {
     Problem::new(Code::MissingSkillMd, "The folder has no SKILL.md.")
-}
-
-/// Returns whether a root with these children, sorted by name, has a file `NAME.wasm` beside the folder `NAME/`.
-fn is_claimed_twice(children: &[(OsString, ChildKind)], name: &Name) -> bool {
-    let file = OsString::from(format!("{name}.wasm"));
-    children.binary_search_by(|(child, _)| child.cmp(&file)).is_ok()
 }
 
 #[cfg(test)]

@@ -4,11 +4,13 @@
 
 use std::{collections::BTreeMap, io, sync::Arc};
 
-use patchbay_core::{Code, Digest, Name};
+use patchbay_core::{Code, Digest, Name, RootAllowance, text};
 use patchbay_policy::Root;
 use serde::{Deserialize, Serialize};
 
-use crate::{Changed, Component, FileTotals, Manifest, SkillFiles, source::FileSource};
+use crate::{
+    Changed, Component, FileTotals, Manifest, SkillFiles, children::own_name, limit::RootBudget, source::FileSource,
+};
 
 /// One child of a root: a candidate, or the problem that keeps it from being a skill.
 #[derive(Clone, Debug)]
@@ -19,6 +21,20 @@ pub struct FoundSkill {
     pub root: Root,
     /// The readable skill, or why it cannot be a skill.
     pub candidate: Result<Candidate, Problem>,
+}
+
+impl FoundSkill {
+    /// The child with which a limit of its root is exceeded. `child` is its name, or a path that ends in its name.
+    pub(crate) fn over_limit(root: Root, child: &str, problem: Problem) -> Self {
+        let name = own_name(child);
+        let label = text::excerpt(name.strip_suffix(".wasm").unwrap_or(name), 80);
+        Self { label, root, candidate: Err(problem) }
+    }
+
+    /// The first child beyond the number of skills that its root may have.
+    pub(crate) fn over_skills(root: Root, allowed: &RootAllowance, child: &str) -> Self {
+        Self::over_limit(root, child, RootBudget::new(root, *allowed).too_many_skills())
+    }
 }
 
 /// A skill whose SKILL.md is valid. Whether it becomes part of the snapshot is decided by [`build`](crate::build).
@@ -38,7 +54,7 @@ pub struct Candidate {
     pub instructions: Option<Arc<str>>,
     /// Problems that do not exclude the skill, such as mended lines.
     pub notes: Vec<Problem>,
-    /// The canonical path of the root, for a skill of [`Root::Extra`].
+    /// The canonical path of the root, for a skill of [`Root::Extra`]; the package's name, for one of [`Root::Package`].
     pub root_path: Option<Arc<str>>,
     pub(crate) source: FileSource,
     /// Device and inode of the skill's folder; a folder counts once.

@@ -7,6 +7,7 @@
 //! From a folder to a snapshot:
 //!
 //! 1. [`discover`] reads the candidates of one root. It follows no link out of a workspace.
+//!    [`discover_packages`] reads the packages that a [`PackagesLock`] names.
 //!    - [`Manifest`]: a parsed SKILL.md.
 //!    - [`SkillFiles`]: the list of a skill's files; the skill's digest covers all of them.
 //!    - [`FileSet`]: the files with their contents, as they are stored with a snapshot.
@@ -66,6 +67,7 @@ mod archive;
 mod arguments;
 mod build;
 mod bundled;
+mod children;
 mod component;
 mod diff;
 mod digest;
@@ -81,6 +83,8 @@ mod listing;
 mod manifest;
 mod names;
 mod package;
+mod packages;
+mod packages_lock;
 mod reading;
 mod search;
 mod shown;
@@ -106,6 +110,11 @@ pub use manifest::{
     Audience, Instructions, InvocationMode, Manifest, ParsedSkillMd, PortableSkillMd, RequestedCapability,
 };
 pub use package::{SECTION, SKILL_MD_BYTES, embedded_skill_md};
+pub use packages::{discover_packages, read_packages_lock};
+pub use packages_lock::{
+    LOCK_BYTES, LockError, LockedPackage, LockedServer, LockedSkill, PACKAGE_SERVERS, PACKAGE_SKILLS, PackageKind,
+    PackagesLock,
+};
 pub use search::{SearchIndex, SearchMatches, SearchTexts};
 pub use shown::{ResultLimit, ShownRank};
 pub use snapshot::{Diagnostic, Skill, Snapshot, SnapshotError};

@@ -14,6 +14,8 @@ pub enum ShownRank {
     TrustedWorkspace,
     /// The skills that are bundled with the binary.
     Bundled,
+    /// Skills of packages.
+    Package,
     /// The skills in folders of `skill_roots`.
     Extra,
     /// Tools outside of the sandbox, such as an MCP server's.
@@ -45,6 +47,7 @@ impl ShownRank {
         match root {
             Root::User => Self::User,
             Root::Bundled => Self::Bundled,
+            Root::Package => Self::Package,
             Root::Extra => Self::Extra,
             Root::WorkspaceClaude | Root::WorkspaceAgents | Root::Workspace if is_trusted => Self::TrustedWorkspace,
             Root::WorkspaceClaude | Root::WorkspaceAgents | Root::Workspace => Self::UntrustedWorkspace,

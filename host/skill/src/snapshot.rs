@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use crate::{FileStorage, FileTotals, Manifest, SearchIndex, ShownRank};
 
 /// The format in which snapshots are written. Format 1 contained the instructions and had no number. Format 2 had fewer
-/// roots. In format 3 no skill could be called by its name alone.
-const FORMAT: u32 = 4;
+/// roots. In format 3 no skill could be called by its name alone. Format 4 had no packages.
+const FORMAT: u32 = 5;
 
 /// The skills of a session. Immutable: a reload creates a new snapshot.
 #[derive(Clone, Debug)]
@@ -105,7 +105,7 @@ pub struct Skill {
     pub name: Name,
     /// The root in which it was found.
     pub root: Root,
-    /// The canonical path of the root, for [`Root::Extra`].
+    /// The canonical path of the root, for [`Root::Extra`]; the package's name, for [`Root::Package`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_path: Option<String>,
     /// The manifest parsed from the skill's SKILL.md.
@@ -210,7 +210,7 @@ impl Snapshot {
                 let (body, aliases, texts) = format1::read(&json)?;
                 Ok(Self { version, digest, json, body, aliases, texts })
             }
-            2 | 3 | FORMAT => {
+            2..=FORMAT => {
                 let body: SnapshotBody = serde_json::from_str(&json)?;
                 let aliases = body.commands();
                 Ok(Self { version, digest, json, body, aliases, texts: BTreeMap::new() })

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use patchbay_core::Name;
+use patchbay_core::{Name, PackageName};
 use patchbay_policy::{Capability, Root};
 
 /// The skill and the capabilities of grants
@@ -12,6 +12,9 @@ pub(crate) struct GrantTarget {
     /// Where the skill comes from
     #[arg(long, value_enum, default_value_t = RootArgument::User)]
     root: RootArgument,
+    /// The package that contains the skill
+    #[arg(long, value_name = "PACKAGE", conflicts_with_all = ["root", "workspace"])]
+    pub(crate) package: Option<PackageName>,
     /// The workspace, or the folder of --root extra [default: the current folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
@@ -28,6 +31,9 @@ pub(crate) struct GrantTarget {
 
 impl GrantTarget {
     pub(crate) fn root(&self) -> Root {
+        if self.package.is_some() {
+            return Root::Package;
+        }
         match self.root {
             RootArgument::Extra => Root::Extra,
             RootArgument::Bundled => Root::Bundled,

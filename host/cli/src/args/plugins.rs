@@ -1,9 +1,9 @@
 //! The arguments of the commands of `patchbay plugin`.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, str::FromStr};
 
 use clap::{Args, Subcommand, ValueHint};
-use patchbay_core::Name;
+use patchbay_core::{Name, PackageName};
 use patchbay_plugin::Language;
 use patchbay_policy::Capability;
 
@@ -41,27 +41,172 @@ pub(crate) struct PluginCall {
     pub(crate) json: bool,
 }
 
-/// Add a plugin: a skill to your skills, or an adapter to your providers
+/// Add a plugin: a package of skills, or the adapter of a provider
 ///
-/// The plugin is copied. It is checked first, and refused if it would not load.
+/// It shows what the package contains and asks for, then asks you. The package is copied, and its origin and digests are written to
+/// packages.lock. Adding grants nothing and runs no program of the package; its tools are listed in the sandbox.
 ///
 /// With --link, the folder is linked instead, and sessions see each build. Grants to a linked skill hold for any files in the folder
 /// until you remove the link, so only link a folder if you review every change in it.
 #[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    patchbay plugin add ./greet.wasm\n  \
+    patchbay plugin add ./aws-core --rename deploy=aws-deploy\n\n\
+    Exit code 0: the plugin was added; 1: it was refused; 2: nobody agreed, or the folder only lists plugins.")]
 pub(crate) struct PluginAdd {
-    /// A component with its SKILL.md embedded, a skill's folder, or the adapter of a provider
-    #[arg(value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
+    /// NAME.wasm with its SKILL.md embedded, the folder of a skill or of an Agent Plugin, or the adapter of a provider
+    #[arg(value_name = "SOURCE", value_hint = ValueHint::AnyPath)]
     pub(crate) plugin: PathBuf,
+    /// The name of the package [default: its own]
+    #[arg(long, value_name = "NAME", conflicts_with = "link")]
+    pub(crate) name: Option<PackageName>,
+    /// Give a skill another name; may be given several times
+    #[arg(long, value_name = "OLD=NEW", conflicts_with = "link")]
+    pub(crate) rename: Vec<Rename>,
+    /// Do not ask
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Print one JSON object
+    #[arg(long, conflicts_with = "link")]
+    pub(crate) json: bool,
     /// Link the folder of a skill that you are developing, instead of copying it
     #[arg(long)]
     pub(crate) link: bool,
-    /// Replace the skill of this name
-    #[arg(long)]
+    /// Replace the skill of this name in your folder of skills
+    #[arg(long, requires = "link")]
     pub(crate) replace: bool,
+}
+
+/// A skill's name in its package, and its name in sessions.
+#[derive(Clone, Debug)]
+pub(crate) struct Rename {
+    pub(crate) old: Name,
+    pub(crate) new: Name,
+}
+
+impl FromStr for Rename {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (old, new) = text.split_once('=').ok_or("write it as OLD=NEW")?;
+        let name = |name: &str| name.parse::<Name>().map_err(|error| error.to_string());
+        Ok(Self { old: name(old)?, new: name(new)? })
+    }
+}
+
+/// Update packages from where they were added
+///
+/// It reads the file or folder again, shows what would change, and asks. Grants for what both versions ask for stay; anything new needs
+/// a grant of yours. Without names, all packages are looked at. Nothing updates itself.
+#[derive(Args)]
+#[command(
+    after_help = "Exit code 0: up to date, updated, or only checked; 1: a source cannot be used; 2: a version was not taken."
+)]
+pub(crate) struct PluginUpdate {
+    /// The packages [default: all]
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<PackageName>,
+    /// Only show what would change
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Take this version and no other, even a lower one; of a package without a version, its digest
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) to: Option<String>,
+    /// Do not ask; takes only a version that --to names and that asks for nothing new
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Show the changed lines of instructions
+    #[arg(long)]
+    pub(crate) text: bool,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show what changes between two versions of a package
+#[derive(Args)]
+pub(crate) struct PluginDiff {
+    /// The name of an installed package, or a file or folder, such as ./NAME
+    #[arg(value_name = "OLD", value_hint = ValueHint::AnyPath)]
+    pub(crate) old: PathBuf,
+    /// The name of an installed package, or a file or folder, such as ./NAME
+    #[arg(value_name = "NEW", value_hint = ValueHint::AnyPath)]
+    pub(crate) new: PathBuf,
+    /// Show the changed lines of instructions
+    #[arg(long)]
+    pub(crate) text: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Make the packages equal to those of another packages.lock
+///
+/// It shows the whole plan before the first change, then asks. Grants are not in a lock: give them on each machine.
+#[derive(Args)]
+#[command(after_help = "Example:\n  patchbay plugin sync team/packages.lock --from team\n\n\
+    Exit code 0: the packages are those of the lock; 1: a package cannot be read; 2: nobody agreed.")]
+pub(crate) struct PluginSync {
+    /// The lock to follow
+    #[arg(value_name = "LOCK", value_hint = ValueHint::FilePath)]
+    pub(crate) lock: PathBuf,
+    /// A folder that 'plugin export' wrote [default: where each package was found]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) from: Option<PathBuf>,
+    /// Also remove packages that are not in LOCK
+    #[arg(long)]
+    pub(crate) exact: bool,
+    /// Do not ask; takes no update that asks for something new
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+/// Check that the installed packages are those of packages.lock, without running anything
+#[derive(Args)]
+#[command(after_help = "Exit code 0: they are; 1: one is not; 2: something could not be checked.")]
+pub(crate) struct PluginVerify {
+    /// The packages [default: all]
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<PackageName>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Print the digest of each file of a package, as 'sha256sum -c' reads them
+///
+/// The digest of this list is the digest of a folder.
+#[derive(Args)]
+pub(crate) struct PluginSums {
+    /// The file or folder of a package
+    #[arg(value_name = "SOURCE", value_hint = ValueHint::AnyPath)]
+    pub(crate) path: PathBuf,
+}
+
+/// Write the installed packages and their lock into a new folder, for 'plugin sync --from' on another machine
+#[derive(Args)]
+pub(crate) struct PluginExport {
+    /// The folder, which must not exist or be empty
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) folder: PathBuf,
+}
+
+/// Remove a package with its grants, or a skill from your folder of skills
+#[derive(Args)]
+pub(crate) struct PluginRemove {
+    /// The package, or the skill in your folder of skills
+    #[arg(value_name = "NAME")]
+    pub(crate) name: PackageName,
+    /// Also delete what its skills have stored
+    #[arg(long)]
+    pub(crate) data: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct PluginList {
+    /// List the changes of packages instead: when, who, what
+    #[arg(long)]
+    pub(crate) changes: bool,
     /// The workspace whose skills are listed, too [default: the current folder]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) workspace: Option<PathBuf>,

@@ -54,8 +54,10 @@ async fn skills(report: &mut DoctorReport, home: &OpenHome, workspace: &Path) {
         Fact::list("yours", &names(&snapshot, |root| root == Root::User)),
         Fact::list("of the workspace", &names(&snapshot, Root::is_workspace)),
     ];
-    let extra = names(&snapshot, |root| root == Root::Extra);
-    facts.extend((!extra.is_empty()).then(|| Fact::list("of skill_roots", &extra)));
+    for (name, root) in [("of packages", Root::Package), ("of skill_roots", Root::Extra)] {
+        let names = names(&snapshot, |other| other == root);
+        facts.extend((!names.is_empty()).then(|| Fact::list(name, &names)));
+    }
     let roots: Vec<String> = home.skill_roots.iter().map(|root| root.display().to_string()).collect();
     facts.extend((!roots.is_empty()).then(|| Fact::list("folders of skill_roots", &roots)));
     for root in home.skill_roots.iter().filter(|root| !root.exists()) {

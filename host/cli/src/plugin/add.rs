@@ -1,15 +1,24 @@
-//! `patchbay plugin add`: copies a skill into the skills folder, or an adapter into the providers folder.
+//! `patchbay plugin add`: copies a package, links the folder of a skill, or copies an adapter into the providers folder.
 
-use std::{path::Path, process::ExitCode};
+use std::{collections::BTreeMap, path::Path, process::ExitCode, sync::Arc};
 
-use patchbay_core::{Code, Name, text};
+use patchbay_core::{Code, PackageName, text};
 use patchbay_plugin::{
-    InspectionReport, InstallError, InstalledPlugin, LocatedPlugin, PluginForm, locate, stage, stage_link,
+    InspectionReport, InstallError, InstalledPlugin, LocatedPlugin, PluginForm, link, locate,
+    package::{
+        HeldPackages, MarketplacePlugin, PackageReport, PackageSource, SourceForm, StagedPackage, find_source, report,
+    },
 };
 use patchbay_policy::{Identity, Root, quoted};
+use patchbay_session::Host;
+use patchbay_skill::PackageKind;
 use patchbay_store::GrantRow;
+use serde_json::json;
 
-use super::inspector;
+use super::{
+    inspector,
+    packages::{UNDECIDED, confirm, packages, print_grants, shown},
+};
 use crate::{
     CliError,
     args::PluginAdd,
@@ -20,78 +29,187 @@ use crate::{
 };
 
 pub(crate) async fn run(add: &PluginAdd) -> Result<ExitCode, CliError> {
-    let located = locate(&add.plugin).map_err(|error| CliError::new(Code::InvalidArgs, format!("{error}.")))?;
-    let home = HomeDirs::find()?;
-    match &located.form {
-        PluginForm::Adapter(_) | PluginForm::Bare(_) | PluginForm::File(_) if add.link => {
-            let message = format!("{} is not a skill's folder: only a folder can be linked.", shown(&add.plugin));
-            return Err(CliError::new(Code::InvalidArgs, message));
-        }
-        PluginForm::Adapter(file) => provider::add(&open(&home)?, file, None).await?,
-        PluginForm::Bare(file) => {
-            let (name, file) = (&located.name, shown(file));
-            let message = format!(
-                "{file} has no SKILL.md. Write one into a folder '{name}', and embed it: patchbay plugin build {name} --wasm {file}"
-            );
-            return Err(CliError::new(Code::MissingSkillMd, message));
-        }
-        PluginForm::File(_) | PluginForm::Folder(..) => add_skill(add, &located, &home).await?,
+    if add.link {
+        link_skill(add, &HomeDirs::find()?).await?;
+        return Ok(ExitCode::SUCCESS);
     }
-    Ok(ExitCode::SUCCESS)
+    match find_source(&add.plugin)? {
+        PackageSource::Adapter(file) => {
+            provider::add(&open(&HomeDirs::find()?)?, &file, None).await?;
+            Ok(ExitCode::SUCCESS)
+        }
+        PackageSource::Marketplace(plugins) => Ok(list_marketplace(&plugins)),
+        PackageSource::Package(source) => add_package(add, &source).await,
+    }
 }
 
-async fn add_skill(add: &PluginAdd, located: &LocatedPlugin, home: &HomeDirs) -> Result<(), CliError> {
-    let given = shown(&add.plugin);
-    if let Some(newer) = &located.newer {
+/// Prints the plugins of a folder that is not a plugin itself.
+fn list_marketplace(plugins: &[MarketplacePlugin]) -> ExitCode {
+    note("This folder lists plugins and is not one. Nothing was added. To add one of them:");
+    for MarketplacePlugin { name, commands } in plugins {
+        say!("{name}");
+        match &commands[..] {
+            [] => say!("  its source has a form that this Patchbay does not know"),
+            commands => commands.iter().for_each(|command| say!("  {command}")),
+        }
+    }
+    ExitCode::from(UNDECIDED)
+}
+
+async fn add_package(add: &PluginAdd, source: &SourceForm) -> Result<ExitCode, CliError> {
+    let (home, given) = (HomeDirs::find()?, shown(&add.plugin));
+    if let Some(newer) = &source.newer {
         note(&format!(
             "note: '{newer}' was changed after the component was built. To build it again: patchbay plugin build {given}"
         ));
     }
-    let skills = home.paths.config.join("skills");
-    let (staged, inspected) = match &located.form {
-        PluginForm::Folder(folder, _) if add.link => (None, folder.clone()),
-        _ => {
-            let staged = stage(located, &skills).map_err(CliError::from)?;
-            let path = staged.path();
-            (Some(staged), path)
+    let host = open(&home)?;
+    let mut held = packages(&home, host.store()).hold().await?;
+    let name = add.name.clone().unwrap_or_else(|| source.name.clone());
+    if let Some(there) = held.lock().package(name.as_str()) {
+        let message = format!(
+            "package '{name}' is already installed, from {}. To take a newer version: patchbay plugin update {name}. To have both: patchbay \
+             plugin add {given} --name NEW",
+            text::clean_line(&there.from)
+        );
+        return Err(CliError::new(Code::PackageExists, message));
+    }
+    let staged = held.stage(source)?;
+    let report = reported(add, &name, source, &staged).await?;
+    let conflicts = conflicts(&host, &report, &given).await?;
+    if !add.json {
+        report.lines().iter().chain(&conflicts).for_each(|line| say!("{line}"));
+    }
+    if let Err(code) = confirm(&format!("Add package '{name}'? It gets no grants."), add.yes) {
+        return Ok(code);
+    }
+    install(&mut held, add, source, &report, staged).await?;
+    if add.json {
+        say!("{}", json!({"added": report.to_json(), "conflicts": conflicts}));
+    } else {
+        say!("Added package '{name}'.");
+        print_grants(&report, |_, _| true);
+        say!("Open sessions use it after /reload_skills.");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Inspects the copy of a package; fails if nothing of it can be used.
+async fn reported(
+    add: &PluginAdd,
+    name: &PackageName,
+    source: &SourceForm,
+    staged: &StagedPackage,
+) -> Result<PackageReport, CliError> {
+    let renames: BTreeMap<_, _> = add.rename.iter().map(|rename| (rename.old.clone(), rename.new.clone())).collect();
+    let report = report(&inspector(false)?, &staged.folder(), source.kind, name.clone(), &renames).await?;
+    if report.skills.is_empty() && report.servers.is_empty() {
+        let why: Vec<&str> = report.left_out.iter().map(|skill| &*skill.why).collect();
+        let why = if why.is_empty() { "it has no skills and no servers.".to_owned() } else { why.join("; ") };
+        let code = if source.kind == PackageKind::AgentPlugin { Code::PackageInvalid } else { Code::InvalidArgs };
+        return Err(CliError::new(code, format!("{} is not added: {why}", shown(&add.plugin))));
+    }
+    let own: Vec<&str> = report.skills.iter().map(|skill| &*skill.inspected.name).collect();
+    if let Some(unknown) = renames.keys().find(|old| !own.contains(&old.as_str())) {
+        let message = format!("the package has no skill '{unknown}' to rename; it has {}.", own.join(", "));
+        return Err(CliError::new(Code::InvalidArgs, message));
+    }
+    Ok(report)
+}
+
+async fn install(
+    held: &mut HeldPackages,
+    add: &PluginAdd,
+    source: &SourceForm,
+    report: &PackageReport,
+    staged: StagedPackage,
+) -> Result<(), CliError> {
+    let from = std::path::absolute(&add.plugin).map_err(CliError::io(&add.plugin))?;
+    let [from, found] = [&from, &source.path].map(|path| path.to_string_lossy().into_owned());
+    let package = report.locked(&from, &found, &held.today(), held.lock().next_order(), None);
+    let lock = held.lock().with(package).map_err(|error| CliError::new(Code::PackageInvalid, format!("{error}.")))?;
+    held.commit("add", &report.name, lock, Some(staged), Vec::new()).await?;
+    Ok(())
+}
+
+/// Returns a line for each name or alias that the package would not get, or would take from a lower root.
+async fn conflicts(host: &Arc<Host>, report: &PackageReport, given: &str) -> Result<Vec<String>, CliError> {
+    let snapshot = host.preview_snapshot(Path::new(".")).await?;
+    let mut lines = Vec::new();
+    for skill in &report.skills {
+        let name = &skill.name;
+        let rename = format!("To use both: patchbay plugin add {given} --rename {}=NEW", skill.inspected.name);
+        match snapshot.skill(name.as_str()) {
+            Some(other) if other.root == Root::Package => {
+                let owner = other.root_path.as_deref().unwrap_or_default();
+                lines.push(format!(
+                    "conflict: skill '{name}' is left out: package '{owner}' was added earlier and has one. {rename}"
+                ));
+            }
+            Some(other) if other.root > Root::Package => {
+                lines.push(format!(
+                    "conflict: skill '{name}' is left out: the {} skill of this name wins. {rename}",
+                    other.root
+                ));
+            }
+            Some(other) => {
+                lines.push(format!("note: skill '{name}' takes the place of the {} skill of this name.", other.root))
+            }
+            None => {}
         }
+        let alias = skill.inspected.manifest.as_ref().and_then(|manifest| manifest.command.as_ref());
+        let claimed = snapshot.aliases().find(|(other, _)| Some(*other) == alias);
+        let owner = claimed.and_then(|(_, owners)| snapshot.skill(owners.first()?.as_str()));
+        if let Some(owner) = owner.filter(|owner| owner.root >= Root::Package && owner.name != *name) {
+            lines.push(format!(
+                "conflict: '/{}' stays the command of the {} skill '{}'; '/skill {name}' works.",
+                alias.map_or("", |alias| alias.as_str()),
+                owner.root,
+                owner.name
+            ));
+        }
+    }
+    Ok(lines)
+}
+
+/// Links the folder of a skill into the user's folder of skills.
+async fn link_skill(add: &PluginAdd, home: &HomeDirs) -> Result<(), CliError> {
+    let located = locate(&add.plugin).map_err(|error| CliError::new(Code::InvalidArgs, format!("{error}.")))?;
+    let given = shown(&add.plugin);
+    let LocatedPlugin { form: PluginForm::Folder(folder, _), name, newer } = &located else {
+        let message = format!("{given} is not a skill's folder: only a folder can be linked.");
+        return Err(CliError::new(Code::InvalidArgs, message));
     };
-    let report = inspector(false)?.inspect(&inspected).await.map_err(CliError::io(&inspected))?;
-    if !report.problems.is_empty() {
-        let problems: Vec<String> = report.problems.iter().map(|problem| text::clean_line(problem)).collect();
-        return Err(CliError::new(Code::InvalidArgs, format!("{given} is not added: {}", problems.join("; "))));
+    if let Some(newer) = newer {
+        note(&format!(
+            "note: '{newer}' was changed after the component was built. To build it again: patchbay plugin build {given}"
+        ));
     }
     // The link is made after the check, because sessions follow it at once.
-    let staged = staged.map_or_else(|| stage_link(located, &skills, add.replace), Ok);
-    let installed = staged.and_then(|staged| staged.install(add.replace));
-    let InstalledPlugin { path, replaced } = installed.map_err(|error| match error {
+    let report = inspector(false)?.inspect(folder).await.map_err(CliError::io(folder))?;
+    if !report.problems.is_empty() {
+        let problems: Vec<String> = report.problems.iter().map(|problem| text::clean_line(problem)).collect();
+        return Err(CliError::new(Code::InvalidArgs, format!("{given} is not linked: {}", problems.join("; "))));
+    }
+    let installed = link(&located, &home.paths.config.join("skills"), add.replace);
+    let InstalledPlugin { path, .. } = installed.map_err(|error| match error {
         InstallError::Exists { .. } => {
-            let link = if add.link { "--link " } else { "" };
-            let again = format!("patchbay plugin add {link}--replace {given}");
+            let again = format!("patchbay plugin add --link --replace {given}");
             CliError::new(Code::InvalidArgs, format!("{error}. To replace it: {again}"))
         }
         other => other.into(),
     })?;
-    let verb = match (add.link, replaced) {
-        (true, _) => "Linked",
-        (false, true) => "Replaced",
-        (false, false) => "Added",
-    };
-    say!("{verb} {}: {}", described(&report), text::clean_line(&path.to_string_lossy()));
-    if add.link {
-        say!(
-            "Grants hold for any files in {}, until you remove the link.",
-            text::clean_line(&inspected.to_string_lossy())
-        );
-    }
+    say!("Linked {}: {}", described(&report), text::clean_line(&path.to_string_lossy()));
+    say!("Grants hold for any files in {}, until you remove the link.", text::clean_line(&folder.to_string_lossy()));
     for text in &report.notes {
         say!("note: {}", text::clean_line(text));
     }
-    print_requests(&report, &granted(home, &located.name).await?);
+    let host = open(home)?;
+    let identity = Identity::new(Root::User, "", name.clone());
+    print_requests(&report, &granted(&host, &identity).await?);
     say!("Open sessions use it after /reload_skills.");
     Ok(())
 }
-
 /// Returns the name, version, size and tools of a skill.
 fn described(report: &InspectionReport) -> String {
     let manifest = report.manifest.as_ref();
@@ -114,15 +232,14 @@ fn described(report: &InspectionReport) -> String {
     parts.concat()
 }
 
-/// Returns the capabilities that are granted to the installed skill, as it is now.
-async fn granted(home: &HomeDirs, name: &Name) -> Result<Vec<String>, CliError> {
-    let host = open(home)?;
-    let Some(skill) = host.candidate(Root::User, Path::new("."), name).await? else { return Ok(Vec::new()) };
-    let identity = Identity::new(Root::User, "", name.clone());
-    let granted_for = host.granted_for(&identity, skill.digest()).await;
+/// Returns the capabilities that are granted to the linked skill, as it is now.
+async fn granted(host: &Arc<Host>, identity: &Identity) -> Result<Vec<String>, CliError> {
+    let skills = host.skills_named(Path::new("."), &identity.name).await?;
+    let Some((_, skill)) = skills.into_iter().find(|(other, _)| other == identity) else { return Ok(Vec::new()) };
+    let granted_for = host.granted_for(identity, skill.digest()).await;
     let is_valid = |grant: &GrantRow| {
-        grant.root == Root::User.as_str()
-            && grant.skill == name.as_str()
+        grant.root == identity.root.as_str()
+            && grant.skill == identity.name.as_str()
             && grant.place.is_empty()
             && grant.skill_digest == granted_for
     };
@@ -151,11 +268,6 @@ fn print_requests(report: &InspectionReport, granted: &[String]) {
     if !missing.is_empty() {
         say!("To grant it: patchbay grant add {} {}", report.name, missing.join(" "));
     }
-}
-
-/// Returns a path as a word of a shell.
-fn shown(path: &Path) -> String {
-    quoted(&text::clean_line(&path.to_string_lossy())).into_owned()
 }
 
 impl From<InstallError> for CliError {

@@ -1,14 +1,16 @@
-//! `patchbay plugin list`: the skills of a new session, and the providers.
+//! `patchbay plugin list`: the packages, the skills of a new session, and the providers.
 
-use std::{path::Path, process::ExitCode};
+use std::{path::Path, process::ExitCode, sync::Arc};
 
 use patchbay_core::{Digest, text};
-use patchbay_policy::CapabilityState;
+use patchbay_policy::{CapabilityState, Root};
 use patchbay_provider::{ProviderSource, ProviderStatus};
-use patchbay_session::{InstalledSkill, InstalledSkills};
-use patchbay_skill::LinkedFolder;
+use patchbay_session::{Host, InstalledSkill, InstalledSkills};
+use patchbay_skill::{LinkedFolder, LockedPackage};
+use patchbay_store::{PackageChange, PackageChangeRow};
 use serde_json::{Value, json};
 
+use super::packages::packages;
 use crate::{
     CliError,
     args::PluginList,
@@ -21,11 +23,23 @@ use crate::{
 pub(crate) async fn run(list: &PluginList) -> Result<ExitCode, CliError> {
     let style = if list.json { Style::Silent } else { Style::of_standard_error() };
     let host = open_watched(&HomeDirs::find()?, ProgressLine::new(style, &tokio::runtime::Handle::current()), false)?;
+    let packages = packages(&HomeDirs::find()?, host.store());
+    if list.changes {
+        return changes(&host, list.json).await;
+    }
+    // An invalid lock is among the problems below.
+    let installed = packages.read().unwrap_or_default();
     let workspace = list.workspace.as_deref().unwrap_or(Path::new("."));
     let InstalledSkills { skills, diagnostics } = host.installed_skills(workspace).await?;
     let providers = host.providers().list().await;
     if list.json {
-        for value in skills.iter().map(skill_json).chain(providers.iter().map(provider_json)) {
+        for value in installed
+            .packages()
+            .iter()
+            .map(package_json)
+            .chain(skills.iter().map(skill_json))
+            .chain(providers.iter().map(provider_json))
+        {
             say!("{value}");
         }
         for problem in &diagnostics {
@@ -34,6 +48,7 @@ pub(crate) async fn run(list: &PluginList) -> Result<ExitCode, CliError> {
         }
         return Ok(ExitCode::SUCCESS);
     }
+    installed.packages().iter().for_each(print_package);
     for skill in &skills {
         print_skill(skill);
     }
@@ -47,11 +62,61 @@ pub(crate) async fn run(list: &PluginList) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn print_package(package: &LockedPackage) {
+    let LockedPackage { name, version, digest, from, updated, skills, servers, .. } = package;
+    let version = version.as_deref().map(|version| format!(" {}", text::clean_line(version))).unwrap_or_default();
+    say!("{name}{version} package {}, installed {}", short(digest), text::clean_line(updated));
+    say!("  from {}", text::clean_line(from));
+    let names: Vec<&str> = skills.iter().map(|skill| skill.name.as_str()).collect();
+    say!("  skills: {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") });
+    if !servers.is_empty() {
+        let names: Vec<String> = servers.iter().map(|server| text::clean_line(&server.name)).collect();
+        say!("  servers, not used: {}", names.join(", "));
+    }
+}
+
+fn package_json(package: &LockedPackage) -> Value {
+    let skills: Vec<&str> = package.skills.iter().map(|skill| skill.name.as_str()).collect();
+    let servers: Vec<&str> = package.servers.iter().map(|server| &*server.name).collect();
+    json!({
+        "kind": "package",
+        "name": package.name,
+        "version": package.version,
+        "digest": package.digest,
+        "from": package.from,
+        "found": package.found,
+        "added": package.added,
+        "updated": package.updated,
+        "skills": skills,
+        "servers": servers,
+    })
+}
+
+/// Lists the changes of packages, oldest first.
+async fn changes(host: &Arc<Host>, as_json: bool) -> Result<ExitCode, CliError> {
+    for PackageChangeRow { at, change, .. } in host.store().package_changes(true).await? {
+        let PackageChange { who, action, package, before, after, grants } = change;
+        let at = jiff::Timestamp::from_second(at).unwrap_or_default().to_string();
+        if as_json {
+            say!(
+                "{}",
+                json!({"at": at, "who": who, "action": action, "package": package, "before": before, "after": after, "grants": grants})
+            );
+            continue;
+        }
+        let digest = |digest: Option<Digest>| digest.as_ref().map_or("none".to_owned(), short);
+        say!("{at} {} {action} {package}: {} to {}", text::clean_line(&who), digest(before), digest(after));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 fn print_skill(InstalledSkill { skill, component_bytes, linked, capabilities }: &InstalledSkill) {
     let version = skill.manifest.version.as_deref().map(|version| format!(" {}", text::clean_line(version)));
     let size = component_bytes.map(|bytes| format!(", {}", text::size(bytes))).unwrap_or_default();
     let (version, digest) = (version.unwrap_or_default(), short(&skill.digest));
-    say!("{}{version} {} skill {digest}{size}", skill.name, skill.root);
+    let package =
+        skill.root_path.as_deref().filter(|_| skill.root == Root::Package).map(|package| format!(" of '{package}'"));
+    say!("{}{version} {} skill{} {digest}{size}", skill.name, skill.root, package.unwrap_or_default());
     if let Some(folder) = linked {
         say!("  linked to {}", text::clean_line(folder.path()));
     }
@@ -73,6 +138,7 @@ fn skill_json(InstalledSkill { skill, component_bytes, linked, capabilities }: &
         "kind": "skill",
         "name": skill.name,
         "root": skill.root.as_str(),
+        "package": skill.root_path.as_deref().filter(|_| skill.root == Root::Package),
         "version": skill.manifest.version,
         "digest": skill.digest,
         "component": skill.component,

@@ -1,24 +1,78 @@
-//! `patchbay plugin remove`: removes a skill from the user's folder of skills.
+//! `patchbay plugin remove`: removes a package, or a skill from the user's folder of skills.
 
-use std::{path::Path, process::ExitCode};
+use std::{path::Path, process::ExitCode, sync::Arc};
 
 use patchbay_core::{Code, Name, text};
-use patchbay_plugin::uninstall;
-use patchbay_policy::{Root, quoted};
-use patchbay_skill::LinkedFolder;
+use patchbay_plugin::{package::grants_of_removed, uninstall};
+use patchbay_policy::{Identity, Root, quoted};
+use patchbay_session::Host;
+use patchbay_skill::{LinkedFolder, LockedPackage};
 
-use crate::{CliError, home::HomeDirs, open, out::say};
+use super::packages::packages;
+use crate::{CliError, args::PluginRemove, home::HomeDirs, open, out::say};
 
-pub(crate) async fn run(name: &Name) -> Result<ExitCode, CliError> {
+pub(crate) async fn run(remove: &PluginRemove) -> Result<ExitCode, CliError> {
     let home = HomeDirs::find()?;
+    let host = open(&home)?;
+    let packages = packages(&home, host.store());
+    if packages.read()?.package(remove.name.as_str()).is_some() {
+        let mut held = packages.hold().await?;
+        if let Some(package) = held.lock().package(remove.name.as_str()).cloned() {
+            let (lock, grants) =
+                (held.lock().without(remove.name.as_str()), grants_of_removed(&packages, &package).await?);
+            let ended = grants.len();
+            held.commit("remove", &package.name, lock, None, grants).await?;
+            return removed_package(&host, &package, ended, remove.data).await;
+        }
+    }
+    let name: Name = remove
+        .name
+        .as_str()
+        .parse()
+        .map_err(|_| CliError::new(Code::PackageNotFound, format!("no package '{}' is installed.", remove.name)))?;
+    remove_skill(&host, &home, &name, remove.data).await
+}
+
+async fn removed_package(
+    host: &Arc<Host>,
+    package: &LockedPackage,
+    grants: usize,
+    data: bool,
+) -> Result<ExitCode, CliError> {
+    say!("Removed package '{}'.", package.name);
+    match grants {
+        0 => {}
+        1 => say!("Its grant has ended."),
+        grants => say!("Its {grants} grants have ended."),
+    }
+    let mut kept = "What its skills have stored (kv) is kept.";
+    if data {
+        for skill in &package.skills {
+            let identity = Identity::new(Root::Package, package.name.as_str(), skill.name.clone());
+            host.remove_state(&identity).await?;
+        }
+        kept = "What its skills had stored (kv) is deleted.";
+    }
+    say!("Open sessions keep it until /reload_skills. {kept}");
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn remove_skill(host: &Arc<Host>, home: &HomeDirs, name: &Name, data: bool) -> Result<ExitCode, CliError> {
     let skills = home.paths.config.join("skills");
     let removed = uninstall(&skills, name)?;
-    let host = open(&home)?;
     if removed.is_empty() {
-        let mut message = format!("there is no skill '{name}' in {}.", text::clean_line(&skills.to_string_lossy()));
+        let mut message = format!(
+            "there is no package '{name}', and no skill '{name}' in {}.",
+            text::clean_line(&skills.to_string_lossy())
+        );
         let installed = host.installed_skills(Path::new(".")).await?;
         if let Some(other) = installed.skills.iter().find(|installed| installed.skill.name == *name) {
-            message += &format!(" The {} skill of this name is not removed by this command.", other.skill.root);
+            message += &match (&other.skill.root, &other.skill.root_path) {
+                (Root::Package, Some(package)) => {
+                    format!(" To remove the package of this skill: patchbay plugin remove {package}")
+                }
+                (root, _) => format!(" The {root} skill of this name is not removed by this command."),
+            };
         }
         if host.providers().list().await.iter().any(|provider| provider.name == name.as_str()) {
             message += &format!(" To remove the provider of this name: patchbay provider remove {name}");
@@ -45,6 +99,11 @@ pub(crate) async fn run(name: &Name) -> Result<ExitCode, CliError> {
             granted.join(" ")
         );
     }
-    say!("Open sessions keep it until /reload_skills. What it has stored (kv) is kept.");
+    let mut kept = "What it has stored (kv) is kept.";
+    if data {
+        host.remove_state(&Identity::new(Root::User, "", name.clone())).await?;
+        kept = "What it had stored (kv) is deleted.";
+    }
+    say!("Open sessions keep it until /reload_skills. {kept}");
     Ok(ExitCode::SUCCESS)
 }

@@ -219,7 +219,7 @@ fn format_1_snapshot_keeps_its_rules() {
     let skill = snapshot.skill("a").unwrap();
     assert_eq!(&**snapshot.text(&skill.manifest.instructions.digest).unwrap(), "Do a.");
     assert!(!skill.digest_of_files);
-    let newer = r#"{"format":5,"anything":true}"#;
+    let newer = r#"{"format":6,"anything":true}"#;
     let error = Snapshot::from_json(newer.to_owned(), Digest::of(newer.as_bytes()), 1).unwrap_err();
     assert_eq!(error.to_string(), "this session was written by a newer Patchbay.");
 }
@@ -566,4 +566,44 @@ fn snapshot_says_why_files_of_a_skill_cannot_be_read() {
     let snapshot = snapshot_of(vec![limited, stored], true);
     let problem = |name: &str| snapshot.files_problem(snapshot.skill(name).unwrap());
     assert_eq!((problem("a"), problem("b")), (Some(words), None));
+}
+
+fn packaged(package: &str, name: &str, frontmatter: &str) -> FoundSkill {
+    let mut found = found(Root::Package, name, frontmatter);
+    found.candidate.as_mut().unwrap().root_path = Some(package.into());
+    found
+}
+
+#[test]
+fn package_that_was_added_first_keeps_names_and_aliases() {
+    let of_packages = vec![
+        packaged("first", "greet", "command: hi"),
+        packaged("second", "greet", "command: hello"),
+        packaged("second", "wave", "command: hi"),
+        packaged("third", "nod", "command: hi"),
+    ];
+    let snapshot = snapshot_of(of_packages.clone(), true);
+    let owner = |name: &str| snapshot.skill(name).and_then(|skill| skill.root_path.as_deref());
+    assert_eq!((owner("greet"), owner("wave"), owner("nod")), (Some("first"), Some("second"), Some("third")));
+    assert_eq!(snapshot.claimants("hi"), ["greet".parse::<Name>().unwrap()]);
+    assert!(snapshot.claimants("hello").is_empty());
+    let codes: Vec<_> = snapshot.diagnostics().iter().map(|found| (&*found.name, found.code)).collect();
+    assert_eq!(codes, [("greet", Code::NameShadowed), ("nod", Code::AliasShadowed), ("wave", Code::AliasShadowed)]);
+    let message = &snapshot.diagnostics()[0].message;
+    assert!(message.contains("the package 'second'") && message.contains("--rename greet=NEW"), "{message}");
+    // The order of adding decides, not the name; and a skill's identity is its package and its name.
+    let other: Vec<_> = of_packages.into_iter().rev().collect();
+    let identity = snapshot_of(other, true).skill("greet").unwrap().identity("/work");
+    assert_eq!((identity.root, &*identity.workspace), (Root::Package, "second"));
+}
+
+#[test]
+fn packages_are_between_extra_roots_and_bundled_skills() {
+    for (root, wins) in [(Root::Extra, Root::Package), (Root::Bundled, Root::Bundled), (Root::User, Root::User)] {
+        let found = vec![packaged("tools", "greet", "summary: x"), found(root, "greet", "summary: y")];
+        let snapshot = snapshot_of(found, true);
+        assert_eq!(snapshot.skill("greet").unwrap().root, wins);
+        let codes: Vec<_> = snapshot.diagnostics().iter().map(|found| found.code).collect();
+        assert_eq!(codes, [Code::NameShadowed], "{root}");
+    }
 }

@@ -1,0 +1,76 @@
+//! What the commands of packages share: the packages of the home, the question before a change, and the grants to type.
+
+use std::{
+    env,
+    io::{self, BufRead as _, IsTerminal as _, Write as _},
+    path::Path,
+    process::ExitCode,
+};
+
+use patchbay_core::{Code, Name, text};
+use patchbay_plugin::package::{PackageError, PackageReport, Packages};
+use patchbay_policy::{Capability, quoted};
+use patchbay_store::Store;
+
+use crate::{
+    CliError,
+    home::HomeDirs,
+    out::{note, say},
+};
+
+/// Exit code if nothing was changed because nobody agreed to it.
+pub(super) const UNDECIDED: u8 = 2;
+
+impl From<PackageError> for CliError {
+    fn from(error: PackageError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}
+
+/// Returns the packages of the home.
+pub(super) fn packages(home: &HomeDirs, store: &Store) -> Packages {
+    let user =
+        ["USER", "LOGNAME"].into_iter().filter_map(|variable| env::var(variable).ok()).find(|user| !user.is_empty());
+    let who = user.map_or_else(|| "unknown".to_owned(), |user| text::excerpt(&user, 80));
+    Packages::new(home.paths.packages(), store.clone(), who)
+}
+
+/// Prints a refusal, and returns the exit code for it.
+pub(super) fn undecided(code: Code, message: &str) -> ExitCode {
+    note(&format!("Error: {}", CliError::new(code, message)));
+    ExitCode::from(UNDECIDED)
+}
+
+/// Asks `question` unless `yes` is set. Returns the exit code if the answer is not yes.
+pub(super) fn confirm(question: &str, yes: bool) -> Result<(), ExitCode> {
+    if yes {
+        return Ok(());
+    }
+    if !io::stdin().is_terminal() {
+        let message = "no terminal can answer the question. Read what is printed above, and repeat the command with --yes. Nothing was changed.";
+        return Err(undecided(Code::NotConfirmed, message));
+    }
+    let (mut answer, mut error) = (String::new(), io::stderr());
+    let _ = write!(error, "{question} [y/N] ").and_then(|()| error.flush());
+    let read = io::stdin().lock().read_line(&mut answer);
+    match (read, &*answer.trim().to_lowercase()) {
+        (Ok(_), "y" | "yes") => Ok(()),
+        _ => Err(undecided(Code::NotConfirmed, "nothing was changed.")),
+    }
+}
+
+/// Prints the commands that grant the capabilities for which `is_wanted` returns true.
+pub(super) fn print_grants(report: &PackageReport, is_wanted: impl Fn(&Name, &Capability) -> bool) {
+    for skill in report.skills.iter().filter(|skill| skill.inspected.component.is_some()) {
+        let wanted = skill.asks().iter().map(|asked| &asked.capability).filter(|asked| is_wanted(&skill.name, asked));
+        let wanted: Vec<String> = wanted.map(|asked| quoted(&asked.to_string()).into_owned()).collect();
+        if !wanted.is_empty() {
+            say!("To grant it: patchbay grant add --package {} {} {}", report.name, skill.name, wanted.join(" "));
+        }
+    }
+}
+
+/// Returns a path as a word of a shell.
+pub(super) fn shown(path: &Path) -> String {
+    quoted(&text::clean_line(&path.to_string_lossy())).into_owned()
+}

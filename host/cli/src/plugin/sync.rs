@@ -1,0 +1,111 @@
+//! `patchbay plugin sync`, `export`, `verify` and `sums`: equal packages on several machines.
+
+use std::{path::Path, process::ExitCode};
+
+use patchbay_core::{Code, PackageName, text};
+use patchbay_plugin::package::{
+    StagedPackage, SyncPlan, SyncStep, Verdict, export as export_packages, verify as verify_package,
+};
+use patchbay_skill::read_packages_lock;
+use serde_json::json;
+
+use super::{
+    inspector,
+    packages::{UNDECIDED, confirm, packages, undecided},
+    update::{installed, package_source},
+};
+use crate::{CliError, FAILED, args::PluginSync, home::HomeDirs, open, out::say};
+
+pub(super) async fn run(sync: &PluginSync) -> Result<ExitCode, CliError> {
+    let target = match sync.lock.is_file() {
+        true => read_packages_lock(&sync.lock).map_err(|error| {
+            let message = format!("{} cannot be used: {error}.", text::clean_line(&sync.lock.to_string_lossy()));
+            CliError::new(Code::PackagesLockInvalid, message)
+        })?,
+        false => return Err(CliError::io(&sync.lock)(std::io::ErrorKind::NotFound.into())),
+    };
+    let home = HomeDirs::find()?;
+    let host = open(&home)?;
+    let mut held = packages(&home, host.store()).hold().await?;
+    let plan = SyncPlan::new(&held, &target, sync.from.as_deref(), sync.exact, &inspector(false)?).await?;
+    if plan.is_empty() {
+        say!("The packages are already those of the lock.");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut asks = Vec::new();
+    for (package, step) in plan.steps() {
+        let lines = match step {
+            SyncStep::Add(report) => report.lines(),
+            SyncStep::Update(diff, installed) => {
+                asks.extend(diff.newly_asked().iter().cloned());
+                let installed = format!("installed here on {installed}");
+                diff.lines(false).into_iter().chain([installed]).collect()
+            }
+        };
+        let verb = if matches!(step, SyncStep::Add(_)) { "Add" } else { "Update" };
+        say!("{verb} package '{}':", package.name);
+        lines.iter().for_each(|line| say!("  {line}"));
+    }
+    plan.removed().iter().for_each(|name| say!("Remove package '{name}'."));
+    if sync.yes && !asks.is_empty() {
+        let message = format!(
+            "--yes does not accept a version that asks for more: {}. Sync in a terminal, without --yes.",
+            asks.join("; ")
+        );
+        return Ok(undecided(Code::PackageAsksMore, &message));
+    }
+    if let Err(code) = confirm("Make these changes? They grant nothing.", sync.yes) {
+        return Ok(code);
+    }
+    plan.apply(&mut held).await?;
+    say!("The packages are those of the lock. Open sessions use them after /reload_skills.");
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn export(folder: &Path) -> Result<ExitCode, CliError> {
+    let home = HomeDirs::find()?;
+    let lock = export_packages(&packages(&home, open(&home)?.store()), folder)?;
+    let folder = super::packages::shown(folder);
+    say!(
+        "Exported {} packages. On the other machine: patchbay plugin sync {folder}/packages.lock --from {folder}",
+        lock.packages().len()
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn verify(names: &[PackageName], as_json: bool) -> Result<ExitCode, CliError> {
+    let home = HomeDirs::find()?;
+    let packages = packages(&home, open(&home)?.store());
+    let lock = packages.read()?;
+    let chosen = match names {
+        [] => lock.packages().to_vec(),
+        names => names.iter().map(|name| installed(&lock, name)).collect::<Result<_, _>>()?,
+    };
+    let (mut is_wrong, mut is_unknown) = (false, false);
+    for package in &chosen {
+        let Verdict { name, wrong, unknown } = verify_package(&packages, package);
+        (is_wrong, is_unknown) = (is_wrong || !wrong.is_empty(), is_unknown || !unknown.is_empty());
+        if as_json {
+            say!("{}", json!({"package": name, "digest": package.digest, "wrong": wrong, "unknown": unknown}));
+            continue;
+        }
+        if wrong.is_empty() && unknown.is_empty() {
+            say!("{name}: all files are those of packages.lock. It is not signed, so nothing proves who made it.");
+        }
+        wrong.iter().for_each(|what| say!("{name}: wrong: {what}"));
+        unknown.iter().for_each(|what| say!("{name}: cannot tell: {what}"));
+    }
+    Ok(match (is_wrong, is_unknown) {
+        (true, _) => ExitCode::from(FAILED),
+        (false, true) => ExitCode::from(UNDECIDED),
+        (false, false) => ExitCode::SUCCESS,
+    })
+}
+
+pub(super) fn sums(path: &Path) -> Result<ExitCode, CliError> {
+    let source = package_source(path)?;
+    let temporary = tempfile::tempdir().map_err(CliError::io(&std::env::temp_dir()))?;
+    let staged = StagedPackage::of_source(temporary.path(), &source)?;
+    staged.sums().to_text().lines().for_each(|line| say!("{line}"));
+    Ok(ExitCode::SUCCESS)
+}

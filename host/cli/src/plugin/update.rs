@@ -1,0 +1,231 @@
+//! `patchbay plugin update` and `diff`: new versions of packages, and what they change.
+
+use std::{path::Path, process::ExitCode, sync::Arc};
+
+use patchbay_core::{Code, PackageName, text};
+use patchbay_plugin::{
+    Inspector,
+    package::{
+        HeldPackages, PackageDiff, PackageError, PackageReport, PackageSource, Packages, SourceForm, StagedPackage,
+        find_source, moved_grants, renames, report,
+    },
+};
+use patchbay_policy::quoted;
+use patchbay_session::Host;
+use patchbay_skill::{LockedPackage, PackagesLock};
+use patchbay_store::MovedGrant;
+use serde_json::json;
+
+use super::{
+    inspector,
+    packages::{confirm, packages, print_grants, undecided},
+};
+use crate::{
+    CliError, FAILED,
+    args::{PluginDiff, PluginUpdate},
+    home::HomeDirs,
+    open,
+    out::{note, say},
+};
+
+pub(super) async fn run(update: &PluginUpdate) -> Result<ExitCode, CliError> {
+    let home = HomeDirs::find()?;
+    let host = open(&home)?;
+    let mut held = packages(&home, host.store()).hold().await?;
+    let mut names = update.names.clone();
+    if names.is_empty() {
+        names = held.lock().packages().iter().map(|package| package.name.clone()).collect();
+    }
+    let inspector = inspector(false)?;
+    let mut code = ExitCode::SUCCESS;
+    for name in names {
+        let package = installed(&held.packages().read()?, &name)?;
+        match update_one(update, &host, &mut held, &inspector, package).await {
+            Ok(one) if one == ExitCode::SUCCESS => {}
+            Ok(one) => code = one,
+            // One package whose source is gone does not keep the others from their updates.
+            Err(error) if update.names.len() != 1 => {
+                note(&format!("Error: {name}: {error}"));
+                code = ExitCode::from(FAILED);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(code)
+}
+
+/// Returns the entry of an installed package.
+pub(super) fn installed(lock: &PackagesLock, name: &PackageName) -> Result<LockedPackage, CliError> {
+    lock.package(name.as_str()).cloned().ok_or_else(|| {
+        let names: Vec<&str> = lock.packages().iter().map(|package| package.name.as_str()).collect();
+        let there = if names.is_empty() { "none is".to_owned() } else { format!("installed: {}", names.join(", ")) };
+        CliError::new(Code::PackageNotFound, format!("no package '{name}' is installed; {there}."))
+    })
+}
+
+async fn update_one(
+    update: &PluginUpdate,
+    host: &Arc<Host>,
+    held: &mut HeldPackages,
+    inspector: &Inspector,
+    package: LockedPackage,
+) -> Result<ExitCode, CliError> {
+    let name = package.name.clone();
+    let source = package_source(Path::new(&package.from))?;
+    let staged = held.stage(&source)?;
+    if staged.digest() == package.digest {
+        match update.json {
+            true => say!("{}", json!({"package": name, "update": null})),
+            false => say!("{name} is up to date."),
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let old = installed_report(held.packages(), inspector, &package).await?;
+    let new = report(inspector, &staged.folder(), source.kind, name.clone(), &renames(&package)).await?;
+    let diff = PackageDiff::new(&old, &new);
+    let installed = format!("installed here on {}, from {}", package.updated, text::clean_line(&package.from));
+    let signer =
+        format!("signer: {}", package.signer.as_deref().map_or("none, as before".to_owned(), text::clean_line));
+    if update.json {
+        let (asks, lines) = (diff.newly_asked(), diff.lines(update.text));
+        say!("{}", json!({"package": name, "update": new.to_json(), "newly_asked": asks, "changes": lines}));
+    } else {
+        diff.lines(update.text).iter().chain([&installed, &signer]).for_each(|line| say!("{line}"));
+    }
+    if let Err(code) = may_take(update, &package, &new, &diff) {
+        return Ok(code);
+    }
+    let today = held.today();
+    let locked = new.locked(&package.from, &source.path.to_string_lossy(), &today, package.order, Some(&package));
+    let grants = moved_grants(held.packages(), &package, &locked).await?;
+    let lock = held.lock().with(locked).map_err(|error| CliError::new(Code::PackageInvalid, format!("{error}.")))?;
+    held.commit("update", &name, lock, Some(staged), grants.clone()).await?;
+    if !update.json {
+        say!("Updated package '{name}'.");
+        print_grant_changes(host, &new, &grants).await?;
+        say!("Open sessions use it after /reload_skills.");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the exit code if the new version is not taken: nobody agreed, or a rule is against it.
+fn may_take(
+    update: &PluginUpdate,
+    package: &LockedPackage,
+    new: &PackageReport,
+    diff: &PackageDiff,
+) -> Result<(), ExitCode> {
+    let name = &package.name;
+    if update.check {
+        return Err(ExitCode::SUCCESS);
+    }
+    let found = new.version.clone().unwrap_or_else(|| new.digest.to_string());
+    let shown = text::clean_line(&found);
+    if let Some(wanted) = update.to.as_ref().filter(|wanted| **wanted != found) {
+        let message =
+            format!("the version found is {shown}, and not {}. Nothing was changed.", text::excerpt(wanted, 80));
+        return Err(undecided(Code::PackageOlder, &message));
+    }
+    if diff.is_lower() && update.to.is_none() {
+        let message = format!(
+            "{shown} is lower than the installed version. To take it: patchbay plugin update {name} --to {shown}"
+        );
+        return Err(undecided(Code::PackageOlder, &message));
+    }
+    if update.yes && !diff.newly_asked().is_empty() {
+        let asks = diff.newly_asked().join("; ");
+        let message = format!(
+            "--yes does not accept a version that asks for more: {asks}. Update it in a terminal, without --yes."
+        );
+        return Err(undecided(Code::PackageAsksMore, &message));
+    }
+    if update.yes && update.to.is_none() {
+        let message =
+            format!("--yes takes only a version that you name: patchbay plugin update {name} --yes --to {shown}");
+        return Err(undecided(Code::NotConfirmed, &message));
+    }
+    confirm(&format!("Update package '{name}' to {shown}?"), update.yes)
+}
+
+/// Says which grants moved and ended, and prints the commands for those that are not given.
+async fn print_grant_changes(host: &Arc<Host>, new: &PackageReport, grants: &[MovedGrant]) -> Result<(), CliError> {
+    for MovedGrant { skill, capability, to, .. } in grants {
+        let capability = text::clean_line(capability);
+        match to {
+            Some(_) => say!("'{capability}' stays granted to '{skill}'."),
+            None => say!("'{capability}' is no longer granted to '{skill}', which does not ask for it any more."),
+        }
+    }
+    let granted = host.store().grants().await?;
+    print_grants(new, |skill, asked| {
+        !granted.iter().any(|grant| {
+            grant.workspace == new.name.as_str()
+                && grant.skill == skill.as_str()
+                && grant.capability == asked.to_string()
+        })
+    });
+    Ok(())
+}
+
+/// Reports the installed version. It must be the one in the lock, or the difference would be to something else.
+async fn installed_report(
+    packages: &Packages,
+    inspector: &Inspector,
+    package: &LockedPackage,
+) -> Result<PackageReport, CliError> {
+    let (folder, name) = (packages.folder_of(package), package.name.clone());
+    let report = report(inspector, &folder, package.kind, name, &renames(package)).await;
+    match report {
+        Ok(report) if report.digest == package.digest => Ok(report),
+        _ => {
+            let name = &package.name;
+            let message = format!(
+                "the installed files of package '{name}' are not those in packages.lock, so they cannot be compared. To install it anew: \
+                 patchbay plugin remove {name}, then patchbay plugin add {}",
+                quoted(&text::clean_line(&package.from))
+            );
+            Err(CliError::new(Code::PackageChanged, message))
+        }
+    }
+}
+
+/// Returns the package at a path.
+pub(super) fn package_source(path: &Path) -> Result<SourceForm, PackageError> {
+    match find_source(path)? {
+        PackageSource::Package(source) => Ok(source),
+        _ => {
+            let path = text::clean_line(&path.to_string_lossy());
+            Err(PackageError::new(Code::PackageInvalid, format!("{path} is not a package.")))
+        }
+    }
+}
+
+/// `patchbay plugin diff OLD NEW`.
+pub(super) async fn diff(arguments: &PluginDiff) -> Result<ExitCode, CliError> {
+    let (inspector, temporary) = (inspector(false)?, tempfile::tempdir().map_err(CliError::io(&std::env::temp_dir()))?);
+    let home = HomeDirs::find()?;
+    let packages = packages(&home, open(&home)?.store());
+    let lock = packages.read()?;
+    let mut reports = Vec::new();
+    for which in [&arguments.old, &arguments.new] {
+        // A name without a path is an installed package first: './NAME' is the folder beside it.
+        let package = which.to_str().and_then(|name| lock.package(name));
+        let report = if let Some(package) = package {
+            installed_report(&packages, &inspector, package).await?
+        } else {
+            let source = package_source(which)?;
+            let staged = StagedPackage::of_source(temporary.path(), &source)?;
+            report(&inspector, &staged.folder(), source.kind, source.name, &Default::default()).await?
+        };
+        reports.push(report);
+    }
+    let [old, new] = &reports[..] else { return Ok(ExitCode::from(FAILED)) };
+    let diff = PackageDiff::new(old, new);
+    if arguments.json {
+        let (asks, lines) = (diff.newly_asked(), diff.lines(arguments.text));
+        say!("{}", json!({"newly_asked": asks, "changes": lines}));
+    } else {
+        diff.lines(arguments.text).iter().for_each(|line| say!("{line}"));
+    }
+    Ok(ExitCode::SUCCESS)
+}

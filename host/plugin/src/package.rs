@@ -1,0 +1,32 @@
+//! Packages: plugins with a known origin. Behind `patchbay plugin add`, `update`, `diff`, `remove`, `verify`, `sums`, `sync` and
+//! `export`.
+//!
+//! - [`PackageSource`]: a file or folder that can be added.
+//! - [`Packages`]: the installed packages of a home, with their lock. [`HeldPackages`] is the right to change them.
+//! - [`StagedPackage`]: a complete copy that is not installed yet. It is inspected, shown and then renamed, so that exactly the
+//!   shown bytes are installed.
+//! - [`PackageReport`]: the content of a copy as the user is asked about it. [`PackageDiff`] compares two.
+//! - [`verify`] compares installed files with the lock. [`SyncPlan`] makes a home equal to another lock.
+
+mod agent_plugin;
+mod diff;
+mod error;
+mod files;
+mod held;
+mod report;
+mod source;
+mod staged;
+mod sums;
+mod sync;
+mod verify;
+
+pub use agent_plugin::DeclaredServer;
+pub use diff::PackageDiff;
+pub use error::PackageError;
+pub use held::{HeldPackages, Packages, grants_of_removed, moved_grants};
+pub use report::{LeftOut, PackageReport, SkillReport, report};
+pub use source::{MarketplacePlugin, PackageSource, SourceForm, find_source};
+pub use staged::StagedPackage;
+pub use sums::Sums;
+pub use sync::{SyncPlan, SyncStep, export, renames};
+pub use verify::{Verdict, verify};

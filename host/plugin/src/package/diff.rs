@@ -1,0 +1,160 @@
+//! What a new version of a package changes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use patchbay_core::{ToolSpec, text};
+use patchbay_skill::RequestedCapability;
+use patchbay_tools::{DiffLine, FileDiff};
+
+use super::{
+    DeclaredServer, PackageReport,
+    report::{SkillReport, asked_line},
+};
+
+/// The most lines about files.
+const FILES: usize = 20;
+
+/// The difference between two versions of a package.
+#[derive(Debug, Default)]
+pub struct PackageDiff {
+    /// What is asked for or declared in addition. Without it, an update needs no decision about authority.
+    asks: Vec<String>,
+    /// Whether the version is lower than before, by SemVer.
+    is_lower: bool,
+    lines: Vec<String>,
+    texts: Vec<(String, FileDiff)>,
+}
+
+impl PackageDiff {
+    /// Compares two versions.
+    pub fn new(old: &PackageReport, new: &PackageReport) -> Self {
+        let mut diff = Self::default();
+        let version =
+            |report: &PackageReport| report.version.as_deref().map_or("no version".to_owned(), text::clean_line);
+        let number = |report: &PackageReport| semver::Version::parse(report.version.as_deref()?).ok();
+        diff.is_lower = number(old).zip(number(new)).is_some_and(|(old, new)| new < old);
+        diff.lines.push(format!("{}: {} to {}", new.name, version(old), version(new)));
+        let by_name = |report: &PackageReport| -> BTreeMap<String, SkillReport> {
+            report.skills.iter().map(|skill| (skill.name.to_string(), skill.clone())).collect()
+        };
+        let (before, after) = (by_name(old), by_name(new));
+        for name in before.keys().chain(after.keys()).collect::<BTreeSet<_>>() {
+            diff.skill(name, before.get(name), after.get(name));
+        }
+        diff.servers(old, new);
+        let files = old.sums.differences(&new.sums);
+        let more = files.len().saturating_sub(FILES);
+        diff.lines.extend(files.into_iter().take(FILES).map(|file| format!("file {file}")));
+        diff.lines.extend((more > 0).then(|| format!("and {more} more files")));
+        let left_out = new.left_out.iter().map(|skill| format!("not used: {}: {}", skill.path, skill.why));
+        diff.lines.extend(left_out.chain(new.notes.iter().map(|note| format!("note: {}", text::clean_line(note)))));
+        diff
+    }
+
+    /// Returns what is asked for or declared in addition, one line each. A version that adds nothing can be taken without a person.
+    pub fn newly_asked(&self) -> &[String] {
+        &self.asks
+    }
+
+    /// Returns whether the new version is lower. Versions that are not SemVer are not compared.
+    pub fn is_lower(&self) -> bool {
+        self.is_lower
+    }
+
+    /// Returns the lines for the user; with the changed lines of each SKILL.md if `with_text`. Invisible characters are escaped.
+    pub fn lines(&self, with_text: bool) -> Vec<String> {
+        let mut lines = self.lines.clone();
+        for (skill, diff) in &self.texts {
+            lines.push(format!("instructions of {skill}: {}", diff.counts()));
+            let changed = diff.lines.iter().filter(|_| with_text);
+            lines.extend(changed.map(|line| match line {
+                DiffLine::Added(_, text) => format!("  + {text}"),
+                DiffLine::Removed(_, text) => format!("  - {text}"),
+                DiffLine::Same(_, text) => format!("    {text}"),
+                DiffLine::Gap => "  …".to_owned(),
+                DiffLine::Heading(text) => format!("  {text}"),
+            }));
+            lines.extend((with_text && diff.more > 0).then(|| format!("  and {} more changed lines", diff.more)));
+        }
+        lines
+    }
+
+    fn skill(&mut self, name: &str, old: Option<&SkillReport>, new: Option<&SkillReport>) {
+        let asks = |skill: Option<&SkillReport>| skill.map(SkillReport::asks).unwrap_or_default().to_vec();
+        let (before, after) = (asks(old), asks(new));
+        match (old, new) {
+            (None, _) => self.lines.push(format!("skill {name}: new")),
+            (_, None) => self.lines.push(format!("skill {name}: gone")),
+            _ => {}
+        }
+        let is_covered =
+            |asked: &RequestedCapability| before.iter().any(|had| had.capability.includes(&asked.capability));
+        for asked in after.iter().filter(|asked| !is_covered(asked)) {
+            let line = format!("skill {name} now asks for {}", asked_line(asked));
+            self.asks.push(line.clone());
+            self.lines.push(line);
+        }
+        let is_kept = |had: &&RequestedCapability| after.iter().any(|asked| asked.capability == had.capability);
+        let dropped = before.iter().filter(|had| !is_kept(had));
+        self.lines.extend(dropped.map(|had| format!("skill {name} no longer asks for {}", had.capability)));
+        let imports = |skill: Option<&SkillReport>| -> BTreeSet<&'static str> {
+            skill.into_iter().flat_map(SkillReport::imports).map(|(interface, _)| interface).collect()
+        };
+        let (imported, imports) = (imports(old), imports(new));
+        self.lines.extend(imports.difference(&imported).map(|import| format!("skill {name} now imports {import}")));
+        self.tools(name, old, new);
+        let text = |skill: Option<&SkillReport>| skill.map(|skill| skill.skill_md.clone()).unwrap_or_default();
+        let (old, new) = (text(old), text(new));
+        if old != new {
+            self.texts.push((name.to_owned(), FileDiff::new(&old, &new)));
+        }
+    }
+
+    fn tools(&mut self, skill: &str, old: Option<&SkillReport>, new: Option<&SkillReport>) {
+        let by_name = |skill: Option<&SkillReport>| -> BTreeMap<String, ToolSpec> {
+            let tools = skill.into_iter().flat_map(|skill| skill.inspected.tools.clone());
+            tools.map(|tool| (tool.name.to_string(), tool)).collect()
+        };
+        let (before, after) = (by_name(old), by_name(new));
+        for name in before.keys().chain(after.keys()).collect::<BTreeSet<_>>() {
+            let tool = format!("tool {skill}__{name}");
+            match (before.get(name), after.get(name)) {
+                (None, Some(new)) => self.lines.push(format!("{tool} is new: {}", text::clean_line(&new.description))),
+                (Some(_), None) => self.lines.push(format!("{tool} is gone")),
+                (Some(old), Some(new)) => {
+                    let annotations = |tool: &ToolSpec| format!("{:?}", tool.extra);
+                    let parts = [
+                        ("description", old.description.clone(), new.description.clone()),
+                        ("schema", old.input_schema.to_string(), new.input_schema.to_string()),
+                        ("annotations", annotations(old), annotations(new)),
+                    ];
+                    for (what, old, new) in parts.into_iter().filter(|(_, old, new)| old != new) {
+                        let [old, new] = [old, new].map(|text| text::clean_line(&text));
+                        self.lines.extend([
+                            format!("{tool} changes its {what}:"),
+                            format!("  - {old}"),
+                            format!("  + {new}"),
+                        ]);
+                    }
+                }
+                (None, None) => {}
+            }
+        }
+    }
+
+    fn servers(&mut self, old: &PackageReport, new: &PackageReport) {
+        for server in &new.servers {
+            let before = old.servers.iter().find(|before| before.name == server.name);
+            if before.is_some_and(|before| before.digest == server.digest) {
+                continue;
+            }
+            let how = if before.is_some() { "changed" } else { "new" };
+            let line = format!("server {} is {how}: {}", text::clean_line(&server.name), server.shown);
+            self.asks.push(line.clone());
+            self.lines.push(line);
+        }
+        let is_gone = |server: &&DeclaredServer| !new.servers.iter().any(|after| after.name == server.name);
+        let gone = old.servers.iter().filter(is_gone);
+        self.lines.extend(gone.map(|server| format!("server {} is gone", text::clean_line(&server.name))));
+    }
+}

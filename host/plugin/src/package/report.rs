@@ -1,0 +1,296 @@
+//! The content of a package as the user is asked about it.
+
+use std::{collections::BTreeMap, path::Path};
+
+use patchbay_core::{Code, Digest, Name, PackageName, text};
+use patchbay_policy::Capability;
+use patchbay_skill::{
+    LockedPackage, LockedServer, LockedSkill, PACKAGE_SERVERS, PACKAGE_SKILLS, PackageKind, RequestedCapability,
+    SKILL_MD_BYTES, embedded_skill_md,
+};
+use serde_json::{Value, json};
+
+use super::{
+    DeclaredServer, PackageError, Sums, agent_plugin,
+    staged::{PackageContent, only_entry},
+};
+use crate::{InspectionReport, Inspector, inspect};
+
+/// The content of a copy of a package.
+#[derive(Clone, Debug)]
+pub struct PackageReport {
+    /// The name in the lock.
+    pub name: PackageName,
+    /// The form.
+    pub kind: PackageKind,
+    /// The version that the package states.
+    pub version: Option<String>,
+    /// The digest of the package.
+    pub digest: Digest,
+    /// All its files.
+    pub sums: Sums,
+    /// The skills that can be used, sorted by path.
+    pub skills: Vec<SkillReport>,
+    /// The skills that cannot be used.
+    pub left_out: Vec<LeftOut>,
+    /// The servers that it declares.
+    pub servers: Vec<DeclaredServer>,
+    /// What else is not used, and why.
+    pub notes: Vec<String>,
+}
+
+/// A skill of a package.
+#[derive(Clone, Debug)]
+pub struct SkillReport {
+    /// The name in sessions.
+    pub name: Name,
+    /// The folder or file in the package.
+    pub path: String,
+    /// What inspection found: no problems, or the skill would be left out.
+    pub inspected: InspectionReport,
+    /// The SKILL.md as it is.
+    pub skill_md: String,
+}
+
+/// A skill of a package that cannot be used.
+#[derive(Clone, Debug)]
+pub struct LeftOut {
+    /// The folder or file in the package, cleaned.
+    pub path: String,
+    /// The reasons, cleaned.
+    pub why: String,
+}
+
+/// Inspects the copy of a package in `folder`. `renames` gives skills other names, by the names of their folders.
+///
+/// # Errors
+/// The copy cannot be read, has an invalid manifest or too many skills, or two skills of one name.
+pub async fn report(
+    inspector: &Inspector,
+    folder: &Path,
+    kind: PackageKind,
+    name: PackageName,
+    renames: &BTreeMap<Name, Name>,
+) -> Result<PackageReport, PackageError> {
+    let PackageContent { sums, digest } = PackageContent::of_copy(kind, folder)?;
+    let mut report = PackageReport {
+        name,
+        kind,
+        version: None,
+        digest,
+        sums,
+        skills: Vec::new(),
+        left_out: Vec::new(),
+        servers: Vec::new(),
+        notes: Vec::new(),
+    };
+    let paths = if kind == PackageKind::AgentPlugin {
+        let plugin = agent_plugin::read(folder)?;
+        (report.version, report.servers, report.notes) = (plugin.version, plugin.servers, plugin.notes);
+        plugin.skills.into_iter().map(|skill| format!("skills/{skill}")).collect()
+    } else {
+        let only = only_entry(folder)?;
+        vec![only.file_name().unwrap_or_default().to_string_lossy().into_owned()]
+    };
+    if paths.len() > PACKAGE_SKILLS || report.servers.len() > PACKAGE_SERVERS {
+        let message = format!("the package has more than {PACKAGE_SKILLS} skills or {PACKAGE_SERVERS} servers.");
+        return Err(PackageError::invalid(message));
+    }
+    for path in paths {
+        report.add_skill(inspector, folder, path, renames).await?;
+    }
+    Ok(report)
+}
+
+impl PackageReport {
+    async fn add_skill(
+        &mut self,
+        inspector: &Inspector,
+        folder: &Path,
+        path: String,
+        renames: &BTreeMap<Name, Name>,
+    ) -> Result<(), PackageError> {
+        let at = folder.join(&path);
+        let inspected = inspector.inspect(&at).await.map_err(PackageError::io(&at))?;
+        let own_name = inspected.name.parse::<Name>().ok().filter(|_| inspected.problems.is_empty());
+        let Some(name) = own_name else {
+            let why = inspected.problems.iter().map(|problem| text::clean_line(problem)).collect::<Vec<_>>().join("; ");
+            self.left_out.push(LeftOut { path: text::excerpt(&path, 80), why });
+            return Ok(());
+        };
+        let name = renames.get(&name).cloned().unwrap_or(name);
+        if self.skills.iter().any(|skill| skill.name == name) {
+            let message = format!("two skills of the package would be called '{name}'. Rename one: --rename OLD=NEW");
+            return Err(PackageError::new(Code::InvalidArgs, message));
+        }
+        if self.kind != PackageKind::AgentPlugin {
+            self.version = inspected.manifest.as_ref().and_then(|manifest| manifest.version.clone());
+        }
+        let bytes =
+            if at.is_dir() { inspect::read_at_most(&at.join("SKILL.md"), SKILL_MD_BYTES) } else { inspect::read(&at) };
+        let bytes = bytes.map_err(PackageError::io(&at))?;
+        let skill_md = match at.is_dir() {
+            true => String::from_utf8_lossy(&bytes).into_owned(),
+            false => embedded_skill_md(&bytes).ok().flatten().unwrap_or_default().to_owned(),
+        };
+        self.skills.push(SkillReport { name, path, inspected, skill_md });
+        Ok(())
+    }
+
+    /// Returns the entry of the lock. `before` is the entry of the installed version; the first `added` and `order` stay.
+    pub fn locked(
+        &self,
+        from: &str,
+        found: &str,
+        today: &str,
+        order: u64,
+        before: Option<&LockedPackage>,
+    ) -> LockedPackage {
+        LockedPackage {
+            name: self.name.clone(),
+            kind: self.kind,
+            from: from.to_owned(),
+            found: found.to_owned(),
+            version: self.version.clone(),
+            digest: self.digest,
+            order: before.map_or(order, |before| before.order),
+            added: before.map_or(today, |before| &before.added).to_owned(),
+            updated: today.to_owned(),
+            signer: before.and_then(|before| before.signer.clone()),
+            skills: self.skills.iter().filter_map(SkillReport::locked).collect(),
+            servers: self
+                .servers
+                .iter()
+                .map(|server| LockedServer { name: server.name.clone(), digest: server.digest })
+                .collect(),
+        }
+    }
+
+    /// Returns the lines that describe the package, without control characters.
+    pub fn lines(&self) -> Vec<String> {
+        let version = self.version.as_deref().map(|version| format!(" {}", text::clean_line(version)));
+        let files = if self.sums.len() == 1 { "1 file".to_owned() } else { format!("{} files", self.sums.len()) };
+        let mut lines = vec![format!("{}{} ({files}, {})", self.name, version.unwrap_or_default(), self.digest)];
+        for skill in &self.skills {
+            lines.extend(skill.lines());
+        }
+        for server in &self.servers {
+            lines.push(format!("server {}: {}", text::clean_line(&server.name), server.shown));
+            lines.push("  not used: servers of packages are not started".to_owned());
+        }
+        lines.extend(self.left_out.iter().map(|skill| format!("not used: {}: {}", skill.path, skill.why)));
+        lines.extend(self.notes.iter().map(|note| format!("note: {}", text::clean_line(note))));
+        lines
+    }
+
+    /// Returns the content as JSON.
+    pub fn to_json(&self) -> Value {
+        let skill = |skill: &SkillReport| {
+            json!({
+                "name": skill.name,
+                "path": skill.path,
+                "digest": skill.inspected.digest,
+                "component": skill.inspected.component,
+                "version": skill.inspected.manifest.as_ref().and_then(|manifest| manifest.version.as_ref()),
+                "command": skill.inspected.manifest.as_ref().and_then(|manifest| manifest.command.as_ref()),
+                "tools": skill.inspected.tools,
+                "asks": skill.asks(),
+                "imports": skill.inspected.imports,
+            })
+        };
+        json!({
+            "name": self.name,
+            "kind": self.kind,
+            "version": self.version,
+            "digest": self.digest,
+            "files": self.sums.len(),
+            "skills": self.skills.iter().map(skill).collect::<Vec<_>>(),
+            "servers": self.servers.iter().map(|server| json!({"name": server.name, "runs": server.shown})).collect::<Vec<_>>(),
+            "left_out": self.left_out.iter().map(|skill| json!({"path": skill.path, "why": skill.why})).collect::<Vec<_>>(),
+            "notes": self.notes,
+        })
+    }
+}
+
+impl SkillReport {
+    /// Returns the capabilities that the skill asks for.
+    pub fn asks(&self) -> &[RequestedCapability] {
+        self.inspected.manifest.as_ref().map_or(&[], |manifest| &manifest.capabilities)
+    }
+
+    fn locked(&self) -> Option<LockedSkill> {
+        let tools = serde_json::to_string(&self.inspected.tools).unwrap_or_default();
+        let mut asks: Vec<Capability> = self.asks().iter().map(|asked| asked.capability.clone()).collect();
+        asks.sort();
+        asks.dedup();
+        Some(LockedSkill {
+            name: self.name.clone(),
+            path: self.path.clone(),
+            digest: self.inspected.digest?,
+            component: self.inspected.component,
+            text: self.inspected.manifest.as_ref()?.instructions.digest,
+            tools: Digest::of(tools.as_bytes()),
+            asks,
+        })
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let manifest = self.inspected.manifest.as_ref();
+        let summary =
+            manifest.map(|manifest| text::clean_line(&manifest.summary)).filter(|summary| !summary.is_empty());
+        let renamed = if self.name.as_str() == self.inspected.name {
+            String::new()
+        } else {
+            format!(" (in the package: {})", self.inspected.name)
+        };
+        let mut lines =
+            vec![format!("skill {}{renamed}{}", self.name, summary.map(|it| format!(": {it}")).unwrap_or_default())];
+        lines
+            .extend(manifest.and_then(|manifest| manifest.command.as_ref()).map(|alias| format!("  command /{alias}")));
+        for tool in &self.inspected.tools {
+            lines.push(format!("  tool {}: {}", self.name.tool(&tool.name), text::clean_line(&tool.description)));
+        }
+        lines.extend(self.asks().iter().map(|asked| format!("  asks for {}", asked_line(asked))));
+        lines.extend(self.unasked_imports().map(|import| format!("  imports {import}, asks for none of it")));
+        lines.extend(self.inspected.notes.iter().map(|note| format!("  note: {}", text::clean_line(note))));
+        lines
+    }
+
+    /// Returns the interfaces that the component imports although it asks for no capability of theirs.
+    fn unasked_imports(&self) -> impl Iterator<Item = &'static str> {
+        let asks = |needed: Needed| self.asks().iter().any(|asked| needed(&asked.capability));
+        self.imports().filter(move |(_, needed)| !asks(*needed)).map(|(interface, _)| interface)
+    }
+
+    /// Returns the imported interfaces of the host that need a capability.
+    pub(crate) fn imports(&self) -> impl Iterator<Item = (&'static str, Needed)> {
+        let imports = |interface: &str| {
+            let mut names = self.inspected.imports.iter().filter_map(|import| import.split('@').next());
+            names.any(|name| match name {
+                "wasi:http/outgoing-handler" => interface == "http",
+                name => name.strip_prefix("patchbay:host/") == Some(interface),
+            })
+        };
+        INTERFACES.into_iter().filter(move |(interface, _)| imports(interface))
+    }
+}
+
+/// Returns whether a capability is one that an interface needs.
+pub(crate) type Needed = fn(&Capability) -> bool;
+
+/// The host's interfaces that need a capability.
+const INTERFACES: [(&str, Needed); 6] = [
+    ("http", |asked| matches!(asked, Capability::Http(_))),
+    ("inference", |asked| *asked == Capability::Inference),
+    ("kv", |asked| *asked == Capability::Kv),
+    ("tools", |asked| *asked == Capability::Tools),
+    ("workspace-read", |asked| *asked == Capability::WorkspaceRead),
+    ("workspace-write", Capability::changes_workspace),
+];
+
+/// Returns a capability with its reason.
+pub(crate) fn asked_line(asked: &RequestedCapability) -> String {
+    let optional = if asked.optional { " (optional)" } else { "" };
+    let reason = asked.reason.as_deref().map(|reason| format!(": {}", text::clean_line(reason)));
+    format!("{}{optional}{}", asked.capability, reason.unwrap_or_default())
+}

@@ -1,0 +1,170 @@
+//! A complete copy of a package that is not installed yet.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use patchbay_core::{Code, Digest, PackageName};
+use patchbay_skill::PackageKind;
+use tempfile::TempDir;
+
+use super::{
+    PackageError, SourceForm, Sums,
+    error::shown,
+    files::{self, PackageTree},
+};
+
+/// A copy in a hidden folder beside the packages. Dropping it deletes the copy.
+#[derive(Debug)]
+pub struct StagedPackage {
+    staging: TempDir,
+    kind: PackageKind,
+    content: PackageContent,
+}
+
+/// The files of a copy, and the digest of the package.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PackageContent {
+    pub(crate) sums: Sums,
+    pub(crate) digest: Digest,
+}
+
+/// The prefix of the folders of copies; a crash leaves them behind.
+pub(crate) const STAGING: &str = ".adding-";
+
+impl PackageContent {
+    /// Reads the copy in the folder `copy`.
+    pub(crate) fn of_copy(kind: PackageKind, copy: &Path) -> Result<Self, PackageError> {
+        let whole = PackageTree::of_folder(copy)?.sums()?;
+        if kind == PackageKind::AgentPlugin {
+            return Ok(Self { digest: whole.digest(), sums: whole });
+        }
+        let only = only_entry(copy)?;
+        if kind == PackageKind::Skill {
+            let sums = PackageTree::of_folder(&only)?.sums()?;
+            return Ok(Self { digest: sums.digest(), sums });
+        }
+        let bytes = fs::read(&only).map_err(PackageError::io(&only))?;
+        Ok(Self { digest: Digest::of(&bytes), sums: whole })
+    }
+}
+
+/// Returns the only entry of a copy: the file or the folder of its skill.
+pub(crate) fn only_entry(copy: &Path) -> Result<PathBuf, PackageError> {
+    let failed = |error| PackageError::io(copy)(error);
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(copy).map_err(failed)?.take(2) {
+        entries.push(entry.map_err(failed)?.path());
+    }
+    match entries.pop() {
+        Some(only) if entries.is_empty() => Ok(only),
+        _ => Err(PackageError::invalid(format!("{} has more than one entry, or none.", shown(copy)))),
+    }
+}
+
+impl StagedPackage {
+    /// Copies a package into a hidden folder in `packages`.
+    ///
+    /// # Errors
+    /// The source cannot be read, breaks a rule for packages, or changes meanwhile.
+    pub fn of_source(packages: &Path, source: &SourceForm) -> Result<Self, PackageError> {
+        let SourceForm { kind, path, component, .. } = source;
+        let staging = staging(packages)?;
+        let copy = staging.path().join("copy");
+        let read = || match kind {
+            PackageKind::AgentPlugin => PackageTree::of_folder(path).map(Some),
+            PackageKind::Skill => PackageTree::of_skill(path, component.as_deref()).map(Some),
+            // The only file that may be a hard link, because compilers make them.
+            PackageKind::File => Ok(None),
+        };
+        let name = path.file_stem().unwrap_or_default();
+        let content = match read()? {
+            Some(tree) => {
+                let to =
+                    if *kind == PackageKind::Skill { copy.join(path.file_name().unwrap_or_default()) } else { copy };
+                let sums = tree.copy(&to)?;
+                if read()?.map(|tree| tree.sums()).transpose()?.as_ref() != Some(&sums) {
+                    return Err(unstable(path));
+                }
+                PackageContent { digest: sums.digest(), sums }
+            }
+            None => {
+                let bytes = crate::inspect::read(path).map_err(PackageError::io(path))?;
+                let digest = Digest::of(&bytes);
+                let name = format!("{}.wasm", name.to_string_lossy());
+                files::write(&copy.join(&name), &bytes, false)?;
+                if crate::inspect::read(path).map_err(PackageError::io(path))? != bytes {
+                    return Err(unstable(path));
+                }
+                PackageContent { digest, sums: Sums::new([(name, digest)].into())? }
+            }
+        };
+        Ok(Self { staging, kind: *kind, content })
+    }
+
+    /// Copies an installed or exported package, which must have this digest.
+    pub(crate) fn of_copy(
+        packages: &Path,
+        kind: PackageKind,
+        from: &Path,
+        digest: Digest,
+    ) -> Result<Self, PackageError> {
+        let staging = staging(packages)?;
+        let copy = staging.path().join("copy");
+        PackageTree::of_folder(from)?.copy(&copy)?;
+        let content = PackageContent::of_copy(kind, &copy)?;
+        if content.digest != digest {
+            let message = format!("{} has the digest {}, and not {digest}.", shown(from), content.digest);
+            return Err(PackageError::new(Code::PackageChanged, message));
+        }
+        Ok(Self { staging, kind, content })
+    }
+
+    /// Returns the folder of the copy.
+    pub fn folder(&self) -> PathBuf {
+        self.staging.path().join("copy")
+    }
+
+    /// Returns the form of the package.
+    pub fn kind(&self) -> PackageKind {
+        self.kind
+    }
+
+    /// Returns the digest of the package.
+    pub fn digest(&self) -> Digest {
+        self.content.digest
+    }
+
+    /// Returns the files of the copy; below the skill's folder, for the folder of a skill.
+    pub fn sums(&self) -> &Sums {
+        &self.content.sums
+    }
+
+    /// Moves the copy to its place in the folder of packages. It appears there with all its files or not at all.
+    pub(crate) fn install(self, packages: &Path, name: &PackageName) -> Result<(), PackageError> {
+        let folder = packages.join(name.as_str());
+        fs::create_dir_all(&folder).map_err(PackageError::io(&folder))?;
+        let place = folder.join(self.content.digest.to_hex());
+        if self.kind != PackageKind::File {
+            let (list, new) = (place.with_extension("sums"), self.staging.path().join("sums"));
+            files::write(&new, self.content.sums.to_text().as_bytes(), false)?;
+            fs::rename(&new, &list).map_err(PackageError::io(&list))?;
+        }
+        if place.exists() {
+            // Left by an interrupted command, or changed since.
+            let old = self.staging.path().join("old");
+            fs::rename(&place, &old).map_err(PackageError::io(&place))?;
+        }
+        fs::rename(self.folder(), &place).map_err(PackageError::io(&place))
+    }
+}
+
+fn staging(packages: &Path) -> Result<TempDir, PackageError> {
+    tempfile::Builder::new().prefix(STAGING).tempdir_in(packages).map_err(PackageError::io(packages))
+}
+
+fn unstable(path: &Path) -> PackageError {
+    let message = format!("{} changed while it was copied. Try again when nothing writes there.", shown(path));
+    PackageError::new(Code::PackageUnstable, message)
+}

@@ -1,0 +1,147 @@
+//! The list of a package's files that its digest covers, in the form of `sha256sum`.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt::Write as _,
+};
+
+use patchbay_core::{Digest, caseless, text};
+
+use super::PackageError;
+
+/// The files of a package by path, each with its SHA-256. `sha256sum -c` accepts the text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sums {
+    files: BTreeMap<String, Digest>,
+}
+
+impl Sums {
+    /// Creates the list.
+    ///
+    /// # Errors
+    /// A path has a control character or a backslash, or two paths are one on systems that ignore case or Unicode normal form.
+    pub fn new(files: BTreeMap<String, Digest>) -> Result<Self, PackageError> {
+        let mut places = HashMap::<String, &str>::new();
+        for path in files.keys() {
+            check_path(path)?;
+            // Folders count as well: `Notes/a.md` and `notes/b.md` would be in one folder.
+            let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+            for place in ends.filter_map(|end| path.get(..end)) {
+                let first = places.entry(caseless(place).into_owned()).or_insert(place);
+                if *first != place {
+                    let (one, other) = (text::excerpt(first, 80), text::excerpt(place, 80));
+                    let message = format!(
+                        "'{one}' and '{other}' differ only in case or Unicode normal form, and are one file on some systems. Rename one."
+                    );
+                    return Err(PackageError::invalid(message));
+                }
+            }
+        }
+        Ok(Self { files })
+    }
+
+    /// Parses the text of [`Sums::to_text`]; `None` if it has another form.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let line = |line: &str| {
+            let (hex, path) = line.split_once("  ")?;
+            Some((path.to_owned(), format!("sha256:{hex}").parse().ok()?))
+        };
+        let sums = Self::new(text.lines().map(line).collect::<Option<_>>()?).ok()?;
+        (sums.to_text() == text).then_some(sums)
+    }
+
+    /// Returns the list: for each file, sorted by path, its hash in hexadecimal, two spaces, the path and a newline.
+    pub fn to_text(&self) -> String {
+        self.files.iter().fold(String::new(), |mut text, (path, digest)| {
+            let _ = writeln!(text, "{}  {path}", digest.to_hex());
+            text
+        })
+    }
+
+    /// Returns the digest of the list.
+    pub fn digest(&self) -> Digest {
+        Digest::of(self.to_text().as_bytes())
+    }
+
+    /// Returns the number of files.
+    pub fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Returns whether there are no files.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Returns the paths that differ in `newer`, sorted and cleaned, each with how: `changed`, `new` or `gone`.
+    pub fn differences(&self, newer: &Self) -> Vec<String> {
+        let mut differences = BTreeMap::new();
+        for (path, digest) in &self.files {
+            match newer.files.get(path) {
+                Some(other) if other == digest => {}
+                Some(_) => drop(differences.insert(path, "changed")),
+                None => drop(differences.insert(path, "gone")),
+            }
+        }
+        differences.extend(newer.files.keys().filter(|path| !self.files.contains_key(*path)).map(|path| (path, "new")));
+        differences.into_iter().map(|(path, how)| format!("{} ({how})", text::clean_line(path))).collect()
+    }
+}
+
+/// Checks that a path can stand in a list that every `sha256sum` reads, and in a terminal.
+pub(crate) fn check_path(path: &str) -> Result<(), PackageError> {
+    if path.chars().any(|c| c.is_control() || c == '\\') {
+        let message = format!(
+            "the file name {path:?} has a control character or a backslash, which lists of sums cannot have. Rename it."
+        );
+        return Err(PackageError::invalid(message));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sums(paths: &[&str]) -> Result<Sums, PackageError> {
+        Sums::new(paths.iter().map(|path| ((*path).to_owned(), Digest::of(path.as_bytes()))).collect())
+    }
+
+    #[test]
+    fn list_reads_back_and_any_other_text_does_not() {
+        let list = sums(&["b c.md", "a/\u{e4}.md", "a.md"]).unwrap();
+        let text = list.to_text();
+        assert!(text.starts_with(&format!("{}  a.md\n", Digest::of(b"a.md").to_hex())), "{text}");
+        assert_eq!(Sums::parse(&text), Some(list.clone()));
+        let lines: Vec<&str> = text.lines().collect();
+        for other in
+            [text.trim_end(), &text.replace("  ", " "), &lines.iter().rev().copied().collect::<Vec<_>>().join("\n")]
+        {
+            assert_eq!(Sums::parse(other), None, "{other}");
+        }
+        let newer = sums(&["a.md", "b c.md", "new"]).unwrap();
+        assert_eq!(list.differences(&newer), ["a/\u{e4}.md (gone)", "new (new)"]);
+        assert!(!list.is_empty() && list.len() == 3);
+    }
+
+    #[test]
+    fn names_that_are_one_elsewhere_are_refused() {
+        for paths in [
+            &["A.md", "a.md"][..],
+            &["Notes/a.md", "notes/b.md"],
+            &["\u{e4}.md", "a\u{308}.md"],
+            &["x/y", "X"],
+            &["a\nb"],
+            &["a\u{1b}[31m"],
+            &["a\\b"],
+            &["a\u{85}b"],
+        ] {
+            let error = sums(paths).unwrap_err();
+            assert!(
+                error.code() == patchbay_core::Code::PackageInvalid && !error.to_string().contains('\u{1b}'),
+                "{error}"
+            );
+        }
+        assert!(sums(&["a/b", "a/c", "ab"]).is_ok());
+    }
+}

@@ -1,0 +1,54 @@
+//! Compares installed packages with the lock, offline and without running anything.
+
+use std::fs;
+
+use patchbay_core::PackageName;
+use patchbay_skill::{LockedPackage, PackageKind};
+
+use super::{PackageError, Packages, Sums, staged::PackageContent};
+
+/// What [`verify`] found out about one package.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// The name of the package.
+    pub name: PackageName,
+    /// Each difference from the lock. Empty if all files are those of the lock.
+    pub wrong: Vec<String>,
+    /// What could not be checked, and why.
+    pub unknown: Vec<String>,
+}
+
+/// Checks one installed package: its list against the digest in the lock, and each file against the list.
+pub fn verify(packages: &Packages, package: &LockedPackage) -> Verdict {
+    let (mut wrong, mut unknown) = (Vec::new(), Vec::new());
+    let folder = packages.folder_of(package);
+    let content = PackageContent::of_copy(package.kind, &folder);
+    let list = fs::read_to_string(folder.with_extension("sums")).ok().and_then(|text| Sums::parse(&text));
+    let list = list.filter(|list| list.digest() == package.digest);
+    if package.kind != PackageKind::File && list.is_none() {
+        wrong.push("its list of files is missing or was changed".to_owned());
+    }
+    match content {
+        Ok(content) if content.digest == package.digest => {}
+        Ok(content) => {
+            let files = list.map(|list| list.differences(&content.sums)).unwrap_or_default();
+            wrong.push(match files.is_empty() {
+                true => format!("its digest is {}, and not {}", content.digest, package.digest),
+                false => format!("files differ: {}", files.join(", ")),
+            });
+        }
+        Err(_) if !folder.exists() => wrong.push("its files are missing".to_owned()),
+        Err(error) => unread(&error, &mut wrong, &mut unknown),
+    }
+    if package.signer.is_some() {
+        unknown.push("its signature: this build cannot check signatures".to_owned());
+    }
+    Verdict { name: package.name.clone(), wrong, unknown }
+}
+
+/// A copy that breaks a rule was changed. One that cannot be read may be right.
+fn unread(error: &PackageError, wrong: &mut Vec<String>, unknown: &mut Vec<String>) {
+    let message = error.to_string().trim_end_matches('.').to_owned();
+    let list = if error.code() == patchbay_core::Code::PackageInvalid { wrong } else { unknown };
+    list.push(message);
+}

@@ -1,0 +1,457 @@
+//! Packages after they were added: changed files, updates, equal machines, hostile sources.
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt as _, symlink},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+};
+
+use patchbay_tests::{
+    answers::json_lines,
+    binary::{Patchbay, Ran},
+    documents::blocks,
+    guest::Guest,
+};
+
+use crate::plugin_add::{lock, packages, plugin};
+
+/// Returns a component that answers with a text, and asks for capabilities.
+fn greeter(version: &str, answer: &str, capabilities: &str) -> Vec<u8> {
+    let skill_md = format!(
+        "---\nversion: {version}\ninvocation_mode: tool_dispatch\ncommand: hi\ncommand_tool: run\ncapabilities: [{capabilities}]\n---\n"
+    );
+    Guest::answering(answer).packaged(&skill_md)
+}
+
+fn succeed(patchbay: &Patchbay, arguments: &[&str]) -> String {
+    let ran = plugin(patchbay, arguments);
+    assert_eq!(ran.code, Some(0), "{arguments:?}: {}{}", ran.out, ran.err);
+    ran.out
+}
+
+/// Asserts that a command fails with this exit code and stable code, and that the installed version still works.
+fn refused(patchbay: &Patchbay, arguments: &[&str], exit: i32, code: &str) -> Ran {
+    let before = (packages(patchbay), fs::read_to_string(lock(patchbay)).ok());
+    let ran = plugin(patchbay, arguments);
+    assert!(ran.code == Some(exit) && ran.err.contains(&format!("[{code}]")), "{arguments:?}: {ran:?}");
+    assert_eq!((packages(patchbay), fs::read_to_string(lock(patchbay)).ok()), before, "{arguments:?}");
+    ran
+}
+
+/// Writes an Agent Plugin with these files besides its manifest.
+fn agent_plugin(patchbay: &Patchbay, folder: &str, version: &str, files: &[(&str, &[u8])]) {
+    let manifest = format!(
+        r#"{{"$schema": "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json", "name": "tools", "version": "{version}"}}"#
+    );
+    patchbay.write(&format!("{folder}/plugin.json"), manifest);
+    for (path, contents) in files {
+        patchbay.write(&format!("{folder}/{path}"), contents);
+    }
+}
+
+/// Returns the only installed copy of a package.
+fn copy(patchbay: &Patchbay, package: &str) -> PathBuf {
+    let entries = fs::read_dir(patchbay.home().join("data/packages").join(package)).unwrap();
+    let folders: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
+    assert_eq!(folders.len(), 1, "{folders:?}");
+    folders[0].clone()
+}
+
+/// Writes into a read-only file of a copy.
+fn overwrite(path: &Path, contents: &[u8]) {
+    fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
+    fs::write(path, contents).unwrap();
+}
+
+const HELLO: &[u8] = b"---\nsummary: Says hello\n---\nSay hello.\n";
+
+#[test]
+fn changed_byte_anywhere_leaves_the_package_out() {
+    let patchbay = Patchbay::new();
+    let component = Guest::answering("yes").component();
+    let skill_md = b"---\ninvocation_mode: tool_dispatch\ncommand: ask\ncommand_tool: run\n---\nAsk.\n";
+    let files: [(&str, &[u8]); 4] = [
+        ("skills/ask/SKILL.md", skill_md),
+        ("skills/ask/ask.wasm", &component),
+        ("skills/ask/notes/a.md", b"notes"),
+        ("README.md", b"read me"),
+    ];
+    agent_plugin(&patchbay, "workspace/tools", "1.0.0", &files);
+    succeed(&patchbay, &["add", "tools", "--yes"]);
+    assert_eq!(patchbay.line("/ask"), "yes");
+    let folder = copy(&patchbay, "tools");
+    assert_eq!(fs::metadata(folder.join("skills/ask/SKILL.md")).unwrap().permissions().mode() & 0o222, 0);
+    let whole = succeed(&patchbay, &["verify"]);
+    assert!(whole.starts_with("tools: all files are those of packages.lock. It is not signed"), "{whole}");
+    for (path, original) in files {
+        let mut changed = original.to_vec();
+        *changed.last_mut().unwrap() ^= 1;
+        overwrite(&folder.join(path), &changed);
+        let is_used = path == "README.md";
+        let answer = patchbay.line("/ask");
+        assert_eq!(answer == "yes", is_used, "{path}: {answer}");
+        let skills = patchbay.line("/skills");
+        assert_eq!(skills.contains("[package_changed]"), !is_used, "{path}: {skills}");
+        let verified = plugin(&patchbay, &["verify", "tools"]);
+        let words = format!("tools: wrong: files differ: {path} (changed)\n");
+        assert_eq!((verified.code, verified.out), (Some(1), words));
+        overwrite(&folder.join(path), original);
+    }
+    // A file more, the list, and the lock.
+    fs::write(folder.join("more"), "x").unwrap();
+    assert!(plugin(&patchbay, &["verify"]).out.contains("files differ: more (new)"));
+    fs::remove_file(folder.join("more")).unwrap();
+    let list = folder.with_extension("sums");
+    let sums = fs::read(&list).unwrap();
+    overwrite(&list, b"");
+    assert_eq!(plugin(&patchbay, &["verify"]).code, Some(1));
+    overwrite(&list, &sums);
+    assert_eq!(succeed(&patchbay, &["verify"]), whole);
+    let text = fs::read_to_string(lock(&patchbay)).unwrap();
+    for (changed, code) in [
+        (text.replacen("digest = \"sha256:", "digest = \"sha256:0", 2), "packages_lock_invalid"),
+        (text.replace("skills/ask", "../../ask"), "packages_lock_invalid"),
+        (text.replace("path = \"skills/ask\"", "path = \"skills/other\""), "package_changed"),
+    ] {
+        assert_ne!(changed, text);
+        fs::write(lock(&patchbay), changed).unwrap();
+        let skills = patchbay.line("/skills");
+        assert!(skills.contains(&format!("[{code}]")) && skills.contains("calc"), "{skills}");
+    }
+    fs::write(lock(&patchbay), "not TOML").unwrap();
+    assert!(patchbay.line("/skills").contains("[packages_lock_invalid]"));
+    assert_eq!(patchbay.line("/calc 1 + 1"), "2");
+    refused(&patchbay, &["add", "tools", "--yes"], 1, "packages_lock_invalid");
+    fs::write(lock(&patchbay), text).unwrap();
+    assert_eq!(patchbay.line("/ask"), "yes");
+}
+
+#[test]
+fn update_shows_what_changes_and_moves_grants_for_what_both_ask_for() {
+    let patchbay = Patchbay::new();
+    patchbay.write("workspace/greet.wasm", greeter("1.0.0", "one", "kv, clock, {name: http, scope: '*.example.org'}"));
+    succeed(&patchbay, &["add", "greet.wasm", "--yes"]);
+    let granted = ["grant", "add", "--package", "greet", "greet", "kv", "clock", "http:a.example.org"];
+    assert_eq!(patchbay.run(&granted).code, Some(0));
+    assert_eq!(succeed(&patchbay, &["update"]), "greet is up to date.\n");
+
+    patchbay.write("workspace/greet.wasm", greeter("1.1.0", "two", "kv, {name: http, scope: '*.example.org'}"));
+    // An open session keeps its version.
+    patchbay.line("/hi");
+    let session = patchbay.last_session();
+    let check = succeed(&patchbay, &["update", "--check"]);
+    for line in [
+        "greet: 1.0.0 to 1.1.0\n",
+        "skill greet no longer asks for clock\n",
+        "file greet.wasm (changed)\n",
+        "signer: none",
+    ] {
+        assert!(check.contains(line), "{line}: {check}");
+    }
+    refused(&patchbay, &["update"], 2, "not_confirmed");
+    refused(&patchbay, &["update", "--yes"], 2, "not_confirmed");
+    refused(&patchbay, &["update", "--yes", "--to", "1.2.0"], 2, "package_older");
+    assert_eq!(patchbay.line("/hi"), "one");
+    let updated = succeed(&patchbay, &["update", "greet", "--yes", "--to", "1.1.0"]);
+    for line in [
+        "Updated package 'greet'.\n",
+        "'clock' is no longer granted to 'greet', which does not ask for it any more.\n",
+        "'kv' stays granted to 'greet'.\n",
+        "'http:a.example.org' stays granted to 'greet'.\n",
+        "To grant it: patchbay grant add --package greet greet 'http:*.example.org'\n",
+    ] {
+        assert!(updated.contains(line), "{line}: {updated}");
+    }
+    assert_eq!(patchbay.line("/hi"), "two");
+    assert_eq!(patchbay.run(&["exec", "--session", &session, "/hi"]).out, "one\n");
+    let list = patchbay.run(&["grant", "list"]).out;
+    assert!(list.lines().count() == 2 && list.contains(": kv ") && list.contains(": http:a.example.org "), "{list}");
+    assert_eq!(patchbay.run(&["grant", "list", "--stale"]).out, "");
+    assert!(patchbay.line("/help greet").contains("kv (granted)"));
+    succeed(&patchbay, &["verify"]);
+
+    // One that asks for more is not taken with --yes; a lower one only by its number.
+    patchbay.write("workspace/greet.wasm", greeter("1.2.0", "three", "kv, {name: http, scope: '*'}, tools"));
+    let more = refused(&patchbay, &["update", "--yes", "--to", "1.2.0"], 2, "package_asks_more");
+    assert!(more.err.contains("now asks for http:*; skill greet now asks for tools"), "{more:?}");
+    patchbay.write("workspace/greet.wasm", greeter("0.9.0", "lower", "kv"));
+    refused(&patchbay, &["update", "--yes"], 2, "package_older");
+    assert_eq!(patchbay.line("/hi"), "two");
+    succeed(&patchbay, &["update", "--yes", "--to", "0.9.0"]);
+    assert_eq!(patchbay.line("/hi"), "lower");
+    let changes = json_lines(&succeed(&patchbay, &["list", "--changes", "--json"]));
+    let actions: Vec<_> = changes.iter().map(|change| change["action"].as_str().unwrap()).collect();
+    assert_eq!(actions, ["add", "update", "update"]);
+    assert!(changes.iter().all(|change| !change["who"].as_str().unwrap().is_empty()));
+    // A source that is gone changes nothing.
+    fs::remove_file(patchbay.workspace().join("greet.wasm")).unwrap();
+    refused(&patchbay, &["update", "greet"], 1, "invalid_args");
+    refused(&patchbay, &["update", "nobody"], 1, "package_not_found");
+}
+
+#[test]
+fn difference_shows_tools_text_servers_and_invisible_characters() {
+    let patchbay = Patchbay::new();
+    let mcp = |command: &str| {
+        format!(
+            r#"{{"$schema": "https://agent-plugins.org/schemas/1.0.0/mcp.schema.json", "mcpServers": {{"docs": {{"type": "stdio", "command": "{command}", "args": ["a b"]}}}}}}"#
+        )
+    };
+    let (old, new) = (mcp("npx"), mcp("uvx"));
+    agent_plugin(
+        &patchbay,
+        "workspace/old",
+        "1.0.0",
+        &[("skills/hello/SKILL.md", HELLO), ("mcp.json", old.as_bytes())],
+    );
+    let text = "---\nsummary: Says hello\n---\nSay \u{202e}hello\u{200b}.\n";
+    let files: [(&str, &[u8]); 3] =
+        [("skills/hello/SKILL.md", text.as_bytes()), ("skills/more/SKILL.md", HELLO), ("mcp.json", new.as_bytes())];
+    agent_plugin(&patchbay, "workspace/new", "1.1.0", &files);
+    let diff = succeed(&patchbay, &["diff", "old", "new", "--text"]);
+    for line in [
+        "tools: 1.0.0 to 1.1.0\n",
+        "skill more: new\n",
+        "server docs is changed: uvx 'a b'\n",
+        "instructions of hello: +1 −1\n",
+        "  - Say hello.\n",
+        "\\u{202e}hello\\u{200b}",
+        "file skills/more/SKILL.md (new)\n",
+    ] {
+        assert!(diff.contains(line), "{line}: {diff}");
+    }
+    assert!(!succeed(&patchbay, &["diff", "old", "new"]).contains("Say"));
+    succeed(&patchbay, &["add", "old", "--yes"]);
+    assert_eq!(succeed(&patchbay, &["diff", "tools", "new", "--text"]), diff);
+}
+
+#[test]
+fn export_and_sync_make_machines_equal() {
+    let (one, mut two) = (Patchbay::new(), Patchbay::new());
+    one.write("workspace/greet.wasm", greeter("1.0.0", "one", "kv"));
+    agent_plugin(&one, "workspace/tools", "1.0.0", &[("skills/hello/SKILL.md", HELLO), ("README.md", b"x")]);
+    succeed(&one, &["add", "greet.wasm", "--rename", "greet=wave", "--yes"]);
+    succeed(&one, &["add", "tools", "--yes"]);
+    let exported = one.folder().join("exported");
+    let words = succeed(&one, &["export", exported.to_str().unwrap()]);
+    assert!(words.contains("Exported 2 packages. On the other machine: patchbay plugin sync "), "{words}");
+    refused(&one, &["export", exported.to_str().unwrap()], 1, "invalid_args");
+    // Without the sources: a closed network.
+    fs::remove_dir_all(one.workspace()).unwrap();
+    fs::create_dir(one.workspace()).unwrap();
+    two.set("USER", "grace");
+    let list = exported.join("packages.lock");
+    let (list, from) = (list.to_str().unwrap(), exported.to_str().unwrap());
+    refused(&two, &["sync", list, "--yes"], 1, "package_not_found");
+    let plan = refused(&two, &["sync", list, "--from", from], 2, "not_confirmed").out;
+    assert!(
+        plan.contains("Add package 'greet':\n  greet 1.0.0 (1 file, ") && plan.contains("Add package 'tools':\n"),
+        "{plan}"
+    );
+    succeed(&two, &["sync", list, "--from", from, "--yes"]);
+    assert_eq!(two.line("/skill wave {}"), "one");
+    let same = |text: String| text.replace("order = 1\n", "").replace("order = 2\n", "");
+    assert_eq!(same(fs::read_to_string(lock(&two)).unwrap()), same(fs::read_to_string(lock(&one)).unwrap()));
+    assert_eq!(
+        succeed(&two, &["sync", list, "--from", from, "--yes"]),
+        "The packages are already those of the lock.\n"
+    );
+    assert!(succeed(&two, &["list", "--changes"]).lines().all(|line| line.contains(" grace sync ")));
+
+    // Packages that the lock does not have stay, unless it is to be exact.
+    agent_plugin(&two, "workspace/own", "1.0.0", &[("skills/own/SKILL.md", HELLO)]);
+    succeed(&two, &["add", "own", "--name", "own", "--yes"]);
+    assert!(succeed(&two, &["sync", list, "--from", from, "--yes"]).starts_with("The packages are already"));
+    assert!(succeed(&two, &["sync", list, "--from", from, "--exact", "--yes"]).contains("Remove package 'own'.\n"));
+    assert_eq!(packages(&two), ["greet", "tools"]);
+
+    // A changed export is refused before the first change, and a changed copy is mended.
+    let skill = copy(&two, "tools").join("skills/hello/SKILL.md");
+    overwrite(&skill, b"changed");
+    assert!(two.line("/skills").contains("[package_changed]"));
+    let whole = copy(&one, "tools").file_name().unwrap().to_owned();
+    let in_export = exported.join("tools").join(whole).join("README.md");
+    overwrite(&in_export, b"y");
+    refused(&two, &["sync", list, "--from", from, "--yes"], 1, "package_changed");
+    overwrite(&in_export, b"x");
+    succeed(&two, &["sync", list, "--from", from, "--yes"]);
+    assert!(!two.line("/skills").contains("[package_changed]"));
+    succeed(&two, &["verify"]);
+}
+
+#[test]
+fn hostile_sources_are_refused() {
+    let patchbay = Patchbay::new();
+    let at = |path: &str| patchbay.workspace().join("tools").join(path);
+    let fresh = |files: &[(&str, &[u8])]| {
+        let _ = fs::remove_dir_all(at(""));
+        agent_plugin(&patchbay, "workspace/tools", "1.0.0", &[("skills/hello/SKILL.md", HELLO)]);
+        agent_plugin(&patchbay, "workspace/tools", "1.0.0", files);
+    };
+    patchbay.write("workspace/secret", "secret");
+    let make: [(&str, &dyn Fn()); 10] = [
+        ("link out", &|| symlink("../../secret", at("skills/secret")).unwrap()),
+        ("absolute link", &|| symlink("/etc/passwd", at("skills/hello/passwd")).unwrap()),
+        ("link to nothing", &|| symlink("nothing", at("dangling")).unwrap()),
+        ("linked folder", &|| symlink("../..", at("skills/up")).unwrap()),
+        ("hard link", &|| fs::hard_link(patchbay.workspace().join("secret"), at("hard")).unwrap()),
+        ("socket", &|| drop(std::os::unix::net::UnixListener::bind(at("socket")).unwrap())),
+        ("case", &|| fs::write(at("readme"), "").and_then(|()| fs::write(at("README"), "")).unwrap()),
+        ("normal form", &|| fs::write(at("\u{e4}"), "").and_then(|()| fs::write(at("a\u{308}"), "")).unwrap()),
+        ("control character", &|| fs::write(at("a\u{1b}[31mb"), "").unwrap()),
+        ("deep", &|| fs::create_dir_all(at(&"x/".repeat(20))).unwrap()),
+    ];
+    for (what, make) in make {
+        fresh(&[]);
+        make();
+        let ran = refused(&patchbay, &["add", "tools", "--yes"], 1, "package_invalid");
+        assert!(!ran.err.contains('\u{1b}'), "{what}: {ran:?}");
+        assert!(plugin(&patchbay, &["sums", "tools"]).err.contains("[package_invalid]"), "{what}");
+    }
+    let name = |name: &str| {
+        format!(r#"{{"$schema": "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json", "name": "{name}"}}"#)
+    };
+    for manifest in
+        [name("../up"), name("A"), name(""), r#"{"$schema": "9.9.9", "name": "x"}"#.to_owned(), "[]".to_owned()]
+    {
+        fresh(&[("plugin.json", manifest.as_bytes())]);
+        refused(&patchbay, &["add", "tools", "--yes"], 1, "package_invalid");
+    }
+    // A repository's own folder is not part of it, and links inside are copied as files.
+    fresh(&[(".git/config", b"x")]);
+    symlink("SKILL.md", at("skills/hello/again.md")).unwrap();
+    fs::set_permissions(at("skills/hello/SKILL.md"), fs::Permissions::from_mode(0o4755)).unwrap();
+    succeed(&patchbay, &["add", "tools", "--yes"]);
+    let copy = copy(&patchbay, "tools");
+    assert!(!copy.join(".git").exists() && copy.join("skills/hello/again.md").symlink_metadata().unwrap().is_file());
+    assert_eq!(fs::metadata(copy.join("skills/hello/SKILL.md")).unwrap().permissions().mode() & 0o7777, 0o555);
+}
+
+#[test]
+fn folder_that_changes_while_it_is_copied_is_refused() {
+    let patchbay = Patchbay::new();
+    agent_plugin(&patchbay, "workspace/tools", "1.0.0", &[("skills/hello/SKILL.md", HELLO)]);
+    let (file, stop) = (patchbay.workspace().join("tools/data"), AtomicBool::new(false));
+    fs::write(&file, "").unwrap();
+    for number in 0..300 {
+        patchbay.write(&format!("workspace/tools/more/{number}"), vec![0; 20_000]);
+    }
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0_u64.. {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                // In place, so that the file is always there.
+                fs::write(&file, number.to_string()).unwrap();
+            }
+        });
+        // On a busy machine, a copy may be made between two writes. It is whole then.
+        let refused = (0..50).any(|_| {
+            let ran = plugin(&patchbay, &["add", "tools", "--yes"]);
+            if ran.code == Some(0) {
+                succeed(&patchbay, &["verify"]);
+                succeed(&patchbay, &["remove", "tools"]);
+                return false;
+            }
+            ran.err.contains("changed while it was copied. Try again when nothing writes there. [package_unstable]")
+        });
+        stop.store(true, Ordering::Relaxed);
+        assert!(refused);
+    });
+    assert_eq!(packages(&patchbay), [""; 0]);
+}
+
+#[test]
+fn no_program_of_a_package_runs() {
+    let patchbay = Patchbay::new();
+    let canary = patchbay.folder().join("canary");
+    let program = format!("#!/bin/sh\necho ran >> {}\n", canary.display());
+    let hooks =
+        r#"{"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "${PLUGIN_ROOT}/bin/run"}]}]}}"#;
+    let mcp = r#"{"$schema": "https://agent-plugins.org/schemas/1.0.0/mcp.schema.json", "mcpServers": {"run": {"type": "stdio", "command": "./bin/run"}}}"#;
+    let write = |version: &str| {
+        let files: [(&str, &[u8]); 5] = [
+            ("skills/hello/SKILL.md", HELLO),
+            ("skills/hello/scripts/run", program.as_bytes()),
+            ("hooks/hooks.json", hooks.as_bytes()),
+            ("bin/run", program.as_bytes()),
+            ("mcp.json", mcp.as_bytes()),
+        ];
+        agent_plugin(&patchbay, "workspace/tools", version, &files);
+        for program in ["bin/run", "skills/hello/scripts/run"] {
+            let path = patchbay.workspace().join("tools").join(program);
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    };
+    write("1.0.0");
+    let added = succeed(&patchbay, &["add", "tools", "--yes"]);
+    for line in ["server run: ./bin/run\n  not used: ", "note: 'hooks' is not used", "note: 'bin' is not used"] {
+        assert!(added.contains(line), "{line}: {added}");
+    }
+    patchbay.exec(&["/reload_skills", "/skill hello", "say hello"]);
+    write("1.1.0");
+    succeed(&patchbay, &["update", "--yes", "--to", "1.1.0"]);
+    succeed(&patchbay, &["verify"]);
+    patchbay.exec(&["/hello", "say hello"]);
+    assert!(!canary.exists());
+}
+
+#[test]
+fn folder_that_only_lists_plugins_says_what_to_type() {
+    let patchbay = Patchbay::new();
+    let marketplace = r#"{"name": "m", "owner": {"name": "o"}, "plugins": [
+        {"name": "near", "source": "./plugins/near"}, {"name": "out", "source": "../../etc"},
+        {"name": "far\u001b[31m", "source": {"source": "github", "repo": "acme/far", "ref": "v1", "sha": "0123abc"}},
+        {"name": "sub", "source": {"source": "git-subdir", "url": "https://example.org/r.git", "path": "a b", "sha": "f00"}}]}"#;
+    patchbay.write("workspace/m/.claude-plugin/marketplace.json", marketplace);
+    patchbay.write("workspace/m/plugins/near/SKILL.md", HELLO);
+    let ran = plugin(&patchbay, &["add", "m"]);
+    assert_eq!((ran.code, packages(&patchbay)), (Some(2), vec![]), "{ran:?}");
+    let near = patchbay.workspace().canonicalize().unwrap().join("m/plugins/near");
+    let lines = format!(
+        "near\n  patchbay plugin add {}\nout\n  its source has a form that this Patchbay does not know\nfar\n  git clone \
+         https://github.com/acme/far plugin\n  git -C plugin checkout 0123abc\n  patchbay plugin add plugin/\nsub\n  git clone \
+         https://example.org/r.git plugin\n  git -C plugin checkout f00\n  patchbay plugin add 'plugin/a b'\n",
+        near.display()
+    );
+    assert_eq!(ran.out.replace("far[31m", "far"), lines);
+}
+
+#[test]
+fn sums_are_checked_by_sha256sum() {
+    let patchbay = Patchbay::new();
+    agent_plugin(&patchbay, "workspace/tools", "1.0.0", &[("skills/hello/SKILL.md", HELLO), ("a b/\u{e4}.md", b"x")]);
+    let checked = patchbay.shell(
+        "bash",
+        &format!("cd {0} && patchbay plugin sums . | sha256sum -c", patchbay.workspace().join("tools").display()),
+    );
+    assert_eq!(checked.out, "a b/\u{e4}.md: OK\nplugin.json: OK\nskills/hello/SKILL.md: OK\n", "{checked:?}");
+    let added = succeed(&patchbay, &["add", "tools", "--yes"]);
+    let list = succeed(&patchbay, &["sums", "tools"]);
+    assert!(added.contains(&patchbay_core::Digest::of(list.as_bytes()).to_string()), "{added}");
+}
+
+/// Runs each line of the page for users as it is written. Questions are answered with --yes, since a shell has no terminal here.
+#[test]
+fn lines_of_the_packages_page_run() {
+    let patchbay = Patchbay::new();
+    let folder = patchbay.folder().join("elsewhere");
+    let write = |version: &str| patchbay.write("elsewhere/greet.wasm", greeter(version, version, "kv"));
+    write("1.0.0");
+    patchbay.write("elsewhere/greet/SKILL.md", HELLO);
+    for (_, block) in blocks("docs/packages.md").into_iter().filter(|(language, _)| language == "sh") {
+        for line in block.lines() {
+            let asks = ["patchbay plugin add", "patchbay plugin update greet", "patchbay plugin sync"];
+            let yes = if asks.iter().any(|command| line.starts_with(command)) { " --yes" } else { "" };
+            if line.starts_with("patchbay plugin update") {
+                write("1.1.0");
+            }
+            let ran = patchbay.shell("bash", &format!("{line}{yes}"));
+            assert_eq!(ran.code, Some(0), "{line}: {ran:?}");
+        }
+    }
+    assert!(folder.join("packages/packages.lock").exists());
+}
