@@ -13,6 +13,7 @@ mod host;
 mod kept;
 mod languages;
 mod models;
+mod packages;
 mod path;
 mod process;
 mod question;
@@ -71,6 +72,7 @@ const PARTS: &[(&str, Measure)] = &[
     ("cage", cage::measure),
     ("reload", reload::measure),
     ("skill_files", skill_files::measure),
+    ("packages", packages::measure),
     ("streaming", streaming::measure),
     ("terminal", terminal::measure),
     ("agents", agents::measure),
