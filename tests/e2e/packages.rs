@@ -306,18 +306,24 @@ fn hostile_sources_are_refused() {
     for (what, make) in make {
         fresh(&[]);
         make();
-        let ran = refused(&patchbay, &["add", "tools", "--yes"], 1, "package_invalid");
+        let code = if what == "deep" { "package_limit" } else { "package_file_refused" };
+        let ran = refused(&patchbay, &["add", "tools", "--yes"], 1, code);
         assert!(!ran.err.contains('\u{1b}'), "{what}: {ran:?}");
-        assert!(plugin(&patchbay, &["sums", "tools"]).err.contains("[package_invalid]"), "{what}");
+        assert!(plugin(&patchbay, &["sums", "tools"]).err.contains(code), "{what}");
     }
     let name = |name: &str| {
         format!(r#"{{"$schema": "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json", "name": "{name}"}}"#)
     };
-    for manifest in
-        [name("../up"), name("A"), name(""), r#"{"$schema": "9.9.9", "name": "x"}"#.to_owned(), "[]".to_owned()]
-    {
+    let unknown = r#"{"$schema": "9.9.9", "name": "x"}"#.to_owned();
+    for (manifest, code) in [
+        (name("../up"), "package_manifest_invalid"),
+        (name("A"), "package_manifest_invalid"),
+        (name(""), "package_manifest_invalid"),
+        ("[]".to_owned(), "package_manifest_invalid"),
+        (unknown, "package_schema_unsupported"),
+    ] {
         fresh(&[("plugin.json", manifest.as_bytes())]);
-        refused(&patchbay, &["add", "tools", "--yes"], 1, "package_invalid");
+        refused(&patchbay, &["add", "tools", "--yes"], 1, code);
     }
     // A repository's own folder is not part of it, and links inside are copied as files.
     fresh(&[(".git/config", b"x")]);
@@ -388,7 +394,7 @@ fn no_program_of_a_package_runs() {
     };
     write("1.0.0");
     let added = succeed(&patchbay, &["add", "tools", "--yes"]);
-    for line in ["server run: ./bin/run\n  not used: ", "note: 'hooks' is not used", "note: 'bin' is not used"] {
+    for line in ["server run: ./bin/run\n  not used: ", " 'hooks/' is not used"] {
         assert!(added.contains(line), "{line}: {added}");
     }
     patchbay.exec(&["/reload_skills", "/skill hello", "say hello"]);
@@ -402,22 +408,23 @@ fn no_program_of_a_package_runs() {
 #[test]
 fn folder_that_only_lists_plugins_says_what_to_type() {
     let patchbay = Patchbay::new();
-    let marketplace = r#"{"name": "m", "owner": {"name": "o"}, "plugins": [
-        {"name": "near", "source": "./plugins/near"}, {"name": "out", "source": "../../etc"},
-        {"name": "far\u001b[31m", "source": {"source": "github", "repo": "acme/far", "ref": "v1", "sha": "0123abc"}},
-        {"name": "sub", "source": {"source": "git-subdir", "url": "https://example.org/r.git", "path": "a b", "sha": "f00"}}]}"#;
+    let commit = "0123456789abcdef0123456789abcdef01234567";
+    let marketplace = format!(
+        r#"{{"name": "m", "owner": {{"name": "o"}}, "plugins": [
+        {{"name": "near", "source": "./plugins/near"}}, {{"name": "out", "source": "../../etc"}},
+        {{"name": "far", "source": {{"source": "github", "repo": "acme/far", "ref": "v1", "sha": "{commit}"}}}}]}}"#
+    );
     patchbay.write("workspace/m/.claude-plugin/marketplace.json", marketplace);
     patchbay.write("workspace/m/plugins/near/SKILL.md", HELLO);
     let ran = plugin(&patchbay, &["add", "m"]);
     assert_eq!((ran.code, packages(&patchbay)), (Some(2), vec![]), "{ran:?}");
-    let near = patchbay.workspace().canonicalize().unwrap().join("m/plugins/near");
-    let lines = format!(
-        "near\n  patchbay plugin add {}\nout\n  its source has a form that this Patchbay does not know\nfar\n  git clone \
-         https://github.com/acme/far plugin\n  git -C plugin checkout 0123abc\n  patchbay plugin add plugin/\nsub\n  git clone \
-         https://example.org/r.git plugin\n  git -C plugin checkout f00\n  patchbay plugin add 'plugin/a b'\n",
-        near.display()
-    );
-    assert_eq!(ran.out.replace("far[31m", "far"), lines);
+    let lines = [
+        "near\n  patchbay plugin add m/plugins/near\nfar\n  git clone https://github.com/acme/far far\n",
+        &format!("  git -C far checkout {commit}\n  patchbay plugin add ./far\n"),
+    ];
+    assert!(ran.out.starts_with(&lines.concat()) && !ran.out.contains("add ../"), "{}", ran.out);
+    assert!(ran.out.contains("note: "), "the entry that leads out is named: {}", ran.out);
+    succeed(&patchbay, &["add", "m/plugins/near", "--yes"]);
 }
 
 #[test]

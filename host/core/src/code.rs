@@ -201,7 +201,6 @@ codes! {
         PackageServerInvalid = "package_server_invalid", "A server in `mcp.json` breaks the specification and is left out.";
         PackageServerUnsupported = "package_server_unsupported", "A server in `mcp.json` uses the deprecated transport `sse` and is left out.";
         MarketplaceInvalid = "marketplace_invalid", "A `marketplace.json`, or an entry of it, cannot be used.";
-        PackageInvalid = "package_invalid", "The file or folder is not a package that can be added; the message says which rule it breaks.";
         PackageUnstable = "package_unstable", "The folder changed while it was copied.";
         PackageExists = "package_exists", "A package of this name is already installed.";
         PackageNotFound = "package_not_found", "No package of this name is installed.";

@@ -8,7 +8,6 @@
 //! - [`PackageReport`]: the content of a copy as the user is asked about it. [`PackageDiff`] compares two.
 //! - [`verify`] compares installed files with the lock. [`SyncPlan`] makes a home equal to another lock.
 
-mod agent_plugin;
 mod diff;
 mod error;
 mod files;
@@ -20,12 +19,11 @@ mod sums;
 mod sync;
 mod verify;
 
-pub use agent_plugin::DeclaredServer;
 pub use diff::PackageDiff;
 pub use error::PackageError;
 pub use held::{HeldPackages, Packages, grants_of_removed, moved_grants};
 pub use report::{LeftOut, PackageReport, SkillReport, report};
-pub use source::{MarketplacePlugin, PackageSource, SourceForm, find_source};
+pub use source::{PackageSource, SourceForm, find_source};
 pub use staged::StagedPackage;
 pub use sums::Sums;
 pub use sync::{SyncPlan, SyncStep, export, renames};

@@ -5,13 +5,14 @@ use std::{collections::BTreeMap, path::Path, process::ExitCode, sync::Arc};
 use patchbay_core::{Code, PackageName, text};
 use patchbay_plugin::{
     InspectionReport, InstallError, InstalledPlugin, LocatedPlugin, PluginForm, link, locate,
-    package::{
-        HeldPackages, MarketplacePlugin, PackageReport, PackageSource, SourceForm, StagedPackage, find_source, report,
-    },
+    package::{HeldPackages, PackageReport, PackageSource, SourceForm, StagedPackage, find_source, report},
 };
 use patchbay_policy::{Identity, Root, quoted};
 use patchbay_session::Host;
-use patchbay_skill::PackageKind;
+use patchbay_skill::{
+    PackageKind,
+    agent_plugin::{Marketplace, MarketplacePlugin},
+};
 use patchbay_store::GrantRow;
 use serde_json::json;
 
@@ -38,20 +39,24 @@ pub(crate) async fn run(add: &PluginAdd) -> Result<ExitCode, CliError> {
             provider::add(&open(&HomeDirs::find()?)?, &file, None).await?;
             Ok(ExitCode::SUCCESS)
         }
-        PackageSource::Marketplace(plugins) => Ok(list_marketplace(&plugins)),
+        PackageSource::Marketplace(marketplace) => Ok(list_marketplace(&marketplace, &add.plugin)),
         PackageSource::Package(source) => add_package(add, &source).await,
     }
 }
 
 /// Prints the plugins of a folder that is not a plugin itself.
-fn list_marketplace(plugins: &[MarketplacePlugin]) -> ExitCode {
+fn list_marketplace(marketplace: &Marketplace, folder: &Path) -> ExitCode {
     note("This folder lists plugins and is not one. Nothing was added. To add one of them:");
-    for MarketplacePlugin { name, commands } in plugins {
-        say!("{name}");
-        match &commands[..] {
+    for plugin in &marketplace.plugins {
+        let MarketplacePlugin { name, description, .. } = plugin;
+        say!("{name}{}", description.as_ref().map(|description| format!(": {description}")).unwrap_or_default());
+        match &plugin.commands(&text::clean_line(&folder.to_string_lossy()))[..] {
             [] => say!("  its source has a form that this Patchbay does not know"),
             commands => commands.iter().for_each(|command| say!("  {command}")),
         }
+    }
+    for problem in &marketplace.notes {
+        say!("note: {problem}");
     }
     ExitCode::from(UNDECIDED)
 }
@@ -106,7 +111,7 @@ async fn reported(
     if report.skills.is_empty() && report.servers.is_empty() {
         let why: Vec<&str> = report.left_out.iter().map(|skill| &*skill.why).collect();
         let why = if why.is_empty() { "it has no skills and no servers.".to_owned() } else { why.join("; ") };
-        let code = if source.kind == PackageKind::AgentPlugin { Code::PackageInvalid } else { Code::InvalidArgs };
+        let code = if source.kind == PackageKind::AgentPlugin { Code::PackageEmpty } else { Code::InvalidArgs };
         return Err(CliError::new(code, format!("{} is not added: {why}", shown(&add.plugin))));
     }
     let own: Vec<&str> = report.skills.iter().map(|skill| &*skill.inspected.name).collect();
@@ -127,7 +132,7 @@ async fn install(
     let from = std::path::absolute(&add.plugin).map_err(CliError::io(&add.plugin))?;
     let [from, found] = [&from, &source.path].map(|path| path.to_string_lossy().into_owned());
     let package = report.locked(&from, &found, &held.today(), held.lock().next_order(), None);
-    let lock = held.lock().with(package).map_err(|error| CliError::new(Code::PackageInvalid, format!("{error}.")))?;
+    let lock = held.lock().with(package).map_err(|error| CliError::new(Code::PackageLimit, format!("{error}.")))?;
     held.commit("add", &report.name, lock, Some(staged), Vec::new()).await?;
     Ok(())
 }

@@ -98,7 +98,7 @@ async fn update_one(
     let today = held.today();
     let locked = new.locked(&package.from, &source.path.to_string_lossy(), &today, package.order, Some(&package));
     let grants = moved_grants(held.packages(), &package, &locked).await?;
-    let lock = held.lock().with(locked).map_err(|error| CliError::new(Code::PackageInvalid, format!("{error}.")))?;
+    let lock = held.lock().with(locked).map_err(|error| CliError::new(Code::PackageLimit, format!("{error}.")))?;
     held.commit("update", &name, lock, Some(staged), grants.clone()).await?;
     if !update.json {
         say!("Updated package '{name}'.");
@@ -195,7 +195,7 @@ pub(super) fn package_source(path: &Path) -> Result<SourceForm, PackageError> {
         PackageSource::Package(source) => Ok(source),
         _ => {
             let path = text::clean_line(&path.to_string_lossy());
-            Err(PackageError::new(Code::PackageInvalid, format!("{path} is not a package.")))
+            Err(PackageError::new(Code::InvalidArgs, format!("{path} is not a package.")))
         }
     }
 }

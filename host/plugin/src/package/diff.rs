@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_core::{ToolSpec, text};
-use patchbay_skill::RequestedCapability;
+use patchbay_skill::{RequestedCapability, agent_plugin::PackageServer};
 use patchbay_tools::{DiffLine, FileDiff};
 
 use super::{
-    DeclaredServer, PackageReport,
-    report::{SkillReport, asked_line},
+    PackageReport,
+    report::{SkillReport, asked_line, server_line},
 };
 
 /// The most lines about files.
@@ -149,11 +149,11 @@ impl PackageDiff {
                 continue;
             }
             let how = if before.is_some() { "changed" } else { "new" };
-            let line = format!("server {} is {how}: {}", text::clean_line(&server.name), server.shown);
+            let line = format!("server {} is {how}: {}", text::clean_line(&server.name), server_line(server));
             self.asks.push(line.clone());
             self.lines.push(line);
         }
-        let is_gone = |server: &&DeclaredServer| !new.servers.iter().any(|after| after.name == server.name);
+        let is_gone = |server: &&PackageServer| !new.servers.iter().any(|after| after.name == server.name);
         let gone = old.servers.iter().filter(is_gone);
         self.lines.extend(gone.map(|server| format!("server {} is gone", text::clean_line(&server.name))));
     }

@@ -3,7 +3,7 @@
 use std::{fmt, io, path::Path};
 
 use patchbay_core::{Code, text};
-use patchbay_skill::LockError;
+use patchbay_skill::{LockError, Problem};
 use patchbay_store::StoreError;
 
 /// Why an operation on packages failed, with its stable code. Nothing was changed, or the change is completed by the next command.
@@ -19,9 +19,9 @@ impl PackageError {
         Self { code, message: message.into() }
     }
 
-    /// The source breaks a rule for packages.
-    pub(crate) fn invalid(message: impl Into<String>) -> Self {
-        Self::new(Code::PackageInvalid, message)
+    /// A file breaks a rule for packages.
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
+        Self::new(Code::PackageFileRefused, message)
     }
 
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
@@ -49,6 +49,12 @@ impl fmt::Display for PackageError {
 }
 
 impl std::error::Error for PackageError {}
+
+impl From<Problem> for PackageError {
+    fn from(Problem { code, message }: Problem) -> Self {
+        Self::new(code, message)
+    }
+}
 
 impl From<StoreError> for PackageError {
     fn from(error: StoreError) -> Self {

@@ -8,20 +8,15 @@ use std::{
 
 use patchbay_core::{Digest, text};
 use patchbay_skill::{
+    agent_plugin::list_files,
     files::{self, Folder},
     files_to_copy,
 };
 
 use super::{PackageError, Sums};
 
-/// The most files of a package.
-const FILES: usize = 10_000;
-/// The most bytes of all files of a package.
-const BYTES: u64 = 64 << 20;
-/// The deepest folder, counted from the package's.
-const DEPTH: usize = 16;
-/// Never part of a package: the repository that it was cloned from.
-const REPOSITORY: &str = ".git";
+/// The most bytes of one file; all files of a package together have no more.
+const FILE_BYTES: u64 = 64 << 20;
 
 /// The files of a folder that belong to a package, by path.
 pub(crate) struct PackageTree {
@@ -32,12 +27,10 @@ pub(crate) struct PackageTree {
 }
 
 impl PackageTree {
-    /// Lists all files below `root` except `.git`. Links inside of it are followed.
+    /// Lists all files of the package in `root`. Links inside of it are followed.
     pub(crate) fn of_folder(root: &Path) -> Result<Self, PackageError> {
-        let mut tree = Self::empty(root)?;
-        let mut bytes = 0;
-        tree.walk("", 0, &mut bytes)?;
-        Ok(tree)
+        let files = list_files(root)?.into_iter().map(|file| (file.path, file.executable)).collect();
+        Ok(Self { files, ..Self::empty(root)? })
     }
 
     /// Lists the files of the skill in the folder `root`, without the sources of its component `component`.
@@ -45,11 +38,11 @@ impl PackageTree {
         let mut tree = Self::empty(root)?;
         let skill_files = files_to_copy(root).map_err(PackageError::io(root))?;
         let skill_files = skill_files.map_err(|problem| {
-            PackageError::invalid(format!("{}: [{}] {}", super::error::shown(root), problem.code, problem.message))
+            PackageError::refused(format!("{}: [{}] {}", super::error::shown(root), problem.code, problem.message))
         })?;
         let component = component.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
         for path in skill_files.into_keys().chain(component) {
-            tree.add_file(path, &mut 0)?;
+            tree.add_file(path)?;
         }
         Ok(tree)
     }
@@ -60,65 +53,24 @@ impl PackageTree {
         Ok(Self { root: root.to_owned(), folder, files: BTreeMap::new() })
     }
 
-    fn walk(&mut self, below: &str, depth: usize, bytes: &mut u64) -> Result<(), PackageError> {
-        if depth > DEPTH {
-            return Err(PackageError::invalid(format!("the package has folders more than {DEPTH} deep.")));
-        }
-        let at = if below.is_empty() { "." } else { below };
-        let failed = |error| PackageError::io(&self.root.join(below))(error);
-        let mut names = Vec::new();
-        for entry in self.folder.read_dir(at).map_err(failed)? {
-            let name = entry.map_err(failed)?.file_name();
-            let name = name
-                .into_string()
-                .map_err(|name| PackageError::invalid(format!("the file name {name:?} is not UTF-8. Rename it.")))?;
-            names.push(name);
-            if names.len() > FILES {
-                return Err(too_many());
-            }
-        }
-        names.sort();
-        for name in names.into_iter().filter(|name| name != REPOSITORY) {
-            let path = if below.is_empty() { name } else { format!("{below}/{name}") };
-            super::sums::check_path(&path)?;
-            let metadata = self.folder.metadata(&path).map_err(|error| outside(&path, &error))?;
-            if metadata.is_dir() {
-                self.walk(&path, depth + 1, bytes)?;
-            } else if metadata.is_file() {
-                self.add_file(path, bytes)?;
-            } else {
-                let path = text::excerpt(&path, 80);
-                return Err(PackageError::invalid(format!(
-                    "'{path}' is a device, pipe or socket, which a package cannot have."
-                )));
-            }
-        }
-        Ok(())
-    }
-
     /// Adds a regular file.
-    fn add_file(&mut self, path: String, bytes: &mut u64) -> Result<(), PackageError> {
+    fn add_file(&mut self, path: String) -> Result<(), PackageError> {
         let at = self.root.join(&path);
-        // The tree of folders was checked; a link inside of it counts as its target.
         let metadata = fs::metadata(&at).map_err(PackageError::io(&at))?;
         if is_hard_link(&metadata) {
             let path = text::excerpt(&path, 80);
             let message = format!(
                 "'{path}' is a hard link, and could be changed through its other name. Replace it with a copy."
             );
-            return Err(PackageError::invalid(message));
-        }
-        *bytes = bytes.saturating_add(metadata.len());
-        if *bytes > BYTES {
-            return Err(PackageError::invalid(format!("the package has more than {} MiB.", BYTES >> 20)));
+            return Err(PackageError::refused(message));
         }
         self.files.insert(path, is_executable(&metadata));
-        if self.files.len() > FILES { Err(too_many()) } else { Ok(()) }
+        Ok(())
     }
 
     fn read(&self, path: &str) -> Result<Vec<u8>, PackageError> {
-        let read =
-            files::read(&self.folder, path, BYTES).and_then(|read| read.ok_or_else(|| io::ErrorKind::NotFound.into()));
+        let read = files::read(&self.folder, path, FILE_BYTES)
+            .and_then(|read| read.ok_or_else(|| io::ErrorKind::NotFound.into()));
         read.map_err(PackageError::io(&self.root.join(path)))
     }
 
@@ -181,19 +133,4 @@ fn is_executable(metadata: &fs::Metadata) -> bool {
 #[cfg(not(unix))]
 fn is_executable(_: &fs::Metadata) -> bool {
     false
-}
-
-fn too_many() -> PackageError {
-    PackageError::invalid(format!("the package has more than {FILES} files."))
-}
-
-/// The error of an entry that cannot be followed inside the package.
-fn outside(path: &str, error: &io::Error) -> PackageError {
-    let path = text::excerpt(path, 80);
-    match error.kind() {
-        io::ErrorKind::NotFound => PackageError::invalid(format!("'{path}' is a link to nothing. Remove it.")),
-        _ => PackageError::invalid(format!(
-            "'{path}' is a link out of the package, or cannot be read. Replace it with a copy."
-        )),
-    }
 }

@@ -6,12 +6,15 @@ use patchbay_core::{Code, Digest, Name, PackageName, text};
 use patchbay_policy::Capability;
 use patchbay_skill::{
     LockedPackage, LockedServer, LockedSkill, PACKAGE_SERVERS, PACKAGE_SKILLS, PackageKind, RequestedCapability,
-    SKILL_MD_BYTES, embedded_skill_md,
+    SKILL_MD_BYTES,
+    agent_plugin::{AgentPlugin, PackageServer, PackageSkill, ServerTransport},
+    embedded_skill_md,
 };
+use patchbay_tools::command_line;
 use serde_json::{Value, json};
 
 use super::{
-    DeclaredServer, PackageError, Sums, agent_plugin,
+    PackageError, Sums,
     staged::{PackageContent, only_entry},
 };
 use crate::{InspectionReport, Inspector, inspect};
@@ -34,7 +37,7 @@ pub struct PackageReport {
     /// The skills that cannot be used.
     pub left_out: Vec<LeftOut>,
     /// The servers that it declares.
-    pub servers: Vec<DeclaredServer>,
+    pub servers: Vec<PackageServer>,
     /// What else is not used, and why.
     pub notes: Vec<String>,
 }
@@ -85,16 +88,24 @@ pub async fn report(
         notes: Vec::new(),
     };
     let paths = if kind == PackageKind::AgentPlugin {
-        let plugin = agent_plugin::read(folder)?;
-        (report.version, report.servers, report.notes) = (plugin.version, plugin.servers, plugin.notes);
-        plugin.skills.into_iter().map(|skill| format!("skills/{skill}")).collect()
+        let AgentPlugin { manifest, skills, servers, notes, .. } = AgentPlugin::read(folder)?;
+        (report.version, report.servers) = (manifest.version, servers);
+        report.notes = notes.iter().map(|note| format!("[{}] {note}", note.code)).collect();
+        let mut usable = Vec::new();
+        for PackageSkill { path, found } in skills {
+            match found.candidate {
+                Ok(_) => usable.push(path),
+                Err(problem) => report.leave_out(&path, format!("[{}] {problem}", problem.code)),
+            }
+        }
+        usable
     } else {
         let only = only_entry(folder)?;
         vec![only.file_name().unwrap_or_default().to_string_lossy().into_owned()]
     };
     if paths.len() > PACKAGE_SKILLS || report.servers.len() > PACKAGE_SERVERS {
         let message = format!("the package has more than {PACKAGE_SKILLS} skills or {PACKAGE_SERVERS} servers.");
-        return Err(PackageError::invalid(message));
+        return Err(PackageError::new(Code::PackageLimit, message));
     }
     for path in paths {
         report.add_skill(inspector, folder, path, renames).await?;
@@ -103,6 +114,10 @@ pub async fn report(
 }
 
 impl PackageReport {
+    fn leave_out(&mut self, path: &str, why: String) {
+        self.left_out.push(LeftOut { path: text::excerpt(path, 80), why: text::clean_line(&why) });
+    }
+
     async fn add_skill(
         &mut self,
         inspector: &Inspector,
@@ -115,7 +130,7 @@ impl PackageReport {
         let own_name = inspected.name.parse::<Name>().ok().filter(|_| inspected.problems.is_empty());
         let Some(name) = own_name else {
             let why = inspected.problems.iter().map(|problem| text::clean_line(problem)).collect::<Vec<_>>().join("; ");
-            self.left_out.push(LeftOut { path: text::excerpt(&path, 80), why });
+            self.leave_out(&path, why);
             return Ok(());
         };
         let name = renames.get(&name).cloned().unwrap_or(name);
@@ -175,7 +190,7 @@ impl PackageReport {
             lines.extend(skill.lines());
         }
         for server in &self.servers {
-            lines.push(format!("server {}: {}", text::clean_line(&server.name), server.shown));
+            lines.push(format!("server {}: {}", text::clean_line(&server.name), server_line(server)));
             lines.push("  not used: servers of packages are not started".to_owned());
         }
         lines.extend(self.left_out.iter().map(|skill| format!("not used: {}: {}", skill.path, skill.why)));
@@ -205,7 +220,7 @@ impl PackageReport {
             "digest": self.digest,
             "files": self.sums.len(),
             "skills": self.skills.iter().map(skill).collect::<Vec<_>>(),
-            "servers": self.servers.iter().map(|server| json!({"name": server.name, "runs": server.shown})).collect::<Vec<_>>(),
+            "servers": self.servers.iter().map(|server| json!({"name": server.name, "runs": server_line(server)})).collect::<Vec<_>>(),
             "left_out": self.left_out.iter().map(|skill| json!({"path": skill.path, "why": skill.why})).collect::<Vec<_>>(),
             "notes": self.notes,
         })
@@ -287,6 +302,24 @@ const INTERFACES: [(&str, Needed); 6] = [
     ("workspace-read", |asked| *asked == Capability::WorkspaceRead),
     ("workspace-write", Capability::changes_workspace),
 ];
+
+/// Returns the whole command of a server with its variables and folder, or its whole address with its headers. Invisible characters
+/// are escaped.
+pub(crate) fn server_line(server: &PackageServer) -> String {
+    match &server.transport {
+        ServerTransport::Stdio { command, args, env, cwd } => {
+            let variables: Vec<String> = env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let words = variables.iter().chain([command]).chain(args).map(String::as_str);
+            let folder = cwd.as_ref().map(|cwd| format!(" (in {})", command_line([cwd.as_str()])));
+            format!("{}{}", command_line(words), folder.unwrap_or_default())
+        }
+        ServerTransport::StreamableHttp { url, headers } => {
+            let headers =
+                headers.iter().map(|(name, value)| format!(" (header {})", command_line([name.as_str(), value])));
+            format!("{}{}", command_line([url.as_str()]), headers.collect::<String>())
+        }
+    }
+}
 
 /// Returns a capability with its reason.
 pub(crate) fn asked_line(asked: &RequestedCapability) -> String {

@@ -59,7 +59,7 @@ pub(crate) fn only_entry(copy: &Path) -> Result<PathBuf, PackageError> {
     }
     match entries.pop() {
         Some(only) if entries.is_empty() => Ok(only),
-        _ => Err(PackageError::invalid(format!("{} has more than one entry, or none.", shown(copy)))),
+        _ => Err(PackageError::refused(format!("{} has more than one entry, or none.", shown(copy)))),
     }
 }
 

@@ -33,7 +33,7 @@ impl Sums {
                     let message = format!(
                         "'{one}' and '{other}' differ only in case or Unicode normal form, and are one file on some systems. Rename one."
                     );
-                    return Err(PackageError::invalid(message));
+                    return Err(PackageError::refused(message));
                 }
             }
         }
@@ -94,7 +94,7 @@ pub(crate) fn check_path(path: &str) -> Result<(), PackageError> {
         let message = format!(
             "the file name {path:?} has a control character or a backslash, which lists of sums cannot have. Rename it."
         );
-        return Err(PackageError::invalid(message));
+        return Err(PackageError::refused(message));
     }
     Ok(())
 }
@@ -138,7 +138,7 @@ mod tests {
         ] {
             let error = sums(paths).unwrap_err();
             assert!(
-                error.code() == patchbay_core::Code::PackageInvalid && !error.to_string().contains('\u{1b}'),
+                error.code() == patchbay_core::Code::PackageFileRefused && !error.to_string().contains('\u{1b}'),
                 "{error}"
             );
         }

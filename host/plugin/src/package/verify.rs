@@ -49,6 +49,6 @@ pub fn verify(packages: &Packages, package: &LockedPackage) -> Verdict {
 /// A copy that breaks a rule was changed. One that cannot be read may be right.
 fn unread(error: &PackageError, wrong: &mut Vec<String>, unknown: &mut Vec<String>) {
     let message = error.to_string().trim_end_matches('.').to_owned();
-    let list = if error.code() == patchbay_core::Code::PackageInvalid { wrong } else { unknown };
+    let list = if error.code() == patchbay_core::Code::PackageFileRefused { wrong } else { unknown };
     list.push(message);
 }
