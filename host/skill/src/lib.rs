@@ -85,6 +85,7 @@ mod names;
 mod package;
 mod packages;
 mod packages_lock;
+mod portable;
 mod reading;
 mod search;
 mod shown;
@@ -106,15 +107,14 @@ pub use file_set::{FileSet, FileStorage, FileTotals, PackDamaged, SkillFile};
 pub use found::{Candidate, FoundSkill, Problem};
 pub use limit::root_limit;
 pub use link::LinkedFolder;
-pub use manifest::{
-    Audience, Instructions, InvocationMode, Manifest, ParsedSkillMd, PortableSkillMd, RequestedCapability,
-};
+pub use manifest::{Audience, Instructions, InvocationMode, Manifest, ParsedSkillMd, RequestedCapability};
 pub use package::{SECTION, SKILL_MD_BYTES, embedded_skill_md};
 pub use packages::{discover_packages, read_packages_lock};
 pub use packages_lock::{
     LOCK_BYTES, LockError, LockedPackage, LockedServer, LockedSkill, PACKAGE_SERVERS, PACKAGE_SKILLS, PackageKind,
     PackagesLock,
 };
+pub use portable::PortableSkillMd;
 pub use search::{SearchIndex, SearchMatches, SearchTexts};
 pub use shown::{ResultLimit, ShownRank};
 pub use snapshot::{Diagnostic, Skill, Snapshot, SnapshotError};

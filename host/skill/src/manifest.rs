@@ -5,7 +5,6 @@
 
 mod frontmatter;
 mod lenient;
-mod portable;
 
 use patchbay_core::{Code, Digest, Name, NameError, text};
 use patchbay_policy::Capability;
@@ -14,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use crate::{Eligibility, Problem};
 
 use frontmatter::{FrontmatterKeys, TextList};
-pub use portable::PortableSkillMd;
 
 /// A parsed SKILL.md: the keys of its frontmatter, and the instructions below it by digest.
 ///
@@ -145,7 +143,7 @@ pub struct ParsedSkillMd {
 /// The longest summary, reason or hint, in characters; longer texts are cut. Each is shown on one line.
 const SUMMARY_CHARS: usize = 500;
 /// The longest description, which agentskills.io allows.
-const DESCRIPTION_CHARS: usize = 1_024;
+pub(crate) const DESCRIPTION_CHARS: usize = 1_024;
 /// The most entries of `allowed-tools` that are kept, and the longest one in characters.
 const ALLOWED_TOOLS: (usize, usize) = (100, 200);
 
@@ -167,6 +165,20 @@ impl Manifest {
         let manifest = Self { unused: lenient::unused(&parsed), ..manifest };
         Ok(ParsedSkillMd { manifest, instructions, mended })
     }
+}
+
+/// Returns the `description` of a SKILL.md on one line, which [`Manifest`] lacks if there is a `summary`. Empty without one.
+///
+/// # Errors
+/// `malformed_frontmatter`.
+pub(crate) fn description(skill_md: &str) -> Result<String, Problem> {
+    let (frontmatter, _) = split(skill_md).map_err(|message| Problem::new(Code::MalformedFrontmatter, message))?;
+    let keys = match frontmatter::strict(frontmatter) {
+        Ok(keys) => keys,
+        Err(problem) => lenient::mend(frontmatter).ok_or(problem)?.0,
+    };
+    let under = keys.metadata.and_then(|metadata| metadata.0).and_then(|keys| keys.description);
+    Ok(text::clean_line(&keys.description.or(under).unwrap_or_default()))
 }
 
 /// Checks the keys of a frontmatter in a fixed order, which makes the first problem always the same.

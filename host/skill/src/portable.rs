@@ -2,8 +2,13 @@
 
 use patchbay_core::{Code, Name, text};
 
-use super::{DESCRIPTION_CHARS, Manifest, SUMMARY_CHARS, frontmatter, lenient, split};
-use crate::Problem;
+use crate::{
+    Manifest, Problem,
+    manifest::{self, DESCRIPTION_CHARS},
+};
+
+/// The longest `compatibility` that agentskills.io allows, in characters.
+const COMPATIBILITY_CHARS: usize = 500;
 
 /// A SKILL.md that strict clients accept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,12 +39,14 @@ impl PortableSkillMd {
             );
             return Err(Problem::new(Code::InvalidName, message));
         }
-        let description = description(skill_md, &parsed.manifest)?;
+        let description = portable_description(skill_md, &parsed.manifest)?;
         let Manifest { version, license, compatibility, allowed_tools, command, input_hint, .. } = &parsed.manifest;
         let mut keys = vec![("name", quoted_if_needed(name.as_str())), ("description", quoted(&description))];
         keys.extend(license.as_ref().map(|license| ("license", quoted(license))));
         keys.extend(
-            compatibility.as_ref().map(|needs| ("compatibility", quoted(&text::excerpt(needs, SUMMARY_CHARS - 1)))),
+            compatibility
+                .as_ref()
+                .map(|needs| ("compatibility", quoted(&text::excerpt(needs, COMPATIBILITY_CHARS - 1)))),
         );
         if !allowed_tools.is_empty() {
             keys.push(("allowed-tools", quoted(&allowed_tools.join(" "))));
@@ -66,15 +73,9 @@ impl PortableSkillMd {
 }
 
 /// Returns `description`, which may be longer than `summary`, otherwise the summary.
-fn description(skill_md: &str, manifest: &Manifest) -> Result<String, Problem> {
-    let (frontmatter, _) = split(skill_md).map_err(|message| Problem::new(Code::MalformedFrontmatter, message))?;
-    let keys = match frontmatter::strict(frontmatter) {
-        Ok(keys) => keys,
-        Err(problem) => lenient::mend(frontmatter).ok_or(problem)?.0,
-    };
-    let under = keys.metadata.and_then(|metadata| metadata.0).and_then(|keys| keys.description);
-    let description = text::clean_line(&keys.description.or(under).unwrap_or_default());
-    let description = if description.is_empty() { manifest.summary.clone() } else { description };
+fn portable_description(skill_md: &str, parsed: &Manifest) -> Result<String, Problem> {
+    let description = manifest::description(skill_md)?;
+    let description = if description.is_empty() { parsed.summary.clone() } else { description };
     if description.is_empty() {
         let message =
             "Other clients need a description. Write a line such as 'description: Greets people by name' in SKILL.md.";
