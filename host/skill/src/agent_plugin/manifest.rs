@@ -141,7 +141,13 @@ impl PluginManifest {
         let invalid = problem(Code::PackageManifestInvalid);
         let mut fields = json::object(bytes).map_err(invalid)?;
         // The version first: it selects the rules for everything else.
-        let schema = fields.required("$schema").map_err(invalid)?;
+        let missing = || {
+            format!(
+                "'$schema' is missing, so it is not an Agent Plugin; write '{}'",
+                SpecVersion::V1_0.schema("plugin")
+            )
+        };
+        let schema = fields.string("$schema").and_then(|schema| schema.ok_or_else(missing)).map_err(invalid)?;
         let spec = SpecVersion::of_schema(&schema, "plugin").map_err(problem(Code::PackageSchemaUnsupported))?;
         let (namespaces, mut ignored) = namespaces(fields.take("extensions"));
         let manifest = metadata(&mut fields, spec, namespaces).map_err(invalid)?;
@@ -298,7 +304,11 @@ mod tests {
             assert_eq!(refusal(&fields), (Code::PackageManifestInvalid, format!("plugin.json: {why}.")));
         }
         let message = |bytes: &[u8]| PluginManifest::parse(bytes).unwrap_err().message;
-        assert_eq!(message(b"{}"), "plugin.json: '$schema' is missing.");
+        assert_eq!(
+            message(b"{}"),
+            "plugin.json: '$schema' is missing, so it is not an Agent Plugin; write \
+             'https://agent-plugins.org/schemas/1.0.0/plugin.schema.json'."
+        );
         assert!(message(b"{").starts_with("plugin.json: EOF while parsing"));
         let large = vec![b' '; MANIFEST_BYTES as usize + 1];
         assert_eq!(PluginManifest::parse(&large).unwrap_err().code, Code::PackageLimit);
