@@ -35,7 +35,7 @@ mod terminal;
 mod token;
 mod usage;
 
-use std::{io::IsTerminal as _, path::Path, process::ExitCode, sync::Arc, time::Duration};
+use std::{io::IsTerminal as _, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::Parser as _;
 use patchbay_core::{Code, text};
@@ -148,11 +148,7 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
         }
         Some(Command::Mcp { serve, command: None }) => {
             let progress = ProgressLine::new(Style::of_standard_error(), runtime.handle());
-            let home = HomeDirs::find()?;
-            let host = match &serve.package {
-                None => open_watched(&home, progress, serve.record)?,
-                Some(package) => open_package(&home, progress, &serve, package)?,
-            };
+            let host = open_served(&HomeDirs::find()?, progress, &serve)?;
             runtime.block_on(mcp::serve(host, serve))
         }
         Some(Command::Serve { record }) => serve(record, runtime),
@@ -225,18 +221,17 @@ fn open_watched(home: &HomeDirs, observer: impl Observer + 'static, record: bool
     Ok(Host::open(host_config(home, config, observer)?)?)
 }
 
-/// Opens the host for the skills of one package, which is checked first.
-fn open_package(
+/// Opens the host for `patchbay mcp`. A package is checked first.
+fn open_served(
     home: &HomeDirs,
     observer: impl Observer + 'static,
     serve: &args::ServeMcp,
-    package: &Path,
 ) -> Result<Arc<Host>, CliError> {
-    let folder = mcp::check_package(package)?;
+    let package = serve.package.as_deref().map(mcp::check_package).transpose()?;
     log::start(&home.paths.state)?;
     let mut config = config::read(&home.paths.config)?;
     config.sessions.record |= serve.record;
-    Ok(Host::open(patchbay_session::Config { package: Some(folder), ..host_config(home, config, observer)? })?)
+    Ok(Host::open(patchbay_session::Config { package, ..host_config(home, config, observer)? })?)
 }
 
 /// Returns the configuration of a host with the bundled plugins.

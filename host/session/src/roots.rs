@@ -308,7 +308,7 @@ impl Roots {
     }
 }
 
-/// Reads the skills of a package that is not installed. They are those of an extra root at its folder, for which nobody has grants.
+/// Reads the skills of a package that is not installed. They are those of an extra root at its folder, so it has no grants.
 fn package_skills(folder: &Path) -> Vec<FoundSkill> {
     let root = Root::Extra;
     match AgentPlugin::read(folder) {

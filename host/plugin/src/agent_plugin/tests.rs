@@ -1,3 +1,5 @@
+//! Writing packages, judged by the specification's schemas in our words and by the reader.
+
 use patchbay_schema::{PatternBudget, Schema};
 use patchbay_skill::SECTION;
 use tempfile::TempDir;

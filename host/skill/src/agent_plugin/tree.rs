@@ -23,7 +23,7 @@ pub struct PackageFile {
     pub path: String,
     /// Bytes of the file when it was listed.
     pub size: u64,
-    /// Whether somebody may execute it. All other bits of its mode, such as set-user-ID, are dropped.
+    /// Whether its mode has an executable bit. All other bits of its mode, such as set-user-ID, are dropped.
     pub executable: bool,
 }
 
@@ -36,20 +36,20 @@ pub struct PackageFile {
 pub fn list_files(folder: &Path) -> Result<Vec<PackageFile>, Problem> {
     let root = files::open_folder(folder).map_err(|error| unreadable("The folder", &error))?;
     let root = root.ok_or_else(|| unreadable("The folder", &io::ErrorKind::NotFound.into()))?;
-    let mut walk = Walk { root: &root, files: Vec::new(), entries: 0, bytes: 0 };
+    let mut walk = PackageWalk { root: &root, files: Vec::new(), entries: 0, bytes: 0 };
     walk.folder("", 0)?;
     walk.files.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(walk.files)
 }
 
-struct Walk<'a> {
+struct PackageWalk<'a> {
     root: &'a Dir,
     files: Vec<PackageFile>,
     entries: usize,
     bytes: u64,
 }
 
-impl Walk<'_> {
+impl PackageWalk<'_> {
     /// Adds the files of the folder at `path`, which is empty or ends with `/`.
     fn folder(&mut self, path: &str, depth: usize) -> Result<(), Problem> {
         if depth > DEPTH {
@@ -119,7 +119,7 @@ impl Walk<'_> {
     }
 }
 
-/// Returns the number of hard links, and whether somebody may execute the file.
+/// Returns the number of hard links, and whether the file has an executable bit.
 #[cfg(unix)]
 fn links_and_mode(metadata: &Metadata) -> (u64, bool) {
     use cap_std::fs::MetadataExt as _;
