@@ -48,6 +48,8 @@ const OWNED: &[(&str, &str)] = &[
     ("workspace", "grep-searcher"),
     ("store", "rusqlite"),
     ("egress", "reqwest"),
+    // Egress has it through rustls.
+    ("skill plugin", "ring"),
     // Egress sends requests, mcp and serve answer them.
     ("egress mcp serve", "hyper"),
     ("mcp serve", "hyper-util"),

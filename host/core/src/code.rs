@@ -208,6 +208,16 @@ codes! {
         PackageAsksMore = "package_asks_more", "`--yes` does not accept a version that asks for more.";
         PackagesBusy = "packages_busy", "Another `patchbay plugin` command is changing the packages.";
         NotConfirmed = "not_confirmed", "The question was answered with no, or no terminal could answer it; nothing was changed.";
+        DownloadFailed = "download_failed", "A package could not be downloaded; the message says why.";
+        DigestMismatch = "digest_mismatch", "A downloaded file is not the named one: it has another digest or another size.";
+        ArchiveInvalid = "archive_invalid", "An archive has an entry that a package may not have, or is damaged or too large.";
+        RegistryFailed = "registry_failed", "A registry has no such package, serves something else under its name, or refused the request.";
+        VersionChanged = "version_changed", "A version in a registry has other bytes than before, or than those that `plugin push` was given.";
+        SignatureInvalid = "signature_invalid", "A signature is damaged or too large, is for another purpose or by a key of another kind, or does not match.";
+        SignatureRequired = "signature_required", "`[plugins] require_signature`: no publisher of `config.toml` has signed the package.";
+        SignerChanged = "signer_changed", "The package has another signer than the pinned one, or none.";
+        SourceRefused = "source_refused", "`config.toml` does not allow packages from there.";
+        PublisherExceeded = "publisher_exceeded", "The package asks for a capability that `config.toml` does not allow its publisher.";
     }
     "The host failed" {
         SnapshotNewer = "snapshot_newer", "The session was written by a newer version of Patchbay.";

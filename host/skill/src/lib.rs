@@ -18,6 +18,9 @@
 //! 3. [`Snapshot`]: skills and diagnostics, a digest over both, and a version. [`Diff`] compares two snapshots,
 //!    [`SearchIndex`] finds entries by words, [`ShownRank`] is the order in which models are shown skills.
 //!
+//! Packages from elsewhere are read here as well, because their bytes come from strangers: [`verify_signature`],
+//! [`unpack_tarball`], [`RegistryManifest`]. The crate `plugin` downloads them.
+//!
 //! ```
 //! use std::sync::Arc;
 //!
@@ -87,11 +90,14 @@ mod packages;
 mod packages_lock;
 mod portable;
 mod reading;
+mod registry_manifest;
 mod search;
 mod shown;
+mod signature;
 mod snapshot;
 mod source;
 mod sources;
+mod tarball;
 
 pub use archive::{FILES_SECTION, write_archive};
 pub use arguments::{ArgumentsError, INPUT_BYTES, INSTRUCTIONS_BYTES, with_arguments};
@@ -115,8 +121,13 @@ pub use packages_lock::{
     PackagesLock,
 };
 pub use portable::PortableSkillMd;
+pub use registry_manifest::{ACCEPTED_MANIFESTS, MANIFEST_TYPE, ManifestError, PushedComponent, RegistryManifest};
 pub use search::{SearchIndex, SearchMatches, SearchTexts};
 pub use shown::{ResultLimit, ShownRank};
+pub use signature::{
+    Fingerprint, FingerprintError, SIGNATURE_BYTES, SIGNATURE_NAMESPACE, SignatureError, verify_signature,
+};
 pub use snapshot::{Diagnostic, Skill, Snapshot, SnapshotError};
 pub use source::{FolderFiles, ReadFiles, files_to_copy, files_to_embed};
 pub use sources::is_source;
+pub use tarball::{TarballError, UNPACKED_BYTES, unpack_tarball, unpacked_folder};

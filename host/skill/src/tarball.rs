@@ -1,0 +1,258 @@
+//! Unpacks the archives (`.tar.gz`) of packages into a new folder. Archives come from strangers: bytes, entries and names are bounded
+//! while they are read, and nothing is written outside of the folder.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Read},
+    path::{Component, Path, PathBuf},
+    str,
+};
+
+use flate2::read::MultiGzDecoder;
+use patchbay_core::{Code, text};
+use tar::{Archive, Entry, EntryType};
+
+/// Size limit of all files together, unpacked.
+pub const UNPACKED_BYTES: u64 = 64 << 20;
+/// Limit on entries: twice the files of a package, for its folders.
+const ENTRIES: u64 = 20_000;
+/// Headers, padding and long names of an entry.
+const ENTRY_BYTES: u64 = 2 << 10;
+/// Folders above a file: those of a package, and some above it.
+const DEPTH: usize = 32;
+
+/// Why an archive was not unpacked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TarballError {
+    /// It is not a `.tar.gz`, or damaged.
+    #[error("the archive cannot be read: {0}; expected a .tar.gz")]
+    Damaged(String),
+    /// Its files are too large together, or its headers are.
+    #[error("the archive has more than {} MiB unpacked, the limit of a package", UNPACKED_BYTES >> 20)]
+    TooLarge,
+    /// It has too many entries.
+    #[error("the archive has more than {ENTRIES} files and folders")]
+    TooMany,
+    /// An entry that a package may not have.
+    #[error("the archive's entry '{name}' {why}")]
+    Entry {
+        /// The name, shortened.
+        name: String,
+        /// What is wrong with it, after the name.
+        why: String,
+    },
+    /// A file of the folder cannot be written.
+    #[error("cannot unpack '{name}': {source}")]
+    Write {
+        /// The name of the entry, shortened.
+        name: String,
+        /// The error reported by the operating system.
+        source: io::Error,
+    },
+    /// The folder named by `--path` is not in the archive.
+    #[error("the archive has no folder '{path}'; it has {}", .there.join(", "))]
+    NoFolder {
+        /// The folder that was asked for.
+        path: String,
+        /// The entries of the archive's first level.
+        there: Vec<String>,
+    },
+}
+
+impl TarballError {
+    /// Returns the stable code of the error.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Write { .. } => Code::FolderUnusable,
+            Self::NoFolder { .. } => Code::InvalidArgs,
+            _ => Code::ArchiveInvalid,
+        }
+    }
+}
+
+/// Unpacks a `.tar.gz` into the empty folder `into`. Files get neither the times nor the modes of the archive, and links are created
+/// last, so that no entry is written through one. On an error, the folder may have some of the files.
+///
+/// # Errors
+/// [`TarballError`].
+pub fn unpack_tarball(archive: impl Read, into: &Path) -> Result<(), TarballError> {
+    let mut bounded =
+        BoundedReader { inner: MultiGzDecoder::new(archive), left: UNPACKED_BYTES + ENTRIES * ENTRY_BYTES };
+    let unpacked = entries(&mut bounded, into);
+    match unpacked {
+        Err(TarballError::Damaged(_)) if bounded.left == 0 => Err(TarballError::TooLarge),
+        other => other,
+    }
+}
+
+fn entries(archive: impl Read, into: &Path) -> Result<(), TarballError> {
+    let mut archive = Archive::new(archive);
+    let (mut count, mut bytes, mut links) = (0, 0, Vec::new());
+    for entry in archive.entries().map_err(damaged)? {
+        let mut entry = entry.map_err(damaged)?;
+        count += 1;
+        if count > ENTRIES {
+            return Err(TarballError::TooMany);
+        }
+        let raw = entry.path_bytes().into_owned();
+        let refused = |why: String| TarballError::Entry { name: shown(&raw), why };
+        let kind = entry.header().entry_type();
+        // Git writes the commit into one.
+        if kind == EntryType::XGlobalHeader {
+            continue;
+        }
+        let path = inner_path(&raw).map_err(|why| refused(why.to_owned()))?;
+        let written = |source| TarballError::Write { name: shown(&raw), source };
+        let parent = path.parent().unwrap_or(Path::new(""));
+        match kind {
+            EntryType::Directory => fs::create_dir_all(into.join(&path)).map_err(written)?,
+            EntryType::Regular | EntryType::Continuous => {
+                fs::create_dir_all(into.join(parent)).map_err(written)?;
+                bytes += write(&mut entry, &into.join(&path), UNPACKED_BYTES - bytes, &raw)?;
+            }
+            EntryType::Symlink => {
+                let target = entry.link_name_bytes().unwrap_or_default().into_owned();
+                if !stays_inside(parent, &target) {
+                    return Err(refused(format!(
+                        "is a link to '{}', which may lead out of the package",
+                        shown(&target)
+                    )));
+                }
+                fs::create_dir_all(into.join(parent)).map_err(written)?;
+                links.push((into.join(&path), target, raw));
+            }
+            other => return Err(refused(format!("is {}, which a package may not have", named(other)))),
+        }
+    }
+    for (link, target, raw) in links {
+        let target = str::from_utf8(&target).unwrap_or_default();
+        let made = std::os::unix::fs::symlink(target, link);
+        made.map_err(|source| TarballError::Write { name: shown(&raw), source })?;
+    }
+    Ok(())
+}
+
+/// Writes a new file of at most `limit` bytes, and returns its size.
+fn write(entry: &mut Entry<'_, impl Read>, to: &Path, limit: u64, raw: &[u8]) -> Result<u64, TarballError> {
+    if entry.size() > limit {
+        return Err(TarballError::TooLarge);
+    }
+    let written = |source| TarballError::Write { name: shown(raw), source };
+    let created = OpenOptions::new().write(true).create_new(true).open(to);
+    let mut file = created.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => TarballError::Entry {
+            name: shown(raw),
+            why: "occurs twice (letter case does not count everywhere)".to_owned(),
+        },
+        _ => written(error),
+    })?;
+    let size = entry.size();
+    // Errors of reading and of writing are told apart by the size: the disk is the less likely cause.
+    let copied = io::copy(&mut entry.take(limit), &mut file).map_err(damaged)?;
+    if copied == size { Ok(copied) } else { Err(damaged(io::ErrorKind::UnexpectedEof.into())) }
+}
+
+/// Returns the path below the package's folder; an error is what is wrong with it, after its name.
+fn inner_path(raw: &[u8]) -> Result<PathBuf, &'static str> {
+    let name = str::from_utf8(raw).map_err(|_| "has a name that is not UTF-8")?;
+    if name.contains('\\') || name.chars().any(char::is_control) {
+        return Err("has a backslash or a control character in its name");
+    }
+    let mut path = PathBuf::new();
+    for component in Path::new(name).components() {
+        match component {
+            Component::Normal(name) => path.push(name),
+            Component::CurDir => {}
+            Component::ParentDir => return Err("leads out of the package with '..'"),
+            Component::RootDir | Component::Prefix(_) => return Err("has an absolute name"),
+        }
+    }
+    if path.components().count() > DEPTH { Err("is too many folders deep") } else { Ok(path) }
+}
+
+/// Whether a link in the folder `parent` leads to a place inside the package, whatever other links there are: `..` occurs only at its
+/// beginning, where each one leaves a folder that is no link.
+fn stays_inside(parent: &Path, target: &[u8]) -> bool {
+    let Ok(target) = str::from_utf8(target) else { return false };
+    let mut components = Path::new(target).components().filter(|component| *component != Component::CurDir).peekable();
+    let mut up = 0;
+    while components.next_if_eq(&Component::ParentDir).is_some() {
+        up += 1;
+    }
+    let is_plain = !target.is_empty() && !target.chars().any(char::is_control);
+    is_plain
+        && up <= parent.components().count()
+        && components.all(|component| matches!(component, Component::Normal(_)))
+}
+
+/// Errors of the library quote the archive.
+fn damaged(error: io::Error) -> TarballError {
+    TarballError::Damaged(text::excerpt(&error.to_string(), 200))
+}
+
+fn named(kind: EntryType) -> &'static str {
+    match kind {
+        EntryType::Link => "a hard link",
+        EntryType::Char | EntryType::Block => "a device",
+        EntryType::Fifo => "a pipe",
+        EntryType::GNUSparse => "a sparse file",
+        _ => "of an unknown kind",
+    }
+}
+
+fn shown(raw: &[u8]) -> String {
+    text::excerpt(&String::from_utf8_lossy(raw), 200)
+}
+
+/// Returns the package's folder below `root`, where an archive was unpacked: `path` in it; without one, its only folder if it has
+/// nothing else, as archives of releases do; otherwise `root`.
+///
+/// # Errors
+/// [`TarballError::NoFolder`], [`TarballError::Entry`] for a path that leads out, [`TarballError::Write`] if `root` cannot be read.
+pub fn unpacked_folder(root: &Path, path: Option<&str>) -> Result<PathBuf, TarballError> {
+    let failed = |source| TarballError::Write { name: ".".to_owned(), source };
+    let entries = fs::read_dir(root).and_then(|entries| entries.collect::<io::Result<Vec<_>>>()).map_err(failed)?;
+    let Some(path) = path else {
+        let only = match &*entries {
+            [only] => only.file_type().is_ok_and(|kind| kind.is_dir()).then(|| only.path()),
+            _ => None,
+        };
+        return Ok(only.unwrap_or_else(|| root.to_owned()));
+    };
+    let refused = |why: &str| TarballError::Entry { name: text::excerpt(path, 200), why: why.to_owned() };
+    let folder = root.join(inner_path(path.as_bytes()).map_err(refused)?);
+    // Also of a link the real place counts.
+    let inside = folder.canonicalize().ok().zip(root.canonicalize().ok());
+    match inside {
+        Some((folder, root)) if folder.is_dir() && folder.starts_with(&root) => Ok(folder),
+        _ => {
+            let mut there: Vec<String> =
+                entries.iter().map(|entry| shown(entry.file_name().as_encoded_bytes())).collect();
+            there.sort();
+            there.truncate(20);
+            Err(TarballError::NoFolder { path: text::excerpt(path, 200), there })
+        }
+    }
+}
+
+/// Ends with an error after `left` bytes, since a small archive can unpack to any size.
+struct BoundedReader<R> {
+    inner: R,
+    left: u64,
+}
+
+impl<R: Read> Read for BoundedReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        if most == 0 && !buffer.is_empty() {
+            return Err(io::Error::other("too large"));
+        }
+        let read = self.inner.read(&mut buffer[..most])?;
+        self.left -= read as u64;
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests;
