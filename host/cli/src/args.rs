@@ -15,7 +15,7 @@ pub(crate) use authority::{GrantCommand, GrantTarget, PolicyCommand, TrustComman
 pub(crate) use exec::{Exec, is_standard_input};
 pub(crate) use plugins::{
     NewPlugin, PluginAdd, PluginBuild, PluginCall, PluginDev, PluginDiff, PluginExport, PluginKindArgument, PluginList,
-    PluginRemove, PluginSums, PluginSync, PluginTest, PluginUpdate, PluginVerify, ToolsCommand,
+    PluginPush, PluginRemove, PluginSums, PluginSync, PluginTest, PluginUpdate, PluginVerify, RegistrySignIn, ToolsCommand,
 };
 pub(crate) use recordings::{CallFixture, FixtureOptions, JournalCommand, SessionFixtures};
 pub(crate) use token::TokenCommand;
@@ -385,6 +385,7 @@ pub(crate) enum Plugin {
     Sums(PluginSums),
     Sync(PluginSync),
     Export(PluginExport),
+    Push(PluginPush),
     /// List the plugins that a new session would have: skills, and adapters of providers
     List(PluginList),
     /// Show what a plugin is, what it asks for, and what is wrong with it

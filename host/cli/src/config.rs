@@ -15,6 +15,7 @@ use std::{
 use patchbay_core::{Code, Name, text};
 use patchbay_egress::{CredentialConfig, EgressLimits};
 use patchbay_mcp::client::McpServerConfig;
+use patchbay_plugin::{PackageRules, PluginRules, PublisherConfig};
 use patchbay_provider::{CatalogueSettings, ExchangeLimits, ProviderConfig, Settings};
 use patchbay_repl::TerminalSettings;
 use patchbay_sandbox::Limits;
@@ -87,6 +88,23 @@ pub(crate) struct ConfigFile {
     /// tools = { create_issue = "ask", get_issue = "allow", delete_repository = "deny" }
     /// ```
     pub(crate) mcp: BTreeMap<Name, McpServerConfig>,
+    /// Which packages `patchbay plugin add` and `update` accept: [packages-publishers.md](packages-publishers.md#rules-of-an-operator).
+    ///
+    /// ```toml
+    /// [plugins]
+    /// sources = ["oci://ghcr.io/acme/*", "/srv/plugins/*"]
+    /// require_signature = true
+    /// ```
+    pub(crate) plugins: PluginRules,
+    /// A publisher of packages, by its keys: [packages-publishers.md](packages-publishers.md#rules-of-an-operator).
+    ///
+    /// ```toml
+    /// [publishers.acme]
+    /// keys = ["SHA256:Yk8TpDmdIVkU9zLDs3MHYVnJDi6HfzWoIvdyFBT6EHo"]
+    /// sources = ["oci://ghcr.io/acme/*"]
+    /// capabilities = ["kv", "http:*.acme.example"]
+    /// ```
+    pub(crate) publishers: BTreeMap<Name, PublisherConfig>,
     /// When providers are asked for their models: [providers.md](providers.md#the-list-of-models).
     pub(crate) catalogue: CatalogueSettings,
     /// Chooses the provider of a model, before catalogues and prefixes: a model's id, or a prefix of ids, and the
@@ -161,6 +179,11 @@ impl ConfigFile {
         self.skill_roots.iter().filter_map(path).collect()
     }
 
+    /// Returns the rules for packages.
+    pub(crate) fn package_rules(&self) -> PackageRules {
+        PackageRules { plugins: self.plugins.clone(), publishers: self.publishers.clone() }
+    }
+
     /// Returns the settings of providers.
     pub(crate) fn settings(self) -> Settings {
         let credentials = self.credentials.into_keys().collect();
@@ -194,6 +217,9 @@ fn parse(toml: &str) -> Result<ConfigFile, String> {
         if let Some(why) = provider.problem() {
             return Err(format!("[providers.{name}]: {why}"));
         }
+    }
+    if let Some(why) = config.package_rules().problem() {
+        return Err(why);
     }
     for (name, server) in &config.mcp {
         if let Some(why) = server.problem() {

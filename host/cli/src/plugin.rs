@@ -9,6 +9,8 @@ mod dev;
 mod list;
 mod log;
 mod packages;
+mod push;
+mod registries;
 mod remove;
 mod sync;
 mod test;
@@ -55,6 +57,7 @@ pub(crate) async fn run(command: Plugin) -> Result<ExitCode, CliError> {
         Plugin::Sums(arguments) => sync::sums(&arguments.path),
         Plugin::Sync(arguments) => sync::run(&arguments).await,
         Plugin::Export(arguments) => sync::export(&arguments.folder),
+        Plugin::Push(arguments) => push::run(&arguments).await,
         Plugin::List(arguments) => list::run(&arguments).await,
         Plugin::Test(arguments) => test::run(&arguments).await,
         Plugin::Dev(arguments) => dev::run(&arguments).await,

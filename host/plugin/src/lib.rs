@@ -12,6 +12,8 @@
 //! - [`locate`]: finds the plugin that an author names, for `call` and `add`. [`link()`] links a skill into a folder of skills, and
 //!   [`uninstall`] removes one.
 //! - [`package`]: copies plugins with a record of their origin, and updates them.
+//! - [`PackageAddress`]: where a package comes from: a path, a URL, a registry. [`PackageRegistry`] also pushes packages.
+//! - [`PackageRules`]: the operator's rules about sources and signers.
 //!
 //! The binary `patchbay-bundle` of this package builds the bundled plugins, which the binary `patchbay` then embeds.
 
@@ -21,7 +23,9 @@ mod build_error;
 mod compile;
 mod contract;
 mod create;
+mod download;
 mod embedded;
+mod fetch;
 mod files;
 mod inspect;
 mod install;
@@ -29,8 +33,12 @@ mod language;
 mod located;
 pub mod package;
 mod printing;
+mod publishers;
+mod registry;
 mod rust_bindings;
 mod strip;
+#[cfg(test)]
+mod stub;
 mod system_calls;
 mod toolchain;
 mod watch;
@@ -42,9 +50,15 @@ pub use build_error::BuildError;
 pub use compile::write_c_bindings;
 pub use contract::write_contract;
 pub use create::{CreateError, create};
+pub use download::{Download, DownloadError, DownloadLimits, Downloads, ExpectedFile};
+pub use fetch::{AddressError, FetchError, FetchOptions, FetchedPackage, PackageAddress, WebAddress};
 pub use inspect::{InspectionReport, Inspector};
 pub use install::{InstallError, InstalledPlugin, link, uninstall};
 pub use language::{Language, PluginKind, UnknownLanguage};
 pub use located::{LocateError, LocatedPlugin, PluginForm, locate};
+pub use publishers::{
+    PackageRules, PluginRules, PublisherConfig, RuleError, RuledPackage, SignerChanged, SourcePattern, check_signer,
+};
+pub use registry::{PackageRegistry, Pushed, Reference, RegistryAddress, RegistryAddressError, RegistryError, SignIn};
 pub use toolchain::{Toolchain, ToolchainError, Toolchains};
 pub use watch::PluginWatch;

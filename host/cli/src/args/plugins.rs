@@ -4,7 +4,8 @@ use std::{path::PathBuf, str::FromStr};
 
 use clap::{Args, Subcommand, ValueHint};
 use patchbay_core::{Name, PackageName};
-use patchbay_plugin::Language;
+use patchbay_egress::Origin;
+use patchbay_plugin::{Language, RegistryAddress};
 use patchbay_policy::Capability;
 
 /// Call one tool of a plugin without installing it
@@ -200,6 +201,30 @@ pub(crate) struct PluginRemove {
     /// Also delete what its skills have stored
     #[arg(long)]
     pub(crate) data: bool,
+}
+
+/// Publish a component as one version in an OCI registry
+///
+/// A version that exists with other bytes is never replaced. If FILE.sig exists, it must be a valid signature of FILE, and is published
+/// with it. The registry's credential is the one in config.toml whose origin is the registry's.
+#[derive(Args)]
+#[command(after_help = "Example:\n  patchbay plugin push greet.wasm oci://ghcr.io/acme/greet:1.2.0")]
+pub(crate) struct PluginPush {
+    /// A skill in one file, or the adapter of a provider
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// Where to publish it, with its version: oci://HOST/PATH:VERSION
+    #[arg(value_name = "ADDRESS")]
+    pub(crate) address: RegistryAddress,
+    #[command(flatten)]
+    pub(crate) sign_in: RegistrySignIn,
+}
+
+#[derive(Args)]
+pub(crate) struct RegistrySignIn {
+    /// Send the registry's credential to this server, too, which issues its tokens; may be given several times
+    #[arg(long, value_name = "ORIGIN")]
+    pub(crate) sign_in_at: Vec<Origin>,
 }
 
 #[derive(Args)]

@@ -1,0 +1,72 @@
+//! How `patchbay plugin` signs in to registries: with the credential of `config.toml` that is bound to the registry.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+
+use patchbay_core::{Code, text};
+use patchbay_egress::{CredentialError, Credentials};
+use patchbay_plugin::{DownloadLimits, Downloads, FetchError, PackageRegistry, RegistryAddress, RegistryError, SignIn};
+
+use crate::{CliError, args::RegistrySignIn, config::ConfigFile, home::HomeDirs, out::note};
+
+/// Returns how to sign in to the registry of `address`. Asks before the credential goes to another server that issues the tokens.
+pub(super) async fn sign_in(
+    home: Option<&HomeDirs>,
+    config: &ConfigFile,
+    address: &RegistryAddress,
+    arguments: &RegistrySignIn,
+) -> Result<SignIn, CliError> {
+    let (origin, issuers) = (address.origin(), arguments.sign_in_at.clone());
+    let mut names = config.credentials.iter().filter(|(_, table)| table.origin == *origin).map(|(name, _)| name);
+    let (Some(home), Some(name)) = (home, names.next()) else { return Ok(SignIn { credential: None, issuers }) };
+    if let Some(other) = names.next() {
+        let message = format!("config.toml has the credentials '{name}' and '{other}' for {origin}; keep one of them.");
+        return Err(CliError::new(Code::ConfigInvalid, message));
+    }
+    let credentials = Credentials::open(&home.paths.config, config.credentials.clone());
+    let credential = match credentials.get(name).await {
+        Ok(credential) => credential.secret,
+        // Most packages are public.
+        Err(CredentialError::NoSecret { .. }) => return Ok(SignIn { credential: None, issuers }),
+        Err(error) => return Err(CliError::new(Code::RegistryFailed, format!("{error}."))),
+    };
+    let mut sign_in = SignIn { credential: Some(credential), issuers };
+    let registry = PackageRegistry::new(downloads()?, address.clone(), sign_in.clone());
+    let issuer = registry.issuer().await.map_err(CliError::from)?;
+    if let Some(issuer) = issuer.filter(|issuer| !sign_in.issuers.contains(issuer)) {
+        if agrees(&format!("{origin} issues its tokens at {issuer}. Send the credential '{name}' there?")) {
+            sign_in.issuers.push(issuer);
+        } else {
+            note(&format!(
+                "note: the credential '{name}' is not sent to {issuer}, which issues the tokens of {origin}. To send it: --sign-in-at {issuer}"
+            ));
+        }
+    }
+    Ok(sign_in)
+}
+
+pub(super) fn downloads() -> Result<Downloads, CliError> {
+    Downloads::new(DownloadLimits::default()).map_err(|error| CliError::new(error.code(), format!("{error}.")))
+}
+
+/// Asks in a terminal; elsewhere the answer is no.
+fn agrees(question: &str) -> bool {
+    if !io::stdin().is_terminal() {
+        return false;
+    }
+    let (mut answer, mut error) = (String::new(), io::stderr());
+    let _ = write!(error, "{} [y/N] ", text::clean_line(question)).and_then(|()| error.flush());
+    let read = io::stdin().lock().read_line(&mut answer);
+    read.is_ok() && matches!(&*answer.trim().to_lowercase(), "y" | "yes")
+}
+
+impl From<RegistryError> for CliError {
+    fn from(error: RegistryError) -> Self {
+        Self::new(error.code(), format!("{error}."))
+    }
+}
+
+impl From<FetchError> for CliError {
+    fn from(error: FetchError) -> Self {
+        Self::new(error.code(), format!("{error}."))
+    }
+}

@@ -1,0 +1,370 @@
+//! Fetches a package from where a user says that it is: a local path, an `https://` URL, or a registry.
+
+use std::{
+    fmt,
+    fs::{self, File},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use patchbay_core::{Code, Digest, Name, text};
+use patchbay_egress::{Target, UrlError};
+use patchbay_skill::{
+    Fingerprint, SIGNATURE_BYTES, SignatureError, TarballError, embedded_skill_md, unpack_tarball, unpacked_folder,
+    verify_signature,
+};
+use semver::Version;
+use tempfile::TempDir;
+
+use crate::{
+    download::{DownloadError, DownloadLimits, Downloads, ExpectedFile},
+    registry::{PackageRegistry, Reference, RegistryAddress, RegistryAddressError, RegistryError, SignIn},
+};
+
+/// Where a package is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PackageAddress {
+    /// A file or folder of this machine.
+    Local(PathBuf),
+    /// A file by https, or by http from this machine.
+    Web(WebAddress),
+    /// A repository of a registry.
+    Registry(RegistryAddress),
+}
+
+/// The URL of a `.wasm` or of a `.tar.gz`. Its text form has the folder in the archive after `#`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebAddress {
+    url: String,
+    /// The folder in the archive.
+    folder: Option<String>,
+    is_archive: bool,
+    /// The name of the file, without `.wasm` or `.tar.gz`.
+    stem: String,
+}
+
+/// Why a text is not the address of a package.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AddressError {
+    /// It cannot be requested. The URL is not shown: it may hold a password.
+    #[error("invalid URL: {0}")]
+    Url(#[from] UrlError),
+    /// It is not a file that can be a package.
+    #[error("'{0}' is neither a .wasm nor a .tar.gz; write the URL of the file itself")]
+    File(String),
+    /// `--path` for something that is not an archive.
+    #[error("--path names a folder in a .tar.gz, and {0} is not one")]
+    NoArchive(String),
+    /// It is not the address of a package in a registry.
+    #[error(transparent)]
+    Registry(#[from] RegistryAddressError),
+    /// It looks like a repository of GitHub.
+    #[error(
+        "'{0}' does not exist. If it is a repository on GitHub: git clone https://github.com/{0}, then: patchbay plugin add ./{1}"
+    )]
+    Repository(String, String),
+}
+
+impl FromStr for PackageAddress {
+    type Err = AddressError;
+
+    fn from_str(written: &str) -> Result<Self, AddressError> {
+        if written.starts_with("oci://") {
+            return Ok(Self::Registry(written.parse()?));
+        }
+        if written.starts_with("https://") || written.starts_with("http://") {
+            return WebAddress::parse(written).map(Self::Web);
+        }
+        let path = PathBuf::from(written);
+        match written.split_once('/') {
+            Some((owner, repository)) if is_word(owner) && is_word(repository) && !path.exists() => {
+                Err(AddressError::Repository(written.to_owned(), repository.to_owned()))
+            }
+            _ => Ok(Self::Local(path)),
+        }
+    }
+}
+
+fn is_word(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    text.bytes().all(is_plain) && text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
+}
+
+impl WebAddress {
+    fn parse(written: &str) -> Result<Self, AddressError> {
+        let (url, folder) = written.split_once('#').map_or((written, None), |(url, folder)| (url, Some(folder)));
+        let shown = || text::excerpt(url.split('?').next().unwrap_or_default(), 200);
+        let target = Target::parse(url)?;
+        let file = target.path().rsplit('/').next().unwrap_or_default();
+        let archive = file.strip_suffix(".tar.gz").or_else(|| file.strip_suffix(".tgz"));
+        let stem = archive.or_else(|| file.strip_suffix(".wasm")).ok_or_else(|| AddressError::File(shown()))?;
+        let folder = folder.filter(|folder| !folder.is_empty()).map(str::to_owned);
+        if folder.is_some() && archive.is_none() {
+            return Err(AddressError::NoArchive(shown()));
+        }
+        Ok(Self { url: url.to_owned(), folder, is_archive: archive.is_some(), stem: stem.to_owned() })
+    }
+
+    /// Returns the URL of the signature: `.sig` after the file's name.
+    fn signature(&self) -> String {
+        match self.url.split_once('?') {
+            Some((file, query)) => format!("{file}.sig?{query}"),
+            None => format!("{}.sig", self.url),
+        }
+    }
+}
+
+impl PackageAddress {
+    /// Returns the address with the folder of `--path`.
+    ///
+    /// # Errors
+    /// [`AddressError::NoArchive`].
+    pub fn in_folder(self, folder: &str) -> Result<Self, AddressError> {
+        match self {
+            Self::Web(web) if web.is_archive => Ok(Self::Web(WebAddress { folder: Some(folder.to_owned()), ..web })),
+            other => Err(AddressError::NoArchive(other.to_string())),
+        }
+    }
+
+    /// Returns the address as the operator's rules see it: without version, digest and folder in an archive.
+    pub fn source(&self) -> String {
+        match self {
+            Self::Local(path) => {
+                std::path::absolute(path).unwrap_or_else(|_| path.clone()).to_string_lossy().into_owned()
+            }
+            Self::Web(web) => web.url.clone(),
+            Self::Registry(address) => address.repository(),
+        }
+    }
+
+    /// Fetches the package. Nothing of it is parsed before its digest is right, if one is known.
+    ///
+    /// # Errors
+    /// [`FetchError`].
+    pub async fn fetch(&self, options: &FetchOptions) -> Result<FetchedPackage, FetchError> {
+        match self {
+            Self::Local(path) => local(path),
+            Self::Web(web) => web.fetch(options.sha256).await,
+            Self::Registry(address) => from_registry(address, options).await,
+        }
+    }
+
+    /// Returns the address of the newest version. `wanted` is a version that the user named, `installed` the one that is there: a
+    /// pre-release follows only another one. Only a registry has several versions at one address.
+    ///
+    /// # Errors
+    /// [`FetchError`], if the registry cannot be read or has no such version.
+    pub async fn newest(
+        &self,
+        installed: Option<&str>,
+        wanted: Option<&str>,
+        sign_in: &SignIn,
+    ) -> Result<Self, FetchError> {
+        let Self::Registry(address) = self else { return Ok(self.clone()) };
+        let registry =
+            PackageRegistry::new(Downloads::new(DownloadLimits::default())?, address.clone(), sign_in.clone());
+        let versions = registry.versions().await?;
+        let takes_pre =
+            installed.and_then(|text| Version::parse(text).ok()).is_some_and(|version| !version.pre.is_empty());
+        let is_wanted = |version: &&Version| match wanted {
+            Some(wanted) => version.to_string() == wanted,
+            None => takes_pre || version.pre.is_empty(),
+        };
+        let found = versions.iter().rfind(is_wanted).or(versions.last().filter(|_| wanted.is_none()));
+        let missing = || match wanted {
+            Some(wanted) => format!("{}:{wanted}", address.repository()),
+            None => format!("{} with a version", address.repository()),
+        };
+        let found = found.ok_or_else(|| RegistryError::NotFound(missing()))?;
+        Ok(Self::Registry(address.at(Reference::Version(found.clone()))))
+    }
+}
+
+impl fmt::Display for PackageAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local(path) => write!(f, "{}", path.display()),
+            Self::Web(WebAddress { url, folder: None, .. }) => f.write_str(url),
+            Self::Web(WebAddress { url, folder: Some(folder), .. }) => write!(f, "{url}#{folder}"),
+            Self::Registry(address) => write!(f, "{address}"),
+        }
+    }
+}
+
+/// What is known about a package before it is fetched.
+#[derive(Clone, Debug, Default)]
+pub struct FetchOptions {
+    /// The digest of the file: `--sha256`.
+    pub sha256: Option<Digest>,
+    /// How to sign in to a registry.
+    pub sign_in: SignIn,
+}
+
+/// A package on this machine, in a temporary folder if it was fetched. Dropping it deletes that folder.
+#[derive(Debug)]
+pub struct FetchedPackage {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// Its exact address: a registry's has the digest of the manifest.
+    pub found: String,
+    /// The signature, if it has one.
+    pub signature: Option<Vec<u8>>,
+    /// The key that signed the fetched file. `None` without a signature, or if a folder's sums are to be compared with it.
+    pub signer: Option<Fingerprint>,
+    _folder: Option<TempDir>,
+}
+
+/// Why a package was not fetched.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FetchError {
+    /// The download failed.
+    #[error(transparent)]
+    Download(#[from] DownloadError),
+    /// The registry did not serve it.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// The archive cannot be unpacked.
+    #[error(transparent)]
+    Archive(#[from] TarballError),
+    /// It has a signature that is not valid. A package without a signature is no error here.
+    #[error(transparent)]
+    Signature(#[from] SignatureError),
+    /// A file of this machine cannot be used.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// The error reported by the operating system.
+        source: io::Error,
+    },
+}
+
+impl FetchError {
+    fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { path, source }
+    }
+
+    /// Returns the stable code of the error.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Download(error) => error.code(),
+            Self::Registry(error) => error.code(),
+            Self::Archive(error) => error.code(),
+            Self::Signature(_) => Code::SignatureInvalid,
+            Self::Io { .. } => Code::FolderUnusable,
+        }
+    }
+}
+
+/// A local package has its signature beside it, as `NAME.sig`.
+fn local(path: &Path) -> Result<FetchedPackage, FetchError> {
+    let canonical = path.canonicalize().map_err(FetchError::io(path))?;
+    let beside = PathBuf::from(format!("{}.sig", canonical.display()));
+    let signature = match File::open(&beside) {
+        Ok(file) => {
+            let mut signature = Vec::new();
+            // One byte more than allowed is enough to see that it is too large.
+            let mut bounded = io::Read::take(file, SIGNATURE_BYTES as u64 + 1);
+            io::copy(&mut bounded, &mut signature).map_err(FetchError::io(&beside))?;
+            Some(signature)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(FetchError::io(&beside)(error)),
+    };
+    let is_file = canonical.is_file();
+    let signer = match signature.as_ref().filter(|_| is_file) {
+        Some(signature) => {
+            let bytes = fs::read(&canonical).map_err(FetchError::io(&canonical))?;
+            Some(verify_signature(signature, &bytes)?)
+        }
+        None => None,
+    };
+    let found = canonical.to_string_lossy().into_owned();
+    Ok(FetchedPackage { path: path.to_owned(), found, signature, signer, _folder: None })
+}
+
+impl WebAddress {
+    async fn fetch(&self, sha256: Option<Digest>) -> Result<FetchedPackage, FetchError> {
+        let folder = temporary()?;
+        let at = folder.path().join("download");
+        let mut file = File::create_new(&at).map_err(FetchError::io(&at))?;
+        let downloads = Downloads::new(DownloadLimits::default())?;
+        downloads.fetch(&self.url, ExpectedFile { digest: sha256, bytes: None }, &mut file).await?;
+        file.flush().map_err(FetchError::io(&at))?;
+        drop(file);
+        let signature = self.fetch_signature().await?;
+        let bytes = fs::read(&at).map_err(FetchError::io(&at))?;
+        let signer = signature.as_ref().map(|signature| verify_signature(signature, &bytes)).transpose()?;
+        let path = if self.is_archive {
+            let root = folder.path().join("unpacked").join(&self.stem);
+            fs::create_dir_all(&root).map_err(FetchError::io(&root))?;
+            unpack_tarball(&*bytes, &root)?;
+            unpacked_folder(&root, self.folder.as_deref())?
+        } else {
+            named(folder.path(), &at, &bytes, &[&self.stem])?
+        };
+        let found = PackageAddress::Web(self.clone()).to_string();
+        Ok(FetchedPackage { path, found, signature, signer, _folder: Some(folder) })
+    }
+
+    /// Downloads the signature beside the file. Only a server that says that there is none has none.
+    async fn fetch_signature(&self) -> Result<Option<Vec<u8>>, FetchError> {
+        let limits = DownloadLimits { bytes: SIGNATURE_BYTES as u64, ..DownloadLimits::default() };
+        let mut signature = Vec::new();
+        match Downloads::new(limits)?.fetch(&self.signature(), ExpectedFile::default(), &mut signature).await {
+            Ok(_) => Ok(Some(signature)),
+            Err(DownloadError::Status { status: 404 | 410, .. }) => Ok(None),
+            Err(DownloadError::TooLarge { .. }) => Err(SignatureError::TooLarge { bytes: SIGNATURE_BYTES + 1 }.into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+async fn from_registry(address: &RegistryAddress, options: &FetchOptions) -> Result<FetchedPackage, FetchError> {
+    let registry =
+        PackageRegistry::new(Downloads::new(DownloadLimits::default())?, address.clone(), options.sign_in.clone());
+    let manifest = registry.manifest(address.reference()).await?;
+    if let Some(expected) = options.sha256.filter(|expected| *expected != manifest.component) {
+        return Err(DownloadError::Digest { expected, found: manifest.component }.into());
+    }
+    let folder = temporary()?;
+    let at = folder.path().join("download");
+    let mut file = File::create_new(&at).map_err(FetchError::io(&at))?;
+    registry.pull(&manifest, &mut file).await?;
+    drop(file);
+    let bytes = fs::read(&at).map_err(FetchError::io(&at))?;
+    let signature = manifest.signature.map(String::into_bytes);
+    let signer = signature.as_ref().map(|signature| verify_signature(signature, &bytes)).transpose()?;
+    let title = manifest.title.as_deref().and_then(|title| title.strip_suffix(".wasm")).unwrap_or_default();
+    let path = named(folder.path(), &at, &bytes, &[title, address.last_segment()])?;
+    let found = address.at(Reference::Digest(manifest.digest)).to_string();
+    Ok(FetchedPackage { path, found, signature, signer, _folder: Some(folder) })
+}
+
+fn temporary() -> Result<TempDir, FetchError> {
+    tempfile::tempdir().map_err(FetchError::io(&std::env::temp_dir()))
+}
+
+/// Gives a downloaded component the file name that its skill has, or the first of `names` that can be one.
+fn named(folder: &Path, download: &Path, component: &[u8], names: &[&str]) -> Result<PathBuf, FetchError> {
+    let skill_md = embedded_skill_md(component).ok().flatten();
+    let own = skill_md.as_deref().and_then(declared_name);
+    let name = own.or_else(|| names.iter().find_map(|name| name.parse::<Name>().ok()));
+    let name = name.map_or_else(|| "plugin".to_owned(), |name| name.to_string());
+    let path = folder.join(format!("{name}.wasm"));
+    fs::rename(download, &path).map_err(FetchError::io(&path))?;
+    Ok(path)
+}
+
+/// Returns the `name` in the frontmatter of a SKILL.md, which is judged later.
+fn declared_name(skill_md: &str) -> Option<Name> {
+    let lines = skill_md.lines().skip(1).take_while(|line| line.trim_end() != "---");
+    let written = lines.into_iter().find_map(|line| line.strip_prefix("name:"))?;
+    written.trim().trim_matches(['"', '\'']).parse().ok()
+}
+
+#[cfg(test)]
+mod tests;
